@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What tools/run, tools/test and .ci/run share. Source it after `set -euo pipefail`.
+# Functions shared by tools/run, tools/test, tools/install and .ci/run. Source this file after
+# `set -euo pipefail`.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 program=${0#"$root"/}
@@ -12,7 +13,8 @@ fail() {
 
 # --- packages -------------------------------------------------------------------------------
 
-# Whether a command of this name, or a file by this path, is there.
+# is_there NAME: whether a command of this name, or a file at this path, exists. The path may be a
+# pattern.
 is_there() {
     case $1 in
         /*) compgen -G "$1" >/dev/null ;;
@@ -20,7 +22,8 @@ is_there() {
     esac
 }
 
-# missing_packages PURPOSE...: the packages for them whose proof is not there.
+# missing_packages PURPOSE...: prints the packages for these purposes whose proof file or command
+# does not exist.
 missing_packages() {
     local package purpose proof
     while read -r package purpose proof; do
@@ -29,7 +32,7 @@ missing_packages() {
     done <tools/packages.txt
 }
 
-# has PURPOSE: whether nothing for it is missing.
+# has PURPOSE: whether all packages for this purpose are installed.
 has() { [[ -z $(missing_packages "$1") ]]; }
 
 as_root() {
@@ -40,30 +43,32 @@ apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"; }
 
 is_known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep Candidate: | grep -qv "(none)"; }
 
-# Says in one line what to do when apt could not install the packages named.
+# Fails with advice for one of the packages that apt could not install.
 explain_failure() {
     local package
     for package; do
         is_known "$package" && continue
-        fail "apt knows no package $package: check this machine's network and package sources;" \
-            "it is in Debian 12; needed are: $*"
+        fail "apt does not know the package $package: check the network and the package sources;" \
+            "it is part of Debian 12; required packages: $*"
     done
     fail "apt-get could not install $*: make sure that this machine is online;" \
         "build/packages.log ends with the reason"
 }
 
-# install PURPOSE...: what is missing for them, through apt; nothing and silence otherwise.
+# install PURPOSE...: installs the missing packages for these purposes through apt. Prints nothing
+# if none is missing.
 install() {
     local missing
     mapfile -t missing < <(missing_packages "$@")
     [[ ${#missing[@]} -gt 0 ]] || return 0
     command -v apt-get >/dev/null ||
-        fail "no apt-get here: install what these Debian packages hold: ${missing[*]}"
+        fail "apt-get not found: install the contents of these Debian packages: ${missing[*]}"
     [[ $(id -u) == 0 ]] || command -v sudo >/dev/null ||
-        fail "neither root nor sudo: as root, run apt-get install ${missing[*]}"
+        fail "not root, and sudo not found: as root, run apt-get install ${missing[*]}"
     echo "$program: installing ${missing[*]}"
     mkdir -p build
-    # The lists may be old or absent; whether they were fetched shows when packages are.
+    # A failed update is ignored here: the lists may be recent enough. If they are not, the
+    # installation below fails.
     apt update >build/packages.log 2>&1 || true
     apt install --no-install-recommends "${missing[@]}" >>build/packages.log 2>&1 ||
         explain_failure "${missing[@]}"
@@ -71,8 +76,9 @@ install() {
 
 # --- building -------------------------------------------------------------------------------
 
-# What is switched on is what the packages are there for; measurements only where they mean
-# something. The sanitizers' presets say it themselves.
+# build_options PRESET: enables each part whose packages are installed. Measurements are enabled
+# only in the release preset, where their results are meaningful. The sanitizer presets set their
+# options themselves.
 build_options() {
     case $1 in
         asan | tsan) ;;
@@ -85,7 +91,7 @@ build_options() {
     esac
 }
 
-# switches NAME:PURPOSE...: the options of CMake that switch each name on or off.
+# switches NAME:PURPOSE...: prints the CMake option that enables or disables each part.
 switches() {
     local switch on_off
     for switch; do
@@ -95,34 +101,35 @@ switches() {
     done
 }
 
-# Lines of a build in, and the present one shown on a terminal, or one line that it goes on.
+# Filters the output of a build. A terminal shows the current line; otherwise one line reports that
+# the build runs.
 show_build() {
-    local line told=no
+    local line reported=no
     while IFS= read -r line; do
         [[ $line == *Building* || $line == *Linking* ]] || continue
         if [[ -t 1 ]]; then
             printf '\r\033[K%.*s' 78 "$line"
-        elif [[ $told == no ]]; then
+        elif [[ $reported == no ]]; then
             echo "$program: building, preset $1"
-            told=yes
+            reported=yes
         fi
     done
     [[ ! -t 1 ]] || printf '\r\033[K'
 }
 
-# build PRESET [TARGET]...: configures and builds; all of it without a target. Logs lie in the
-# build's folder, and are printed when it fails.
+# build PRESET [TARGET]...: configures and builds the targets, or everything if none is given. The
+# logs are in the build folder, and are printed if a step fails.
 build() {
     local preset=$1 folder=build/$1 options targets=("${@:2}")
     mapfile -t options < <(build_options "$preset")
     mkdir -p "$folder"
     cmake --preset "$preset" "${options[@]}" >"$folder/configure.log" 2>&1 || {
         cat "$folder/configure.log" >&2
-        fail "cannot be configured, preset $preset: the reason is above"
+        fail "configuring preset $preset failed; see the messages above"
     }
     cmake --build --preset "$preset" --parallel "$(nproc)" ${2:+--target "${targets[@]}"} 2>&1 |
         tee "$folder/build.log" | show_build "$preset" || {
         grep -v 'Building\|Built target' "$folder/build.log" >&2
-        fail "does not build, preset $preset: the reason is above"
+        fail "building preset $preset failed; see the messages above"
     }
 }

@@ -1,5 +1,5 @@
-# OpenCV's core and imgproc, whose Debian packages come without files for CMake: the target
-# tensorpool_opencv, or in tensorpool_opencv_missing the Debian packages to install.
+# Finds OpenCV's core and imgproc, whose Debian packages have no CMake files. Defines the target
+# tensorpool_opencv, or lists the missing Debian packages in tensorpool_opencv_missing.
 find_path(OPENCV_INCLUDE_DIR opencv2/core.hpp PATH_SUFFIXES opencv4)
 find_path(OPENCV_IMGPROC_INCLUDE_DIR opencv2/imgproc.hpp PATH_SUFFIXES opencv4)
 find_library(OPENCV_CORE_LIBRARY opencv_core)

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Memory for a loop that makes the same requests again and again. Sizes are bytes.
+/// Memory for a loop that makes the same requests in every iteration. Sizes are in bytes.
 
 #include <atomic>
 #include <cstddef>
@@ -25,8 +25,9 @@ namespace detail {
 class PlannedState;
 }  // namespace detail
 
-/// Learns what one iteration of a loop asks for and when it frees that, lays the buffers out once
-/// (`plan_memory`), and from then on serves each request from its own place, without a search:
+/// An arena that learns the requests and lifetimes of one iteration of a loop. It plans an offset
+/// for each buffer once (`plan_memory`), and then serves each request from its offset without a
+/// search:
 ///
 ///     PlannedArena arena;
 ///     for (const Batch& batch : batches) {
@@ -34,71 +35,85 @@ class PlannedState;
 ///         train(batch, arena);  // arena.allocate(…), arena.deallocate(…)
 ///     }
 ///
-/// One thread at a time is its owner: it begins and ends iterations, and allocates; any thread may
-/// free. Requests are told apart by their order, and by their sizes to 64 bytes. One that does not
-/// come in its turn, is larger than it was, or whose bytes somebody still holds, goes to the pool
-/// and is counted; one that was left out is stepped over. So it never hands out memory in use,
-/// whatever the program does. When drift lasts it learns anew.
+/// One thread at a time is the owner: it begins and ends iterations and allocates. Any thread may
+/// free. Requests are identified by their order and by their sizes rounded up to 64 bytes. The pool
+/// serves a request that comes out of turn, is larger than learned, or whose bytes are still held;
+/// such requests are counted. A request that is left out is skipped. So the arena never hands out
+/// memory in use, whatever the program does. If the program drifts from the plan for several
+/// iterations, the arena learns again.
 ///
-/// A block that is still held when the iteration that asked for it ends is left out of the plan:
-/// that request goes to the pool also when it comes again. So buffers that pass from one iteration
-/// to the next (double buffering, gradients that are kept) cost what the pool costs. So does what
-/// is asked for outside of iterations.
+/// A block that is still held when its iteration ends is left out of the plan, and the pool serves
+/// its request in later iterations too. So buffers that pass from one iteration to the next (double
+/// buffering, kept gradients) cost as much as in the pool. So do requests outside of iterations.
 ///
-/// In the child of a fork the arena goes on, for the thread that forked; what other threads held is
-/// held for ever, and a plan that lay with the executor never comes: it learns anew.
+/// After a fork, the arena continues in the child for the thread that forked. Blocks that other
+/// threads held stay held. A plan that was being made by the executor is lost; the arena learns
+/// again.
 class TENSORPOOL_API PlannedArena {
 public:
-    /// Throws std::invalid_argument for options that make no sense.
+    /// Creates an arena that has no plan yet. Throws std::invalid_argument for invalid options.
     explicit PlannedArena(PlannedArenaOptions options = {});
-    /// Gives all memory back, blocks in use included. No other call may be under way; a plan may
-    /// still lie with the executor.
+    /// Releases all memory, blocks in use included. No other call may be in progress; the executor
+    /// may still be making a plan.
     ~PlannedArena();
     PlannedArena(const PlannedArena&) = delete;
     PlannedArena& operator=(const PlannedArena&) = delete;
 
-    /// The calling thread is the owner from now on. Throws std::logic_error inside an iteration.
+    /// Begins an iteration and makes the calling thread the owner. Throws std::logic_error inside
+    /// an iteration.
     void begin_iteration();
-    /// Throws std::logic_error outside of an iteration. Where there is no memory for a plan, it
-    /// goes on without one, and tries again after some iterations.
+    /// Ends the iteration, and plans if enough was learned. Throws std::logic_error outside of an
+    /// iteration. If there is no memory for a plan, the arena continues without one and tries again
+    /// after some iterations. The owner only.
     void end_iteration();
 
-    /// At least `bytes`, aligned to `alignment` and to 64; nullptr for 0, which no plan counts. The
-    /// content is undefined. Throws AllocationError (a std::bad_alloc) when it is the pool's turn
-    /// and that has none, and std::invalid_argument unless `alignment` is a power of two; the arena
-    /// is then as it was. The owner's.
+    /// Allocates at least `bytes` bytes, aligned to `alignment` and to 64. Returns nullptr for 0
+    /// bytes, which is not counted as a request. The content is undefined. Throws AllocationError
+    /// (a std::bad_alloc) if the pool has to serve the request and cannot, and
+    /// std::invalid_argument unless `alignment` is a power of two. The arena is then unchanged. The
+    /// owner only.
     void* allocate(std::size_t bytes, std::size_t alignment = 64);
-    /// As above, but returns nullptr instead of throwing.
+    /// Allocates at least `bytes` bytes, aligned to `alignment` and to 64. Returns nullptr for 0
+    /// bytes, if there is no memory, or if `alignment` is not a power of two. The owner only.
     void* try_allocate(std::size_t bytes, std::size_t alignment = 64) noexcept;
-    /// Gives a block back; nullptr is ignored. Any thread. What is not a block that this arena
-    /// handed out, and a block freed twice, stops the program with a line on stderr, save a block
-    /// of the pool's freed twice that has been handed out again.
+    /// Frees a block; nullptr is ignored. Any thread. A pointer that is not a block of this arena,
+    /// or a double free, stops the program with a message on stderr. One double free is not
+    /// detected: that of a block of the pool that has been handed out again.
     void deallocate(void* p) noexcept;
-    /// The same; no faster.
+    /// Frees a block, like `deallocate(p)`. The size is ignored and makes the call no faster.
     void deallocate(void* p, std::size_t) noexcept { deallocate(p); }
 
-    /// Drops the plan, which goes when its last block is freed, and learns anew: for a loop that
-    /// will be another one. Throws std::logic_error inside an iteration.
+    /// Drops the plan and learns again, for a loop that is about to change. The plan's memory is
+    /// released when its last block is freed. Throws std::logic_error inside an iteration. The
+    /// owner only.
     void relearn();
 
-    /// Writes the plan, with what it was learned from, versioned and with checksums. The owner's.
-    /// Throws std::logic_error where no plan serves, std::system_error where the file cannot be
-    /// opened, and std::runtime_error where not all of it could be written.
+    /// Writes the plan and its request sequence to a file, with a version and checksums. Throws
+    /// std::logic_error if there is no plan, std::system_error if the file cannot be opened, and
+    /// std::runtime_error if it cannot be written completely. The owner only.
     void save(const std::string& path) const;
+    /// Writes the plan and its request sequence to a stream, with a version and checksums. Throws
+    /// std::logic_error if there is no plan, and std::runtime_error if it cannot be written
+    /// completely. The owner only.
     void save(std::ostream& out) const;
-    /// Serves that plan from the next iteration on, in place of the present one. Nothing in the
-    /// file is trusted, and the plan is proved to hold. Throws std::runtime_error that names the
-    /// file, the field, what was found and what was expected; std::system_error where the file
-    /// cannot be opened; AllocationError where there is no memory for the plan; std::logic_error
-    /// inside an iteration. The arena is then as it was.
+    /// Reads a plan from a file and serves it from the next iteration on, in place of the current
+    /// one. Every value is checked, and the plan is validated. Throws std::runtime_error that names
+    /// the file, the field, what was found and what was expected; std::system_error if the file
+    /// cannot be opened; AllocationError if there is no memory for the plan; std::logic_error
+    /// inside an iteration. The arena is then unchanged. The owner only.
     void load(const std::string& path);
+    /// Reads a plan from a stream and serves it from the next iteration on, in place of the current
+    /// one. Every value is checked, and the plan is validated. Throws std::runtime_error that names
+    /// the field, what was found and what was expected; AllocationError if there is no memory for
+    /// the plan; std::logic_error inside an iteration. The arena is then unchanged. The owner only.
     void load(std::istream& in);
-    /// Of the sequence that the plan is for: of the sizes, to 64 bytes, the alignments and the
-    /// order of its requests. 0 where no plan serves. The owner's.
+    /// Returns a checksum of the plan's request sequence: of the sizes rounded up to 64 bytes, the
+    /// alignments and their order. Returns 0 if there is no plan. The owner only.
     std::uint64_t sequence_checksum() const;
 
-    /// What is held now and what was done. Any thread.
+    /// Returns a snapshot of the arena's memory and counters. Any thread.
     PlannedArenaStatistics statistics() const noexcept;
+    /// Returns the name from the options, cut to 47 bytes. Any thread.
     const std::string& name() const noexcept;
 
 private:
@@ -112,27 +127,29 @@ private:
         return first_owner_.load(std::memory_order_relaxed) == &detail::thread_table;
     }
 
-    // The owner's. `next_` is the slot whose turn it is, or one that takes nothing.
+    // For the owner only. `next_` is the buffer whose turn it is, or a sentinel that matches no
+    // request.
     alignas(64) const detail::PlannedBuffer* next_;
     detail::PlanTables* tables_ = nullptr;
     detail::Counter* served_;
     detail::Counter* served_bytes_;
 
-    // Read by threads that free. The range is that of the plan that serves: relaxed, for who holds
-    // a block of it was handed that after the range was stored, and to all others it is only a
-    // number. The first owner, told by the address of a variable that each thread has, counts what
-    // it frees by plain stores, and nobody else ever does: it may be in the middle of that while
-    // another becomes the owner.
+    // Read by freeing threads. `range_` is the range of the current plan. Relaxed: a thread that
+    // holds a block of the plan got the block after the range was stored, and other threads only
+    // compare with it. The first owner is identified by the address of a thread-local variable. It
+    // counts its frees with plain stores. No other thread ever does so, because the first owner may
+    // be within such a store while another thread becomes the owner.
     alignas(64) std::atomic<std::uint64_t> range_ = 0;
     std::atomic<const void*> first_owner_ = nullptr;
-    detail::Counter* freed_bytes_;            // by the first owner
-    detail::Counter* freed_elsewhere_bytes_;  // by any other thread
+    detail::Counter* freed_bytes_;            // freed by the first owner
+    detail::Counter* freed_elsewhere_bytes_;  // freed by any other thread
     std::unique_ptr<detail::PlannedState> state_;
 };
 
-/// An iteration from here to the end of the block.
+/// Begins an iteration when constructed and ends it when destroyed.
 class IterationScope {
 public:
+    /// Begins an iteration of `arena`. Throws std::logic_error inside an iteration.
     explicit IterationScope(PlannedArena& arena) : arena_(arena) { arena.begin_iteration(); }
     ~IterationScope() { arena_.end_iteration(); }
     IterationScope(const IterationScope&) = delete;
@@ -143,14 +160,14 @@ private:
 };
 
 inline void* PlannedArena::take_next(std::size_t bytes, std::size_t alignment) noexcept {
-    const detail::PlannedBuffer& slot = *next_;
-    if (!slot.is_for(bytes, alignment) || !tables_->are_before_free(slot)) [[unlikely]]
+    const detail::PlannedBuffer& buffer = *next_;
+    if (!buffer.is_for(bytes, alignment) || !tables_->are_predecessors_free(buffer)) [[unlikely]]
         return nullptr;
-    next_ = &slot + 1;
-    tables_->hand_out(slot);
+    next_ = &buffer + 1;
+    tables_->hand_out(buffer);
     detail::add(*served_, 1);
-    detail::add(*served_bytes_, slot.bytes);
-    return slot.address;
+    detail::add(*served_bytes_, buffer.bytes);
+    return buffer.address;
 }
 
 inline void* PlannedArena::allocate(std::size_t bytes, std::size_t alignment) {
@@ -167,16 +184,16 @@ inline void PlannedArena::deallocate(void* p) noexcept {
     const detail::PlanRange range(range_.load(std::memory_order_relaxed));
     if (!range.holds(p)) return deallocate_slow(p);
     detail::PlanTables& tables = range.tables();
-    const std::uint32_t slot = tables.held_at(p);
-    if (slot == detail::PlanTables::no_buffer) [[unlikely]]
+    const std::uint32_t buffer = tables.held_at(p);
+    if (buffer == detail::PlanTables::no_buffer) [[unlikely]]
         return deallocate_slow(p);
-    const std::uint64_t bytes = tables.slots[slot].bytes;
+    const std::uint64_t bytes = tables.buffers[buffer].bytes;
     if (is_first_owner()) {
         detail::add_release(*freed_bytes_, bytes);
     } else {
         freed_elsewhere_bytes_->fetch_add(bytes, std::memory_order_release);
     }
-    tables.take_back(slot);
+    tables.take_back(buffer);
 }
 
 }  // namespace tensorpool

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a planned arena can be told when it is made. All sizes are bytes.
+/// The options of a planned arena. All sizes are in bytes.
 
 #include <chrono>
 #include <functional>
@@ -13,30 +13,32 @@ namespace tensorpool {
 
 class MemoryPool;
 
+/// Options for constructing a PlannedArena.
 struct PlannedArenaOptions {
-    /// Shown in statistics and messages; at most 47 bytes of it are kept.
+    /// Name shown in statistics and messages; at most 47 bytes are kept.
     std::string name = "planned";
-    /// Serves what no plan does; must outlive the arena. nullptr: the global pool.
+    /// The pool for requests that no plan serves; it must outlive the arena. nullptr means the
+    /// global pool.
     MemoryPool* pool = nullptr;
-    /// So many iterations in a row must make the same requests before they are planned: 1 at least.
-    /// Of each buffer the longest of their lifetimes counts, so more of them help where other
-    /// threads free sooner or later.
+    /// The number of consecutive iterations with the same requests before the arena plans; at least
+    /// 1. Each buffer gets its longest lifetime among them, so a higher number helps if other
+    /// threads free at varying times.
     unsigned learn_iterations = 1;
-    /// How long to plan, as PlanOptions::budget: a first plan is always made, of which that does
-    /// not hold: 1,000 buffers take 2 ms, 10,000 take 40 ms, 28,000 take 200 ms.
+    /// Time limit for planning, as PlanOptions::budget. A first plan is always made, whatever it
+    /// takes: 2 ms for 1,000 buffers, 40 ms for 10,000, 200 ms for 28,000.
     std::chrono::nanoseconds planning_budget = std::chrono::milliseconds(50);
-    /// Where plans are made: it is handed a function to call once, on any thread, now or later;
-    /// until then the pool serves. It may outlive the arena. Empty: `end_iteration` plans, on its
-    /// thread.
+    /// Runs the planning. It receives a function to call once, on any thread, now or later; until
+    /// then the pool serves. The function may outlive the arena. If empty, `end_iteration` plans on
+    /// the calling thread.
     std::function<void(std::function<void()>)> executor = {};
-    /// An iteration drifts when the pool had to serve more of it than this part of the plan's
+    /// An iteration drifts if the pool had to serve more requests than this fraction of the plan's
     /// buffers.
     double tolerated_misses = 0.02;
-    /// After so many drifting iterations in a row the arena learns anew: 1 at least. Each plan of
-    /// which no iteration held doubles that, up to 64 times as many.
+    /// The number of consecutive drifting iterations after which the arena learns again; at least
+    /// 1. It doubles, up to 64 times the value, with each plan for which every iteration drifted.
     unsigned drift_iterations = 3;
-    /// `basic` stops the program where another thread than the iteration's allocates, as far as the
-    /// plan does not serve it; `full` also where the arena is destroyed with blocks in use.
+    /// `basic` stops the program if a thread other than the iteration's owner makes a request that
+    /// the plan does not serve; `full` also if the arena is destroyed with blocks in use.
     Checks checks = default_checks();
 };
 

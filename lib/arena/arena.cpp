@@ -26,13 +26,13 @@ struct Arena::Measuring {
 
 namespace {
 
-// Requests above take the slow path, so that claims that pass the end together stay within the bits
-// of an offset.
+// Larger requests take the slow path. Claims that pass the end at the same time thus stay within
+// the bits of an offset.
 constexpr std::size_t max_quick_bytes = std::size_t{1} << 30;
 
-// A measuring arena's addresses: bits 47 to 55 are neither all 0 nor all 1, so no system maps
-// memory there (with five levels of page tables Linux does when asked for that very address). Half
-// as far as an arena's range may reach: all of that may be used here.
+// The base address of a measuring arena. Bits 47 to 55 are neither all 0 nor all 1, so no system
+// maps memory there. (With five levels of page tables, Linux does if a program requests that very
+// address.) The size is half of what the range of an arena may have, since all of it may be used.
 constexpr std::uintptr_t nowhere = std::uintptr_t{1} << 54;
 constexpr std::size_t max_measured_bytes = std::size_t{1} << 46;
 
@@ -46,17 +46,17 @@ ArenaOptions with_name(ArenaOptions options, const char* name) {
 Arena::Arena(ArenaOptions options) {
     state_ =
         std::make_unique<ArenaState>(*this, std::move(options), ArenaStatistics::Kind::growing);
-    const ArenaOptions& asked = state_->options();
+    const ArenaOptions& wanted = state_->options();
     arena::ArenaMemory& memory = state_->memory;
-    if (!memory.reserve(asked.max_capacity, asked.alignment)) {
-        const std::size_t bytes = asked.max_capacity != 0 ? asked.max_capacity : memory.limit();
+    if (!memory.reserve(wanted.max_capacity, wanted.alignment)) {
+        const std::size_t bytes = wanted.max_capacity != 0 ? wanted.max_capacity : memory.limit();
         const Refusal refusal{"address space", platform::available_address_space()};
         state_->count_refusal(bytes, refusal);
         state_->fail(bytes, refusal);
     }
     set_up(memory.base());
-    const std::size_t most = asked.max_capacity != 0 ? asked.max_capacity : SIZE_MAX;
-    const std::size_t initial = std::min(asked.initial_capacity, most);
+    const std::size_t most = wanted.max_capacity != 0 ? wanted.max_capacity : SIZE_MAX;
+    const std::size_t initial = std::min(wanted.initial_capacity, most);
     if (initial == 0) return;
     Refusal refusal;
     if (!detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, refusal).is_met) {
@@ -107,7 +107,8 @@ Arena::Arena(Measuring measuring) {
     end_.store(max_measured_bytes, std::memory_order_relaxed);
 }
 
-// The state goes first, and is made last: a fork in another thread looks at the words beside it.
+// The state is declared last, so it is destroyed first: a fork in another thread reads the members
+// beside it.
 Arena::~Arena() = default;
 
 void Arena::set_up(std::byte* base) noexcept {
@@ -123,7 +124,7 @@ void Arena::set_up(std::byte* base) noexcept {
 
 std::size_t Arena::used() const noexcept {
     const std::size_t top = top_->load(std::memory_order_relaxed) & statistics::used_mask;
-    // Claims that are pending lie above the end, and nobody has got them.
+    // Pending claims lie above the end and have been granted to no thread.
     return std::min(top, end_.load(std::memory_order_relaxed));
 }
 

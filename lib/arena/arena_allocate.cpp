@@ -1,4 +1,4 @@
-// Where blocks come from when the inline path has none. ArenaState tells what a claim is.
+// The slow path of allocation. ArenaState describes claims.
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@ using base::Refusal;
 
 namespace {
 
-// The most that can be rounded up to any alignment and still be compared with an offset.
+// The largest size that can be rounded up to any alignment and still be compared with an offset.
 constexpr std::size_t max_bytes = std::size_t{1} << 47;
 
 }  // namespace
@@ -57,7 +57,8 @@ void* ArenaClaims::allocate(std::size_t bytes, std::size_t alignment, Refusal& r
 
 void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Refusal& refusal) noexcept {
     void* const block = granted(claim, bytes, refusal);
-    // Only now: others wait for what becomes of the claim, and an answer takes its time.
+    // Called only after the claim is settled: other threads wait for the outcome, and an answer to
+    // a recorder takes time.
     statistics::look_for_recorder();
     return recorded(block, bytes, arena_.alignment());
 }
@@ -68,8 +69,8 @@ void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignmen
     return block;
 }
 
-// Claims nothing before it knows that there is room: for sizes and alignments that the inline path
-// does not take, and for who must not throw.
+// Claims bytes only after checking that there is room. Used for sizes and alignments that the
+// inline path does not take, and for try_allocate, which must not throw.
 void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
     state_.check_allocating_thread();
     const std::size_t most = std::min(state_.options().max_allocation, max_bytes);
@@ -98,7 +99,8 @@ ArenaClaims::Range ArenaClaims::range_at(std::size_t top, std::size_t bytes,
     const std::size_t size = base::align_up(bytes, arena_.alignment());
     const std::size_t begin = base::align_up(base + top, alignment) - base;
     std::size_t end = begin + size;
-    // Where a real arena will begin is known to 2 MiB: beyond, the worst is counted.
+    // The base of a real arena is known to be a multiple of 2 MiB. For larger alignments the worst
+    // case is counted.
     if (state_.is_measuring() && alignment > platform::huge_page_bytes) {
         end = std::max(end, top + (alignment - arena_.alignment()) + size);
     }
@@ -112,14 +114,14 @@ bool ArenaClaims::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
     return true;
 }
 
-// Grows to `end`, for who claimed nothing and saw `seen`. False where that is refused; true where
-// it is worth another look.
+// Grows to `end` for a caller that claimed nothing and read the top as `seen`. Returns false if
+// that is refused, true if the caller should look again.
 bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Refusal& refusal) noexcept {
     std::unique_lock lock(state_.mutex);
     if (end <= arena_.end_.load(std::memory_order_relaxed)) return true;
     if (const Growth growth = grow_to(end, state_.options().growth, refusal); growth.is_met) {
         lock.unlock();
-        tell(growth);
+        notify(growth);
         return true;
     }
     const std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
@@ -138,7 +140,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
         if (end <= arena_.end_.load(std::memory_order_relaxed)) return arena_.base_ + begin;
         if (const Growth growth = grow_to(end, state_.options().growth, refusal); growth.is_met) {
             lock.unlock();
-            tell(growth);
+            notify(growth);
             return arena_.base_ + begin;
         }
         if (begin <= arena_.end_.load(std::memory_order_relaxed)) {
@@ -146,7 +148,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
             lock.unlock();
             return state_.refuse(bytes, refusal);
         }
-        // Who comes first decides what becomes of all.
+        // The first pending claim decides the outcome of all of them.
         state_.wait_for_change(lock);
         lock.lock();
     }
@@ -157,7 +159,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
 ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& growth,
                                          Refusal& refusal) noexcept {
     if (!state_.is_growing()) {
-        refusal = {state_.is_measuring() ? "what can be measured" : "the buffer",
+        refusal = {state_.is_measuring() ? "the measuring range" : "the buffer",
                    arena_.end_.load(std::memory_order_relaxed)};
         refusal.needed_limit = end;
         return {};
@@ -166,15 +168,15 @@ ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& gr
     const bool begins = !memory.is_charged();
     if (!memory.charge(refusal)) return {};
     const std::size_t grown = end <= memory.end() ? 0 : memory.grow_to(end, growth, refusal);
-    // Release: who sees the new end sees the memory committed.
+    // Release: a thread that reads the new end sees the memory committed.
     arena_.end_.store(memory.end(), std::memory_order_release);
     if (grown != 0) state_.note(EntryKind::growth, grown);
     if (grown != 0 || begins) state_.announce_change();
     return {end <= memory.end(), grown};
 }
 
-void ArenaClaims::tell(Growth growth) const noexcept {
-    if (growth.bytes != 0) state_.tell(ArenaEvent::Kind::growth, growth.bytes);
+void ArenaClaims::notify(Growth growth) const noexcept {
+    if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
 }
 
 }  // namespace detail

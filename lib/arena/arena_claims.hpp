@@ -9,25 +9,28 @@
 
 namespace tensorpool::detail {
 
-/// The allocations of an arena that its inline path does not finish: claims that passed the end,
-/// and requests that it leaves alone. Grows the arena for them. ArenaState describes claims.
+/// Serves the allocations that the inline path of an arena does not finish: claims that passed the
+/// end, and requests that the inline path does not take. Grows the arena for them. ArenaState
+/// describes claims.
 class ArenaClaims {
 public:
     explicit ArenaClaims(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
 
-    /// Returns a block, or nullptr with the reason in `refusal`.
+    /// Allocates `bytes` bytes. Returns nullptr, with the reason in `refusal`, if that fails.
     void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
-    /// Does the same for a request whose claim passed the end.
+    /// Settles a `claim` of `bytes` bytes that passed the end: returns its block, or nullptr with
+    /// the reason in `refusal`.
     void* settle(std::uint64_t claim, std::size_t bytes, base::Refusal& refusal) noexcept;
     struct Growth {
         bool is_met = false;
-        std::size_t bytes = 0;  // committed for it
+        std::size_t bytes = 0;  // committed for the growth
     };
-    /// Grows until `end` bytes may be used. Under the mutex.
+    /// Grows until `end` bytes may be used. REQUIRES: the caller holds the mutex.
     Growth grow_to(std::size_t end, const GrowthPolicy& growth, base::Refusal& refusal) noexcept;
-    /// Outside of it: tells the arena's owner.
-    void tell(Growth growth) const noexcept;
-    /// Moves the top from `seen`. False, with `seen` brought up to date, if it was another.
+    /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
+    void notify(Growth growth) const noexcept;
+    /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
+    /// value.
     bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
 
 private:

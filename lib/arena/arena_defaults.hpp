@@ -4,7 +4,7 @@
 
 namespace tensorpool::arena {
 
-/// What the environment says now; `arena_defaults()` keeps what it said first.
+/// Reads the defaults from the environment; `arena_defaults()` keeps the values of the first call.
 detail::ArenaDefaults defaults_from_environment();
 
 }  // namespace tensorpool::arena

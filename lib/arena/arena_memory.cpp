@@ -14,15 +14,16 @@ using base::align_down;
 using base::align_up;
 using platform::page_bytes;
 
-// Offsets have 48 bits, of which one is for forks and for threads that claim at once and pass the
-// end together. So much has never been committed.
+// An offset has 48 bits. One of them is for forks and for threads that claim at the same time and
+// pass the end together. No process commits as much as the remaining 47 bits can address.
 constexpr std::size_t max_reserved_bytes = std::size_t{1} << 47;
 
-// Asked once: reading the system's files takes 100 us. A container's limit that changes later
-// changes what may be committed; address space beyond it does no harm. By several threads at once,
-// rather than by one for which the others wait: in the child of a fork amid it they would for ever.
+// Cached, because reading the system's files takes 100 us. If a container's limit changes later,
+// only the amount that may be committed changes; excess address space does no harm. Several threads
+// may compute the value at once. If they waited for one of them, a child forked at that moment
+// would wait forever.
 std::size_t twice_total_memory() noexcept {
-    static constinit std::atomic<std::size_t> known = 0;  // relaxed: it orders nothing
+    static constinit std::atomic<std::size_t> known = 0;  // relaxed: it publishes nothing else
     std::size_t twice = known.load(std::memory_order_relaxed);
     if (twice == 0) {
         twice = 2 * std::min(platform::total_memory(), max_reserved_bytes / 2);
@@ -31,11 +32,11 @@ std::size_t twice_total_memory() noexcept {
     return twice;
 }
 
-// Of the 128 TiB of addresses that a process has at least. The n-th arena of those that are alive
-// and asked for nothing in particular gets one part of 16 n of three quarters of them: ten thousand
-// take 61 % of that, a million 90 %.
+// Three quarters of the 128 TiB of addresses that a process has at least. The n-th living arena
+// without a maximum capacity gets one part in 16 n of them: ten thousand arenas take 61 % of this
+// range, a million 90 %.
 constexpr std::size_t addresses_for_arenas = (std::size_t{1} << 47) / 4 * 3;
-constinit std::atomic<std::size_t> arenas_that_share = 0;  // relaxed: it orders nothing
+constinit std::atomic<std::size_t> arenas_that_share = 0;  // relaxed: it publishes nothing else
 
 std::size_t share_of_addresses() noexcept {
     const std::size_t others = arenas_that_share.fetch_add(1, std::memory_order_relaxed);
@@ -64,7 +65,8 @@ bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexc
     }
     alignment = std::max(alignment, platform::huge_page_bytes);
     while (!reserve_limit(alignment)) {
-        // Where nobody asked for so much, less will do: some tools leave a program little.
+        // If the caller set no limit, a smaller range will do: some tools leave a program little
+        // address space.
         if (max_capacity != 0 || limit_ < alignment) return false;
         limit_ /= 2;
     }
@@ -90,15 +92,15 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
     }
     const std::size_t needed = align_up(end, page_bytes()) - committed_;
     statistics::CommitBudget& budget = statistics::commit_budget();
-    bool asked = false;
+    bool tried = false;
     const std::size_t grown = budget.take_and_get(needed, wanted(needed, growth), growth.fraction,
                                                   page_bytes(), [&](std::size_t bytes) {
-                                                      asked = true;
+                                                      tried = true;
                                                       return commit(bytes);
                                                   });
     if (grown == 0) {
-        refusal = budget.refuse(needed, asked);
-        refusal.missing = 0;  // of a pool's pages
+        refusal = budget.refuse(needed, tried);
+        refusal.missing = 0;  // counts the pages of a pool only
         return 0;
     }
     totals_.count_growth(grown);
@@ -117,7 +119,7 @@ bool ArenaMemory::charge(Refusal& refusal) noexcept {
     statistics::CommitBudget& budget = statistics::commit_budget();
     if (budget.take(uncharged_, uncharged_, 1.0, page_bytes()) == 0) {
         refusal = budget.refuse(uncharged_, false);
-        refusal.missing = 0;  // of a pool's pages
+        refusal.missing = 0;  // counts the pages of a pool only
         return false;
     }
     uncharged_ = 0;
@@ -147,8 +149,8 @@ void ArenaMemory::touch(std::size_t bytes) noexcept {
     base::raise_to(totals_.touched_bytes, touched);
 }
 
-// After what is charged has grown; before it is given back, so that nobody takes it for charged and
-// untouched who sees it given back.
+// Called after the charge has grown, and before it is given back to the budget. So no reader that
+// sees the budget lowered still counts the bytes as charged and untouched.
 void ArenaMemory::record_charge() noexcept {
     totals_.charged_bytes.store(committed_ - uncharged_, std::memory_order_relaxed);
 }

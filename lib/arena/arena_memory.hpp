@@ -11,11 +11,11 @@ namespace tensorpool::arena {
 
 using base::Refusal;
 
-/// Growth by what is needed and no more.
+/// Growth by what is needed, without a surplus.
 inline constexpr GrowthPolicy no_surplus{.step = 0, .factor = 0.0};
 
-/// The range of addresses of one arena: reserved whole, committed from its front. Whoever calls a
-/// function that changes it is alone.
+/// The address range of one arena: reserved as a whole, committed from its front. REQUIRES: calls
+/// of functions that change it do not overlap.
 class ArenaMemory {
 public:
     explicit ArenaMemory(statistics::ArenaTotals& totals) noexcept : totals_(totals) {}
@@ -23,27 +23,28 @@ public:
     ArenaMemory(const ArenaMemory&) = delete;
     ArenaMemory& operator=(const ArenaMemory&) = delete;
 
-    /// Reserves `max_capacity`; for 0 twice the total memory, or an arena's share of the addresses
-    /// where many are alive; less where the address space is limited. The range begins at a
-    /// multiple of `alignment` and of 2 MiB. False when there is none.
+    /// Reserves `max_capacity` bytes. If it is 0, reserves twice the total memory, or the arena's
+    /// share of the addresses if many arenas are alive; less if the address space is limited. The
+    /// range begins at a multiple of `alignment` and of 2 MiB. Returns false if the system refuses.
     [[nodiscard]] bool reserve(std::size_t max_capacity, std::size_t alignment) noexcept;
 
-    /// Commits until `end` bytes from the base may be used, and a surplus by the policy. Returns
-    /// the bytes committed; 0 when it is refused, and then nothing changed.
+    /// Commits memory until `end` bytes from the base may be used, with a surplus by the policy.
+    /// Returns the bytes committed; 0 if the growth is refused, in which case nothing changed.
     std::size_t grow_to(std::size_t end, const GrowthPolicy& growth, Refusal& refusal) noexcept;
-    /// What is committed does not count against the budget until `charge`, and cannot be used: an
-    /// arena may be made and never used.
+    /// Takes the committed memory off the budget until `charge`; until then it cannot be used. An
+    /// arena may be constructed and never used.
     void charge_later() noexcept;
     bool is_charged() const noexcept { return uncharged_ == 0; }
-    /// False when it is refused, and then nothing changed.
+    /// Charges the committed memory to the budget. Returns false if that is refused, in which case
+    /// nothing changed.
     bool charge(Refusal& refusal) noexcept;
-    /// Gets the pages of the first `bytes` from the system now; they are committed.
+    /// Populates the pages of the first `bytes` bytes, which are committed.
     void touch(std::size_t bytes) noexcept;
-    /// Gives back whole pages above `offset`. Returns their bytes.
+    /// Gives whole pages above `offset` back to the system. Returns their bytes.
     std::size_t give_back_above(std::size_t offset) noexcept;
 
     std::byte* base() const noexcept { return base_; }
-    /// Bytes from the base that are committed and may be used: at most the limit.
+    /// Returns how many bytes from the base are committed and may be used: at most the limit.
     std::size_t end() const noexcept {
         if (!is_charged()) return 0;
         return committed_ < limit_ ? committed_ : limit_;
@@ -63,7 +64,7 @@ private:
     std::size_t limit_ = 0;
     const char* limit_name_ = "max_capacity";
     std::size_t committed_ = 0;  // whole pages
-    std::size_t uncharged_ = 0;  // all that is committed, or nothing
+    std::size_t uncharged_ = 0;  // either all committed bytes or 0
     bool is_one_of_many_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The register of what lies in an arena, beside the arena: off costs a comparison with null.
+// The register of the objects in an arena. If it is off, each call costs a comparison with null.
 
 #include <cstdint>
 #include <stdexcept>

@@ -29,7 +29,8 @@ detail::ArenaDefaults arena::defaults_from_environment() {
     return defaults;
 }
 
-// Whoever comes first decides. Nobody waits: in the child of a fork amid it, it would be for ever.
+// The first thread to finish decides. Threads do not wait for each other: a child forked at that
+// moment would wait forever.
 const detail::ArenaDefaults& detail::arena_defaults() {
     static constinit std::atomic<const ArenaDefaults*> decided = nullptr;
     const ArenaDefaults* known = decided.load(std::memory_order_acquire);

@@ -13,8 +13,8 @@ namespace tensorpool::arena {
 
 using OwnedArenaRecord = statistics::OwnedRecord<statistics::ArenaRecord>;
 
-/// The record of an arena, or of `thread`'s scratch. Throws AllocationError where the system has no
-/// memory for it.
+/// Makes the record of an arena, or of the scratch of `thread`. Throws AllocationError if the
+/// system has no memory for it.
 inline OwnedArenaRecord make_record(std::string_view name, ArenaStatistics::Kind kind,
                                     std::uint64_t thread) {
     const auto describe = [&](statistics::ArenaRecord& record) {

@@ -9,7 +9,7 @@ namespace {
 
 constinit base::NeverDestroyed<ArenaRegistry> the_registry;
 
-// While the library is loaded, before there are threads, as the pools' registry does it.
+// Set while the library is loaded, before there are threads, as the pools' registry does.
 [[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
     platform::ForkPlace::arenas, [] { arena_registry().before_fork(); },
     [] { arena_registry().after_fork_in_parent(); },

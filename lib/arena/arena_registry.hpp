@@ -10,14 +10,15 @@ class ArenaState;
 
 namespace tensorpool::arena {
 
-/// All living arenas, so that a fork finds none of them in the middle of a growth. The only one is
-/// the process's.
+/// All living arenas, so that a fork finds none of them in the middle of a growth. There is one
+/// registry in the process.
 class ArenaRegistry : public base::Registry<detail::ArenaState> {
 public:
-    /// What the arena's inline path takes: requests of so many bytes at most.
+    /// Sets the largest request, in bytes, that the inline path of the arena takes.
     void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
-    /// From now on every allocation from every arena takes the slow path.
+    /// Makes every allocation from every arena take the slow path from now on.
     void hide_quick_paths() noexcept;
+    /// Lets the inline paths serve allocations again.
     void show_quick_paths() noexcept;
 
     void before_fork() noexcept;

@@ -1,4 +1,4 @@
-// How memory goes back: marks, releases, and what stays committed.
+// Marks, releases, and the memory that stays committed after a release.
 
 #include <algorithm>
 #include <mutex>
@@ -17,8 +17,8 @@ using base::Refusal;
 
 namespace detail {
 
-/// Takes memory back from an arena: ends what was allocated above an offset, and gives back to the
-/// system what is then free beyond what it retains.
+/// Takes memory back from an arena: ends the allocations above an offset, and gives free memory
+/// beyond `retain` back to the system.
 class ArenaReleases {
 public:
     explicit ArenaReleases(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
@@ -46,11 +46,11 @@ Arena::Mark Arena::mark() const noexcept {
     Mark mark;
     mark.arena_ = state_->id();
     mark.releases_ = state_->history.count();
-    // The end is read first, as for an allocation: what lies below it has been granted.
+    // The end is read first, as in an allocation: everything below it has been granted.
     std::size_t end = end_.load(std::memory_order_acquire);
     mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
     while (mark.offset_ > end) {
-        // Amid claims that are pending: a place between blocks is known when they are settled.
+        // There are pending claims. A position between blocks is known once they are settled.
         std::unique_lock lock(state_->mutex);
         end = end_.load(std::memory_order_relaxed);
         mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
@@ -63,8 +63,8 @@ Arena::Mark Arena::mark() const noexcept {
 void Arena::release_to(Mark mark) {
     ArenaReleases releases(*this);
     if (mark.arena_ != state_->id()) {
-        releases.refuse_mark(mark.arena_ == 0 ? "the mark is of no arena"
-                                              : "the mark is of another arena");
+        releases.refuse_mark(mark.arena_ == 0 ? "the mark is empty"
+                                              : "the mark belongs to another arena");
     }
     releases.check_not_ahead(mark.offset_);
     if (releases.is_stale(mark)) {
@@ -110,7 +110,7 @@ void Arena::reserve(std::size_t bytes) {
         state_->refuse(bytes, refusal);
         state_->fail(bytes, refusal);
     }
-    claims.tell(growth);
+    claims.notify(growth);
     if (state_->is_growing()) state_->memory.touch(bytes);
 }
 
@@ -165,7 +165,7 @@ std::size_t ArenaReleases::give_back_above(std::size_t offset) noexcept {
         arena_.end_.store(state_.memory.end(), std::memory_order_relaxed);
         if (bytes != 0) state_.note(EntryKind::give_back, bytes);
     }
-    if (bytes != 0) state_.tell(ArenaEvent::Kind::give_back, bytes);
+    if (bytes != 0) state_.notify(ArenaEvent::Kind::give_back, bytes);
     return bytes;
 }
 

@@ -1,4 +1,4 @@
-// What an arena's register says, in figures and words.
+// Reports of an arena's object register, as text and JSON.
 
 #include <algorithm>
 #include <map>

@@ -35,7 +35,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
       id_(record->id.load(std::memory_order_relaxed)) {
     arena.top_ = &record->used;
     statistics::report_at_exit_where_wanted();
-    statistics::look_for_recorder();  // the first allocations may take no slow path
+    statistics::look_for_recorder();  // the first allocations may take only the inline path
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
     statistics::snapshot_sources().enter(*this);
@@ -72,16 +72,16 @@ std::size_t ArenaState::peak(std::size_t used) const noexcept {
 
 std::size_t ArenaState::capacity() const noexcept {
     const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
-    // The last page may reach beyond a limit that is no whole number of pages.
+    // The last page may reach beyond a limit that is not a whole number of pages.
     const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
     return is_growing() ? std::min(committed, limit) : committed;
 }
 
 void ArenaState::check_allocating_thread() noexcept {
     if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
-    // Relaxed: an identity, which orders nothing.
-    std::thread::id nobody;
-    owner_.compare_exchange_strong(nobody, std::this_thread::get_id(), std::memory_order_relaxed);
+    // Relaxed: only the identity matters, no other memory depends on it.
+    std::thread::id none;
+    owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
     check_thread("allocate");
 }
 
@@ -96,7 +96,8 @@ void ArenaState::check_thread(const char* call) const noexcept {
         call, name());
 }
 
-void ArenaState::tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit) const noexcept {
+void ArenaState::notify(ArenaEvent::Kind kind, std::size_t bytes,
+                        const char* limit) const noexcept {
     if (!options_.on_event) return;
     options_.on_event({.kind = kind,
                        .arena = name(),
@@ -115,7 +116,7 @@ void ArenaState::count_refusal(std::size_t bytes, const base::Refusal& refusal) 
 
 void* ArenaState::refuse(std::size_t bytes, const base::Refusal& refusal) noexcept {
     count_refusal(bytes, refusal);
-    tell(ArenaEvent::Kind::refusal, bytes, refusal.limit);
+    notify(ArenaEvent::Kind::refusal, bytes, refusal.limit);
     return nullptr;
 }
 
@@ -169,13 +170,14 @@ void ArenaState::unlock() noexcept {
     mutex.unlock();
 }
 
-// An arena of one thread has no claims: what that thread is amid no fork can tell.
+// An arena of one thread has no claims, and a fork cannot know what its thread is doing.
 void ArenaState::close_top() noexcept {
     if (options_.sharing == Sharing::one_thread) return;
     const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
     std::uint64_t top = record->used.load(std::memory_order_relaxed);
     do {
-        // With claims pending it is closed: they and all others wait for the mutex.
+        // With claims pending the arena is closed already: their threads and all others wait for
+        // the mutex.
         if ((top & Arena::offset_mask) > end) return;
     } while (
         !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_relaxed));
@@ -192,8 +194,8 @@ void ArenaState::cancel_pending_claims() noexcept {
     const std::uint64_t top = record->used.load(std::memory_order_relaxed);
     const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) <= end) return;
-    // Where the first of them began only its thread knew: what lies below the end may be lost.
-    // Blocks end at multiples of the alignment.
+    // Only the thread of the first pending claim knew where the claim began, so a part below the
+    // end may be lost. Blocks end at multiples of the alignment.
     const std::size_t granule = options_.alignment;
     record->used.store(cancel_from(base::align_down(end, granule)), std::memory_order_relaxed);
 }

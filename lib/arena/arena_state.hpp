@@ -18,19 +18,20 @@
 
 namespace tensorpool::detail {
 
-/// What stands behind an Arena, apart from the words that every allocation reads.
+/// The state of an Arena, except for the words that every allocation reads.
 ///
-/// Blocks come from claims: an addition to the arena's top. A claim that ends above `end_` is
-/// pending, and nobody has got memory there; it is settled under the mutex. Either the memory grows
-/// over it, or, where it cannot, the first pending claim, which begins at or below `end_`, puts
-/// the top back to its beginning with another generation: that cancels every later one, whose
-/// threads see it by the generation and begin again. A claim from before, over which another
-/// thread's growth went meanwhile, stands. Only a claim of a thread that slept through 65,536
-/// cancellations could take its own generation for the present one.
+/// Blocks come from claims. A claim is an addition to the arena's top. A claim that ends above
+/// `end_` is pending: it owns no memory yet, and is settled under the mutex. If the memory can grow
+/// over it, it is granted. If not, the first pending claim, which begins at or below `end_`, sets
+/// the top back to its own beginning, with a new generation. That cancels every later claim; their
+/// threads see the new generation and start over. An older claim that another thread's growth has
+/// covered in between stands. A thread could mistake its generation for the current one only if it
+/// slept through 65,536 cancellations.
 ///
-/// The top lies in the record, of which the child of a fork gets a copy from before the fork. So
-/// that the copy has all that other threads were granted until then, a fork closes the arena: an
-/// offset beyond all memory makes each claim a pending one. They are cancelled when it is over.
+/// The top lies in the record, and the child of a fork gets a copy of the record from before the
+/// fork. The copy must hold everything that other threads were granted until the fork. So a fork
+/// closes the arena: it sets the top beyond all memory, which makes each claim a pending one. These
+/// claims are cancelled when the fork is over.
 class ArenaState final : public statistics::SnapshotSource {
     Arena& arena_;
     ArenaOptions options_;
@@ -44,64 +45,68 @@ public:
     const char* name() const noexcept { return options_.name.c_str(); }
     bool is_growing() const noexcept { return kind_ == ArenaStatistics::Kind::growing; }
     bool is_measuring() const noexcept { return kind_ == ArenaStatistics::Kind::measuring; }
-    /// Unlike that of any other arena of the process, living or dead.
+    /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
     void add_to(Snapshot& snapshot) const override;
     Identity identify() const noexcept override;
     ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept override;
-    /// With `used` bytes in use now.
+    /// Returns the peak of the bytes in use, given that `used` bytes are in use now.
     std::size_t peak(std::size_t used) const noexcept;
 
-    /// With checks, stops the program where another thread uses a one-thread arena than the one
-    /// that allocated first.
+    /// With checks, stops the program if the calling thread is not the one that allocated first
+    /// from a one-thread arena. `call` names the function in the message.
     void check_thread(const char* call) const noexcept;
-    /// The same for an allocation, which makes the calling thread that one if there is none yet.
+    /// Checks the thread of an allocation like `check_thread`. The first thread that allocates
+    /// becomes the owner.
     void check_allocating_thread() noexcept;
-    void tell(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
-    /// Counts that a request was not met, and puts it on the timeline.
+    /// Calls the owner's callback, if there is one.
+    void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
+    /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
-    /// Counts and tells that a request was not met. Returns nullptr, for who hands that on.
+    /// Counts a refused request, notifies the owner, and returns nullptr.
     void* refuse(std::size_t bytes, const base::Refusal& refusal) noexcept;
-    /// Under the mutex.
+    /// Returns whether `claim` was cancelled. REQUIRES: the caller holds the mutex.
     bool is_cancelled(std::uint64_t claim) const noexcept;
-    /// Under the mutex: cancels all claims that begin at `begin` or above, and returns what the top
-    /// becomes.
+    /// Cancels all claims that begin at `begin` or above, and returns the new top. REQUIRES: the
+    /// caller holds the mutex.
     std::uint64_t cancel_from(std::size_t begin) noexcept;
-    /// Puts a growth or what was given back on the timeline, and tells a recorder. Under the mutex,
-    /// or while nobody else is there.
+    /// Puts a growth or a give-back on the timeline, and reports it to a recorder. REQUIRES: the
+    /// caller holds the mutex, or no other thread knows the arena yet.
     void note(EntryKind kind, std::size_t bytes) noexcept;
-    /// Where the record has no place: brings it up to date where it is added up.
+    /// Updates the sums that stand for this arena if its record did not fit into the segment.
     void fold_record() noexcept;
-    /// Wakes who waits for a growth or a cancellation. Under the mutex.
+    /// Wakes threads that wait for a growth or a cancellation. REQUIRES: the caller holds the
+    /// mutex.
     void announce_change() noexcept;
-    /// Waits for a growth or a cancellation. `lock` holds the mutex, and is given up.
+    /// Waits for a growth or a cancellation. `lock` holds the mutex, and is released.
     void wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept;
     [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
 
-    /// Around a fork: nobody is in the middle of a growth or of the register.
+    /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
+    /// of the register.
     void lock() noexcept;
     void unlock() noexcept;
-    /// An offset beyond all memory, set in the top while a fork is under way in another thread:
-    /// then no claim is granted.
+    /// An offset beyond all memory, set in the top while another thread forks: no claim is granted
+    /// then.
     static constexpr std::uint64_t closed_by_fork = std::uint64_t{1} << (Arena::offset_bits - 1);
-    /// In the child of a fork, whose other threads are gone with their pending claims.
+    /// Cancels pending claims in the child of a fork, which does not have the threads that made
+    /// them.
     void cancel_pending_claims() noexcept;
 
-    std::mutex mutex;  ///< growth, and what becomes of pending claims
-    /// Counts growths and cancellations, for who waits for one.
+    std::mutex mutex;  ///< guards growth and the settling of pending claims
+    /// Counts growths and cancellations, for threads that wait for one.
     std::atomic<std::uint32_t> changes = 0;
     arena::OwnedArenaRecord record;
     statistics::ArenaTotals& totals = record->totals;
     arena::ArenaMemory memory{totals};
     arena::ReleaseHistory history;
-    std::unique_ptr<arena::ObjectRegister> objects;  ///< null: none is kept
-
-    // Of the registry, under its mutex.
+    std::unique_ptr<arena::ObjectRegister> objects;  ///< null: no register is kept
+    // Owned by the registry, under its mutex.
     ArenaState* next_of_all = nullptr;
     std::size_t quick_bytes = 0;
-    /// Whether the arena's inline path takes what it can.
+    /// Opens or closes the inline path of the arena.
     void show_quick_path(bool shown) noexcept;
 
 private:
@@ -111,7 +116,7 @@ private:
     static constexpr std::size_t open = SIZE_MAX;
 
     std::uint64_t id_;
-    std::size_t closed_at_ = open;  // what was in use when a fork closed the arena
+    std::size_t closed_at_ = open;  // bytes in use when a fork closed the arena
     arena::CancelledClaims cancelled_;
     std::atomic<std::thread::id> owner_ = std::thread::id();
 };

@@ -6,22 +6,23 @@
 
 namespace tensorpool::arena {
 
-/// Which claims of an arena were cancelled (ArenaState tells what a claim is). A claim carries the
-/// generation in which it was made, of which its arena's top has room for the low 16 bits; each
-/// cancellation ends one. Cancelled are the claims of that generation that begin at or above the
-/// place from which it cancelled; what begins below stands.
+/// The cancelled claims of an arena (ArenaState describes claims). A claim carries the low 16 bits
+/// of the generation in which it was made, since its arena's top has no room for more. Each
+/// cancellation ends a generation at an offset: claims of that generation that begin at or above
+/// the offset are cancelled, and claims that begin below stand.
 ///
-/// Until a release the places never go down, and where an arena is full they mostly stay, so runs
-/// of generations that ended at one place are kept together, the last 64 of them. Of older ones all
-/// claims count as cancelled: what they claimed is lost until a release, and nobody else's.
+/// Until a release, the offsets never decrease, and in a full arena they mostly stay the same. So
+/// runs of generations that ended at one offset are kept together; the last 64 runs are kept. All
+/// claims of older generations count as cancelled: their bytes are lost until a release, but are
+/// never given to another thread.
 class CancelledClaims {
 public:
-    /// The present one, for the top.
+    /// Returns the current generation, for the top.
     std::uint16_t generation() const noexcept { return static_cast<std::uint16_t>(generation_); }
-    /// Ends the present generation at `from`.
+    /// Ends the current generation at `from`.
     void cancel_from(std::size_t from) noexcept;
-    /// Whether a claim of the generation, one of the last 65,536, that begins at `begin` was
-    /// cancelled.
+    /// Returns whether a claim that begins at `begin` was cancelled. REQUIRES: `generation` is one
+    /// of the last 65,536.
     bool contains(std::uint16_t generation, std::size_t begin) const noexcept;
 
 private:

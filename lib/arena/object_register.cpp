@@ -41,7 +41,7 @@ const ArenaObject* ObjectRegister::find(ObjectId id) const noexcept {
     return at != objects_.end() && at->id == id ? &*at : nullptr;
 }
 
-// A view ends with what it shows, even where it shows a part that stays.
+// A view ends with the object that it shows, even if the part that it shows stays.
 void ObjectRegister::forget_above(std::size_t offset) noexcept {
     const std::lock_guard guard(mutex_);
     auto kept = objects_.begin();

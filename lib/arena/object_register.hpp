@@ -8,21 +8,21 @@
 
 namespace tensorpool::arena {
 
-/// The objects of one arena, by the order of their recording. Thread-safe.
+/// The objects of one arena, in the order of their recording. Thread-safe.
 class ObjectRegister {
 public:
-    /// An object at `offset`, which the caller knows to be in use.
+    /// Adds an object at `offset`. REQUIRES: its bytes are in use.
     ObjectId add(std::size_t offset, ObjectDescription object);
-    /// A view `offset` bytes into the object `of`. Throws std::invalid_argument, naming `arena`,
-    /// when there is none or the view reaches beyond it.
+    /// Adds a view that begins `offset` bytes into the object `of`. Throws std::invalid_argument,
+    /// naming `arena`, if there is no such object or the view reaches beyond it.
     ObjectId add_view(ObjectId of, std::size_t offset, ObjectDescription view,
                       const std::string& arena);
-    /// Takes out what ends above `offset`, and the views of that.
+    /// Removes the objects that end above `offset`, and the views of them.
     void forget_above(std::size_t offset) noexcept;
 
     std::vector<ArenaObject> objects() const;
 
-    /// Around a fork.
+    /// Locks and unlocks the register around a fork.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -34,7 +34,7 @@ private:
     ObjectId last_ = 0;
 };
 
-/// Sums by kind and by element type.
+/// Sums up objects by kind and by element type.
 ArenaAnalysis analyze(const std::string& arena, std::size_t used,
                       const std::vector<ArenaObject>& objects);
 

@@ -11,8 +11,9 @@ void ReleaseHistory::add(std::size_t offset) noexcept {
     try {
         releases_.push_back({offset, count_});
     } catch (const std::bad_alloc&) {
-        // Taken as one that went as far down as the one before: a mark between the two reads as
-        // stale, though it is not. The other way round would be worse.
+        // Without memory for a record, this release extends the previous one: a mark made between
+        // the two is then reported as stale although it is valid. The opposite error would be
+        // worse.
         releases_.back().number = count_;
     }
 }

@@ -4,7 +4,7 @@
 
 namespace tensorpool::arena {
 
-/// Throws std::invalid_argument that names the option, what was found and what was expected.
+/// Throws std::invalid_argument that names the option, the value found and what was expected.
 void validate(const ArenaOptions& options);
 
 }  // namespace tensorpool::arena

@@ -6,7 +6,8 @@
 
 namespace tensorpool::base {
 
-/// `alignment` is a power of two. The caller knows that the result fits.
+/// Rounds `value` up to a multiple of `alignment`, a power of two. REQUIRES: the result fits in
+/// std::size_t.
 constexpr std::size_t align_up(std::size_t value, std::size_t alignment) noexcept {
     return (value + alignment - 1) & ~(alignment - 1);
 }

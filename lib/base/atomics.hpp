@@ -5,14 +5,14 @@
 
 namespace tensorpool::base {
 
-/// Raises `highest` to `value` where it is below. Relaxed: a mark of its own, which orders nothing.
+/// Raises `highest` to `value` if it is lower. Relaxed: the mark orders no other memory access.
 inline void raise_to(std::atomic<std::uint64_t>& highest, std::uint64_t value) noexcept {
     std::uint64_t seen = highest.load(std::memory_order_relaxed);
     while (seen < value && !highest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
     }
 }
 
-/// The same for the lowest.
+/// Lowers `lowest` to `value` if it is higher. Relaxed: the mark orders no other memory access.
 inline void lower_to(std::atomic<std::uint64_t>& lowest, std::uint64_t value) noexcept {
     std::uint64_t seen = lowest.load(std::memory_order_relaxed);
     while (seen > value && !lowest.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {

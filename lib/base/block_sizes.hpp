@@ -8,15 +8,15 @@
 
 namespace tensorpool::base {
 
-/// Blocks have sizes in four series of eleven. Series 0 are the buckets' powers of two, which serve
-/// every caller. The others stand behind them, for `malloc` alone, whose callers are content with
-/// blocks aligned to 16 bytes: five, six and seven quarters of the powers of two (80, 96 and 112 B,
-/// doubled nine times), and as the last of each 16, 32 and 48 B.
+/// Block sizes form four series of eleven sizes each. Series 0 contains the powers of two of the
+/// buckets and serves all callers. The other series are finer and used only for `malloc`, whose
+/// callers need blocks aligned to 16 bytes only. They contain 5/4, 6/4 and 7/4 of the powers of two
+/// (80, 96 and 112 B, doubled nine times). Their last sizes are 16, 32 and 48 B.
 inline constexpr unsigned series_count = 4;
-/// What blocks of the finer series are aligned to.
+/// The alignment of blocks of the finer series, in bytes.
 inline constexpr std::size_t finer_alignment = 16;
 
-/// Which size: its series, and its number there.
+/// Identifies one block size: its series, and its index within the series.
 struct BlockSize {
     std::uint8_t series = 0;
     std::uint8_t bucket = 0;
@@ -28,15 +28,15 @@ constexpr std::size_t block_bytes(unsigned series, unsigned bucket) noexcept {
     return (detail::smallest_block_bytes + finer_alignment * series) << bucket;
 }
 
-/// The bucket of series 0 that serves the same requests where there are no others: the one that
-/// statistics count it in.
+/// Returns the bucket of series 0 that serves the same requests when the finer series are not used.
+/// Statistics count the size under this bucket.
 constexpr unsigned row_of(unsigned series, unsigned bucket) noexcept {
     if (series == 0) return bucket;
     return bucket == detail::bucket_count - 1 ? 0 : bucket + 1;
 }
 
-/// The smallest that holds `bytes`, 1 to 64 KiB, by computing: from above one power of two up to
-/// the next there are four steps.
+/// Returns the smallest block size that holds `bytes`, which is 1 to 64 KiB. Computed without a
+/// table: there are four steps between one power of two and the next.
 constexpr BlockSize compute_finest_size(std::size_t bytes) noexcept {
     const auto size = [](std::size_t quarters, std::size_t bucket, std::size_t bucket_of_next) {
         return BlockSize{
@@ -59,7 +59,7 @@ inline constexpr auto table_of_finest_sizes = [] {
     return table;
 }();
 
-/// The smallest that holds `bytes`, 1 to 64 KiB.
+/// Returns the smallest block size that holds `bytes`, which is 1 to 64 KiB.
 constexpr BlockSize finest_size(std::size_t bytes) noexcept {
     if (bytes > max_bytes_in_table) return compute_finest_size(bytes);
     return table_of_finest_sizes[(bytes + finer_alignment - 1) / finer_alignment];

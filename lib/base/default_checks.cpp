@@ -2,7 +2,7 @@
 
 namespace tensorpool {
 
-// Decided when the library is built, so that all its users agree.
+// Decided when the library is built, so that all of its users get the same default.
 Checks default_checks() noexcept {
 #ifdef NDEBUG
     return Checks::off;

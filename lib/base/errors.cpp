@@ -9,13 +9,13 @@ using base::BytesText;
 using base::FixedText;
 
 void add_headline(FixedText& text, const char* owner, const AllocationFailure& failure) noexcept {
-    text.add("tensorpool: %.47s: allocate: %zu B (%s) asked with %s in use and %s committed; ",
+    text.add("tensorpool: %.47s: allocate: %zu B (%s) requested with %s in use and %s committed; ",
              owner, failure.asked, BytesText(failure.asked).c_str(),
              BytesText(failure.in_use).c_str(), BytesText(failure.capacity).c_str());
     text.add("limit met: %.60s (%s)", failure.limit, BytesText(failure.limit_bytes).c_str());
 }
 
-/// Where the free bytes are, and what it costs that they are in pieces.
+/// Adds where the free bytes are, and how much of the failure is due to fragmentation.
 void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
     if (!failure.knows_free) return;
     if (failure.free_pages + failure.in_pieces() == 0) {
@@ -29,7 +29,7 @@ void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
         text.add("; %s kept by other threads", BytesText(failure.with_threads).c_str());
     }
     if (failure.is_fragmentation()) {
-        text.add("\n  fragmentation alone refuses it: enough is free, but in pieces");
+        text.add("\n  fragmentation is the only cause: enough is free, but in pieces");
     } else if (failure.missing != 0) {
         text.add("\n  fragmentation costs %s: without it %s would still be missing",
                  BytesText(failure.in_pieces()).c_str(),
@@ -37,12 +37,12 @@ void add_free(FixedText& text, const AllocationFailure& failure) noexcept {
     }
 }
 
-// Exact bytes where somebody may type them: BytesText rounds down.
+// Limits are printed as exact bytes because readers may copy them: BytesText rounds down.
 void add_remedy(FixedText& text, const AllocationFailure& failure) noexcept {
     if (failure.needed_limit != 0) {
         text.add("\n  it would fit if %.60s were at least %zu B (%s)", failure.limit,
                  failure.needed_limit, BytesText(failure.needed_limit).c_str());
-        if (failure.missing != 0) {
+        if (failure.missing != 0 && failure.missing <= failure.in_use) {
             text.add(", or after %zu B (%s) in use were freed in whole pages", failure.missing,
                      BytesText(failure.missing).c_str());
         }

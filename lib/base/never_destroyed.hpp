@@ -5,8 +5,8 @@
 
 namespace tensorpool::base {
 
-/// Holds an object that is made by constant initialisation and never destroyed, so that static
-/// constructors and destructors may use it.
+/// Holds an object that is created by constant initialization and never destroyed. Static
+/// constructors and destructors may therefore use it.
 template <class T>
 class NeverDestroyed {
 public:

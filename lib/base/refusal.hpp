@@ -6,18 +6,19 @@
 
 namespace tensorpool::detail {
 
-/// Why a request could not be met: the limit in words, such as `max_capacity`, and its size in
-/// bytes. In `detail`, for members of public classes are named by it.
+/// Describes why a request could not be met: the name of the limit, such as `max_capacity`, and its
+/// size in bytes. It is declared in `detail` because members of public classes use it.
 struct Refusal {
     const char* limit = "";
     std::size_t limit_bytes = 0;
-    /// What the limit would have to be for the request to fit; 0: that would not help, or nobody
-    /// knows.
+    /// The limit with which the request would fit; 0 if a higher limit would not help or the value
+    /// is unknown.
     std::size_t needed_limit = 0;
-    /// As in AllocationFailure.
+    /// Same meaning as in AllocationFailure.
     std::size_t missing = 0;
     const char* advice = "";
-    /// Of a pool, under the lock that the refusal held: free whole pages, and the longest run.
+    /// For pools only: free whole pages and the longest run of them, read under the lock held when
+    /// the request failed.
     bool knows_free = false;
     std::size_t free_pages = 0;
     std::size_t largest_free = 0;
@@ -29,7 +30,7 @@ namespace tensorpool::base {
 
 using detail::Refusal;
 
-/// What the error tells of it; the rest only a pool knows.
+/// Returns what the error reports about `refusal`. A pool adds the remaining fields itself.
 inline AllocationFailure failure_of(const Refusal& refusal, std::size_t asked, std::size_t in_use,
                                     std::size_t capacity) noexcept {
     return {.asked = asked,

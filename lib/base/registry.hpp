@@ -4,8 +4,9 @@
 
 namespace tensorpool::base {
 
-/// Objects of one type in a list of their own (`Object::next_of_all`), so that a fork finds none of
-/// them amid a change. Its lock comes before theirs. Thread-safe.
+/// A list of all objects of one type, linked by `Object::next_of_all`. Fork handlers lock it, so
+/// that a fork never happens while an object is being changed. Its lock is acquired before the
+/// locks of the objects. Thread-safe.
 template <class Object>
 class Registry {
 public:
@@ -14,7 +15,8 @@ public:
         object.next_of_all = first_;
         first_ = &object;
     }
-    /// One that is not in the list, as the child of a fork may find it, is no error.
+    /// Removes `object`. Does nothing if the object is not in the list, as can happen in the child
+    /// of a fork.
     void leave(Object& object) noexcept {
         const std::lock_guard guard(mutex_);
         Object** link = &first_;
@@ -22,7 +24,7 @@ public:
         if (*link != nullptr) *link = object.next_of_all;
     }
 
-    // REQUIRES, for what follows: the lock is held.
+    // REQUIRES, for the functions below: the lock is held.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
     template <class Function>

@@ -15,7 +15,7 @@ BytesText::BytesText(std::uint64_t bytes) noexcept {
         whole /= 1024;
         ++unit;
     }
-    // One decimal, rounded down: figures never look larger than they are.
+    // One decimal, rounded down: a printed value is never larger than the real one.
     const auto tenths = static_cast<unsigned>(rest * 10 / 1024);
     const auto shown = static_cast<unsigned>(whole);
     if (unit == 0 || tenths == 0) {

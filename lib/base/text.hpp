@@ -6,7 +6,8 @@
 
 namespace tensorpool::base {
 
-/// A size for people, such as "64 B", "1.5 MiB", in a buffer of its own: nothing is allocated.
+/// Formats a size for people, such as "64 B" or "1.5 MiB". The text is stored in the object;
+/// nothing is allocated.
 class BytesText {
 public:
     explicit BytesText(std::uint64_t bytes) noexcept;
@@ -16,14 +17,14 @@ private:
     char text_[24];
 };
 
-/// Text into a buffer of the caller's, one piece after the other, cut where the buffer ends and
-/// always ended by a zero: nothing is allocated.
+/// Appends formatted text to the caller's buffer. Text that does not fit is cut off; the buffer
+/// always ends with a zero. Allocates nothing.
 class FixedText {
 public:
     /// REQUIRES: `bytes` is not 0.
     FixedText(char* text, std::size_t bytes) noexcept : at_(text), left_(bytes) { *text = '\0'; }
 
-    /// As printf.
+    /// Appends text formatted like printf.
     void add(const char* format, ...) noexcept;
 
 private:

@@ -5,7 +5,7 @@
 namespace tensorpool {
 namespace {
 
-// Takes no NaN: it compares as false.
+// Also rejects NaN, which compares as false.
 void expect_from_0(double most, double value, const std::string& owner, const std::string& name) {
     if (value >= 0.0 && value <= most) return;
     throw std::invalid_argument("tensorpool: " + owner + ": " + name + " is " +

@@ -6,8 +6,8 @@
 
 namespace tensorpool {
 
-/// Throws std::invalid_argument that names `owner`, such as "pool 'images'", the figure, what was
-/// found and what was expected.
+/// Throws std::invalid_argument if a field of `growth` is out of range. The message names `owner`
+/// (such as "pool 'images'"), the field, its value and the expected range.
 void validate(const GrowthPolicy& growth, const std::string& owner);
 
 }  // namespace tensorpool

@@ -4,34 +4,39 @@
 
 namespace tensorpool::blocks {
 
-/// A lock for what one thread, its owner, uses nearly always: the owner pays two plain stores and
-/// a load. Another takes it by claiming it and then making every thread of the process pass a
-/// fence (`platform::fence_all_threads`). After Dice, Moir and Scherer, "Quickly Reacquirable
-/// Locks", 2003.
+/// A lock for data that one thread, its owner, uses almost exclusively. The owner pays two plain
+/// stores and a load. Another thread takes the lock by claiming it and then making every thread of
+/// the process execute a fence (`platform::fence_all_threads`). After Dice, Moir and Scherer,
+/// "Quickly Reacquirable Locks", 2003.
 class BiasedLock {
 public:
-    /// The owner's. Where another has claimed it, `wait` is called until it has not.
+    /// Takes the lock. Called by the owner only. While another thread claims the lock, calls `wait`
+    /// repeatedly.
     template <class Wait>
     void lock(Wait wait) noexcept {
         while (!try_lock()) wait();
     }
-    /// The owner's. False where another has claimed it.
+    /// Takes the lock unless another thread claims it, and returns whether it did. Called by the
+    /// owner only.
     bool try_lock() noexcept {
         owned_.store(true, std::memory_order_relaxed);
-        // The fence is the compiler's: who claims makes the processor pass one.
+        // A compiler fence is enough: the claiming thread makes this processor execute a fence.
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (!claimed_.load(std::memory_order_acquire)) [[likely]]
             return true;
         unlock();
         return false;
     }
+    /// Releases the lock. Called by the owner only. Pairs with the acquire in `is_claimed`.
     void unlock() noexcept { owned_.store(false, std::memory_order_release); }
 
-    // REQUIRES, for these: one caller at a time, and not the owner.
+    // REQUIRES, for the following: one caller at a time, which is not the owner.
+    /// Begins a claim. The claim is effective after a fence of all threads, if `is_claimed`.
     void claim() noexcept { claimed_.store(true, std::memory_order_relaxed); }
-    /// After `claim` and a fence of all threads: whether it is the caller's now. The owner does not
-    /// take it before `end_claim` then.
+    /// Called after `claim` and a fence of all threads. Returns whether the caller has the lock. If
+    /// it has, the owner cannot take the lock before `end_claim`.
     bool is_claimed() const noexcept { return !owned_.load(std::memory_order_acquire); }
+    /// Ends a claim, whether it was effective or not. Pairs with the acquire in `try_lock`.
     void end_claim() noexcept { claimed_.store(false, std::memory_order_release); }
 
 private:

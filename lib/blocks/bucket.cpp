@@ -20,9 +20,10 @@ using pages::Span;
 using statistics::CheckKind;
 using statistics::count_failed_check;
 
-// A bucket this large has shown that it grows: it will touch whole huge pages.
+// A bucket of at least this capacity has shown that it grows, so it is likely to use whole huge
+// pages.
 constexpr std::size_t grown_bucket_bytes = std::size_t{512} << 10;
-// Of the fixed-point number in `fullness_per_block_`.
+// The fractional bits of the fixed-point number `fullness_per_block_`.
 constexpr unsigned fullness_shift = 16;
 constexpr const char* expected = "expected a block of this pool in use";
 
@@ -41,18 +42,18 @@ Bucket::Bucket(unsigned number, const BucketSources& sources) noexcept
       fullness_per_block_((fullness_lists << fullness_shift) / (layout_.blocks + 1)) {}
 
 Bucket::~Bucket() {
-    // Its memory goes with the records; blocks and magazines go with the pool.
+    // The depot's memory is freed with the records, blocks and magazines with the pool.
     if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
 }
 
-unsigned Bucket::take(void** blocks, unsigned most, SlowPath& path) noexcept {
+unsigned Bucket::take(void** blocks, unsigned max_count, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     unsigned count = 0;
-    while (count < most) {
+    while (count < max_count) {
         Span* const span = span_with_room(path);
         if (span == nullptr) break;
-        count += take_home(*span, blocks + count, most - count);
-        count += carve(*span, blocks + count, most - count);
+        count += take_home(*span, blocks + count, max_count - count);
+        count += carve(*span, blocks + count, max_count - count);
         unlist(*span);
         if (span->home != 0 || span->carved != span->blocks) list(*span);
     }
@@ -100,7 +101,7 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
     return bytes;
 }
 
-// The lock is taken for each span anew: the system takes its time for each.
+// The lock is released between spans, because the system call for each span is slow.
 void Bucket::drop_free_pages() noexcept {
     if (!platform::decommit_keeps_access()) return;
     for (pages::SpanList& list : with_room_) {
@@ -128,7 +129,7 @@ void Bucket::drop_free_pages(const Span& span) noexcept {
         while (end < span.blocks && is_free(end)) ++end;
         const std::uintptr_t from = base::align_up(address(index), platform::page_bytes());
         const std::uintptr_t to = base::align_down(address(end), platform::page_bytes());
-        // Where it is refused the pages stay, which harms nobody.
+        // If the system refuses, the pages stay, which is harmless.
         if (from < to) (void)platform::decommit(reinterpret_cast<void*>(from), to - from);
         index = end + 1;
     }
@@ -136,7 +137,8 @@ void Bucket::drop_free_pages(const Span& span) noexcept {
 
 Bucket::Finding Bucket::find(const void* p) noexcept {
     const std::lock_guard guard(mutex_);
-    // A span that is all home may be on its way to the page heap, where its record may end.
+    // A span whose blocks are all home may be about to return to the page heap, which may free its
+    // record. The heap's lock keeps the record readable.
     const std::lock_guard heap_guard(sources_.heap);
     const PageEntry entry = sources_.heap.space().map().at(p);
     if (!is_ours(entry)) return {};
@@ -161,9 +163,10 @@ Bucket::Finding Bucket::find(const void* p) noexcept {
 Span* Bucket::span_with_room(SlowPath& path) noexcept {
     if (lists_used_ != 0) return &with_room_[std::bit_width(lists_used_) - 1].front();
     Span* span = new_span(layout_.pages, path);
-    // Near a limit a span of one block may still do.
-    const auto least = static_cast<PageCount>(base::ceil_divide(layout_.stride, pages::page_bytes));
-    if (span == nullptr && least < layout_.pages) span = new_span(least, path);
+    // Near a limit, a span that holds a single block may still fit.
+    const auto min_pages =
+        static_cast<PageCount>(base::ceil_divide(layout_.stride, pages::page_bytes));
+    if (span == nullptr && min_pages < layout_.pages) span = new_span(min_pages, path);
     return span;
 }
 
@@ -190,7 +193,7 @@ Span* Bucket::new_span(PageCount pages, SlowPath& path) noexcept {
     return span;
 }
 
-// 0 to `fullness_lists` - 1, by the blocks that are out.
+// The index of the list for this span, 0 to `fullness_lists` - 1, by the blocks that are not home.
 unsigned Bucket::fullness_of(const Span& span) const noexcept {
     return static_cast<unsigned>(span.carved - span.home) * fullness_per_block_ >> fullness_shift;
 }
@@ -209,23 +212,23 @@ void Bucket::unlist(Span& span) noexcept {
     span.listed = false;
 }
 
-unsigned Bucket::take_home(Span& span, void** blocks, unsigned most) noexcept {
+unsigned Bucket::take_home(Span& span, void** blocks, unsigned max_count) noexcept {
     unsigned count = 0;
     for (unsigned word = 0; word * 64 < span.carved && span.home != 0; ++word) {
         std::uint64_t& bits = span.home_bits[word];
-        while (bits != 0 && count < most) {
+        while (bits != 0 && count < max_count) {
             blocks[count++] =
                 block_at(span, word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
             bits &= bits - 1;
             --span.home;
         }
-        if (count == most) break;
+        if (count == max_count) break;
     }
     return count;
 }
 
-unsigned Bucket::carve(Span& span, void** blocks, unsigned most) noexcept {
-    const unsigned count = std::min<unsigned>(most, span.blocks - span.carved);
+unsigned Bucket::carve(Span& span, void** blocks, unsigned max_count) noexcept {
+    const unsigned count = std::min<unsigned>(max_count, span.blocks - span.carved);
     for (unsigned i = 0; i < count; ++i) blocks[i] = block_at(span, span.carved + i);
     span.carved = static_cast<std::uint16_t>(span.carved + count);
     return count;

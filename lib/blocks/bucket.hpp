@@ -13,11 +13,11 @@
 
 namespace tensorpool::blocks {
 
-/// What is kept of each block, for pools whose every call is checked: whether it is in use, or also
-/// for how many bytes it was asked.
+/// What a pool with checks records about each block: nothing, whether it is in use, or also how
+/// many bytes were requested.
 enum class States : std::uint8_t { none, uses, requests };
 
-/// What every bucket of a pool works with.
+/// The objects that all buckets of one series of a pool share.
 struct BucketSources {
     const char* pool_name;  // for messages
     pages::PageHeap& heap;
@@ -28,9 +28,10 @@ struct BucketSources {
     unsigned series = 0;  // of block sizes
 };
 
-/// One size class of one pool: the spans its blocks are cut from, and the depot of magazines that
-/// its threads exchange. Every block that was ever carved is in just one of these places: in use,
-/// in a thread's magazine, in the depot, or home, its bit set in its span. Thread-safe.
+/// One size class of one pool: the spans that its blocks are cut from, and the depot of magazines
+/// through which threads exchange free blocks. Every block that was carved from a span is in
+/// exactly one state: in use, in a thread's magazine, in the depot, or home. A block is *home* when
+/// it is free and its bit in its span is set. Thread-safe.
 class Bucket {
 public:
     Bucket(unsigned number, const BucketSources& sources) noexcept;
@@ -40,45 +41,47 @@ public:
 
     // Blocks, from spans and to spans (bucket.cpp) -------------------------------------------
 
-    /// Takes up to `most` blocks, at least one unless memory is refused; returns how many. The last
-    /// one has the lowest address.
-    unsigned take(void** blocks, unsigned most, pages::SlowPath& path) noexcept;
-    /// Sets the blocks' bits; spans that are all home go back to the page heap. Returns their
-    /// bytes.
+    /// Takes up to `max_count` blocks from spans and returns their number, which is 0 only if
+    /// memory is refused. The last block has the lowest address.
+    unsigned take(void** blocks, unsigned max_count, pages::SlowPath& path) noexcept;
+    /// Returns blocks to their spans by setting their bits. Spans whose blocks are all home go back
+    /// to the page heap. Returns the bytes of those spans.
     std::size_t bring_home(void* const* blocks, unsigned count, pages::Changes& changes) noexcept;
 
-    /// Drops the whole pages that lie in blocks at home only, of spans that stay: they remain
-    /// committed.
+    /// Releases the memory of whole pages that contain only free blocks of spans that stay. The
+    /// pages remain committed: they count as capacity, and the next access finds zeros.
     void drop_free_pages() noexcept;
 
-    /// What a block is, for checks and questions. The caller needs no claim to it.
+    /// The state of a block, for checks and queries.
     struct Finding {
-        bool in_span = false;       // `p` lies in a carved block of this bucket
-        bool home = false;          // and that block is in its span, free
-        bool in_use = false;        // with states: a caller has it
-        void* block = nullptr;      // where that block begins
-        std::size_t requested = 0;  // with states of requests, of a block in use
+        bool in_span = false;       // the pointer lies in a carved block of this bucket
+        bool home = false;          // that block is free and lies in its span
+        bool in_use = false;        // the block is in use; only with `States` other than `none`
+        void* block = nullptr;      // the beginning of the block
+        std::size_t requested = 0;  // requested bytes of a block in use, with `States::requests`
     };
+    /// Classifies any pointer, including pointers that do not belong to this pool.
     Finding find(const void* p) noexcept;
-    /// Whether a block begins at `p`, whose page has this entry, one of this bucket. Without a
-    /// lock: means something only of blocks in use.
+    /// Returns whether a block begins at `p`. `entry` is the page's entry and belongs to this
+    /// bucket. Takes no lock, so the result is meaningful only for blocks in use.
     bool begins_block(const void* p, pages::PageEntry entry) const noexcept {
         const pages::Span& span = *entry.span();
         return block_at(span, index_in(span, p)) == p;
     }
 
-    // States of blocks, where they are kept (bucket_states.hpp), without a lock -------------------
+    // States of blocks, for pools with checks (bucket_states.hpp), without a lock ----------------
 
-    /// The block, out of a magazine or of a span, is in use now, or still and for other bytes.
+    /// Marks a block that came from a magazine or a span as in use. For a block in use already,
+    /// sets another number of requested bytes.
     inline void begin_use(const void* block, std::size_t requested_bytes) noexcept;
-    /// True once for each use: it has ended. False, where nothing but a stop is left, when `p`,
-    /// with this entry in the page map, does not begin a block in use or more than this was asked
-    /// for.
+    /// Ends the use of the block at `p`, whose page has this entry in the page map. Returns true
+    /// exactly once for each use. Returns false if no block in use begins at `p`, or if more than
+    /// `max_requested` bytes were requested for it; the caller then reports the misuse.
     inline bool end_use(const void* p, pages::PageEntry entry, std::size_t max_requested) noexcept;
 
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 
-    /// A magazine with blocks, or nullptr.
+    /// Takes a magazine with blocks from the depot. Returns nullptr if there is none.
     Magazine* take_full() noexcept {
         Depot* const depot = depot_.load(std::memory_order_acquire);
         Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
@@ -86,14 +89,17 @@ public:
         return magazine;
     }
     enum class MayMake : std::uint8_t { within_limit, always };
-    /// A magazine without blocks. A thread's own two are made always; beyond those, only while the
-    /// pointer arrays stay small beside the bucket's capacity. nullptr when none can be had.
+    /// Takes a magazine without blocks from the depot, or makes one. With `within_limit`, one is
+    /// made only while the bucket's pointer arrays stay small relative to its capacity; with
+    /// `always`, for a thread's own two magazines, without that limit. Returns nullptr if there is
+    /// none.
     Magazine* take_empty(MayMake may_make) noexcept {
         Depot* const depot = depot_.load(std::memory_order_acquire);
         Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
         return magazine != nullptr ? magazine : make_magazine(may_make);
     }
-    /// There is a depot: the magazine was made with room in it.
+    /// Puts a magazine into the depot. It cannot fail: the depot exists, because room in it was
+    /// reserved when the magazine was made.
     void give(Magazine& magazine) noexcept {
         Depot& depot = *depot_.load(std::memory_order_acquire);
         if (magazine.count != 0) {
@@ -103,30 +109,33 @@ public:
             depot.give_empty(magazine);
         }
     }
-    /// Whether the depot may hold another magazine of so many blocks: no more free memory than
-    /// retention allows, and nothing while spans are more than half empty, for only what goes home
-    /// is taken from the fullest.
+    /// Returns whether the depot may hold another magazine with this many blocks. It may if free
+    /// memory stays within the retention limit and the spans are at least half in use. Otherwise
+    /// blocks go home, because only there are they taken from the fullest span first.
     bool may_keep(unsigned blocks) const noexcept;
+    /// The bytes of all blocks in the depot.
     std::size_t depot_bytes() const noexcept {
         const Depot* const depot = depot_.load(std::memory_order_acquire);
         return depot == nullptr ? 0 : depot->blocks() * block_bytes();
     }
-    /// Brings home so many blocks of the depot, in whole magazines, as far as it has them; the
-    /// bytes of spans that went back to the page heap.
+    /// Returns at least `blocks` blocks of the depot to their spans, in whole magazines, or all if
+    /// it has fewer. Returns the bytes of spans that went back to the page heap.
     std::size_t drain(std::size_t blocks, pages::Changes& changes) noexcept;
-    /// The same for what the depot held all through since the last call.
+    /// Returns the blocks that stayed in the depot since the previous call to their spans. Returns
+    /// the bytes of spans that went back to the page heap.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
-    /// The same, if an eighth of what it holds was taken since.
+    /// Calls `drain_unneeded` if at least an eighth of the depot's blocks was taken since the last
+    /// such call. Returns the bytes of spans that went back to the page heap.
     std::size_t drain_after_exchange(pages::Changes& changes) noexcept;
-    /// Brings home all blocks in the depot. The magazines stay in it, or go with
-    /// `Magazines::destroy`.
+    /// Returns all blocks in the depot to their spans. With `Magazines::keep` the magazines stay in
+    /// the depot; with `Magazines::destroy` they are freed.
     enum class Magazines : std::uint8_t { keep, destroy };
     void drain(Magazines magazines, pages::Changes& changes) noexcept;
 
     const BucketLayout& layout() const noexcept { return layout_; }
     std::size_t block_bytes() const noexcept { return block_bytes_; }
     unsigned number() const noexcept { return number_; }
-    /// Whose row of the statistics it counts in.
+    /// The row of the statistics in which this bucket counts.
     unsigned row() const noexcept { return base::row_of(sources_.series, number_); }
 
     void lock() noexcept { mutex_.lock(); }
@@ -139,8 +148,8 @@ private:
     void list(pages::Span& span) noexcept;
     void unlist(pages::Span& span) noexcept;
     void drop_free_pages(const pages::Span& span) noexcept;
-    unsigned take_home(pages::Span& span, void** blocks, unsigned most) noexcept;
-    unsigned carve(pages::Span& span, void** blocks, unsigned most) noexcept;
+    unsigned take_home(pages::Span& span, void** blocks, unsigned max_count) noexcept;
+    unsigned carve(pages::Span& span, void** blocks, unsigned max_count) noexcept;
     pages::Span& span_of(void* block) noexcept;
     unsigned index_in(const pages::Span& span, const void* p) const noexcept;
     void* block_at(const pages::Span& span, unsigned index) const noexcept;
@@ -164,20 +173,20 @@ private:
     const BucketLayout& layout_;
     const std::size_t block_bytes_;
     const pages::PageKind kind_;
-    // Written under mutex_, read without it: figures.
+    // Written under mutex_, read without it. Relaxed: they order nothing.
     std::atomic<std::size_t> capacity_ = 0;  // bytes of its spans
     std::atomic<std::size_t> out_ = 0;       // blocks that are not home
     std::mutex mutex_;
-    // Below: under mutex_.
-    // Spans with room, by how many of their blocks are out. The fullest serve first, so that the
-    // others become free as a whole.
+    // Guarded by mutex_, up to `free_states_`:
+    // Spans with room, by the share of their blocks that is not home. The fullest spans serve
+    // first, so that the others become entirely free.
     static constexpr unsigned fullness_lists = 8;
     pages::SpanList with_room_[fullness_lists];
-    unsigned lists_used_ = 0;  // a bit for each list that is not empty
+    unsigned lists_used_ = 0;  // one bit for each list that is not empty
     const unsigned fullness_per_block_;
     std::size_t magazines_ = 0;  // made and not destroyed
     pages::BlockStates* free_states_ = nullptr;
-    // Made at first use. Acquire pairs with the release that publishes it.
+    // Made at first use. Loads with acquire pair with the release store in `depot_for_giving`.
     std::atomic<Depot*> depot_ = nullptr;
 };
 

@@ -6,25 +6,27 @@
 namespace tensorpool::blocks {
 namespace {
 
-// The pointer arrays of a depot stay below 1/256 of the bucket's capacity, so that with page map
-// and span records (1/180 at 64 B) all records stay below 1 %; but never below 256 KiB, for
-// exchange.
+// The pointer arrays of a depot stay below 1/256 of the bucket's capacity, so that together with
+// the page map and span records (1/180 at 64 B) all records stay below 1 % of it. A minimum of
+// 256 KiB is always allowed, so that threads can exchange magazines.
 constexpr std::size_t capacity_per_array_byte = 256;
 constexpr std::size_t min_array_bytes = std::size_t{256} << 10;
 
-// Below this there is nothing to be gained.
+// With less idle memory than this, returning it gains nothing.
 constexpr std::size_t min_idle_bytes = std::size_t{2} << 20;
 
 }  // namespace
 
 bool Bucket::may_keep(unsigned blocks) const noexcept {
     const std::size_t out = block_bytes() * out_.load(std::memory_order_relaxed);
-    // The three finer sizes of a row share about what the bucket may keep.
+    // A finer size gets a quarter, so that the three finer sizes of a row together keep about as
+    // much as the row's bucket.
     const std::size_t idle = sources_.series == 0 ? min_idle_bytes : min_idle_bytes / 4;
     return capacity() <= 2 * out + idle && sources_.heap.may_keep_elsewhere(blocks * block_bytes());
 }
 
-// A period ends by the clock, or here: where so much was taken, what was not touched is not needed.
+// A depot's period ends by the clock or here. If much of its content was taken, blocks that stayed
+// all the time are not needed.
 std::size_t Bucket::drain_after_exchange(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     if (depot == nullptr || depot_bytes() < min_idle_bytes) return 0;

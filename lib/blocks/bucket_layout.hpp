@@ -14,8 +14,8 @@
 namespace tensorpool::blocks {
 
 inline constexpr std::size_t cache_line_bytes = 64;
-/// From this size up, blocks stand one cache line further apart than their size: blocks that all
-/// begin at multiples of a power of two fight for the same few cache sets.
+/// From this size up, the distance between blocks is one cache line more than their size. Blocks
+/// that all begin at multiples of a power of two would compete for the same few cache sets.
 inline constexpr std::size_t spaced_from_bytes = 4096;
 
 /// How a bucket's spans are cut into blocks.
@@ -23,18 +23,20 @@ struct BucketLayout {
     std::size_t stride = 0;        // from the beginning of one block to the next
     pages::PageCount pages = 0;    // of a span
     unsigned blocks = 0;           // in a span
-    unsigned first_refill = 0;     // magazine capacity to begin with: what 16 KiB hold, 1 to 64
-    unsigned max_in_magazine = 0;  // 128 blocks, or what 1 MiB holds
-    std::uint64_t inverse = 0;     // of the stride, a fraction of 2^32, rounded up
+    unsigned first_refill = 0;     // initial capacity of a magazine: 16 KiB of blocks, 1 to 64
+    unsigned max_in_magazine = 0;  // 128 blocks, or 1 MiB of blocks if that is less
+    std::uint64_t inverse = 0;     // 2^32 / stride, rounded up
 
-    /// The block that begins at this offset in a span, if one does.
+    /// The index of the block that begins at this offset in a span. The result is meaningful only
+    /// if a block begins there.
     constexpr std::uint64_t index_at(std::uint64_t offset) const noexcept {
         return offset * inverse >> 32;
     }
 };
 
-// An exchange with the depot costs some 70 ns, whatever it moves: with 64 blocks and 512 KiB it
-// took a quarter of the time of a thousand small blocks and four fifths of large ones
+// The most blocks that a magazine holds. An exchange with the depot costs about 70 ns, independent
+// of the number of blocks. With magazines of 64 blocks or 512 KiB, exchanges took a quarter of the
+// time of allocating and freeing a thousand small blocks, and four fifths of it for large ones
 // (perf/batch.cpp).
 inline constexpr unsigned magazine_room = 128;
 
@@ -42,8 +44,9 @@ constexpr unsigned blocks_in(std::size_t bytes, std::size_t stride) noexcept {
     return static_cast<unsigned>(bytes / stride);
 }
 
-/// The smallest span of 64 KiB or more that holds eight blocks or more and leaves at most 2 % over.
-/// Smaller where 64 KiB would hold more than `Span::max_blocks`.
+/// Computes a bucket's layout. Its spans are the smallest of at least 64 KiB that hold at least
+/// eight blocks and waste at most 2 %. If 64 KiB would hold more than `Span::max_blocks` blocks,
+/// the search begins with a smaller span.
 consteval BucketLayout layout_of(unsigned series, unsigned bucket) {
     const std::size_t bytes = base::block_bytes(series, bucket);
     BucketLayout layout;
@@ -78,7 +81,7 @@ consteval std::array<SeriesLayouts, base::series_count> all_layouts() {
 }
 
 inline constexpr auto series_layouts = all_layouts();
-/// Of the powers of two.
+/// The layouts of the first series, the powers of two.
 inline constexpr const SeriesLayouts& bucket_layouts = series_layouts[0];
 
 /// Of the addresses of all blocks of a size these bits are 0: spans begin with a page.

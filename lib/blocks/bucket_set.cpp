@@ -8,11 +8,11 @@ namespace tensorpool::blocks {
 
 BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
                      pages::LargeBlocks& large, pages::RecordArena& records,
-                     statistics::PoolCounters& slots, statistics::PoolTotals& totals) noexcept
+                     statistics::PoolCounters& counters, statistics::PoolTotals& totals) noexcept
     : first_(*this),
-      // Beyond the tables' room a pool works without caches.
+      // A pool whose number exceeds the tables works without caches.
       may_cache_(heap.pool_number() < detail::cached_pool_count),
-      slots_(slots),
+      counters_(counters),
       large_blocks_(large),
       sources_{name, heap, records, magazines_, totals, states} {
     make_buckets();
@@ -21,7 +21,7 @@ BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
 BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
     : first_(first),
       may_cache_(first.may_cache_),
-      slots_(first.slots_),
+      counters_(first.counters_),
       large_blocks_(first.large_blocks_),
       sources_{first.name(),   first.heap(), first.records(), magazines_,
                first.totals(), States::none, series} {
@@ -49,8 +49,8 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
     if (buckets_[bucket].take(&block, 1, path) == 0) return nullptr;
     const std::size_t bytes = buckets_[bucket].block_bytes();
     totals().hold(bytes);
-    const std::lock_guard guard(slots_.shared_mutex());
-    detail::BucketCounters& counted = slots_.shared(series()).buckets[bucket];
+    const std::lock_guard guard(counters_.shared_mutex());
+    detail::BucketCounters& counted = counters_.shared(series()).buckets[bucket];
     detail::add(counted.taken, 1);
     detail::add(counted.misses, 1);
     detail::add(counted.system_misses, path.grown == grown_before ? 0 : 1);
@@ -63,8 +63,8 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
 void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept {
     const std::size_t bytes = buckets_[bucket].block_bytes();
     {
-        const std::lock_guard guard(slots_.shared_mutex());
-        detail::BucketCounters& counted = slots_.shared(series()).buckets[bucket];
+        const std::lock_guard guard(counters_.shared_mutex());
+        detail::BucketCounters& counted = counters_.shared(series()).buckets[bucket];
         detail::add_release(counted.deallocations, 1);
         detail::add_release(counted.returned, 1);
         statistics::count_shared_deallocation(buckets_[bucket].row(), bytes);
@@ -99,12 +99,12 @@ void BucketSet::lock() noexcept {
     if (!is_first()) return;
     sources_.heap.lock();
     sources_.records.lock();
-    slots_.lock();
+    counters_.lock();
 }
 
 void BucketSet::unlock() noexcept {
     if (is_first()) {
-        slots_.unlock();
+        counters_.unlock();
         sources_.records.unlock();
         sources_.heap.unlock();
     }

@@ -14,17 +14,17 @@ namespace tensorpool::blocks {
 
 using CacheList = boost::intrusive::list<Cache, boost::intrusive::constant_time_size<false>>;
 
-/// One pool's blocks up to 64 KiB, of one series of sizes (base/block_sizes.hpp): eleven buckets,
-/// and the caches of all threads that use them, in which large blocks wait too. The series that a
-/// pool has share all else; its first is that of the powers of two. Thread-safe.
+/// One pool's blocks up to 64 KiB of one series of sizes (base/block_sizes.hpp): eleven buckets,
+/// and the caches of all threads that use them. The caches of the first series, the powers of two,
+/// also hold free large blocks. All series of a pool share everything else. Thread-safe.
 class BucketSet {
 public:
-    /// `name` is for messages and lives as long as the set.
+    /// Makes the first series of a pool. `name` is for messages and must outlive the set.
     BucketSet(const char* name, States states, pages::PageHeap& heap, pages::LargeBlocks& large,
-              pages::RecordArena& records, statistics::PoolCounters& slots,
+              pages::RecordArena& records, statistics::PoolCounters& counters,
               statistics::PoolTotals& totals) noexcept;
-    /// A finer series beside the first, for as long as that lives. There are shared counters for it
-    /// already.
+    /// Makes a finer series of the pool of `first`, which must outlive it. REQUIRES: the pool's
+    /// counters have the shared counters of this series.
     BucketSet(BucketSet& first, unsigned series) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
@@ -37,8 +37,8 @@ public:
     }
     unsigned series() const noexcept { return sources_.series; }
     bool is_first() const noexcept { return series() == 0; }
-    /// Calls `function`, which may end it, with each series of the pool, from any of them; with the
-    /// first at last.
+    /// Calls `function` with each series of the pool, with the first series last. May be called on
+    /// any of them. `function` may destroy its argument.
     template <class Function>
     void for_each_series(Function function) noexcept {
         for (BucketSet* set = first_.finest_.load(std::memory_order_acquire); set != nullptr;) {
@@ -48,49 +48,52 @@ public:
         }
     }
 
-    /// One block without a cache: straight from the spans. nullptr when refused.
+    /// Takes one block directly from the spans, for threads without a cache. Returns nullptr if
+    /// memory is refused.
     void* allocate_direct(unsigned bucket, std::size_t requested_bytes,
                           pages::SlowPath& path) noexcept;
+    /// Returns one block directly to its span, for threads without a cache.
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
-    // Of all series of the pool:
-    /// Brings home what lies in all depots.
+    // The following apply to all series of the pool.
+    /// Returns all blocks in depots to their spans.
     void drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
-    /// Brings home what depots held all through the last period; the bytes of whole spans that the
-    /// page heap got.
+    /// Returns the blocks that stayed in depots for the whole last period to their spans. Returns
+    /// the bytes of spans that went back to the page heap.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
 
-    /// What the threads' caches may hold, of all series.
+    /// The limit of the bytes that magazines of all threads and all series may hold.
     ParkingLimit& parking_limit() noexcept { return first_.parking_limit_; }
     static constexpr std::size_t parked_per_processor = std::size_t{4} << 20;
     static constexpr std::size_t parked_per_thread = std::size_t{64} << 10;
-    /// What they may hold of large blocks.
+    /// The limit of the bytes of large blocks that all threads may keep.
     ParkingLimit& large_parking_limit() noexcept { return first_.large_parking_limit_; }
     const ParkingLimit& large_parking_limit() const noexcept { return large_parking_limit_; }
     pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
 
-    /// Drops whole free pages between blocks in use; capacity stays as it is.
+    /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
     void drop_free_pages() noexcept;
 
-    /// The entry of each thread's table where there may be caches: the pool's number, and from
-    /// there on one for each series.
+    /// The index of this set's cache in each thread's table: the pool's number plus the series.
     unsigned number() const noexcept { return sources_.heap.pool_number() + series(); }
     bool may_cache() const noexcept { return may_cache_; }
-    /// Whether inline paths may see the caches. Otherwise they serve on slow paths only.
+    /// Whether inline paths may see the caches. If not, the caches serve on slow paths only.
     bool serves_inline() const noexcept { return sources_.states == States::none; }
     const char* name() const noexcept { return sources_.pool_name; }
     statistics::PoolTotals& totals() const noexcept { return sources_.totals; }
-    statistics::PoolCounters& slots() const noexcept { return slots_; }
+    statistics::PoolCounters& counters() const noexcept { return counters_; }
     std::size_t magazine_bytes() const noexcept { return magazines_.bytes_in_use(); }
     pages::PageHeap& heap() const noexcept { return sources_.heap; }
     pages::RecordArena& records() const noexcept { return sources_.records; }
 
-    /// The registry's, and under its lock: caches in use, those that threads left, the next pool.
+    // Used by the registry, under its lock: caches in use, caches for reuse after their threads
+    // ended, the next set in its list.
     CacheList caches;
     CacheList free_caches;
     BucketSet* next = nullptr;
 
-    /// All locks of the pool, for a fork: those of finer series before those of the first.
+    /// Takes all locks of this series and, with the first series, those that the series share. For
+    /// fork handlers, which lock finer series before the first.
     void lock() noexcept;
     void unlock() noexcept;
 
@@ -98,17 +101,19 @@ private:
     void make_buckets() noexcept;
 
     BucketSet& first_;
-    // Of the first: where the list of series begins. Released when the series is whole.
+    // In the first series: the head of the list of all series. Stored with release when the new
+    // series is constructed.
     std::atomic<BucketSet*> finest_ = this;
     BucketSet* coarser_ = nullptr;
     const bool may_cache_;
-    statistics::PoolCounters& slots_;
+    statistics::PoolCounters& counters_;
     pages::LargeBlocks& large_blocks_;
     MagazineStore magazines_;
     ParkingLimit parking_limit_{parked_per_processor, parked_per_thread};
     ParkingLimit large_parking_limit_{LargeMagazine::bytes_per_processor, 0};
     BucketSources sources_;
-    // An array of objects that can be neither copied nor moved, each with its number.
+    // A union, because buckets can be neither copied nor moved and each is constructed with its
+    // number.
     union {
         Bucket buckets_[detail::bucket_count];
     };

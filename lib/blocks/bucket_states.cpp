@@ -9,7 +9,7 @@ using pages::BlockStates;
 
 }  // namespace
 
-// The lock is held. False when memory is short.
+// REQUIRES: mutex_ is held. Returns false if memory is short.
 bool Bucket::give_states(pages::Span& span) noexcept {
     BlockStates* states = free_states_;
     if (states != nullptr) {
@@ -17,7 +17,7 @@ bool Bucket::give_states(pages::Span& span) noexcept {
     } else {
         const std::size_t width = sources_.states == States::uses ? sizeof(BlockStates::State)
                                                                   : sizeof(BlockStates::WideState);
-        // Zeros: none is in use.
+        // Fresh records are zero, which means that no block is in use.
         void* const memory = sources_.records.allocate(sizeof(BlockStates) + layout_.blocks * width,
                                                        alignof(BlockStates));
         if (memory == nullptr) return false;
@@ -29,7 +29,8 @@ bool Bucket::give_states(pages::Span& span) noexcept {
     return true;
 }
 
-// Of a span that has left the page map. None of its blocks was in use.
+// Keeps the states of a span that has left the page map for reuse. They are all 0, because none of
+// its blocks was in use.
 void Bucket::keep_states(BlockStates* states) noexcept {
     if (states == nullptr) return;
     const std::lock_guard guard(mutex_);

@@ -4,8 +4,8 @@
 
 namespace tensorpool::blocks {
 
-// A wide state is 1 and the bytes of the block that were not asked for: 16 bits hold that for each
-// bucket, the largest serves above 32 KiB only.
+// A wide state is 1 plus the bytes of the block that were not requested. 16 bits suffice for every
+// bucket: the largest, 64 KiB, serves only requests above 32 KiB.
 inline std::size_t Bucket::requested_bytes_of(std::uint16_t wide_state) const noexcept {
     return wide_state == 0 ? 0 : 1 + block_bytes() - wide_state;
 }
@@ -16,8 +16,8 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
     const char* const first = states.first_block.load(std::memory_order_relaxed);
     const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
     const std::uint64_t index = layout_.index_at(offset);
-    // Release: the states may have been another span's. A thread that still reads them for that
-    // span, and sees this store, also sees that the span has left the page map.
+    // Release: the states may have belonged to another span before. A thread that still reads them
+    // for that span and sees this store also sees that the span has left the page map.
     if (sources_.states == States::uses) {
         states.state(index).store(1, std::memory_order_release);
     } else {
@@ -37,7 +37,8 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
     if (offset >= layout_.blocks * layout_.stride) return false;
     const std::uint64_t index = layout_.index_at(offset);
     if (index * layout_.stride != offset) return false;
-    // Of threads that free one block at once only one finds it in use.
+    // If several threads free one block at the same time, the exchange lets only one of them find
+    // it in use.
     if (sources_.states == States::uses) {
         if (states->state(index).exchange(0, std::memory_order_acq_rel) == 0) return false;
     } else {
@@ -46,8 +47,8 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
         if (requested_bytes_of(seen) > max_requested) return false;
         if (state.exchange(0, std::memory_order_acq_rel) == 0) return false;
     }
-    // A block in use keeps its span. Where it was none, span and states may have come to be
-    // others' while they were read; that shows now.
+    // A block in use keeps its span. If `p` was not in use, the span and its states may have been
+    // reused while they were read. These comparisons detect that.
     return sources_.heap.space().map().at(p).word() == entry.word() &&
            of_span.load(std::memory_order_relaxed) == states &&
            states->first_block.load(std::memory_order_relaxed) == first;

@@ -10,8 +10,9 @@ namespace tensorpool::blocks {
 namespace {
 
 constexpr std::size_t max_parked_bytes = std::size_t{4} << 20;
-// Trips to depots and spans between two looks for idle buckets: often enough that a phase of other
-// sizes gives the last one's blocks back, rare enough to cost nothing.
+// The number of trips to depots and spans between two checks for idle buckets. It is small enough
+// that a phase with other sizes returns the blocks of the previous phase, and large enough for the
+// cost to be negligible.
 constexpr unsigned trips_per_look = 256;
 
 void show(detail::LoadedMagazine& magazine, void** bottom, void** top, void** limit) noexcept {
@@ -22,14 +23,14 @@ void show(detail::LoadedMagazine& magazine, void** bottom, void** top, void** li
 
 }  // namespace
 
-void Cache::begin(BucketSet& set, statistics::OwnedCounters& slot) noexcept {
+void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     set_ = &set;
-    slot_ = &slot;
-    counters = slot.counters;
+    owned_counters_ = &owned;
+    counters = owned.counters;
     trips_ = 0;
     capacity_bytes_ = 0;
     credit_bytes_ = 0;
-    lock_.unlock();  // a thread that a fork left behind may have held it
+    lock_.unlock();  // a thread that does not exist in the child of a fork may have held it
     was_closed_ = false;
     may_park_bytes_.store(0, std::memory_order_relaxed);
     may_park_large_bytes_.store(0, std::memory_order_relaxed);
@@ -53,7 +54,7 @@ void Cache::enter_slow_call() noexcept {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) open_again(bucket);
 }
 
-// What another thread took lay below what is left.
+// Another thread took blocks from the bottom of the magazine. Moves the rest down.
 void Cache::open_again(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
     if (side.loaded == nullptr) {
@@ -69,7 +70,7 @@ void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
                       pages::SlowPath& path) noexcept {
     statistics::look_at_scopes();
     const SlowCall call(*this);
-    // A block may be left, where another thread took the rest.
+    // A block may be left if another thread has taken back only some.
     if (void* const block = pop(bucket, requested_bytes)) [[unlikely]]
         return block;
     return refill(bucket, path) ? pop(bucket, requested_bytes) : nullptr;
@@ -82,7 +83,8 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
         push(bucket, block);
         return;
     }
-    // No magazine may be had: straight home. Freed, then returned, as if it had passed through.
+    // There is no magazine, so the block goes home directly. It is counted as freed and then as
+    // returned, as if it had passed through a magazine.
     detail::add_release(counters->buckets[bucket].deallocations, 1);
     count_returned(bucket, 1);
     (*set_)[bucket].bring_home(&block, 1, changes);
@@ -144,13 +146,13 @@ bool Cache::load_from_spans(unsigned bucket, pages::SlowPath& path) noexcept {
     return any;
 }
 
-// Before the pool grows, what this thread has parked of other sizes and what lies in depots comes
-// home.
+// Before the pool grows, this thread's parked blocks of other sizes and all blocks in depots return
+// to their spans.
 unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath& path) noexcept {
     Bucket& central = (*set_)[bucket];
-    const unsigned most = sides_[bucket].may_park ? sides_[bucket].capacity : 1;
+    const unsigned max_count = sides_[bucket].may_park ? sides_[bucket].capacity : 1;
     path.may_grow = false;
-    unsigned count = central.take(blocks, most, path);
+    unsigned count = central.take(blocks, max_count, path);
     path.may_grow = true;
     if (count != 0) return count;
     for (unsigned other = 0; other < detail::bucket_count; ++other) {
@@ -161,14 +163,14 @@ unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath&
         if (cache != nullptr && cache != this) cache->give_back_blocks();
     });
     set_->drain(Bucket::Magazines::keep, path);
-    return central.take(blocks, most, path);
+    return central.take(blocks, max_count, path);
 }
 
 bool Cache::make_room(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     const auto has_room = [&] { return loaded[bucket].top < loaded[bucket].limit; };
     if (!may_park(bucket, changes)) return false;
-    if (has_room()) return true;  // after another thread took what was here
+    if (has_room()) return true;  // another thread has taken blocks back
     if (side.loaded != nullptr && side.spare != nullptr && side.spare->count == 0) {
         swap(bucket);
         return true;
@@ -178,7 +180,7 @@ bool Cache::make_room(unsigned bucket, pages::Changes& changes) noexcept {
     return may_park(bucket, changes) && load_empty(bucket, changes);
 }
 
-// The loaded magazine, if there is one, is full, and so is the spare.
+// REQUIRES: the loaded magazine, if there is one, is full, and so is the spare.
 bool Cache::load_empty(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     Bucket& central = (*set_)[bucket];
@@ -240,7 +242,7 @@ void Cache::abandon() noexcept {
     };
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const detail::BucketCounters& counted = counters->buckets[bucket];
-        // The thread may have stood between two of its counts.
+        // The fork may have come while the thread was between two updates of its counters.
         const std::int64_t parked = read(counted.taken) - read(counted.returned) -
                                     read(counted.allocations) + read(counted.deallocations);
         if (parked <= 0) continue;
@@ -253,7 +255,7 @@ void Cache::abandon() noexcept {
     set_->totals().lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     set_->totals().lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
     lost += large;
-    // Nor had it to have counted as held all that it had counted as taken.
+    // For the same reason, `held_bytes` may not contain all that the thread counted as taken.
     const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);
     set_->totals().let_go(std::min(held, lost + std::exchange(credit_bytes_, 0)));
 }
@@ -267,7 +269,7 @@ void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
          side.may_park ? std::max(top, bottom + side.capacity) : bottom);
 }
 
-// The loaded magazine becomes the spare, of which there is none.
+// Makes the loaded magazine the spare. REQUIRES: there is no spare.
 void Cache::unload(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
     side.loaded->count = static_cast<unsigned>(loaded[bucket].top - side.loaded->blocks);
@@ -286,7 +288,7 @@ void Cache::give(unsigned bucket, Magazine*& magazine) noexcept {
     (*set_)[bucket].give(*std::exchange(magazine, nullptr));
 }
 
-// Of both magazines.
+// The bytes for which both magazines of a bucket have room.
 std::size_t Cache::room(unsigned bucket) const noexcept {
     return (sides_[bucket].capacity + sides_[bucket].largest) * set_->block_bytes(bucket);
 }
@@ -295,7 +297,8 @@ bool Cache::may_park(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     if (side.may_park) return true;
     if (!set_->parking_limit().take(room(bucket))) {
-        // Threads hold too much. While this one waits for its turn, others may take what it has.
+        // All threads together hold too much. While this thread waits for the registry's lock,
+        // others may take back its own blocks.
         lock_.unlock();
         thread_registry().take_back(*set_, TakeFrom::enough, changes);
         enter_slow_call();
@@ -313,13 +316,13 @@ void Cache::park_no_more(unsigned bucket) noexcept {
     may_park_bytes_.store(may_park_bytes() - room(bucket), std::memory_order_relaxed);
 }
 
-// True when the capacity grew: the second trip to the depot since the last change says that the
-// bucket is busy.
+// Returns true if the capacity grew. A second trip to the depot since the last change shows that
+// the bucket is busy.
 bool Cache::grow(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     if (!std::exchange(side.went_to_depot, true)) return false;
-    const unsigned most = (*set_)[bucket].layout().max_in_magazine;
-    const unsigned capacity = std::min(side.capacity * 2U, most);
+    const unsigned max_capacity = (*set_)[bucket].layout().max_in_magazine;
+    const unsigned capacity = std::min(side.capacity * 2U, max_capacity);
     const std::size_t more = 2 * (capacity - side.capacity) * set_->block_bytes(bucket);
     if (more == 0 || capacity_bytes_ + more > max_parked_bytes ||
         !make_larger(bucket, capacity, std::max<unsigned>(capacity, side.largest), changes)) {
@@ -335,7 +338,8 @@ bool Cache::make_larger(unsigned bucket, unsigned capacity, unsigned largest,
                         pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
     const std::size_t more = (capacity + largest) * set_->block_bytes(bucket) - room(bucket);
-    // Nothing is taken from threads that are at work; a look at all costs what some trips do.
+    // Blocks are taken only from idle threads. A pass over all threads costs as much as several
+    // trips, so it is made on every 64th trip only.
     ParkingLimit& limit = set_->parking_limit();
     bool has_room = limit.take(more);
     if (!has_room && trips_ % 64 == 0) {
@@ -349,7 +353,7 @@ bool Cache::make_larger(unsigned bucket, unsigned capacity, unsigned largest,
     return true;
 }
 
-// The loaded magazine, to its capacity.
+// Lets the loaded magazine fill up to the capacity.
 void Cache::open_to_capacity(unsigned bucket) noexcept {
     const Side& side = sides_[bucket];
     if (side.loaded == nullptr) return;
@@ -357,7 +361,7 @@ void Cache::open_to_capacity(unsigned bucket) noexcept {
 }
 
 void Cache::count_trip() noexcept {
-    set_->slots().fold(*slot_);
+    set_->counters().fold(*owned_counters_);
     if (++trips_ % trips_per_look == 0) give_back_idle();
 }
 
@@ -373,7 +377,7 @@ void Cache::give_back_idle() noexcept {
     }
 }
 
-// It parks nothing.
+// REQUIRES: the bucket parks nothing.
 void Cache::forget_growth(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
     const unsigned first = (*set_)[bucket].layout().first_refill;

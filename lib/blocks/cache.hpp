@@ -23,104 +23,112 @@ class LargeBlocks;
 
 namespace tensorpool::blocks {
 
-/// Whose free blocks are brought home (ThreadRegistry::take_back).
+/// The threads from which `ThreadRegistry::take_back` takes free blocks: idle ones; as many as
+/// needed to get below half of the limit; or all.
 enum class TakeFrom : std::uint8_t { idle, enough, everyone };
 
-/// The slow half of a thread's cache: two magazines a bucket, loaded and spare, and how large they
-/// may be. Used by its thread; by whoever holds the registry's lock when the thread has ended, the
-/// pool dies, a fork has left the thread behind, or others need what lies in it.
+/// The slow half of a thread's cache: two magazines for each bucket, loaded and spare, and their
+/// capacities. It is used by its thread, and by a thread that holds the registry's lock when the
+/// owner has ended, when the pool is destroyed, in the child of a fork, or when other threads need
+/// the parked blocks.
 ///
-/// Capacities begin at what 16 KiB hold, double when a bucket goes to its depot again, and fall
-/// back when the bucket has been idle; both magazines of all buckets together may hold 4 MiB at
-/// most, and those of all threads what the pool's ParkingLimit says. Where that leaves no room, a
+/// A capacity begins at 16 KiB of blocks, doubles when a bucket goes to its depot again, and falls
+/// back when the bucket has been idle. Both magazines of all buckets together hold at most 4 MiB,
+/// and those of all threads at most what the pool's ParkingLimit allows. If no room is left, a
 /// bucket keeps no blocks here.
 class Cache : public detail::ThreadCache,
               public boost::intrusive::list_base_hook<
                   boost::intrusive::link_mode<boost::intrusive::normal_link>> {
 public:
-    /// Makes it a cache of this set, counting in `slot`. It parks nothing yet.
-    void begin(BucketSet& set, statistics::OwnedCounters& slot) noexcept;
+    /// Initializes a new or reused cache for this set, with `owned` as its counters. It parks
+    /// nothing yet.
+    void begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept;
 
-    /// A block when `pop` found none: from the spare, the depot or spans. nullptr when refused.
+    /// Returns a block from the spare magazine, the depot or spans. Called when `pop` found none.
+    /// Returns nullptr if memory is refused.
     void* pop_slow(unsigned bucket, std::size_t requested_bytes, pages::SlowPath& path) noexcept;
-    /// Takes a block when `push` found no room.
+    /// Accepts a freed block. Called when `push` found no room.
     void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
-    /// Whether a block of this bucket lies in one of its two magazines.
+    /// Returns whether `block`, of this bucket, lies in one of the bucket's two magazines.
     bool parks(unsigned bucket, const void* block) noexcept;
-    /// Gives all blocks of buckets, and magazines, to the depots.
+    /// Gives all magazines with their blocks to the depots.
     void give_back_blocks() noexcept;
-    /// Gives all blocks of buckets, and magazines, to the depots, and large blocks to the page
-    /// heap.
+    /// Gives all magazines with their blocks to the depots, and large blocks to the page heap.
     void give_back_all(pages::Changes& changes) noexcept;
-    /// Parks nothing any more, and what it held counts as lost: for a thread that a fork left
-    /// behind.
+    /// Counts all parked blocks as lost and parks nothing from now on. For the cache of a thread
+    /// that does not exist in the child of a fork.
     void abandon() noexcept;
 
-    // Of large blocks, of which `large` are the pool's (blocks/cache_large.hpp).
-    /// Takes a block that this thread keeps and that a request for `pages` pages gets; nullptr if
-    /// there is none. It is marked as in use then, and the pool counts it as held, as it did
-    /// before.
+    // Large blocks (blocks/cache_large.hpp). `large` is the pool's object for them.
+    /// Takes a kept block that fits a request for `pages` pages, and marks it as in use. Returns
+    /// nullptr if there is none. The pool counts kept blocks as held, so its total does not change.
     pages::Span* take_large(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
-    /// Keeps a large block that its thread freed. False, and it is still the caller's, where there
-    /// is no room. The pool goes on counting it as held.
+    /// Keeps a large block that this thread freed. Returns false, and leaves the block to the
+    /// caller, if there is no room. The pool continues to count it as held.
     bool keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept;
-    /// Does what `take_large` does if the block that was put in last fits; otherwise, and where
-    /// another thread takes back what lies here, returns nullptr. Inline, without a call.
+    /// Does what `take_large` does if the block that was put in last fits. Returns nullptr if it
+    /// does not, or if another thread is taking back blocks. Inline, without a call.
     pages::Span* take_large_at_once(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
-    /// Does what `keep_large` does if this thread's room suffices and retention limits nothing;
-    /// otherwise, and where another thread takes back what lies here, returns false. Inline,
-    /// without a call.
+    /// Does what `keep_large` does if this thread's room suffices and retention sets no limit.
+    /// Returns false otherwise, or if another thread is taking back blocks. Inline, without a call.
     bool keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept;
-    /// Gives all of them to the page heap; the bytes.
+    /// Gives all kept large blocks to the page heap. Returns their bytes.
     std::size_t give_back_large(pages::Changes& changes) noexcept;
-    /// Those that were freed before the last whole period.
+    /// Gives the large blocks that were freed before the last whole period to the page heap.
+    /// Returns their bytes.
     std::size_t give_back_unneeded_large(pages::Changes& changes) noexcept;
 
-    /// Counts bytes as held by this thread, or no longer, out of what it has taken ahead.
+    /// Counts bytes as held by this thread. They are taken from its credit; if that is too small,
+    /// the thread takes more from the pool's total, ahead of its needs.
     void charge(std::size_t bytes) noexcept;
+    /// Counts bytes as no longer held by this thread, by adding them to its credit.
     void refund(std::size_t bytes) noexcept;
-    /// Taken ahead at most; above twice as much, what is more goes back.
+    /// The most that a thread takes ahead. A credit above twice as much is reduced to this.
     static constexpr std::size_t max_credit_bytes = std::size_t{512} << 10;
 
-    // What lies here taken back by another thread, which holds the registry's lock. In this order,
-    // with a fence of all threads before the second and the third.
+    // Taking back of parked blocks by another thread, which holds the registry's lock. The calls
+    // come in this order, with a fence of all threads before `close` and before `take_back`.
     void claim() noexcept { lock_.claim(); }
-    /// False, and nothing done, when its thread is in the midst of a slow path.
+    /// Makes the inline paths find no block and no room. Returns false, and does nothing, if the
+    /// owner is inside a slow path.
     bool close() noexcept;
-    /// Brings all blocks home.
+    /// Returns all blocks to their spans.
     void take_back(pages::Changes& changes) noexcept;
     void end_claim() noexcept { lock_.end_claim(); }
-    /// Whether its thread has called nothing since this was asked last; where it keeps large
-    /// blocks, nothing for large ones. Asked under that lock.
+    /// Returns whether the owner made no call since the previous query. If it keeps large blocks,
+    /// only calls for large blocks count. REQUIRES: the registry's lock is held.
     bool was_idle() noexcept;
-    /// What its magazines may hold, by their capacities.
+    /// The bytes that its magazines may hold, by their capacities.
     std::size_t may_park_bytes() const noexcept {
         return may_park_bytes_.load(std::memory_order_relaxed);
     }
-    /// The same for large blocks.
+    /// The bytes of large blocks that this thread may keep.
     std::size_t may_park_large_bytes() const noexcept {
         return may_park_large_bytes_.load(std::memory_order_relaxed);
     }
 
-    /// Now and then, by trips to depots: whoever looks at the clock shall do so then.
+    /// True on every 16th trip to a depot or to spans. The pool then checks whether a retention
+    /// period has ended, which reads the clock.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
     BucketSet& set() const noexcept { return *set_; }
-    statistics::OwnedCounters& slot() const noexcept { return *slot_; }
+    statistics::OwnedCounters& owned_counters() const noexcept { return *owned_counters_; }
 
 private:
     struct Side {
         Magazine* loaded = nullptr;
-        void** bottom = nullptr;  // after `close`: of the loaded magazine
+        void** bottom = nullptr;  // after `close`: the bottom of the loaded magazine
         Magazine* spare = nullptr;
         std::uint16_t capacity = 0;
-        std::uint16_t largest = 0;   // magazine that may be loaded: another thread's holds more
-        bool may_park = false;       // room for `capacity` and `largest` is taken of the pool's
+        // The most blocks that the loaded magazine may hold. It exceeds `capacity` after a fuller
+        // magazine of another thread came from the depot.
+        std::uint16_t largest = 0;
+        bool may_park = false;       // room for `capacity` and `largest` blocks was reserved
         bool went_to_depot = false;  // since the capacity last changed
-        std::uint64_t seen = 0;      // operations at the last look for idle buckets
+        std::uint64_t seen = 0;      // operations at the last check for idle buckets
     };
 
-    /// A call of the thread itself: no other takes back what lies here while it lives.
+    /// A slow path of the owner. While this object exists, no other thread takes back blocks.
     class SlowCall {
     public:
         explicit SlowCall(Cache& cache) noexcept : cache_(cache) { cache.enter_slow_call(); }
@@ -168,19 +176,19 @@ private:
 
     Side sides_[detail::bucket_count];
     BucketSet* set_ = nullptr;
-    statistics::OwnedCounters* slot_ = nullptr;
+    statistics::OwnedCounters* owned_counters_ = nullptr;
     unsigned trips_ = 0;
-    std::size_t capacity_bytes_ = 0;  // of both magazines of all buckets, whether they park or not
-    BiasedLock lock_;                 // of all but the fast path's part and `credit_bytes_`
+    std::size_t capacity_bytes_ = 0;  // both magazines of all buckets, whether they park or not
+    BiasedLock lock_;                 // guards all but the fast path's part and `credit_bytes_`
     bool was_closed_ = false;
-    // The rooms of the buckets that may park. Relaxed: for others it is a figure.
+    // The sum of `room` of the buckets that may park. Relaxed: other threads read an estimate.
     std::atomic<std::size_t> may_park_bytes_ = 0;
     std::atomic<std::size_t> may_park_large_bytes_ = 0;
     LargeMagazine large_;
-    std::uint64_t seen_operations_ = 0;  // under the registry's lock
+    std::uint64_t seen_operations_ = 0;  // guarded by the registry's lock, as is the next
     std::uint64_t seen_large_operations_ = 0;
-    // Bytes that the pool counts as held and this thread does not hold: taken ahead, so that not
-    // every trip to a depot has to add to a word that all threads share.
+    // Bytes that the pool counts as held but this thread does not hold. They are taken ahead, so
+    // that not every trip to a depot has to change a word that all threads share.
     std::size_t credit_bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Large blocks that wait in a thread's cache.
+// Large blocks that a thread's cache keeps.
 
 #include "blocks/cache_large.hpp"
 
@@ -27,8 +27,8 @@ bool Cache::keep_large(pages::Span& span, pages::LargeBlocks& large) noexcept {
     return true;
 }
 
-// Room that a thread had once stays its own until what it keeps is taken back, so that blocks that
-// come and go cost no word that threads share.
+// A thread keeps the room that it once reserved until its blocks are taken back. Blocks that are
+// kept and taken in turn therefore change no word that threads share.
 bool Cache::make_large_room(const pages::Span& span) noexcept {
     if (large_.is_full() || span.bytes() > LargeMagazine::max_bytes) return false;
     const std::size_t needed = large_.bytes() + span.bytes();
@@ -58,7 +58,7 @@ std::size_t Cache::empty_large(pages::Changes& changes) noexcept {
     return bytes;
 }
 
-// Counted one by one: a fork amid this shows the child what is still here.
+// Blocks are counted one by one, so that a child forked in the middle counts what is still here.
 std::size_t Cache::empty_large_before(std::uint32_t period, pages::Changes& changes) noexcept {
     std::size_t bytes = 0;
     while (!large_.empty() && large_.oldest().period < period) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a thread's cache does with large blocks in nearly every call, inline where the pool calls.
-// It uses no small blocks, so that those stay closed that others have closed.
+// The frequent operations of a thread's cache on large blocks, inline in the pool's functions. They
+// do not access small blocks, so buckets that another thread has closed stay closed.
 
 #include "blocks/cache.hpp"
 #include "pages/large_blocks.hpp"
@@ -26,7 +26,8 @@ inline pages::Span* Cache::take_large_at_once(pages::PageCount pages,
 inline bool Cache::keep_large_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept {
     if (!large.may_wait_uncounted() || !lock_.try_lock()) [[unlikely]]
         return false;
-    // Marked only when it lies there: until the lock is given up no other thread looks into it.
+    // The span may be marked after it was put in: no other thread looks at it before the lock is
+    // released.
     const bool kept = large_.put_at_once(span);
     if (kept) [[likely]] {
         large.begin_wait_uncounted(span);

@@ -9,7 +9,7 @@
 namespace tensorpool::blocks {
 namespace {
 
-// Above every place of a magazine.
+// An address above every magazine.
 void** beyond_all() noexcept {
     return reinterpret_cast<void**>(UINTPTR_MAX);
 }
@@ -30,14 +30,14 @@ bool Cache::close() noexcept {
     return true;
 }
 
-// The loaded magazine itself stays: a call of its thread that is under way may read or write the
-// place at its top.
+// The loaded magazine itself stays: a call of its thread that is in progress may read or write the
+// entry at its top.
 void Cache::take_back(pages::Changes& changes) noexcept {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         detail::LoadedMagazine& magazine = loaded[bucket];
         Side& side = sides_[bucket];
-        // Pairs with the release of the thread that put them there. A call of its that is under way
-        // and in vain may have lowered the top below what an earlier one here left as the bottom.
+        // Acquire pairs with the owner's release in `push`. A `pop` of the owner that is about to
+        // fail may have lowered the top below the bottom that an earlier `take_back` left.
         void** const top =
             std::max(side.bottom, std::atomic_ref(magazine.top).load(std::memory_order_acquire));
         bring_home(bucket, side.bottom, static_cast<unsigned>(top - side.bottom), changes);
@@ -55,7 +55,7 @@ void Cache::take_back(pages::Changes& changes) noexcept {
     empty_large(changes);
 }
 
-// The thread's credit is its own.
+// Adds the bytes to the pool's total directly, because only the owner may change its credit.
 void Cache::bring_home(unsigned bucket, void** blocks, unsigned count,
                        pages::Changes& changes) noexcept {
     if (count == 0) return;

@@ -1,5 +1,6 @@
-// Boost 1.74 asserts in the only constructor that takes an allocator that the stack's size is
-// fixed. Ours is not, and that constructor does what is wanted: it is used in this file alone.
+// In Boost 1.74, the only constructor that takes an allocator asserts that the stack's size is
+// fixed. This stack's is not, but the constructor does what is needed without that assertion. It is
+// used in this file only.
 #define BOOST_DISABLE_ASSERTS
 
 #include "blocks/depot.hpp"
@@ -10,14 +11,13 @@
 
 namespace tensorpool::blocks {
 
-// Boost.Atomic begins with a pointer that has no value yet, and the stack's constructor gives it
-// one.
+// Boost.Atomic begins with an uninitialized pointer, which the stack's constructor then sets.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
 Depot::Depot(pages::RecordArena& records)
-    : places_(records), full_(places_), empty_(RecordAllocator<Magazine*>(records)) {}
+    : table_(records), full_(table_), empty_(RecordAllocator<Magazine*>(records)) {}
 
 bool Depot::enter(Magazine& magazine) noexcept {
     try {
@@ -28,18 +28,18 @@ bool Depot::enter(Magazine& magazine) noexcept {
     } catch (const std::bad_alloc&) {
         return false;
     }
-    if (!places_.enter(magazine)) return false;
+    if (!table_.enter(magazine)) return false;
     ++entered_;
     return true;
 }
 
 void Depot::leave(Magazine& magazine) noexcept {
-    places_.leave(magazine);
+    table_.leave(magazine);
     --entered_;
 }
 
 void Depot::no_room_for(const Magazine& magazine) noexcept {
-    platform::fail("depot: no room for magazine %p, which was made with it",
+    platform::fail("depot: no room for magazine %p, although room was reserved when it was made",
                    static_cast<const void*>(&magazine));
 }
 

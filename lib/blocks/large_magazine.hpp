@@ -8,18 +8,18 @@
 
 namespace tensorpool::blocks {
 
-/// The large blocks that one thread freed last and keeps for itself: up to 24 of at most 8 MiB. A
-/// hit costs no atomic operation, but two where retention limits what is kept. A ParkingLimit
-/// bounds what lies in those of all threads: `room` is what this one has of it. Not thread-safe:
-/// Cache's lock guards it.
+/// The large blocks that one thread freed last and keeps for reuse: up to 24 blocks of at most
+/// 8 MiB each. A hit costs no atomic operation, or two if retention limits what is kept. A
+/// ParkingLimit bounds what all threads keep; `room` is this thread's share of it, in bytes. Not
+/// thread-safe: Cache's lock guards it.
 class LargeMagazine {
 public:
     static constexpr unsigned max_blocks = 24;
     static constexpr std::size_t max_bytes = std::size_t{8} << 20;  // of one block
     static constexpr std::size_t bytes_per_processor = std::size_t{32} << 20;
 
-    /// Of those with the pages that a request for this many gets, the one that was put in last;
-    /// nullptr if there is none.
+    /// Takes the block that was put in last among those whose size is what a request for `pages`
+    /// pages is rounded to. Returns nullptr if there is none.
     pages::Span* take(pages::PageCount pages) noexcept {
         if (pages::Span* const span = take_last(pages)) return span;
         for (unsigned at = count_; at-- != 0;) {
@@ -31,7 +31,8 @@ public:
         }
         return nullptr;
     }
-    /// The block that was put in last, if a request for this many pages gets as many as it has.
+    /// Takes the block that was put in last if its size is what a request for `pages` pages is
+    /// rounded to. Returns nullptr otherwise.
     pages::Span* take_last(pages::PageCount pages) noexcept {
         const unsigned last = count_ - 1;
         if (count_ == 0) return nullptr;
@@ -44,17 +45,20 @@ public:
 
     bool is_full() const noexcept { return count_ == max_blocks; }
     bool empty() const noexcept { return count_ == 0; }
-    /// REQUIRES: it is not full and has room for the span's bytes, whose pages are a rounded size.
+    /// Puts a block in. REQUIRES: the magazine is not full and has room for the span's bytes, and
+    /// the span's pages are a rounded size.
     void put(pages::Span& span) noexcept {
         pages_[count_] = span.pages;
         steps_[count_] = pages::large_step(span.pages);
         put_again(span, span.pages);
     }
-    /// False, and nothing done, if there is no room, or the block's pages are no rounded size.
+    /// Puts a block in. Returns false, and does nothing, if there is no room or if the block's
+    /// pages are not a rounded size.
     bool put_at_once(pages::Span& span) noexcept {
         const pages::PageCount pages = span.pages;
         if (is_full() || bytes_ + bytes_of(pages) > room) return false;
-        // Mostly the last block that lay in this place had as many, and then that is known.
+        // Usually the last block at this position had the same size, and then the size is known to
+        // be valid and its step is in place.
         if (pages_[count_] != pages) [[unlikely]] {
             if (!pages::is_rounded_large(pages) || bytes_of(pages) > max_bytes) return false;
             pages_[count_] = pages;
@@ -63,8 +67,7 @@ public:
         put_again(span, pages);
         return true;
     }
-    /// The one that has been here longest.
-    /// REQUIRES: it is not empty.
+    /// Takes the block that was put in first. REQUIRES: the magazine is not empty.
     pages::Span& take_oldest() noexcept {
         pages::Span& span = *spans_[0];
         bytes_ -= bytes_of(pages_[0]);
@@ -73,11 +76,12 @@ public:
         return span;
     }
 
-    /// REQUIRES: it is not empty.
+    /// The block that was put in first. REQUIRES: the magazine is not empty.
     const pages::Span& oldest() const noexcept { return *spans_[0]; }
 
     std::size_t bytes() const noexcept { return bytes_; }
-    /// For a thread that a fork left behind: what it held stays where it is.
+    /// Forgets all blocks without freeing them, for a thread that does not exist in the child of a
+    /// fork.
     void forget() noexcept { *this = LargeMagazine(); }
 
     std::size_t room = 0;
@@ -100,9 +104,9 @@ private:
         steps_[at] = steps_[at + 1];
     }
 
-    // Beyond `count_` of the block that lay there last; 0 where there was none.
+    // Entries at and beyond `count_` describe the last block that lay there; 0 if there was none.
     std::array<pages::PageCount, max_blocks> pages_ = {};
-    std::array<pages::PageCount, max_blocks> steps_ = {};  // to the next smaller size
+    std::array<pages::PageCount, max_blocks> steps_ = {};  // distance to the next smaller size
     std::array<pages::Span*, max_blocks> spans_ = {};
     unsigned count_ = 0;
     std::size_t bytes_ = 0;

@@ -9,9 +9,10 @@
 namespace tensorpool::blocks {
 namespace {
 
-// Before each chunk stands its size, in a cache line of its own so that the chunk stays aligned.
+// The size of each chunk lies before it, in a cache line of its own so that the chunk stays
+// aligned.
 constexpr std::size_t head_bytes = cache_line_bytes;
-// A chunk of 15 magazines with its head fills four pages of 4 KiB; growing chunks stop at 64 KiB.
+// A chunk of 15 magazines with its head fills four pages of 4 KiB. Chunks grow up to 64 KiB.
 constexpr std::size_t first_chunk_magazines = 15;
 constexpr std::size_t max_chunk_magazines = 62;
 
@@ -36,7 +37,7 @@ MagazineStore::MagazineStore() noexcept
 
 Magazine* MagazineStore::make() noexcept {
     const std::lock_guard guard(mutex_);
-    // Ordered throughout: only an ordered pool can tell which chunks hold no magazine.
+    // All calls use the ordered variants: only an ordered pool can find chunks without magazines.
     void* const memory = pool_.ordered_malloc();
     if (memory == nullptr) return nullptr;
     ++made_;
@@ -47,7 +48,8 @@ Magazine* MagazineStore::make() noexcept {
 }
 
 void MagazineStore::destroy(MagazineList& magazines) noexcept {
-    // From the highest address down, each goes to the head of the ordered free list at once.
+    // Freed from the highest address down, each magazine goes to the head of the ordered free list,
+    // so no search is needed.
     magazines.sort([](const Magazine& a, const Magazine& b) { return std::greater<>()(&a, &b); });
     const std::lock_guard guard(mutex_);
     while (!magazines.empty()) {

@@ -5,30 +5,30 @@
 
 namespace tensorpool::blocks {
 
-bool MagazinePlaces::enter(Magazine& magazine) noexcept {
+bool MagazineTable::enter(Magazine& magazine) noexcept {
     if (unused_ == nothing && !add_chunk()) return false;
-    Place& place = (*this)[unused_];
-    magazine.number = std::exchange(unused_, place.below.load(std::memory_order_relaxed));
-    place.magazine = &magazine;
+    Entry& entry = (*this)[unused_];
+    magazine.number = std::exchange(unused_, entry.below.load(std::memory_order_relaxed));
+    entry.magazine = &magazine;
     return true;
 }
 
-void MagazinePlaces::leave(Magazine& magazine) noexcept {
+void MagazineTable::leave(Magazine& magazine) noexcept {
     (*this)[magazine.number].below.store(unused_, std::memory_order_relaxed);
     unused_ = std::exchange(magazine.number, nothing);
 }
 
-// As many places again as there are.
-bool MagazinePlaces::add_chunk() noexcept {
+// Doubles the number of entries.
+bool MagazineTable::add_chunk() noexcept {
     const Number count = end_;
     if (count >> number_bits != 0) return false;
-    void* const memory = records_.allocate(count * sizeof(Place), alignof(Place));
+    void* const memory = records_.allocate(count * sizeof(Entry), alignof(Entry));
     if (memory == nullptr) return false;
-    auto* const places = static_cast<Place*>(memory);
-    std::uninitialized_default_construct_n(places, count);
-    chunks_[bits_of(count)].store(places, std::memory_order_relaxed);
+    auto* const entries = static_cast<Entry*>(memory);
+    std::uninitialized_default_construct_n(entries, count);
+    chunks_[bits_of(count)].store(entries, std::memory_order_relaxed);
     for (Number i = count; i != 0; --i) {
-        places[i - 1].below.store(unused_, std::memory_order_relaxed);
+        entries[i - 1].below.store(unused_, std::memory_order_relaxed);
         unused_ = end_ + i - 1;
     }
     end_ += count;

@@ -10,73 +10,74 @@
 
 namespace tensorpool::blocks {
 
-/// One depot's magazines by their numbers, from 1, and what lies below each in a list. A place
-/// lives as long as the pool, so that a thread may still look at that of a magazine that ended.
-class MagazinePlaces {
+/// The magazines of one depot by number, from 1, and for each the number of the magazine below it
+/// in the list. Entries live as long as the pool, so that a thread may still read the entry of a
+/// magazine that was destroyed.
+class MagazineTable {
 public:
     using Number = std::uint32_t;
     static constexpr Number nothing = 0;
     static constexpr unsigned number_bits = 24;
 
-    struct Place {
+    struct Entry {
         Magazine* magazine = nullptr;
-        // Relaxed: what was written comes with the top of the list, by release and acquire.
+        // Relaxed: release and acquire of the top of the list order it.
         std::atomic<Number> below = nothing;
     };
 
-    explicit MagazinePlaces(pages::RecordArena& records) noexcept : records_(records) {}
+    explicit MagazineTable(pages::RecordArena& records) noexcept : records_(records) {}
 
-    // REQUIRES, for both: the caller has a lock that all callers of the two share.
-    /// Gives the magazine a number. False when the system has no memory.
+    // REQUIRES, for both: all callers of the two hold one lock.
+    /// Gives the magazine a number. Returns false if the system has no memory.
     bool enter(Magazine& magazine) noexcept;
-    /// It lies in no list. Another one gets its number.
+    /// Releases the number of a magazine that lies in no list, for reuse.
     void leave(Magazine& magazine) noexcept;
 
-    Place& operator[](Number number) const noexcept {
+    Entry& operator[](Number number) const noexcept {
         const unsigned bits = bits_of(number);
         return chunks_[bits].load(std::memory_order_relaxed)[number - (Number{1} << bits)];
     }
 
 private:
-    // Chunk n has the numbers from 2^n to 2^(n+1) - 1.
+    // Chunk n holds the numbers from 2^n to 2^(n+1) - 1.
     static unsigned bits_of(Number number) noexcept {
         return static_cast<unsigned>(std::bit_width(number)) - 1;
     }
     bool add_chunk() noexcept;
 
     pages::RecordArena& records_;
-    // Relaxed: who knows a number of a chunk got it from one that knew the chunk.
-    std::atomic<Place*> chunks_[number_bits] = {};
-    Number end_ = 1;           // there is a place for each number below
-    Number unused_ = nothing;  // places without a magazine, each below the next
+    // Relaxed: a thread that has a number got it, by acquire, from a thread that saw its chunk.
+    std::atomic<Entry*> chunks_[number_bits] = {};
+    Number end_ = 1;           // there is an entry for each smaller number
+    Number unused_ = nothing;  // entries without a magazine, each below the next
 };
 
-/// Magazines on top of each other. Lock-free: one exchange for each call. A thread may stop within
-/// one for as long as it likes: beside the number of the topmost magazine stands a tag of 40 bits,
-/// which counts those that were taken.
+/// A stack of magazines. Lock-free: one compare-and-exchange for each call. A thread may be
+/// suspended inside a call for any time: the word with the number of the topmost magazine also has
+/// a tag of 40 bits, which counts the magazines that were taken.
 class MagazineStack {
 public:
-    explicit MagazineStack(const MagazinePlaces& places) noexcept : places_(places) {}
+    explicit MagazineStack(const MagazineTable& table) noexcept : table_(table) {}
 
     void push(Magazine& magazine) noexcept {
-        const MagazinePlaces::Number number = magazine.number;
-        MagazinePlaces::Place& place = places_[number];
+        const MagazineTable::Number number = magazine.number;
+        MagazineTable::Entry& entry = table_[number];
         Top top = top_.load(std::memory_order_relaxed);
         do {
-            place.below.store(number_of(top), std::memory_order_relaxed);
+            entry.below.store(number_of(top), std::memory_order_relaxed);
         } while (!top_.compare_exchange_weak(top, tag_of(top) | number, std::memory_order_release,
                                              std::memory_order_relaxed));
     }
-    /// nullptr when there is none.
+    /// Takes the topmost magazine. Returns nullptr if the stack is empty.
     Magazine* pop() noexcept {
         Top top = top_.load(std::memory_order_acquire);
-        while (number_of(top) != MagazinePlaces::nothing) {
-            const MagazinePlaces::Place& place = places_[number_of(top)];
+        while (number_of(top) != MagazineTable::nothing) {
+            const MagazineTable::Entry& entry = table_[number_of(top)];
             const Top next =
-                (tag_of(top) + one_taken) | place.below.load(std::memory_order_relaxed);
+                (tag_of(top) + one_taken) | entry.below.load(std::memory_order_relaxed);
             if (top_.compare_exchange_weak(top, next, std::memory_order_acquire,
                                            std::memory_order_acquire)) {
-                return place.magazine;
+                return entry.magazine;
             }
         }
         return nullptr;
@@ -84,14 +85,14 @@ public:
 
 private:
     using Top = std::uint64_t;
-    static constexpr Top one_taken = Top{1} << MagazinePlaces::number_bits;
+    static constexpr Top one_taken = Top{1} << MagazineTable::number_bits;
 
-    static MagazinePlaces::Number number_of(Top top) noexcept {
-        return static_cast<MagazinePlaces::Number>(top & (one_taken - 1));
+    static MagazineTable::Number number_of(Top top) noexcept {
+        return static_cast<MagazineTable::Number>(top & (one_taken - 1));
     }
     static Top tag_of(Top top) noexcept { return top & ~(one_taken - 1); }
 
-    const MagazinePlaces& places_;
+    const MagazineTable& table_;
     std::atomic<Top> top_ = 0;
 };
 

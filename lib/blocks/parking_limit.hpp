@@ -7,34 +7,36 @@
 
 namespace tensorpool::blocks {
 
-/// What the magazines of one pool's threads may hold together: so much for each processor and each
-/// thread. Room is taken before a thread keeps a block, so free blocks that threads keep are never
-/// more. Thread-safe; relaxed, for it orders nothing.
+/// The limit of the bytes that the magazines of all threads of one pool may hold: a number for each
+/// processor plus a number for each thread. A thread takes room before it keeps a block, so the
+/// free blocks that threads keep never exceed the limit. Thread-safe. All accesses are relaxed,
+/// because the limit orders nothing.
 class ParkingLimit {
 public:
     ParkingLimit(std::size_t bytes_per_processor, std::size_t bytes_per_thread) noexcept
         : for_processors_(bytes_per_processor * std::max(1U, std::thread::hardware_concurrency())),
           for_each_thread_(bytes_per_thread) {}
 
-    /// False, and nothing taken, when there is not so much left.
+    /// Takes room for `bytes` bytes. Returns false, and takes nothing, if less is left.
     bool take(std::size_t bytes) noexcept {
-        if (taken() + bytes > most()) return false;
+        if (taken() + bytes > max_bytes()) return false;
         const std::size_t before = taken_.fetch_add(bytes, std::memory_order_relaxed);
-        if (before + bytes <= most()) return true;
+        if (before + bytes <= max_bytes()) return true;
         give_back(bytes);
         return false;
     }
     void give_back(std::size_t bytes) noexcept {
         taken_.fetch_sub(bytes, std::memory_order_relaxed);
     }
-    /// For a child of a fork, where what others took cannot be told for certain.
+    /// Sets the bytes that are taken. For the child of a fork, where the share of threads that do
+    /// not exist is not known exactly.
     void begin_again(std::size_t taken) noexcept { taken_.store(taken, std::memory_order_relaxed); }
 
     void add_thread() noexcept { threads_.fetch_add(1, std::memory_order_relaxed); }
     void remove_thread() noexcept { threads_.fetch_sub(1, std::memory_order_relaxed); }
 
     std::size_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
-    std::size_t most() const noexcept {
+    std::size_t max_bytes() const noexcept {
         return for_processors_ + threads_.load(std::memory_order_relaxed) * for_each_thread_;
     }
 

@@ -1,20 +1,21 @@
 #pragma once
 
-// Boost.Lockfree would pack a pointer and a tag of 16 bits into one word. In two words the tag has
-// 64 bits, and Boost.Atomic exchanges both at once (cmpxchg16b, casp); but the thread sanitizer
-// sees the standard library's atomics only.
+// By default, Boost.Lockfree packs a pointer and a tag of 16 bits into one word. Without that
+// compression the tag has 64 bits, and Boost.Atomic exchanges both words at once (cmpxchg16b,
+// casp). The thread sanitizer supports only the standard library's atomics, so Boost.Atomic is not
+// used with it.
 #include <boost/lockfree/detail/prefix.hpp>
 #undef BOOST_LOCKFREE_PTR_COMPRESSION
 #ifndef __SANITIZE_THREAD__
 #define BOOST_LOCKFREE_FORCE_BOOST_ATOMIC
 #ifdef __x86_64__
-// As every processor does since 2006; gcc tells it with -mcx16 only.
+// Every x86-64 processor since 2006 has the instruction; gcc reports it only with -mcx16.
 #define BOOST_ATOMIC_DETAIL_X86_HAS_CMPXCHG16B 1
 #endif
 #endif
 
-// The only constructor that takes an allocator asserts a capacity that is known at compile time, in
-// builds for debugging; without one it makes a stack that grows, which is what we want.
+// The only constructor that takes an allocator asserts, in debug builds, that the capacity is known
+// at compile time. Without that assertion it makes a stack that grows, as is needed here.
 #define BOOST_DISABLE_ASSERTS
 #include <boost/lockfree/stack.hpp>
 #undef BOOST_DISABLE_ASSERTS
@@ -26,7 +27,7 @@
 
 namespace tensorpool::blocks {
 
-/// Lets Boost.Lockfree take its nodes from the pool's records.
+/// An allocator that lets Boost.Lockfree take its nodes from the pool's records. It never frees.
 template <class T>
 struct RecordAllocator {
     using value_type = T;
@@ -40,7 +41,8 @@ struct RecordAllocator {
     RecordAllocator(const RecordAllocator<U>& other) noexcept : records(other.records) {}
 
     T* allocate(std::size_t count) {
-        // A free node is taken for one of two words that are exchanged at once, whatever T says.
+        // The stack treats a free node as two words that it exchanges at once, so a node needs the
+        // alignment of two words even if T needs less.
         constexpr std::size_t alignment = std::max(alignof(T), 2 * sizeof(void*));
         void* const memory = records->allocate(count * sizeof(T), alignment);
         if (memory == nullptr) throw std::bad_alloc();
@@ -54,11 +56,11 @@ struct RecordAllocator {
     pages::RecordArena* records;
 };
 
-/// Nodes live as long as the records.
+/// A lock-free stack whose nodes live as long as the records.
 template <class T>
 using RecordStack = boost::lockfree::stack<T, boost::lockfree::allocator<RecordAllocator<T>>>;
 
 static_assert(sizeof(boost::lockfree::detail::tagged_ptr<char>::tag_t) * 8 >= 40,
-              "16 bits are counted through in milliseconds");
+              "a tag of 16 bits wraps around within milliseconds");
 
 }  // namespace tensorpool::blocks

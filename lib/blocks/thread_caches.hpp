@@ -11,10 +11,10 @@
 
 namespace tensorpool::blocks {
 
-/// The caches that a thread has of the pools of one leaf.
+/// A thread's caches for the pools of one leaf.
 using OwnCaches = std::array<Cache*, detail::ThreadLeaf::size>;
 
-// What stands where a thread has no cache, leaf or table. Never written.
+// Placeholders for a thread without a cache or leaf. Never written.
 extern constinit detail::ThreadCache empty_cache;
 extern constinit detail::ThreadLeaf empty_leaf;
 extern constinit OwnCaches no_own_caches;
@@ -27,14 +27,14 @@ constexpr detail::ThreadLeaf leaf_of_empty_caches() noexcept {
     return leaf_of_empty_caches(std::make_index_sequence<detail::ThreadLeaf::size>());
 }
 
-/// A leaf that a thread has, or that none has.
+/// A leaf of a thread's table, or a free leaf for reuse.
 struct OwnLeaf {
     detail::ThreadLeaf view = leaf_of_empty_caches();
     OwnCaches own = {};
     OwnLeaf* next_free = nullptr;
 };
 
-/// Where a pool's cache is among those of every thread.
+/// The position of a pool's cache in every thread's table.
 struct OwnPlace {
     /// `number` is the pool's, or `cached_pool_count` for all pools that have no caches.
     explicit constexpr OwnPlace(unsigned number) noexcept
@@ -44,10 +44,10 @@ struct OwnPlace {
     unsigned index;
 };
 
-/// A thread's caches: those that it has, and, as the table that it begins with, what its inline
-/// paths see of them: the empty one for pools whose every call is to be seen, and for all while
-/// they are hidden. Under the registry's lock; its thread reads without it, and alone changes the
-/// leaves.
+/// A thread's caches. The base class, `ThreadTable`, is what inline paths see: for pools with
+/// checks, and for all pools while caches are hidden, it contains the empty cache instead of the
+/// thread's own. Changed under the registry's lock. The thread itself reads without the lock, and
+/// only the thread adds or removes leaves.
 struct ThreadCaches : detail::ThreadTable {
     static constexpr unsigned leaf_size = detail::ThreadLeaf::size;
 
@@ -64,20 +64,21 @@ struct ThreadCaches : detail::ThreadTable {
     bool has_leaf_of(unsigned number) const noexcept {
         return own_[number / leaf_size] != &no_own_caches;
     }
-    /// Once: the table of threads without caches has none.
+    /// Called once. The table of threads without caches, `no_caches`, has no leaf.
     void add_first_leaf() noexcept { set_leaf(0, first, first_own_); }
     void add_leaf_of(unsigned number, OwnLeaf& leaf) noexcept {
         more_[number / leaf_size] = &leaf;
         set_leaf(number / leaf_size, leaf.view, leaf.own);
     }
-    /// A leaf that holds no cache any more, or nullptr: the first one stays.
+    /// Removes and returns a leaf that holds no cache any more. Returns nullptr if the thread does
+    /// not have the leaf, or for the first leaf, which stays.
     OwnLeaf* remove_leaf(unsigned index) noexcept {
         OwnLeaf* const leaf = std::exchange(more_[index], nullptr);
         if (leaf != nullptr) set_leaf(index, empty_leaf, no_own_caches);
         return leaf;
     }
 
-    ThreadCaches* next = nullptr;  // the registry's
+    ThreadCaches* next = nullptr;  // used by the registry
 
 private:
     template <std::size_t... Index>
@@ -92,22 +93,23 @@ private:
     }
 
     OwnCaches first_own_ = {};
-    std::array<OwnCaches*, leaf_count + 1> own_ = {};  // the last: of pools that have no caches
+    std::array<OwnCaches*, leaf_count + 1> own_ = {};  // the last: for pools without caches
     std::array<OwnLeaf*, leaf_count> more_ = {};
 };
 
-/// Of threads without caches. Never written.
+/// The table of threads without caches. Never written.
 extern constinit ThreadCaches no_caches;
 
 inline ThreadCaches& own_caches() noexcept {
     return static_cast<ThreadCaches&>(*detail::thread_table);
 }
 
-/// The calling thread's cache for this pool, or nullptr when it has none.
+/// Returns the calling thread's cache for this pool, or nullptr if it has none.
 inline Cache* own_cache(const BucketSet& set) noexcept {
     return set.may_cache() ? own_caches().own(set.number()) : nullptr;
 }
 
+/// Returns the calling thread's cache at this position of its table, or nullptr if it has none.
 inline Cache* own_cache(OwnPlace place) noexcept {
     return own_caches().own(place);
 }

@@ -31,9 +31,9 @@ namespace {
 
 constinit base::NeverDestroyed<ThreadRegistry> the_registry;
 
-// POSIX calls thread-exit handlers in four rounds at most: after its third a thread gets no new
-// cache, which nobody would take back. Ours asks for the first three, so that it knows which one it
-// is in when another's handler frees.
+// POSIX calls thread-exit handlers in at most four rounds. After its third round a thread gets no
+// new cache, because no handler would return its blocks. This handler requests a call in each of
+// the first three rounds, so that it knows the current round when another handler frees blocks.
 constexpr unsigned last_round = 2;
 constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
 
@@ -45,10 +45,10 @@ ThreadRegistry& thread_registry() noexcept {
 
 namespace {
 
-// While the library is loaded, before there are threads: a fork that came between taking the lock
-// and asking to be told of forks would leave the child a lock that nobody gives back.
+// Runs while the library is loaded, before there are other threads. A fork between taking the lock
+// and setting the fork handlers would leave the child with a lock that no thread releases.
 [[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
-// And what costs little then.
+// Fences are prepared at the same time, because it costs little then.
 [[maybe_unused]] const bool prepares_fences_early =
     (thread_registry().prepare_fences_early(), true);
 
@@ -76,7 +76,8 @@ void ThreadRegistry::give_back_number(unsigned number) noexcept {
 void ThreadRegistry::enter(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     (void)set_up_handlers();
-    // In front: so a fork locks finer series before the first, as it has to.
+    // Inserted at the front, so that a fork locks finer series before the first, as the order of
+    // locks requires.
     set.next = sets_;
     sets_ = &set;
 }
@@ -137,7 +138,7 @@ Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
     return cache;
 }
 
-// Under the mutex: whoever hides meanwhile hides this one too.
+// Called under the mutex, so that a concurrent `hide_caches` hides this cache too.
 void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
     if (hidden_.load(std::memory_order_relaxed) || !set.serves_inline()) return;
     table.set_view(set.number(), *table.own(set.number()));
@@ -173,7 +174,7 @@ ThreadCaches* ThreadRegistry::own_table() noexcept {
     return table;
 }
 
-// False when memory is short.
+// Returns false if memory is short.
 bool ThreadRegistry::make_leaf(ThreadCaches& table, unsigned number) noexcept {
     if (table.has_leaf_of(number)) return true;
     if (free_leaves_ == nullptr) {
@@ -191,17 +192,17 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
         if (memory == nullptr) return nullptr;
         set.free_caches.push_front(*new (memory) Cache());
     }
-    statistics::OwnedCounters* const slot = set.slots().take(set.series());
-    if (slot == nullptr) return nullptr;
+    statistics::OwnedCounters* const owned = set.counters().take(set.series());
+    if (owned == nullptr) return nullptr;
     Cache& cache = set.free_caches.front();
     set.free_caches.pop_front();
-    cache.begin(set, *slot);
+    cache.begin(set, *owned);
     if (set.is_first()) set.parking_limit().add_thread();
     set.caches.push_front(cache);
     return &cache;
 }
 
-// The numbers of all leaves that the thread has.
+// Calls `function` with all pool numbers of the leaves that the thread has.
 template <class Function>
 void ThreadRegistry::for_each_number(ThreadCaches& table, Function function) noexcept {
     for (unsigned leaf = 0; leaf < detail::cached_pool_count; leaf += detail::ThreadLeaf::size) {
@@ -222,7 +223,7 @@ void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcep
 
 void ThreadRegistry::detach(Cache& cache) noexcept {
     BucketSet& set = cache.set();
-    set.slots().give_back(cache.slot());
+    set.counters().give_back(cache.owned_counters());
     if (set.is_first()) set.parking_limit().remove_thread();
     set.caches.erase(CacheList::s_iterator_to(cache));
     set.free_caches.push_front(cache);
@@ -246,8 +247,7 @@ void ThreadRegistry::end_thread() noexcept {
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
     take_caches(table, [this](Cache& cache) {
-        pages::Changes
-            changes;  // counted in the totals, but neither in the timeline nor by `on_event`
+        pages::Changes changes;  // not reported; the next call with changes reports the capacity
         cache.give_back_all(changes);
         detach(cache);
     });
@@ -255,7 +255,8 @@ void ThreadRegistry::end_thread() noexcept {
     detail::thread_table = &no_caches;
 }
 
-// Without both no thread gets a cache: its blocks would be lost, or a child of a fork would hang.
+// If a handler cannot be set, no thread gets a cache: its blocks would be lost when it ends, or the
+// child of a fork would hang.
 bool ThreadRegistry::set_up_handlers() noexcept {
     if (exit_handler_ == platform::no_exit_handler) {
         exit_handler_ = platform::add_thread_exit_handler([] { thread_registry().end_thread(); });
@@ -272,8 +273,8 @@ void ThreadRegistry::watch_forks() noexcept {
     (void)set_up_handlers();
 }
 
-// In the order of locks that lib/README.md has. What statistics share comes after these, by
-// handlers of their own.
+// Takes the locks in the order that lib/pool/README.md documents. Locks that all pools share for
+// statistics come after these, in handlers of their own.
 void ThreadRegistry::before_fork() noexcept {
     set_up_mutex_.lock();
     mutex_.lock();
@@ -296,8 +297,8 @@ void ThreadRegistry::after_fork_in_child() noexcept {
     abandon_others();
 }
 
-// The other threads are not in the child. What their magazines held cannot be told for certain:
-// they may have been in the middle of a call.
+// The other threads do not exist in the child. The content of their magazines is not known exactly,
+// because they may have been in the middle of a call.
 void ThreadRegistry::abandon_others() noexcept {
     for (ThreadCaches* table = tables_; table != nullptr;) {
         ThreadCaches* const next = table->next;

@@ -11,66 +11,71 @@
 
 namespace tensorpool::blocks {
 
-/// Which pools there are, and which threads have caches for them. Joins the two lives: a thread
-/// that ends hands its blocks back, a pool that dies leaves no cache behind. Thread-safe; the only
-/// one is the process's, never destroyed.
+/// The registry of all pools and of the threads that have caches for them. A thread that ends
+/// returns its blocks; a pool that is destroyed removes its caches from all threads. There is one
+/// registry per process, and it is never destroyed. Thread-safe.
 class ThreadRegistry {
 public:
     constexpr ThreadRegistry() noexcept = default;
 
-    /// A number for a new pool, the lowest that is free; `no_number` when there is none.
+    /// Takes the lowest free number, for a new pool. Returns `no_number` if there is none.
     unsigned take_number() noexcept;
     void give_back_number(unsigned number) noexcept;
     static constexpr unsigned no_number = ~0U;
-    /// The global pool's, set aside: its inline fast path knows it before the pool is set up. Those
-    /// up to the first that is given out are for its finer series.
+    /// The number reserved for the global pool, whose inline fast path uses it before the pool is
+    /// set up. The numbers between it and `first_number` are reserved for its finer series.
     static constexpr unsigned global_number = 0;
     static constexpr unsigned first_number = global_number + base::series_count;
-    /// Pool numbers are smaller: the page map and the address space have 16 bits for them, of which
-    /// the latter takes three values for other things.
+    /// Pool numbers are less than this. The page map and the address space have 16 bits for them,
+    /// of which the address space uses three values for other purposes.
     static constexpr unsigned max_pools = pages::AddressSpace::max_pools;
 
-    /// Lets threads attach. From now on a fork takes the pool's locks.
+    /// Adds a set, so that threads can attach to it. From now on a fork takes the set's locks.
     void enter(BucketSet& set) noexcept;
-    /// Clears the pool's entry in every thread's table. No call on the pool is under way.
+    /// Removes a set and clears its entry in every thread's table. REQUIRES: no call to the pool is
+    /// in progress.
     void leave(BucketSet& set) noexcept;
 
-    /// The calling thread's cache for this pool, made if need be; nullptr when the pool has none,
-    /// when the thread is in its last destructors, or when memory is short: calls then go direct.
+    /// Returns the calling thread's cache for this set; makes one if there is none. Returns nullptr
+    /// if the pool has no caches, if the thread is in its last destructors, or if memory is short.
+    /// Calls then use the spans directly.
     Cache* attach(BucketSet& set) noexcept;
-    /// The same, but never makes one.
+    /// Returns the calling thread's cache for this set, or nullptr if it has none.
     Cache* attached(const BucketSet& set) noexcept;
 
-    /// Gives what the calling thread has parked, of all series of the pool, to the depots and to
+    /// Gives the calling thread's parked blocks, of all series of the pool, to the depots and to
     /// the page heap.
     void give_back_own(BucketSet& set, pages::Changes& changes) noexcept;
 
-    /// From now on every call of every thread takes the slow path, where its cache is still used:
-    /// for who wants to see each call. A call that is under way may be the last one unseen.
+    /// From now on, makes every call of every thread take the slow path, where its cache is still
+    /// used. For recorders, which must see each call. A call that is in progress may go unseen.
     void hide_caches() noexcept;
-    /// Each thread finds its caches again on its next slow path.
+    /// Ends `hide_caches`. Each thread's caches become visible again on its next slow path.
     void show_caches() noexcept;
 
-    /// Brings home blocks of the set's pool that lie in other threads' magazines: of those that
-    /// have called nothing since the last look; of any, until half of what the pool's threads may
-    /// hold is free; or of all. A thread that is in the midst of a slow path keeps what it has:
-    /// then it returns false. All do where the system has no fences of other threads. The caller
-    /// holds no lock.
+    /// Returns parked blocks of the set's pool to their spans, from magazines of other threads: of
+    /// threads that made no call since the last such check (`idle`); of any threads, until half of
+    /// the limit is free (`enough`); or of all (`everyone`). A thread that is inside a slow path
+    /// keeps its blocks; then the function returns false. On systems without fences of all threads
+    /// nothing is taken. The caller holds no lock.
     bool take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept;
-    /// Whether it can bring anything home at all: what one thread keeps is of no use to others
-    /// otherwise.
+    /// Returns whether `take_back` works on this system. If it does not, blocks that one thread
+    /// keeps are unusable for others.
     bool can_take_back() noexcept;
-    /// Until no such call is under way.
+    /// Waits until no `take_back` is in progress.
     void wait_for_take_back() noexcept { const std::lock_guard guard(mutex_); }
 
-    /// Copies the name of the pool with this number, cut to what fits. False when there is none.
+    /// Copies the name of the pool with this number into `name`, truncated to `bytes` bytes with a
+    /// terminating zero. Returns false if there is no such pool.
     bool name_of(unsigned number, char* name, std::size_t bytes) noexcept;
 
-    /// Held while the global pool is set up, and the first lock that a fork takes. Its holder has
-    /// called `watch_forks` before.
+    /// The lock held while the global pool is set up. It is the first lock that a fork takes.
+    /// Callers call `watch_forks` before they take it.
     std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
+    /// Sets the handlers that take all locks around a fork.
     void watch_forks() noexcept;
-    /// While the library is loaded.
+    /// Prepares fences of all threads while the library is loaded, when the process has one thread
+    /// and preparing them is cheap.
     void prepare_fences_early() noexcept;
 
     void before_fork() noexcept;
@@ -83,7 +88,7 @@ private:
     ThreadCaches* own_table() noexcept;
     bool make_leaf(ThreadCaches& table, unsigned number) noexcept;
     void show(ThreadCaches& table, const BucketSet& set) noexcept;
-    // Of their own, so that `attach` saves no registers for them.
+    // Separate functions, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;
     [[gnu::noinline]] void show_again(ThreadCaches& table, const BucketSet& set) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
@@ -101,18 +106,20 @@ private:
 
     std::mutex set_up_mutex_;
     std::mutex mutex_;
-    // Below: under mutex_.
+    // Guarded by mutex_, unless noted otherwise:
     pages::RecordArena records_;
-    ThreadCaches* tables_ = nullptr;  // of living threads
+    ThreadCaches* tables_ = nullptr;  // of running threads
     ThreadCaches* free_tables_ = nullptr;
     OwnLeaf* free_leaves_ = nullptr;
     BucketSet* sets_ = nullptr;
-    // Written before the first thread asks for it, so one that ends may read it without the mutex.
+    // Written before the first thread needs it, so a thread that ends may read it without the
+    // mutex.
     platform::ExitHandler exit_handler_ = platform::no_exit_handler;
-    // Written under the mutex; read without it too, and then relaxed: either value is right.
+    // Written under the mutex. Also read without it. Relaxed: both the old and the new value are
+    // valid for a reader.
     enum class Fences : std::uint8_t { unknown, none, ready };
     std::atomic<Fences> fences_ = Fences::unknown;
-    // Read without the mutex too: who sees an old value finds it out under the mutex.
+    // Also read without the mutex. A thread that reads an old value checks again under the mutex.
     std::atomic<bool> hidden_ = false;
     std::array<std::uint64_t, max_pools / 64 + 1> numbers_ = {};
     unsigned lowest_free_ = first_number;

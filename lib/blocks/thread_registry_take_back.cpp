@@ -9,7 +9,7 @@ bool ThreadRegistry::take_back(BucketSet& set, TakeFrom from, pages::Changes& ch
     const std::lock_guard guard(mutex_);
     if (!has_fences()) return true;
     CacheList chosen;
-    const std::size_t half = set.parking_limit().most() / 2;
+    const std::size_t half = set.parking_limit().max_bytes() / 2;
     const std::size_t taken = set.parking_limit().taken();
     std::size_t enough = taken > half ? taken - half : 0;
     set.for_each_series(
@@ -51,7 +51,8 @@ bool ThreadRegistry::has_fences() noexcept {
     return fences_.load(std::memory_order_relaxed) == Fences::ready;
 }
 
-// Moves them out of the set's list, at whose end those are that were chosen longest ago.
+// Moves the chosen caches out of the set's list. The end of the list holds those that were chosen
+// longest ago.
 void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from, std::size_t& enough,
                             CacheList& chosen) noexcept {
     const auto move_if = [&](auto is_wanted) {
@@ -75,7 +76,7 @@ void ThreadRegistry::choose(BucketSet& set, const Cache* own, TakeFrom from, std
 bool ThreadRegistry::take_back(CacheList& caches, pages::Changes& changes) noexcept {
     for (Cache& cache : caches) cache.claim();
     const bool are_claimed = platform::fence_all_threads();
-    // A sandbox may have taken them away.
+    // A sandbox may have disabled the system call since.
     if (!are_claimed) fences_.store(Fences::none, std::memory_order_relaxed);
     CacheList closed;
     for (auto next = caches.begin(); next != caches.end();) {
@@ -87,7 +88,8 @@ bool ThreadRegistry::take_back(CacheList& caches, pages::Changes& changes) noexc
         caches.erase(CacheList::s_iterator_to(cache));
         closed.push_back(cache);
     }
-    // A thread that now takes a block has seen that the magazine is closed, or has lowered its top.
+    // After this fence, a thread that takes a block has either seen that the magazine is closed or
+    // has lowered its top, which this thread then sees.
     const bool may_take = !closed.empty() && platform::fence_all_threads();
     if (!closed.empty() && !may_take) fences_.store(Fences::none, std::memory_order_relaxed);
     for (Cache& cache : closed) {

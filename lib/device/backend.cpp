@@ -2,7 +2,7 @@
 
 namespace tensorpool {
 
-// What optional functions do where a backend has none of them.
+// Defaults of the optional functions, for backends that do not implement them.
 
 Backend::~Backend() = default;
 

@@ -9,8 +9,8 @@
 namespace tensorpool::device {
 namespace {
 
-/// By the backend's id. Those of backends that are gone stay until the thread ends: a program has
-/// few backends, and a text each at most.
+/// Error texts by the backend's id. Texts of destroyed backends remain until the thread ends; that
+/// is at most one text for each of a program's few backends.
 std::unordered_map<std::uint64_t, std::string>& texts_of_thread() {
     thread_local std::unordered_map<std::uint64_t, std::string> texts;
     return texts;
@@ -18,7 +18,7 @@ std::unordered_map<std::uint64_t, std::string>& texts_of_thread() {
 
 std::uint64_t next_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only the number matters
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only has to be unique
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ DeviceStatus CallErrors::keep_current(const char* call) noexcept {
         try {
             texts_of_thread()[id_] = std::string(call) + ": " + text;
         } catch (...) {
-            // Without memory for the text, the status must do.
+            // No memory for the text: only the status is reported.
         }
     };
     try {
@@ -44,11 +44,11 @@ DeviceStatus CallErrors::keep_current(const char* call) noexcept {
     } catch (const DeviceError& error) {
         keep(error.status(), error.what());
     } catch (const std::bad_alloc&) {
-        keep(DeviceStatus::out_of_memory, "the system has no memory for our records");
+        keep(DeviceStatus::out_of_memory, "the system has no memory for the backend's records");
     } catch (const std::exception& error) {
         keep(DeviceStatus::failed, error.what());
     } catch (...) {
-        keep(DeviceStatus::failed, "an exception of an unknown type");
+        keep(DeviceStatus::failed, "an exception of unknown type");
     }
     return status;
 }

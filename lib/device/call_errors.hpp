@@ -22,7 +22,7 @@ DeviceStatus status_after(Body&& body) {
 /// Throws DeviceError with invalid_argument.
 [[noreturn]] void refuse(const std::string& text);
 
-/// What each thread's last failed call to one backend came to. Any thread.
+/// Stores the text of each thread's last failed call to one backend. Any thread.
 class CallErrors {
 public:
     CallErrors() noexcept;
@@ -30,8 +30,8 @@ public:
     CallErrors& operator=(const CallErrors&) = delete;
 
     /// Returns what `body` returns, or ok if it returns nothing. If it throws, returns the status
-    /// of the exception (a DeviceError's own; out_of_memory for std::bad_alloc, otherwise failed),
-    /// and its text becomes the thread's last error.
+    /// of the exception: that of a DeviceError, out_of_memory for std::bad_alloc, otherwise failed.
+    /// The text of the exception becomes the thread's last error.
     template <class Body>
     DeviceStatus guard(const char* call, Body body) noexcept {
         try {
@@ -41,16 +41,16 @@ public:
         }
     }
 
-    /// "" where no call of this thread failed.
+    /// Returns "" if no call of this thread failed.
     std::string last() const;
 
 private:
     DeviceStatus keep_current(const char* call) noexcept;
 
-    std::uint64_t id_;  // unlike that of any other: a thread may outlive the backend
+    std::uint64_t id_;  // unique, because a thread may outlive the backend
 };
 
-/// For texts: "0x7f…", or "nullptr".
+/// Formats an address as "0x7f…", or "nullptr".
 std::string to_text(const void* address);
 
 }  // namespace tensorpool::device

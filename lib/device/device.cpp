@@ -35,8 +35,8 @@ Device parse_device(const std::string& text) {
         if (error == std::errc() && rest == end && device.index >= 0) return device;
     }
     throw std::invalid_argument("tensorpool: \"" + text +
-                                "\" is no device: expected cpu, cuda or simulated, and where there "
-                                "are several a colon and an index, such as cuda:1");
+                                "\" is not a device: expected cpu, cuda or simulated, optionally "
+                                "followed by a colon and an index, such as cuda:1");
 }
 
 }  // namespace tensorpool

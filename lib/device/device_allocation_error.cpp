@@ -12,19 +12,19 @@ using Cause = DeviceAllocationFailure::Cause;
 const char* explanation(Cause cause) noexcept {
     switch (cause) {
         case Cause::request:
-            return "the request itself, which is larger than any block may be";
+            return "the request exceeds the largest size of a block";
         case Cause::limit:
-            return "the allocator's own limit";
+            return "the limit of the allocator";
         case Cause::fragmentation:
-            return "fragmentation: enough is free, but not in one piece";
+            return "fragmentation: enough memory is free, but not in one piece";
         case Cause::own_use:
-            return "what is in use here";
+            return "memory in use by this allocator";
         case Cause::held_back:
-            return "blocks that were freed and wait for other streams";
+            return "freed blocks that wait for other streams";
         case Cause::other_processes:
-            return "other processes, which hold the rest of the device";
+            return "other processes, which use the rest of the device";
         case Cause::capture:
-            return "a capture under way, during which the device gives no memory";
+            return "a capture in progress, during which the device cannot allocate";
         case Cause::device:
             return "the device";
     }
@@ -34,21 +34,21 @@ const char* explanation(Cause cause) noexcept {
 const char* remedy(Cause cause) noexcept {
     switch (cause) {
         case Cause::request:
-            return "smaller blocks: max_allocation and the size of the device bound them";
+            return "use smaller blocks; max_allocation and the size of the device limit them";
         case Cause::limit:
-            return "a larger hard_limit, or fewer blocks in use";
+            return "raise hard_limit, or keep fewer blocks in use";
         case Cause::fragmentation:
-            return "expandable slabs, or large blocks allocated before small ones";
+            return "use expandable slabs, or allocate large blocks before small ones";
         case Cause::own_use:
-            return "fewer blocks in use";
+            return "keep fewer blocks in use";
         case Cause::held_back:
-            return "waiting for those streams";
+            return "wait for those streams";
         case Cause::other_processes:
-            return "ending other processes on the device";
+            return "end other processes on the device";
         case Cause::capture:
-            return "reserve_for_capture before the capture begins";
+            return "call reserve_for_capture before the capture begins";
         case Cause::device:
-            return "see its status";
+            return "see the status";
     }
     return "?";
 }
@@ -80,13 +80,13 @@ const char* to_string(Cause cause) noexcept {
 DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& failure) noexcept
     : failure_(failure) {
     FixedText text(text_, sizeof text_);
-    text.add("tensorpool: %.47s on %s:%d: allocate: %zu B (%s) asked: %s\n", failure.allocator,
+    text.add("tensorpool: %.47s on %s:%d: allocate: %zu B (%s) requested: %s\n", failure.allocator,
              to_string(failure.device.type), failure.device.index, failure.asked,
              BytesText(failure.asked).c_str(), to_string(failure.status));
     text.add("  in use %s, held in slabs %s", BytesText(failure.in_use).c_str(),
              BytesText(failure.capacity).c_str());
     if (failure.captured != 0) {
-        text.add(", %s of them of graphs", BytesText(failure.captured).c_str());
+        text.add(", %s of it by graphs", BytesText(failure.captured).c_str());
     }
     text.add("\n  free in slabs %s in %zu blocks, the largest %s\n",
              BytesText(failure.free).c_str(), failure.free_blocks,
@@ -101,13 +101,13 @@ DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& fail
         text.add("\n");
     }
     if (failure.device_total != 0) {
-        text.add("  the device has %s, free %s, with other processes %s\n",
+        text.add("  the device has %s, free %s, used by other processes %s\n",
                  BytesText(failure.device_total).c_str(), BytesText(failure.device_free).c_str(),
                  BytesText(failure.other_processes).c_str());
     }
     if (failure.limit != 0) text.add("  hard limit %s\n", BytesText(failure.limit).c_str());
-    text.add("  to blame: %s\n", explanation(failure.cause));
-    text.add("  it would fit with %s more in one piece: %s", BytesText(failure.missing).c_str(),
+    text.add("  cause: %s\n", explanation(failure.cause));
+    text.add("  missing %s in one piece; remedy: %s", BytesText(failure.missing).c_str(),
              remedy(failure.cause));
 }
 

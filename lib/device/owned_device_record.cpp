@@ -24,36 +24,36 @@ using statistics::words_of;
 
 namespace {
 
-/// The counters of one stream after another.
+/// A record of counters, used by one stream after another.
 struct Stream {
-    DeviceStreamRecord* place = nullptr;  // null: `own` counts
+    DeviceStreamRecord* in_segment = nullptr;  // nullptr: `own` is used
     DeviceStreamRecord own = {};
     FoldedWords<words_of<DeviceStreamCounters>> folded;
     bool is_taken = true;
     Stream* next = nullptr;
 
-    DeviceStreamRecord& record() noexcept { return place != nullptr ? *place : own; }
+    DeviceStreamRecord& record() noexcept { return in_segment != nullptr ? *in_segment : own; }
 };
 
 }  // namespace
 
-/// Streams stand in a list that only grows, so that figures are read without a lock.
+/// Streams are in a list that only grows, so that statistics are read without a lock.
 struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     State(std::string_view name, DeviceStatistics::Kind kind, Device device);
     ~State();
 
-    void add_to(Snapshot& snapshot) const override { snapshot.devices.push_back(figures()); }
+    void add_to(Snapshot& snapshot) const override { snapshot.devices.push_back(statistics()); }
     Identity identify() const noexcept override { return {TraceSource::device, id, name}; }
     std::size_t capacity() const noexcept override {
         return record->totals.capacity_bytes.load(std::memory_order_relaxed);
     }
-    DeviceStatistics figures() const noexcept;
+    DeviceStatistics statistics() const noexcept;
 
     Stream* find_ended() const noexcept;
     Stream& make_stream(std::uint64_t number);
     void fold() noexcept;
 
-    /// Calls `function` with each stream. Acquire pairs with the release of `make_stream`.
+    /// Calls `function` with each stream. Acquire: pairs with the release in `make_stream`.
     template <class Function>
     void for_each_stream(Function function) const {
         auto* stream = streams.load(std::memory_order_acquire);
@@ -64,7 +64,7 @@ struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
     OwnedRecord<DeviceRecord> record;
     std::uint64_t id;
     std::atomic<Stream*> streams = nullptr;
-    std::uint64_t last_number = 0;  // of a stream
+    std::uint64_t last_number = 0;  // of the stream added last
 };
 
 OwnedDeviceRecord::State::State(std::string_view wanted, DeviceStatistics::Kind kind, Device device)
@@ -78,11 +78,11 @@ OwnedDeviceRecord::State::State(std::string_view wanted, DeviceStatistics::Kind 
                  .or_throw()),
       id(record->id.load(std::memory_order_relaxed)) {}
 
-// Streams of an allocator without a record in the segment are not looked for there, nor counted.
+// If the allocator has no record in the segment, its streams have none either and are not counted.
 OwnedDeviceRecord::State::~State() {
     for (Stream* stream = streams.load(std::memory_order_relaxed); stream != nullptr;) {
-        if (stream->place != nullptr) {
-            segment().remove(*stream->place);
+        if (stream->in_segment != nullptr) {
+            segment().remove(*stream->in_segment);
         } else if (record.is_in_segment()) {
             segment().count_left_out<DeviceStreamRecord>(false);
         }
@@ -90,7 +90,7 @@ OwnedDeviceRecord::State::~State() {
     }
 }
 
-DeviceStatistics OwnedDeviceRecord::State::figures() const noexcept {
+DeviceStatistics OwnedDeviceRecord::State::statistics() const noexcept {
     DeviceSums sums;
     for_each_stream([&](Stream& stream) { sums.add_frees(stream.record().counters); });
     for_each_stream([&](Stream& stream) { sums.add_allocations(stream.record().counters); });
@@ -108,22 +108,22 @@ Stream* OwnedDeviceRecord::State::find_ended() const noexcept {
 Stream& OwnedDeviceRecord::State::make_stream(std::uint64_t number) {
     auto* const stream = new Stream;
     if (record.is_in_segment()) {
-        stream->place = segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
+        stream->in_segment = segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
             made.device.store(id, std::memory_order_relaxed);
             made.stream.store(number, std::memory_order_relaxed);
         });
-        if (stream->place == nullptr) segment().count_left_out<DeviceStreamRecord>(true);
+        if (stream->in_segment == nullptr) segment().count_left_out<DeviceStreamRecord>(true);
     }
     stream->next = streams.load(std::memory_order_relaxed);
     streams.store(stream, std::memory_order_release);
     return *stream;
 }
 
-// Streams without a record in the segment into the allocator's, and that, if it has none there
-// either, into `other`.
+// Adds the counters of streams without a record in the segment to the allocator's record. If the
+// allocator has no record there either, adds all of it to `other`.
 void OwnedDeviceRecord::State::fold() noexcept {
     for_each_stream([&](Stream& stream) {
-        if (stream.place != nullptr) return;
+        if (stream.in_segment != nullptr) return;
         stream.folded.fold(as_words(stream.own.counters), as_words(record->left_out));
     });
     record.fold();
@@ -132,7 +132,7 @@ void OwnedDeviceRecord::State::fold() noexcept {
 OwnedDeviceRecord::OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind,
                                      Device device)
     : state_(std::make_unique<State>(name, kind, device)) {
-    statistics::look_for_recorder();  // the first allocations may take no slow path
+    statistics::look_for_recorder();  // because the first allocations may take only the fast path
     statistics::snapshot_sources().enter(*state_);
 }
 
@@ -170,8 +170,8 @@ void OwnedDeviceRecord::note_capacity() noexcept {
     state_->record_capacity();
 }
 
-DeviceStatistics OwnedDeviceRecord::figures() const noexcept {
-    return state_->figures();
+DeviceStatistics OwnedDeviceRecord::statistics() const noexcept {
+    return state_->statistics();
 }
 
 }  // namespace tensorpool::device

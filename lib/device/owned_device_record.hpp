@@ -12,10 +12,11 @@
 
 namespace tensorpool::device {
 
-/// Where the figures of one allocator lie, and those of each of its streams: places in the segment,
-/// so that others read the very words that their owner writes; or, where none is left, memory of
-/// its own, which is added up under `other` now and then. While it lives, snapshots show it, and
-/// recorders know it by its number. REQUIRES for all but `id` and `figures`: one thread at a time.
+/// The statistics of one allocator and its streams. They are records in the segment, so that other
+/// processes read the same words that the owner writes. If the segment is full, they are in memory
+/// of this object and are added to `other` from time to time. During its lifetime, snapshots
+/// include the allocator, and recorders refer to it by its id. REQUIRES, for all functions but `id`
+/// and `statistics`: one thread at a time.
 class OwnedDeviceRecord {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
@@ -27,19 +28,19 @@ public:
     std::uint64_t id() const noexcept;
     statistics::DeviceTotals& totals() noexcept;
 
-    /// Counters for one more stream, zeros; counted in `totals().streams`. They stay where they
-    /// are. Throws std::bad_alloc.
+    /// Returns zeroed counters for one more stream, which is counted in `totals().streams`. Their
+    /// address does not change. Throws std::bad_alloc.
     statistics::DeviceStreamCounters& add_stream(StreamHandle stream);
-    /// The stream ended: its counters go on with the next stream that is added, so that nothing is
-    /// folded in or counted twice.
+    /// Ends a stream. Its counters continue with the next stream that is added, so that nothing has
+    /// to be summed elsewhere or is counted twice.
     void end_stream(statistics::DeviceStreamCounters& stream) noexcept;
 
-    /// Memory came or went, and the totals say so: tells a recorder, and brings `other` up to date
-    /// with what has no place.
+    /// Reports a changed capacity, after the totals were updated, to a recorder. Also updates
+    /// `other` if there is no record in the segment.
     void note_capacity() noexcept;
 
-    /// Takes no lock.
-    DeviceStatistics figures() const noexcept;
+    /// Returns the sums of all streams. Takes no lock.
+    DeviceStatistics statistics() const noexcept;
 
 private:
     struct State;

@@ -5,7 +5,7 @@
 
 namespace tensorpool::device {
 
-/// Lets go of a mutex that the calling thread holds, until the end of the scope.
+/// Releases a mutex that the calling thread holds, until the end of the scope.
 class Unlocked {
 public:
     explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
@@ -17,14 +17,15 @@ private:
     std::mutex& mutex_;
 };
 
-/// Waits for one notice, without the mutex that the calling thread holds.
+/// Waits for one notification; releases the mutex, which the calling thread holds, for the wait.
 inline void wait_unlocked(std::condition_variable& changed, std::mutex& mutex) {
     std::unique_lock lock(mutex, std::adopt_lock);
     changed.wait(lock);
     lock.release();
 }
 
-/// Waits until `is_over` holds, without the mutex that the calling thread holds.
+/// Waits until `is_over` returns true; releases the mutex, which the calling thread holds, for the
+/// wait.
 template <class Condition>
 void wait_unlocked(std::condition_variable& changed, std::mutex& mutex, Condition is_over) {
     std::unique_lock lock(mutex, std::adopt_lock);

@@ -11,7 +11,7 @@
 
 namespace tensorpool::files {
 
-/// What a field is called in errors: "offset", or with a number, "dimension 2".
+/// The name of a field in errors: "offset", or with a number, "dimension 2".
 struct Field {
     Field(const char* field_name) noexcept : name(field_name) {}
     Field(const char* field_name, std::uint64_t field_number) noexcept
@@ -22,18 +22,20 @@ struct Field {
     bool numbered = false;
 };
 
-/// Walks a part of a file that may be hostile: nothing is read that was not checked to be there.
-/// Numbers are little-endian. Errors are ModelFileErrors; what they say is put together only then.
+/// Walks a part of a file that may be hostile: every read is checked against the bytes that are
+/// left. Numbers are little-endian. Errors are ModelFileErrors; their text is composed only when
+/// they are thrown.
 class ByteReader {
 public:
-    /// Of the bytes from `begin` to `end` of a file. What is passed stays the caller's.
+    /// Reads the bytes from `begin` to `end` of a file. `file` and `file_name` must outlive the
+    /// reader.
     ByteReader(std::span<const std::byte> file, std::uint64_t begin, std::uint64_t end,
                const std::string& file_name) noexcept
         : file_(file), position_(begin), end_(end), file_name_(&file_name) {}
     ByteReader(std::span<const std::byte> file, const std::string& file_name) noexcept
         : ByteReader(file, 0, file.size(), file_name) {}
 
-    /// Of other bytes of the file, with the same names in errors.
+    /// Returns a reader of other bytes of the file, with the same names in errors.
     ByteReader part(std::uint64_t begin, std::uint64_t end) const noexcept {
         ByteReader other = *this;
         other.position_ = begin;
@@ -41,8 +43,8 @@ public:
         return other;
     }
 
-    /// What the following fields belong to: "tensor 3", and once its name is known,
-    /// "tensor 3 'x'".
+    /// Names the thing to which the following fields belong: "tensor 3". `call` adds its name once
+    /// it is known: "tensor 3 'x'".
     void enter(const char* thing, std::uint64_t index) noexcept {
         thing_ = thing;
         index_ = index;
@@ -78,7 +80,8 @@ public:
         const auto taken = take(bytes, field);
         return {reinterpret_cast<const char*>(taken.data()), taken.size()};
     }
-    /// Refuses a count, which has just been read, of things that cannot all be in what is left.
+    /// Rejects a count, which has just been read, if so many things of at least `min_bytes` bytes
+    /// do not fit into the bytes that are left.
     template <class Number>
     void check_count(Number count, std::uint64_t min_bytes, Field field) const {
         if (count > left() / min_bytes) {
@@ -86,9 +89,9 @@ public:
         }
     }
 
-    /// Of a field that stands `offset` bytes behind the file's beginning.
+    /// Throws an error about a field at byte `offset` of the file.
     [[noreturn]] void fail(Field field, std::uint64_t offset, const std::string& problem) const;
-    /// "found 5, expected …", of a number that has just been read.
+    /// Throws "found 5, expected …" about a number that has just been read.
     template <class Number>
     [[noreturn]] void fail_read(Field field, Number found, const std::string& expected) const {
         fail(field, position_ - sizeof(Number),

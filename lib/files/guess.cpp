@@ -12,7 +12,7 @@ bool begins(std::span<const std::byte> bytes, std::string_view with) noexcept {
     return bytes.size() >= with.size() && std::ranges::equal(bytes.first(with.size()), expected);
 }
 
-/// A length of the header that any file could have, and its first character.
+/// Returns whether the bytes begin with a plausible header length and the header's first character.
 bool begins_with_header(std::span<const std::byte> bytes) noexcept {
     constexpr std::size_t length_bytes = 8;
     return bytes.size() > length_bytes && bytes[6] == std::byte{0} && bytes[7] == std::byte{0} &&
@@ -24,7 +24,7 @@ bool begins_with_header(std::span<const std::byte> bytes) noexcept {
 ModelGuess guess_model_format(std::span<const std::byte> first_bytes) noexcept {
     if (begins(first_bytes, "GGUF")) return ModelGuess::gguf;
     if (begins(first_bytes, "\x93NUMPY")) return ModelGuess::npy;
-    // The signature of an entry, or of a directory without entries.
+    // The signature of an entry, or of an archive without entries.
     if (begins(first_bytes, "PK\x03\x04") || begins(first_bytes, "PK\x05\x06")) {
         return ModelGuess::zip;
     }

@@ -30,8 +30,8 @@ platform::NumaPolicy policy_for(NumaPlacement placement) noexcept {
                                             : platform::NumaPolicy::none;
 }
 
-/// For systems that cannot enter pages into the page table: reading brings them into memory, and no
-/// signal where the file was cut short.
+/// For systems that cannot enter pages into the page table: reading brings them into memory, and
+/// raises no signal if the file was cut short.
 Outcome read_through(const platform::InputFile& file, FilePart part) noexcept {
     std::byte scratch[std::size_t{64} << 10];
     for (std::uint64_t at = 0; at < part.bytes; at += sizeof scratch) {
@@ -53,8 +53,8 @@ const char* to_string(Advised advised) noexcept {
 Advised MappedFile::prefetch(Prefetch when, FilePart part) const noexcept {
     const PageRange pages = mapping_->pages_touched_by(part);
     const platform::ThreadNumaPolicy policy = mapping_->policy_of_readers();
-    // At once too: page by page the system would read what lies behind the part as well, and more
-    // slowly (perf/load.cpp).
+    // Also for Prefetch::now: page by page, the system would read data behind the part as well, and
+    // would be slower (perf/load.cpp).
     const Outcome begun = mapping_->for_each_run(pages, platform::begin_to_read);
     if (when == Prefetch::ahead) return to_advised(begun);
     const Outcome outcome = mapping_->for_each_run(pages, platform::populate_for_reading);

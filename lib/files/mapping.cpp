@@ -11,7 +11,7 @@
 namespace tensorpool::files {
 namespace {
 
-/// Throws for what is no regular file.
+/// Throws if `kind` is not a regular file.
 void check_kind(const std::string& path, platform::FileKind kind) {
     using platform::FileKind;
     if (kind == FileKind::regular) return;
@@ -21,17 +21,17 @@ void check_kind(const std::string& path, platform::FileKind kind) {
     }
     const char* const found = kind == FileKind::pipe     ? "a pipe"
                               : kind == FileKind::device ? "a device"
-                                                         : "no file";
+                                                         : "not a file";
     throw std::system_error(std::make_error_code(std::errc::invalid_argument),
                             "tensorpool: map " + path + ": " + found + ", expected a regular file");
 }
 
-[[noreturn]] void refuse_part(const std::string& path, const char* doing, FilePart asked,
+[[noreturn]] void refuse_part(const std::string& path, const char* doing, FilePart wanted,
                               const std::string& expected) {
     const std::string bytes =
-        asked.bytes == FilePart::to_the_end
-            ? "the bytes from " + std::to_string(asked.offset) + " on"
-            : std::to_string(asked.bytes) + " bytes at offset " + std::to_string(asked.offset);
+        wanted.bytes == FilePart::to_the_end
+            ? "the bytes from " + std::to_string(wanted.offset) + " on"
+            : std::to_string(wanted.bytes) + " bytes at offset " + std::to_string(wanted.offset);
     throw std::out_of_range("tensorpool: " + std::string(doing) + " " + path + ": " + bytes +
                             ", expected to be within " + expected);
 }
@@ -42,18 +42,18 @@ bool is_within(FilePart inner, FilePart outer) noexcept {
            inner.bytes <= outer.bytes - (inner.offset - outer.offset);
 }
 
-/// REQUIRES: `inner` is within.
+/// Limits `inner` to the bytes of `outer`. REQUIRES: `inner` begins within `outer`.
 FilePart count_out(FilePart inner, FilePart outer) noexcept {
     const std::uint64_t left = outer.bytes - (inner.offset - outer.offset);
     return {inner.offset, std::min(inner.bytes, left)};
 }
 
-FilePart check_part(const std::string& path, FilePart asked, std::uint64_t file_bytes) {
+FilePart check_part(const std::string& path, FilePart wanted, std::uint64_t file_bytes) {
     const FilePart whole{0, file_bytes};
-    if (!is_within(asked, whole)) {
-        refuse_part(path, "map", asked, "its " + std::to_string(file_bytes) + " bytes");
+    if (!is_within(wanted, whole)) {
+        refuse_part(path, "map", wanted, "its " + std::to_string(file_bytes) + " bytes");
     }
-    return count_out(asked, whole);
+    return count_out(wanted, whole);
 }
 
 platform::InputFile open_file(const std::string& path) {
@@ -93,17 +93,18 @@ FilePart Mapping::check_within(FilePart part, const char* doing) const {
 }
 
 PageRange Mapping::pages_touched_by(FilePart part) const noexcept {
-    const PageRange bytes = places_of(part);
+    const PageRange bytes = range_of(part);
     if (bytes.is_empty()) return {};
     return {base::align_down(bytes.begin, platform::page_bytes()),
             base::align_up(bytes.end, platform::page_bytes())};
 }
 
 PageRange Mapping::pages_within(FilePart part) const noexcept {
-    const PageRange all = places_of({});
-    const PageRange bytes = places_of(part);
+    const PageRange all = range_of({});
+    const PageRange bytes = range_of(part);
     if (bytes.is_empty()) return {};
-    // What lies in the first and the last page beside the mapped part is nobody's.
+    // The other bytes of the first and the last page are not part of the mapping, so those pages
+    // count.
     const bool is_first = bytes.begin == all.begin;
     const bool is_last = bytes.end == all.end;
     const std::size_t page = platform::page_bytes();
@@ -119,19 +120,20 @@ FilePart Mapping::bytes_in(PageRange pages) const noexcept {
     return {begin, end - std::min(begin, end)};
 }
 
-PageRange Mapping::places_of(FilePart part) const noexcept {
+PageRange Mapping::range_of(FilePart part) const noexcept {
     const std::uint64_t end = part_.offset + part_.bytes;
-    const std::uint64_t asked_end =
+    const std::uint64_t wanted_end =
         part.bytes < end && part.offset < end - part.bytes ? part.offset + part.bytes : end;
     const std::uint64_t begin = std::max(part.offset, part_.offset);
-    if (begin >= asked_end) return {};
-    return {static_cast<std::size_t>(begin - first_), static_cast<std::size_t>(asked_end - first_)};
+    if (begin >= wanted_end) return {};
+    return {static_cast<std::size_t>(begin - first_),
+            static_cast<std::size_t>(wanted_end - first_)};
 }
 
 void Mapping::set_numa_policy(platform::NumaPolicy policy, unsigned node) noexcept {
     policy_ = policy;
     node_ = node;
-    // Only counts for files that live in memory, so a refusal is none.
+    // The policy matters only for files that live in memory, so a refusal is ignored.
     (void)for_each_run(pages_touched_by({}), [&](std::byte* address, std::size_t bytes) {
         platform::set_numa_policy(address, bytes, policy, node);
         return platform::Outcome::done;

@@ -14,10 +14,10 @@
 
 namespace tensorpool::files {
 
-/// A mapping of a file in whole pages, and which of them it still has.
+/// A mapping of a file in whole pages, with a record of the pages that were unmapped.
 class Mapping {
 public:
-    /// As MappedFile::open.
+    /// Maps a file as MappedFile::open does.
     Mapping(const std::string& path, const MappingOptions& options);
     ~Mapping();
     Mapping(const Mapping&) = delete;
@@ -29,20 +29,21 @@ public:
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
     std::uint64_t unmapped_bytes() const noexcept { return unmapped_.bytes(); }
 
-    /// `part` with its bytes counted out. Throws std::out_of_range where it is not within the
-    /// mapped part; `doing` is the verb of the text.
+    /// Returns `part` with its number of bytes computed. Throws std::out_of_range if it is not
+    /// within the mapped part; `doing` is the verb of the message.
     FilePart check_within(FilePart part, const char* doing) const;
 
-    /// The pages that hold a byte of `part`, or those that hold no other byte of the mapping.
+    /// Return the pages that hold a byte of `part`, or only those that hold no other byte of the
+    /// mapping.
     PageRange pages_touched_by(FilePart part) const noexcept;
     PageRange pages_within(FilePart part) const noexcept;
-    /// Where in the file they begin.
+    /// Returns the offset of the pages in the file.
     std::uint64_t offset_of(PageRange pages) const noexcept { return first_ + pages.begin; }
-    /// What of the mapped part lies in them.
+    /// Returns the bytes of the mapped part that lie in the pages.
     FilePart bytes_in(PageRange pages) const noexcept;
 
-    /// Calls `use(address, bytes)` with each run of `pages` that were not unmapped, until one is
-    /// not done.
+    /// Calls `use(address, bytes)` for each run of `pages` that are still mapped, until one returns
+    /// an outcome other than `done`.
     template <class Use>
     platform::Outcome for_each_run(PageRange pages, const Use& use) const {
         platform::Outcome outcome = platform::Outcome::done;
@@ -52,23 +53,23 @@ public:
         return outcome;
     }
 
-    /// From which nodes pages shall come; kept for who reads them in.
+    /// Sets the nodes from which pages are taken. The policy is kept for threads that read them in.
     void set_numa_policy(platform::NumaPolicy policy, unsigned node) noexcept;
     platform::ThreadNumaPolicy policy_of_readers() const noexcept { return {policy_, node_}; }
 
-    /// As MappedFile::unmap.
+    /// Unmaps pages as MappedFile::unmap does. Returns the bytes unmapped.
     std::uint64_t unmap(PageRange pages);
 
 private:
-    /// Where the bytes of `part` lie in the pages, as far as they are mapped. Need not begin or end
-    /// with a page.
-    PageRange places_of(FilePart part) const noexcept;
+    /// Returns the range of `part` relative to the first page, as far as it is mapped. The range
+    /// need not begin or end with a page.
+    PageRange range_of(FilePart part) const noexcept;
     std::byte* begin() const noexcept { return static_cast<std::byte*>(pages_.address); }
 
     std::string path_;
     platform::InputFile file_;
-    FilePart part_;            // its bytes counted out
-    std::uint64_t first_ = 0;  // where in the file the pages begin
+    FilePart part_;            // its number of bytes is computed
+    std::uint64_t first_ = 0;  // offset of the first page in the file
     platform::FileMapping pages_;
     std::span<const std::byte> bytes_;  // in those pages
     PageRanges unmapped_;

@@ -14,11 +14,11 @@ namespace {
 
 using files::PageRange;
 
-/// What is locked at once: enough that asking for what there is (some 50 µs) costs nothing beside
-/// it, little enough that memory cannot run out meanwhile.
+/// The bytes that are locked at once: enough that the check of available memory (some 50 µs) costs
+/// little in comparison, and little enough that memory cannot run out in between.
 constexpr std::size_t piece_bytes = std::size_t{64} << 20;
 
-/// The pages, by their addresses, that hold a byte of `range`.
+/// Returns the pages, by their addresses, that hold a byte of `range`.
 PageRange pages_of(std::span<const std::byte> range) noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
     if (range.empty()) return {begin, begin};
@@ -26,7 +26,7 @@ PageRange pages_of(std::span<const std::byte> range) noexcept {
             base::align_up(begin + range.size(), platform::page_bytes())};
 }
 
-/// Those of the first `to` bytes of `range` that are not also of the first `from`.
+/// Returns the pages of the first `to` bytes of `range` without those of the first `from` bytes.
 PageRange pages_between(std::span<const std::byte> range, std::size_t from,
                         std::size_t to) noexcept {
     const PageRange pages = pages_of(range.first(to));
@@ -37,11 +37,11 @@ void* pointer_to(std::size_t address) noexcept {
     return reinterpret_cast<void*>(address);
 }
 
-/// Whether there is memory for what of the pages is not in it.
+/// Returns whether there is memory for those of the pages that are not resident.
 bool has_room(PageRange pages, const platform::MemoryRoom& room) noexcept {
     if (pages.size() <= room.available) return true;
     if (pages.size() > room.limit) return false;
-    // Asked only now: it takes long for many pages.
+    // Computed only if needed: it takes long for many pages.
     const std::size_t resident =
         platform::resident_file_bytes(pointer_to(pages.begin), pages.size());
     return pages.size() - std::min(pages.size(), resident) <= room.available;
@@ -62,7 +62,7 @@ LockOutcome refused_by_process_limit(std::size_t missing) noexcept {
             .needed_bytes = needed};
 }
 
-/// `missing` bytes are not locked of what was asked for.
+/// Describes a refusal. `missing` bytes of the request are not locked.
 LockOutcome refused_by_system(platform::LockRefusal refusal, std::size_t missing,
                               int error) noexcept {
     switch (refusal) {
@@ -130,7 +130,8 @@ LockOutcome MemoryLock::lock_piece(std::size_t bytes, std::size_t missing) noexc
     return refused_by_system(refusal, missing, error);
 }
 
-// Not asked again for each small piece, as long as these are little of what there was.
+// The check is skipped for small pieces while they are little in comparison with the room that was
+// found.
 LockOutcome MemoryLock::check_room(std::size_t bytes) noexcept {
     if (bytes <= has_room_for_) return {};
     const platform::MemoryRoom room = platform::memory_room();

@@ -16,14 +16,14 @@
 
 namespace tensorpool::files {
 
-/// What things are found by.
+/// Returns the name by which a thing is found.
 struct NameOf {
     std::string_view operator()(const ModelTensor& tensor) const noexcept { return tensor.name; }
     std::string_view operator()(const MetadataEntry& entry) const noexcept { return entry.key; }
 };
 
-/// What a reader fills in. Names, keys and values are views into `bytes`, save those that had to be
-/// decoded: they lie in `decoded`.
+/// The contents of a file, filled in by a reader. Names, keys and values are views into `bytes`;
+/// those that had to be decoded lie in `decoded`.
 struct ModelContents {
     std::string name;
     std::span<const std::byte> bytes;
@@ -36,16 +36,16 @@ struct ModelContents {
     NameIndex tensors_by_name;
     NameIndex metadata_by_key;
 
-    std::optional<NameIndex::Twins> index_tensors() {
+    std::optional<NameIndex::Duplicates> index_tensors() {
         return tensors_by_name.build(std::span<const ModelTensor>(tensors), NameOf());
     }
-    std::optional<NameIndex::Twins> index_metadata() {
+    std::optional<NameIndex::Duplicates> index_metadata() {
         return metadata_by_key.build(std::span<const MetadataEntry>(metadata), NameOf());
     }
 };
 
-/// Readers of one format each: `to` has `name` and `bytes`, whose first bytes are that format's.
-/// They throw ModelFileError.
+/// Readers of one format each. REQUIRES: `to` has `name` and `bytes`, and the bytes begin like a
+/// file of that format. They throw ModelFileError.
 void read_gguf(ModelContents& to);
 void read_safetensors(ModelContents& to);
 void read_npy(ModelContents& to);

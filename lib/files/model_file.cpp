@@ -98,7 +98,7 @@ const MetadataValue* ModelFile::find_metadata(std::string_view key) const noexce
 }
 
 std::span<const std::byte> ModelFile::bytes(const ModelTensor& tensor) const noexcept {
-    // One without bytes may stand where a file without data ends.
+    // A tensor without bytes may lie at the end of a file without data.
     if (tensor.bytes == 0) return {};
     return contents_->bytes.subspan(tensor.offset, tensor.bytes);
 }

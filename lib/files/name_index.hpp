@@ -11,19 +11,20 @@
 
 namespace tensorpool::files {
 
-/// Finds a thing by its name, and names that stand twice. Sorted by hash, then by name, so that a
-/// file whose names all have one hash costs no more than n log n comparisons.
+/// Finds things by name, and finds duplicate names. Keys are sorted by hash, then by name, so that
+/// a file whose names all have the same hash takes no more than O(n log n) comparisons.
 class NameIndex {
 public:
-    /// Two things of one name, the earlier first.
-    struct Twins {
+    /// Two things of the same name, the earlier first.
+    struct Duplicates {
         std::size_t first;
         std::size_t second;
     };
 
-    /// `name_of(thing)` is its name. At most 2^32 - 1 things.
+    /// Builds the index; `name_of(thing)` returns a name. Returns duplicates, if there are any.
+    /// REQUIRES: at most 2^32 - 1 things.
     template <class Thing, class NameOf>
-    std::optional<Twins> build(std::span<const Thing> things, NameOf name_of) {
+    std::optional<Duplicates> build(std::span<const Thing> things, NameOf name_of) {
         keys_.clear();
         keys_.reserve(things.size());
         for (std::size_t i = 0; i < things.size(); ++i) {
@@ -37,13 +38,15 @@ public:
         });
         for (std::size_t i = 1; i < keys_.size(); ++i) {
             if (hash_part(keys_[i - 1]) != hash_part(keys_[i])) continue;
-            const Twins twins = {index_part(keys_[i - 1]), index_part(keys_[i])};
-            if (name_of(things[twins.first]) == name_of(things[twins.second])) return twins;
+            const Duplicates duplicates = {index_part(keys_[i - 1]), index_part(keys_[i])};
+            if (name_of(things[duplicates.first]) == name_of(things[duplicates.second]))
+                return duplicates;
         }
         return std::nullopt;
     }
 
-    /// Of the things that it was built of; nullptr where none has that name.
+    /// Returns the thing of that name among those that the index was built from; nullptr if there
+    /// is none.
     template <class Thing, class NameOf>
     const Thing* find(std::span<const Thing> things, NameOf name_of,
                       std::string_view name) const noexcept {
@@ -64,7 +67,7 @@ private:
     static std::uint64_t hash_part(std::uint64_t key) noexcept { return key & ~0xffffffffULL; }
     static std::size_t index_part(std::uint64_t key) noexcept { return key & 0xffffffff; }
 
-    // Half a hash above, the thing's number below.
+    // The upper half is a hash, the lower half the number of the thing.
     std::vector<std::uint64_t> keys_;
 };
 

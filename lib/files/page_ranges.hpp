@@ -6,7 +6,7 @@
 
 namespace tensorpool::files {
 
-/// A half-open range of bytes [begin, end) that begins and ends with pages.
+/// A half-open range of bytes [begin, end) that begins and ends at page boundaries.
 struct PageRange {
     std::size_t begin = 0;
     std::size_t end = 0;
@@ -30,16 +30,16 @@ public:
         if (!range.is_empty()) use(range);
     }
 
-    /// Makes room for so many more calls of `add`. Throws std::bad_alloc.
+    /// Makes room for `count` more calls of `add`. Throws std::bad_alloc.
     void reserve_more(std::size_t count) { ranges_.reserve(ranges_.size() + count); }
-    /// Adds pages that are not in the set. REQUIRES: room was made.
+    /// Adds pages that are not in the set. REQUIRES: `reserve_more` made room.
     void add(PageRange range) noexcept;
 
-    /// Bytes of all its pages.
+    /// Returns the bytes of all pages in the set.
     std::size_t bytes() const noexcept { return bytes_; }
 
 private:
-    // Invariant: in order, none is empty, and there is a gap between each and the next.
+    // Invariant: the ranges are in order, none is empty, and there is a gap between neighbours.
     std::vector<PageRange> ranges_;
     std::size_t bytes_ = 0;
 };

@@ -5,10 +5,10 @@
 namespace tensorpool::files {
 namespace {
 
-constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+constexpr auto max_count = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 std::optional<std::uint64_t> product(std::uint64_t one, std::uint64_t other) noexcept {
-    if (other != 0 && one > most / other) return std::nullopt;
+    if (other != 0 && one > max_count / other) return std::nullopt;
     return one * other;
 }
 

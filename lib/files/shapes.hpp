@@ -11,10 +11,10 @@
 
 namespace tensorpool::files {
 
-/// More than any library that writes these files allows (NumPy and PyTorch: 64).
+/// More than any library that writes these files allows (NumPy and PyTorch allow 64).
 inline constexpr std::size_t max_dimensions = 64;
 
-/// Shapes of many tensors in few pieces of memory. What was added never moves.
+/// The shapes of many tensors in a few pieces of memory. Shapes that were added never move.
 class Shapes {
 public:
     std::span<const std::uint64_t> add(std::span<const std::uint64_t> shape) {
@@ -36,11 +36,12 @@ private:
     std::vector<std::vector<std::uint64_t>> pieces_;
 };
 
-/// Nothing where a product of the dimensions, zeros left out, exceeds 2^63 - 1: strides are signed
-/// everywhere.
+/// Returns the product of the dimensions. Returns nothing if the product, with zeros left out,
+/// exceeds 2^63 - 1: strides are signed everywhere.
 std::optional<std::uint64_t> count_elements(std::span<const std::uint64_t> shape) noexcept;
 
-/// Nothing where that exceeds 2^63 - 1. `elements` is a multiple of the type's block.
+/// Returns the bytes of `elements` elements; nothing if they exceed 2^63 - 1. REQUIRES: `elements`
+/// is a multiple of the type's block.
 std::optional<std::uint64_t> count_bytes(std::uint64_t elements, const ElementType& type) noexcept;
 
 }  // namespace tensorpool::files

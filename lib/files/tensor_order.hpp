@@ -9,12 +9,12 @@
 
 namespace tensorpool::files {
 
-/// Tensors by where they begin, then by where they end: their numbers. Empty where they stand in
-/// that order already, as most writers leave them.
+/// Returns the numbers of the tensors, ordered by their beginning, then by their end. Returns an
+/// empty vector if the tensors are in that order already, as most writers leave them.
 std::vector<std::uint32_t> order_by_offset(std::span<const ModelTensor> tensors);
 
-/// `visit(number, before)` of each tensor in the order of their bytes; `before` is the number of
-/// the one before it, its own for the first.
+/// Calls `visit(number, previous)` for each tensor in the order of their bytes. `previous` is the
+/// number of the tensor before it, or its own for the first.
 template <class Visit>
 void visit_by_offset(std::span<const ModelTensor> tensors, Visit visit) {
     const std::vector<std::uint32_t> order = order_by_offset(tensors);

@@ -26,8 +26,8 @@ bool is_ascii(std::string_view text) noexcept {
     return (high_bits & 0x8080808080808080U) == 0 && rest < 0x80;
 }
 
-/// Bytes of the character that begins here; 0: none does. The bounds of the second byte are those
-/// of the Unicode standard's table 3-7.
+/// Returns the bytes of the character that begins here; 0 if none does. The bounds of the second
+/// byte are those of table 3-7 of the Unicode standard.
 std::size_t character_bytes(std::string_view text) noexcept {
     const std::uint8_t first = byte_at(text, 0);
     if (first < 0x80) return 1;
@@ -42,8 +42,8 @@ std::size_t character_bytes(std::string_view text) noexcept {
     return bytes;
 }
 
-/// Of those that terminals may obey: below a space, and U+0080 to U+009F, among them one that
-/// begins escapes.
+/// Returns whether a terminal may interpret the character: those below a space, and U+0080 to
+/// U+009F, one of which begins escape sequences.
 bool is_control(std::string_view character) noexcept {
     const std::uint8_t first = byte_at(character, 0);
     return first < 0x20 || first == 0x7f || (first == 0xc2 && byte_at(character, 1) < 0xa0);

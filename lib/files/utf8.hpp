@@ -5,11 +5,12 @@
 
 namespace tensorpool::files {
 
-/// Strict: no overlong forms, no surrogates, nothing above U+10FFFF.
+/// Returns whether `text` is strict UTF-8: no overlong forms, no surrogates, nothing above
+/// U+10FFFF.
 bool is_utf8(std::string_view text) noexcept;
 
-/// In single quotes, for errors: what a terminal may obey and what is not UTF-8 escaped, and cut to
-/// about 80 bytes. Files are hostile.
+/// Returns `text` in single quotes, for errors. Control characters and bytes that are not UTF-8 are
+/// escaped, since files may be hostile, and the text is cut to about 80 bytes.
 std::string in_quotes(std::string_view text);
 
 }  // namespace tensorpool::files

@@ -22,10 +22,11 @@ int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexce
 namespace {
 
 constexpr std::size_t max_alignment = SIZE_MAX / 2 + 1;
-// What every block has: two pointers.
+// The alignment of every block: two pointers.
 constexpr std::size_t min_alignment = 2 * sizeof(void*);
 
-/// As the C library's: an alignment that is no power of two counts as the next one.
+/// Allocates like the C library's functions: an alignment that is not a power of two is rounded up
+/// to the next one.
 void* aligned_or_null(std::size_t alignment, std::size_t bytes) noexcept {
     if (alignment <= min_alignment) return allocate(bytes);
     if (alignment > max_alignment) {

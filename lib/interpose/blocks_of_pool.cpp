@@ -22,7 +22,7 @@ void* out_of_memory() noexcept {
     return nullptr;
 }
 
-// What the pool cannot serve the next allocator may, unless the user wanted no more.
+// The next allocator may serve what the pool cannot, unless a limit that the user set was met.
 
 void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     void* block = nullptr;

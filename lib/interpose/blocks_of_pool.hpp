@@ -11,35 +11,36 @@
 #include "interpose/visit.hpp"
 #include "pages/page_map.hpp"
 
-/// The pool as malloc needs it: nothing throws, and a request that is refused sets `errno`.
+/// The pool, adapted to malloc: no function throws, and a refused request sets `errno`.
 namespace tensorpool::interpose {
 
-/// Whether `p` may be of the pool: others may have mapped something between what is the pool's.
+/// Returns whether `p` may belong to the pool. Other mappings may lie between the pool's ranges.
 inline bool may_be_of_pool(const void* p) noexcept {
     return detail::pool_addresses.contains(p);
 }
+/// Returns whether `p` belongs to a block of the pool.
 inline bool is_of_pool(const void* p) noexcept {
     return may_be_of_pool(p) && detail::lies_in_a_pool(p);
 }
 
-// Not of 0 bytes. From inside of the pool they come from the next allocator, as does what the pool
-// cannot serve, unless a limit that the user set refuses it.
+// REQUIRES: `bytes` is not 0. Calls from inside the pool are served by the next allocator. So are
+// requests that the pool cannot serve, unless a limit that the user set refuses them.
 inline void* allocate_in_pool(std::size_t bytes) noexcept;
 void* allocate_slowly(std::size_t bytes) noexcept;
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept;
-/// `alignment` is a power of two.
+/// Allocates `bytes` bytes. REQUIRES: `alignment` is a power of two.
 void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept;
 
-// REQUIRES: `p` is of the pool.
-/// The block with room for `bytes`, without a copy; nullptr, and it is as it was, where that cannot
-/// be had.
+// REQUIRES: `p` belongs to the pool.
+/// Extends the block to `bytes` bytes without a copy, and returns it. Returns nullptr, with the
+/// block unchanged, if that is impossible.
 void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
-// REQUIRES: `p` may be of the pool. What is not goes to the next allocator.
+// REQUIRES: `p` may belong to the pool. A pointer that does not is passed to the next allocator.
 inline void free_in_pool(void* p) noexcept;
 void free_slowly(void* p) noexcept;
 
-/// The calling thread's of the global pool: those of its finer series have the numbers behind its
-/// own.
+/// Returns the calling thread's cache of the global pool for a series of sizes. The finer series
+/// have the numbers that follow the pool's own.
 inline detail::ThreadCache& thread_cache(unsigned series) noexcept {
     return *detail::thread_table->first.caches[detail::GlobalPool::number + series].load(
         std::memory_order_relaxed);

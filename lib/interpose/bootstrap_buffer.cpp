@@ -14,7 +14,7 @@ constinit std::size_t used = 0;
 
 }  // namespace
 
-// Before each block stands its size, in a unit of its own.
+// The size of each block is stored before it, in a unit of its own.
 void* take_from_bootstrap_buffer(std::size_t bytes, std::size_t alignment) noexcept {
     if (alignment > unit || bytes > capacity - used) return nullptr;
     const std::size_t taken = unit + (bytes + unit - 1) / unit * unit;

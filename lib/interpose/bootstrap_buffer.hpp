@@ -2,15 +2,16 @@
 
 #include <cstddef>
 
-/// Memory for what the loader asks of us while we ask it for the next allocator. Never freed. Only
-/// one thread is there that early.
+/// Memory for requests that the loader makes during the lookup of the next allocator. It is never
+/// freed. The process has only one thread that early.
 namespace tensorpool::interpose {
 
-/// Zeros, aligned to 64; nullptr when it is used up, or for a larger alignment.
+/// Returns zeroed memory aligned to 64 bytes; nullptr if the buffer is used up or the alignment is
+/// larger.
 void* take_from_bootstrap_buffer(std::size_t bytes, std::size_t alignment) noexcept;
 bool bootstrap_buffer_is_used() noexcept;
 bool is_in_bootstrap_buffer(const void* p) noexcept;
-/// Of a block in it.
+/// Returns the size of a block in the buffer.
 std::size_t bytes_in_bootstrap_buffer(const void* p) noexcept;
 
 }  // namespace tensorpool::interpose

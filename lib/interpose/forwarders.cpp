@@ -1,6 +1,6 @@
-// Operators that call others, as those of the C++ library do: a program may have its own of those.
-// The size that a sized delete gives is not looked at: where a class has no virtual destructor it
-// may be wrong, and the address tells more.
+// Operators that call other operators, as those of the C++ library do: a program may replace the
+// latter. The size argument of a sized delete is ignored. It may be wrong if a class has no virtual
+// destructor, and the address determines the size.
 
 #include <new>
 

@@ -14,21 +14,23 @@ void* out_of_memory() noexcept {
     return nullptr;
 }
 
-/// A block stays where it has room for the new size and would not waste half.
+/// Returns whether a block can stay: it has room for the new size and would not waste half of its
+/// bytes.
 bool may_stay(std::size_t usable, std::size_t bytes) noexcept {
     return bytes <= usable && bytes >= usable / 2;
 }
 
-/// What to ask for where a block of `usable` bytes is to grow. Of the pool's sizes there are 32
-/// from one power of two to the next, so one that grows in small steps would be copied as often;
-/// with room for an eighth more it is six times (to 128 MiB in steps of 64 KiB: 0.3 s in place of
-/// 0.9 s).
+/// Returns the size to request if a block of `usable` bytes has to grow. The pool has 32 sizes
+/// between two powers of two, so a block that grows in small steps would be copied up to 32 times
+/// on the way. With room for an eighth more it is copied six times. (Growth to 128 MiB in steps of
+/// 64 KiB takes 0.3 s instead of 0.9 s.)
 std::size_t with_room_to_grow(std::size_t usable, std::size_t bytes) noexcept {
     constexpr std::size_t large = std::size_t{1} << 20;
     return usable < large || bytes <= usable ? bytes : std::max(bytes, usable + usable / 8);
 }
 
-/// Another block with the same content. Where that is refused, a block that was to shrink stays.
+/// Copies the content into another block and frees the old one. If no block can be had, a block
+/// that was to shrink stays.
 void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
     void* moved = allocate(with_room_to_grow(usable, bytes));
     if (moved == nullptr) moved = allocate(bytes);
@@ -38,8 +40,8 @@ void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
     return moved;
 }
 
-/// Of another allocator. One that the pool could not serve stays there: it would be copied as often
-/// as it grows, and be there twice meanwhile.
+/// Reallocates a block of another allocator. A large block that the pool once could not serve stays
+/// there: otherwise it would be copied each time it grows, and would exist twice during each copy.
 void* reallocate_foreign(void* p, std::size_t bytes) noexcept {
     const std::size_t usable = next_usable_size(p);
     if (bytes == 0 || !is_for_pool(bytes) || is_for_pool(usable)) return next_realloc(p, bytes);

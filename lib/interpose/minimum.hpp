@@ -8,15 +8,16 @@ namespace tensorpool::interpose {
 
 inline constexpr std::size_t default_minimum_bytes = std::size_t{64} << 10;
 
-/// Requests from this size on are the pool's. More than any request until this library's static
-/// constructors have run: libraries that start before it stay with the next allocator, among them
-/// the C++ library, which asks for 72,704 bytes in every program. Never 0: a request for nothing is
-/// the next allocator's. Relaxed: set once, and either value is right meanwhile.
+/// Requests of at least this size go to the pool. Until the static constructors of this library
+/// have run, it is larger than any request: libraries that start earlier stay with the next
+/// allocator. One of them is the C++ library, which requests 72,704 bytes in every program. It is
+/// never 0: a request for 0 bytes goes to the next allocator. Relaxed: it is set once, and both
+/// values are correct until then.
 extern constinit std::atomic<std::size_t> minimum_bytes [[gnu::visibility("hidden")]];
 
 inline bool is_for_pool(std::size_t bytes) noexcept {
 #if defined(__x86_64__)
-    // The line below in one instruction, which every call of malloc takes.
+    // One instruction for the line below; every call of malloc executes it.
     bool is;
     asm volatile("cmpq %1, %2" : "=@ccae"(is) : "m"(minimum_bytes), "r"(bytes));
     return is;
@@ -25,7 +26,7 @@ inline bool is_for_pool(std::size_t bytes) noexcept {
 #endif
 }
 
-/// What TENSORPOOL_INTERPOSE_MIN says. A value that makes no sense is told on stderr.
+/// Returns the value of TENSORPOOL_INTERPOSE_MIN, in bytes. Reports an invalid value on stderr.
 std::size_t minimum_from_environment();
 
 }  // namespace tensorpool::interpose

@@ -13,7 +13,7 @@ namespace {
 
 constinit thread_local bool looking [[gnu::tls_model("initial-exec")]] = false;
 
-// What was found, for those below that look at the bootstrap buffer first.
+// The functions that were found, for the wrappers below, which check the bootstrap buffer first.
 constinit ReallocFunction found_realloc = nullptr;
 constinit FreeFunction found_free = nullptr;
 constinit UsableSizeFunction found_usable_size = nullptr;
@@ -52,7 +52,8 @@ void find_all() noexcept {
     found_realloc = find<ReallocFunction>("realloc");
     found_free = find<FreeFunction>("free");
     found_usable_size = find<UsableSizeFunction>("malloc_usable_size");
-    // Asked after the last look-up: only where one allocated, frees must look at the buffer.
+    // Checked after the last lookup: frees have to check the buffer only if a lookup allocated from
+    // it.
     const bool used = bootstrap_buffer_is_used();
     set(next_allocator.free, used ? free_beside_buffer : found_free);
     set(next_allocator.realloc, used ? realloc_beside_buffer : found_realloc);
@@ -62,7 +63,7 @@ void find_all() noexcept {
     set(next_allocator.posix_memalign, posix_memalign);
 }
 
-/// False inside of the look-up itself.
+/// Finds the next allocator. Returns false inside the lookup itself.
 bool is_found() noexcept {
     if (looking) return false;
     looking = true;

@@ -3,8 +3,9 @@
 #include <atomic>
 #include <cstddef>
 
-/// The allocator behind us in the order in which the loader looks: the C library's, or one that
-/// stands after us in LD_PRELOAD. Found at the first call of each process, mostly the loader's own.
+/// The next allocator in the order in which the loader looks up names: the C library's, or one that
+/// follows this library in LD_PRELOAD. It is found at the first call of each process, which the
+/// loader itself makes in most cases.
 namespace tensorpool::interpose {
 
 using MallocFunction = void* (*)(std::size_t) noexcept;
@@ -14,8 +15,9 @@ using FreeFunction = void (*)(void*) noexcept;
 using PosixMemalignFunction = int (*)(void**, std::size_t, std::size_t) noexcept;
 using UsableSizeFunction = std::size_t (*)(void*) noexcept;
 
-/// What every allocator has. All else is made of these: where one lacks, say, `pvalloc`, the loader
-/// would find another allocator's. Relaxed throughout: they lead to code and to nothing written.
+/// The functions that every allocator has. All others are built from these: if an allocator lacks
+/// `pvalloc`, for example, the loader would find the one of another allocator. Relaxed throughout:
+/// the pointers lead to code, not to data that must be visible.
 struct NextAllocator {
     std::atomic<MallocFunction> malloc;
     std::atomic<CallocFunction> calloc;
@@ -24,7 +26,7 @@ struct NextAllocator {
     std::atomic<PosixMemalignFunction> posix_memalign;
     std::atomic<UsableSizeFunction> usable_size;
 };
-// Hidden where it is declared too: then no table of the loader stands in between.
+// Hidden in the declaration too, so that access needs no table of the loader.
 extern constinit NextAllocator next_allocator [[gnu::visibility("hidden")]];
 
 inline void* next_malloc(std::size_t bytes) noexcept {

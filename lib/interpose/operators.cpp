@@ -1,4 +1,4 @@
-// Those operators that allocate and free by themselves; all others call them (forwarders.cpp).
+// The operators that allocate and free themselves; all others call these (forwarders.cpp).
 
 #include <algorithm>
 #include <new>
@@ -10,9 +10,9 @@
 namespace tensorpool::interpose {
 namespace {
 
-/// Asks the program's handler to make room until there is a block, or throws.
+/// Calls the program's new-handler until there is a block, or throws.
 template <class Try>
-[[gnu::noinline]] void* ask_handler(Try try_again) {
+[[gnu::noinline]] void* call_handler(Try try_again) {
     for (;;) {
         const std::new_handler handler = std::get_new_handler();
         if (handler == nullptr) throw std::bad_alloc();
@@ -21,15 +21,15 @@ template <class Try>
     }
 }
 
-// A request for nothing gets a block of its own too.
+// A request for 0 bytes gets a block of its own too.
 std::size_t at_least_1(std::size_t bytes) noexcept {
     return bytes == 0 ? 1 : bytes;
 }
 
 void* try_aligned(std::size_t bytes, std::align_val_t alignment) noexcept {
     void* block = nullptr;
-    const std::size_t least = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
-    return allocate_aligned(&block, least, bytes) == 0 ? block : nullptr;
+    const std::size_t at_least = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
+    return allocate_aligned(&block, at_least, bytes) == 0 ? block : nullptr;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ TENSORPOOL_API void* operator new(std::size_t bytes) {
     void* const block = interpose::allocate(wanted);
     if (block != nullptr) [[likely]]
         return block;
-    return interpose::ask_handler([wanted] { return interpose::allocate(wanted); });
+    return interpose::call_handler([wanted] { return interpose::allocate(wanted); });
 }
 
 TENSORPOOL_API void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -50,7 +50,7 @@ TENSORPOOL_API void* operator new(std::size_t bytes, std::align_val_t alignment)
     void* const block = interpose::try_aligned(wanted, alignment);
     if (block != nullptr) [[likely]]
         return block;
-    return interpose::ask_handler([=] { return interpose::try_aligned(wanted, alignment); });
+    return interpose::call_handler([=] { return interpose::try_aligned(wanted, alignment); });
 }
 
 TENSORPOOL_API void operator delete(void* p) noexcept {

@@ -6,7 +6,8 @@
 #include "interpose/minimum.hpp"
 #include "interpose/next_allocator.hpp"
 
-/// What the exported functions are made of: whose a request is, and whose a block.
+/// The parts of the exported functions: which allocator serves a request, and which one owns a
+/// block.
 namespace tensorpool::interpose {
 
 inline void* allocate(std::size_t bytes) noexcept {
@@ -21,8 +22,9 @@ inline std::size_t usable_size(void* p) noexcept {
     return is_of_pool(p) ? detail::bytes_of_block_in_use(p) : next_usable_size(p);
 }
 
-/// `alignment` is a power of two, of the size of a pointer at least. 0, or what errno says of it,
-/// which stays as it is.
+/// Stores a block of `bytes` bytes in `to` and returns 0, or returns an error number. Leaves
+/// `errno` unchanged unless the next allocator changes it. REQUIRES: `alignment` is a power of two
+/// and at least the size of a pointer.
 int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexcept;
 
 }  // namespace tensorpool::interpose

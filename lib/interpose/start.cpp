@@ -7,8 +7,8 @@
 namespace tensorpool::interpose {
 namespace {
 
-// Handlers of other libraries may run while this thread holds the pool's locks around a fork; what
-// they ask for is the next allocator's.
+// Around a fork, this thread holds the pool's locks, and handlers of other libraries may run and
+// allocate. The next allocator serves these requests.
 bool start() {
     const std::size_t minimum = minimum_from_environment();
     detail::GlobalPool::serve_malloc(minimum);

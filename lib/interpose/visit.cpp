@@ -25,7 +25,7 @@ void enter_pool() noexcept {
     ++visits;
 }
 
-// Each of those frees may set others aside, so the list is looked at again while we are inside.
+// Each of these frees may set other blocks aside, so the list is checked again while still inside.
 void leave_pool() noexcept {
     while (visits == 1 && set_aside != nullptr) [[unlikely]] {
             SetAside* const block = std::exchange(set_aside, set_aside->next);

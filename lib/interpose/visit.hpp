@@ -2,9 +2,9 @@
 
 namespace tensorpool::interpose {
 
-/// How many calls of this thread on the pool are under way that may take its locks. While there is
-/// one, what the thread asks for is the next allocator's: the pool itself, or the C library on its
-/// behalf, may be asking under one of those locks.
+/// The number of calls of this thread on the pool that are in progress and may take its locks.
+/// While it is not 0, the next allocator serves the thread's requests: they may come from the pool
+/// itself, or from the C library on its behalf, under one of those locks.
 extern constinit thread_local unsigned visits
     [[gnu::visibility("hidden"), gnu::tls_model("initial-exec")]];
 
@@ -12,14 +12,15 @@ inline bool is_inside_pool() noexcept {
     return visits != 0;
 }
 
-/// The same may free a block of the pool: it is freed when the last call has ended. The first bytes
-/// of the block, which nobody uses any more, hold the list.
+/// Frees a block of the pool from inside a visit: the block is freed when the last call has ended.
+/// The list is kept in the first bytes of the blocks, which are no longer in use.
 void free_when_outside(void* p) noexcept;
 
+/// Begins and ends a visit. Leaving the outermost visit frees the blocks that were set aside.
 void enter_pool() noexcept;
 void leave_pool() noexcept;
 
-/// A call on the pool.
+/// A call on the pool, as a scope.
 class Visit {
 public:
     Visit() noexcept { enter_pool(); }

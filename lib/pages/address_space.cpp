@@ -17,7 +17,7 @@ inline namespace abi_2 {
 constinit AddressRange pool_addresses;
 static_assert(AddressRange::bytes_per_word == pages::page_bytes);
 
-// Its holder may read the entries of a span in use: they do not change.
+// The caller holds the block. Entries of a span in use do not change, so they may be read.
 std::size_t bytes_of_block_in_use(const void* p) noexcept {
     const pages::PageEntry entry = pages::address_space().map().at(p);
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
@@ -35,7 +35,7 @@ namespace tensorpool::pages {
 namespace {
 
 constexpr std::size_t granule_bytes = granule_pages * page_bytes;
-// One page of the map describes one granule, where the system's page is the heap's.
+// If the system's pages are as large as the heap's, one page of the map describes one granule.
 constexpr std::size_t map_bytes_of_granule = granule_pages * sizeof(PageMap::Word);
 
 constexpr std::size_t smallest_loan = std::size_t{64} << 20;
@@ -57,17 +57,13 @@ PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wan
                            PageCount alignment) noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return {};
-    const std::uint32_t least = granules_of(needed);
-    const std::uint32_t most = std::max(least, granules_of(wanted));
+    const std::uint32_t min_count = granules_of(needed);
+    const std::uint32_t max_count = std::max(min_count, granules_of(wanted));
     const std::uint32_t unit = std::max(granules_of(alignment), 1U);
-    Granules run = reserve(most, unit);
-    if (run.count == 0 && most != least) run = reserve(least, unit);
-    if (run.count == 0 && forgive_foreign()) run = reserve(least, unit);
+    Granules run = reserve(max_count, unit);
+    if (run.count == 0 && max_count != min_count) run = reserve(min_count, unit);
+    if (run.count == 0 && forget_foreign()) run = reserve(min_count, unit);
     if (run.count == 0) return {};
-    if (!grow_map(run.end())) {
-        platform::release(address_of(run.pages().first), run.count * granule_bytes);
-        return {};
-    }
     set_lender(run, static_cast<std::uint16_t>(pool_number + 1));
     if (run.first == first_free_) first_free_ = run.end();
     return run.pages();
@@ -82,6 +78,8 @@ void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
         std::uint32_t end = first;
         while (end < last && lender_of(end) == lender) ++end;
         const Granules run{first, end - first};
+        // The granules belong to no pool before other code can map something there.
+        set_lender(run, foreign);
         const bool is_free = give_back(run);
         set_lender(run, is_free ? 0 : retired);
         if (is_free) first_free_ = std::min(first_free_, first);
@@ -89,7 +87,8 @@ void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
     }
 }
 
-// False where its addresses stay reserved, which the system may do without room for more mappings.
+// Returns false if the addresses stay reserved. The system may refuse to unmap them if the process
+// has no room for more mappings.
 bool AddressSpace::give_back(Granules run) noexcept {
     clear_entries(run);
     moved_.remove(run.pages());
@@ -145,24 +144,24 @@ bool AddressSpace::decommit(PageRun run) noexcept {
         forget_moved({static_cast<PageNumber>(from / page_bytes),
                       static_cast<PageCount>((to - from) / page_bytes)});
     }
-    // The first and the last granule may hold entries of neighbours, and of the run itself.
+    // The first and the last granule may contain entries of neighbours and of the run itself.
     const PageNumber first = run.first / granule_pages + 1;
     const PageNumber end = (run.first + run.count - 1) / granule_pages;
     if (end > first) (void)drop_entries({first, end - first});
     return true;
 }
 
-// Drops the whole pages of the map that hold entries of these granules only, and returns the
-// entries in them.
+// Drops those pages of the map that contain only entries of these granules. Returns the run of heap
+// pages whose entries were dropped.
 PageRun AddressSpace::drop_entries(Granules run) noexcept {
     const std::size_t unit = platform::page_bytes();
     const std::size_t from = base::align_up(run.first * map_bytes_of_granule, unit);
     const std::size_t to = base::align_down(run.end() * map_bytes_of_granule, unit);
     if (to <= from) return {};
+    // Readers take no lock, so the entries must stay readable at all times.
+    if (!platform::decommit_keeps_access()) return {};
     std::byte* const entries = reinterpret_cast<std::byte*>(map_.entries());
     if (!platform::decommit(entries + from, to - from)) return {};
-    // Where the system drops access with the pages, readers still want zeros.
-    if (!platform::commit(entries + from, to - from)) return {};
     return {static_cast<PageNumber>(from / sizeof(PageMap::Word)),
             static_cast<PageCount>((to - from) / sizeof(PageMap::Word))};
 }

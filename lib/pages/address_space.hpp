@@ -11,53 +11,61 @@
 
 namespace tensorpool::pages {
 
-/// The addresses that the process's pools may use, and their page map. It chooses a window of up to
-/// 8 TiB, reserves nothing ahead, and lends runs of granules to pools by number, from the lowest
-/// free address up, around whatever others have mapped there. Thread-safe.
+/// The address space that the process's pools share, and its page map. It chooses a window of up to
+/// 8 TiB in which it reserves nothing ahead. It lends runs of granules to pools, which it
+/// identifies by number, from the lowest free address up, and skips ranges where others have mapped
+/// something. Thread-safe.
 class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
 
-    /// Lends at least `needed` pages that begin at a multiple of `alignment` pages (a power of
-    /// two), `wanted` if there are so many in one piece, to a pool. They are not committed; their
-    /// page map is. An empty run on failure.
+    /// Lends a run of `wanted` pages to a pool, or of `needed` pages if no free run is that long,
+    /// each rounded up to whole granules. The run begins at a multiple of `alignment` pages, a
+    /// power of two. Its pages are not committed; its part of the page map is. Returns an empty run
+    /// on failure.
     PageRun lend(unsigned pool_number, PageCount needed, PageCount wanted,
                  PageCount alignment = 1) noexcept;
-    /// Takes back all that was lent to the pool in these granules, which are whole, and ends their
-    /// mappings.
+    /// Takes back everything in these whole granules that was lent to the pool, and unmaps it.
     void take_back(unsigned pool_number, PageRun granules) noexcept;
 
-    /// Whether `p` lies in what was lent to this pool, or to any. No lock: it is exact for what is
-    /// not lent or taken back at the same moment.
+    /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
+    /// exact unless the run is lent or taken back at the same time.
     bool is_lent_to(unsigned pool_number, const void* p) const noexcept;
+    /// Returns whether `p` lies in a run that is lent to any pool. Takes no lock. The result is
+    /// exact unless the run is lent or taken back at the same time.
     bool is_lent(const void* p) const noexcept;
 
-    /// Pages that a pool should ask for which has so many: 64 MiB to begin with, twice as many each
-    /// time up to 1 GiB, and at most a sixteenth of the addresses that the process may still take.
+    /// Returns the number of pages that a pool should request if it has `lent_bytes` already: as
+    /// many as it has, at least 64 MiB and at most 1 GiB, and at most a sixteenth of the addresses
+    /// that the process may still reserve.
     PageCount usual_loan(std::size_t lent_bytes) const noexcept;
 
-    /// Up to here, pages whose numbers are multiples of an alignment have addresses that are.
+    /// The largest alignment in pages for which a page whose number is a multiple of it also has an
+    /// address that is.
     PageCount max_alignment() noexcept;
-    /// Pages that can be lent at all.
+    /// The number of pages of the window.
     PageCount max_pages() noexcept {
         const std::lock_guard guard(mutex_);
         return granules_ * granule_pages;
     }
 
+    /// Makes the pages accessible. Returns false if the system refuses.
     bool commit(PageRun run) noexcept;
-    /// Drops the pages and, where whole pages of the page map describe nothing else, those too. The
-    /// run's entries are zero then, but for its first and last granule.
+    /// Drops the pages, and those pages of the page map that describe nothing else. Afterwards the
+    /// run's entries are zero except in its first and last granule. Returns false if the system
+    /// refuses to drop the pages.
     bool decommit(PageRun run) noexcept;
 
-    /// Whether the memory of whole pages may move: the system can do it, and not too much of it was
-    /// moved already.
+    /// Returns whether the memory of these whole pages may be moved: the system supports it, and
+    /// not too many runs were moved already.
     bool may_move(PageRun run) noexcept;
-    /// What became of memory that was to move: `none` of it did, and it is as it was; all did; or,
-    /// `kept`, all did, but where it was some old pages could not be dropped.
+    /// The result of a move. `none`: nothing was moved, and nothing has changed. `all`: everything
+    /// was moved. `kept`: everything was moved, but some of the old pages could not be dropped.
     enum class Moved : std::uint8_t { none, kept, all };
-    /// Moves the memory of committed pages, with its content, to where as many are committed, whose
-    /// content goes. Where the system stops amid it, the rest is copied.
-    /// REQUIRES: `may_move`, and both begin as far from the beginning of a page of the system.
+    /// Moves the memory of committed pages with its content to an equally long run of committed
+    /// pages, whose content is lost. If the system refuses after some pieces were moved, the rest
+    /// is copied. REQUIRES: `may_move`, and both runs begin at the same offset in a page of the
+    /// system.
     Moved move(PageRun from, PageNumber to) noexcept;
 
     PageMap& map() noexcept { return map_; }
@@ -68,13 +76,14 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
-    // Which pool a granule is lent to: number + 1; 0 where it is free. Relaxed: see `is_lent_to`.
+    // The pool that a granule is lent to, as its number + 1; 0 if it is free. Relaxed: see
+    // `is_lent_to`.
     using Lender = std::atomic<std::uint16_t>;
-    static constexpr std::uint16_t foreign = 0xFFFE;  // others have mapped something there
-    static constexpr std::uint16_t retired = 0xFFFF;  // it could not be given back to the system
+    static constexpr std::uint16_t foreign = 0xFFFE;  // not the heap's: others may map there
+    static constexpr std::uint16_t retired = 0xFFFF;  // could not be returned to the system
 
 public:
-    /// Numbers of pools are less.
+    /// Pool numbers are less than this.
     static constexpr unsigned max_pools = foreign - 1;
 
 private:
@@ -92,9 +101,9 @@ private:
     Granules reserve(std::uint32_t count, std::uint32_t alignment) noexcept;
     bool grow_map(std::uint32_t granules) noexcept;
     bool go_around(Granules taken) noexcept;
-    bool forgive_foreign() noexcept;
+    bool forget_foreign() noexcept;
     void set_lender(Granules run, std::uint16_t lender) noexcept;
-    // No granule from `mapped_` on was ever lent.
+    // Granules from `mapped_` on were never lent.
     std::uint16_t lender_of(std::uint32_t granule) const noexcept {
         return granule < mapped_ ? lenders_[granule].load(std::memory_order_relaxed) : 0;
     }
@@ -106,7 +115,7 @@ private:
 
     std::mutex mutex_;
     PageMap map_;
-    // They lie below the window and grow with what is lent. The first two are the map's.
+    // The tables lie below the window and grow with what is lent. The map uses the first two.
     GrowingTable entries_;
     GrowingTable granule_words_;
     GrowingTable lenders_table_;
@@ -115,19 +124,19 @@ private:
     PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;
-    // The tables describe so many; no granule from here on was ever lent.
+    // The number of granules that the tables describe. Granules from here on were never lent.
     std::uint32_t mapped_ = 0;
-    // How many granules were skipped where others have mapped something, the last time.
+    // The number of granules that were skipped at the last foreign mapping.
     std::uint32_t skipped_ = 1;
 
     enum class Ability : std::uint8_t { unknown, none, full };
     Ability moving_ = Ability::unknown;
     MovedRuns moved_;
-    // How many there are. Relaxed: where a run was moved, its holder knows of it.
+    // The number of moved runs. Relaxed: the holder of a moved run has seen its own store.
     std::atomic<unsigned> moved_count_ = 0;
 };
 
-/// The process's. Set up by the first loan, never destroyed.
+/// The address space of the process. It is set up by the first loan and never destroyed.
 AddressSpace& address_space() noexcept;
 
 }  // namespace tensorpool::pages

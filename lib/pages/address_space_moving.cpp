@@ -1,4 +1,4 @@
-// Memory that moves within the address space.
+// Moving memory within the address space.
 
 #include <array>
 #include <cstring>
@@ -17,35 +17,36 @@ bool AddressSpace::may_move(PageRun run) noexcept {
 
 AddressSpace::Moved AddressSpace::move(PageRun from, PageNumber to) noexcept {
     const std::lock_guard guard(mutex_);
-    std::array<PageRun, MovedRuns::most + 1> pieces;
+    std::array<PageRun, MovedRuns::max_runs + 1> pieces;
     unsigned count = 0;
     moved_.for_each_piece(from, [&](PageRun piece) { pieces[count++] = piece; });
     Moved result = Moved::none;
     for (unsigned i = 0; i != count; ++i) {
-        const PageNumber place = to + (pieces[i].first - from.first);
+        const PageNumber target = to + (pieces[i].first - from.first);
         const std::size_t bytes = pieces[i].count * page_bytes;
         char* const source = address_of(pieces[i].first);
-        moved_.remove({place, pieces[i].count});  // in either case it is another mapping
-        if (platform::move_memory(address_of(place), source, bytes)) {
+        moved_.remove({target, pieces[i].count});  // it becomes another mapping in either case
+        if (platform::move_memory(address_of(target), source, bytes)) {
             moved_.remove(pieces[i]);
-            moved_.add({place, pieces[i].count});
+            moved_.add({target, pieces[i].count});
             if (result == Moved::none) result = Moved::all;
             continue;
         }
         if (result == Moved::none) break;
-        std::memcpy(address_of(place), source, bytes);
+        std::memcpy(address_of(target), source, bytes);
         if (!platform::decommit(source, bytes)) result = Moved::kept;
     }
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
     return result;
 }
 
-// Ends the mappings of memory that was moved into the run, as far as the system lets them go.
+// Replaces mappings of memory that was moved into the run by ordinary ones, as far as the system
+// allows.
 void AddressSpace::forget_moved(PageRun run) noexcept {
     if (moved_count_.load(std::memory_order_relaxed) == 0) [[likely]]
         return;
     const std::lock_guard guard(mutex_);
-    std::array<PageRun, MovedRuns::most> pieces;
+    std::array<PageRun, MovedRuns::max_runs> pieces;
     unsigned count = 0;
     moved_.for_each_moved(run, [&](PageRun piece) { pieces[count++] = piece; });
     for (unsigned i = 0; i != count; ++i) {

@@ -1,4 +1,4 @@
-// Where the window lies, and which of its addresses are free.
+// The position of the window, and the search for free addresses in it.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 constexpr std::size_t largest_window = std::size_t{8} << 40;
 constexpr std::size_t smallest_window = std::size_t{16} << 20;
-// What the window is aligned to, so that blocks can be.
+// The alignment of the window, which limits the alignment of blocks.
 constexpr std::size_t largest_alignment = std::size_t{1} << 30;
 
 constexpr std::size_t align_table(std::size_t bytes) noexcept {
@@ -23,8 +23,9 @@ constexpr std::size_t align_table(std::size_t bytes) noexcept {
 
 }  // namespace
 
-// Below where the system maps what no address was chosen for, and an eighth of the window below
-// that, because the system goes on downwards (or upwards) from there.
+// Places the window below the address at which the system maps memory without a given address, at a
+// distance of an eighth of the window, because the system continues downwards (or upwards) from
+// there.
 bool AddressSpace::set_up() noexcept {
     void* const somewhere = platform::reserve(granule_bytes, granule_bytes);
     if (somewhere == nullptr) return false;
@@ -36,14 +37,15 @@ bool AddressSpace::set_up() noexcept {
     return set_up_anywhere();
 }
 
-// Where addresses are handed out from low ones up, as by valgrind: a place that is free now.
+// Places the window in any range that is free now, for systems that assign addresses from low ones
+// up, such as valgrind.
 bool AddressSpace::set_up_anywhere() noexcept {
     for (std::size_t bytes = largest_window; bytes >= smallest_window; bytes /= 2) {
         const std::size_t enough = 4 * bytes;
-        void* const place = platform::reserve(enough, granule_bytes);
-        if (place == nullptr) continue;
-        platform::release(place, enough);
-        if (try_set_up(reinterpret_cast<std::uintptr_t>(place) + enough, bytes)) return true;
+        void* const found = platform::reserve(enough, granule_bytes);
+        if (found == nullptr) continue;
+        platform::release(found, enough);
+        if (try_set_up(reinterpret_cast<std::uintptr_t>(found) + enough, bytes)) return true;
     }
     return false;
 }
@@ -64,7 +66,7 @@ bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
     entries_.set_up(window - entries);
     granule_words_.set_up(window - entries - words);
     lenders_table_.set_up(window - entries - words - lenders);
-    // One granule shows whether tables may lie there.
+    // Allocating the tables for one granule shows whether the tables may lie there.
     if (!entries_.grow(granule_pages * sizeof(PageMap::Word)) ||
         !granule_words_.grow(sizeof(PageMap::Word)) || !lenders_table_.grow(sizeof(Lender))) {
         for (GrowingTable* const table : {&entries_, &granule_words_, &lenders_table_}) {
@@ -80,7 +82,8 @@ bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
     return true;
 }
 
-// Reserved from the system, but not lent yet. None where the system has no addresses to give.
+// Reserves a run from the system and makes the map describe it, but does not lend it yet. Returns
+// an empty run if the system refuses addresses for the run or memory for the map.
 AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
                                              std::uint32_t alignment) noexcept {
     for (;;) {
@@ -88,6 +91,10 @@ AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
         if (run.count == 0) return {};
         switch (platform::reserve_at(address_of(run.pages().first), run.count * granule_bytes)) {
             case platform::ReservedAt::done:
+                if (!grow_map(run.end())) {
+                    platform::release(address_of(run.pages().first), run.count * granule_bytes);
+                    return {};
+                }
                 skipped_ = 1;
                 return run;
             case platform::ReservedAt::taken:
@@ -111,9 +118,9 @@ AddressSpace::Granules AddressSpace::find_free(std::uint32_t count,
     return {};
 }
 
-// Notes where something of others lies in the run, so that it is not tried again: the first granule
-// of it, and each time in a row twice as many behind it, as it may be long. False where that cannot
-// be noted.
+// Marks foreign mappings in the run, so that they are not tried again: the first foreign granule
+// and, because a foreign mapping may be long, twice as many granules behind it each time in a row.
+// Returns false if there is no memory for the marks.
 bool AddressSpace::go_around(Granules taken) noexcept {
     std::uint32_t first = taken.first;
     for (std::uint32_t end = taken.end(); end - first > 1;) {
@@ -136,8 +143,9 @@ bool AddressSpace::go_around(Granules taken) noexcept {
     return true;
 }
 
-// What others had mapped may have gone. False where nothing was noted.
-bool AddressSpace::forgive_foreign() noexcept {
+// Removes all marks of foreign mappings, because those may have been unmapped. Returns false if
+// there were none.
+bool AddressSpace::forget_foreign() noexcept {
     bool any = false;
     for (std::uint32_t granule = 0; granule != mapped_; ++granule) {
         if (lender_of(granule) != foreign) continue;

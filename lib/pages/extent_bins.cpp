@@ -8,22 +8,23 @@
 namespace tensorpool::pages {
 namespace {
 
-// A bin spans an eighth of a doubling, so any of its extents is a good fit: looking at more of them
+// A bin spans an eighth of a doubling, so each of its extents is a good fit. Comparing more of them
 // than this costs more than it saves.
 constexpr unsigned looks_per_bin = 8;
 
-// Extents that hold a large block are few; where they are many, any of them will do.
+// Usually only a few extents can hold a large block. If there are many, any of them is good enough.
 constexpr unsigned looks_for_lowest = 64;
 
 }  // namespace
 
-unsigned ExtentBins::bin_of(PageCount pages) noexcept {
+constexpr unsigned ExtentBins::bin_of(PageCount pages) noexcept {
     if (pages < bins_per_doubling) return pages;
     const unsigned doubling = static_cast<unsigned>(std::bit_width(pages)) - 4;
     return (doubling + 1) * bins_per_doubling + ((pages >> doubling) & (bins_per_doubling - 1));
 }
 
 void ExtentBins::insert(Span& extent) noexcept {
+    static_assert(bin_of(~PageCount{0}) < bin_count);
     const unsigned bin = bin_of(extent.pages);
     bins_[bin].push_front(extent);
     used_[bin / 64] |= std::uint64_t{1} << bin % 64;
@@ -49,7 +50,7 @@ Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
     unsigned looks = 0;
     for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
         for (Span& extent : bins_[bin]) {
-            if (place_in(extent, pages, alignment) == extent.end_page()) continue;
+            if (position_in(extent, pages, alignment) == extent.end_page()) continue;
             if (lowest == nullptr || extent.first_page < lowest->first_page) lowest = &extent;
             if (++looks == looks_for_lowest) return lowest;
         }
@@ -70,7 +71,7 @@ std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,
     for_each([&](const Span& extent) {
         if (extent.first_page < from) return;
         const PageRun run{extent.first_page, extent.pages};
-        // A heap, with the highest in front.
+        // `room` is a heap with the highest address in front.
         if (count < room.size()) {
             room[count++] = run;
             std::ranges::push_heap(room.first(count), is_lower);
@@ -84,7 +85,8 @@ std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,
     return room.first(count);
 }
 
-PageNumber ExtentBins::place_in(const Span& extent, PageCount pages, PageCount alignment) noexcept {
+PageNumber ExtentBins::position_in(const Span& extent, PageCount pages,
+                                   PageCount alignment) noexcept {
     const auto first = static_cast<PageNumber>(base::align_up(extent.first_page, alignment));
     return std::uint64_t{first} + pages <= extent.end_page() ? first : extent.end_page();
 }
@@ -93,7 +95,7 @@ Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment) no
     Span* best = nullptr;
     unsigned fits = 0;
     for (Span& extent : bins_[bin]) {
-        if (place_in(extent, pages, alignment) == extent.end_page()) continue;
+        if (position_in(extent, pages, alignment) == extent.end_page()) continue;
         if (best == nullptr || extent.pages < best->pages) best = &extent;
         if (best->pages == pages || ++fits == looks_per_bin) break;
     }

@@ -13,14 +13,14 @@ FolioChoice& folio_choice() noexcept {
     return the_folio_choice;
 }
 
-Folio FolioChoice::for_granule(Wish wish) noexcept {
+Folio FolioChoice::for_granule(Advice advice) noexcept {
     if (!has(has_huge)) return for_part();
     const std::uint32_t left = paused_.load(std::memory_order_relaxed);
     if (left == 0) return Folio::huge;
-    // Two threads at once may count one granule: the pause is that much longer.
+    // If two threads count one granule at the same time, the pause is one granule longer.
     paused_.store(left - 1, std::memory_order_relaxed);
     if (!has(has_medium)) return Folio::small;
-    if (wish == Wish::passes) return Folio::medium;
+    if (advice == Advice::temporary) return Folio::medium;
     if (split_.load(std::memory_order_relaxed) >= max_split) return Folio::small;
     split_.fetch_add(1, std::memory_order_relaxed);
     return Folio::medium;
@@ -49,8 +49,8 @@ bool FolioChoice::has(unsigned what) noexcept {
     return (known & what) != 0;
 }
 
-// Medium pages cost a quarter of small ones, every time. So where they can be had, a huge page is
-// tried only after the first pause.
+// Medium pages always cost a quarter of small ones. If the system has them, a huge page is tried
+// only after the first pause.
 unsigned FolioChoice::look() noexcept {
     const platform::FolioSizes sizes = sizes_of_system_();
     if (sizes.medium != 0) paused_.store(first_pause, std::memory_order_relaxed);

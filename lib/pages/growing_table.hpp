@@ -7,15 +7,15 @@
 
 namespace tensorpool::pages {
 
-/// Zeros at an address that was chosen beforehand, as many bytes as were needed so far: nothing is
-/// reserved ahead. Not thread-safe.
+/// A zero-initialized array at a fixed address that grows on demand. It reserves nothing ahead. Not
+/// thread-safe.
 class GrowingTable {
 public:
     void set_up(std::byte* begin) noexcept { begin_ = begin; }
     std::byte* begin() const noexcept { return begin_; }
 
-    /// Makes it at least so many bytes. False where the system refuses, or others have mapped
-    /// something in the way: then it is as it was.
+    /// Grows the table to at least `bytes` bytes. Returns false, and changes nothing, if the system
+    /// refuses or if other code has mapped something there.
     bool grow(std::size_t bytes) noexcept {
         if (bytes <= bytes_) return true;
         const std::size_t whole = base::align_up(bytes, unit);
@@ -30,14 +30,14 @@ public:
         return true;
     }
 
-    /// It is empty then.
+    /// Unmaps the table, which is empty afterwards.
     void release() noexcept {
         if (bytes_ != 0) platform::release(begin_, bytes_);
         bytes_ = 0;
     }
 
 private:
-    // What Windows reserves at once, and as large as any system's page.
+    // The granularity of reservations on Windows. No system has larger pages.
     static constexpr std::size_t unit = std::size_t{64} << 10;
 
     std::byte* begin_ = nullptr;

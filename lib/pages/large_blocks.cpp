@@ -7,7 +7,7 @@
 namespace tensorpool::pages {
 namespace {
 
-// A smaller block is copied sooner than the system moves its pages.
+// Copying a smaller block is faster than moving its pages.
 constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
 
 }  // namespace
@@ -63,10 +63,11 @@ bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t min_bytes,
     if (!is_right() || span.requested_bytes.load(std::memory_order_relaxed) > max_requested) {
         return false;
     }
-    // Of threads that free one block at once only one finds it in use.
+    // If several threads free one block at the same time, the exchange lets only one of them find
+    // it in use.
     if (span.requested_bytes.exchange(0, std::memory_order_acq_rel) == 0) return false;
-    // A block in use keeps its span. Where it was none, the span may have come to be another
-    // block's while it was read; that shows now.
+    // A block in use keeps its span. If `p` was not in use, the span may have been reused for
+    // another block while it was read. These comparisons detect that.
     return heap_.space().map().at(p).word() == entry.word() && is_right();
 }
 

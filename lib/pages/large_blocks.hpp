@@ -7,7 +7,7 @@
 
 namespace tensorpool::pages {
 
-/// One pool's blocks of whole pages: the large-block cache before the page heap. Thread-safe.
+/// One pool's blocks of whole pages: the large-block cache in front of the page heap. Thread-safe.
 class LargeBlocks {
 public:
     LargeBlocks(PageHeap& heap, statistics::PoolTotals& totals) noexcept
@@ -17,29 +17,35 @@ public:
           cached_(PageEntry(nullptr, heap.pool_number(), PageKind::large_cached)),
           cache_(totals) {}
 
-    // Beside touching such a block the search costs nothing: free runs are joined before one is
-    // split. In tools/photos a quarter less memory is committed than where only a growth empties
-    // the cache; and the block that is still in the processor's cache is used again
-    // (perf/large.cpp, 1 MiB).
+    // Above this size (512 KiB), a miss first empties the cache into the heap, so that free runs
+    // join before one is split. The search costs little compared with touching the block. In
+    // tools/photos a quarter less memory is committed than if only growth empties the cache, and
+    // the block that is still in the processor's cache is reused (perf/large.cpp, 1 MiB).
     static constexpr PageCount join_above_pages = 128;
 
     struct Taken {
         Span* span = nullptr;
         bool from_cache = false;
     };
-    /// The pages that a block of so many bytes gets, where it is not allocated tightly.
+    /// The pages of a block for a request of `bytes` bytes, unless it is allocated tightly: the
+    /// needed pages, rounded up to the next size (large_sizes.hpp).
     static PageCount pages_of(std::size_t bytes) noexcept { return round_large(pages_for(bytes)); }
+    /// The pages that `bytes` bytes need.
     static PageCount pages_for(std::size_t bytes) noexcept {
         return static_cast<PageCount>((bytes + page_bytes - 1) >> page_shift);
     }
-    /// One that waits in the cache of all threads, or nullptr.
+    /// Takes a block of exactly `pages` pages from the cache that all threads share. Returns
+    /// nullptr if there is none.
     Span* take_cached(PageCount pages) noexcept;
-    /// `alignment` in bytes, a power of two. Before the heap grows, the cache is emptied into it.
+    /// Allocates a block from the cache or the heap. `alignment` is in bytes, a power of two.
+    /// Before the heap grows, the cache is emptied into it. The span is nullptr if that is refused.
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
-    /// A block with no more pages than the bytes need: when a limit is near.
+    /// Allocates a block without rounding up its pages, for requests near a limit. Returns nullptr
+    /// if that is refused.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
+    /// Frees a block to the cache or to the heap.
     void free(Span& span, Changes& changes) noexcept;
-    /// The block in use that begins at `p`, or nullptr. Without a lock.
+    /// Returns the block in use that begins at `p`, or nullptr. Takes no lock.
     Span* find_in_use(const void* p) const noexcept {
         const PageEntry entry = map_.at(p);
         Span* const span = entry.span();
@@ -47,24 +53,26 @@ public:
         return address_of(*span) == p ? span : nullptr;
     }
     void* address_of(const Span& span) const noexcept { return map_.address_of(span.first_page); }
-    /// With checks: true once for each use, which has ended then. False, where nothing but a stop
-    /// is left, when `p`, with this entry in the page map, does not begin a block in use of
-    /// `min_bytes`, or more than `max_requested` was asked for.
+    /// With checks: ends the use of the block at `p`, whose page has this entry in the page map.
+    /// Returns true exactly once for each use. Returns false if no block in use of at least
+    /// `min_bytes` bytes begins at `p`, or if more than `max_requested` bytes were requested for
+    /// it; the caller then reports the misuse.
     bool end_use(const void* p, PageEntry entry, std::size_t min_bytes,
                  std::size_t max_requested) noexcept;
 
-    /// Makes a block long enough for `bytes`, which it is not yet, where it is. False, and it is as
-    /// it was, where what lies behind it is in use or cannot be had.
+    /// Grows a block in place to at least `bytes` bytes. Returns false, and changes nothing, if the
+    /// memory behind it is in use or cannot be committed. REQUIRES: the block is smaller.
     bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept;
-    /// Whether what lies behind the block is free and waits, here or with a thread: then it joins
-    /// what is free once it is given to the heap.
+    /// Returns whether the span behind the block is a free large block that is kept here or by a
+    /// thread. Such a block can join the free extents once it is given to the heap.
     bool waits_behind(const Span& span) const noexcept;
-    /// Moves the block's pages to where there is room for `bytes`, if that costs less than a copy.
-    /// Returns what PageHeap::move does.
+    /// Moves the block's pages to a run with room for `bytes` bytes, if that costs less than a
+    /// copy. Returns the result of PageHeap::move, or nullptr.
     Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept;
 
-    // Blocks that wait in a thread's cache. They count as kept where retention limits that.
-    /// Not where retention allows no more, nor of a size that is no rounded one.
+    // Free blocks that a thread's cache keeps (that *wait* there). If retention is limited, they
+    // count as free memory.
+    /// Returns whether the block may be kept: retention allows it, and its size is a rounded one.
     bool may_wait(const Span& span) const noexcept {
         return is_rounded_large(span.pages) && heap_.may_keep_elsewhere(span.bytes());
     }
@@ -72,7 +80,7 @@ public:
         heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
         begin_wait_uncounted(span);
     }
-    /// Whether retention limits nothing, and what waits is not counted.
+    /// Returns whether retention is unlimited, so that kept blocks need not be counted.
     bool may_wait_uncounted() const noexcept { return heap_.options().retain.bytes == SIZE_MAX; }
     void begin_wait_uncounted(Span& span) noexcept {
         span.period = heap_.period();
@@ -83,23 +91,26 @@ public:
         heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
         mark(span, in_use_);
     }
+    /// Frees a kept block to the heap.
     void free_waiting(Span& span, Changes& changes) noexcept;
 
-    /// Into the heap: everything, or what was not needed in the last whole period. Bytes moved.
+    /// Moves all cached blocks to the heap. Returns their bytes.
     std::size_t empty_cache(Changes& changes) noexcept;
+    /// Moves the cached blocks that were freed before the last whole period to the heap. Returns
+    /// their bytes.
     std::size_t empty_cache_of_unneeded(Changes& changes) noexcept;
 
 private:
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
     std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
-    // The first page's entry tells a block that is in use from one that was freed.
+    // The entry of the first page distinguishes a block in use from a freed one.
     void mark(const Span& span, PageEntry kind) noexcept {
         map_.set_first(span.first_page, kind.with(span));
     }
 
     PageHeap& heap_;
     PageMap& map_;
-    // The pool's entries of no span.
+    // The pool's entries for the two kinds, without a span.
     const PageEntry in_use_;
     const PageEntry cached_;
     LargeCache cache_;

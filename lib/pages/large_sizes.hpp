@@ -7,9 +7,10 @@
 
 namespace tensorpool::pages {
 
-/// Sizes of large blocks, in pages. Up to 1 MiB there are eight to each doubling: at most an eighth
-/// is rounding, and a tensor of a slightly different size finds the block of the last one. Above,
-/// thirty-two: there the search costs nothing beside touching the block, and memory counts.
+/// Sizes of large blocks, in pages. Up to 1 MiB there are eight sizes for each doubling: rounding
+/// wastes at most an eighth, and a tensor of a slightly different size can reuse the block of the
+/// previous one. Above, there are thirty-two: a search costs little compared with touching the
+/// block, and waste matters more.
 inline constexpr PageCount finer_above_pages = 256;
 
 constexpr unsigned large_step_shift(PageCount pages) noexcept {
@@ -17,8 +18,9 @@ constexpr unsigned large_step_shift(PageCount pages) noexcept {
     return static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= finer_above_pages ? 4 : 6);
 }
 
-/// Of one of these sizes: by how many pages the next smaller one is smaller. So a request for `n`
-/// pages gets `pages` just if `pages - n`, unsigned, is less.
+/// For one of these sizes: the difference to the next smaller one, in pages. A request for `n`
+/// pages is rounded to `pages` if and only if the unsigned difference `pages - n` is less than
+/// this.
 constexpr PageCount large_step(PageCount pages) noexcept {
     return PageCount{1} << large_step_shift(pages);
 }
@@ -33,7 +35,7 @@ constexpr bool is_rounded_large(PageCount pages) noexcept {
     return (pages & (large_step(pages) - 1)) == 0;
 }
 
-/// A number for each of these sizes, in order and without gaps.
+/// The number of each of these sizes, in order and without gaps.
 constexpr unsigned large_class_of(PageCount rounded_pages) noexcept {
     const unsigned shift = large_step_shift(rounded_pages);
     if (rounded_pages <= finer_above_pages) return shift * 8 + (rounded_pages >> shift);

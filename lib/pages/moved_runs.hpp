@@ -9,17 +9,18 @@
 
 namespace tensorpool::pages {
 
-/// The runs of pages whose memory was moved there from other addresses. To the system each is a
-/// mapping of its own, which joins none of its neighbours, so their number is limited: with the
-/// gaps between them they are at most 1,000 mappings more, of the 65,530 that Linux allows. Where
-/// there are more, some are not known: then the system may refuse to move them. In order of
-/// addresses; no two overlap. Not thread-safe.
+/// The runs of pages whose memory was moved there from other addresses, in order of addresses and
+/// without overlaps. To the system, each is a separate mapping that does not merge with its
+/// neighbours, so their number is limited: with the gaps between them they add at most 1,000
+/// mappings, of the 65,530 that Linux allows. (Since Linux 6.17 one run may consist of several
+/// mappings, if parts of it requested huge pages or were locked.) If there are more runs, some are
+/// not recorded, and the system may then refuse to move them. Not thread-safe.
 class MovedRuns {
 public:
-    static constexpr unsigned most = 500;
+    static constexpr unsigned max_runs = 500;
 
-    /// Calls `function(PageRun)` for each piece of `run`, in order: what was moved there at once,
-    /// or was never moved.
+    /// Calls `function(PageRun)` for each piece of `run`, in order. A piece was moved there at
+    /// once, or was never moved.
     template <class Function>
     void for_each_piece(PageRun run, Function function) const {
         PageNumber at = run.first;
@@ -49,20 +50,19 @@ public:
         return pieces;
     }
 
-    bool has_room_for(unsigned pieces) const noexcept { return count_ + pieces <= most; }
+    bool has_room_for(unsigned pieces) const noexcept { return count_ + pieces <= max_runs; }
     unsigned count() const noexcept { return count_; }
 
-    /// Without room it is not known from now on.
-    /// REQUIRES: it overlaps none.
+    /// Records a run, unless there is no room for it. REQUIRES: it overlaps no recorded run.
     void add(PageRun run) noexcept {
-        if (run.count == 0 || count_ == most) return;
+        if (run.count == 0 || count_ == max_runs) return;
         PageRun* const at = overlapping(run).data();
         std::move_backward(at, end(), end() + 1);
         *at = run;
         ++count_;
     }
 
-    /// What lies in `run` is no longer counted as moved; what lies outside of it still is.
+    /// Removes the pages of `run`. Parts of recorded runs outside of it stay recorded.
     void remove(PageRun run) noexcept {
         const std::span<PageRun> found = overlapping(run);
         if (found.empty()) return;
@@ -72,7 +72,7 @@ public:
         PageRun behind{end_of(run), last_end - std::min(last_end, end_of(run))};
         std::move(found.data() + found.size(), end(), found.data());
         count_ -= static_cast<unsigned>(found.size());
-        if (before.count < behind.count) std::swap(before, behind);  // one may find no room
+        if (before.count < behind.count) std::swap(before, behind);  // there may be room for one
         add(before);
         add(behind);
     }
@@ -81,7 +81,7 @@ private:
     static constexpr PageNumber end_of(PageRun run) noexcept { return run.first + run.count; }
     PageRun* end() noexcept { return runs_.data() + count_; }
 
-    // Those that overlap `run`; none of them where they would stand.
+    // The recorded runs that overlap `run`. If there are none, an empty range at their position.
     std::span<const PageRun> overlapping(PageRun run) const noexcept {
         const std::span<const PageRun> all(runs_.data(), count_);
         const auto first = std::ranges::upper_bound(all, run.first, {}, end_of);
@@ -94,7 +94,7 @@ private:
         return {const_cast<PageRun*>(found.data()), found.size()};
     }
 
-    std::array<PageRun, most> runs_ = {};
+    std::array<PageRun, max_runs> runs_ = {};
     unsigned count_ = 0;
 };
 

@@ -6,7 +6,7 @@ namespace tensorpool::pages {
 
 Refusal no_records() noexcept {
     Refusal refusal = {"memory for the pool's records", 0};
-    refusal.advice = "the system gave no page for records of tensorpool's own";
+    refusal.advice = "the system refused memory for tensorpool's own records";
     return refusal;
 }
 
@@ -32,22 +32,23 @@ PageHeap::~PageHeap() {
 Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
     if (request.alignment > granule_pages && request.alignment > space_.max_alignment()) {
         path.refusal = {"the largest alignment", space_.max_alignment() * page_bytes};
-        path.refusal.advice = "it would fit with an alignment of at most that";
+        path.refusal.advice = "an alignment up to that limit is supported";
         return nullptr;
     }
     const std::size_t lent = lent_bytes();
-    // Free memory in pieces that are too small counts against a limit: room is made of it, until
-    // there is enough or nothing is left. What goes may be a piece that the growth counted on.
+    // Free extents that are too small for the request count against a limit. They are given back
+    // until there is enough room or nothing is left. One of them may be an extent that the growth
+    // relied on, so the request is tried again each time.
     do {
         const std::lock_guard guard(mutex_);
         path.shortage = 0;
         Span* const span = take(request, path);
         if (span != nullptr || !request.may_grow || !path.may_grow) return span;
-        if (path.shortage == 0 || hot_.total_pages() == 0) tell_free(path.refusal);
+        if (path.shortage == 0 || hot_.total_pages() == 0) report_free(path.refusal);
     } while (path.shortage != 0 && shed(path.shortage, path) != 0);
-    if (!path.refusal.knows_free) {  // what is free cannot be given back
+    if (!path.refusal.knows_free) {  // the free memory could not be given back
         const std::lock_guard guard(mutex_);
-        tell_free(path.refusal);
+        report_free(path.refusal);
     }
     if (lent_bytes() > lent) lend_back();
     return nullptr;
@@ -65,7 +66,7 @@ void PageHeap::free(Span& span, Changes& changes) noexcept {
     if (kept > options_.retain.bytes) give_back(kept - options_.retain.bytes, changes);
 }
 
-// All that is free and committed.
+// All bytes that are free and committed.
 std::size_t PageHeap::kept_bytes() const noexcept {
     return totals_.free_bytes.load(std::memory_order_relaxed) +
            totals_.large_cached_bytes.load(std::memory_order_relaxed) +
@@ -88,16 +89,16 @@ Span* PageHeap::take(const PageRequest& request, SlowPath& path) noexcept {
         if (!request.may_grow || !path.may_grow || !grow(request, path)) return nullptr;
         extent = find_hot(request);
     }
-    if (extent != nullptr && request.huge) ask_for_span(*extent, request, path);
+    if (extent != nullptr && request.huge) request_for_span(*extent, request, path);
     Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
     if (span == nullptr) path.refusal = no_records();
     count_free();
     return span;
 }
 
-// Large blocks that come and go at the lowest addresses leave what is free at the highest in one
-// piece. On recorded calls (perf/workloads) that takes up to a fifteenth less memory than best fit,
-// and never more; for small runs, which may lie anywhere, best fit takes less.
+// If large blocks come and go at the lowest addresses, the free memory at the highest addresses
+// stays contiguous. On recorded calls (perf/workloads) that takes up to a fifteenth less memory
+// than best fit, and never more. For small runs, which fit anywhere, best fit takes less.
 Span* PageHeap::find_hot(const PageRequest& request) noexcept {
     constexpr PageCount large_pages = 128;
     return request.pages > large_pages ? hot_.find_lowest(request.pages, request.alignment)
@@ -105,7 +106,7 @@ Span* PageHeap::find_hot(const PageRequest& request) noexcept {
 }
 
 Span* PageHeap::cut(Span& extent, const PageRequest& request) noexcept {
-    const PageNumber first = ExtentBins::place_in(extent, request.pages, request.alignment);
+    const PageNumber first = ExtentBins::position_in(extent, request.pages, request.alignment);
     const PageCount before = first - extent.first_page;
     const PageCount after = extent.pages - before - request.pages;
     Span* const front = before == 0 ? nullptr : spans_.make();
@@ -167,7 +168,7 @@ void PageHeap::remove_extent(Span& extent) noexcept {
 }
 
 Span* PageHeap::neighbour(PageNumber page, PageKind kind) noexcept {
-    // Page 0 has no left neighbour: its number wraps around to one beyond all pages.
+    // Page 0 has no left neighbour: the number of that wraps around to one beyond all pages.
     if (page >= space_.map().page_count()) return nullptr;
     const PageEntry entry = space_.map().at(page);
     return entry.kind() == kind && entry.pool_number() == number_ ? entry.span() : nullptr;
@@ -199,7 +200,7 @@ void PageHeap::count_free() noexcept {
     retention_.saw_free(free_bytes);
 }
 
-void PageHeap::tell_free(Refusal& refusal) noexcept {
+void PageHeap::report_free(Refusal& refusal) noexcept {
     refusal.knows_free = true;
     refusal.free_pages = hot_.total_pages() * page_bytes;
     refusal.largest_free = 0;

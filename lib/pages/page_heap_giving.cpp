@@ -17,12 +17,15 @@ std::size_t PageHeap::trim(Changes& changes) noexcept {
 }
 
 void PageHeap::give_back(std::size_t bytes, Changes& changes) noexcept {
-    std::size_t above_floor = 0;
+    SpanList leaving;
     {
+        // Both steps under one lock: if two threads give back at once, the second one sees the
+        // capacity that the first one left.
         const std::lock_guard guard(mutex_);
-        above_floor = capacity() - std::min(capacity(), floor_);
+        collect(leaving, std::min(bytes, capacity() - std::min(capacity(), floor_)));
+        count_free();
     }
-    if (above_floor != 0) shed(std::min(bytes, above_floor), changes);
+    if (!leaving.empty()) drop(leaving, changes);
 }
 
 bool PageHeap::keep_to_retention(Changes& changes) noexcept {
@@ -35,7 +38,7 @@ bool PageHeap::keep_to_retention(Changes& changes) noexcept {
         retention_.begin(now, period_ns(), hot_.total_pages() * page_bytes - unneeded);
     }
     if (unneeded != 0) give_back(unneeded, changes);
-    // Where addresses are scarce others of this process may want them.
+    // If the address space is limited, other code in the process may need the addresses.
     if (platform::available_address_space() != SIZE_MAX) lend_back();
     return true;
 }
@@ -55,15 +58,15 @@ std::size_t PageHeap::shed(std::size_t bytes, Changes& changes) noexcept {
     return leaving.empty() ? 0 : drop(leaving, changes);
 }
 
-// The smallest that holds so many pages, or else the largest: a large extent from which a little
-// went would make the next large request grow elsewhere.
+// Returns the smallest extent that holds this many pages, or else the largest. If a little were
+// taken from a large extent, the next large request would have to grow elsewhere.
 Span* PageHeap::extent_to_give(std::size_t pages) noexcept {
     if (pages > hot_.total_pages()) return hot_.largest();
     Span* const enough = hot_.find(static_cast<PageCount>(pages), 1);
     return enough != nullptr ? enough : hot_.largest();
 }
 
-// Takes hot extents out, the last one in part, and capacity with them.
+// Takes hot extents out of the heap, the last one in part, and reduces the capacity.
 void PageHeap::collect(SpanList& leaving, std::size_t bytes) noexcept {
     std::size_t collected = 0;
     while (collected < bytes) {
@@ -78,8 +81,8 @@ void PageHeap::collect(SpanList& leaving, std::size_t bytes) noexcept {
     }
 }
 
-// Puts all but the last `pages` of a taken extent back; returns those, or all where no record can
-// be had to split it.
+// Puts all but the last `pages` pages of a taken extent back. Returns those pages, or the whole
+// extent if there is no memory for a record to split it.
 Span* PageHeap::keep_front(Span& extent, PageCount pages) noexcept {
     Span* const back = spans_.make();
     if (back == nullptr) return &extent;

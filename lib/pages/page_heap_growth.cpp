@@ -15,7 +15,7 @@ constexpr std::size_t bytes_of(PageCount pages) noexcept {
     return pages * page_bytes;
 }
 
-// A growth ends at such a boundary where the surplus allows, so that huge pages are whole.
+// A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.
 constexpr PageCount commit_unit = 16;
 
 }  // namespace
@@ -32,14 +32,14 @@ bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
 
 bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
-    // A limit that is no whole number of pages is reached as far as whole pages go.
+    // A limit that is not a multiple of the page size is reached up to whole pages.
     const std::size_t limit = max_capacity_;
     if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
     if (capacity() < bytes) {
         const std::size_t missing = bytes - capacity();
         if (missing > max_large_bytes) {
             path.refusal = {"address space", max_large_bytes};
-            path.refusal.advice = "no pool reserves more than that at once";
+            path.refusal.advice = "no pool can reserve more than that at once";
             return false;
         }
         const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
@@ -49,8 +49,8 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
             if (!borrow(pages, 1, path.refusal)) return false;
             cold = cold_.find(pages, 1);
         }
-        if (cold == nullptr || !commit_place({cold, cold->first_page, pages}, Surplus::no, path)) {
-            path.refusal.missing = 0;  // what is freed stays part of the capacity
+        if (cold == nullptr || !commit_at({cold, cold->first_page, pages}, Surplus::no, path)) {
+            path.refusal.missing = 0;  // freeing blocks does not help: they stay part of capacity
             return false;
         }
     }
@@ -59,15 +59,16 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
     return true;
 }
 
-// A few extents at a time, from the lowest address up. Others may take them meanwhile, or give them
-// back: a touch changes no content, and is refused only where that takes the access.
+// Touches a few extents at a time, from the lowest address up. Other threads may allocate or give
+// back these extents at the same time, which is safe: touching changes no content, and the system
+// refuses it only for pages that are no longer accessible.
 void PageHeap::touch_free() noexcept {
     const Touching touching(*this);
     std::array<PageRun, 64> runs;
     for (PageNumber from = 0;;) {
         std::unique_lock lock(mutex_);
         if (options_.huge_pages >= HugePages::automatic) {
-            hot_.for_each([this](Span& extent) { ask_for_huge_pages(extent); });
+            hot_.for_each([this](Span& extent) { request_huge_pages(extent); });
         }
         const std::span<const PageRun> found = hot_.lowest_from(from, runs);
         if (platform::decommit_keeps_access()) lock.unlock();
@@ -85,27 +86,29 @@ void PageHeap::limit_capacity(std::size_t bytes) noexcept {
 }
 
 bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
-    Place place = cheapest_place(request);
-    if (place.cold == nullptr) {
+    Position position = cheapest_position(request);
+    if (position.cold == nullptr) {
         if (wanted_bytes({.pages = request.pages}, Surplus::no, path) == 0) return false;
         if (!borrow(request.pages, request.alignment, path.refusal)) return false;
-        place = cheapest_place(request);
+        position = cheapest_position(request);
     }
-    // Where an alignment is rare and large, nothing else will come to lie behind the span.
+    // Requests with so large an alignment are rare. Other requests would not use a surplus behind
+    // the span.
     const bool is_apart = request.alignment > granule_pages;
-    return commit_place(place, is_apart ? Surplus::no : Surplus::yes, path);
+    return commit_at(position, is_apart ? Surplus::no : Surplus::yes, path);
 }
 
-// The place where the fewest pages have to be committed, of the cold extent that fits best and of
-// those beside the largest hot ones: what is hot on either side counts.
-PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
+// Returns the position at which the fewest pages have to be committed. Candidates are the cold
+// extent that fits best and the cold neighbours of the largest hot extents; adjacent hot extents
+// reduce the number of pages.
+PageHeap::Position PageHeap::cheapest_position(const PageRequest& request) noexcept {
     constexpr unsigned max_looks = 16;
-    Place best;
+    Position best;
     const auto consider = [&](Span* cold) {
         if (cold == nullptr) return;
-        const Place place = place_beside(*cold, request);
-        if (place.pages == 0) return;
-        if (best.cold == nullptr || place.pages < best.pages) best = place;
+        const Position position = position_beside(*cold, request);
+        if (position.pages == 0) return;
+        if (best.cold == nullptr || position.pages < best.pages) best = position;
     };
     consider(cold_.find(request.pages, request.alignment));
     hot_.for_the_largest(max_looks, [&](Span& hot) {
@@ -115,45 +118,47 @@ PageHeap::Place PageHeap::cheapest_place(const PageRequest& request) noexcept {
     return best;
 }
 
-// No pages where the request does not fit there.
-PageHeap::Place PageHeap::place_beside(Span& cold, const PageRequest& request) noexcept {
+// Returns a position of 0 pages if the request does not fit there.
+PageHeap::Position PageHeap::position_beside(Span& cold, const PageRequest& request) noexcept {
     const Span* const left = neighbour(cold.first_page - 1, PageKind::extent_hot);
     const Span* const right = neighbour(cold.end_page(), PageKind::extent_hot);
     Span joined;
     joined.first_page = left == nullptr ? cold.first_page : left->first_page;
     joined.pages = (right == nullptr ? cold.end_page() : right->end_page()) - joined.first_page;
-    const PageNumber begin = ExtentBins::place_in(joined, request.pages, request.alignment);
+    const PageNumber begin = ExtentBins::position_in(joined, request.pages, request.alignment);
     const PageNumber first = std::max(begin, cold.first_page);
     const PageNumber end = std::min(begin + request.pages, cold.end_page());
     return {&cold, first, begin == joined.end_page() ? 0 : end - first};
 }
 
-bool PageHeap::commit_place(Place place, Surplus surplus, SlowPath& path) noexcept {
-    if (place.cold == nullptr) return false;
-    const std::size_t needed = bytes_of(place.pages);
-    const std::size_t wanted = wanted_bytes(place, surplus, path);
+bool PageHeap::commit_at(Position position, Surplus surplus, SlowPath& path) noexcept {
+    if (position.cold == nullptr) return false;
+    const std::size_t needed = bytes_of(position.pages);
+    const std::size_t wanted = wanted_bytes(position, surplus, path);
     if (wanted == 0) return false;
-    bool asked = false;
+    bool tried = false;
     const std::size_t grown = budget_.take_and_get(
         needed, wanted, options_.growth.fraction, page_bytes, [&](std::size_t bytes) {
-            asked = true;
-            return commit_run(*place.cold,
-                              {place.first, static_cast<PageCount>(bytes / page_bytes)});
+            tried = true;
+            return commit_run(*position.cold,
+                              {position.first, static_cast<PageCount>(bytes / page_bytes)});
         });
     if (grown == 0) {
-        path.refusal = budget_.refuse(needed, asked);
+        path.refusal = budget_.refuse(needed, tried);
         path.shortage = needed;
         return false;
     }
     count_growth(grown);
     path.grown += grown;
-    path.fresh = {place.first, static_cast<PageCount>(grown / page_bytes)};
+    path.fresh = {position.first, static_cast<PageCount>(grown / page_bytes)};
     return true;
 }
 
-// With the surplus as far as the limit allows; 0 where the limit does not even allow the shortfall.
-std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, SlowPath& path) const noexcept {
-    const std::size_t needed = bytes_of(place.pages);
+// The bytes to commit: the shortfall plus as much surplus as the limit allows. 0 if the limit does
+// not allow the shortfall.
+std::size_t PageHeap::wanted_bytes(Position position, Surplus surplus,
+                                   SlowPath& path) const noexcept {
+    const std::size_t needed = bytes_of(position.pages);
     const std::size_t limit = max_capacity_ == 0 ? SIZE_MAX : max_capacity_;
     const std::size_t room = limit - std::min(limit, capacity());
     if (needed > room) {
@@ -166,21 +171,22 @@ std::size_t PageHeap::wanted_bytes(Place place, Surplus surplus, SlowPath& path)
     if (surplus == Surplus::no) return needed;
     const auto by_factor =
         static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
-    const std::size_t whole = bytes_of(place.cold->end_page() - place.first);
-    const std::size_t most = std::min(std::max({options_.growth.step, by_factor, needed}), whole);
-    const std::size_t ends_well = std::min(
-        {base::align_up(most, bytes_of(commit_unit)), whole, base::align_down(room, page_bytes)});
+    const std::size_t whole = bytes_of(position.cold->end_page() - position.first);
+    const std::size_t max_bytes =
+        std::min(std::max({options_.growth.step, by_factor, needed}), whole);
+    const std::size_t ends_well = std::min({base::align_up(max_bytes, bytes_of(commit_unit)), whole,
+                                            base::align_down(room, page_bytes)});
     return std::max(ends_well, needed);
 }
 
 bool PageHeap::commit_run(Span& cold, PageRun run) noexcept {
     if (!commit_alone(cold, run)) return false;
-    if (options_.huge_pages == HugePages::always) ask_for_huge_pages(cold);
+    if (options_.huge_pages == HugePages::always) request_huge_pages(cold);
     add_extent(cold, PageKind::extent_hot);
     return true;
 }
 
-// Makes the run an extent of its own, out of its list, and commits it.
+// Makes the run an extent of its own that is in no list, and commits it.
 bool PageHeap::commit_alone(Span& cold, PageRun run) noexcept {
     if (!isolate(cold, run)) return false;
     if (space_.commit(run)) return true;
@@ -188,7 +194,8 @@ bool PageHeap::commit_alone(Span& cold, PageRun run) noexcept {
     return false;
 }
 
-// The extent becomes the run, out of its list. What is before and behind it stays cold.
+// Reduces the extent to the run and takes it out of its list. The rest before and behind it stays
+// cold.
 bool PageHeap::isolate(Span& cold, PageRun run) noexcept {
     const PageCount before = run.first - cold.first_page;
     const PageCount after = cold.pages - before - run.count;

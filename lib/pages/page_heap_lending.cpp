@@ -1,4 +1,4 @@
-// Addresses: borrowed where the heap has to grow, lent back where they are cold.
+// Addresses: borrowed when the heap has to grow, and returned when they are cold.
 
 #include <algorithm>
 #include <array>
@@ -65,8 +65,9 @@ void PageHeap::lend_back() noexcept {
     return_addresses(leaving);
 }
 
-// Takes the whole granules of cold extents out, which are no longer the heap's then. Small ones
-// that begin and end amid granules may hide others of their size: those stay.
+// Takes the whole granules of cold extents out of the heap. Extents are visited from the largest
+// size down, a limited number at a time. Extents without a whole granule may fill that number and
+// hide others of their size, which then stay.
 void PageHeap::collect_cold(SpanList& leaving) noexcept {
     std::array<Span*, 64> found;
     for (;;) {

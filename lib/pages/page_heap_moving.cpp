@@ -1,4 +1,4 @@
-// Blocks that grow where they are, or whose pages move to where there is room.
+// Blocks that grow in place or by moving their pages.
 
 #include <algorithm>
 
@@ -14,7 +14,8 @@ bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
     return behind != nullptr;
 }
 
-// The hot extent behind the span, where it has so many pages once what is missing is committed.
+// Returns the hot extent behind the span if it has at least `pages` pages, after committing what is
+// missing. Returns nullptr otherwise.
 Span* PageHeap::commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept {
     Span* const hot = neighbour(span.end_page(), PageKind::extent_hot);
     const PageCount hot_pages = hot == nullptr ? 0 : hot->pages;
@@ -22,7 +23,7 @@ Span* PageHeap::commit_behind(const Span& span, PageCount pages, SlowPath& path)
     const PageCount missing = pages - hot_pages;
     Span* const cold = neighbour(span.end_page() + hot_pages, PageKind::extent_cold);
     if (cold == nullptr || cold->pages < missing) return nullptr;
-    if (!commit_place({cold, cold->first_page, missing}, Surplus::no, path)) return nullptr;
+    if (!commit_at({cold, cold->first_page, missing}, Surplus::no, path)) return nullptr;
     return neighbour(span.end_page(), PageKind::extent_hot);
 }
 
@@ -44,16 +45,23 @@ void PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
 }
 
 Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
+    const std::size_t lent = lent_bytes();
+    Span* const left = try_move(span, pages, path);
+    if (left == nullptr && lent_bytes() > lent) lend_back();
+    return left;
+}
+
+Span* PageHeap::try_move(Span& span, PageCount pages, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     const PageRun from{span.first_page, span.pages};
-    // What is committed already serves first: the caller copies to it.
+    // If free committed memory can hold the block, the caller copies it there instead.
     if (find_hot({.pages = pages}) != nullptr) return nullptr;
-    // A policy does not go along, nor stay where the pages were.
+    // A NUMA policy neither moves with the pages nor stays at the old addresses.
     if (options_.numa.placement != NumaPolicy::Placement::system) return nullptr;
     if (!span.is_of_whole_pages() || !space_.may_move(from)) return nullptr;
     const std::size_t more = (pages - from.count) * page_bytes;
     if (wanted_bytes({.pages = pages - from.count}, Surplus::no, path) == 0) return nullptr;
-    const Place to = place_to_move_to(from, pages);
+    const Position to = target_of_move(from, pages);
     if (to.cold == nullptr) return nullptr;
     const std::size_t grown =
         budget_.take_and_get(more, more, options_.growth.fraction, page_bytes, [&](std::size_t) {
@@ -62,7 +70,7 @@ Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     if (grown == 0) return nullptr;
     const AddressSpace::Moved moved = space_.move(from, to.first);
     if (moved == AddressSpace::Moved::none) {
-        // Never touched, so it is clean as it is.
+        // It was never touched, so it stays clean.
         add_extent(*to.cold, PageKind::extent_cold);
         budget_.give_back(more);
         return nullptr;
@@ -87,9 +95,9 @@ void PageHeap::take_left(Span& left) noexcept {
     add_extent(left, PageKind::extent_cold);
 }
 
-// In the largest cold extent, with room to grow behind it, and as far from the beginning of a huge
-// page as it is now: then the system moves its tables, not each page's entry.
-PageHeap::Place PageHeap::place_to_move_to(PageRun from, PageCount pages) noexcept {
+// Returns a position in one of the largest cold extents, with room to grow behind it, at the same
+// offset in a huge page as now. The system then moves page tables instead of single entries.
+PageHeap::Position PageHeap::target_of_move(PageRun from, PageCount pages) noexcept {
     const PageCount needed = pages + granule_pages - 1;
     Span* cold = cold_.largest();
     if (cold == nullptr || cold->pages < needed) {

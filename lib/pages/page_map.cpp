@@ -11,7 +11,7 @@ bool holds(PageEntry entry, PageNumber page, unsigned pool_number) noexcept {
     return page >= span.first_page && page < span.end_page();
 }
 
-// Pairs with the acquire of look-ups: who finds the span finds it filled in.
+// Release pairs with the acquire of look-ups: a thread that finds the span sees its members.
 void store(PageMap::Word& word, PageEntry entry) noexcept {
     word.store(entry.word(), std::memory_order_release);
 }

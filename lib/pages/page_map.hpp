@@ -10,24 +10,24 @@ namespace tensorpool::pages {
 
 struct Span;
 
-/// The heap's page. Pages of the system are a whole number of these (macOS: four), so what is
-/// committed and decommitted is cut to theirs.
+/// The size of the heap's pages. A page of the system consists of a whole number of these (four on
+/// macOS), so runs are rounded to the system's pages when they are committed and decommitted.
 inline constexpr std::size_t page_shift = 12;
 inline constexpr std::size_t page_bytes = std::size_t{1} << page_shift;
-/// Pages of a granule: what the address space lends, and a huge page on x86-64.
+/// The pages of a granule, the unit that the address space lends. It is a huge page on x86-64.
 inline constexpr std::uint32_t granule_pages = 512;
 
 using PageNumber = std::uint32_t;
 using PageCount = std::uint32_t;
 
-/// A run of pages, neither owned nor described.
+/// A range of page numbers. It implies no ownership.
 struct PageRun {
     PageNumber first = 0;
     PageCount count = 0;
 };
 
-/// What a page belongs to. Buckets take the first numbers, and those of the finer series
-/// (base/block_sizes.hpp) the same ones and 16 times their series.
+/// What a page belongs to. Buckets have the numbers from `first_bucket` on; buckets of a finer
+/// series (base/block_sizes.hpp) have the same numbers plus 16 times the series.
 enum class PageKind : std::uint8_t {
     none = 0,
     first_bucket = 1,
@@ -43,8 +43,8 @@ constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
 }
 
-/// One word for each page: the span it belongs to, the number of its pool, and its kind. A span is
-/// aligned to 64, an address has 48 bits: the rest is room for the other two.
+/// One word for each page: the span that it belongs to, the number of its pool, and its kind. Spans
+/// are aligned to 64 bytes and addresses have 48 bits, which leaves room for the other two.
 class PageEntry {
 public:
     constexpr PageEntry() noexcept = default;
@@ -53,7 +53,7 @@ public:
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
 
-    /// The same entry of this span, where it is one of no span.
+    /// Returns this entry with the span. REQUIRES: this entry has no span.
     PageEntry with(const Span& span) const noexcept {
         return PageEntry(word_ | reinterpret_cast<std::uint64_t>(&span));
     }
@@ -73,30 +73,30 @@ private:
     std::uint64_t word_ = 0;
 };
 
-/// The entries of all pages up to the highest that was ever lent, flat. All pages of a bucket's
-/// span have one; of other spans only the first and the last page, and each granule that begins
-/// inside. All other words are zero. Entries of a span in use do not change, so its holder reads
-/// them without a lock.
+/// A flat table with one entry for each page up to the highest that was ever lent. All pages of a
+/// bucket's span have an entry; of other spans, only the first and the last page and each granule
+/// that begins inside. All other words are zero. Entries of a span in use do not change, so the
+/// holder of its blocks reads them without a lock.
 class PageMap {
 public:
     using Word = std::atomic<std::uint64_t>;
 
-    /// No page has an entry yet.
+    /// Sets the addresses of the first page and of the tables. No page has an entry yet.
     void set_up(std::uintptr_t base, Word* entries, Word* granules) noexcept {
         base_.store(base, std::memory_order_relaxed);
         entries_ = entries;
         granules_ = granules;
     }
-    /// From now on so many pages have entries, which are zeros to begin with, as are the words of
-    /// their granules.
+    /// From now on, the first `pages` pages have entries. REQUIRES: the tables exist for them, and
+    /// new words in them are zero.
     void grow(PageCount pages) noexcept {
-        // Released: who sees the pages sees the rest.
+        // Release: a thread that sees the number of pages also sees the other members.
         pages_.store(pages, std::memory_order_release);
     }
 
-    /// The entry of the page at `p`, empty outside of the map.
+    /// The entry of the page at `p`, or an empty entry outside of the map.
     PageEntry at(const void* p) const noexcept {
-        // First of all: what is there of the rest is known after it.
+        // Loaded first: the acquire makes the other members visible.
         const std::size_t pages = pages_.load(std::memory_order_acquire);
         const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift;
         if (page >= pages) [[unlikely]]
@@ -107,22 +107,22 @@ public:
         return PageEntry(entries_[page].load(std::memory_order_acquire));
     }
 
-    /// The span of this pool that holds `p`, also where p's own page has no entry; empty when there
-    /// is none. The caller holds the lock of the pool's heap, so that its records stay; what is of
-    /// another pool is not looked at.
+    /// Finds the span of this pool that contains `p`, even if the page of `p` has no entry. Returns
+    /// an empty entry if there is none. The caller holds the lock of the pool's heap, so that its
+    /// records stay; records of other pools are not read.
     PageEntry find(const void* p, unsigned pool_number) const noexcept;
 
-    /// Entries of one span. The caller holds the heap's lock.
+    // Set entries of one span. REQUIRES: the heap's lock is held.
     void set_all(const Span& span, PageEntry entry) noexcept;
     void set_ends(const Span& span, PageEntry entry) noexcept;
     void set_granules(const Span& span, PageEntry entry) noexcept;
-    /// The first page's entry only: tells whether a large block is in use. Without the lock, by
-    /// the block's holder.
+    /// Sets only the first page's entry, which shows whether a large block is in use. Called by the
+    /// holder of the block, without the lock.
     void set_first(PageNumber first, PageEntry entry) noexcept {
         entries_[first].store(entry.word(), std::memory_order_release);
     }
-    /// The last page's entry, unless that is the first as well: the holder of a span in use may
-    /// read the first one at any moment.
+    /// Clears the last page's entry, unless the last page is also the first: the holder of a span
+    /// in use may read the first entry at any time.
     void clear_last(const Span& span) noexcept;
 
     char* address_of(PageNumber page) const noexcept {
@@ -132,7 +132,8 @@ public:
         return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base()) >>
                                        page_shift);
     }
-    /// From the first page's address; more than any page has where `p` lies before it.
+    /// The offset of `p` from the first page. If `p` lies before it, the result is larger than the
+    /// offset of any page.
     std::size_t offset_of(const void* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) - base();
     }
@@ -143,11 +144,12 @@ public:
 private:
     std::uintptr_t base() const noexcept { return base_.load(std::memory_order_relaxed); }
 
-    // Relaxed: pages_ orders it, and while that is 0 its value does not matter.
+    // Relaxed: pages_ orders it. While pages_ is 0, its value does not matter.
     std::atomic<std::uintptr_t> base_ = 0;
     Word* entries_ = nullptr;
     Word* granules_ = nullptr;
-    // Pairs with itself: `grow` releases, look-ups acquire. At first it is 0: nothing is ours.
+    // The release in `grow` pairs with the acquire in look-ups. It is 0 before `grow`, so look-ups
+    // find nothing.
     std::atomic<PageCount> pages_ = 0;
 };
 

@@ -8,8 +8,8 @@
 
 namespace tensorpool::pages {
 
-/// Memory for a pool's records that live as long as the pool: handed out one after another, given
-/// back all at once. Thread-safe.
+/// Memory for records that live as long as the pool. They are allocated one after another and freed
+/// all at once. Thread-safe.
 class RecordArena {
 public:
     RecordArena() noexcept = default;
@@ -17,10 +17,11 @@ public:
     RecordArena& operator=(const RecordArena&) = delete;
     ~RecordArena();
 
-    /// Zeros, aligned to `alignment`, at most 64; nullptr when the system has no memory.
+    /// Allocates zeroed memory, aligned to `alignment`, which is at most 64. Returns nullptr if the
+    /// system has no memory.
     void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
     std::size_t bytes_held() const noexcept { return bytes_held_; }
-    /// From now on adds what it takes to this figure too, which others may share.
+    /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
@@ -34,8 +35,8 @@ private:
 
     std::mutex mutex_;
     Chunk* chunks_ = nullptr;
-    std::size_t used_ = 0;                     // of the first chunk, its head included
-    std::atomic<std::size_t> bytes_held_ = 0;  // relaxed: a figure
+    std::size_t used_ = 0;                     // bytes of the first chunk, including its head
+    std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
     detail::Counter* counted_in_ = nullptr;
 };
 

@@ -14,29 +14,29 @@
 
 namespace tensorpool::pages {
 
-/// Records of one type, in slabs of 16 KiB from the system, so that they are never mixed with what
-/// callers get. A slab whose records are all gone goes back when another has room. With
-/// `keep_slabs` its pages are dropped instead, all but the first. Thread-safe.
+/// Records of one type in slabs of 16 KiB from the system, separate from the memory that callers
+/// get. A slab without records is returned if another slab has room. With `keep_slabs`, its pages
+/// except the first are dropped instead. Thread-safe.
 template <class Record>
 class RecordPool {
 public:
     RecordPool() noexcept = default;
     RecordPool(const RecordPool&) = delete;
     RecordPool& operator=(const RecordPool&) = delete;
-    /// Gives all slabs back, with the records still in them.
+    /// Returns all slabs to the system, including those that still contain records.
     ~RecordPool();
 
-    /// A fresh record, or nullptr when the system has no memory.
+    /// Makes a default-constructed record. Returns nullptr if the system has no memory.
     Record* make() noexcept;
     void destroy(Record* record) noexcept;
 
-    /// From now on the addresses of all slabs stay until the end: what was a record may be read at
-    /// any time. A record whose page was dropped reads as zeros.
+    /// From now on, keeps the addresses of all slabs until destruction, so that former records may
+    /// be read at any time. A record whose page was dropped reads as zeros.
     void keep_slabs() noexcept { keeps_slabs_ = true; }
 
-    /// Bytes of all slabs but their dropped pages.
+    /// The bytes of all slabs except their dropped pages.
     std::size_t slab_bytes_held() const noexcept { return bytes_held_; }
-    /// From now on adds what it takes to this figure too, which others may share.
+    /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
@@ -47,8 +47,8 @@ private:
     struct FreeRecord {
         FreeRecord* next;
     };
-    // A slab begins at a multiple of its size, so a record finds its slab by masking its address.
-    // Records [0, made) were used at least once; the free ones among them are chained.
+    // A slab begins at a multiple of its size, so that masking a record's address yields its slab.
+    // Records [0, made) were used at least once; the free ones among them form a list.
     struct Slab : boost::intrusive::list_base_hook<
                       boost::intrusive::link_mode<boost::intrusive::normal_link>> {
         FreeRecord* free = nullptr;
@@ -73,7 +73,7 @@ private:
     void drop_pages(Slab& slab) noexcept;
     void unmap_all(Slabs& slabs) noexcept;
     void count_held(std::size_t more_bytes) noexcept;
-    // The first page holds the head, so it stays.
+    // The first page contains the head, so it stays.
     static std::size_t droppable_bytes() noexcept {
         return slab_bytes - std::min(platform::page_bytes(), slab_bytes);
     }
@@ -81,15 +81,16 @@ private:
     std::mutex mutex_;
     Slabs with_room_;
     Slabs full_;
-    Slabs dropped_;  // without records, and without their pages but the first
+    Slabs dropped_;  // slabs without records, of which only the first page is left
     bool keeps_slabs_ = false;
-    std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; relaxed: a figure to readers
+    std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
     detail::Counter* counted_in_ = nullptr;
 };
 
 template <class Record>
 RecordPool<Record>::~RecordPool() {
-    count_held(dropped_.size() * droppable_bytes());  // as if they had them: all is counted off
+    // Count the dropped pages again, because `unmap_all` subtracts whole slabs.
+    count_held(dropped_.size() * droppable_bytes());
     unmap_all(with_room_);
     unmap_all(full_);
     unmap_all(dropped_);
@@ -100,18 +101,18 @@ Record* RecordPool<Record>::make() noexcept {
     const std::lock_guard guard(mutex_);
     Slab* const slab = slab_with_room();
     if (slab == nullptr) return nullptr;
-    void* place = slab->free;
-    if (place != nullptr) {
+    void* record = slab->free;
+    if (record != nullptr) {
         slab->free = slab->free->next;
     } else {
-        place = reinterpret_cast<std::byte*>(slab) + first_record + slab->made * sizeof(Record);
+        record = reinterpret_cast<std::byte*>(slab) + first_record + slab->made * sizeof(Record);
         ++slab->made;
     }
     if (++slab->live == records_per_slab) {
         with_room_.pop_front();
         full_.push_front(*slab);
     }
-    return new (place) Record();
+    return new (record) Record();
 }
 
 template <class Record>
@@ -124,7 +125,7 @@ void RecordPool<Record>::destroy(Record* record) noexcept {
         with_room_.push_front(slab);
     }
     slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
-    // The only one with room stays: the next record would need it again.
+    // The only slab with room stays, because the next record would need it again.
     const bool is_only = &with_room_.front() == &with_room_.back();
     if (slab.live == 0 && !is_only) drop(slab);
 }
@@ -157,13 +158,13 @@ void RecordPool<Record>::drop(Slab& slab) noexcept {
     count_held(std::size_t{0} - slab_bytes);
 }
 
-// Readers may come at any time, so it is done only where dropped pages still may be read.
+// Records may be read at any time, so pages are dropped only if dropped pages stay readable.
 template <class Record>
 void RecordPool<Record>::drop_pages(Slab& slab) noexcept {
     const std::size_t bytes = droppable_bytes();
     if (bytes == 0 || !platform::decommit_keeps_access()) return;
     std::byte* const end = reinterpret_cast<std::byte*>(&slab) + slab_bytes;
-    // Free records in it are not chained any more, whether or not the system does it.
+    // Its list of free records is discarded, whether or not the system drops the pages.
     slab.free = nullptr;
     slab.made = 0;
     if (!platform::decommit(end - bytes, bytes)) return;

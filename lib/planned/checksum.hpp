@@ -6,7 +6,7 @@
 
 namespace tensorpool::planned {
 
-/// CRC-64/XZ of words, the same on every machine.
+/// CRC-64/XZ of bytes and of 64-bit words. Words count as little-endian on every machine.
 class Checksum {
 public:
     void add(std::uint64_t word) {

@@ -5,15 +5,15 @@
 
 namespace tensorpool::planned {
 
-/// Whether a plan still holds, by what it missed.
+/// Decides from the misses of each iteration whether a plan is still worth keeping.
 class Drift {
 public:
-    /// An iteration drifts when it misses more than `tolerated` of the buffers; `iterations` of
-    /// them in a row, 1 at least, are too many.
+    /// An iteration drifts if it misses more than the fraction `tolerated` of the buffers. After
+    /// `iterations` drifting iterations in a row, at least 1, the plan should be given up.
     Drift(double tolerated, unsigned iterations) noexcept
         : tolerated_(tolerated), iterations_(iterations) {}
 
-    /// An iteration ended. True when the plan should be given up.
+    /// Records the end of an iteration. Returns true if the plan should be given up.
     bool note_iteration(std::uint64_t missed, std::uint64_t buffers) noexcept {
         if (static_cast<double>(missed) <= tolerated_ * static_cast<double>(buffers)) {
             in_a_row_ = 0;
@@ -22,12 +22,12 @@ public:
         }
         return ++in_a_row_ >= std::uint64_t{iterations_} << doublings_;
     }
-    /// The plan was given up: one that comes may be worth as little.
+    /// Records that the plan was given up. The next one may be no better, so the limit doubles.
     void note_end() noexcept {
         in_a_row_ = 0;
         doublings_ = std::min(doublings_ + 1, max_doublings);
     }
-    /// Begins anew.
+    /// Resets all counts.
     void forget() noexcept { in_a_row_ = doublings_ = 0; }
 
 private:

@@ -36,7 +36,7 @@ void PlannedArena::relearn() {
     state_->relearn();
 }
 
-// Opening loses what the file holds: not for nothing.
+// Opening truncates the file, so the plan is checked first.
 void PlannedArena::save(const std::string& path) const {
     state_->require_plan();
     std::ofstream out(path, std::ios::binary);

@@ -16,8 +16,8 @@ void after_fork() noexcept {
     planned_registry().unlock();
 }
 
-// While the library is loaded, before there are threads, as the arenas' registry does it.
-[[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
+// Set while the library is loaded, before there are threads, as in the registry of arenas.
+[[maybe_unused]] const bool fork_handlers_set = platform::set_fork_handlers(
     platform::ForkPlace::planned,
     [] {
         planned_registry().lock();

@@ -8,7 +8,8 @@ class PlannedState;
 
 namespace tensorpool::planned {
 
-/// All living planned arenas of the process, so that a fork finds the lock of none of them taken.
+/// Returns the registry of all planned arenas in the process. The fork handlers take the locks of
+/// all of them, so that the child finds none locked.
 base::Registry<detail::PlannedState>& planned_registry() noexcept;
 
 }  // namespace tensorpool::planned

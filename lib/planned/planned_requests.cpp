@@ -7,7 +7,7 @@
 
 namespace tensorpool::detail {
 
-// Those that the plan serves are not checked: that would cost each of them.
+// Requests that the plan serves are not checked, because the check would slow down each of them.
 void PlannedState::check_thread() const noexcept {
     if (options_.checks == Checks::off || !in_iteration_ || owner_ == &thread_table) return;
     statistics::count_failed_check(statistics::CheckKind::thread, options_.name);
@@ -29,13 +29,13 @@ void* PlannedState::try_allocate(std::size_t bytes, std::size_t alignment) noexc
     }
 }
 
-// A request that fails leaves the turn where it was.
+// A request that fails leaves the position in the sequence unchanged.
 template <class Get>
 void* PlannedState::serve_or(std::size_t bytes, std::size_t alignment, Get get) {
     check_thread();
     const PlannedBuffer* const before = arena_.next_;
     const Turn turn = find_turn(bytes, alignment);
-    if (turn.slot != nullptr) return serve(*turn.slot);
+    if (turn.buffer != nullptr) return serve(*turn.buffer);
     void* block = nullptr;
     try {
         block = get();
@@ -56,11 +56,11 @@ PlannedState::Turn PlannedState::find_turn(std::size_t bytes, std::size_t alignm
     return turn;
 }
 
-void* PlannedState::serve(const PlannedBuffer& slot) noexcept {
-    plan_->tables().hand_out(slot);
+void* PlannedState::serve(const PlannedBuffer& buffer) noexcept {
+    plan_->tables().hand_out(buffer);
     add(totals_.served, 1);
-    add(totals_.served_bytes, slot.bytes);
-    return slot.address;
+    add(totals_.served_bytes, buffer.bytes);
+    return buffer.address;
 }
 
 void* PlannedState::hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer) {
@@ -78,7 +78,7 @@ void PlannedState::remember(void* block, std::size_t bytes, std::size_t alignmen
         if (learner_.is_noting()) ticket = learner_.note(bytes, alignment, pool_bytes);
         blocks_.add(block, {pool_bytes, ticket});
     } catch (...) {
-        learner_.forget();  // this iteration: it cannot be told
+        learner_.forget();  // this iteration is no longer recorded completely
         throw;
     }
 }
@@ -125,10 +125,10 @@ bool PlannedState::free_of_retired(void* p) noexcept {
     for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
         if (!old->range().holds(p)) continue;
         PlanTables& tables = old->tables();
-        const std::uint32_t slot = tables.held_at(p);
-        if (slot == PlanTables::no_buffer) return false;
-        count_freed(tables.slots[slot].bytes);
-        tables.take_back(slot);
+        const std::uint32_t buffer = tables.held_at(p);
+        if (buffer == PlanTables::no_buffer) return false;
+        count_freed(tables.buffers[buffer].bytes);
+        tables.take_back(buffer);
         return true;
     }
     return false;
@@ -144,7 +144,7 @@ void PlannedState::count_freed(std::uint64_t bytes) noexcept {
 
 void PlannedState::refuse_free(const void* p) const noexcept {
     statistics::count_failed_check(statistics::CheckKind::misuse, options_.name);
-    platform::fail("planned arena '%s': deallocate: %p is no block in use of this arena",
+    platform::fail("planned arena '%s': deallocate: %p is not a block in use of this arena",
                    options_.name.c_str(), p);
 }
 

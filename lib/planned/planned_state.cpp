@@ -22,10 +22,11 @@ using State = PlannedArenaStatistics::State;
 
 namespace {
 
-// Whose turn it is where no plan serves.
+// The value of `next_` while no plan serves: matches no request.
 constexpr PlannedBuffer no_turn;
 
-// Without memory for a plan it is tried again after 1, 3, 7 … iterations, 1023 at most.
+// After a failure to plan or to get memory for a plan, the arena waits for 0, 1, 3, 7 … iterations
+// before it learns again, 1023 at most.
 constexpr unsigned max_failures = 10;
 
 PlannedArenaOptions validated(PlannedArenaOptions options) {
@@ -44,7 +45,7 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
     : arena_(arena),
       options_(validated(std::move(options))),
       pool_(options_.pool != nullptr ? *options_.pool : get_global_memory_pool()),
-      place_(options_.name),
+      record_(options_.name),
       drift_(options_.tolerated_misses, options_.drift_iterations),
       learner_(options_.learn_iterations) {
     arena_.next_ = &no_turn;
@@ -57,14 +58,14 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
 
 PlannedState::~PlannedState() {
     planned::planned_registry().leave(*this);
-    check_all_home();
+    check_no_blocks_in_use();
     blocks_.for_each([&](void* block, const auto&) { pool_.deallocate(block); });
 }
 
-void PlannedState::check_all_home() const noexcept {
+void PlannedState::check_no_blocks_in_use() const noexcept {
     if (options_.checks != Checks::full) return;
-    const PlannedArenaStatistics figures = statistics();
-    const std::uint64_t bytes = figures.in_use_bytes + figures.pool_in_use_bytes;
+    const PlannedArenaStatistics snapshot = statistics();
+    const std::uint64_t bytes = snapshot.in_use_bytes + snapshot.pool_in_use_bytes;
     if (bytes == 0) return;
     statistics::count_failed_check(statistics::CheckKind::leak, options_.name);
     platform::fail("planned arena '%s': destroyed with blocks of %s in use; expected none",
@@ -77,18 +78,18 @@ void PlannedState::require_outside(const char* call) const {
                            ": an iteration is under way; expected none");
 }
 
-// Relaxed: who frees compares the first owner with itself only.
+// Relaxed: a freeing thread compares the first owner only with itself.
 void PlannedState::begin_iteration() {
     require_outside("begin_iteration");
     owner_ = &thread_table;
-    const void* nobody = nullptr;
-    arena_.first_owner_.compare_exchange_strong(nobody, owner_, std::memory_order_relaxed);
+    const void* no_owner = nullptr;
+    arena_.first_owner_.compare_exchange_strong(no_owner, owner_, std::memory_order_relaxed);
     release_retired();
     look_for_plan();
     in_iteration_ = true;
     missed_before_ = missed();
     if (plan_ != nullptr) {
-        arena_.next_ = plan_->tables().slots;
+        arena_.next_ = plan_->tables().buffers;
     } else if (idle_iterations_ != 0) {
         --idle_iterations_;
     } else if (job_ == nullptr) {
@@ -110,7 +111,7 @@ void PlannedState::end_iteration() {
         end_learned();
     }
     release_retired();
-    place_.note_iteration();
+    record_.note_iteration();
 }
 
 void PlannedState::end_served() noexcept {
@@ -131,7 +132,7 @@ void PlannedState::end_learned() noexcept {
         store(totals_.buffers, learner_.learned().size());
         lock.unlock();
         if (is_learned) plan_learned();
-    } catch (...) {  // of the caller's executor, whatever it throws
+    } catch (...) {  // the caller's executor may throw anything
         note_failure();
     }
 }
@@ -151,7 +152,7 @@ void PlannedState::plan_learned() {
     look_for_plan();
 }
 
-// A job that nobody has any more, and that was not done, will not be done.
+// If the arena holds the only reference to an unfinished job, the executor has dropped it.
 void PlannedState::look_for_plan() noexcept {
     if (job_ == nullptr) return;
     const bool is_given_up = job_.use_count() == 1;
@@ -233,9 +234,9 @@ void PlannedState::load(std::istream& in, const std::string& file) {
     base::Refusal refusal;
     auto served = ServedPlan::make(std::move(plan), refusal);
     if (served == nullptr) {
-        const PlannedArenaStatistics figures = statistics();
-        throw AllocationError(options_.name.c_str(), bytes, figures.in_use_bytes,
-                              figures.capacity_bytes, refusal.limit, refusal.limit_bytes);
+        const PlannedArenaStatistics snapshot = statistics();
+        throw AllocationError(options_.name.c_str(), bytes, snapshot.in_use_bytes,
+                              snapshot.capacity_bytes, refusal.limit, refusal.limit_bytes);
     }
     auto follower = std::make_unique<planned::Follower>(served->tables());
     drop_plan();
@@ -247,8 +248,8 @@ std::uint64_t PlannedState::sequence_checksum() const {
     return plan_ != nullptr ? planned::checksum_of(plan_->plan().requests) : 0;
 }
 
-// Blocks of it may be freed any time: they are found in the list from now on, or, by who has read
-// the range before, as ever.
+// Blocks of the plan may be freed at any time. From now on `deallocate` finds them in the list of
+// retired plans, except in threads that have read the range before.
 void PlannedState::drop_plan() noexcept {
     if (plan_ == nullptr) return show_state();
     follower_ = nullptr;
@@ -265,7 +266,7 @@ void PlannedState::drop_plan() noexcept {
 
 void PlannedState::release_retired() noexcept {
     if (retired_ == nullptr) return;
-    std::unique_ptr<ServedPlan> released;  // goes outside of the lock
+    std::unique_ptr<ServedPlan> released;  // destroyed outside of the lock
     {
         const std::lock_guard guard(mutex_);
         std::unique_ptr<ServedPlan>* link = &retired_;
@@ -298,12 +299,12 @@ void PlannedState::show_plan() noexcept {
     store(totals_.plan_peak_bytes, plan.peak_bytes);
     store(totals_.capacity_bytes, capacity);
     show_state();
-    place_.note_capacity();
+    record_.note_capacity();
 }
 
 void PlannedState::show_state() noexcept {
-    if (plan_ != nullptr) return place_.set_state(State::serving);
-    place_.set_state(job_ != nullptr ? State::planning : State::learning);
+    if (plan_ != nullptr) return record_.set_state(State::serving);
+    record_.set_state(job_ != nullptr ? State::planning : State::learning);
 }
 
 std::uint64_t PlannedState::missed() const noexcept {

@@ -19,9 +19,9 @@
 
 namespace tensorpool::detail {
 
-/// What stands behind a PlannedArena, apart from the words that each served request reads. It goes
-/// round: *learning* notes what the pool serves; what was learned is *planned*, here or on the
-/// executor; the plan *serves*, until it is given up.
+/// The implementation of a PlannedArena, except for the fields that each served request reads. Its
+/// states follow in a cycle: *learning* records the requests that the pool serves, *planning* makes
+/// a plan, here or on the executor, and *serving* uses the plan until it is given up.
 class PlannedState {
 public:
     PlannedState(PlannedArena& arena, PlannedArenaOptions options);
@@ -30,13 +30,13 @@ public:
     PlannedState& operator=(const PlannedState&) = delete;
 
     const PlannedArenaOptions& options() const noexcept { return options_; }
-    PlannedArenaStatistics statistics() const noexcept { return place_.figures(); }
+    PlannedArenaStatistics statistics() const noexcept { return record_.figures(); }
 
-    // The owner's.
+    // For the owner only.
     void begin_iteration();
     void end_iteration();
     void relearn();
-    /// Throws std::logic_error where there is nothing to save.
+    /// Throws std::logic_error if there is no plan to save.
     void require_plan() const;
     void save(std::ostream& out) const;
     void load(std::istream& in, const std::string& file);
@@ -44,15 +44,15 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment);
     void* try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 
-    /// Any thread: a block of the pool's, or of a plan that does not serve any more.
+    /// Frees a block of the pool, or of a plan that no longer serves. Any thread.
     void deallocate(void* p) noexcept;
 
-    /// Around a fork: nobody is in the middle of a block's record.
+    /// Taken around a fork, so that no thread is within an update of the block table.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
-    /// In the child of a fork: the thread that was to make a plan is not there.
+    /// Drops the planning job. Called in the child of a fork, where the executor's thread is gone.
     void forget_job() noexcept;
-    PlannedState* next_of_all = nullptr;  ///< of the registry, under its mutex
+    PlannedState* next_of_all = nullptr;  ///< link of the registry, under its mutex
 
 private:
     using Answer = planned::Follower::Answer;
@@ -61,7 +61,7 @@ private:
     // planned_requests.cpp
     void check_thread() const noexcept;
     Turn find_turn(std::size_t bytes, std::size_t alignment) noexcept;
-    void* serve(const PlannedBuffer& slot) noexcept;
+    void* serve(const PlannedBuffer& buffer) noexcept;
     template <class Get>
     void* serve_or(std::size_t bytes, std::size_t alignment, Get get);
     void* hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer);
@@ -87,30 +87,31 @@ private:
     void show_plan() noexcept;
     void show_state() noexcept;
     std::uint64_t missed() const noexcept;
-    void check_all_home() const noexcept;
+    void check_no_blocks_in_use() const noexcept;
 
     PlannedArena& arena_;
     PlannedArenaOptions options_;
     MemoryPool& pool_;
-    statistics::OwnedPlannedRecord place_;
-    statistics::PlannedTotals& totals_ = place_.totals();
+    statistics::OwnedPlannedRecord record_;
+    statistics::PlannedTotals& totals_ = record_.totals();
 
-    // The owner's.
+    // For the owner only.
     bool in_iteration_ = false;
-    const void* owner_ = nullptr;      // a variable of its thread
-    std::uint64_t missed_before_ = 0;  // when the iteration began
+    const void* owner_ = nullptr;      // address of a thread-local variable of the owner
+    std::uint64_t missed_before_ = 0;  // misses when the iteration began
     std::unique_ptr<planned::ServedPlan> plan_;
     std::unique_ptr<planned::Follower> follower_;  // null: no plan
-    std::shared_ptr<planned::PlanningJob> job_;    // null: none is under way
+    std::shared_ptr<planned::PlanningJob> job_;    // null: no planning in progress
     planned::Drift drift_;
-    unsigned failures_ = 0;         // in a row
-    unsigned idle_iterations_ = 0;  // in which nothing is learned, for there was no memory
+    unsigned failures_ = 0;         // consecutive failures to get a plan
+    unsigned idle_iterations_ = 0;  // iterations left without learning, after a failure
 
-    // For blocks that do not come from the plan. Calls to the pool are made outside of it.
+    // Protects the state of blocks that do not come from the current plan. The pool is called
+    // without the lock.
     std::mutex mutex_;
     planned::PoolBlocks blocks_;
     planned::Learner learner_;
-    std::unique_ptr<planned::ServedPlan> retired_;  // a list: others hold blocks of them
+    std::unique_ptr<planned::ServedPlan> retired_;  // a list of plans with blocks still held
 };
 
 }  // namespace tensorpool::detail

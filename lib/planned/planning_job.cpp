@@ -4,13 +4,14 @@
 
 namespace tensorpool::planned {
 
-// Relaxed: whoever comes first runs it, and reads what was there before the executor was called.
+// Relaxed: the first thread that calls it runs it. The executor makes the requests visible to that
+// thread.
 void PlanningJob::run() noexcept {
     if (started_.exchange(true, std::memory_order_relaxed)) return;
     try {
         plan_ = plan_sequence(std::move(requests_), budget_);
     } catch (const std::exception&) {
-        // No memory to plan in, or sizes that no plan can hold: there is none.
+        // There was no memory for planning, or the sizes exceed every plan: there is no result.
     }
     done_.store(true, std::memory_order_release);
 }

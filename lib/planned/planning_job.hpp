@@ -10,18 +10,19 @@
 
 namespace tensorpool::planned {
 
-/// A plan to be made, perhaps on another thread. It belongs to the arena and to who makes it, and
-/// knows nothing of the arena, which may go before it.
+/// The computation of a plan, which may run on another thread. The arena and the executor share its
+/// ownership. It does not refer to the arena, which may be destroyed first.
 class PlanningJob {
 public:
     PlanningJob(std::vector<Request> requests, std::chrono::nanoseconds budget) noexcept
         : requests_(std::move(requests)), budget_(budget) {}
 
-    /// Once; called again, it does nothing. Any thread.
+    /// Makes the plan. Further calls do nothing. Any thread.
     void run() noexcept;
-    /// After that `take` may be called.
+    /// Returns whether `run` has finished, so that `take` may be called. Acquire: pairs with the
+    /// release store in `run`.
     bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
-    /// Nothing where it could not be made.
+    /// Returns the plan, or nullopt if it could not be made. Requires: `is_done()`.
     std::optional<LearnedPlan> take() noexcept { return std::move(plan_); }
 
 private:
@@ -29,7 +30,7 @@ private:
     std::chrono::nanoseconds budget_;
     std::optional<LearnedPlan> plan_;
     std::atomic<bool> started_ = false;
-    std::atomic<bool> done_ = false;  // release, after the plan was stored
+    std::atomic<bool> done_ = false;  // stored with release after the plan
 };
 
 }  // namespace tensorpool::planned

@@ -8,17 +8,17 @@
 
 namespace tensorpool::planned {
 
-/// The blocks of the pool that callers hold through an arena. One call at a time.
+/// The blocks of the pool that callers hold through an arena. Not thread-safe.
 class PoolBlocks {
 public:
     struct Block {
-        std::uint64_t bytes = 0;  ///< of the pool's block
-        Learner::Ticket ticket;   ///< where the learner noted it
+        std::uint64_t bytes = 0;  ///< usable size of the pool's block
+        Learner::Ticket ticket;   ///< the learner's record of the request
     };
 
-    /// Throws std::bad_alloc, changing nothing.
+    /// Adds a block. If it throws std::bad_alloc, nothing has changed.
     void add(void* p, const Block& block) { blocks_.insert_or_assign(p, block); }
-    /// Nothing where there is no such block.
+    /// Removes a block and returns it, or returns nullopt if there is no such block.
     std::optional<Block> remove(void* p) noexcept {
         const auto found = blocks_.find(p);
         if (found == blocks_.end()) return std::nullopt;
@@ -27,7 +27,7 @@ public:
         return block;
     }
     std::size_t size() const noexcept { return blocks_.size(); }
-    /// Calls `function` with each.
+    /// Calls `function(p, block)` for each block.
     template <class Function>
     void for_each(Function function) const {
         for (const auto& [p, block] : blocks_) function(p, block);

@@ -6,12 +6,13 @@
 namespace tensorpool::planned {
 namespace {
 
-/// The bytes of a plan, each in the colour of the slot that was painted there last.
-class Canvas {
+/// The bytes of a plan, each with the buffer that was assigned to it last.
+class ByteOwners {
 public:
-    /// Calls `found` with the slots that lay there; one may come more than once.
+    /// Assigns a range to a buffer. Calls `found` with each buffer that had bytes of the range
+    /// before, possibly more than once for one buffer.
     template <class Found>
-    void paint(std::uint64_t begin, std::uint64_t end, std::uint32_t slot, Found found) {
+    void assign(std::uint64_t begin, std::uint64_t end, std::uint32_t buffer, Found found) {
         auto piece = pieces_.upper_bound(begin);
         if (piece != pieces_.begin()) --piece;
         while (piece != pieces_.end() && piece->first < end) {
@@ -21,7 +22,7 @@ public:
                 ++piece;
                 continue;
             }
-            found(old.slot);
+            found(old.buffer);
             if (old_begin < begin) {
                 piece->second.end = begin;
                 ++piece;
@@ -30,18 +31,18 @@ public:
             }
             if (old.end > end) pieces_.emplace_hint(piece, end, old);
         }
-        pieces_[begin] = {end, slot};
+        pieces_[begin] = {end, buffer};
     }
 
 private:
     struct Piece {
         std::uint64_t end;
-        std::uint32_t slot;
+        std::uint32_t buffer;
     };
-    std::map<std::uint64_t, Piece> pieces_;  // by their beginnings
+    std::map<std::uint64_t, Piece> pieces_;  // by their beginnings, without overlap
 };
 
-void sort_out_repeated(std::vector<std::uint32_t>& numbers, std::size_t from) {
+void sort_and_deduplicate(std::vector<std::uint32_t>& numbers, std::size_t from) {
     const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(from);
     std::sort(begin, numbers.end());
     numbers.erase(std::unique(begin, numbers.end()), numbers.end());
@@ -49,22 +50,22 @@ void sort_out_repeated(std::vector<std::uint32_t>& numbers, std::size_t from) {
 
 }  // namespace
 
-// The first round leaves the canvas as each later one finds it.
-Befores find_predecessors(const LearnedPlan& plan) {
-    Canvas canvas;
-    const auto paint = [&](std::size_t slot, auto found) {
-        const std::uint64_t begin = plan.offsets[slot];
+// The first loop produces the state that each later iteration of the plan finds at its beginning.
+Predecessors find_predecessors(const LearnedPlan& plan) {
+    ByteOwners owners;
+    const auto assign = [&](std::size_t buffer, auto found) {
+        const std::uint64_t begin = plan.offsets[buffer];
         if (begin == LearnedPlan::no_offset) return;
-        canvas.paint(begin, begin + plan.requests[slot].bytes, static_cast<std::uint32_t>(slot),
-                     found);
+        owners.assign(begin, begin + plan.requests[buffer].bytes,
+                      static_cast<std::uint32_t>(buffer), found);
     };
     const std::size_t count = plan.requests.size();
-    for (std::size_t slot = 0; slot < count; ++slot) paint(slot, [](std::uint32_t) {});
-    Befores predecessors;
-    for (std::size_t slot = 0; slot < count; ++slot) {
+    for (std::size_t buffer = 0; buffer < count; ++buffer) assign(buffer, [](std::uint32_t) {});
+    Predecessors predecessors;
+    for (std::size_t buffer = 0; buffer < count; ++buffer) {
         predecessors.first.push_back(predecessors.numbers.size());
-        paint(slot, [&](std::uint32_t before) { predecessors.numbers.push_back(before); });
-        sort_out_repeated(predecessors.numbers, predecessors.first.back());
+        assign(buffer, [&](std::uint32_t previous) { predecessors.numbers.push_back(previous); });
+        sort_and_deduplicate(predecessors.numbers, predecessors.first.back());
     }
     predecessors.first.push_back(predecessors.numbers.size());
     return predecessors;

@@ -7,14 +7,15 @@
 
 namespace tensorpool::planned {
 
-/// For each slot of a plan the slots before it, as PlanTables has it.
-struct Befores {
-    std::vector<std::uint32_t> numbers;
-    std::vector<std::size_t> first;  ///< of each slot, and the end: one more than there are slots
+/// The predecessors of each buffer of a plan, as plan_tables.hpp defines them.
+struct Predecessors {
+    std::vector<std::uint32_t> numbers;  ///< the lists of all buffers, one after another
+    /// The index in `numbers` at which each buffer's list begins; the last entry is the end.
+    std::vector<std::size_t> first;
 };
 
-/// In n log n steps; of all slots together they are at most four times as many as slots, for each
-/// slot cuts what lay there into two pieces more at most.
-Befores find_predecessors(const LearnedPlan& plan);
+/// Finds all predecessors in O(n log n) steps. Their number is at most four times the number of
+/// buffers, because each buffer splits the existing ranges into at most two more.
+Predecessors find_predecessors(const LearnedPlan& plan);
 
 }  // namespace tensorpool::planned

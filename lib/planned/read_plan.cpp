@@ -10,7 +10,7 @@
 namespace tensorpool::planned {
 namespace {
 
-/// Reads fields one after another, and knows what to say of the last one.
+/// Reads fields one after another. Messages name the last field and its position.
 class Reader {
 public:
     Reader(std::istream& in, const std::string& name) : in_(in), name_(name) {}
@@ -35,7 +35,7 @@ public:
         }
         return value_;
     }
-    /// Of the last number.
+    /// Rejects the file unless `holds`, with a message about the last number read.
     void require(bool holds, const std::string& expected) const {
         if (!holds) refuse(std::to_string(value_) + "; expected " + expected);
     }
@@ -51,7 +51,7 @@ private:
     Checksum checksum_;
     std::string field_;
     std::uint64_t value_ = 0;
-    std::uint64_t begin_ = 0;  // of the last field
+    std::uint64_t begin_ = 0;  // position of the last field in the file
     std::uint64_t end_ = 0;
 };
 
@@ -65,7 +65,7 @@ struct Header {
 
 Header read_header(Reader& reader) {
     if (reader.text("magic", plan_file_magic.size()) != plan_file_magic) {
-        reader.refuse("it is not that of a plan");
+        reader.refuse("this is not a plan file");
     }
     const auto expect = [&](const char* field, std::uint64_t expected) {
         reader.require(reader.number(field, 4) == expected, std::to_string(expected));
@@ -77,16 +77,16 @@ Header read_header(Reader& reader) {
     reader.require(header.requests - 1 < max_requests, "1 to " + std::to_string(max_requests));
     header.peak_bytes = reader.number("bytes of the plan");
     reader.require(header.peak_bytes <= max_request_bytes,
-                   std::to_string(max_request_bytes) + " at most");
+                   "at most " + std::to_string(max_request_bytes));
     header.lower_bound_bytes = reader.number("lower bound");
     reader.require(header.lower_bound_bytes <= header.peak_bytes,
-                   std::to_string(header.peak_bytes) + " at most, the bytes of the plan");
+                   "at most " + std::to_string(header.peak_bytes) + ", the bytes of the plan");
     header.pool_peak_bytes = reader.number("bytes of the pool's blocks");
     header.sequence = reader.number("checksum of the sequence");
     return header;
 }
 
-/// Whether it is left to the pool is told twice, by offset and end.
+/// A request that is left to the pool is marked in two fields, offset and end, which must agree.
 void read_request(Reader& reader, const Header& header, LearnedPlan& plan) {
     const std::size_t number = plan.requests.size();
     const std::string name = "request " + std::to_string(number) + ": ";
@@ -103,12 +103,12 @@ void read_request(Reader& reader, const Header& header, LearnedPlan& plan) {
                        std::to_string(header.peak_bytes) + " B of the plan");
     request.pool_bytes = reader.number(name + "bytes of the pool's block");
     reader.require(request.pool_bytes <= 2 * max_request_bytes,
-                   std::to_string(2 * max_request_bytes) + " at most");
+                   "at most " + std::to_string(2 * max_request_bytes));
     request.end = static_cast<std::uint32_t>(reader.number(name + "end", 4));
     reader.require(is_planned ? request.end > number && request.end <= header.requests
                               : request.end == Request::outlives,
-                   is_planned ? "more than its own number, and no more than there are requests"
-                              : "2^32 - 1, for it has no offset");
+                   is_planned ? "more than its own number, and at most the number of requests"
+                              : "2^32 - 1, because it has no offset");
     request.alignment = static_cast<std::uint32_t>(reader.number(name + "alignment", 4));
     reader.require(std::has_single_bit(request.alignment) &&
                        request.alignment >= plan_granule_bytes &&
@@ -130,7 +130,7 @@ void check_peak(const LearnedPlan& plan, const std::string& name) {
                              "; expected " + std::to_string(end) + ", where the last buffer ends");
 }
 
-// Alignment and overlap: by code that shares nothing with the planner.
+// Checks alignment and overlap with `validate`, which shares no code with the planner.
 void check_plan(const LearnedPlan& plan, const std::string& name) {
     try {
         validate(lifetimes_of(plan.requests), memory_plan_of(plan));

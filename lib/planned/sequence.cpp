@@ -5,7 +5,7 @@
 #include "planned/checksum.hpp"
 
 namespace tensorpool::planned {
-bool asks_alike(std::span<const Request> one, std::span<const Request> other) noexcept {
+bool same_requests(std::span<const Request> one, std::span<const Request> other) noexcept {
     return std::ranges::equal(one, other, [](const Request& a, const Request& b) {
         return a.bytes == b.bytes && a.alignment == b.alignment;
     });
@@ -37,15 +37,15 @@ std::vector<TensorLifetime> lifetimes_of(std::span<const Request> requests) {
 std::uint64_t pool_peak_of(std::span<const Request> requests) {
     std::vector<std::uint64_t> freed(requests.size() + 1);  // before the request of this number
     std::uint64_t now = 0;
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     for (std::size_t i = 0; i < requests.size(); ++i) {
         now -= freed[i];
         if (!requests[i].is_planned()) continue;
         now += requests[i].pool_bytes;
         freed[requests[i].end] += requests[i].pool_bytes;
-        most = std::max(most, now);
+        max = std::max(max, now);
     }
-    return most;
+    return max;
 }
 
 }  // namespace tensorpool::planned

@@ -22,7 +22,7 @@ using State = std::atomic<BufferState>;
 
 std::size_t alignment_of(const LearnedPlan& plan) noexcept {
     std::size_t alignment = platform::page_bytes();
-    // Where huge pages would fit, they can be had.
+    // If huge pages fit, the plan is aligned so that the system can use them.
     if (plan.peak_bytes >= platform::huge_page_bytes) alignment = platform::huge_page_bytes;
     for (const Request& request : plan.requests) {
         if (request.is_planned()) alignment = std::max<std::size_t>(alignment, request.alignment);
@@ -32,20 +32,21 @@ std::size_t alignment_of(const LearnedPlan& plan) noexcept {
 
 }  // namespace
 
-/// What lies where: tables, the gap, the plan. Tables end where the gap begins, the struct last.
+/// The layout of the address range: tables, gap, plan. The tables end where the gap begins, and the
+/// struct PlanTables is the last of them.
 class ServedPlan::Layout {
 public:
-    Layout(const LearnedPlan& plan, const Befores& predecessors)
+    Layout(const LearnedPlan& plan, const Predecessors& predecessors)
         : count(plan.requests.size()),
-          // Three of four entries are empty, so that the first look finds most.
+          // At least three of four entries are empty, so that most look-ups need one probe.
           start_count(std::bit_ceil(4 * count)),
-          before_count(predecessors.numbers.size()),
+          predecessor_count(predecessors.numbers.size()),
           alignment(alignment_of(plan)),
           data_bytes(align_up(plan.peak_bytes, platform::page_bytes())) {
-        const std::size_t tables = (count + 1) * sizeof(PlannedBuffer) +
-                                   start_count * sizeof(PlanStart) +
-                                   before_count * sizeof(std::uint32_t) + count * sizeof(State) +
-                                   (PlanRange::tables_distance - PlanRange::gap_bytes);
+        const std::size_t tables =
+            (count + 1) * sizeof(PlannedBuffer) + start_count * sizeof(PlanStart) +
+            predecessor_count * sizeof(std::uint32_t) + count * sizeof(State) +
+            (PlanRange::tables_distance - PlanRange::gap_bytes);
         tables_bytes = align_up(tables, platform::page_bytes());
         front_bytes = align_up(tables_bytes + PlanRange::gap_bytes, alignment);
     }
@@ -56,7 +57,7 @@ public:
 
     std::size_t count;
     std::size_t start_count;
-    std::size_t before_count;
+    std::size_t predecessor_count;
     std::size_t alignment;
     std::size_t data_bytes;
     std::size_t tables_bytes;
@@ -69,7 +70,7 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& re
                                     " B; expected at most " + std::to_string(PlanRange::max_bytes) +
                                     " B");
     }
-    const Befores predecessors = find_predecessors(plan);
+    const Predecessors predecessors = find_predecessors(plan);
     const Layout layout(plan, predecessors);
     std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan)));
     if (!served->get_memory(layout, refusal)) return nullptr;
@@ -86,21 +87,21 @@ bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexce
     }
     statistics::CommitBudget& budget = statistics::commit_budget();
     const std::size_t bytes = layout.committed();
-    bool asked = false;
+    bool committing = false;
     committed_ = budget.take_and_get(bytes, bytes, 1.0, platform::page_bytes(), [&](std::size_t) {
-        asked = true;
+        committing = true;
         return platform::commit(reserved_ + layout.tables_offset(), layout.tables_bytes) &&
                (layout.data_bytes == 0 ||
                 platform::commit(reserved_ + layout.front_bytes, layout.data_bytes));
     });
     if (committed_ == 0) {
-        refusal = {asked ? "what the system commits" : "available memory", budget.ceiling()};
+        refusal = {committing ? "what the system commits" : "available memory", budget.ceiling()};
     }
     return committed_ != 0;
 }
 
-// Fresh pages are zeros: no entry among the starts, and all slots free.
-void ServedPlan::fill(const Layout& layout, const Befores& predecessors) noexcept {
+// Fresh pages are zero: the table of starts is empty, and all buffers are free.
+void ServedPlan::fill(const Layout& layout, const Predecessors& predecessors) noexcept {
     std::byte* at = reserved_ + layout.tables_offset();
     const auto take = [&]<class T>(T*& array, std::size_t count) {
         array = reinterpret_cast<T*>(at);
@@ -111,32 +112,32 @@ void ServedPlan::fill(const Layout& layout, const Befores& predecessors) noexcep
     range_ = PlanRange(base, layout.data_bytes);
     auto& tables = *new (base - PlanRange::tables_distance) PlanTables{};
     std::uint32_t* numbers = nullptr;
-    take(tables.slots, layout.count + 1);
+    take(tables.buffers, layout.count + 1);
     take(tables.starts, layout.start_count);
-    take(numbers, layout.before_count);
+    take(numbers, layout.predecessor_count);
     take(tables.states, layout.count);
     std::ranges::copy(predecessors.numbers, numbers);
     tables.base = base;
     tables.predecessors = numbers;
     tables.start_mask = static_cast<std::uint32_t>(layout.start_count - 1);
     tables.count = static_cast<std::uint32_t>(layout.count);
-    fill_slots(tables, predecessors);
+    fill_buffers(tables, predecessors);
 }
 
-void ServedPlan::fill_slots(PlanTables& tables, const Befores& predecessors) const noexcept {
+void ServedPlan::fill_buffers(PlanTables& tables, const Predecessors& predecessors) const noexcept {
     for (std::uint32_t number = 0; number < tables.count; ++number) {
         const Request& request = plan_.requests[number];
-        PlannedBuffer& slot = tables.slots[number];
-        slot.bytes = request.bytes;
+        PlannedBuffer& buffer = tables.buffers[number];
+        buffer.bytes = request.bytes;
         if (!request.is_planned()) continue;
-        slot.address = tables.base + plan_.offsets[number];
-        slot.max_alignment = request.alignment;
-        slot.first_before = static_cast<std::uint32_t>(predecessors.first[number]);
-        slot.before_count =
+        buffer.address = tables.base + plan_.offsets[number];
+        buffer.max_alignment = request.alignment;
+        buffer.first_predecessor = static_cast<std::uint32_t>(predecessors.first[number]);
+        buffer.predecessor_count =
             static_cast<std::uint32_t>(predecessors.first[number + 1] - predecessors.first[number]);
-        slot.start = enter_start(tables, plan_.offsets[number]);
-        // Any that begins there.
-        tables.starts[slot.start].slot.store(number, std::memory_order_relaxed);
+        buffer.start = enter_start(tables, plan_.offsets[number]);
+        // Initially, any of the buffers that begin at this offset.
+        tables.starts[buffer.start].buffer.store(number, std::memory_order_relaxed);
     }
 }
 
@@ -154,11 +155,12 @@ ServedPlan::~ServedPlan() {
     if (committed_ != 0) statistics::commit_budget().give_back(committed_);
 }
 
-// Acquire: who freed it does nothing more with the memory.
+// Acquire: pairs with the release store of a free, after which that thread no longer accesses the
+// plan.
 bool ServedPlan::is_held() noexcept {
     const PlanTables& tables = this->tables();
-    const auto held = [&](std::uint32_t slot) {
-        return tables.states[slot].load(std::memory_order_acquire) == BufferState::held;
+    const auto held = [&](std::uint32_t buffer) {
+        return tables.states[buffer].load(std::memory_order_acquire) == BufferState::held;
     };
     while (first_held_ < tables.count && !held(first_held_)) ++first_held_;
     return first_held_ < tables.count;

@@ -12,19 +12,21 @@
 
 namespace tensorpool::planned {
 
-struct Befores;
+struct Predecessors;
 
 using detail::BufferState;
 using detail::PlannedBuffer;
 using detail::PlanRange;
 using detail::PlanTables;
 
-/// The memory of a plan, and in front of it the tables that serve it, in address space of their
-/// own: exactly what the plan needs is committed, in whole pages. Goes with all of it.
+/// The memory of a plan, with its tables in front of it, in an address range of their own. Exactly
+/// the bytes that the plan needs are committed, rounded up to whole pages. The destructor releases
+/// all of it.
 class ServedPlan {
 public:
-    /// nullptr where the memory cannot be had, and `refusal` tells why. Throws std::bad_alloc, and
-    /// std::invalid_argument for a plan of more than PlanRange::max_bytes.
+    /// Creates the memory and the tables of a plan. Returns nullptr if there is no memory, with the
+    /// reason in `refusal`. Throws std::bad_alloc, and std::invalid_argument for a plan of more
+    /// than PlanRange::max_bytes.
     static std::unique_ptr<ServedPlan> make(LearnedPlan plan, base::Refusal& refusal);
     ~ServedPlan();
     ServedPlan(const ServedPlan&) = delete;
@@ -36,18 +38,18 @@ public:
     /// Bytes committed, tables included.
     std::size_t capacity() const noexcept { return committed_; }
 
-    /// Of one whose slots are not handed out any more: whether somebody still holds one. What was
-    /// looked at once and was free is not looked at again.
+    /// Returns whether some buffer is still held. Requires: no buffer is handed out any more, so
+    /// that buffers once found free need not be checked again.
     bool is_held() noexcept;
 
-    std::unique_ptr<ServedPlan> next;  ///< in a list of plans that others hold blocks of
+    std::unique_ptr<ServedPlan> next;  ///< link of the list of retired plans
 
 private:
     class Layout;
     explicit ServedPlan(LearnedPlan plan) noexcept : plan_(std::move(plan)) {}
     bool get_memory(const Layout& layout, base::Refusal& refusal) noexcept;
-    void fill(const Layout& layout, const Befores& predecessors) noexcept;
-    void fill_slots(PlanTables& tables, const Befores& predecessors) const noexcept;
+    void fill(const Layout& layout, const Predecessors& predecessors) noexcept;
+    void fill_buffers(PlanTables& tables, const Predecessors& predecessors) const noexcept;
     static std::uint32_t enter_start(PlanTables& tables, std::uint64_t offset) noexcept;
 
     LearnedPlan plan_;
@@ -55,7 +57,7 @@ private:
     std::byte* reserved_ = nullptr;
     std::size_t reserved_bytes_ = 0;
     std::size_t committed_ = 0;
-    std::uint32_t first_held_ = 0;  // those below were looked at and are free
+    std::uint32_t first_held_ = 0;  // all buffers below this number are known to be free
 };
 
 }  // namespace tensorpool::planned

@@ -48,7 +48,8 @@ void write_plan(std::ostream& out, const LearnedPlan& plan) {
         writer.number(plan.requests[i].alignment, 4);
     }
     writer.number(writer.checksum());
-    if (!out.flush()) throw std::runtime_error("tensorpool: a plan could not be written whole");
+    if (!out.flush())
+        throw std::runtime_error("tensorpool: a plan could not be written completely");
 }
 
 }  // namespace tensorpool::planned

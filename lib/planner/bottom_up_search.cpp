@@ -61,7 +61,7 @@ SearchEnd BottomUpSearch::search(const Section& section, Last last) {
         const bool last_one = std::ranges::none_of(tables_.neighbours[candidate.buffer],
                                                    [&](auto other) { return !placed_[other]; });
         end = try_candidate(section, candidate);
-        // Nothing will ever lie on it: where it lies changes nothing for the others.
+        // No later buffer can lie on this one, so its offset does not affect the others.
         if (last_one) break;
     }
     candidates_.resize(first);
@@ -79,7 +79,7 @@ SearchEnd BottomUpSearch::try_candidate(const Section& section, const Candidate&
     return end;
 }
 
-// From one moment that nothing crosses to the next.
+// Searches each part between two slice boundaries that no unplaced buffer crosses.
 SearchEnd BottomUpSearch::search_parts(const Section& section) {
     std::uint32_t begin = section.begin;
     for (std::uint32_t s = section.begin; s < section.end; ++s) {
@@ -117,7 +117,7 @@ bool BottomUpSearch::comes_before(std::uint32_t buffer, Last last) const noexcep
            (floors_[buffer] == last.offset && ranks_[buffer] < last.rank);
 }
 
-// Those that may come next, lowest first. False when nothing is left to place.
+// Appends the buffers that may come next, lowest first. Returns false if nothing is left to place.
 bool BottomUpSearch::collect_candidates(const Section& section, Last last) {
     const std::size_t first = candidates_.size();
     std::uint64_t lowest_top = std::numeric_limits<std::uint64_t>::max();
@@ -136,7 +136,7 @@ bool BottomUpSearch::collect_candidates(const Section& section, Last last) {
     return true;
 }
 
-// --- what cannot be any more ----------------------------------------------------------------
+// --- pruning --------------------------------------------------------------------------------
 
 bool BottomUpSearch::slices_can_hold(const Section& section, Last last) {
     for (std::uint32_t s = section.begin; s < section.end; ++s) {
@@ -147,7 +147,8 @@ bool BottomUpSearch::slices_can_hold(const Section& section, Last last) {
     return true;
 }
 
-// Whether any member can lie so low that all fit above its beginning.
+// Returns whether some unplaced member can lie low enough that all unplaced members fit between its
+// offset and the capacity.
 bool BottomUpSearch::slice_can_hold(std::uint32_t slice, Last last) {
     if (slice_bytes_[slice] > capacity_) return false;
     const std::uint64_t highest = capacity_ - slice_bytes_[slice];
@@ -161,8 +162,8 @@ bool BottomUpSearch::slice_can_hold(std::uint32_t slice, Last last) {
     return false;
 }
 
-// A buffer that should have come before the last one comes later only if another will be put under
-// it, at or above the last one.
+// A buffer that precedes the last one in the search order can still be placed only if another
+// buffer is placed below it first, at or above the last one.
 bool BottomUpSearch::may_lie_at(std::uint32_t buffer, std::uint64_t highest, Last last) const {
     if (floors_[buffer] > highest) return false;
     if (!comes_before(buffer, last)) return true;
@@ -173,7 +174,8 @@ bool BottomUpSearch::may_lie_at(std::uint32_t buffer, std::uint64_t highest, Las
 
 // --- placing --------------------------------------------------------------------------------
 
-// False when something does not fit above it any more; what was done is to be undone then, too.
+// Returns false if some neighbour no longer fits above the buffer. The caller undoes the changes in
+// that case too.
 bool BottomUpSearch::place(std::uint32_t buffer, std::uint64_t offset) {
     changes_.push_back({Changed::placed, buffer, 0});
     placed_[buffer] = 1;

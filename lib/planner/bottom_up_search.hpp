@@ -12,34 +12,35 @@ namespace tensorpool::planner {
 
 /// A depth-first search for a packing within a capacity, after Moffitt, "MiniMalloc" (ASPLOS 2023).
 ///
-/// In any packing each buffer can be let down until it lies on another or at 0, and buffers can
-/// then be named in the order of their offsets. So it is enough to place buffers bottom up, each at
-/// its floor: the end of the highest one placed that is alive with it. What is not placed yet will
-/// lie at or above the last one placed, and that alone lets whole branches be given up:
-///  - a slice cannot hold what is not placed in it above the lowest place that any of that can
-///  have;
-///  - a buffer that starts above room that another would fit in leaves a gap for nothing.
-/// Where no buffer that is not placed crosses a moment any more, what comes before and after is
-/// searched apart: neither is tried again when the other fails.
+/// In any packing, each buffer can be lowered until it lies on another buffer or at offset 0. The
+/// buffers can then be listed in the order of their offsets. So it is enough to place buffers
+/// bottom up, each at its floor: the end of the highest placed buffer that is alive with it. All
+/// unplaced buffers will lie at or above the last placed one, which prunes a branch in two cases:
+///  - The unplaced buffers of a slice do not fit above the lowest offset that any of them can have.
+///  - A buffer would start above a gap that another unplaced buffer fits in.
+/// Where no unplaced buffer crosses a slice boundary, the parts before and after it are searched
+/// separately, so a failure of one part does not repeat the search of the other.
 class BottomUpSearch {
 public:
-    /// All of these must outlive the search. Buffers whose bytes alone pass the capacity make it
-    /// end as refuted.
+    /// The problem and the tables must outlive the search. If the bytes of one slice exceed the
+    /// capacity, `run` returns `refuted`.
     BottomUpSearch(const Problem& problem, const SearchTables& tables, std::uint64_t capacity);
 
-    /// Visits at most `max_nodes`. May be called again, with another order.
+    /// Visits at most `max_nodes` nodes. May be called again with another order; each run starts
+    /// from an empty packing.
     SearchEnd run(SearchOrder order, const OrderNoise& noise, std::uint64_t max_nodes, Work& work);
-    /// Of all buffers, once a run has found them.
+    /// Returns the offset of each buffer. Valid after a run that returned `found`.
     const std::vector<std::uint64_t>& offsets() const noexcept { return offsets_; }
 
 private:
-    // Buffers that are searched apart from all others, alive in the slices [begin, end) only.
+    // Buffers that are searched separately from all others; they are alive only within the slices
+    // [begin, end).
     struct Section {
         std::vector<std::uint32_t> buffers;
         std::uint32_t begin;
         std::uint32_t end;
     };
-    // What was placed last: all that follows comes after it.
+    // The buffer placed last. All later ones follow it in the order of (offset, rank).
     struct Last {
         std::uint64_t offset = 0;
         std::uint32_t rank = 0;
@@ -87,20 +88,20 @@ private:
     std::uint64_t nodes_left_ = 0;
     SliceTrouble trouble_;
 
-    // Of each buffer.
+    // One entry for each buffer.
     std::vector<std::uint64_t> offsets_;
     std::vector<std::uint64_t> floors_;
     std::vector<std::uint32_t> ranks_;  // in the section's order
     std::vector<char> placed_;
-    // Of each slice: bytes not placed, a member that can lie low enough, as far as was seen last,
-    // and how many buffers that are not placed are alive in it and in the next one.
+    // One entry for each slice: its unplaced bytes, the member that was last found to lie low
+    // enough, and the number of unplaced buffers alive both in it and in the next slice.
     std::vector<std::uint64_t> slice_bytes_;
     std::vector<std::uint32_t> witnesses_;
     std::vector<std::uint32_t> crossings_;
 
     std::vector<Change> changes_;        // undone from the end
-    std::vector<Candidate> candidates_;  // of all nodes on the way down
-    bool cut_ = false;  // whether the last placing left a moment that nothing crosses
+    std::vector<Candidate> candidates_;  // of all nodes on the current path
+    bool cut_ = false;  // the last placement left a slice boundary that no unplaced buffer crosses
 };
 
 }  // namespace tensorpool::planner

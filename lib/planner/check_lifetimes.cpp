@@ -40,8 +40,8 @@ void check_lifetimes(std::span<const TensorLifetime> lifetimes) {
         if (padding > room || buffer.bytes > room - padding) {
             refuse(i, " of " + std::to_string(buffer.bytes) + " B, aligned to " +
                           std::to_string(buffer.alignment) +
-                          " B, makes all sizes and alignments together pass 2^63 B; expected at "
-                          "most that");
+                          " B, makes all sizes and alignments together exceed 2^63 B; expected at "
+                          "most 2^63 B");
         }
         room -= buffer.bytes + padding;
     }

@@ -11,7 +11,7 @@ struct Event {
     std::uint32_t buffer;
     bool begins;
 
-    // Ends first: intervals that only touch share nothing.
+    // Ends come first: half-open intervals that only touch do not overlap.
     friend bool operator<(const Event& a, const Event& b) {
         if (a.time != b.time) return a.time < b.time;
         if (a.begins != b.begins) return b.begins;
@@ -31,17 +31,17 @@ std::vector<Event> events_of(std::span<const TensorLifetime> lifetimes) {
     return events;
 }
 
-// Of times that may lie further apart than the type of a time tells.
+// Unsigned, because two times may lie further apart than std::int64_t can express.
 std::uint64_t duration_of(const TensorLifetime& lifetime) {
     return static_cast<std::uint64_t>(lifetime.end) - static_cast<std::uint64_t>(lifetime.begin);
 }
 
-/// Takes events in order. A slice is opened by a beginning that follows an end: all that begins
-/// until the next end joins it, and all that ends before the next beginning leaves it.
+/// Takes events in order. A beginning that follows an end opens a new slice. Buffers that begin
+/// before the next end join that slice; buffers that end before the next beginning end with it.
 class Sweep {
 public:
     explicit Sweep(std::span<const TensorLifetime> lifetimes)
-        : lifetimes_(lifetimes), places_(lifetimes.size()) {}
+        : lifetimes_(lifetimes), positions_(lifetimes.size()) {}
 
     void take(const Event& event) { event.begins ? begin(event.buffer) : end(event.buffer); }
     std::vector<Section> sections() && { return std::move(sections_); }
@@ -52,7 +52,7 @@ private:
         Section& section = sections_.back();
         if (ended_ || section.origins.empty()) ++section.problem.slices;
         ended_ = false;
-        places_[index] = static_cast<std::uint32_t>(section.origins.size());
+        positions_[index] = static_cast<std::uint32_t>(section.origins.size());
         const TensorLifetime& lifetime = lifetimes_[index];
         section.problem.buffers.push_back({section.problem.slices - 1, 0, lifetime.bytes,
                                            lifetime.alignment, duration_of(lifetime)});
@@ -60,16 +60,16 @@ private:
     }
     void end(std::uint32_t index) {
         Problem& problem = sections_.back().problem;
-        problem.buffers[places_[index]].end = problem.slices;
+        problem.buffers[positions_[index]].end = problem.slices;
         ended_ = true;
         --alive_;
     }
 
     std::span<const TensorLifetime> lifetimes_;
-    std::vector<std::uint32_t> places_;  ///< of buffers in their sections
+    std::vector<std::uint32_t> positions_;  ///< index of each buffer in its section
     std::vector<Section> sections_;
     std::size_t alive_ = 0;
-    bool ended_ = false;  ///< something did since the last beginning
+    bool ended_ = false;  ///< a buffer has ended since the last beginning
 };
 
 }  // namespace

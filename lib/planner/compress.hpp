@@ -10,15 +10,16 @@
 
 namespace tensorpool::planner {
 
-/// Buffers that share no moment with those of other sections: each section is packed alone, from
-/// offset 0 up, and the one that needs most tells the peak.
+/// A set of buffers that are never alive together with those of other sections. Each section is
+/// packed separately from offset 0 up; the section that needs the most bytes determines the peak.
 struct Section {
     Problem problem;
-    std::vector<std::uint32_t> origins;  ///< the caller's number of each buffer
+    std::vector<std::uint32_t> origins;  ///< the caller's index of each buffer
 };
 
-/// Sections in the order of time, their buffers in the order of their beginnings, then as given.
-/// Buffers of 0 bytes are in none. The lifetimes are checked (check_lifetimes).
+/// Returns the sections in the order of time. The buffers of a section are sorted by their
+/// beginnings, then by the caller's order. Buffers of 0 bytes are in no section.
+/// Requires: the lifetimes passed `check_lifetimes`.
 std::vector<Section> compress(std::span<const TensorLifetime> lifetimes);
 
 }  // namespace tensorpool::planner

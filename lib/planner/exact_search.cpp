@@ -17,7 +17,7 @@ public:
           noise_(problem.buffers.size()),
           schedule_(problem.buffers.size()) {}
 
-    SearchEnd go_on(Work& work) {
+    SearchEnd resume(Work& work) {
         if (!tables_.made) return SearchEnd::stopped;
         while (!work.over()) {
             const SearchTurn turn = schedule_.turn();
@@ -25,7 +25,7 @@ public:
             if (!turn.noisy) noise_.clear();
             const SearchEnd end = search_.run(turn.order, noise_, turn.nodes, work);
             if (end != SearchEnd::stopped) return end;
-            // One that the clock has cut short is tried again, with more time.
+            // A run that ended because the work is over is repeated by the next call.
             if (!work.over()) schedule_.advance();
         }
         return SearchEnd::stopped;
@@ -55,8 +55,8 @@ PackingSearch::PackingSearch(const Problem& problem, std::uint64_t capacity)
 
 PackingSearch::~PackingSearch() = default;
 
-SearchEnd PackingSearch::go_on(Work& work) {
-    return turns_->go_on(work);
+SearchEnd PackingSearch::resume(Work& work) {
+    return turns_->resume(work);
 }
 
 Packing PackingSearch::packing() const {
@@ -70,7 +70,7 @@ std::uint64_t PackingSearch::capacity() const noexcept {
 SearchEnd search_packing(const Problem& problem, std::uint64_t capacity, Work& work,
                          Packing& packing) {
     PackingSearch search(problem, capacity);
-    const SearchEnd end = search.go_on(work);
+    const SearchEnd end = search.resume(work);
     if (end == SearchEnd::found) packing = search.packing();
     return end;
 }

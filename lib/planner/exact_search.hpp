@@ -9,12 +9,13 @@
 namespace tensorpool::planner {
 
 enum class SearchEnd {
-    found,    ///< a packing within the capacity
-    refuted,  ///< there is none: proven
-    stopped,  ///< no more work was allowed, or the problem is too large for a search
+    found,    ///< a packing within the capacity was found
+    refuted,  ///< it is proven that no packing fits within the capacity
+    stopped,  ///< the work is over, or the problem is too large for a search
 };
 
-/// Asks whether a problem fits into `capacity` bytes, and goes on from where it was stopped.
+/// Decides whether a problem can be packed into `capacity` bytes. The search can be stopped and
+/// resumed.
 class PackingSearch {
 public:
     /// The problem must outlive it.
@@ -23,8 +24,9 @@ public:
     PackingSearch(const PackingSearch&) = delete;
     PackingSearch& operator=(const PackingSearch&) = delete;
 
-    SearchEnd go_on(Work& work);
-    /// Once it is found.
+    /// Searches until there is an answer or `work` is over. Continues where the last call stopped.
+    SearchEnd resume(Work& work);
+    /// Returns the packing that was found. Requires: `resume` returned `found`.
     Packing packing() const;
     std::uint64_t capacity() const noexcept;
 
@@ -33,7 +35,8 @@ private:
     std::unique_ptr<Turns> turns_;
 };
 
-/// The same in one go; `packing` is written only when there is one.
+/// Decides whether a problem can be packed into `capacity` bytes, in a single search. `packing` is
+/// written only if the result is `found`.
 SearchEnd search_packing(const Problem& problem, std::uint64_t capacity, Work& work,
                          Packing& packing);
 

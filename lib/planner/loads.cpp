@@ -36,7 +36,7 @@ Loads::Loads(const Problem& problem) : levels_{loads_of(problem)} {
     }
 }
 
-double Loads::most(std::uint32_t begin, std::uint32_t end) const {
+double Loads::max(std::uint32_t begin, std::uint32_t end) const {
     const auto level = static_cast<std::size_t>(std::bit_width(end - begin) - 1);
     return std::max(levels_[level][begin], levels_[level][end - (std::size_t{1} << level)]);
 }

@@ -7,17 +7,19 @@
 
 namespace tensorpool::planner {
 
-/// The bytes alive in each slice, to ask for the most within an interval. Rounded: for comparisons.
+/// The bytes alive in each slice, with fast queries for the maximum within an interval. Values are
+/// rounded to double, which is enough for comparisons.
 class Loads {
 public:
     explicit Loads(const Problem& problem);
 
-    /// Of the slices [begin, end), which are some.
-    double most(std::uint32_t begin, std::uint32_t end) const;
-    double most() const { return most(0, static_cast<std::uint32_t>(levels_[0].size())); }
+    /// Returns the maximum over the slices [begin, end). Requires: begin < end.
+    double max(std::uint32_t begin, std::uint32_t end) const;
+    /// Returns the maximum over all slices.
+    double max() const { return max(0, static_cast<std::uint32_t>(levels_[0].size())); }
 
 private:
-    /// Level k holds, for each slice, the most of 2^k slices from there on.
+    /// Level k holds, for each slice, the maximum of the 2^k slices that start there.
     std::vector<std::vector<double>> levels_;
 };
 

@@ -12,9 +12,10 @@ namespace tensorpool::planner {
 namespace {
 
 std::uint64_t shared_alignment(const Problem& problem) {
-    std::uint64_t least = std::uint64_t{1} << 63;
-    for (const Buffer& buffer : problem.buffers) least = std::min(least, buffer.alignment);
-    return least;
+    std::uint64_t min_alignment = std::uint64_t{1} << 63;
+    for (const Buffer& buffer : problem.buffers)
+        min_alignment = std::min(min_alignment, buffer.alignment);
+    return min_alignment;
 }
 
 std::vector<std::uint32_t> by_begin(const std::vector<Buffer>& buffers) {
@@ -26,7 +27,7 @@ std::vector<std::uint32_t> by_begin(const std::vector<Buffer>& buffers) {
     return order;
 }
 
-/// What is alive in a slice: the latest that it was asked for.
+/// The buffers alive in the slice of the last `bytes_at` call.
 class Slice {
 public:
     explicit Slice(std::uint64_t alignment) : alignment_(alignment) {}
@@ -37,7 +38,8 @@ public:
         ends_.emplace(buffer.end, rounded);
         paddings_.emplace(rounded - buffer.bytes, buffer.end);
     }
-    /// The least that a packing of it needs.
+    /// Returns the minimum bytes that a packing of this slice needs. Slices must not decrease from
+    /// call to call.
     std::uint64_t bytes_at(std::uint32_t slice) {
         for (; !ends_.empty() && ends_.top().first <= slice; ends_.pop()) {
             bytes_ -= ends_.top().second;
@@ -59,16 +61,16 @@ private:
 
 std::uint64_t lower_bound(const Problem& problem) {
     Slice slice(shared_alignment(problem));
-    std::uint64_t most = 0;
+    std::uint64_t bound = 0;
     const std::vector<std::uint32_t> order = by_begin(problem.buffers);
     for (std::size_t i = 0; i < order.size();) {
         const std::uint32_t now = problem.buffers[order[i]].begin;
         for (; i < order.size() && problem.buffers[order[i]].begin == now; ++i) {
             slice.add(problem.buffers[order[i]]);
         }
-        most = std::max(most, slice.bytes_at(now));
+        bound = std::max(bound, slice.bytes_at(now));
     }
-    return most;
+    return bound;
 }
 
 std::uint64_t granule(const Problem& problem) {

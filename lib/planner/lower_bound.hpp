@@ -6,12 +6,14 @@
 
 namespace tensorpool::planner {
 
-/// The most bytes alive in one slice. Where all buffers share an alignment, each but the highest is
-/// followed by its padding: sizes count rounded up to it, but for the largest padding of the slice.
+/// Returns the maximum bytes alive in one slice, which no packing can go below. Sizes are rounded
+/// up to the smallest alignment of all buffers, because padding follows each buffer but the
+/// highest. The largest padding of the slice is therefore not counted.
 std::uint64_t lower_bound(const Problem& problem);
 
-/// What all offsets and ends of some least packing are multiples of: of any packing whose buffers
-/// lie as low as those below them and their own alignments allow.
+/// Returns a number of bytes that divides all offsets and ends of some minimum packing. It divides
+/// those of every packing whose buffers lie as low as the buffers below them and their own
+/// alignments allow.
 std::uint64_t granule(const Problem& problem);
 
 }  // namespace tensorpool::planner

@@ -7,19 +7,19 @@
 namespace tensorpool::planner {
 namespace {
 
-/// All bits where the two are alive at once, none where not: whether they are is as good as random,
-/// so most of the time of greedy planning would go into branches that were guessed wrong.
+/// Returns a mask of all ones if the two are alive at once, else 0. The answer is close to random,
+/// so with branches greedy planning would spend most of its time on mispredictions.
 std::uint64_t at_once(const Placed& one, const Buffer& buffer) {
-    const std::int64_t one_begins = std::int64_t{buffer.end} - 1 - one.begin;
-    const std::int64_t other_begins = std::int64_t{one.end} - 1 - buffer.begin;
-    return ~static_cast<std::uint64_t>((one_begins | other_begins) >> 63);
+    const std::int64_t one_begins_first = std::int64_t{buffer.end} - 1 - one.begin;
+    const std::int64_t other_begins_first = std::int64_t{one.end} - 1 - buffer.begin;
+    return ~static_cast<std::uint64_t>((one_begins_first | other_begins_first) >> 63);
 }
 
 }  // namespace
 
-/// Calls `visit(top, bottom)` for the gaps below buffers that are alive with `buffer` and that have
-/// room for it if alignment is left aside, from the lowest up, while that returns false. Returns
-/// where the last of all ends.
+/// Calls `visit(top, bottom)` for each gap between buffers that are alive with `buffer`, from the
+/// lowest up, if the gap is large enough without alignment. Stops when `visit` returns true.
+/// Otherwise returns the end of the highest buffer that is alive with `buffer`.
 template <class Visit>
 std::uint64_t OffsetList::visit_gaps(const Buffer& buffer, Visit visit) const {
     std::uint64_t top = 0;
@@ -43,17 +43,17 @@ std::uint64_t OffsetList::first_gap(const Buffer& buffer) const {
 }
 
 std::uint64_t OffsetList::best_gap(const Buffer& buffer) const {
-    std::uint64_t least = UINT64_MAX;
+    std::uint64_t smallest = UINT64_MAX;
     std::uint64_t best = 0;
     const std::uint64_t top = visit_gaps(buffer, [&](std::uint64_t begin, std::uint64_t end) {
         const std::uint64_t offset = base::align_up(begin, buffer.alignment);
-        if (end - begin < least && offset + buffer.bytes <= end) {
-            least = end - begin;
+        if (end - begin < smallest && offset + buffer.bytes <= end) {
+            smallest = end - begin;
             best = offset;
         }
         return false;
     });
-    return least == UINT64_MAX ? base::align_up(top, buffer.alignment) : best;
+    return smallest == UINT64_MAX ? base::align_up(top, buffer.alignment) : best;
 }
 
 void OffsetList::add(const Placed& placed) {
@@ -76,7 +76,7 @@ void OffsetList::remove(const Placed& placed) {
     auto entry = std::lower_bound(
         blocks_.begin() + 1, blocks_.end(), placed.bottom,
         [](const Entry& one, std::uint64_t bottom) { return one.bottom < bottom; });
-    // Of those at the same offset, some may be in later blocks.
+    // Entries at the same offset may continue in later blocks.
     for (--entry;; ++entry) {
         Block& block = *entry->block;
         const auto end = block.placed.begin() + static_cast<std::ptrdiff_t>(block.count);
@@ -90,7 +90,7 @@ void OffsetList::remove(const Placed& placed) {
     }
 }
 
-// The upper half of the block before `at` becomes a block of its own there.
+// Moves the upper half of the block before `at` into a new block at `at`.
 void OffsetList::split(std::size_t at) {
     Block& lower = *blocks_[at - 1].block;
     auto upper = std::make_unique<Block>();

@@ -10,13 +10,14 @@
 
 namespace tensorpool::planner {
 
-/// Which of the gaps between buffers that are alive with a new one takes it.
+/// The choice among the gaps between buffers that are alive with a new one. If the buffer fits into
+/// no gap, it goes above all of them.
 enum class Gap {
-    first,  ///< the lowest
-    best,   ///< the smallest, above all of them where it fits into none
+    first,  ///< the lowest gap that fits
+    best,   ///< the smallest gap that fits
 };
 
-/// A buffer that has its place: alive in the slices [begin, end), at the bytes [bottom, top).
+/// A placed buffer: alive in the slices [begin, end), at the bytes [bottom, top).
 struct Placed {
     std::uint32_t begin;
     std::uint32_t end;
@@ -25,13 +26,14 @@ struct Placed {
     std::uint32_t index;  ///< of the buffer in its problem
 };
 
-/// Placed buffers, the lowest first, in blocks of so many that one more moves little.
+/// Placed buffers, sorted by offset. They are kept in blocks of at most 128, so that an insertion
+/// moves few of them.
 class OffsetList {
 public:
     void add(const Placed& placed);
-    /// `placed` is in the list.
+    /// Requires: `placed` is in the list.
     void remove(const Placed& placed);
-    /// Calls `visit` for all that are alive with a buffer, the lowest first.
+    /// Calls `visit` for each placed buffer that is alive with `buffer`, the lowest first.
     template <class Visit>
     void visit_alive(const Buffer& buffer, Visit visit) const {
         for (const Entry& entry : blocks_) {
@@ -41,7 +43,7 @@ public:
             }
         }
     }
-    /// Where the buffer goes among them.
+    /// Returns the offset at which the buffer fits, aligned, by the given choice of gap.
     std::uint64_t offset_for(const Buffer& buffer, Gap gap) const {
         return gap == Gap::first ? first_gap(buffer) : best_gap(buffer);
     }
@@ -54,7 +56,8 @@ private:
         std::array<Placed, block_capacity> placed;
     };
     struct Entry {
-        std::uint64_t bottom;  ///< no higher than the block's first, and above all of those before
+        /// At most the bottom of the block's first entry, and at least that of all entries before.
+        std::uint64_t bottom;
         std::unique_ptr<Block> block;
     };
 

@@ -15,8 +15,8 @@ double slices_of(const Buffer& buffer) {
     return static_cast<double>(buffer.end - buffer.begin);
 }
 
-/// For each buffer, the bytes of all that share a slice with it, itself counted: those that begin
-/// before it ends, less those that end before it begins.
+/// Returns, for each buffer, the bytes of all buffers that share a slice with it, itself included:
+/// those that begin before it ends, less those that end before it begins.
 std::vector<double> conflicts_of(const Problem& problem) {
     std::vector<double> begun(problem.slices + std::size_t{1});
     std::vector<double> ended(problem.slices + std::size_t{1});
@@ -34,8 +34,8 @@ std::vector<double> conflicts_of(const Problem& problem) {
     return conflicts;
 }
 
-/// The higher of two ranks comes first. Doubles: areas pass 64 bits, and an order need not be
-/// exact.
+/// The buffer with the higher rank comes first. Ranks are doubles because areas exceed 64 bits and
+/// an order need not be exact.
 using Rank = std::pair<double, double>;
 
 template <class Key>
@@ -48,7 +48,7 @@ std::vector<Rank> ranks_by(const Problem& problem, Key key) {
     return ranks;
 }
 
-/// Sizes from one power of 2^1.5 to the next are a class.
+/// Returns the size class: sizes from one power of 2^1.5 to the next form a class.
 double size_class(const Buffer& buffer) {
     const auto bytes = static_cast<double>(buffer.bytes);
     int exponent = 0;
@@ -58,11 +58,11 @@ double size_class(const Buffer& buffer) {
 
 std::vector<Rank> ranks_by_class(const Problem& problem) {
     const Loads loads(problem);
-    const double most = loads.most();
+    const double max = loads.max();
     std::vector<Rank> ranks;
     ranks.reserve(problem.buffers.size());
     for (const Buffer& buffer : problem.buffers) {
-        const double crowd = loads.most(buffer.begin, buffer.end) / most;
+        const double crowd = loads.max(buffer.begin, buffer.end) / max;
         ranks.emplace_back(size_class(buffer), slices_of(buffer) * (crowd * crowd * crowd * crowd));
     }
     return ranks;

@@ -9,8 +9,8 @@
 
 namespace tensorpool::planner {
 
-/// The numbers of all buffers in a greedy order, which is any method from `by_size` to `by_time`.
-/// Equal ones stay as they are in the problem.
+/// Returns the indices of all buffers in a greedy order. `method` is one of `by_size` to `by_time`.
+/// Buffers that compare equal keep their order in the problem.
 std::vector<std::uint32_t> order_of(const Problem& problem, PlanMethod method);
 
 }  // namespace tensorpool::planner

@@ -14,7 +14,7 @@ Placing place(const Problem& problem, std::span<const std::uint32_t> order, Gap 
     for (const std::uint32_t index : order) {
         const Buffer& buffer = problem.buffers[index];
         const OffsetList& window = windows.around(buffer);
-        placing.looks += window.size();
+        placing.comparisons += window.size();
         const std::uint64_t offset = window.offset_for(buffer, gap);
         const std::uint64_t top = offset + buffer.bytes;
         windows.add({buffer.begin, buffer.end, offset, top, index});

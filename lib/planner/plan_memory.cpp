@@ -24,13 +24,13 @@ using planner::Work;
 using TimePoint = Work::Clock::time_point;
 
 TimePoint deadline_of(const PlanOptions& options) {
-    if (options.budget.count() <= 0) return TimePoint::max();  // of the greedy orders
+    if (options.budget.count() <= 0) return TimePoint::max();  // greedy orders only, no search
     const TimePoint now = Work::Clock::now();
     return now + std::min<Work::Clock::duration>(options.budget, TimePoint::max() - now);
 }
 
-/// Plans each section for itself. Only the one that needs most counts, so the others need not be
-/// any better than what is proven of it.
+/// Plans each section separately. The section that needs the most bytes determines the peak, so the
+/// others need not go below what is proven to be needed for that one.
 class Planning {
 public:
     Planning(std::vector<Section> sections, std::uint64_t enough_bytes)
@@ -86,11 +86,11 @@ private:
     }
 
     std::vector<Section> sections_;
-    std::vector<std::uint64_t> needed_;  ///< of each section: proven before any search
-    std::vector<Candidate> best_;        ///< of each section
+    std::vector<std::uint64_t> needed_;  ///< for each section: bytes proven before any search
+    std::vector<Candidate> best_;        ///< for each section
     std::uint64_t enough_;
     std::uint64_t lower_bound_ = 0;
-    std::uint64_t proven_ = 0;  ///< no packing of all sections needs less
+    std::uint64_t proven_ = 0;  ///< bytes that every packing of all sections needs
 };
 
 }  // namespace

@@ -9,14 +9,15 @@
 
 namespace tensorpool::planner {
 
-/// A packing and what found it.
+/// A packing and the method that found it.
 struct Candidate {
     Packing packing;
     PlanMethod method = PlanMethod::none;
 };
 
-/// The best of the greedy orders, of as many as take a moment. The first within `enough_bytes` ends
-/// the matter, and after the deadline no further one is begun; the first is always tried.
+/// Returns the best packing of the greedy orders. The first order is always tried. Further orders
+/// are tried until a packing needs at most `enough_bytes`, the deadline has passed, or about half a
+/// second of comparisons is spent.
 Candidate best_greedy(const Problem& problem, std::uint64_t enough_bytes,
                       Work::Clock::time_point deadline = Work::Clock::time_point::max());
 

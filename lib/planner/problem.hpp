@@ -1,26 +1,27 @@
 #pragma once
 
 /// @file
-/// What is to be packed, with nothing left of the caller's clock: times are ranks.
+/// The packing problem. Times are ranks (slices), independent of the caller's clock.
 
 #include <cstdint>
 #include <vector>
 
 namespace tensorpool::planner {
 
-/// Alive in the slices [begin, end); `bytes` is above 0.
+/// A buffer that is alive in the slices [begin, end). `bytes` is above 0.
 struct Buffer {
     std::uint32_t begin;
     std::uint32_t end;
     std::uint64_t bytes;
     std::uint64_t alignment;
-    std::uint64_t duration;  ///< by the caller's clock: to weigh buffers with, not to place them
+    std::uint64_t duration;  ///< by the caller's clock; used for weights, not for placement
 };
 
-/// A slice is a time in which no buffer begins or ends, and none that holds more of them than its
-/// neighbours is left out: two buffers are alive at once when they share a slice. Some buffer is
-/// alive in each. The bytes and alignments less one of all buffers together are at most 2^63, so no
-/// offset that is as low as another buffer or its own alignment allows can overflow.
+/// A set of buffers whose times are numbered in slices. A slice is an interval in which no buffer
+/// begins or ends. Every slice that holds more buffers than its neighbours is kept, so two buffers
+/// are alive at once if and only if they share a slice. At least one buffer is alive in each slice.
+/// The sizes and the alignments less one of all buffers sum up to at most 2^63. So the offset of a
+/// buffer that lies on another one, or at its own alignment, cannot overflow.
 struct Problem {
     std::vector<Buffer> buffers;
     std::uint32_t slices = 0;

@@ -7,12 +7,12 @@
 
 namespace tensorpool::planner {
 
-/// Lowers the peak of a packing until it is at most `enough_bytes`, or that gets too hard, or the
-/// work is over: what lies above a capacity takes other places, and what is in its way there makes
-/// room and looks for another, the largest first. A buffer that found no gap gets harder to move,
-/// so that the next time something else makes room. Nagata and Bräysy, "A powerful route
-/// minimization heuristic for the vehicle routing problem with time windows", 2009, do so with the
-/// stops of a route. Returns whether the peak is lower than before.
+/// Lowers the peak of a packing until it is at most `enough_bytes`, a capacity is not reached, or
+/// the work is over. Buffers above a capacity are moved to other offsets. The buffers in the way
+/// there are taken out and placed again, the largest first. A buffer that found no gap becomes more
+/// expensive to move, so that other buffers make room the next time. The method is that of Nagata
+/// and Bräysy, "A powerful route minimization heuristic for the vehicle routing problem with time
+/// windows", 2009, who apply it to the stops of a route. Returns whether the peak was lowered.
 bool repack(const Problem& problem, std::uint64_t enough_bytes, Work& work, Packing& packing);
 
 }  // namespace tensorpool::planner

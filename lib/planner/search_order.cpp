@@ -11,9 +11,9 @@ struct Keys {
 };
 
 double crowd_of(const Buffer& buffer, std::span<const std::uint64_t> slice_bytes) noexcept {
-    std::uint64_t most = 0;
-    for (std::uint32_t s = buffer.begin; s < buffer.end; ++s) most = std::max(most, slice_bytes[s]);
-    return static_cast<double>(most);
+    std::uint64_t max = 0;
+    for (std::uint32_t s = buffer.begin; s < buffer.end; ++s) max = std::max(max, slice_bytes[s]);
+    return static_cast<double>(max);
 }
 
 std::array<double, 3> keys_of(std::uint32_t i, SearchOrder order, const OrderView& view) noexcept {
@@ -30,13 +30,13 @@ std::array<double, 3> keys_of(std::uint32_t i, SearchOrder order, const OrderVie
         case SearchOrder::crowd_slice_area:
             return {crowd, slices * bytes, slices};
         case SearchOrder::trouble_time_area:
-            return {view.trouble.most(buffer), time, time * bytes};
+            return {view.trouble.max(buffer), time, time * bytes};
         case SearchOrder::time_area_crowd:
             return {time, time * bytes, crowd};
         case SearchOrder::trouble_slices_area:
             break;
     }
-    return {view.trouble.most(buffer), slices, slices * bytes};
+    return {view.trouble.max(buffer), slices, slices * bytes};
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void SliceTrouble::add(std::uint32_t slice) noexcept {
     step_ /= too_large;
 }
 
-double SliceTrouble::most(const Buffer& buffer) const noexcept {
+double SliceTrouble::max(const Buffer& buffer) const noexcept {
     return *std::max_element(trouble_.begin() + buffer.begin, trouble_.begin() + buffer.end);
 }
 
@@ -58,10 +58,10 @@ void OrderNoise::clear() noexcept {
 }
 
 void OrderNoise::draw() noexcept {
-    constexpr auto least = std::minstd_rand::min();
-    constexpr auto range = static_cast<double>(std::minstd_rand::max() - least);
+    constexpr auto min = std::minstd_rand::min();
+    constexpr auto range = static_cast<double>(std::minstd_rand::max() - min);
     for (double& factor : factors_) {
-        factor = 1 + spread * (2 * static_cast<double>(random_() - least) / range - 1);
+        factor = 1 + spread * (2 * static_cast<double>(random_() - min) / range - 1);
     }
 }
 

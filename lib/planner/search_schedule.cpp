@@ -7,7 +7,7 @@ namespace tensorpool::planner {
 namespace {
 
 constexpr std::uint64_t max_doublings = 40;
-// Of 1, 2, 4, 6 and 8, with which minimalloc's instances need the fewest steps.
+// Among 1, 2, 4, 6 and 8, the value with which MiniMalloc's instances need the fewest steps.
 constexpr std::uint64_t nodes_a_buffer = 4;
 
 // Luby, Sinclair and Zuckerman, "Optimal speedup of Las Vegas algorithms" (1993): 1 1 2 1 1 2 4 …

@@ -3,7 +3,7 @@
 namespace tensorpool::planner {
 namespace {
 
-bool meet(const Buffer& a, const Buffer& b) noexcept {
+bool alive_at_once(const Buffer& a, const Buffer& b) noexcept {
     return a.begin < b.end && b.begin < a.end;
 }
 
@@ -13,7 +13,7 @@ bool add_neighbours(const Problem& problem, NumberLists& neighbours) {
     for (std::uint32_t i = 0; i < count; ++i) {
         neighbours.begin_list();
         for (std::uint32_t j = 0; j < count; ++j) {
-            if (i != j && meet(problem.buffers[i], problem.buffers[j])) neighbours.add(j);
+            if (i != j && alive_at_once(problem.buffers[i], problem.buffers[j])) neighbours.add(j);
         }
         if (neighbours.size() > SearchTables::max_neighbours) return false;
     }

@@ -8,7 +8,7 @@
 
 namespace tensorpool::planner {
 
-/// Lists of numbers, one after another in one piece of memory.
+/// Lists of numbers, stored one after another in one array.
 class NumberLists {
 public:
     void begin_list() { begins_.push_back(static_cast<std::uint32_t>(numbers_.size())); }
@@ -25,20 +25,21 @@ private:
     std::vector<std::uint32_t> numbers_;
 };
 
-/// What a search asks of a problem again and again.
+/// Facts about a problem that a search looks up often.
 struct SearchTables {
-    /// Beyond these a search would hardly end, and its tables take too much.
+    /// Above these limits a search would rarely end, and its tables would take too much memory.
     static constexpr std::size_t max_buffers = 4096;
     static constexpr std::size_t max_neighbours = 8'000'000;
     static constexpr std::size_t max_members = 8'000'000;
 
-    /// False where the problem is too large for a search; then nothing else holds.
+    /// False if the problem is too large for a search; the other members are then incomplete.
     bool made = false;
-    NumberLists neighbours;  ///< of a buffer: those that are alive at some moment with it
-    NumberLists members;     ///< of a slice: the buffers alive in it
-    std::vector<std::uint64_t> slice_bytes;  ///< of those together
+    NumberLists neighbours;  ///< for each buffer: the buffers that share a slice with it
+    NumberLists members;     ///< for each slice: the buffers alive in it
+    std::vector<std::uint64_t> slice_bytes;  ///< for each slice: the bytes of its members
 };
 
+/// Builds the tables of a problem. Takes time proportional to buffers² + slices × buffers.
 SearchTables make_search_tables(const Problem& problem);
 
 }  // namespace tensorpool::planner

@@ -11,8 +11,8 @@
 namespace tensorpool::planner {
 namespace {
 
-// The first round is over in some 50 ms, so that a short budget sees more than one capacity. Rounds
-// grow by steps, not by what the clock has left: a search that ends takes the same way everywhere.
+// The first round takes about 50 ms, so that a short budget tries more than one capacity. Rounds
+// grow by steps, not by the remaining time, so a search that ends by itself is deterministic.
 constexpr std::uint64_t first_round_steps = std::uint64_t{1} << 15;
 constexpr std::uint64_t round_growth = 4;
 constexpr int capacities_a_round = 8;
@@ -37,7 +37,7 @@ public:
 private:
     std::uint64_t peak() const { return best_.packing.peak_bytes; }
     std::uint64_t target() const { return std::max(proven_, enough_); }
-    // What is enough need be no multiple of the granule.
+    // `capacity` may be `enough_bytes`, which need not be a multiple of the granule.
     std::uint64_t next_above(std::uint64_t capacity) const {
         return (capacity / granule_ + 1) * granule_;
     }
@@ -47,8 +47,8 @@ private:
         return steps > UINT64_MAX / round_growth ? UINT64_MAX : steps * round_growth;
     }
 
-    /// Most of the work goes to the target, the rest to capacities between it and what is known to
-    /// do, each halfway between one that was not decided and one that was reached.
+    /// Spends most of the work on the target. The rest goes to capacities above it, each halfway
+    /// between the highest undecided one and the current peak.
     void round(std::uint64_t steps) {
         attempt(target(), steps);
         std::uint64_t undecided = target();
@@ -64,14 +64,15 @@ private:
     void attempt(std::uint64_t capacity, std::uint64_t steps) {
         Work part = work_.part(steps);
         PackingSearch& search = search_for(capacity);
-        const SearchEnd end = search.go_on(part);
+        const SearchEnd end = search.resume(part);
         too_large_ = end == SearchEnd::stopped && part.steps() == 0;
         work_.spend(part);
         if (end == SearchEnd::refuted) proven_ = std::max(proven_, next_above(capacity));
         if (end == SearchEnd::found) best_ = {search.packing(), PlanMethod::exact};
     }
 
-    // The search for the target goes on where it was stopped; others are short.
+    // The search for the target resumes where it was stopped. The others are short and kept only
+    // while the capacity stays the same.
     PackingSearch& search_for(std::uint64_t capacity) {
         std::unique_ptr<PackingSearch>& search = capacity == target() ? to_target_ : between_;
         if (!search || search->capacity() != capacity) {
@@ -88,7 +89,7 @@ private:
     Candidate& best_;
     std::unique_ptr<PackingSearch> to_target_;
     std::unique_ptr<PackingSearch> between_;
-    bool too_large_ = false;  ///< for any search: it did not take a step
+    bool too_large_ = false;  ///< the problem is too large for a search: it did not take a step
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace tensorpool::planner {
 
-/// Searches for packings below `best`, by repacking it and then by the exact search, until one
-/// needs at most `enough_bytes`, or there is none, or the work is over. Returns what is proven to
-/// be needed, at least `proven_bytes`: that much was proven before.
+/// Searches for packings with a lower peak than `best`, by repacking and then by exact search. Ends
+/// when one needs at most `enough_bytes`, when it is proven that none is lower, or when the work is
+/// over. `proven_bytes` are known to be needed before. Returns the bytes proven to be needed.
 std::uint64_t shrink(const Problem& problem, std::uint64_t proven_bytes, std::uint64_t enough_bytes,
                      Work& work, Candidate& best);
 

@@ -24,18 +24,19 @@ std::string interval(auto begin, auto end) {
     return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
 }
 
-/// A sweep through time that knows what is occupied now. None of it overlaps, so only the
-/// neighbours of a range can meet it.
+/// A sweep through time that keeps the ranges occupied at the current moment. These do not overlap,
+/// so a new range can overlap only its neighbours.
 class Sweep {
 public:
     Sweep(Lifetimes lifetimes, const MemoryPlan& plan) : lifetimes_(lifetimes), plan_(plan) {}
 
     void begin(std::size_t index) {
         const auto above = occupied_.lower_bound(plan_.offsets[index]);
-        if (above != occupied_.end() && end_of(index) > above->first) meet(index, above->second);
+        if (above != occupied_.end() && end_of(index) > above->first)
+            refuse_overlap(index, above->second);
         if (above != occupied_.begin()) {
             const std::size_t below = std::prev(above)->second;
-            if (end_of(below) > plan_.offsets[index]) meet(index, below);
+            if (end_of(below) > plan_.offsets[index]) refuse_overlap(index, below);
         }
         occupied_.emplace_hint(above, plan_.offsets[index], index);
     }
@@ -49,7 +50,7 @@ private:
         return "buffer " + std::to_string(index) + " " +
                interval(plan_.offsets[index], end_of(index));
     }
-    [[noreturn]] void meet(std::size_t one, std::size_t other) const {
+    [[noreturn]] void refuse_overlap(std::size_t one, std::size_t other) const {
         const auto [first, second] = std::minmax(one, other);
         const TensorLifetime& a = lifetimes_[first];
         const TensorLifetime& b = lifetimes_[second];
@@ -62,7 +63,7 @@ private:
     std::map<std::uint64_t, std::size_t> occupied_;  ///< the buffer at each offset
 };
 
-void check_place(const TensorLifetime& buffer, std::size_t index, const MemoryPlan& plan) {
+void check_offset(const TensorLifetime& buffer, std::size_t index, const MemoryPlan& plan) {
     const std::uint64_t offset = plan.offsets[index];
     if (offset % buffer.alignment != 0) {
         refuse("buffer " + std::to_string(index) + " lies at offset " + std::to_string(offset) +
@@ -76,7 +77,7 @@ void check_place(const TensorLifetime& buffer, std::size_t index, const MemoryPl
     }
 }
 
-/// The numbers of buffers that occupy anything, by one of their times.
+/// Returns the indices of the buffers above 0 bytes, sorted by one of their times.
 std::vector<std::size_t> occupants(Lifetimes lifetimes, std::int64_t TensorLifetime::*time) {
     std::vector<std::size_t> order;
     order.reserve(lifetimes.size());
@@ -98,7 +99,7 @@ void validate(Lifetimes lifetimes, const MemoryPlan& plan) {
         refuse(std::to_string(plan.offsets.size()) + " offsets; expected " +
                std::to_string(lifetimes.size()) + ", one for each buffer");
     }
-    for (std::size_t i = 0; i < lifetimes.size(); ++i) check_place(lifetimes[i], i, plan);
+    for (std::size_t i = 0; i < lifetimes.size(); ++i) check_offset(lifetimes[i], i, plan);
     Sweep sweep(lifetimes, plan);
     const std::vector<std::size_t> ends = occupants(lifetimes, &TensorLifetime::end);
     auto next = ends.begin();

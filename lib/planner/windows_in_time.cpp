@@ -6,9 +6,9 @@
 namespace tensorpool::planner {
 namespace {
 
-/// The shortest windows are so long that about half as many buffers begin in one as are alive at
-/// any moment: shorter ones would hold hardly fewer, and more of them would have to be told of
-/// each.
+/// Returns the level of the shortest windows. About half as many buffers begin in one of them as
+/// are alive at any moment. Shorter windows would hold hardly fewer buffers, and each buffer would
+/// have to be added to more of them.
 unsigned min_shift(const Problem& problem) {
     double alive = 0;
     for (const Buffer& buffer : problem.buffers) alive += buffer.end - buffer.begin;
@@ -20,8 +20,8 @@ unsigned min_shift(const Problem& problem) {
 }  // namespace
 
 TimeWindows::TimeWindows(const Problem& problem) {
-    const auto most = static_cast<unsigned>(std::bit_width(problem.slices));
-    for (unsigned shift = std::min(min_shift(problem), most);; ++shift) {
+    const auto max_shift = static_cast<unsigned>(std::bit_width(problem.slices));
+    for (unsigned shift = std::min(min_shift(problem), max_shift);; ++shift) {
         levels_.push_back({shift, std::vector<OffsetList>((problem.slices >> shift) + 1U)});
         if (problem.slices <= std::uint64_t{2} << shift) return;
     }

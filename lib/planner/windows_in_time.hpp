@@ -9,18 +9,18 @@
 
 namespace tensorpool::planner {
 
-/// All placed buffers, as windows of time see them: windows of one level are equally long and
-/// overlap by half, those of the next twice as long, and the highest holds all of time. So a buffer
-/// finds a window that it lies in and that is hardly longer than four times its life, or than the
-/// shortest; only what is alive in that one can be in its way.
+/// All placed buffers, indexed by windows of time. The windows of one level have the same length
+/// and overlap by half. Those of the next level are twice as long; the highest level covers all
+/// slices. For each buffer there is a window that contains its lifetime and is at most about four
+/// times as long, or is one of the shortest. Only buffers in that window can be in its way.
 class TimeWindows {
 public:
     explicit TimeWindows(const Problem& problem);
 
     void add(const Placed& placed);
-    /// `placed` was added.
+    /// Requires: `placed` was added.
     void remove(const Placed& placed);
-    /// The window for a buffer: all that is alive with it is in there.
+    /// Returns a window that contains all placed buffers that are alive with `buffer`.
     const OffsetList& around(const Buffer& buffer) const;
 
 private:

@@ -6,48 +6,49 @@
 
 namespace tensorpool::planner {
 
-/// How long a search may go on: counted in steps, and by the clock, which is asked only now and
-/// then.
+/// The budget of a search, in steps and in time. The clock is read once in 256 steps only.
 class Work {
 public:
     using Clock = std::chrono::steady_clock;
-    /// `max_steps` 0: no bound.
+    /// A `max_steps` of 0 means no limit on steps.
     Work(Clock::time_point deadline, std::uint64_t max_steps) noexcept
-        : deadline_(deadline), most_(max_steps == 0 ? UINT64_MAX : max_steps) {}
+        : deadline_(deadline), max_steps_(max_steps == 0 ? UINT64_MAX : max_steps) {}
 
-    /// Takes a step. False when there is no more time: also for all later calls.
+    /// Takes a step. Returns false once the budget is spent, and then for all later calls.
     bool step() noexcept {
-        if (++steps_ < next_look_) return true;
-        return look();
+        if (++steps_ < next_read_) return true;
+        return read_clock();
     }
     bool over() const noexcept { return over_; }
     std::uint64_t steps() const noexcept { return steps_; }
 
-    /// At most `steps` of what is left, for a part of the search; `spend` then counts what it took,
-    /// and at least one.
+    /// Returns a budget of at most `steps` of the remaining ones, for a part of the search. `spend`
+    /// then counts the steps that the part took, at least one.
     Work part(std::uint64_t steps) const noexcept {
         Work part(deadline_, 0);
-        part.most_ = std::min(steps, most_ - std::min(steps_, most_));
+        part.max_steps_ = std::min(steps, max_steps_ - std::min(steps_, max_steps_));
         return part;
     }
     void spend(const Work& part) noexcept {
         steps_ += std::max(part.steps_, std::uint64_t{1});
-        look();
+        read_clock();
     }
 
 private:
-    static constexpr std::uint64_t between_looks = 256;
-    bool look() noexcept {
-        if (over_ || steps_ > most_ || Clock::now() >= deadline_) over_ = true;
-        // Once it is over, each step looks, and finds that.
-        next_look_ = over_ ? 0 : steps_ + (most_ - steps_ < between_looks ? 1 : between_looks);
+    static constexpr std::uint64_t steps_between_reads = 256;
+    bool read_clock() noexcept {
+        if (over_ || steps_ > max_steps_ || Clock::now() >= deadline_) over_ = true;
+        // Once the work is over, every step comes here and returns false.
+        next_read_ =
+            over_ ? 0
+                  : steps_ + (max_steps_ - steps_ < steps_between_reads ? 1 : steps_between_reads);
         return !over_;
     }
 
     Clock::time_point deadline_;
-    std::uint64_t most_;
+    std::uint64_t max_steps_;
     std::uint64_t steps_ = 0;
-    std::uint64_t next_look_ = 0;
+    std::uint64_t next_read_ = 0;
     bool over_ = false;
 };
 

@@ -1,7 +1,8 @@
 #pragma once
 
-/// A clock that costs a few nanoseconds where a call to the system's costs twenty. Between cores of
-/// one machine it agrees (the kernel sees to it, or does not use it as its own clock either).
+/// A clock that takes a few nanoseconds to read, where a call of the system's clock takes twenty.
+/// The cores of one machine agree on it: the kernel synchronizes the counter, or does not use it as
+/// its own clock.
 
 #include <cstdint>
 
@@ -13,7 +14,7 @@
 
 namespace tensorpool::platform {
 
-/// Cycles of some constant frequency; its zero is anywhere.
+/// Returns the cycle counter. Its frequency is constant; its zero is arbitrary.
 inline std::uint64_t cycle_counter() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     return __rdtsc();
@@ -26,8 +27,9 @@ inline std::uint64_t cycle_counter() noexcept {
 #endif
 }
 
-/// The same, read after all that comes before it: what another thread saw to earlier has an earlier
-/// time. Processors read a counter ahead of loads that they wait for (Intel's manual, RDTSC).
+/// Returns the cycle counter, read after all preceding loads. An event that another thread made
+/// visible earlier therefore has an earlier time. Without this, processors may read the counter
+/// ahead of loads that they wait for (Intel's manual, RDTSC).
 inline std::uint64_t ordered_cycle_counter() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     _mm_lfence();

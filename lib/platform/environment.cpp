@@ -8,7 +8,7 @@
 namespace tensorpool::platform {
 namespace {
 
-// Bytes of a unit; nullopt for what is none. No unit means bytes.
+// Returns the number of bytes in a unit; nullopt if the unit is unknown. An empty unit means bytes.
 std::optional<double> scale_of(std::string_view unit) {
     static constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     if (unit.empty()) return 1;
@@ -46,10 +46,10 @@ void read_bytes_above_0(const char* variable, std::size_t& option) {
          });
 }
 
-void read_number(const char* variable, double& option, double most, const char* expected) {
-    read(variable, option, expected, std::to_string(option), [most](std::string_view text) {
+void read_number(const char* variable, double& option, double max, const char* expected) {
+    read(variable, option, expected, std::to_string(option), [max](std::string_view text) {
         const std::optional<double> number = parse_number<double>(text);
-        return number && *number >= 0 && *number <= most ? number : std::nullopt;
+        return number && *number >= 0 && *number <= max ? number : std::nullopt;
     });
 }
 

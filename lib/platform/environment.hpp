@@ -10,11 +10,13 @@
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
 
-/// Readers of environment variables into options. A value that makes no sense is told on stderr
-/// with the variable's name, what was expected and what is used instead, and changes nothing.
+/// Functions that read environment variables into options. An invalid value is reported on stderr
+/// with the variable's name, what was expected and what is used instead. The option is then left
+/// unchanged.
 namespace tensorpool::platform {
 
-/// The whole of `text` as a number; nullopt where it is none, or none that `Number` can hold.
+/// Parses the whole of `text` as a number. Returns nullopt if it is not a number or does not fit in
+/// `Number`.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
     Number number{};
@@ -23,10 +25,10 @@ std::optional<Number> parse_number(std::string_view text) {
     return number;
 }
 
-/// "64", "64B", "1.5GiB": a number, then a unit of 1024.
+/// Parses a number followed by an optional unit of powers of 1024: "64", "64B", "1.5GiB".
 std::optional<std::size_t> parse_bytes(std::string_view text);
 
-/// A word that a variable may hold, and what it stands for.
+/// A value that a variable may hold, and the choice that it stands for.
 template <class Choice>
 struct Named {
     std::string_view name;
@@ -41,8 +43,9 @@ std::optional<Choice> parse_choice(std::string_view text, const Named<Choice> (&
     return std::nullopt;
 }
 
-/// Reads one variable into `option` by `parse`, which takes a string_view and returns an optional;
-/// `used` tells what stays when that is empty. A variable that is not set changes nothing.
+/// Reads one variable into `option` with `parse`, which takes a string_view and returns an
+/// optional. If `parse` returns nullopt, the value is reported, with `used` as what is used
+/// instead. A variable that is not set changes nothing.
 template <class Option, class Parse>
 void read(const char* variable, Option& option, const char* expected, const std::string& used,
           Parse parse) {
@@ -55,14 +58,14 @@ void read(const char* variable, Option& option, const char* expected, const std:
     say("%s is '%.60s'; expected %s; used instead: %s", variable, text, expected, used.c_str());
 }
 
-/// How messages tell an option of bytes: 0 is "none", SIZE_MAX "no limit".
+/// Formats an option in bytes for messages: 0 is "none", SIZE_MAX "no limit".
 std::string text_of(std::size_t bytes);
 
-/// Any size.
+/// Reads a size, which may be 0.
 void read_bytes(const char* variable, std::size_t& option);
-/// Any size of at least one byte.
+/// Reads a size of at least one byte.
 void read_bytes_above_0(const char* variable, std::size_t& option);
-/// A number from 0 to `most`, which is what `expected` says in words.
-void read_number(const char* variable, double& option, double most, const char* expected);
+/// Reads a number from 0 to `max`; `expected` describes this range in words.
+void read_number(const char* variable, double& option, double max, const char* expected);
 
 }  // namespace tensorpool::platform

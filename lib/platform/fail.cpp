@@ -12,7 +12,7 @@ namespace {
 constexpr char head[] = "tensorpool: ";
 constexpr std::size_t max_text_bytes = 511;
 
-// In one piece, so that lines of several threads are not mixed.
+// Writes the line with a single call, so that lines of several threads do not mix.
 void write_line(const char* format, std::va_list arguments) noexcept {
     char line[sizeof head + max_text_bytes + 1];
     const std::size_t begin = sizeof head - 1;

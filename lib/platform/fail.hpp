@@ -9,11 +9,12 @@
 
 namespace tensorpool::platform {
 
-/// One line on stderr that begins with "tensorpool: ", then the process ends by abort. For misuse
-/// after which no call of ours can be right. Allocates nothing.
+/// Writes one line to stderr that begins with "tensorpool: ", then aborts the process. For misuse
+/// after which no further call of the library can be correct. Allocates nothing.
 [[noreturn]] TENSORPOOL_PRINTF_LIKE void fail(const char* format, ...) noexcept;
 
-/// One line on stderr that begins with "tensorpool: ". Only for what the user asked to be told.
+/// Writes one line to stderr that begins with "tensorpool: ". Used only for output that the user
+/// requested.
 TENSORPOOL_PRINTF_LIKE void say(const char* format, ...) noexcept;
 
 }  // namespace tensorpool::platform

@@ -1,11 +1,13 @@
 #pragma once
 
-/// The operating system, whole: nothing above this layer names one. One file a system implements
-/// it. Rules:
-///  - addresses and sizes given to it are multiples of `page_bytes()`, unless it says otherwise;
-///  - a call that fails changes nothing and says so by its result; it neither throws nor allocates
-///    with `malloc`, so that it may be called where `malloc` is served by us;
-///  - abilities that a system lacks are reported by value, not by a macro.
+/// @file
+/// The interface to the operating system. Nothing above this layer names an operating system, and
+/// each system implements the interface in files of its own. Rules:
+///  - Addresses and sizes are multiples of `page_bytes()`, unless a function says otherwise.
+///  - A call that fails changes nothing, unless its comment says otherwise, and reports the failure
+///    by its result. It neither throws nor calls `malloc`, so that it can be used where this
+///    library serves `malloc`.
+///  - Capabilities that a system lacks are reported by value, not by a macro.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,204 +16,218 @@ namespace tensorpool::platform {
 
 // Pages ------------------------------------------------------------------------------------------
 
-/// Bytes of a page of the system: a power of two, 4 KiB at least. Cheap.
+/// Returns the size of a page of the system in bytes: a power of two, at least 4 KiB. Cheap.
 std::size_t page_bytes() noexcept;
-/// Bytes of a huge page; 2 MiB where the system has none.
+/// The size of a huge page in bytes; 2 MiB on systems without huge pages.
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 // Address space ----------------------------------------------------------------------------------
 
-/// Address space of `bytes`, rounded up to whole pages and aligned to `alignment` (a power of two)
-/// and to a page, that takes no memory: any access faults. nullptr on failure.
+/// Reserves address space of `bytes`, rounded up to whole pages and aligned to a page and to
+/// `alignment` (a power of two). It takes no memory, and any access to it faults. Returns nullptr
+/// on failure.
 void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
-/// What became of a reservation at a certain address.
+/// The result of a reservation at a given address.
 enum class ReservedAt : std::uint8_t { done, taken, refused };
-/// Reserves these whole pages, which are not accessible, if nothing else lies in any of them:
-/// otherwise they are `taken`. `refused`: the system has no address space left for this process.
+/// Reserves these whole pages, which are then inaccessible. Returns `taken` if any of them is
+/// already mapped, and `refused` if the process has no address space left.
 ReservedAt reserve_at(void* address, std::size_t bytes) noexcept;
-/// Ends a reservation, or a part of one in whole pages, with all that is committed in it. False
-/// where the addresses stay reserved.
+/// Ends a reservation, or a part of one in whole pages, including any committed memory in it.
+/// Returns false if the addresses stay reserved.
 bool release(void* address, std::size_t bytes) noexcept;
 
-/// Makes [address, address + bytes) of a reservation readable and writable: zeros, unless it was
-/// committed before and not decommitted since. Committing twice is harmless. False on failure.
+/// Makes [address, address + bytes) of a reservation readable and writable. The memory is zero
+/// unless it was committed before and not decommitted since. Committing twice is harmless. Returns
+/// false on failure.
 [[nodiscard]] bool commit(void* address, std::size_t bytes) noexcept;
-/// Drops the pages of committed memory, those too that are locked in memory (mlockall), and keeps
-/// its address range; its content is lost. Before it is used again it must be committed again, and
-/// then reads as zeros. False when the system refused: then it is still committed, with the content
-/// of what was not dropped before.
+/// Drops the pages of committed memory, including pages locked by mlockall, and keeps the address
+/// range. The content is lost. The range must be committed again before it is used and then reads
+/// as zeros. Returns false if the system refused: the range is then still committed and keeps the
+/// content of pages that were not yet dropped.
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
-/// Whether what was decommitted may be touched nevertheless, and `prefault` called on it.
+/// Returns whether decommitted memory may still be accessed and passed to `prefault`.
 bool decommit_keeps_access() noexcept;
-/// Makes whole pages of a reservation what they are when they are committed first: zeros, without a
-/// NUMA policy or a wish for huge pages, and not locked. False when the system refused: then
+/// Resets whole pages of a reservation to the state after their first commit: zeros, not locked,
+/// and without a NUMA policy or a request for huge pages. Returns false if the system refused: then
 /// nothing has changed.
 [[nodiscard]] bool commit_anew(void* address, std::size_t bytes) noexcept;
 
-/// Gets every page of committed memory from the system now, its content unchanged. Where this
-/// fails, pages come at first touch as usual. False on failure.
+/// Gets every page of committed memory from the system now; the content is unchanged. Returns false
+/// on failure: pages then come at first touch as usual.
 bool prefault(void* address, std::size_t bytes) noexcept;
-/// Asks for huge pages in the whole huge pages inside [address, address + bytes). A wish: false
-/// where the system has none to give or does not know them. Any address and size.
+/// Requests huge pages for the whole huge pages inside [address, address + bytes). This is a hint.
+/// Returns false if the system has no huge pages or refuses. Any address and size.
 bool prefer_huge_pages(void* address, std::size_t bytes) noexcept;
-/// The larger pages that the system gives to memory which asks for them, and to no other.
+/// The larger page sizes that the system gives only to memory that requests them.
 struct FolioSizes {
     bool huge = false;       ///< huge pages
-    std::size_t medium = 0;  ///< the largest size between a page and a huge page; 0: none
+    std::size_t medium = 0;  ///< the largest size between a page and a huge page, in bytes; 0 if
+                             ///< none
 };
-/// Reads the system's settings, which takes tens of microseconds. None of them where all memory
-/// gets huge pages.
+/// Reads the system's settings, which takes tens of microseconds. Returns no sizes if all memory
+/// gets huge pages anyway.
 FolioSizes folio_sizes() noexcept;
-/// Asks for medium pages, and for no huge page, in these whole pages: the first page of each huge
-/// page makes no wish, which splits the mapping there. False where the system refuses it.
+/// Requests medium pages, and no huge pages, for these whole pages. The first page of each huge
+/// page is excluded from the request, which splits the mapping there. Returns false if the system
+/// refuses.
 bool prefer_medium_pages(void* address, std::size_t bytes) noexcept;
-/// What is touched from now on in these whole pages shall come in usual ones. What is in memory
-/// stays as it is. False where the system refuses it.
+/// Requests normal pages for memory touched from now on in these whole pages. Pages already in
+/// memory stay as they are. Returns false if the system refuses.
 bool prefer_small_pages(void* address, std::size_t bytes) noexcept;
 
-/// Committed memory outside of any reservation, zeros, aligned to `alignment` (a power of two);
-/// nullptr on failure. `unmap` takes the same address and size.
+/// Maps zeroed, committed memory outside of any reservation, aligned to `alignment` (a power of
+/// two). Returns nullptr on failure. `unmap` takes the same address and size.
 void* map(std::size_t bytes, std::size_t alignment) noexcept;
 void unmap(void* address, std::size_t bytes) noexcept;
 
-/// Whether `move_memory` can be had here at all.
+/// Returns whether the system supports `move_memory`.
 bool can_move_memory() noexcept;
-/// Moves committed memory with its content, not by copying, to other addresses of a reservation.
-/// Where it was is committed and reads as zeros then. Neither lies in both ranges. False on
-/// failure; then the memory is as it was, and where it was to go is committed and reads as zeros.
+/// Moves committed memory with its content to other addresses of a reservation without copying. The
+/// old range stays committed and then reads as zeros. The ranges must not overlap. Returns false on
+/// failure: the memory then has its content, although pages of it may have been moved and copied
+/// back, and the target range is committed and reads as zeros or as before.
 [[nodiscard]] bool move_memory(void* to, void* from, std::size_t bytes) noexcept;
 
 // Shared memory ----------------------------------------------------------------------------------
 
-/// Memory of this process that others of its user may read, found by a descriptor of this process.
+/// Memory of this process that other processes of the same user can read, identified by a
+/// descriptor of this process.
 struct SharedMemory {
-    void* address = nullptr;  // nullptr: it could not be had
+    void* address = nullptr;  // nullptr on failure
     int file = -1;
-    // Which file that was, so that it can be told from one that took its number.
+    // Identify the file, to distinguish it from another one that reuses the descriptor number.
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
 };
-/// Who else may write shared memory.
+/// Which other processes may write shared memory.
 enum class Writers : bool { none, same_user };
-/// `bytes` of zeros in a file without a path, which other processes see as `name`: of a fixed size,
-/// and, without other writers, for them to read only, as far as the system can seal it. Its
-/// descriptor is closed by exec and stands where programs do not look for theirs. No address where
-/// the system has none of this.
+/// Creates `bytes` of zeros in a file without a path, which other processes see as `name`. Its size
+/// is fixed, and with Writers::none other processes can only read it, as far as the system can seal
+/// it. Its descriptor is closed by exec and has a high number, out of the way of the program's own.
+/// Returns a null address if the system does not support this.
 SharedMemory share_memory(const char* name, std::size_t bytes,
                           Writers writers = Writers::none) noexcept;
-/// The child of a fork shall not have this mapping. A wish.
+/// Requests that the child of a fork does not inherit this mapping. A hint.
 void keep_from_forks(void* address, std::size_t bytes) noexcept;
-/// Sends descriptors of files to the process of this user that listens on a socket of this name in
-/// the abstract name space (unix(7), SOCK_SEQPACKET), as one message of one byte. False where
-/// nobody does, or another user.
+/// Sends file descriptors to the process of this user that listens on a socket of this name in the
+/// abstract name space (unix(7), SOCK_SEQPACKET). They are sent as one message of one byte. Returns
+/// false if no process listens, or one of another user.
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept;
-/// Sends it a text, as a message of its own.
+/// Sends a text to the same socket as a message of its own.
 bool send_note(const char* socket_name, const char* text) noexcept;
-/// The same in the file `<folder>/<number of this process>`, readable by this user only, which is
-/// locked (flock) as long as its descriptor is open. A file
-/// that stands there already, of an ended process, is replaced.
+/// Creates shared memory in the file `<folder>/<number of this process>`, which is readable by this
+/// user only. The file is locked (flock) for as long as its descriptor is open. An existing file of
+/// an ended process is replaced.
 SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept;
-/// Gets the pages of shared memory from the system now, their content unchanged: one that it does
-/// not have would end the process when it is touched. False when it has not all of them; true where
-/// there is no telling.
+/// Gets the pages of shared memory from the system now; the content is unchanged. Touching a page
+/// that the system cannot provide would end the process. Returns false if some pages could not be
+/// had, and true if that is unknown.
 [[nodiscard]] bool get_shared_pages(void* address, std::size_t bytes) noexcept;
-/// Removes that file, if it is still this one.
+/// Removes the file of `share_memory_in`, if it is still the same one.
 void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept;
-/// Closes its descriptor, if that is still its own. The memory stays.
+/// Closes the descriptor, if it still refers to the same file. The memory stays mapped.
 void close_shared_memory(const SharedMemory& memory) noexcept;
-/// Moves a whole mapping to an address where another of the same size is, which ends. False on
-/// failure; then both are as they were.
+/// Moves the whole mapping `by` to `address`, where it replaces another mapping of the same size.
+/// Returns false on failure: both mappings are then unchanged.
 [[nodiscard]] bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept;
 
-/// The memory at `address` becomes this process's own: for the child of a fork, which has no other.
-/// What is touched from now on is a copy; the rest reads as the file does. Takes no address space.
-/// False on failure, as where the descriptor was closed; then it is as it was.
+/// Makes the memory at `address` private to this process, for the child of a fork, which must not
+/// write its parent's. Pages written from now on are copies; the rest reads as the file does. Takes
+/// no address space. Returns false on failure, for example if the descriptor was closed; the memory
+/// is then unchanged.
 [[nodiscard]] bool make_private(void* address, const SharedMemory& memory,
                                 std::size_t bytes) noexcept;
 
 // NUMA -------------------------------------------------------------------------------------------
 
-/// Number of memory nodes; 1 where there is no telling.
+/// Returns the number of memory nodes; 1 if it is unknown.
 unsigned numa_node_count() noexcept;
-/// Pages of [address, address + bytes) not yet touched shall come from `node`, or from any other
-/// when that is full. False on failure.
+/// Requests that pages of [address, address + bytes) that are not yet touched come from `node`, or
+/// from other nodes if that one is full. Returns false on failure.
 bool prefer_numa_node(void* address, std::size_t bytes, unsigned node) noexcept;
-/// Pages of [address, address + bytes) not yet touched shall come from all nodes in turn.
+/// Requests that pages of [address, address + bytes) that are not yet touched come from all nodes
+/// in turn. Returns false on failure.
 bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept;
 
 // Memory limits ----------------------------------------------------------------------------------
 
-/// Bytes of memory in all: the machine's, or the container's limit where that is less.
+/// Returns the total memory in bytes: the machine's, or the container's limit if that is lower.
 std::size_t total_memory() noexcept;
-/// Bytes that this process may still take: the least of what the system has available, what each
-/// limit of the container leaves (what it already uses counted, caches that can be dropped not),
-/// and what RLIMIT_AS leaves. Never fails: what cannot be read does not limit.
+/// Returns how many bytes this process may still take. This is the minimum of what the system has
+/// available, what each limit of the container leaves and what RLIMIT_AS leaves. Droppable caches
+/// of the container do not count as used. Never fails: a value that cannot be read does not limit.
 std::size_t available_memory() noexcept;
-/// The same for memory whose address space is reserved already, which RLIMIT_AS does not limit any
-/// more.
+/// Returns how many bytes may still be committed in address space that is already reserved, to
+/// which RLIMIT_AS does not apply.
 std::size_t committable_memory() noexcept;
-/// Bytes of this process that are in memory now; 0 where there is no telling.
+/// Returns how many bytes of this process are in memory now; 0 if it is unknown.
 std::size_t resident_memory() noexcept;
-/// Bytes of address space that the process may still reserve; SIZE_MAX without a limit.
+/// Returns how many bytes of address space the process may still reserve; SIZE_MAX if there is no
+/// limit.
 std::size_t available_address_space() noexcept;
 
 // Threads and processes --------------------------------------------------------------------------
 
-/// Names a function that is called when threads end: 0 or more, or `no_exit_handler`.
+/// Identifies a function that is called when threads end: 0 or more, or `no_exit_handler`.
 using ExitHandler = int;
 inline constexpr ExitHandler no_exit_handler = -1;
-/// As many as a process may add: each takes one of the few keys that the system has for everybody.
+/// The maximum number of handlers a process may add. Each takes one of the system's few keys, which
+/// all libraries of the process share.
 inline constexpr int max_exit_handlers = 6;
 
-/// Adds a function that is called when a thread that asked for it ends, on that thread, after the
-/// destructors of C++'s thread-local objects. Called again for a thread that asks again from
-/// within, a few times at most (four with POSIX threads). Which of several is called first is not
-/// said. Each function is added once and stays. Any thread; `no_exit_handler` on failure.
+/// Adds a function that is called when threads end, for each thread that called
+/// `call_at_thread_exit`. It runs on the ending thread, after the destructors of C++ thread-local
+/// objects. If the thread calls `call_at_thread_exit` again from within the function, the function
+/// is called again, a few times at most (four with POSIX threads). The order of several functions
+/// is unspecified. A function cannot be removed. May be called on any thread. Returns
+/// `no_exit_handler` on failure.
 [[nodiscard]] ExitHandler add_thread_exit_handler(void (*function)()) noexcept;
-/// The calling thread asks for this one. False on failure, as for `no_exit_handler`: it will not be
-/// called.
+/// Requests that the handler is called when the calling thread ends. Returns false on failure and
+/// for `no_exit_handler`: the handler will then not be called.
 [[nodiscard]] bool call_at_thread_exit(ExitHandler handler) noexcept;
 
-/// A number of the calling thread, the one by which the system's own tools name it.
+/// Returns the number by which the system's tools identify the calling thread.
 std::uint64_t current_thread_id() noexcept;
 
-/// Before the first of the calls below, once in a process: at once while it has one thread, some
-/// 20 ms later. False where there are no such fences.
+/// Must be called once in a process before the first of the calls below. It returns at once while
+/// the process has one thread, and takes some 20 ms later. Returns false if the system has no such
+/// fences.
 [[nodiscard]] bool prepare_fences() noexcept;
-/// False where there is no telling.
+/// Returns whether the process has one thread; false if it is unknown.
 bool is_single_threaded() noexcept;
-/// Every thread of this process passes a full fence during this call: what it stored before, the
-/// caller sees; what it loads later is no older than what the caller stored. False: none did.
+/// Makes every thread of this process execute a full fence during this call. The caller then sees
+/// what each thread stored before its fence, and loads after the fence see what the caller stored
+/// before the call. Returns false if no thread executed a fence.
 [[nodiscard]] bool fence_all_threads() noexcept;
 
-/// What others need to know this process again. 0 and "" where there is no telling.
+/// Data by which other processes recognize this process. Fields are 0 or "" if they are unknown.
 struct ProcessIdentity {
     std::uint64_t number = 0;
-    std::uint64_t name_space = 0;   // in which it has that number: an inode
-    std::uint64_t start_ticks = 0;  // when it started, in ticks since the machine did
+    std::uint64_t name_space = 0;   // the name space in which it has that number: an inode
+    std::uint64_t start_ticks = 0;  // start time, in ticks since the machine started
     char name[16] = {};
 };
 ProcessIdentity identify_process() noexcept;
 
 // The rest ---------------------------------------------------------------------------------------
 
-/// What the processor's maker calls it, cut to the 63 characters that fit; "" where there is no
-/// telling.
+/// The processor's name as its maker gives it, truncated to 63 characters; "" if it is unknown.
 struct ProcessorName {
     char text[64] = {};
 };
 ProcessorName processor_name() noexcept;
-/// Nanoseconds since 1970, UTC.
+/// Returns nanoseconds since 1970, UTC.
 std::uint64_t wall_clock_ns() noexcept;
-/// Nanoseconds of a clock that never goes back; its zero is anywhere.
+/// Returns the nanoseconds of a clock that never goes back; its zero is arbitrary.
 std::uint64_t monotonic_clock_ns() noexcept;
-/// Nanoseconds for which processors have run the calling thread. Takes a system call.
+/// Returns for how many nanoseconds processors have run the calling thread. Takes a system call.
 std::uint64_t thread_time_ns() noexcept;
-/// The variable's value, or nullptr. It lives until the environment is changed.
+/// Returns the value of the variable, or nullptr if it is not set. It is valid until the
+/// environment is changed.
 const char* environment_variable(const char* name) noexcept;
-/// Writes all of it to the standard error stream, unbuffered.
+/// Writes the whole text to the standard error stream, unbuffered.
 void write_to_stderr(const char* text, std::size_t bytes) noexcept;
-/// Ends the process at once, abnormally, as a failed check does.
+/// Ends the process immediately and abnormally, as a failed check does.
 [[noreturn]] void abort_process() noexcept;
 
 }  // namespace tensorpool::platform

@@ -1,4 +1,4 @@
-// What only Linux has; the rest is in platform_posix.cpp.
+// What only Linux has. The rest is in platform_posix.cpp.
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -25,16 +25,16 @@
 namespace tensorpool::platform {
 namespace {
 
-// From the kernel's mman-common.h, which may be older than the kernel that runs.
+// From the kernel's mman-common.h. The system's headers may be older than the running kernel.
 constexpr int advice_populate_write = 23;
 
-/// Whether the kernel (5.14 and later) knows the advice: of no bytes it refuses only what it does
-/// not know.
+/// Returns whether the kernel (5.14 and later) supports the advice. For a range of no bytes it
+/// rejects only unknown advice.
 bool knows_populate_write(void* address) noexcept {
     return madvise(address, 0, advice_populate_write) == 0;
 }
 
-/// Sizes in /proc/self/statm (proc(5)), in bytes; 0 where there is no telling.
+/// Sizes in /proc/self/statm (proc(5)), in bytes; 0 if they are unknown.
 struct ProcessSizes {
     std::size_t address_space = 0;
     std::size_t resident = 0;
@@ -46,8 +46,8 @@ ProcessSizes read_process_sizes() noexcept {
     std::string_view line;
     if (!lines.next(line)) return {};
     std::size_t bytes[6];  // size, resident, shared, text, lib, data
-    for (std::size_t& figure : bytes) {
-        figure = parse_number(take_field(line, ' ')).value_or(0) * page_bytes();
+    for (std::size_t& size : bytes) {
+        size = parse_number(take_field(line, ' ')).value_or(0) * page_bytes();
     }
     return {bytes[0], bytes[1], bytes[5]};
 }
@@ -64,13 +64,14 @@ std::size_t left_of(std::size_t limit, std::size_t used) noexcept {
     return limit == no_limit ? no_limit : limit - std::min(limit, used);
 }
 
-/// Since Linux 4.7 RLIMIT_DATA counts all private writable memory, so what is committed.
+/// Returns what RLIMIT_DATA leaves. Since Linux 4.7 it counts all private writable memory, which
+/// includes committed memory.
 std::size_t left_by_data_limit() noexcept {
     const std::size_t limit = resource_limit(RLIMIT_DATA);
     return limit == no_limit ? no_limit : left_of(limit, read_process_sizes().data);
 }
 
-/// What the machine has, also where /proc is not mounted.
+/// The machine's memory, known even if /proc is not mounted.
 struct Machine {
     std::size_t memory = no_limit;
     std::size_t memory_and_free_swap = no_limit;
@@ -83,20 +84,21 @@ Machine read_machine() noexcept {
     return {memory, memory + static_cast<std::size_t>(info.freeswap) * info.mem_unit};
 }
 
-// While one such call is under way, forks and mappings of other threads wait, and behind those
-// their first touches: pieces that take less than a millisecond, of which first touches are the
-// slower.
+// While one such call runs, forks and mappings of other threads wait, and first touches wait behind
+// those. Each piece therefore takes less than a millisecond. First touches are slower, so their
+// pieces are smaller.
 constexpr std::size_t dropped_at_once = std::size_t{16} << 20;
 constexpr std::size_t populated_at_once = std::size_t{1} << 20;
 
-/// Calls for one piece of the range after another, each up to a multiple of so many bytes, until
-/// one answers false.
+/// Splits the range at multiples of `max_piece` bytes and calls `call` for one piece after another,
+/// until a call returns false.
 template <class Call>
-bool in_pieces(void* address, std::size_t bytes, std::size_t most, Call call) noexcept {
+bool in_pieces(void* address, std::size_t bytes, std::size_t max_piece, Call call) noexcept {
     auto* begin = static_cast<char*>(address);
     char* const end = begin + bytes;
     while (begin < end) {
-        const std::size_t to_multiple = most - reinterpret_cast<std::uintptr_t>(begin) % most;
+        const std::size_t to_multiple =
+            max_piece - reinterpret_cast<std::uintptr_t>(begin) % max_piece;
         const std::size_t piece = std::min(to_multiple, static_cast<std::size_t>(end - begin));
         if (!call(begin, piece)) return false;
         begin += piece;
@@ -111,12 +113,23 @@ bool in_pieces(void* address, std::size_t bytes, std::size_t most, Call call) no
 bool decommit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     return in_pieces(address, bytes, dropped_at_once, [](void* begin, std::size_t piece) {
-        // Keeps the access: were it taken away, each piece would become a mapping of its own, of
+        // Keeps the pages accessible. Otherwise each piece would become a separate mapping, of
         // which the kernel allows 65530.
         if (madvise(begin, piece, MADV_DONTNEED) == 0) return true;
-        // What mlockall has locked is not dropped.
+        // Pages locked by mlockall are not dropped until they are unlocked.
         return munlock(begin, piece) == 0 && madvise(begin, piece, MADV_DONTNEED) == 0;
     });
+}
+
+bool commit_anew(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    if (mmap(address, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
+        return false;
+    }
+    // After mlockall(MCL_FUTURE) it has its pages already, and they are locked.
+    (void)decommit(address, bytes);
+    return true;
 }
 
 bool decommit_keeps_access() noexcept {

@@ -1,4 +1,4 @@
-// What only macOS has; the rest is in platform_posix.cpp.
+// What only macOS has. The rest is in platform_posix.cpp.
 
 #include <mach/mach.h>
 #include <mach/vm_page_size.h>
@@ -16,8 +16,8 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Free pages, and inactive ones, which the system takes before it swaps; SIZE_MAX where there is
-/// no telling.
+/// Returns the bytes of free pages and of inactive ones, which the system reclaims before it swaps;
+/// SIZE_MAX if they are unknown.
 std::size_t free_and_inactive_memory() noexcept {
     vm_statistics64_data_t pages{};
     mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
@@ -36,9 +36,15 @@ std::size_t free_and_inactive_memory() noexcept {
 
 bool decommit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    // MADV_DONTNEED keeps the content here; a new mapping in place of the old one does not.
+    // On macOS MADV_DONTNEED keeps the content. A new mapping in place of the old one does not.
     return mmap(address, bytes, PROT_NONE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
                 -1, 0) != MAP_FAILED;
+}
+
+bool commit_anew(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return mmap(address, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 bool decommit_keeps_access() noexcept {

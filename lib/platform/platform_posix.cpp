@@ -1,4 +1,4 @@
-// What Linux and macOS share.
+// The implementation that Linux and macOS share.
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -18,12 +18,13 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Ends what lies in [begin, end); nothing for an empty range.
+/// Unmaps [begin, end); does nothing for an empty range.
 void release_range(char* begin, char* end) noexcept {
     if (begin != end) munmap(begin, static_cast<std::size_t>(end - begin));
 }
 
-/// Cuts [begin, begin + bytes) down to an aligned range of `wanted` bytes, which it returns.
+/// Unmaps the ends of [begin, begin + bytes) around an aligned range of `wanted` bytes, which it
+/// returns.
 void* trim_to_aligned(char* begin, std::size_t bytes, std::size_t wanted,
                       std::size_t alignment) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(begin);
@@ -33,8 +34,8 @@ void* trim_to_aligned(char* begin, std::size_t bytes, std::size_t wanted,
     return aligned;
 }
 
-/// Whether a write that failed may be tried again. Standard error does not wait where another
-/// process made the terminal or the pipe that it shares with us so; then we wait.
+/// Returns whether a failed write may be repeated. Standard error is non-blocking if another
+/// process that shares the terminal or pipe made it so; then this function waits.
 bool may_write_again() noexcept {
     if (errno == EINTR) return true;
     if (errno != EAGAIN) return false;
@@ -52,21 +53,22 @@ std::size_t page_bytes() noexcept {
 
 void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
     const SystemCalls system_calls;
-    // The system aligns to pages, which may be larger than what is asked for (64 KiB on some ARM
-    // and POWER servers); any more is gained by asking for more and cutting both ends.
+    // The system aligns to pages, which may be larger than the requested alignment (64 KiB on some
+    // ARM and POWER servers). A larger alignment is reached by reserving more and cutting both
+    // ends.
     const std::size_t unit = page_bytes();
     const std::size_t whole = base::align_up(bytes, unit);
-    const std::size_t asked = whole + (std::max(alignment, unit) - unit);
-    if (bytes == 0 || whole < bytes || asked < whole) return nullptr;
-    // Not writable, so not counted even where the system never overcommits; elsewhere
-    // MAP_NORESERVE keeps it uncounted once it is committed: what counts is what is touched.
+    const std::size_t requested = whole + (std::max(alignment, unit) - unit);
+    if (bytes == 0 || whole < bytes || requested < whole) return nullptr;
+    // Memory that is not writable is not counted, even if the system never overcommits. On other
+    // systems MAP_NORESERVE keeps it uncounted after it is committed: only touched pages count.
     void* const begin =
-        mmap(nullptr, asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        mmap(nullptr, requested, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return nullptr;
-    return trim_to_aligned(static_cast<char*>(begin), asked, whole, alignment);
+    return trim_to_aligned(static_cast<char*>(begin), requested, whole, alignment);
 }
 
-// The system takes the address as a hint, and follows it where nothing lies there.
+// The system takes the address as a hint and follows it if nothing is mapped there.
 ReservedAt reserve_at(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     void* const begin =
@@ -85,12 +87,6 @@ bool release(void* address, std::size_t bytes) noexcept {
 bool commit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
-}
-
-bool commit_anew(void* address, std::size_t bytes) noexcept {
-    const SystemCalls system_calls;
-    return mmap(address, bytes, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {

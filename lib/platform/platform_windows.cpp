@@ -1,4 +1,4 @@
-// The whole contract for Windows 10 and later.
+// The whole interface for Windows 10 and later.
 
 #define NOMINMAX
 #define WIN32_LEAN_AND_MEAN
@@ -6,7 +6,7 @@
 #define PSAPI_VERSION 2          // GetProcessMemoryInfo from kernel32
 
 #include <windows.h>
-// After windows.h, which it needs.
+// Must be included after windows.h, which it needs.
 #include <intrin.h>
 #include <psapi.h>
 
@@ -22,7 +22,7 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Gives the thread's error code back at the end of a scope, as `errno` elsewhere.
+/// Restores the thread's error code at the end of a scope, like `errno` on other systems.
 class LastErrorKeeper {
 public:
     LastErrorKeeper() noexcept = default;
@@ -44,7 +44,7 @@ void* reserve_near(void* address, std::size_t bytes) noexcept {
     return VirtualAlloc(address, bytes, MEM_RESERVE, PAGE_NOACCESS);
 }
 
-/// Where an aligned range of `bytes` is free at this moment; nullptr where there is none.
+/// Finds an aligned range of `bytes` that is free at this moment; nullptr if there is none.
 void* find_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     void* const larger = VirtualAlloc(nullptr, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);
     if (larger == nullptr) return nullptr;
@@ -53,7 +53,7 @@ void* find_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     return reinterpret_cast<void*>(base::align_up(begin, alignment));
 }
 
-/// Whether [address, address + bytes) is all of one reservation.
+/// Returns whether [address, address + bytes) is exactly one reservation.
 bool is_whole_reservation(void* address, std::size_t bytes) noexcept {
     std::size_t at = 0;
     MEMORY_BASIC_INFORMATION region{};
@@ -73,7 +73,7 @@ MEMORYSTATUSEX memory_status() noexcept {
     return status;
 }
 
-/// Called for threads without a value too, with nullptr.
+/// Windows also calls this, with nullptr, for threads without a value.
 void WINAPI end_key(void* value) noexcept {
     if (value != nullptr) run_exit_handler(value);
 }
@@ -93,8 +93,8 @@ void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
     if (alignment <= system_info().dwAllocationGranularity) {
         return reserve_near(nullptr, bytes);
     }
-    // A reservation cannot be cut, so a place is looked for and then taken. Another thread may take
-    // it in between; one that does so eight times in a row is not to be expected.
+    // A reservation cannot be cut, so this finds a free range and then takes it. Another thread may
+    // take it in between; eight such races in a row are not to be expected.
     for (int attempt = 0; attempt < 8; ++attempt) {
         void* const place = find_aligned(bytes, alignment);
         if (place == nullptr) return nullptr;
@@ -113,7 +113,8 @@ bool release(void* address, std::size_t bytes) noexcept {
     const LastErrorKeeper last_error_keeper;
     if (bytes == 0) return true;
     if (is_whole_reservation(address, bytes)) return VirtualFree(address, 0, MEM_RELEASE) != 0;
-    // Of a part Windows takes back the memory only; its address space stays reserved.
+    // For a part of a reservation, Windows takes back the memory only; the address space stays
+    // reserved.
     VirtualFree(address, bytes, MEM_DECOMMIT);
     return false;
 }
@@ -126,7 +127,7 @@ bool commit(void* address, std::size_t bytes) noexcept {
 
 bool decommit(void* address, std::size_t bytes) noexcept {
     const LastErrorKeeper last_error_keeper;
-    // Of no bytes VirtualFree would decommit the whole reservation.
+    // With a size of 0, VirtualFree would decommit the whole reservation.
     return bytes == 0 || VirtualFree(address, bytes, MEM_DECOMMIT) != 0;
 }
 
@@ -139,9 +140,9 @@ bool decommit_keeps_access() noexcept {
 }
 
 bool prefault(void* address, std::size_t bytes) noexcept {
-    // PrefetchVirtualMemory reads what is in the page file; new pages come by touch only. The write
-    // changes nothing, also while other threads write there; its zero is one that the compiler
-    // cannot see, or it may leave the write out.
+    // PrefetchVirtualMemory only reads from the page file; new pages come by touch only. The write
+    // changes nothing and is safe while other threads write. The compiler cannot see that the
+    // operand is zero; otherwise it might remove the write.
     const volatile char nothing = 0;
     auto* const begin = static_cast<volatile char*>(address);
     for (std::size_t at = 0; at < bytes; at += page_bytes()) _InterlockedOr8(begin + at, nothing);
@@ -162,7 +163,8 @@ void unmap(void* address, std::size_t bytes) noexcept {
 
 // NUMA -------------------------------------------------------------------------------------------
 
-// Windows binds pages to a node when they are reserved, and never later: no choice, so one node.
+// Windows binds pages to a node when they are reserved, and never later. There is no choice
+// afterwards, so one node is reported.
 unsigned numa_node_count() noexcept {
     return 1;
 }
@@ -184,7 +186,7 @@ std::size_t total_memory() noexcept {
 
 std::size_t available_memory() noexcept {
     const LastErrorKeeper last_error_keeper;
-    // "Page file" is what may still be committed, by the system and by the process's job.
+    // "Page file" is the memory that the system and the process's job may still commit.
     const MEMORYSTATUSEX status = memory_status();
     return static_cast<std::size_t>(std::min(status.ullAvailPhys, status.ullAvailPageFile));
 }
@@ -237,12 +239,12 @@ std::uint64_t monotonic_clock_ns() noexcept {
     QueryPerformanceFrequency(&per_second);
     const auto ticks = static_cast<std::uint64_t>(now.QuadPart);
     const auto rate = static_cast<std::uint64_t>(per_second.QuadPart);
-    // Whole seconds apart, so that the product cannot overflow.
+    // Whole seconds are converted apart, so that the product cannot overflow.
     return ticks / rate * ns_per_second + ticks % rate * ns_per_second / rate;
 }
 
 std::uint64_t wall_clock_ns() noexcept {
-    // In units of 100 ns since 1601.
+    // Ticks of 100 ns since 1601.
     constexpr std::uint64_t until_1970 = 116'444'736'000'000'000;
     FILETIME now;
     GetSystemTimeAsFileTime(&now);

@@ -8,9 +8,10 @@
 
 namespace tensorpool::platform {
 
-/// A scope in which the system is called. At its end `errno` has its value back: what is allocated
-/// through us must not change it, as `free` must not by POSIX of 2024. Within it the thread is not
-/// cancelled (`pthread_cancel`), for it may hold locks of ours, and no destructor would run.
+/// A scope in which the system is called. It restores `errno` at its end: allocating through this
+/// library must not change `errno`, as `free` must not according to POSIX 2024. The thread is not
+/// cancelled (`pthread_cancel`) within the scope, because it may hold locks of the library and no
+/// destructor would release them.
 class SystemCalls {
 public:
     SystemCalls() noexcept {

@@ -7,7 +7,7 @@
 
 namespace tensorpool::platform {
 
-/// `bytes`, rounded up to whole pages of the system.
+/// Returns `bytes` rounded up to whole pages of the system.
 inline std::size_t whole_pages(std::size_t bytes) noexcept {
     return base::align_up(bytes, page_bytes());
 }

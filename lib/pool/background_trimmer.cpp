@@ -20,17 +20,18 @@ constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
 
 namespace {
 
-// While the library is loaded, before there are threads.
+// Runs while the library is loaded, before there are other threads.
 [[maybe_unused]] const bool watches_forks_from_the_start =
     (background_trimmer().watch_forks(), true);
 
-// Where the thread cannot see whether a call came while it fell asleep.
+// The pause on systems without fences of all threads: there the trimmer cannot detect a call that
+// arrives while it goes to sleep.
 constexpr std::uint64_t pause_without_fences_ns = 1'000'000'000;
-// Where a request could not be answered: a fork was under way.
+// The pause while a trim request is pending because a fork is in progress.
 constexpr std::uint64_t pause_before_answer_ns = 10'000'000;
 
-// A callback on the trimmer's thread may fork. In the child that thread is the only one, and is
-// the trimmer no more.
+// A callback on the trimmer's thread may fork. In the child that thread is the only one, and it no
+// longer acts as the trimmer.
 enum class Role : std::uint8_t { other, trimmer, former_trimmer };
 constinit thread_local Role role TENSORPOOL_INITIAL_EXEC = Role::other;
 
@@ -44,7 +45,7 @@ void BackgroundTrimmer::start() noexcept {
         return;
     }
     ends_ = false;
-    (void)platform::prepare_fences();  // without them it looks every second
+    (void)platform::prepare_fences();  // without them the trimmer checks once a second
     word_ = statistics::recorder_hooks.wake.load(std::memory_order_acquire);
     thread_ = platform::start_own_thread("tensorpool-trim", [] { background_trimmer().run(); });
     state_ = thread_ ? State::running : State::refused;
@@ -57,7 +58,7 @@ void BackgroundTrimmer::allow(bool is_allowed) noexcept {
         state_.compare_exchange_strong(refused, State::none);
         return;
     }
-    // Another thread may be starting or ending it.
+    // Another thread may be starting or ending the trimmer.
     for (State state = State::running; !state_.compare_exchange_weak(state, State::ending);
          state = State::running) {
         if (state == State::none || state == State::refused) return;
@@ -74,7 +75,8 @@ void BackgroundTrimmer::wake() noexcept {
     if (sleeps_.exchange(false)) platform::wake_waiter(*word_.load());
 }
 
-// The word may be another one later, when the process can be asked to trim.
+// The word to wait on may change while the thread runs: once other processes can request a trim, it
+// is the word through which they wake this process.
 void BackgroundTrimmer::run() noexcept {
     role = Role::trimmer;
     for (;;) {
@@ -93,7 +95,8 @@ void BackgroundTrimmer::run() noexcept {
     }
 }
 
-// A slow path that the last look does not see sees that the thread sleeps, and wakes it.
+// `sleeps_` is set before the last pass over the pools. A slow path whose effect that pass misses
+// sees `sleeps_` set, and wakes the thread.
 std::uint64_t BackgroundTrimmer::pause_after_look() noexcept {
     const std::uint64_t pause = look(platform::monotonic_clock_ns());
     if (pause != platform::no_timeout) return pause;
@@ -104,7 +107,7 @@ std::uint64_t BackgroundTrimmer::pause_after_look() noexcept {
 
 std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
     std::uint64_t pause = platform::no_timeout;
-    // Once for all pools: it reads files of the system.
+    // Determined once for all pools, because it reads files of the system.
     const Pool::Moment moment{.now_ns = now_ns,
                               .is_memory_short = statistics::commit_budget().short_of_memory()};
     pool_list().visit([&](Pool& pool) {
@@ -113,7 +116,7 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
             const std::lock_guard guard(look_mutex_);
             pause = std::min(pause, pool.look_in_background(moment, changes));
         }
-        pool.tell(changes);
+        pool.report(changes);
     });
     return pause;
 }
@@ -139,7 +142,7 @@ void BackgroundTrimmer::after_fork_in_parent() noexcept {
     look_mutex_.unlock();
 }
 
-// The thread is not in the child, or leaves its loop there: a pool starts another.
+// The child has no trimmer thread, or the thread leaves its loop there. A pool starts another.
 void BackgroundTrimmer::after_fork_in_child() noexcept {
     if (role == Role::trimmer) role = Role::former_trimmer;
     thread_ = {};

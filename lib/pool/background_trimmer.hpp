@@ -10,43 +10,45 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-/// The thread that gives back what pools with `RetentionPolicy::background` do not need while no
-/// call of theirs does. There is none before such a pool wants it. Thread-safe; the only trimmer is
-/// the process's, never destroyed.
+/// A background thread that returns unused memory of pools with `RetentionPolicy::background` while
+/// the program makes no calls to them. The thread is started when the first such pool needs it.
+/// There is one trimmer per process, and it is never destroyed. Thread-safe.
 class BackgroundTrimmer {
 public:
     constexpr BackgroundTrimmer() noexcept = default;
 
-    /// Whether `start` might start the thread.
+    /// Returns whether `start` might start the thread.
     bool may_start() const noexcept {
-        // Relaxed: `start` looks again.
+        // Relaxed: `start` checks again.
         return state_.load(std::memory_order_relaxed) == State::none &&
                is_allowed_.load(std::memory_order_relaxed);
     }
-    /// Starts the thread if there is none and it is allowed. The C library may call malloc for it:
-    /// no lock is held that a malloc takes.
+    /// Starts the thread if there is none and it is allowed. The C library may call malloc to start
+    /// a thread, so the caller must not hold a lock that malloc takes.
     void start() noexcept;
-    /// False: ends the thread, returns when it is gone, and none starts from now on. Not on the
-    /// thread itself.
+    /// Allows or forbids the thread. If `is_allowed` is false, ends the thread, waits until it has
+    /// ended, and prevents later starts. Must not be called on the trimmer thread itself.
     void allow(bool is_allowed) noexcept;
 
-    /// For the ends of slow paths: the thread looks at the pools again. One load while it is awake.
+    /// Wakes the thread if it is asleep, so that it checks the pools again. Called at the end of
+    /// slow paths. Costs one load while the thread is awake.
     void wake_if_asleep() noexcept {
         if (is_asleep()) [[unlikely]]
             wake();
     }
     bool is_asleep() const noexcept {
-        // What the slow path stored comes first: the thread's fence of all threads does the rest.
+        // The compiler keeps the slow path's stores before this load. The processor is made to do
+        // so by the trimmer's fence of all threads (`pause_after_look`).
         std::atomic_signal_fence(std::memory_order_seq_cst);
         return sleeps_.load(std::memory_order_relaxed);
     }
 
-    /// One look at all pools, `now_ns` by the monotonic clock. Returns the nanoseconds after which
-    /// the next one is due, or `platform::no_timeout` where nothing is left to give back before
-    /// a thread calls a pool.
+    /// Makes one pass over all pools at time `now_ns` of the monotonic clock, and returns what is
+    /// due to the system. Returns the nanoseconds until the next pass is due, or
+    /// `platform::no_timeout` if nothing more can be returned before a thread calls a pool.
     std::uint64_t look(std::uint64_t now_ns) noexcept;
 
-    /// Asks to be told of forks.
+    /// Sets the handlers that take the locks of the trimmer and of the pool list around a fork.
     void watch_forks() noexcept;
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
@@ -60,16 +62,17 @@ private:
     void wake() noexcept;
 
     std::atomic<State> state_ = State::none;
-    // In one total order with `state_`: a start that does not see that it is forbidden is seen by
-    // the thread that forbids it.
+    // Sequentially consistent, in one order with `state_`: if `start` misses that the thread was
+    // just forbidden, the thread that forbids it sees the start.
     std::atomic<bool> is_allowed_ = true;
-    // In one total order with `word_`: the thread sees the order to end, or is woken on its word.
+    // Sequentially consistent, in one order with `word_`: the thread sees that it must end, or is
+    // woken on the word that it waits on.
     std::atomic<bool> ends_ = false;
-    std::atomic<std::atomic<std::uint32_t>*> word_ = nullptr;  // that the thread waits on
-    // Set before the thread looks for the last time; a fence of all threads lies between.
+    std::atomic<std::atomic<std::uint32_t>*> word_ = nullptr;  // the word that the thread waits on
+    // Set before the last pass over the pools, with a fence of all threads in between.
     std::atomic<bool> sleeps_ = false;
-    platform::OwnThread thread_;  // of the thread that changes `state_`
-    std::mutex look_mutex_;  // held while a pool gives back, so that a fork comes before or after
+    platform::OwnThread thread_;  // accessed only by the thread that changes `state_`
+    std::mutex look_mutex_;       // held while a pool returns memory, so that no fork happens then
 };
 
 extern constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;

@@ -4,8 +4,9 @@
 
 namespace tensorpool {
 
-/// The options that TENSORPOOL_* variables give, over those given. A value that makes no sense is
-/// told on stderr with the variable's name, what was expected and what is used instead.
+/// Returns `options` with the values that TENSORPOOL_* environment variables override. An invalid
+/// value is reported on stderr with the variable's name, the expected value and the value used
+/// instead.
 PoolOptions options_from_environment(PoolOptions options);
 
 }  // namespace tensorpool

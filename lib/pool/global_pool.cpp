@@ -15,7 +15,7 @@
 namespace tensorpool {
 namespace {
 
-// Relaxed: set before other threads are there to see it.
+// Relaxed: set before there are other threads.
 constinit std::atomic<bool> global_serves_malloc = false;
 constinit std::atomic<bool> global_serves_small_malloc = false;
 
@@ -54,8 +54,9 @@ bool serves_malloc(unsigned pool_number) noexcept {
 }
 
 Pool& GlobalPool::set_up() {
-    // Both before the lock and the failure after it: what the C library does for them, with locks
-    // of its own, may be a malloc that this pool serves.
+    // Both calls come before the lock is taken, and the exception is thrown after it is released:
+    // the C library may call malloc for them, under locks of its own, and this pool may serve that
+    // malloc.
     statistics::report_at_exit_where_wanted();
     blocks::thread_registry().watch_forks();
     Pool* const pool = set_up_under_lock();
@@ -75,7 +76,7 @@ Pool* GlobalPool::set_up_under_lock() {
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
         platform::say(
-            "TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be had: limit met: %s; used "
+            "TENSORPOOL_INITIAL_CAPACITY is %s, which cannot be reserved: limit met: %s; used "
             "instead: 0 B",
             base::BytesText(options.initial_capacity).c_str(), path.refusal.limit);
     }
@@ -87,7 +88,7 @@ void GlobalPool::serve_malloc(std::size_t min_bytes) noexcept {
     const bool has_small = min_bytes < largest_block_bytes;
     global_serves_small_malloc.store(has_small, std::memory_order_relaxed);
     global_serves_malloc.store(true, std::memory_order_relaxed);
-    // A library that started earlier may have set the pool up.
+    // A library that was initialized earlier may have set the pool up.
     const std::lock_guard guard(blocks::thread_registry().set_up_mutex());
     Pool* const pool = global_pool.pool.pool_if_set_up();
     if (has_small && pool != nullptr) pool->offer_finer_sizes();

@@ -21,7 +21,7 @@ detail::Pool& make_pool(const PoolOptions& options) {
     detail::Pool* const pool = detail::Pool::make(options);
     if (pool == nullptr) {
         throw AllocationError(options.name.c_str(), sizeof(detail::Pool), 0, 0,
-                              "memory for the pool's records, or pools at once", 0);
+                              "memory for the pool's records, or the number of pools", 0);
     }
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
@@ -33,10 +33,10 @@ detail::Pool& make_pool(const PoolOptions& options) {
     return *pool;
 }
 
-// More than any pool has where the product overflows.
-std::size_t product_or_most(std::size_t count, std::size_t element_bytes) noexcept {
-    constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-    return element_bytes != 0 && count > most / element_bytes ? most : count * element_bytes;
+// The product, or the largest size, which no pool can serve, if the product overflows.
+std::size_t product_or_max(std::size_t count, std::size_t element_bytes) noexcept {
+    constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
+    return element_bytes != 0 && count > max / element_bytes ? max : count * element_bytes;
 }
 
 PoolOptions options_with(std::size_t initial_capacity) {
@@ -98,13 +98,13 @@ void* MemoryPool::try_allocate_prefaulted(std::size_t bytes) noexcept {
 }
 
 void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
-    return pool().allocate_zeroed(product_or_most(count, element_bytes));
+    return pool().allocate_zeroed(product_or_max(count, element_bytes));
 }
 
 void* MemoryPool::try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept {
     try {
         pages::SlowPath path;
-        return pool().allocate_zeroed(product_or_most(count, element_bytes), path);
+        return pool().allocate_zeroed(product_or_max(count, element_bytes), path);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }
@@ -127,7 +127,8 @@ void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
     if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
         return pool->deallocate(p, bytes);
-    detail::GlobalPool::set_up().deallocate(p, bytes);  // and stops: no pool handed it out
+    // Reports misuse and ends the process: no pool has returned a block yet.
+    detail::GlobalPool::set_up().deallocate(p, bytes);
 }
 
 void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -173,7 +174,7 @@ PoolStatistics MemoryPool::statistics() const {
 
 std::size_t MemoryPool::get_total_allocated() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->slots().in_use_bytes();
+    return pool == nullptr ? 0 : pool->counters().in_use_bytes();
 }
 
 std::size_t MemoryPool::get_total_capacity() const noexcept {
@@ -189,19 +190,19 @@ double MemoryPool::get_utilization_ratio() const noexcept {
 
 std::size_t MemoryPool::get_allocation_count() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->slots().allocations();
+    return pool == nullptr ? 0 : pool->counters().allocations();
 }
 
 std::size_t MemoryPool::get_deallocation_count() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->slots().deallocations();
+    return pool == nullptr ? 0 : pool->counters().deallocations();
 }
 
 const std::string& MemoryPool::name() const noexcept {
     try {
         return pool().name();
     } catch (...) {
-        static const std::string not_set_up = "global";  // there was no memory for its records
+        static const std::string not_set_up = "global";  // the system had no memory for its records
         return not_set_up;
     }
 }

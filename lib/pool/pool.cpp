@@ -23,11 +23,11 @@ namespace {
 using pages::Changes;
 using pages::SlowPath;
 
-// Up to here a block of the bucket of max(bytes, alignment) is aligned to its size: blocks below
-// 4 KiB stand without a gap in spans that begin with a page.
+// Up to this alignment, a block of the bucket of max(bytes, alignment) is aligned to its size:
+// blocks below 4 KiB lie without gaps in spans that begin at a page.
 constexpr std::size_t max_bucket_alignment = 2048;
 
-// The bucket for a request, or bucket_count where whole pages serve it.
+// The bucket for a request, or bucket_count if whole pages serve it.
 unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
     if (alignment > smallest_block_bytes) {
         bytes = std::max(bytes, alignment);
@@ -54,10 +54,10 @@ blocks::States states_for(Checks checks) noexcept {
     return checks == Checks::basic ? blocks::States::uses : blocks::States::requests;
 }
 
-// The name as statistics can hold it, cut before a character of UTF-8 that does not fit whole.
+// Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
 PoolOptions with_short_name(PoolOptions options) {
-    constexpr std::size_t most = sizeof PoolStatistics::name - 1;
-    std::size_t length = std::min(options.name.size(), most);
+    constexpr std::size_t max_length = sizeof PoolStatistics::name - 1;
+    std::size_t length = std::min(options.name.size(), max_length);
     const auto continues = [&](std::size_t at) { return (options.name[at] & 0xC0) == 0x80; };
     while (length != 0 && length < options.name.size() && continues(length)) --length;
     options.name.resize(length);
@@ -100,7 +100,7 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
 
 void Pool::destroy(Pool& pool) noexcept {
     pool_list().leave(pool);
-    pool.check_all_home();
+    pool.check_no_leaks();
     const unsigned number = pool.heap_.pool_number();
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
@@ -116,8 +116,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),
       large_(heap_, record_->totals),
-      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_, slots_,
-               record_->totals) {
+      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
+               counters_, record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
@@ -136,7 +136,7 @@ Pool::~Pool() {
 void Pool::offer_finer_sizes() noexcept {
     if (checked() || has_finer_sizes()) return;
     for (unsigned series = 1; series != base::series_count; ++series) {
-        if (!slots_.add_shared(series)) return;
+        if (!counters_.add_shared(series)) return;
     }
     constexpr std::size_t bytes = (base::series_count - 1) * sizeof(blocks::BucketSet);
     void* const memory = records_.allocate(bytes, alignof(blocks::BucketSet));
@@ -160,7 +160,7 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
-    // By which a trace tells whether finer sizes served.
+    // A trace contains the alignment, and its readers infer from it whether finer sizes served.
     alignment =
         std::max(alignment, has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
     statistics::look_for_recorder();
@@ -171,7 +171,7 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
     } else {
         block = try_once(bytes, alignment, path);
         if (block == nullptr) {
-            // Threads in the midst of calls are given some time to come to their end.
+            // Threads that are inside a slow path keep their blocks. Retry until they are done.
             constexpr unsigned max_tries = 16;
             for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
                 const bool all = gather(path);
@@ -181,7 +181,7 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
             }
             if (block != nullptr) {
                 statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
-                tell(PoolEvent::Kind::pressure, bytes, "");
+                report(PoolEvent::Kind::pressure, bytes, "");
             }
         }
     }
@@ -215,8 +215,8 @@ void* Pool::allocate_finest(std::size_t bytes, SlowPath& path) noexcept {
     return allocate_block(series(size.series), size.bucket, bytes, path);
 }
 
-// A thread has caches of finer series beside one of the first, by which the pool counts its
-// threads.
+// Before a cache of a finer series, the thread gets one of the first series: the pool counts its
+// threads by the caches of the first series.
 blocks::Cache* Pool::attach(blocks::BucketSet& set) noexcept {
     blocks::ThreadRegistry& registry = blocks::thread_registry();
     if (!set.is_first() && registry.attach(buckets_) == nullptr) return nullptr;
@@ -262,12 +262,12 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
 }
 
 void Pool::free_unchecked_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
-    tell_recorder_of_end(p);
+    record_end_if_recording(p);
     free_block(set, bucket, p);
 }
 
-// Before the block can be another's.
-void Pool::tell_recorder_of_end(void* p) noexcept {
+// Called before the block is freed, that is, before another thread can get it.
+void Pool::record_end_if_recording(void* p) noexcept {
     statistics::look_for_recorder();
     if (statistics::is_recording()) [[unlikely]]
         record_end(p);
@@ -275,7 +275,7 @@ void Pool::tell_recorder_of_end(void* p) noexcept {
 
 void Pool::record_end(void* p) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(p);
-    std::size_t bytes = 0;  // of what is no block of ours, which is found out later
+    std::size_t bytes = 0;  // for a pointer that is not a block of this pool; reported later
     if (entry.pool_number() == heap_.pool_number()) {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
         if (entry.kind() == pages::PageKind::large_in_use) bytes = entry.span()->bytes();
@@ -303,7 +303,7 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     void* const block = allocate(bytes, smallest_block_bytes, path);
     if (block == nullptr) return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(block);
-    // Pages that come fresh from the system are zeros already.
+    // Pages that come fresh from the system contain zeros already.
     if (entry.is_bucket() || !entry.span()->clean) std::memset(block, 0, bytes);
     return block;
 }
@@ -312,8 +312,8 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const Finding old = find(p);
     if (old.what != Finding::What::block) misused(p, old, "reallocate");
     const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
-    // A sized free tells the bucket from the size, so only blocks of whole pages may shrink in
-    // place, and only while they do not waste half.
+    // A sized free computes the bucket from the size, so only blocks of whole pages may shrink in
+    // place, and only while at least half of the block stays in use.
     const bool fits = new_bytes <= old.usable && new_bucket == old.bucket &&
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {

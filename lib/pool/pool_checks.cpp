@@ -30,7 +30,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
     if (!found.in_span) return {};
     Finding finding{.what = found.block == p ? Finding::What::block : Finding::What::interior,
                     .block = found.block,
-                    // A finer size is none that a caller who tells sizes can mean.
+                    // A sized free never refers to a block of a finer size.
                     .bucket = set.is_first() ? entry.bucket() : bucket_count,
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
@@ -47,7 +47,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
 
 Pool::Finding Pool::find_pages(const void* p) noexcept {
     const std::lock_guard guard(heap_);
-    // Records of other pools may go at any time.
+    // Records of other pools may be freed at any time.
     if (!heap_.space().is_lent_to(heap_.pool_number(), p)) return {};
     const pages::PageMap& map = heap_.space().map();
     const PageEntry entry = map.find(p, heap_.pool_number());
@@ -56,7 +56,8 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
     Finding finding{.block = map.address_of(span.first_page),
                     .usable = span.bytes(),
                     .requested = span.requested_bytes.load(std::memory_order_relaxed)};
-    // The first page's entry tells; those of granules and of the last page are set once.
+    // Only the first page's entry is kept current; those of granules and of the last page are set
+    // once.
     if (map.at(span.first_page).kind() == PageKind::large_in_use) {
         finding.what = finding.block == p ? Finding::What::block : Finding::What::interior;
     } else {
@@ -86,19 +87,19 @@ void* Pool::take_parked_block(std::size_t bytes) noexcept {
     return block;
 }
 
-void Pool::deallocate_checked(void* p, Said said) noexcept {
+void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
     statistics::look_for_recorder();
     if (statistics::is_recording()) [[unlikely]]
         record_end(p);
     const PageEntry entry = heap_.space().map().at(p);
     const unsigned bucket = entry.bucket();
     if (entry.pool_number() != heap_.pool_number() || bucket >= bucket_count) {
-        return free_checked_pages(p, said);
+        return free_checked_pages(p, stated);
     }
     const bool ends =
-        said.agrees(bucket) && buckets_[bucket].end_use(p, entry, max_requested(said));
+        stated.agrees(bucket) && buckets_[bucket].end_use(p, entry, max_requested(stated));
     if (!ends) [[unlikely]]
-        stop_at(p, said);
+        stop_at(p, stated);
     blocks::Cache* const cache = blocks::own_cache(place_);
     if (cache == nullptr || !cache->push(bucket, p)) free_block(buckets_, bucket, p);
 }
@@ -109,37 +110,37 @@ void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept
     end_slow_path(changes);
 }
 
-void Pool::free_checked_pages(void* p, Said said) noexcept {
+void Pool::free_checked_pages(void* p, StatedSize stated) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
-    if (!ours || entry.kind() != PageKind::large_in_use || !said.agrees(bucket_count) ||
-        !large_.end_use(p, entry, said.bytes, max_requested(said))) {
-        stop_at(p, said);
+    if (!ours || entry.kind() != PageKind::large_in_use || !stated.agrees(bucket_count) ||
+        !large_.end_use(p, entry, stated.bytes, max_requested(stated))) {
+        stop_at(p, stated);
     }
     free_large(*entry.span());
 }
 
-// For how many bytes a block may have been asked that is freed so.
-std::size_t Pool::max_requested(Said said) const noexcept {
-    const bool knows = options_.checks == Checks::full && said.bucket != Said::nothing;
-    return knows ? said.bytes : SIZE_MAX;
+// The largest requested size of a block for which a free with this stated size is valid.
+std::size_t Pool::max_requested(StatedSize stated) const noexcept {
+    const bool knows = options_.checks == Checks::full && stated.bucket != StatedSize::nothing;
+    return knows ? stated.bytes : SIZE_MAX;
 }
 
 void Pool::stop_at(void* p) noexcept {
     misused(p, find(p));
 }
 
-void Pool::stop_at(void* p, Said said) noexcept {
+void Pool::stop_at(void* p, StatedSize stated) noexcept {
     Finding finding = find(p);
-    if (finding.what == Finding::What::block) check(p, finding, said);
-    // It is in use again: the first to free it was another thread, a moment ago.
+    if (finding.what == Finding::What::block) check(p, finding, stated);
+    // The block is in use again: another thread freed it first, and it was allocated since.
     if (finding.what == Finding::What::block) finding.what = Finding::What::freed;
     misused(p, finding);
 }
 
-void Pool::check(const void* p, const Finding& finding, Said said) noexcept {
-    const auto [bytes, bucket] = said;
-    if (bucket == Said::nothing) return;
+void Pool::check(const void* p, const Finding& finding, StatedSize stated) noexcept {
+    const auto [bytes, bucket] = stated;
+    if (bucket == StatedSize::nothing) return;
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
@@ -152,19 +153,19 @@ void Pool::check(const void* p, const Finding& finding, Said said) noexcept {
     if (options_.checks == Checks::full && bytes < finding.requested) {
         count_failed_check(CheckKind::misuse, pool);
         platform::fail(
-            "pool '%s': deallocate: block %p was asked for with %zu B and freed with %zu B", pool,
+            "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu B", pool,
             p, finding.requested, bytes);
     }
 }
 
-void Pool::check_all_home() const noexcept {
+void Pool::check_no_leaks() const noexcept {
     if (options_.checks != Checks::full) return;
-    const std::uint64_t blocks = slots_.allocations() - slots_.deallocations();
+    const std::uint64_t blocks = counters_.allocations() - counters_.deallocations();
     if (blocks == 0) return;
     count_failed_check(CheckKind::leak, options_.name);
     platform::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
                    options_.name.c_str(), static_cast<unsigned long long>(blocks),
-                   base::BytesText(slots_.in_use_bytes()).c_str());
+                   base::BytesText(counters_.in_use_bytes()).c_str());
 }
 
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
@@ -180,7 +181,7 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
     const char* const expected = "expected a block of this pool in use";
     count_failed_check(CheckKind::misuse, pool);
     if (finding.what == Finding::What::freed) {
-        platform::fail("pool '%s': %s: block %p was freed twice or was never handed out; %s", pool,
+        platform::fail("pool '%s': %s: block %p was freed twice or was never allocated; %s", pool,
                        call, p, expected);
     }
     if (finding.what == Finding::What::block) {
@@ -191,8 +192,8 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
         const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
                                                      static_cast<const char*>(finding.block));
         platform::fail(
-            "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected where "
-            "the block begins",
+            "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected the beginning of "
+            "the block",
             pool, call, p, inside, finding.block, base::BytesText(finding.usable).c_str());
     }
     const PageEntry entry = heap_.space().map().at(p);
@@ -201,7 +202,8 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
         blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
         platform::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
     }
-    platform::fail("pool '%s': %s: %p was never given by this pool; %s", pool, call, p, expected);
+    platform::fail("pool '%s': %s: %p was never allocated by this pool; %s", pool, call, p,
+                   expected);
 }
 
 }  // namespace abi_2

@@ -1,4 +1,4 @@
-// What a pool says of a request that it could not meet.
+// The description of a request that a pool could not serve.
 
 #include <algorithm>
 
@@ -11,10 +11,11 @@ void Pool::fail(std::size_t bytes, const pages::Refusal& refusal) const {
     throw AllocationError(options_.name.c_str(), describe(bytes, refusal));
 }
 
-// The parts of what is free add up to the capacity less what is in use, whatever other threads do
-// meanwhile: what nobody knows better lies between blocks.
+// The parts of the free memory add up to the capacity less what is in use, even if other threads
+// allocate and free at the same time: free memory that no other part accounts for is reported as
+// lying between blocks.
 AllocationFailure Pool::describe(std::size_t bytes, const pages::Refusal& refusal) const noexcept {
-    const PoolStatistics now = slots_.statistics();
+    const PoolStatistics now = counters_.statistics();
     AllocationFailure failure =
         base::failure_of(refusal, bytes, now.in_use_bytes, now.capacity_bytes);
     failure.knows_free = refusal.knows_free;

@@ -16,14 +16,14 @@ using pages::Changes;
 using pages::SlowPath;
 using pages::Span;
 
-// Whether calls are recorded, or shall be, or something else is asked for.
+// Whether calls are recorded, or another process has requested a recording or a trim.
 bool is_recorder_due() noexcept {
     return statistics::is_answer_due() || statistics::is_recording();
 }
 
 }  // namespace
 
-// A hit calls nothing.
+// If the block that was freed last fits, no function is called.
 void* Pool::allocate_pages(std::size_t bytes) {
     if (void* const block = take_last_pages(bytes)) [[likely]]
         return block;
@@ -55,8 +55,8 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
 
 void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
-    const std::size_t most = std::min(options_.max_allocation, pages::max_large_bytes);
-    if (own == nullptr || bytes > most || is_recorder_due()) return nullptr;
+    const std::size_t max_bytes = std::min(options_.max_allocation, pages::max_large_bytes);
+    if (own == nullptr || bytes > max_bytes || is_recorder_due()) return nullptr;
     if (bytes > blocks::LargeMagazine::max_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
@@ -68,7 +68,7 @@ void* Pool::take_other_pages(std::size_t bytes) noexcept {
     return block;
 }
 
-// It was counted as held all the time.
+// A parked span stays counted as held, so the totals do not change.
 inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t bytes) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
     LargeCounters& counted = cache.counters->large;
@@ -80,10 +80,10 @@ inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t
 }
 
 void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
-    // Beyond this their pages cannot be counted.
+    // PageCount cannot represent the pages of larger blocks.
     if (std::max(bytes, alignment) > pages::max_large_bytes) {
         path.refusal = {"address space", pages::max_large_bytes};
-        path.refusal.advice = "no pool holds a larger block, or one with a larger alignment";
+        path.refusal.advice = "no pool supports a larger block or a larger alignment";
         return nullptr;
     }
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
@@ -101,7 +101,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
             Span* const span = large_.take_cached(pages);
             if (span != nullptr) return hand_out(cache, *span, bytes, Source::cache);
         }
-        // Free runs join before one is split: that costs nothing beside touching the block.
+        // Let free runs join before one is split. Its cost is negligible beside touching the block.
         cache->give_back_large(path);
     }
     const std::size_t grown_before = path.grown;
@@ -137,7 +137,8 @@ void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source s
     return heap_.space().address_of(span.first_page);
 }
 
-// What was committed for this block, up to the bytes asked for. Refused, it is touched later.
+// Touches what was committed for this block, up to the requested bytes. If the system refuses, the
+// caller's first access touches the pages.
 void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noexcept {
     if (changes.fresh.count == 0 || bytes <= largest_block_bytes) return;
     const auto begin = reinterpret_cast<std::uintptr_t>(block);
@@ -158,11 +159,11 @@ void Pool::free_pages(void* p) noexcept {
 }
 
 void Pool::free_watched_pages(void* p) noexcept {
-    tell_recorder_of_end(p);
+    record_end_if_recording(p);
     free_large(large_span_of(p));
 }
 
-// Where the thread's cache takes it, this calls nothing but now and then.
+// If the thread's cache keeps the span, no function is called except on every 64th free.
 void Pool::free_large(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(place_);
@@ -219,12 +220,12 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
     return longer;
 }
 
-// Counted as bytes of the block that was allocated, not as another block.
+// The added bytes are counted for the existing block, not as another block.
 void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const std::size_t before = span.bytes();
     blocks::Cache* const own = blocks::thread_registry().attach(buckets_);
     if (!large_.extend(span, bytes, path)) {
-        // What lies behind it may be in this thread's magazine.
+        // The span behind it may lie in this thread's magazine.
         const bool joined =
             large_.waits_behind(span) && own != nullptr && own->give_back_large(path) != 0;
         if (!joined || !large_.extend(span, bytes, path)) return nullptr;
@@ -242,7 +243,7 @@ void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     return block;
 }
 
-// Counted as one block that was freed and another, of which only the difference was added.
+// Counted as one block freed and another allocated. Only the difference counts as newly held.
 void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const std::size_t before = span.bytes();
     void* const old = heap_.space().address_of(span.first_page);
@@ -276,11 +277,11 @@ void Pool::count_large(blocks::Cache* cache, Function function) noexcept {
         statistics::look_at_scopes();
         return;
     }
-    const std::lock_guard guard(slots_.shared_mutex());
-    function(slots_.shared().large, nullptr);
+    const std::lock_guard guard(counters_.shared_mutex());
+    function(counters_.shared().large, nullptr);
 }
 
-// What a thread has credit for costs no word that threads share.
+// A thread that has credit for the bytes changes no word that threads share.
 void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
     if (cache != nullptr && bytes <= blocks::Cache::max_credit_bytes) {
         cache->charge(bytes);

@@ -7,10 +7,11 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-// The limit changes at once, so that nothing grows beyond it while room is made.
+// The limit takes effect first, so that the pool does not grow beyond it while memory is returned.
 void Pool::set_max_capacity(std::size_t bytes) noexcept {
     {
-        // One lock for both: what is published is what holds, whoever sets it last.
+        // Both are set under one lock, so that the published limit is the one in effect when
+        // several threads set it.
         const std::lock_guard guard(heap_);
         heap_.limit_capacity(bytes);
         record_->limit_bytes.store(bytes, std::memory_order_relaxed);
@@ -19,10 +20,10 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
     pages::Changes changes;
     gather(changes);
     heap_.give_back(capacity() - std::min(capacity(), bytes), changes);
-    tell(changes);
+    report(changes);
 }
 
-// Relaxed: a figure.
+// Relaxed: the value orders nothing.
 std::size_t Pool::max_capacity() const noexcept {
     return record_->limit_bytes.load(std::memory_order_relaxed);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constinit base::NeverDestroyed<PoolList> the_list;
 
-// The calling thread's visits.
+// The innermost of the calling thread's nested visits.
 constinit thread_local const OwnVisit* innermost TENSORPOOL_INITIAL_EXEC = nullptr;
 
 }  // namespace
@@ -44,7 +44,7 @@ void PoolList::enter(Pool& pool) noexcept {
 
 void PoolList::leave(Pool& pool) noexcept {
     for (;;) {
-        // Pairs with the release of a visit that ends.
+        // Pairs with the release in `next_visit`, where a visit ends.
         const std::uint32_t ended = ended_visits_.load(std::memory_order_acquire);
         if (try_leave(pool)) return;
         ended_visits_.wait(ended, std::memory_order_relaxed);
@@ -53,7 +53,6 @@ void PoolList::leave(Pool& pool) noexcept {
 
 bool PoolList::try_leave(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    // The child of a fork in a visit has forgotten its own.
     if (pool.listed().visits > OwnVisit::count(pool)) return false;
     Pool** link = &first_;
     while (*link != &pool) link = &(*link)->listed().next;
@@ -63,7 +62,7 @@ bool PoolList::try_leave(Pool& pool) noexcept {
 
 void PoolList::forget_visits() noexcept {
     for (Pool* pool = first_; pool != nullptr; pool = pool->listed().next) {
-        pool->listed().visits = 0;
+        pool->listed().visits = OwnVisit::count(*pool);
     }
 }
 
@@ -72,13 +71,12 @@ Pool* PoolList::first_visit() noexcept {
     return begin_visit(first_);
 }
 
-// A callback that ran in the visit may have forked: its child has forgotten the visit.
 Pool* PoolList::next_visit(Pool& pool) noexcept {
     Pool* next = nullptr;
     {
         const std::lock_guard guard(mutex_);
         next = begin_visit(pool.listed().next);
-        if (pool.listed().visits != 0) --pool.listed().visits;
+        --pool.listed().visits;
     }
     ended_visits_.fetch_add(1, std::memory_order_release);
     ended_visits_.notify_all();

@@ -10,13 +10,13 @@ inline namespace abi_2 {
 
 class Pool;
 
-/// What the list keeps in each pool, under its lock.
+/// The part of each pool that the list uses, guarded by the list's lock.
 struct ListedPool {
     Pool* next = nullptr;
-    unsigned visits = 0;  // under way: the pool stays until they end
+    unsigned visits = 0;  // in progress: the pool stays until they end
 };
 
-/// A visit of a pool by the calling thread, while it lives. They nest.
+/// Marks a visit of a pool by the calling thread for the lifetime of this object. Visits nest.
 class OwnVisit {
 public:
     explicit OwnVisit(const Pool& pool) noexcept;
@@ -24,7 +24,7 @@ public:
     OwnVisit(const OwnVisit&) = delete;
     OwnVisit& operator=(const OwnVisit&) = delete;
 
-    /// How many visits of this pool by the calling thread are under way.
+    /// Returns how many visits of this pool by the calling thread are in progress.
     static unsigned count(const Pool& pool) noexcept;
 
 private:
@@ -32,15 +32,18 @@ private:
     const OwnVisit* const outer_;
 };
 
-/// All pools of the process. A visit holds none of the list's locks while it calls its function, so
-/// that a callback of the pool may run in it. Thread-safe; the only list is the process's.
+/// The list of all pools of the process. `visit` does not hold the list's lock while it calls its
+/// function, so callbacks of the pool may run in a visit. There is one list per process.
+/// Thread-safe.
 class PoolList {
 public:
     constexpr PoolList() noexcept = default;
 
+    /// Adds a pool to the list.
     void enter(Pool& pool) noexcept;
-    /// Returns when no visit of this pool by another thread is under way. Visits by the calling
-    /// thread are not waited for: exit() in a callback ends static pools, and returns to no visit.
+    /// Removes a pool from the list. Waits until no other thread visits this pool. Does not wait
+    /// for visits by the calling thread: exit() in a callback destroys static pools and never
+    /// returns to the visit.
     void leave(Pool& pool) noexcept;
     /// Calls `function` with each pool in turn.
     template <class Function>
@@ -51,9 +54,10 @@ public:
         }
     }
 
-    // Around a fork. The child has none of the visits of other threads.
+    // For fork handlers.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
+    /// Forgets the visits of other threads, which do not exist in the child of a fork.
     /// REQUIRES: the lock is held.
     void forget_visits() noexcept;
 
@@ -65,7 +69,7 @@ private:
 
     std::mutex mutex_;
     Pool* first_ = nullptr;  // under mutex_
-    // Added to when a visit has ended. Not in the pool, which may be gone by then.
+    // Incremented when a visit has ended. Not part of the pool, which may be destroyed by then.
     std::atomic<std::uint32_t> ended_visits_ = 0;
 };
 

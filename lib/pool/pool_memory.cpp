@@ -15,15 +15,15 @@ using blocks::TakeFrom;
 using pages::Changes;
 using statistics::write_entry;
 
-// A callback may use the pool; what it does there is not told again. While it is set the thread
-// calls no callback.
-constinit thread_local bool telling TENSORPOOL_INITIAL_EXEC = false;
+// Set while the thread runs an `on_event` callback. A callback may use the pool; events that it
+// causes call no callback.
+constinit thread_local bool is_reporting TENSORPOOL_INITIAL_EXEC = false;
 
 }  // namespace
 
 bool Pool::reserve(std::size_t capacity, pages::SlowPath& path) noexcept {
     const bool done = heap_.reserve(capacity, path);
-    tell(path);
+    report(path);
     if (!done) {
         count_failure(capacity, path.refusal);
     }
@@ -35,12 +35,12 @@ std::size_t Pool::trim() noexcept {
     empty_caches(Bucket::Magazines::destroy, changes);
     heap_.trim(changes);
     buckets_.drop_free_pages();
-    tell(changes);
+    report(changes);
     return changes.given_back;
 }
 
-// Everything that is free, into the page heap, so that what was freed in one size serves another.
-// False where threads were in the midst of calls and kept what they have.
+// Moves all free memory into the page heap, so that blocks freed in one size can serve another.
+// Returns false if some threads were inside slow paths and kept their blocks.
 bool Pool::gather(Changes& changes) noexcept {
     return empty_caches(Bucket::Magazines::keep, changes);
 }
@@ -53,7 +53,7 @@ bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept 
     return all;
 }
 
-// True at the end of a period.
+// Returns true at the end of a period.
 bool Pool::keep_to_retention(Changes& changes) noexcept {
     if (!heap_.keep_to_retention(changes)) return false;
     std::size_t unneeded =
@@ -61,7 +61,7 @@ bool Pool::keep_to_retention(Changes& changes) noexcept {
     if (blocks::Cache* const cache = blocks::thread_registry().attached(buckets_)) {
         unneeded += cache->give_back_unneeded_large(changes);
     }
-    // Periods of no length end at every look: then nothing large is parked.
+    // Periods of length 0 end on every call. No large block is parked then.
     if (options_.retain.milliseconds != 0) {
         const std::uint64_t before = record_->totals.free_bytes.load(std::memory_order_relaxed);
         blocks::thread_registry().take_back(buckets_, TakeFrom::idle, changes);
@@ -72,53 +72,53 @@ bool Pool::keep_to_retention(Changes& changes) noexcept {
     return true;
 }
 
-void Pool::tell(const Changes& changes) noexcept {
+void Pool::report(const Changes& changes) noexcept {
     if ((changes.grown | changes.given_back) == 0) return;
-    slots_.fold();
+    counters_.fold();
     record_capacity();
     if (changes.grown != 0) {
         write_entry(EntryKind::growth, LimitKind::none, changes.grown, options_.name);
-        tell(PoolEvent::Kind::growth, changes.grown, "");
+        report(PoolEvent::Kind::growth, changes.grown, "");
     }
     if (changes.given_back != 0) {
         write_entry(EntryKind::give_back, LimitKind::none, changes.given_back, options_.name);
-        tell(PoolEvent::Kind::give_back, changes.given_back, "");
+        report(PoolEvent::Kind::give_back, changes.given_back, "");
     }
 }
 
 void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept {
     const LimitKind limit = statistics::limit_kind(refusal);
-    // Relaxed: a figure.
+    // Relaxed: a count that orders nothing.
     record_->totals.failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
-    slots_.fold();
+    counters_.fold();
     write_entry(statistics::refusal_kind(limit), limit, bytes, options_.name);
-    tell(PoolEvent::Kind::failure, bytes, refusal.limit);
+    report(PoolEvent::Kind::failure, bytes, refusal.limit);
 }
 
-void Pool::tell(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept {
-    if (!options_.on_event || telling) return;
-    telling = true;
+void Pool::report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept {
+    if (!options_.on_event || is_reporting) return;
+    is_reporting = true;
     options_.on_event({.kind = kind,
                        .pool = options_.name.c_str(),
                        .bytes = bytes,
-                       .in_use = slots_.in_use_bytes(),
+                       .in_use = counters_.in_use_bytes(),
                        .capacity = capacity(),
                        .limit = limit});
-    telling = false;
+    is_reporting = false;
 }
 
-// A request from another process is answered in whatever call comes next. That call's thread may
-// hold a lock that a callback of another pool takes.
+// A request from another process is served by the next call of any thread. That thread may hold a
+// lock that another pool's callback takes, so no callback runs here.
 std::size_t trim_all_pools() noexcept {
-    const bool was_telling = std::exchange(telling, true);
+    const bool was_reporting = std::exchange(is_reporting, true);
     std::size_t bytes = 0;
     pool_list().visit([&](Pool& pool) { bytes += pool.trim(); });
-    telling = was_telling;
+    is_reporting = was_reporting;
     return bytes;
 }
 
 PoolStatistics Pool::statistics() const noexcept {
-    return slots_.statistics();
+    return counters_.statistics();
 }
 
 void Pool::add_to(Snapshot& snapshot) const {

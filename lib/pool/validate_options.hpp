@@ -9,7 +9,8 @@
 
 namespace tensorpool {
 
-/// Throws std::invalid_argument that names the option, what was found and what was expected.
+/// Throws std::invalid_argument if an option is invalid. The message names the option, its value
+/// and what was expected.
 void validate(const PoolOptions& options);
 
 }  // namespace tensorpool

@@ -11,7 +11,7 @@ namespace tensorpool::device {
 namespace {
 
 constexpr std::size_t large_alignment = std::size_t{2} << 20;
-// Enough to name the free in a report; few enough that the search stays short.
+// Enough to name the free in a hazard report, few enough to keep the search short.
 constexpr std::size_t max_resting = 256;
 
 std::size_t alignment_of(std::size_t bytes) noexcept {
@@ -70,7 +70,7 @@ std::uintptr_t AddressArena::find_from(Ranges::iterator first, Ranges::iterator 
 
 void AddressArena::give(void* address, std::size_t bytes) {
     bytes = base::align_up(bytes, platform::page_bytes());
-    // What the system does not take back now is zeros or old bytes later: of any content.
+    // If decommit fails, the pages keep their content. Callers may expect any content anyway.
     (void)platform::decommit(address, bytes);
     resting_.emplace_back(reinterpret_cast<std::uintptr_t>(address), bytes);
     if (resting_.size() > max_resting) wake_oldest();

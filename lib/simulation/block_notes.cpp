@@ -7,12 +7,12 @@
 namespace tensorpool::device {
 namespace {
 
-// A page of each block: enough to be seen, and blocks that are never touched stay cheap.
+// At most one page of each block: the pattern is visible, and untouched blocks stay cheap.
 constexpr std::size_t max_painted = 4096;
 constexpr std::uint32_t fresh_word = 0x7FEDBEEF;  // a NaN, as float
 constexpr int freed_byte = 0xDD;
 
-// What a function of a stream does is not known: nothing is painted below it.
+// A function in a stream may touch any memory, so blocks are painted only while no work is queued.
 bool all_idle(const Scheduler& scheduler) noexcept {
     return std::all_of(scheduler.streams().begin(), scheduler.streams().end(),
                        [](const auto& stream) { return stream->idle(); });
@@ -23,24 +23,24 @@ bool is_there(const SimulatedMemory& memory, const BlockNote& note) noexcept {
     return memory.first_gap(begin, note.bytes) == begin + note.bytes;
 }
 
-// Whether nothing that was given uses the block, so that it may be painted.
+// Returns whether no queued work uses the block, so that it may be painted.
 bool follow(Simulation& s, const BlockNote& note) {
     const std::shared_ptr<Stream> found = s.streams.find(note.device, note.stream);
-    // It may be destroyed by now: then only what the host knows counts.
+    // A stream that was destroyed has no clock; what the host has waited for counts instead.
     const StreamName name = found == nullptr ? StreamName::host() : found->name;
     const VectorClock& clock = found == nullptr ? s.watch.host : s.ordering.clock_of(*found);
     const Capture* const capture = found == nullptr ? nullptr : found->capture.get();
     switch (note.kind) {
         case BlockNote::Kind::allocated:
-            return s.lives.block_allocated(s.watch.operation("allocate block", name), note, name,
-                                           clock, capture == nullptr ? 0 : capture->id());
+            return s.lifetimes.block_allocated(s.watch.operation("allocate block", name), note,
+                                               name, clock, capture == nullptr ? 0 : capture->id());
         case BlockNote::Kind::used:
-            s.lives.block_used(s.watch.operation("record_use", name), note, name);
+            s.lifetimes.block_used(s.watch.operation("record_use", name), note, name);
             break;
         case BlockNote::Kind::freed:
-            return s.lives.block_freed(s.watch.operation("free block", name), note, clock);
+            return s.lifetimes.block_freed(s.watch.operation("free block", name), note, clock);
         case BlockNote::Kind::reusable:
-            s.lives.block_reusable(s.watch.operation("block reusable", name), note, clock);
+            s.lifetimes.block_reusable(s.watch.operation("block reusable", name), note, clock);
             break;
     }
     return false;

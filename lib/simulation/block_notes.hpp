@@ -8,11 +8,10 @@
 
 namespace tensorpool::device {
 
-/// Follows an allocator's note of a block, and paints the block if nothing uses it.
+/// Records an allocator's note about a block, and paints the block if no queued work uses it.
 void note_block(Simulation& simulation, const BlockNote& note);
 
-/// Fills the first bytes of memory that was just handed out with NaNs, if the options ask for
-/// patterns.
+/// Fills the start of newly allocated memory with NaNs if `fill_patterns` is set.
 void paint_fresh(const SimulationOptions& options, void* memory, std::size_t bytes) noexcept;
 
 }  // namespace tensorpool::device

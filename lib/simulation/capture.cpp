@@ -8,7 +8,7 @@
 namespace tensorpool::device {
 namespace {
 
-// Relaxed: only a number, nothing is read by means of it.
+// Relaxed: the value only has to be unique; it publishes no other data.
 std::uint64_t next_capture_id() noexcept {
     static std::atomic<std::uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;

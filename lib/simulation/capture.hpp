@@ -16,20 +16,20 @@
 
 namespace tensorpool::device {
 
-/// What is kept of streams that are captured: work, and what of it comes before what. Each stream
-/// is a branch, a timeline of the capture's own clocks.
+/// The work recorded while streams are captured, and its order. Each captured stream is a branch,
+/// which is a timeline in the clocks of the capture.
 class Capture {
 public:
     struct Node {
         Work work;
         std::uint32_t branch = 0;
-        VectorClock clock;  // of the nodes before it, and itself, by branch
+        VectorClock clock;  // of the nodes before this one and of itself, by branch
     };
 
     Capture(Stream& origin, std::uint64_t id, const Operation& begun);
 
     std::uint64_t id() const noexcept { return id_; }
-    /// The thread that began it, for which more is forbidden.
+    /// Whether the calling thread began the capture. Some calls are forbidden to that thread.
     bool by_this_thread() const noexcept { return thread_ == std::this_thread::get_id(); }
     bool began_in(const Stream& stream) const noexcept { return branches_[0].stream == &stream; }
     bool open() const noexcept { return open_; }
@@ -39,14 +39,16 @@ public:
     const VectorClock& clock_of(const Stream& stream) const noexcept {
         return branches_[stream.branch].clock;
     }
-    /// What is given to the stream from now on comes after that. It becomes a branch, or is one.
+    /// Orders later work of the stream after `clock`. The stream joins the capture as a new branch
+    /// if it is not part of it yet.
     void order_after(const std::shared_ptr<Capture>& self, Stream& stream,
                      const VectorClock& clock);
-    /// Gives its streams free. False where work of a branch was never joined to the origin's.
+    /// Ends the capture and releases its streams. Returns false if the work of some branch was not
+    /// joined to the origin stream.
     bool end() noexcept;
 
     const std::vector<Node>& nodes() const noexcept { return nodes_; }
-    /// Of all nodes, once the branches are joined.
+    /// The clock that covers all nodes, once the branches are joined.
     const VectorClock& last_clock() const noexcept { return branches_[0].clock; }
     std::size_t branches() const noexcept { return branches_.size(); }
 
@@ -64,34 +66,35 @@ private:
     std::vector<Node> nodes_;
 };
 
-/// Captured work, to be given to streams.
+/// Captured work that can be launched into streams.
 struct Graph {
     int device = 0;
     std::shared_ptr<const Capture> capture;
-    std::uint64_t captured_until = 0;  // the number of the last operation of the capture
-    std::vector<Timeline> timelines;   // of its branches; the first one's is not used
-    std::shared_ptr<const Mark> last;  // after it was launched last
+    std::uint64_t captured_until = 0;  // number of the capture's last operation
+    std::vector<Timeline> timelines;   // one for each branch; the first is set at each launch
+    std::shared_ptr<const Mark> last;  // end of the latest launch
 };
 
-/// The captures that are under way, and the graphs that were made of captures. Calls that may not
-/// be made in a capture are reported as hazards and refused with DeviceError.
+/// The captures in progress and the graphs made from finished ones. A call that is forbidden during
+/// capture is reported as a hazard and rejected with DeviceError.
 class SimulatedCaptures {
 public:
     SimulatedCaptures(Watch& watch, Timelines& timelines) : watch_(watch), timelines_(timelines) {}
 
     void begin(Stream& stream);
-    /// Ends the capture that began in the stream and returns its graph. The capture is over even
-    /// if streams that it took in were not joined, which is refused.
+    /// Ends the capture that began in the stream and returns its graph. If streams of the capture
+    /// were not joined, the capture ends too, and the call is rejected.
     GraphHandle end(Stream& stream);
 
     std::shared_ptr<Graph> graph(int device, GraphHandle handle) const;
     void destroy_graph(int device, GraphHandle handle);
 
-    /// The capture because of which the calling thread may not wait or allocate, or nullptr.
+    /// Returns a capture that the calling thread began and not yet ended, or nullptr. The thread
+    /// may not wait or allocate during it.
     const Capture* by_this_thread() const noexcept;
-    /// Refuses the call if the stream is captured.
+    /// Rejects the call if the stream is being captured.
     void check_free(const Stream& stream, const std::string& call);
-    /// Reports a call that may not be made in this capture, and refuses it.
+    /// Reports a call that is forbidden in this capture, and rejects it.
     [[noreturn]] void refuse(const Capture& capture, const std::string& call);
 
 private:

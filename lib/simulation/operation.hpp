@@ -4,7 +4,7 @@
 
 namespace tensorpool::device {
 
-/// By which a stream is named for ever: its device and its number there, 0 for the default stream.
+/// Names a stream permanently: by its device and its number there. Number 0 is the default stream.
 struct StreamName {
     std::uint16_t device = 0xFFFF;
     std::uint32_t number = 0;
@@ -14,12 +14,12 @@ struct StreamName {
     friend constexpr bool operator==(const StreamName&, const StreamName&) = default;
 };
 
-/// What of an operation is kept as long as anything may have to be reported with it.
+/// The part of an operation that is kept for as long as a hazard may refer to it.
 struct Operation {
     std::uint64_t number = 0;  // 0: none
-    std::uint64_t tick = 0;    // on its timeline
+    std::uint64_t tick = 0;    // position on its timeline
     std::uint32_t timeline = 0;
-    std::uint32_t label = 0;  // in HazardLog
+    std::uint32_t label = 0;  // number in HazardLog
     StreamName stream;
 
     friend bool operator==(const Operation&, const Operation&) = default;

@@ -10,25 +10,26 @@
 
 namespace tensorpool::device {
 
-/// The order between streams and the host, in vector clocks, and the time that passes for the host.
-/// A stream's next work comes after all that the host knows; by waiting for a mark, the host learns
-/// what the mark knows.
+/// The order between streams and the host, in vector clocks, and the simulated time of the host. A
+/// stream's next work is ordered after everything that the host has waited for. By waiting for a
+/// mark, the host takes over the mark's clock.
 class Ordering {
 public:
     Ordering(Watch& watch, Scheduler& scheduler) : watch_(watch), scheduler_(scheduler) {}
 
-    /// Returns what the stream's next work comes after.
+    /// Returns the clock of everything that the stream's next work is ordered after.
     const VectorClock& clock_of(Stream& stream);
-    /// Returns the next operation of the stream, after all that the host knows.
+    /// Returns the next operation of the stream, ordered after all that the host has waited for.
     Operation next_operation(Stream& stream, const std::string& label);
-    /// Returns what stands for all that was given to the stream so far.
+    /// Returns a mark that stands for all work submitted to the stream so far.
     std::shared_ptr<Mark> mark(const std::shared_ptr<Stream>& stream);
     void wait(SimulationLock& lock, const Mark& mark);
-    /// Whether the mark is reached. The first `late_answers` answers after that are still false.
+    /// Returns whether the mark is reached. The first `late_answers` calls after that still return
+    /// false.
     bool poll(SimulationLock& lock, Mark& mark, std::uint64_t late_answers = 0);
 
     std::uint64_t now_ns() const noexcept { return now_ns_; }
-    /// A call of the host takes its time.
+    /// Advances the host's time by the duration of a call.
     void spend(std::uint64_t ns) noexcept { now_ns_ += ns; }
 
 private:

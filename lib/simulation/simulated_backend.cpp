@@ -9,9 +9,9 @@ namespace tensorpool {
 using device::Simulation;
 using device::SimulationLock;
 
-// The backend as a whole, its devices and what only a simulation has. Its other functions stand in
-// simulated_memory_calls.cpp, simulated_stream_calls.cpp, simulated_copies.cpp and
-// simulated_capture_calls.cpp.
+// This file has the functions for the backend as a whole, its devices, and what only a simulation
+// has. The others are in simulated_memory_calls.cpp, simulated_stream_calls.cpp,
+// simulated_copies.cpp and simulated_capture_calls.cpp.
 
 SimulatedBackend::SimulatedBackend(const SimulationOptions& options)
     : simulation_(std::make_unique<Simulation>(options, nullptr)) {}
@@ -72,7 +72,7 @@ std::string SimulatedBackend::last_error() {
     return simulation_->book.error();
 }
 
-// What only a simulation has ---------------------------------------------------------------------
+// Functions that only a simulation has -----------------------------------------------------------
 
 DeviceStatus SimulatedBackend::launch(int device, StreamHandle stream,
                                       const SimulatedKernel& kernel) noexcept {

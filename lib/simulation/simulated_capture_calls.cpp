@@ -17,7 +17,7 @@ using device::VectorClock;
 
 namespace {
 
-// From a clock of a capture, which counts the nodes of its branches, to one of the simulation.
+// Converts a clock of a capture, which counts nodes by branch, to a clock of the simulation.
 VectorClock clock_of_node(const VectorClock& before, const VectorClock& node,
                           const std::vector<Timeline>& branches) {
     VectorClock clock = before;
@@ -42,10 +42,11 @@ bool touch_of_node(Simulation& s, Stream& stream, const Graph& graph, const Capt
     return s.checker.touch(by, node.work.reads, node.work.writes);
 }
 
-// Work that touches what is not there is left out, and the launch refused when all else is given.
+// Work that touches memory that does not exist is skipped. The launch is rejected after all other
+// work was submitted.
 void replay(Simulation& s, SimulationLock& lock, const std::shared_ptr<Stream>& on, Graph& graph) {
     Stream& stream = *on;
-    // One launch of a graph comes after the other, on any streams.
+    // Launches of one graph run one after the other, on whichever streams.
     if (graph.last != nullptr) s.order_after(lock, stream, *graph.last);
     graph.timelines[0] = stream.timeline;
     const auto& nodes = graph.capture->nodes();

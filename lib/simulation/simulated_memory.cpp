@@ -11,7 +11,7 @@
 namespace tensorpool::device {
 namespace {
 
-// Twice what the device has, for gaps and for ranges that rest.
+// Twice the device's memory, to leave room for gaps and for freed ranges that rest.
 constexpr std::size_t addresses_per_byte = 2;
 constexpr std::size_t spare_addresses = std::size_t{256} << 20;
 constexpr std::size_t pinned_addresses = std::size_t{64} << 30;
@@ -20,7 +20,7 @@ std::uintptr_t number(const void* address) noexcept {
     return reinterpret_cast<std::uintptr_t>(address);
 }
 
-// Into zeros: pages of zeros are left as they are, so that nothing is touched for them.
+// Copies into zeroed memory. Pages of zeros are skipped, so that they stay untouched.
 void copy_touched(void* to, const void* from, std::size_t bytes) noexcept {
     static constexpr std::byte zeros[4096] = {};
     for (std::size_t at = 0; at < bytes; at += sizeof zeros) {

@@ -16,7 +16,7 @@
 
 namespace tensorpool::device {
 
-/// Memory that is there: one `allocate`, one mapping, pinned or registered host memory.
+/// Memory that exists: an allocation of a device, a mapping, or pinned or registered host memory.
 struct Allocation {
     enum class Origin : std::uint8_t { device, mapped, pinned, registered };
 
@@ -25,8 +25,8 @@ struct Allocation {
     int device = 0;
     Origin origin = Origin::device;
     StorageKind kind = StorageKind::private_storage;
-    bool host_reaches = false;  // at the same address
-    bool ending = false;        // a stream will end it
+    bool host_reaches = false;  // the host can access it at the same address
+    bool ending = false;        // a free of it is queued in a stream
 
     std::uintptr_t end() const noexcept { return address + bytes; }
     bool on_host() const noexcept {
@@ -34,23 +34,23 @@ struct Allocation {
     }
 };
 
-/// The memory of one simulated device: its addresses, and how much of its bytes is taken.
+/// The memory of one simulated device: its addresses, and how many of its bytes are in use.
 struct DeviceShare {
     std::unique_ptr<AddressArena> arena;
     std::size_t total = 0;
     std::size_t used = 0;
-    std::size_t others = 0;  // of other processes
-    std::size_t late = 0;    // given back, and not yet counted as free
+    std::size_t others = 0;  // in use by other processes
+    std::size_t late = 0;    // freed, but not yet reported as free
 
     std::size_t room() const noexcept { return total - std::min(total, used + others); }
     DeviceMemoryInfo info() const noexcept { return {room() - std::min(room(), late), total}; }
 };
 
-/// The real bytes behind simulated devices: allocations, addresses without memory, and memory that
-/// is mapped there. It also knows how much of each device is taken. One thread at a time.
+/// The real bytes behind the simulated devices: allocations, reserved addresses, and physical
+/// memory that is mapped there. Counts how much of each device is in use. Not thread-safe.
 class SimulatedMemory {
 public:
-    /// Throws std::bad_alloc where there is not so much address space.
+    /// Throws std::bad_alloc if there is not enough address space.
     SimulatedMemory(const SimulationOptions& options, AddressArena::Forget forget);
     ~SimulatedMemory();
     SimulatedMemory(const SimulatedMemory&) = delete;
@@ -61,36 +61,37 @@ public:
         return shares_[static_cast<std::size_t>(device)];
     }
 
-    /// nullptr where there is not so much.
+    /// Returns nullptr if the device has too little memory left.
     void* allocate(int device, std::size_t bytes, StorageKind kind);
     void* allocate_pinned(int device, std::size_t bytes);
-    /// False where a part of it is there already.
+    /// Registers memory of the host. Returns false if a part of it is already an allocation.
     bool register_pinned(int device, void* memory, std::size_t bytes);
-    /// A stream will end it: no other call may.
+    /// Marks the allocation as being freed by a stream: no other call may free it.
     void begin_end(std::uintptr_t address) { allocations_.at(address).ending = true; }
-    /// Ends what begins at the address: it is of `find_exact`.
+    /// Frees the allocation that begins at the address. REQUIRES: `find_exact` finds it.
     void end(std::uintptr_t address);
 
     void* reserve(int device, std::size_t bytes);
-    /// False for what `reserve` did not give, or where something is mapped.
+    /// Returns false if `reserve` did not return this range, or if something is mapped in it.
     bool release(void* address, std::size_t bytes);
     MemoryHandle create(int device, std::size_t bytes);
-    /// False for one that is not there or is mapped.
+    /// Returns false if the memory does not exist or is mapped.
     bool destroy(int device, MemoryHandle memory);
     enum class Mapped : std::uint8_t { yes, no_memory, not_there };
     Mapped map(int device, void* address, std::size_t bytes, MemoryHandle memory);
-    /// False where that is not one whole mapping or several.
+    /// Returns whether the range is exactly one mapping or several adjacent ones.
     bool can_unmap(int device, std::uintptr_t address, std::size_t bytes) const;
-    /// REQUIRES: can_unmap. Contents go with their memory; false where there is no room to keep
-    /// them, and then all is as before.
+    /// Unmaps the range; the content stays with its physical memory. Returns false, and changes
+    /// nothing, if the host has no memory to keep the content in. REQUIRES: `can_unmap`.
     bool unmap(std::uintptr_t address, std::size_t bytes);
 
-    /// What is there at the address, or nullptr.
+    /// Returns the allocation that contains the address, or nullptr.
     const Allocation* find(std::uintptr_t address) const noexcept;
     const Allocation* find_exact(std::uintptr_t address) const noexcept;
-    /// The first address of the range where nothing is, or its end.
+    /// Returns the allocation that begins at the address, or nullptr.
+    /// Returns the first address of the range outside all allocations, or the end of the range.
     std::uintptr_t first_gap(std::uintptr_t address, std::size_t bytes) const noexcept;
-    /// Whether the address is one that only a simulated device would have.
+    /// Whether the address lies in a range that belongs to a simulated device.
     bool simulated(std::uintptr_t address) const noexcept;
     MemoryHandle mapped_at(std::uintptr_t address) const noexcept;
 
@@ -99,7 +100,7 @@ private:
         int device = 0;
         std::size_t bytes = 0;
         std::uintptr_t mapped_at = 0;
-        void* content = nullptr;  // while it is not mapped, of `bytes`; nullptr: nothing yet
+        void* content = nullptr;  // holds `bytes` while unmapped; nullptr: no content yet
     };
 
     void add(const Allocation& allocation) { allocations_.emplace(allocation.address, allocation); }
@@ -114,7 +115,7 @@ private:
     std::vector<DeviceShare> shares_;
     AddressArena pinned_;
     std::map<std::uintptr_t, Allocation> allocations_;
-    RangeMap<int> reservations_;  // of which device
+    RangeMap<int> reservations_;  // value: device
     std::unordered_map<MemoryHandle, std::unique_ptr<Physical>> physical_;
     std::map<std::uintptr_t, MemoryHandle> mappings_;
 };

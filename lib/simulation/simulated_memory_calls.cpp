@@ -7,7 +7,7 @@
 namespace tensorpool {
 
 using device::Allocation;
-using device::LifeKeeper;
+using device::LifetimeTracker;
 using device::paint_fresh;
 using device::refuse;
 using device::SimulatedMemory;
@@ -25,7 +25,7 @@ std::uintptr_t number(const void* address) noexcept {
 }
 
 [[noreturn]] void run_out(const Simulation& s, int device, std::size_t bytes) {
-    run_out(std::to_string(bytes) + " bytes asked, " +
+    run_out(std::to_string(bytes) + " bytes requested, " +
             std::to_string(s.memory.share(device).info().free_bytes) + " free");
 }
 
@@ -43,35 +43,35 @@ bool knows(const SimulationOptions& options, StorageKind kind) noexcept {
     return kind == StorageKind::private_storage || options.managed_storage;
 }
 
-// What begins at this address and has this origin, or nullptr.
+// Returns the allocation that begins at the address and has this origin, or nullptr.
 const Allocation* find(const Simulation& s, const void* memory, Allocation::Origin origin) {
     const Allocation* const found = s.memory.find_exact(number(memory));
     return found != nullptr && found->origin == origin ? found : nullptr;
 }
 
-// What `deallocate` may end at this address, or nullptr.
+// Returns the allocation that `deallocate` may free at the address, or nullptr.
 const Allocation* ending(const Simulation& s, int device, void* memory, std::size_t bytes) {
     const Allocation* const found = find(s, memory, Allocation::Origin::device);
     const bool right = found != nullptr && found->device == device && found->bytes == bytes;
     return right && !found->ending ? found : nullptr;
 }
 
-// Nothing can be ended at the address. That is a hazard, unless only the call's other arguments are
-// wrong.
+// Rejects a call that cannot free anything at the address. It is a hazard too, unless memory exists
+// there and only another argument is wrong.
 [[noreturn]] void refuse_end(Simulation& s, const char* call, const void* memory,
                              const char* text) {
     const Allocation* const there = s.memory.find(number(memory));
     if (there == nullptr || there->ending) {
-        s.lives.wrong_end(s.watch.host_operation(call), number(memory));
+        s.lifetimes.wrong_end(s.watch.host_operation(call), number(memory));
     }
     refuse(text);
 }
 
-// All devices do their work if some of it may use the memory, which goes.
-void end_life(Simulation& s, SimulationLock& lock, std::uintptr_t address, const char* call,
-              LifeKeeper::Gone gone = LifeKeeper::Gone::no) {
+// Runs the pending work of all devices first if some of it may still use the memory.
+void end_lifetime(Simulation& s, SimulationLock& lock, std::uintptr_t address, const char* call,
+                  LifetimeTracker::Gone gone = LifetimeTracker::Gone::no) {
     const device::Operation operation = s.watch.host_operation(call);
-    if (!s.lives.end(operation, address, s.watch.host, gone)) s.scheduler.drain(lock);
+    if (!s.lifetimes.end(operation, address, s.watch.host, gone)) s.scheduler.drain(lock);
 }
 
 void check_range(const Simulation& s, const void* address, std::size_t bytes) {
@@ -83,15 +83,16 @@ void check_range(const Simulation& s, const void* address, std::size_t bytes) {
 }
 
 void begin_mapping(Simulation& s, std::uintptr_t address, std::size_t bytes, MemoryHandle memory) {
-    s.lives.begin(s.watch.host_operation("map_memory"), address, bytes, s.options.unified_memory);
-    s.lives.restore(memory, address);
+    s.lifetimes.begin(s.watch.host_operation("map_memory"), address, bytes,
+                      s.options.unified_memory);
+    s.lifetimes.restore(memory, address);
 }
 
 void end_mappings(Simulation& s, SimulationLock& lock, std::uintptr_t begin, std::uintptr_t end) {
     for (std::uintptr_t address = begin; address < end;) {
         const std::size_t bytes = s.memory.find(address)->bytes;
-        s.lives.save(s.memory.mapped_at(address), address, bytes);
-        end_life(s, lock, address, "unmap_memory");
+        s.lifetimes.save(s.memory.mapped_at(address), address, bytes);
+        end_lifetime(s, lock, address, "unmap_memory");
         address += bytes;
     }
 }
@@ -108,8 +109,8 @@ DeviceStatus SimulatedBackend::allocate(int device, std::size_t bytes, StorageKi
                                 : s.memory.allocate(device, bytes, kind);
         if (found == nullptr) run_out(s, device, bytes);
         paint_fresh(s.options, found, bytes);
-        s.lives.begin(s.watch.host_operation("allocate"), number(found), bytes,
-                      s.memory.find(number(found))->host_reaches);
+        s.lifetimes.begin(s.watch.host_operation("allocate"), number(found), bytes,
+                          s.memory.find(number(found))->host_reaches);
         *memory = found;
     });
 }
@@ -121,7 +122,7 @@ DeviceStatus SimulatedBackend::deallocate(int device, void* memory, std::size_t 
         if (found == nullptr || found->kind != kind) {
             refuse_end(s, "deallocate", memory, "no such allocation");
         }
-        end_life(s, lock, number(memory), "deallocate");
+        end_lifetime(s, lock, number(memory), "deallocate");
         s.memory.end(number(memory));
     });
 }
@@ -135,8 +136,8 @@ DeviceStatus SimulatedBackend::allocate_async(int device, std::size_t bytes, Str
         void* const found = s.memory.allocate(device, bytes, StorageKind::private_storage);
         if (found == nullptr) run_out(s, device, bytes);
         paint_fresh(s.options, found, bytes);
-        s.lives.begin_on_stream(s.ordering.next_operation(*on, "allocate_async"), number(found),
-                                bytes);
+        s.lifetimes.begin_on_stream(s.ordering.next_operation(*on, "allocate_async"), number(found),
+                                    bytes);
         *memory = found;
     });
 }
@@ -151,7 +152,7 @@ DeviceStatus SimulatedBackend::deallocate_async(int device, void* memory, std::s
         }
         const auto address = number(memory);
         const device::Operation operation = s.ordering.next_operation(*found, "deallocate_async");
-        (void)s.lives.end(operation, address, found->clock);
+        (void)s.lifetimes.end(operation, address, found->clock);
         s.memory.begin_end(address);
         device::Work work;
         work.then = [&s, address] { s.memory.end(address); };
@@ -178,7 +179,7 @@ DeviceStatus SimulatedBackend::allocate_pinned(int device, std::size_t bytes,
         void* const found = s.memory.allocate_pinned(device, bytes);
         if (found == nullptr) run_out("the host has no more");
         paint_fresh(s.options, found, bytes);
-        s.lives.begin(s.watch.host_operation("allocate_pinned"), number(found), bytes, true);
+        s.lifetimes.begin(s.watch.host_operation("allocate_pinned"), number(found), bytes, true);
         *memory = found;
     });
 }
@@ -190,7 +191,7 @@ DeviceStatus SimulatedBackend::deallocate_pinned(int device, void* memory,
         if (found == nullptr || found->bytes != bytes) {
             refuse_end(s, "deallocate_pinned", memory, "no such pinned memory");
         }
-        end_life(s, lock, number(memory), "deallocate_pinned");
+        end_lifetime(s, lock, number(memory), "deallocate_pinned");
         s.memory.end(number(memory));
     });
 }
@@ -202,7 +203,7 @@ DeviceStatus SimulatedBackend::register_pinned(int device, void* memory,
         if (!s.memory.register_pinned(device, memory, bytes)) {
             refuse("a part of it is registered already");
         }
-        s.lives.begin(s.watch.host_operation("register_pinned"), number(memory), bytes, true);
+        s.lifetimes.begin(s.watch.host_operation("register_pinned"), number(memory), bytes, true);
     });
 }
 
@@ -212,7 +213,7 @@ DeviceStatus SimulatedBackend::unregister_pinned(int device, void* memory) noexc
             refuse("it is not registered");
         }
         const auto address = number(memory);
-        end_life(s, lock, address, "unregister_pinned", LifeKeeper::Gone::yes);
+        end_lifetime(s, lock, address, "unregister_pinned", LifetimeTracker::Gone::yes);
         s.memory.end(address);
     });
 }
@@ -234,7 +235,7 @@ DeviceStatus SimulatedBackend::release_addresses(int device, void* address,
     return simulation_->call(SimulatedCall::release_addresses, device, [&](auto& s, auto&) {
         check_range(s, address, bytes);
         if (!s.memory.release(address, bytes)) refuse("not reserved so, or in use");
-        s.lives.forget(number(address), bytes);
+        s.lifetimes.forget(number(address), bytes);
     });
 }
 
@@ -245,7 +246,7 @@ DeviceStatus SimulatedBackend::create_memory(int device, std::size_t bytes,
         MemoryHandle found = nullptr;
         if (!exceeds(bytes, s.book.faults().largest_request))
             found = s.memory.create(device, bytes);
-        if (found == nullptr) run_out(std::to_string(bytes) + " bytes asked");
+        if (found == nullptr) run_out(std::to_string(bytes) + " bytes requested");
         *memory = found;
     });
 }
@@ -253,7 +254,7 @@ DeviceStatus SimulatedBackend::create_memory(int device, std::size_t bytes,
 DeviceStatus SimulatedBackend::destroy_memory(int device, MemoryHandle memory) noexcept {
     return simulation_->call(SimulatedCall::destroy_memory, device, [&](auto& s, auto&) {
         if (!s.memory.destroy(device, memory)) refuse("no such memory, or it is mapped");
-        s.lives.drop(memory);
+        s.lifetimes.drop(memory);
     });
 }
 
@@ -278,7 +279,7 @@ DeviceStatus SimulatedBackend::unmap_memory(int device, void* address, std::size
         check_range(s, address, bytes);
         const auto begin = number(address);
         if (!s.memory.can_unmap(device, begin, bytes)) {
-            constexpr const char* text = "not one whole mapping or several";
+            constexpr const char* text = "not one or more whole mappings";
             if (s.memory.find(begin) != nullptr) refuse(text);
             refuse_end(s, "unmap_memory", address, text);
         }

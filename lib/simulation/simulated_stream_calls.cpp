@@ -9,8 +9,8 @@ using device::refuse;
 
 namespace {
 
-// The mark that the event stands for, or nullptr; kept, since others may record the event again
-// meanwhile.
+// Returns the mark that the event stands for, or nullptr. The shared pointer keeps the mark alive
+// if another thread records the event again.
 std::shared_ptr<device::Mark> awaited_mark(device::Simulation& s, int device, EventHandle event,
                                            const char* call) {
     auto mark = s.streams.event(device, event).mark;

@@ -20,7 +20,7 @@ const SimulationOptions& validated(const SimulationOptions& options) {
     if (options.memory_bytes == 0) refuse_options("memory_bytes is 0");
     if (!std::has_single_bit(options.granularity) || options.granularity < platform::page_bytes()) {
         refuse_options("granularity is " + std::to_string(options.granularity) +
-                       ", expected a power of two and a page at least");
+                       ", expected a power of two, at least the size of a page");
     }
     for (const double speed :
          {options.host_to_device_bytes_per_ns, options.device_to_host_bytes_per_ns,
@@ -39,7 +39,7 @@ std::shared_ptr<const Footprint> footprint_of(const Work& work) {
     return std::make_shared<Footprint>(Footprint{work.reads, work.writes, work.opaque});
 }
 
-// All that waits, and what makes or ends memory of a device.
+// Calls that wait, and calls that allocate or free memory of a device.
 bool forbidden_in_capture(SimulatedCall call) noexcept {
     using enum SimulatedCall;
     return call == synchronize_device || call == synchronize_stream || call == synchronize_event ||
@@ -52,7 +52,8 @@ bool forbidden_in_capture(SimulatedCall call) noexcept {
 Simulation::Simulation(const SimulationOptions& given, ScheduleDriver* driver)
     : options(validated(given)),
       watch(options),
-      memory(options, [this](std::uintptr_t at, std::size_t bytes) { lives.forget(at, bytes); }),
+      memory(options,
+             [this](std::uintptr_t at, std::size_t bytes) { lifetimes.forget(at, bytes); }),
       checker(watch, memory, [this](int device, int other) { return reaches(device, other); }),
       replay_driver(replays(options, driver) ? std::make_unique<ReplayDriver>(options.choices)
                                              : nullptr),

@@ -13,7 +13,7 @@
 #include "device/call_errors.hpp"
 #include "simulation/capture.hpp"
 #include "simulation/hazards/access_checker.hpp"
-#include "simulation/hazards/life_keeper.hpp"
+#include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/hazards/watch.hpp"
 #include "simulation/ordering.hpp"
 #include "simulation/schedule/call_book.hpp"
@@ -23,15 +23,14 @@
 
 namespace tensorpool::device {
 
-/// The parts of a SimulatedBackend, guarded by one lock that `call` takes, and the way that work
-/// takes through them into a stream. What is wrong with a call is thrown as DeviceError within
-/// `call`.
+/// The parts of a SimulatedBackend, guarded by one lock that `call` takes, and the path of work
+/// through them into a stream. Functions report errors as DeviceError, which `call` catches.
 class Simulation {
 public:
     Simulation(const SimulationOptions& options, ScheduleDriver* driver);
 
-    /// Counts the call, checks whether it may be made at all, and makes it: `function(*this,
-    /// lock)`, which returns a status, or nothing for ok. Keeps the text of a failure.
+    /// Counts the call, checks whether it is allowed, and calls `function(*this, lock)`, which
+    /// returns a status, or nothing for ok. Keeps the text of an error for `last_error`.
     template <class Function>
     DeviceStatus call(SimulatedCall call, int device, Function&& function) noexcept {
         try {
@@ -43,7 +42,7 @@ public:
                 return keep_error(call, device, error);
             }
         } catch (const std::exception&) {
-            return DeviceStatus::failed;  // the host has no memory for the simulation itself
+            return DeviceStatus::failed;  // the host ran out of memory for the simulation itself
         }
     }
 
@@ -51,33 +50,33 @@ public:
     /// Whether work of the device may touch memory of the other one.
     bool reaches(int device, int other) const noexcept;
 
-    /// Checks what the work touches, and puts it into a stream.
+    /// Checks the memory that the work touches, and submits the work to a stream.
     void give(SimulationLock& lock, Stream& stream, Work work);
-    /// Puts work into a stream that was checked before.
+    /// Submits work that was checked before.
     void enqueue(SimulationLock& lock, Stream& stream, Work work);
-    /// Does the work on the calling thread; no stream waits for it or is waited for.
+    /// Runs the work on the calling thread, ordered with no stream.
     void do_now(int device, const Work& work);
     /// Checks an access by the host itself.
     void host_touch(const std::string& label, const std::vector<MemoryRange>& reads,
                     const std::vector<MemoryRange>& writes);
-    /// What is given to the stream from now on comes after the mark.
+    /// Orders work submitted to the stream from now on after the mark.
     void order_after(SimulationLock& lock, Stream& stream, const Mark& mark);
     void synchronize(SimulationLock& lock, int device);
 
     const SimulationOptions options;
     mutable std::mutex mutex;
     Watch watch;
-    LifeKeeper lives{watch};
+    LifetimeTracker lifetimes{watch};
     SimulatedMemory memory;
     AccessChecker checker;
     CallBook book;
-    std::unique_ptr<ReplayDriver> replay_driver;  // where the options hold the choices
+    std::unique_ptr<ReplayDriver> replay_driver;  // set if the options hold the choices
     Scheduler scheduler;
     Ordering ordering{watch, scheduler};
     Timelines timelines;
     SimulatedStreams streams;
     SimulatedCaptures captures{watch, timelines};
-    std::vector<std::vector<bool>> peers;  // [device][peer]: may be accessed
+    std::vector<std::vector<bool>> peers;  // [device][peer]: access is enabled
 
 private:
     void admit(SimulatedCall call, int device);

@@ -18,25 +18,25 @@ namespace tensorpool::device {
 class Capture;
 struct Stream;
 
-/// Work that is given to a stream.
+/// Work submitted to a stream.
 struct Work {
     std::string label;
     std::vector<MemoryRange> reads;
     std::vector<MemoryRange> writes;
-    std::function<void()> run;   // outside of the lock
-    std::function<void()> then;  // under it, after that
+    std::function<void()> run;   // called outside the lock
+    std::function<void()> then;  // called under the lock, after `run`
     std::uint64_t duration_ns = 0;
-    bool opaque = false;  // it may touch anything
+    bool opaque = false;  // may touch any memory
 };
 
-/// What a piece of work touches, for the search that leaves out orders that are the same.
+/// The memory that a piece of work touches; the search for orders uses it to skip equivalent ones.
 struct Footprint {
     std::vector<MemoryRange> reads;
     std::vector<MemoryRange> writes;
-    bool opaque = false;  // it may touch anything
+    bool opaque = false;  // may touch any memory
 };
 
-/// How far a stream has to get.
+/// A position that a stream must reach.
 struct Target {
     std::shared_ptr<Stream> stream;
     std::uint64_t position = 0;
@@ -44,37 +44,37 @@ struct Target {
     bool reached() const noexcept;
 };
 
-/// What waits in a stream: work, or (where `after` has a stream) a place that others must reach.
+/// An entry in a stream's queue: work, or a wait until the stream of `after` reaches a position.
 struct QueueEntry {
-    std::function<void()> run;   // outside of the lock
-    std::function<void()> then;  // under the lock, after that
+    std::function<void()> run;   // called outside the lock
+    std::function<void()> then;  // called under the lock, after `run`
     Target after;
     std::shared_ptr<const Footprint> footprint;
 
     bool is_wait() const noexcept { return after.stream != nullptr; }
 };
 
-/// All of it is guarded by the simulation's lock.
+/// One stream. The simulation's lock guards all of it.
 struct Stream {
     int device = 0;
     StreamName name;
     Timeline timeline;
-    VectorClock clock;               // what is ordered before the work that is given next
-    std::uint64_t host_version = 0;  // of the host's clock that went into it
+    VectorClock clock;               // everything ordered before the next work
+    std::uint64_t host_version = 0;  // version of the host's clock merged into `clock`
     std::uint64_t time_ns = 0;
 
     std::deque<QueueEntry> queue;
     std::uint64_t given = 0;
-    std::uint64_t done = 0;   // entries given and done: positions
-    std::uint64_t polls = 0;  // answered with not_ready since it got on
-    bool busy = false;        // a thread does its first entry
-    bool destroyed = false;   // goes when its queue is empty
+    std::uint64_t done = 0;   // entries submitted and done: positions
+    std::uint64_t polls = 0;  // queries answered not_ready since the last progress
+    bool busy = false;        // a thread is running the first entry
+    bool destroyed = false;   // to be removed when the queue is empty
 
-    std::shared_ptr<Capture> capture;  // nullptr: its work is done
-    std::uint32_t branch = 0;          // of that capture
+    std::shared_ptr<Capture> capture;  // nullptr: work is executed, not captured
+    std::uint32_t branch = 0;          // in that capture
 
     bool idle() const noexcept { return queue.empty(); }
-    /// Its first entry can be done now.
+    /// Whether the first entry can run now.
     bool runnable() const noexcept {
         return !busy && !queue.empty() && queue.front().after.reached();
     }
@@ -84,14 +84,14 @@ inline bool Target::reached() const noexcept {
     return stream == nullptr || stream->done >= position;
 }
 
-/// What an event stands for.
+/// The point in a stream's work that an event stands for.
 struct Mark {
     Target target;
     VectorClock clock;
     std::uint64_t time_ns = 0;
-    std::uint64_t late_answers = 0;  // not_ready that were given after it was reached
+    std::uint64_t late_answers = 0;  // not_ready answers given after the target was reached
     std::shared_ptr<Capture> capture;
-    VectorClock captured;  // in branches of the capture
+    VectorClock captured;  // clock in the capture, by branch
 };
 
 struct Event {

@@ -13,8 +13,9 @@ namespace {
 constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory,
                                    bytes_above_peaks_of_arenas});
 
-/// SIZE_MAX where the sum is more: a system that cannot be read has SIZE_MAX available.
-std::size_t add_up_to_most(std::size_t a, std::size_t b) noexcept {
+/// Returns `a + b`, or SIZE_MAX if the sum is larger: a system that cannot be read reports SIZE_MAX
+/// as available.
+std::size_t add_saturating(std::size_t a, std::size_t b) noexcept {
     return b > SIZE_MAX - a ? SIZE_MAX : a + b;
 }
 
@@ -29,7 +30,7 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
     const std::lock_guard guard(mutex_);
     const std::size_t committed = committed_.load(std::memory_order_relaxed);
     const std::size_t lowest = lowest_.load(std::memory_order_relaxed);
-    if (committed + needed >= add_up_to_most(lowest, look_again_after_)) look(committed);
+    if (committed + needed >= add_saturating(lowest, look_again_after_)) look(committed);
     if (room(committed, 1.0) < needed && !has_room_for(needed)) return 0;
     const std::size_t surplus_ends = base::align_down(room(committed, fraction), unit);
     const std::size_t taken = std::max(needed, std::min(wanted, surplus_ends));
@@ -37,7 +38,7 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
     return taken;
 }
 
-// Looked at anew, without what nobody was handed yet.
+// Reads the system's values again and does not count memory that was never handed out.
 bool CommitBudget::has_room_for(std::size_t needed) noexcept {
     const std::size_t committed = committed_.load(std::memory_order_relaxed);
     const std::size_t charged = committed - std::min(committed, source_.untouched());
@@ -45,8 +46,8 @@ bool CommitBudget::has_room_for(std::size_t needed) noexcept {
     return room(charged, 1.0) >= needed;
 }
 
-base::Refusal CommitBudget::refuse(std::size_t needed, bool was_asked) const noexcept {
-    if (was_asked) {
+base::Refusal CommitBudget::refuse(std::size_t needed, bool system_refused) const noexcept {
+    if (system_refused) {
         base::Refusal refusal = {"what the system commits", ceiling()};
         refusal.advice =
             "the system refused to commit so much; see `ulimit -v`, and "
@@ -54,8 +55,8 @@ base::Refusal CommitBudget::refuse(std::size_t needed, bool was_asked) const noe
         return refusal;
     }
     base::Refusal refusal = {"available memory", ceiling()};
-    const std::size_t wanted = add_up_to_most(committed(), needed);
-    // Others gave back meanwhile where it is not more.
+    const std::size_t wanted = add_saturating(committed(), needed);
+    // If the limit is no longer exceeded, another thread has released memory in the meantime.
     if (wanted > refusal.limit_bytes) {
         refusal.needed_limit = wanted;
         refusal.missing = wanted - refusal.limit_bytes;
@@ -65,14 +66,15 @@ base::Refusal CommitBudget::refuse(std::size_t needed, bool was_asked) const noe
 
 bool CommitBudget::short_of_memory() const noexcept {
     const std::size_t available = source_.available();
-    return available < add_up_to_most(available, source_.resident()) / 16;
+    return available < add_saturating(available, source_.resident()) / 16;
 }
 
 void CommitBudget::look(std::size_t committed) noexcept {
     const std::size_t available = source_.available();
-    // What is resident and not ours leaves no room to us: at most what is committed is ours.
+    // Resident memory that is not this library's reduces what is available to it. At most the
+    // committed bytes can be this library's.
     const std::size_t ours = std::min(source_.resident(), committed);
-    ceiling_.store(add_up_to_most(available, ours), std::memory_order_relaxed);
+    ceiling_.store(add_saturating(available, ours), std::memory_order_relaxed);
     look_again_after_ = available / 64;
     lowest_.store(committed, std::memory_order_relaxed);
     base::lower_to(lowest_, committed_.load(std::memory_order_relaxed));
@@ -80,7 +82,8 @@ void CommitBudget::look(std::size_t committed) noexcept {
 
 std::size_t CommitBudget::room(std::size_t committed, double fraction) const noexcept {
     const std::size_t ceiling = ceiling_.load(std::memory_order_relaxed);
-    // All of it is not figured in a double: SIZE_MAX would round up to what no size holds.
+    // The whole ceiling is not computed as a double: SIZE_MAX would round up to a value that does
+    // not fit in a size.
     const std::size_t allowed =
         fraction >= 1.0 ? ceiling
                         : static_cast<std::size_t>(static_cast<double>(ceiling) * fraction);

@@ -11,30 +11,32 @@
 
 namespace tensorpool::statistics {
 
-/// How much tensorpool has committed in this process, all pools and arenas together, touched or
-/// not, against what it may have: what the system and the container still leave, plus what of it is
-/// resident already. How much that is nobody tells: at most what is committed, and at most what the
-/// whole process has resident. What nobody was handed yet keeps nobody from getting memory that is
-/// there. Thread-safe; the only one is the process's.
+/// Limits how much memory the pools and arenas of this process commit together. Committed memory
+/// counts whether it was touched or not. The limit is what the system and the container still have
+/// available plus the part of tensorpool's memory that is already resident. The resident part is
+/// not known exactly: it is at most what is committed and at most what the whole process has
+/// resident. Memory that was never handed out does not prevent an allocation for which memory is
+/// available. Thread-safe. The process has one budget, which `commit_budget` returns.
 class CommitBudget {
 public:
-    /// What the system has to say, so that a test can say something else.
+    /// Where the budget reads the state of the system. Tests replace it.
     struct Source {
         std::size_t (*available)() noexcept;
         std::size_t (*resident)() noexcept;
-        // Of what is committed: what nobody was handed yet, so that nobody touched it.
+        // Committed bytes that were never handed out and therefore never touched.
         std::size_t (*untouched)() noexcept;
     };
     explicit constexpr CommitBudget(Source source) noexcept : source_(source) {}
 
-    /// Takes at least `needed` bytes, up to `wanted` as far as the policy's fraction of the memory
-    /// allows. Returns the bytes taken, a multiple of `unit` when `needed` is one; 0 when not even
-    /// `needed` are available.
+    /// Takes at least `needed` bytes, and up to `wanted` bytes as far as `fraction` of the memory
+    /// allows. Returns the bytes taken, which are a multiple of `unit` if `needed` is one. Returns
+    /// 0 if not even `needed` bytes are available.
     std::size_t take(std::size_t needed, std::size_t wanted, double fraction,
                      std::size_t unit) noexcept;
-    /// Takes as above and has `get(bytes)` get so much from the system. Where that is false, the
-    /// system has less than it said: the surplus goes back, and the bare need is tried. Returns the
-    /// bytes got; 0, and nothing is taken, when not even that could be had.
+    /// Takes bytes like `take` and calls `get(bytes)`, which gets them from the system. If `get`
+    /// returns false, the system has less than it reported: the surplus is returned to the budget
+    /// and `get(needed)` is tried. Returns the bytes obtained. Returns 0, and takes nothing, if
+    /// `needed` bytes could not be obtained either.
     template <class Get>
     std::size_t take_and_get(std::size_t needed, std::size_t wanted, double fraction,
                              std::size_t unit, Get get) noexcept {
@@ -51,11 +53,13 @@ public:
     }
 
     std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
-    /// What tensorpool may have committed in all, as last seen.
+    /// Returns the most bytes that tensorpool may have committed in total, as last read from the
+    /// system.
     std::size_t ceiling() const noexcept { return ceiling_.load(std::memory_order_relaxed); }
-    /// Why `needed` more bytes were not had: the system was asked and refused, or was not asked.
-    base::Refusal refuse(std::size_t needed, bool was_asked) const noexcept;
-    /// Less than a sixteenth of what the process has and may have is left to take.
+    /// Describes why `needed` more bytes could not be committed. `system_refused` is true if the
+    /// system refused to commit them, and false if the budget did not permit the attempt.
+    base::Refusal refuse(std::size_t needed, bool system_refused) const noexcept;
+    /// Returns whether less than a sixteenth of the process's present and available memory is left.
     bool short_of_memory() const noexcept;
 
     void lock() noexcept { mutex_.lock(); }
@@ -68,12 +72,13 @@ private:
 
     Source source_;
     std::mutex mutex_;
-    // Relaxed: sums that order nothing; growth itself happens under the mutex.
+    // Relaxed: sums that order nothing. Growth itself happens under the mutex.
     std::atomic<std::size_t> committed_ = 0;
     std::atomic<std::size_t> ceiling_ = 0;
-    // Reading the system's files takes tens of microseconds, so it is done again only when so much
-    // more is committed than at the lowest since: a sixty-fourth of what was left then. Where much
-    // was given back, others may have taken it.
+    // Reading the system's files takes tens of microseconds. It is therefore repeated only when the
+    // committed bytes exceed their lowest value since the last reading by a sixty-fourth of what
+    // was left then. The lowest value counts because other processes may have taken memory that was
+    // released.
     std::atomic<std::uint64_t> lowest_ = 0;
     std::size_t look_again_after_ = 0;
 };

@@ -3,10 +3,10 @@
 namespace tensorpool::statistics {
 namespace {
 
-// Asks each process to look at its environment, once.
+// Makes each process read its environment once.
 constinit const std::atomic<std::uint64_t> look_at_environment = 1;
 
-// Where no other process can ask.
+// Used while no other process can make requests.
 constinit std::atomic<std::uint32_t> own_wake = 0;
 
 }  // namespace

@@ -9,11 +9,12 @@
 namespace tensorpool::trace {
 
 void fail_to_attach(std::uint64_t process, AttachFailure failure, const std::string& what) {
-    const std::string who = process == 0 ? "a process" : "process " + std::to_string(process);
-    throw AttachError(failure, "tensorpool: " + who + ": " + what);
+    const std::string subject = process == 0 ? "a process" : "process " + std::to_string(process);
+    throw AttachError(failure, "tensorpool: " + subject + ": " + what);
 }
 
-// Its own: a process may also hold controls of others, as a reader or the child of a fork does.
+// Finds the process's own control. A process may also hold controls of others, as a reader or the
+// child of a fork does.
 platform::ObservedFile find_control(std::uint64_t process, const char* what) {
     auto held = platform::memory_files_of(process, "tensorpool-control");
     const std::uint64_t own = platform::own_name_of(process).number;
@@ -26,7 +27,7 @@ platform::ObservedFile find_control(std::uint64_t process, const char* what) {
     }
     if (held.look == platform::Look::allowed) {
         fail_to_attach(process, AttachFailure::no_segment,
-                       std::string("it cannot be asked ") + what +
+                       std::string("it accepts no request ") + what +
                            ": it holds no pool or has made no call yet, records into a file of its "
                            "own (TENSORPOOL_TRACE), or runs with TENSORPOOL_STATISTICS=off");
     }

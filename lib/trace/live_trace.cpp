@@ -8,6 +8,7 @@
 
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/own_thread.hpp"
 #include "platform/process/processes.hpp"
 #include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
@@ -31,19 +32,20 @@ TraceMoment trace_moment() noexcept {
 }
 
 struct LiveTrace::State {
-    std::uint64_t process = 0;  // its number as we see it
+    std::uint64_t process = 0;  // its number as this process sees it
     RingView view;
-    bool told_process = false;
-    std::size_t names = 0;  // told
+    bool reported_process = false;
+    std::size_t names = 0;  // already reported, like the next
     std::size_t modules = 0;
 
     bool find_rings();
-    void tell_tables(const std::function<void(const TracePart&)>& use);
-    std::size_t tell_entries(std::size_t ring, std::uint64_t until,
-                             const std::function<void(const TracePart&)>& use);
+    void report_tables(const std::function<void(const TracePart&)>& use);
+    std::size_t report_entries(std::size_t ring, std::uint64_t until,
+                               const std::function<void(const TracePart&)>& use);
 };
 
-// Those of the recording that was asked for: their process closes the descriptor when one ends.
+// Finds the rings of the requested recording. The process closes their descriptor when a recording
+// ends.
 bool LiveTrace::State::find_rings() {
     if (view.has_rings()) return true;
     const std::uint64_t own = platform::own_name_of(process).number;
@@ -57,8 +59,8 @@ bool LiveTrace::State::find_rings() {
     return false;
 }
 
-void LiveTrace::State::tell_tables(const std::function<void(const TracePart&)>& use) {
-    if (!std::exchange(told_process, true)) {
+void LiveTrace::State::report_tables(const std::function<void(const TracePart&)>& use) {
+    if (!std::exchange(reported_process, true)) {
         use({.kind = TraceChunkKind::process, .payload = bytes_of(&view.header().process, 1)});
     }
     if (const std::size_t now = view.names(); now > names) {
@@ -73,8 +75,8 @@ void LiveTrace::State::tell_tables(const std::function<void(const TracePart&)>& 
     }
 }
 
-std::size_t LiveTrace::State::tell_entries(std::size_t ring, std::uint64_t until,
-                                           const std::function<void(const TracePart&)>& use) {
+std::size_t LiveTrace::State::report_entries(std::size_t ring, std::uint64_t until,
+                                             const std::function<void(const TracePart&)>& use) {
     const RingHead& head = view.head(ring);
     Counter& tail = view.control().tails[ring];
     std::uint64_t from = tail.load(relaxed);
@@ -93,7 +95,7 @@ std::size_t LiveTrace::State::tell_entries(std::size_t ring, std::uint64_t until
              .dropped = head.dropped.load(relaxed),
              .payload = bytes_of(view.entries(ring) + begin, piece)});
         from += piece;
-        // Pairs with the writer's acquire: what it overwrites was read.
+        // Pairs with the writer's acquire: entries are read before they may be overwritten.
         tail.store(from, std::memory_order_release);
     }
     return count;
@@ -114,9 +116,11 @@ LiveTrace LiveTrace::ask(std::uint64_t process, std::uint64_t stack_interval) {
     Control& control = state->view.control();
     control.stack_interval.store(stack_interval, relaxed);
     control.beats.fetch_add(1, relaxed);
-    // Odd: wanted. One that a killed recorder left so is asked for anew.
+    // Odd: a recording is wanted. If a killed recorder left it odd, the next odd number requests a
+    // new one.
     control.asked.fetch_add(control.asked.load(relaxed) % 2 == 0 ? 1 : 2,
                             std::memory_order_release);
+    platform::wake_waiter(control.wake);
     return LiveTrace(std::move(state));
 }
 
@@ -139,25 +143,27 @@ std::size_t LiveTrace::look(const std::function<void(const TracePart&)>& use) {
     State& state = *state_;
     state.view.control().beats.fetch_add(1, relaxed);
     if (!state.find_rings()) return 0;
-    // Counted before the tables are read: what an entry needs stands in them.
+    // Counts are read before the tables, so that the tables hold everything that the entries refer
+    // to.
     std::array<std::uint64_t, ring_count> until{};
     const std::size_t rings = state.view.rings();
     for (std::size_t ring = 0; ring < rings; ++ring) {
         until[ring] = state.view.head(ring).written.load(std::memory_order_acquire);
     }
-    state.tell_tables(use);
+    state.report_tables(use);
     std::size_t count = 0;
     for (std::size_t ring = 0; ring < rings; ++ring) {
-        count += state.tell_entries(ring, until[ring], use);
+        count += state.report_entries(ring, until[ring], use);
     }
     return count;
 }
 
 void LiveTrace::stop() noexcept {
     Control& control = state_->view.control();
-    // Another even number: one that recorded from its start was never asked to.
+    // Another even number: a process that recorded from its start never had an odd one.
     control.asked.fetch_add(control.asked.load(relaxed) % 2 == 0 ? 2 : 1,
                             std::memory_order_release);
+    platform::wake_waiter(control.wake);
 }
 
 bool LiveTrace::has_ended() const noexcept {

@@ -24,12 +24,12 @@ constexpr auto relaxed = std::memory_order_relaxed;
 
 constinit base::NeverDestroyed<Recorder> the_recorder;
 
-// What the calling thread's answer itself allocates, in a C library whose malloc a pool serves,
-// asks for none.
-constinit thread_local bool answers TENSORPOOL_INITIAL_EXEC = false;
+// Set while the calling thread answers. Its own allocations, in a C library whose malloc a pool
+// serves, then do not start another answer.
+constinit thread_local bool is_answering TENSORPOOL_INITIAL_EXEC = false;
 
-// Where nobody can ask.
-constinit const Counter nobody_asks = 0;
+// Stands for the word of requests if no other process can reach this one.
+constinit const Counter no_requests = 0;
 
 }  // namespace
 
@@ -39,34 +39,36 @@ Recorder& recorder() noexcept {
 
 namespace {
 
-// While the library is loaded, before there are threads: the child of a fork that came before the
-// handlers, and after the control memory, would look at memory that it has not.
+// Set while the library is loaded, before there are threads. Otherwise the child of a fork that
+// came after the control was made and before the handlers were set would use memory that it does
+// not have.
 [[maybe_unused]] const bool has_handlers_from_the_start = recorder().set_handlers();
 
-// Later it would be under the recorder's lock, and atexit has a lock of its own, under which it
-// calls a malloc that a pool may serve.
+// Registered early: later, the call would be made under the recorder's lock. atexit has a lock of
+// its own, under which it calls malloc, and a pool may serve malloc.
 [[maybe_unused]] const bool finishes_at_exit = std::atexit([] { recorder().finish(); }) == 0;
 
 }  // namespace
 
-// Under the lock of an arena, say, that a fork waits for, vectors grow, and a pool may serve
-// malloc: so who comes here amid a fork does not wait for its end. The next slow path answers.
+// A fork waits for locks, such as an arena's, under which vectors grow; a pool may serve their
+// malloc and call this. So a thread that comes here during a fork does not wait for its end. The
+// next slow path answers instead.
 void Recorder::answer() noexcept {
-    if (answers || !set_handlers()) return;
+    if (is_answering || !set_handlers()) return;
     std::unique_lock lock(mutex_, std::try_to_lock);
     while (!lock) {
         if (forks_.load(relaxed) != 0) return;
         std::this_thread::yield();
         (void)lock.try_lock();
     }
-    answers = true;
+    is_answering = true;
     const std::uint32_t trim_request = answer_under_lock();
     lock.unlock();
     if (trim_request != 0) trim(trim_request);
-    answers = false;
+    is_answering = false;
 }
 
-// The number of the request to trim, if that is what is new.
+// Returns the number of a new request to trim, or 0 if there is none.
 std::uint32_t Recorder::answer_under_lock() noexcept {
     auto& hooks = statistics::recorder_hooks;
     if (!looked_) {
@@ -89,7 +91,8 @@ void Recorder::change_recording(std::uint64_t asked) noexcept {
     if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
 }
 
-// Another thread may have answered a later request by now: that answer stands. Numbers wrap around.
+// Another thread may have answered a later request already; that answer stands. Numbers wrap
+// around.
 void Recorder::trim(std::uint32_t request) noexcept {
     const std::size_t bytes = detail::trim_all_pools();
     const std::lock_guard guard(trims_mutex_);
@@ -101,7 +104,7 @@ void Recorder::trim(std::uint32_t request) noexcept {
     control->trims.store(request, std::memory_order_release);
 }
 
-// False while another thread sets them: that one goes on with what was asked.
+// Returns false while another thread sets them: that thread answers the request.
 bool Recorder::set_handlers() noexcept {
     if (handlers_.load(std::memory_order_acquire) == Handlers::set) return true;
     Handlers none = Handlers::none;
@@ -128,7 +131,7 @@ void Recorder::look_at_environment() noexcept {
         target = Target::file;
     } else if (!wanted.empty()) {
         platform::say(
-            "TENSORPOOL_TRACE is '%.200s'; expected a path from the root on, or observer; used "
+            "TENSORPOOL_TRACE is '%.200s'; expected an absolute path, or observer; used "
             "instead: no recording",
             trace);
     }
@@ -137,22 +140,26 @@ void Recorder::look_at_environment() noexcept {
         platform::say("TENSORPOOL_TRACE: there is no memory for a recording; used instead: none");
     }
     hand_over();
-    // Last: until then other threads come to wait for what is wanted, so that no call is missed.
+    // Stored last. Until then other threads come here and wait for the outcome, so no call is
+    // missed.
     answered_ = 0;
     hooks.answered.store(0, relaxed);
     const Control* const control =
         target == Target::file ? nullptr : recording_.control.load(relaxed);
-    hooks.asked.store(control == nullptr ? &nobody_asks : &control->asked,
+    hooks.asked.store(control == nullptr ? &no_requests : &control->asked,
                       std::memory_order_release);
 }
 
-// With private figures nobody can ask either.
+// If the statistics are private, other processes cannot send requests either.
 void Recorder::share_control() noexcept {
     if (statistics::segment().memory().used().file < 0) return;
     control_memory_ =
         platform::share_memory("tensorpool-control", control_bytes, platform::Writers::same_user);
-    if (control_memory_.address == nullptr ||
-        !platform::get_shared_pages(control_memory_.address, control_bytes)) {
+    if (control_memory_.address == nullptr) return;
+    if (!platform::get_shared_pages(control_memory_.address, control_bytes)) {
+        platform::unmap(control_memory_.address, control_bytes);
+        platform::close_shared_memory(control_memory_);
+        control_memory_ = {};
         return;
     }
     platform::keep_from_forks(control_memory_.address, control_bytes);
@@ -173,7 +180,7 @@ void Recorder::hand_over() noexcept {
                            recording_.rings.is_made() ? recording_.rings.file() : -1}) {
         if (file >= 0) files[count++] = file;
     }
-    // Where nobody listens any more, nobody misses it.
+    // If the observer is gone, the failure does not matter.
     (void)platform::hand_files_over(observer, files, count);
 }
 
@@ -197,9 +204,9 @@ void Recorder::after_fork_in_parent() noexcept {
 }
 
 void Recorder::after_fork_in_child() noexcept {
-    show_quick_paths();  // a recording of the parent's hid them
+    show_quick_paths();  // a recording of the parent may have hidden them
     looked_ = false;
-    forks_.store(1, relaxed);  // other threads' are not here
+    forks_.store(1, relaxed);  // the child does not have the other forking threads
     after_fork_in_parent();
 }
 
@@ -215,9 +222,9 @@ void Recorder::unlock_rings() noexcept {
     trims_mutex_.unlock();
 }
 
-// The child has none of the memory that it would record into, nor that where it is asked to. First
-// of all, for what ends in the child with threads that it has not would be recorded. Its first slow
-// path begins anew.
+// The child has neither the memory that it would record into nor its control. This runs first in
+// the child: otherwise the end of threads that the child does not have would be recorded. The first
+// slow path of the child starts from the beginning.
 void Recorder::forget_rings() noexcept {
     statistics::recorder_hooks.record.store(nullptr, relaxed);
     statistics::recorder_hooks.name.store(nullptr, relaxed);
@@ -236,7 +243,7 @@ void Recorder::forget_rings() noexcept {
 
 namespace tensorpool::statistics {
 
-// What the layers below call: see recorder_hooks.hpp.
+// Called by the layers below; see recorder_hooks.hpp.
 void answer_recorder() noexcept {
     trace::recorder().answer();
 }

@@ -13,33 +13,35 @@
 
 namespace tensorpool::trace {
 
-/// Records the calls of this process when somebody asks for it:
-///  - `TENSORPOOL_TRACE=<path>`: from the first call on, into that file. The thread whose ring is
+/// Records the calls of this process on request:
+///  - `TENSORPOOL_TRACE=<path>` records from the first call into that file. A thread whose ring is
 ///    full writes it out.
-///  - `TENSORPOOL_TRACE=observer`: from the first call on, into rings that the observer reads.
-///  - another process, through the control: into rings that it reads. A full ring drops and counts.
+///  - `TENSORPOOL_TRACE=observer` records from the first call into rings that the observer reads.
+///  - Another process requests a recording through the control, and reads the rings. A full ring
+///    drops entries and counts them.
 ///
-/// Whoever made `TENSORPOOL_OBSERVER` gets the descriptors of segment, control and rings, so that
-/// it can read them when the process is gone. A request is seen by the first thread that takes a
-/// slow path, or by the background trimmer where that runs, and from then on holds for all.
+/// The process behind `TENSORPOOL_OBSERVER` receives the descriptors of the segment, the control
+/// and the rings, so that it can read them after this process has ended. The first thread that
+/// takes a slow path sees a request, or the background trimmer if it runs; it then applies to all
+/// threads.
 class Recorder {
 public:
     constexpr Recorder() noexcept = default;
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
-    /// Sees what is wanted, and does it.
+    /// Checks for requests and carries them out.
     void answer() noexcept;
-    /// Puts one entry into the calling thread's ring: what the hook calls, with nothing between.
+    /// Puts one entry into the calling thread's ring. The hook calls it directly.
     static void record(TraceAction action, std::uint64_t source, const void* address,
                        std::size_t bytes, std::size_t alignment) noexcept;
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
-    /// At exit: what is in the rings goes into the file.
+    /// Writes the content of the rings into the file, at exit.
     void finish() noexcept;
-    /// The calling thread gives its ring to the next.
+    /// Makes the calling thread's ring available to another thread.
     void end_thread() noexcept;
 
-    // A fork takes first what an answer holds and last what each call may take.
+    // A fork takes the lock of an answer first, and the locks that any recorded call may take last.
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
@@ -47,8 +49,8 @@ public:
     void unlock_rings() noexcept;
     void forget_rings() noexcept;
 
-    /// Asks to be told of forks and of the end of threads; called while the library is loaded.
-    /// False while another thread does.
+    /// Registers the handlers for forks and for the end of threads. Called while the library is
+    /// loaded. Returns false while another thread registers them.
     bool set_handlers() noexcept;
 
 private:
@@ -56,7 +58,7 @@ private:
 
     using Target = Recording::Target;
 
-    // All under mutex_.
+    // All of these require mutex_.
     std::uint32_t answer_under_lock() noexcept;
     void change_recording(std::uint64_t asked) noexcept;
     void look_at_environment() noexcept;
@@ -64,28 +66,29 @@ private:
     void end() noexcept;
     void end_given_up() noexcept;
     void name_everything() noexcept;
-    void tell_capacities() noexcept;
+    void record_capacities() noexcept;
     void hide_quick_paths() noexcept;
     void show_quick_paths() noexcept;
     void share_control() noexcept;
     Control* make_private_control() noexcept;
     void hand_over() noexcept;
 
-    // Before any other lock: a fork takes it first, so its handlers are set when all others are.
+    // Set before any other lock is taken. A fork takes it first, since its handlers come first in
+    // the order of the list.
     enum class Handlers : std::uint8_t { none, being_set, set };
     std::atomic<Handlers> handlers_ = Handlers::none;
     std::mutex mutex_;
-    std::atomic<unsigned> forks_ = 0;  // under way, or about to be
+    std::atomic<unsigned> forks_ = 0;  // in progress or about to begin
     Recording recording_;
-    // Of an answer to a request to trim. A fork takes it last: an answer is given with other locks
-    // held that a fork waits for.
+    // Guards the answer to a request to trim. A fork takes it last, because an answer may be given
+    // while the thread holds other locks that a fork waits for.
     std::mutex trims_mutex_;
     TraceFile file_{recording_};
     RingWriter writer_{recording_, file_};
-    // Below: under mutex_.
+    // The members below require mutex_.
     platform::SharedMemory control_memory_;
     bool looked_ = false;
-    std::uint64_t answered_ = 0;  // as the hook's, which is another once a recording was given up
+    std::uint64_t answered_ = 0;  // the hook holds another value after a recording was given up
 };
 
 Recorder& recorder() noexcept;

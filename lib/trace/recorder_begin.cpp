@@ -1,4 +1,4 @@
-// How a recording begins and ends.
+// The beginning and the end of a recording.
 
 #include <cstring>
 #include <new>
@@ -19,7 +19,8 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// From the first call on the environment says it, later who asks.
+// For a recording from the first call, the environment says it; later, the process that requests
+// it.
 std::uint64_t stack_interval(const Control& control, bool from_start) noexcept {
     if (!from_start) return control.stack_interval.load(relaxed);
     const char* const text = platform::environment_variable("TENSORPOOL_TRACE_STACKS");
@@ -65,16 +66,16 @@ void name_scopes(Rings& rings) noexcept {
 
 }  // namespace
 
-// First whatever may fail; then names, so that no call is told of what has none; then the hook;
-// what is held already, which from there on each change tells; and last all calls are sent where it
-// is looked at.
+// Steps that may fail come first. Names follow, so that no recorded call refers to an unnamed
+// source, and then the hook. After the hook come the present capacities, since from then on each
+// change is recorded. Closing the inline paths is the last step.
 bool Recorder::begin(Target target, bool from_start) noexcept {
     if (target == Target::reader && recording_.control.load(relaxed) == nullptr) return false;
     if (target == Target::file && make_private_control() == nullptr) return false;
     const auto sharing = target == Target::reader ? Rings::Sharing::yes : Rings::Sharing::no;
     const std::uint64_t interval = stack_interval(*recording_.control.load(relaxed), from_start);
     if (!recording_.rings.make(sharing, describe_process(interval, from_start))) return false;
-    if (interval != 0) (void)platform::capture_stack(&unused_frame, 1);  // whatever it takes once
+    if (interval != 0) (void)platform::capture_stack(&unused_frame, 1);  // its one-time set-up
     if (target == Target::file && !file_.open(platform::environment_variable("TENSORPOOL_TRACE"))) {
         return true;  // reported on stderr
     }
@@ -89,9 +90,9 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
                      std::memory_order_release);
     name_everything();
     hooks.record.store(record, std::memory_order_release);
-    tell_capacities();
+    record_capacities();
     hide_quick_paths();
-    // A file that takes nothing is given up already.
+    // If the file accepts no data, the recording is given up already.
     if (hooks.record.load(relaxed) == nullptr) end_given_up();
     return true;
 }
@@ -117,7 +118,7 @@ void Recorder::end() noexcept {
     recording_.target.store(Target::none, relaxed);
 }
 
-// A file may still be written to by threads that do not know yet.
+// Threads that have not seen the end yet may still write to a file.
 void Recorder::end_given_up() noexcept {
     if (recording_.target_now() == Target::reader) end();
     if (recording_.target_now() == Target::file) show_quick_paths();
@@ -135,8 +136,8 @@ void Recorder::name_everything() noexcept {
     name_scopes(recording_.rings);
 }
 
-// The lock of the sources is a leaf, so the thread has its ring before.
-void Recorder::tell_capacities() noexcept {
+// The lock of the sources is a leaf, so the thread takes its ring before it.
+void Recorder::record_capacities() noexcept {
     writer_.prepare();
     statistics::snapshot_sources().for_each(
         [](const statistics::SnapshotSource& source) { source.record_capacity(); });

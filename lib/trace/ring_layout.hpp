@@ -6,18 +6,18 @@
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/trace_format.hpp>
 
-/// Two pieces of memory that a recorded process shares with its recorder.
+/// The two pieces of memory that a recorded process shares with its recorder.
 ///
 /// The *rings*, which the process writes and the recorder reads:
 ///
 ///     header | heads of the rings | names | modules | rings
 ///
-/// The *control*, which the recorder writes too: what it asks for, and up to where it has read each
-/// ring. The process believes none of it beyond what it checks.
+/// The *control*, which the recorder writes too: its requests, and the position up to which it has
+/// read each ring. The process checks all of it and trusts nothing beyond that.
 ///
-/// A ring has one writer, the thread that it belongs to, and one reader. The writer fills an entry,
-/// then adds 1 to `written` with release; the reader takes what lies between its tail and
-/// `written`, then stores the tail with release. So neither ever waits. A model in
+/// A ring has one writer, the thread that owns it, and one reader. The writer fills an entry, then
+/// adds 1 to `written` with release. The reader takes the entries between its tail and `written`,
+/// then stores the tail with release. Neither of them ever waits. A model in
 /// tests/models/trace_ring_test.cpp goes through every order of their steps.
 namespace tensorpool::trace {
 
@@ -27,13 +27,13 @@ inline constexpr std::uint64_t rings_magic = 0x73676e6972707465;  // "etprings" 
 inline constexpr std::uint64_t rings_version = 1;
 
 struct alignas(64) RingHead {
-    Counter written;  // entries, ever
-    Counter dropped;  // that found no room
-    Counter thread;   // whose the ring is, or was last; 0: nobody's yet
+    Counter written;  // entries written so far
+    Counter dropped;  // entries that found no room
+    Counter thread;   // the present or last owner; 0: none yet
 };
 
 inline constexpr std::size_t ring_count = 512;
-// 512 KiB a ring: at a call every microsecond the recorder may sleep for 16 ms.
+// 512 KiB a ring: with one call a microsecond, the recorder may sleep for 16 ms.
 inline constexpr std::size_t ring_entries = 16'384;
 inline constexpr std::size_t name_count = 1024;
 inline constexpr std::size_t module_count = 512;
@@ -42,12 +42,12 @@ struct RingsHeader {
     Counter magic;  // stored last, with release
     Counter version;
     Counter bytes;
-    Counter rings;          // that were ever taken
+    Counter rings;          // taken so far
     Counter names;          // written
     Counter modules;        // written
-    Counter ended;          // 1: nothing more will come, but from calls that are under way
+    Counter ended;          // 1: nothing follows, except from calls in progress
     Counter left_out;       // threads without a ring
-    Counter names_dropped;  // that found no place
+    Counter names_dropped;  // names that found no room
     TraceProcess process;
 };
 
@@ -60,12 +60,13 @@ inline constexpr std::size_t ring_bytes = ring_entries * sizeof(TraceEntry);
 inline constexpr std::size_t rings_bytes = rings_offset + ring_count * ring_bytes;
 static_assert(sizeof(RingsHeader) <= heads_offset);
 
-/// Up to where a writer may write that is about to write entry `next` and found the reader at
-/// `tail`: to `next` where there is no room, or where no reader can be.
+/// Returns the number up to which a writer may write. The writer is about to write entry `next`,
+/// found the reader at `tail`, and its ring has `entries` entries. Returns `next` if there is no
+/// room, or if `tail` is an impossible value.
 constexpr std::uint64_t room_until(std::uint64_t next, std::uint64_t tail,
-                                   std::uint64_t places) noexcept {
+                                   std::uint64_t entries) noexcept {
     const std::uint64_t unread = next - tail;
-    return unread < places ? tail + places : next;
+    return unread < entries ? tail + entries : next;
 }
 
 inline constexpr std::uint64_t control_magic = 0x6c746e6f63707465;  // "etpcontl" in memory
@@ -74,19 +75,21 @@ inline constexpr std::uint64_t control_version = 2;
 struct Control {
     Counter magic;
     Counter version;
-    Counter process;  // whose it is: its number in its own name space
-    // The low half counts changes of what a recorder wants; odd: recording is wanted. The high half
+    Counter process;  // the owner: its number in its own name space
+    // The low half counts changes of the recorder's wish; odd: a recording is wanted. The high half
     // counts requests to trim.
     Counter asked;
     Counter stack_interval;  // bytes between two sampled stacks; 0: none
-    // The recorder adds to it several times a second: where it stands still, nobody reads any more.
+    // The recorder adds to it several times a second. If it stands still, there is no reader any
+    // more.
     Counter beats;
     alignas(64) Counter tails[ring_count];
-    // The answer to the last request to trim: by how much capacities fell, then, with release, its
-    // number.
+    // The answer to the last request to trim: first the bytes by which capacities fell, then, with
+    // release, the number of the request.
     Counter trimmed_bytes;
     Counter trims;
-    // The background trimmer waits on it; added to and woken by who asks.
+    // The background trimmer waits on it. A process that sends a request adds to it and wakes the
+    // trimmer.
     std::atomic<std::uint32_t> wake;
 };
 

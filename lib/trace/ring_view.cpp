@@ -17,7 +17,8 @@ std::string unlike(const char* what, std::uint64_t found, std::uint64_t expected
            std::to_string(expected);
 }
 
-/// Whether it may be mapped: of this size, for ever.
+/// Returns nothing if the file may be mapped: it has this size and cannot change it. Otherwise
+/// returns the problem.
 std::optional<std::string> problem_of(const platform::ObservedFile& file, const char* what,
                                       std::uint64_t bytes) {
     if (!file) return std::string("its ") + what + " cannot be opened";

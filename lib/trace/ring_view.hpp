@@ -10,8 +10,8 @@
 
 namespace tensorpool::trace {
 
-/// Another process's rings and control, mapped. Both are sealed, so that nothing that happens to
-/// them brings a signal; what they hold is believed only within their bounds.
+/// The mapped rings and control of another process. Both are sealed, so that no change of the files
+/// raises a signal. Counts in them are clipped to their bounds.
 class RingView {
 public:
     RingView() noexcept = default;
@@ -19,21 +19,22 @@ public:
     RingView& operator=(RingView&& other) noexcept;
     ~RingView();
 
-    /// Only one process may record another; any may ask it for something else.
-    enum class Purpose : bool { record, ask };
-    /// Each: nothing where it can be used, otherwise what was found and what was expected.
+    /// Only one process at a time may record another. Any process may send other requests.
+    enum class Purpose : bool { record, request };
+    /// Both return nothing if the file can be used, and otherwise what was found and what was
+    /// expected.
     std::optional<std::string> open_control(platform::ObservedFile file,
                                             Purpose purpose = Purpose::record);
     std::optional<std::string> open_rings(platform::ObservedFile file);
 
-    /// Takes the rings from another view, which has none then.
+    /// Takes the rings from another view, which then has none.
     void take_rings_of(RingView& other) noexcept;
 
     bool has_rings() const noexcept { return rings_ != nullptr; }
     Control& control() const noexcept { return *control_; }
     const RingsHeader& header() const noexcept { return *at<RingsHeader>(0); }
 
-    /// Counts that never lead beyond what is there.
+    /// Counts, clipped to the size of the tables.
     std::size_t rings() const noexcept;
     std::size_t names() const noexcept;
     std::size_t modules() const noexcept;
@@ -52,7 +53,7 @@ private:
         return reinterpret_cast<const T*>(static_cast<const std::byte*>(rings_) + offset);
     }
 
-    platform::ObservedFile control_file_;  // holds the lock of who reads
+    platform::ObservedFile control_file_;  // holds the lock of the reader
     platform::ObservedFile rings_file_;
     Control* control_ = nullptr;
     const void* rings_ = nullptr;

@@ -13,12 +13,12 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// A thread that found no ring looks again after so many calls: another may have ended.
+// A thread without a ring looks for one again after this many calls: another thread may have ended.
 constexpr std::uint64_t calls_between_looks = 1024;
-// So long a ring may be full while the reader does not show itself, until it counts as gone.
+// The reader counts as gone if a ring stays full and the reader shows no activity for this long.
 constexpr std::uint64_t max_silence_ns = 10'000'000'000;
 
-// A deeper stack is cut where it began.
+// A deeper stack loses its outermost frames.
 constexpr std::size_t max_frames = 30;
 
 constexpr bool is_allocation(TraceAction action) noexcept {
@@ -38,8 +38,9 @@ void RingWriter::record(TraceAction action, std::uint64_t source, const void* ad
         if (!make_room(own)) return;
     }
     TraceEntry& entry = own.begin_entry();
-    // A block goes from the thread that took it to the one that gives it back in no time; the other
-    // way it waits in a magazine. The order costs 10 ns, so only that of the first is paid for.
+    // A block can pass from the thread that frees it to the thread that takes it almost
+    // immediately, so frees need an ordered counter. In the other direction the block waits in a
+    // magazine. The ordering costs 10 ns, so only frees pay for it.
     entry.cycles = action == TraceAction::deallocate ? platform::ordered_cycle_counter()
                                                      : platform::cycle_counter();
     entry.address = reinterpret_cast<std::uintptr_t>(address);
@@ -53,7 +54,7 @@ void RingWriter::record(TraceAction action, std::uint64_t source, const void* ad
         write_stack(own);
 }
 
-// As many entries as the stack needs, or none: half a stack would be another one.
+// Writes as many entries as the stack needs, or none: half a stack would look like another stack.
 void RingWriter::write_stack(OwnRing& own) noexcept {
     std::uintptr_t frames[max_frames];
     const std::size_t count = platform::capture_stack(frames, max_frames);
@@ -70,8 +71,8 @@ void RingWriter::write_stack(OwnRing& own) noexcept {
     }
 }
 
-// Module and offset, which mean the same when the process is gone; the bare address where it is no
-// file's code.
+// Returns module and offset, which keep their meaning after the process has ended; the bare address
+// if no file holds the code.
 std::uint64_t RingWriter::name_frame(std::uintptr_t address) noexcept {
     constexpr unsigned offset_bits = 48;
     constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
@@ -81,7 +82,7 @@ std::uint64_t RingWriter::name_frame(std::uintptr_t address) noexcept {
     return module << offset_bits | ((module == 0 ? address : code.offset) & offset_mask);
 }
 
-// The calling thread's, which may take memory, of a C library that a pool serves.
+// Called ahead of time, since it may allocate in a C library whose malloc a pool serves.
 void RingWriter::prepare() noexcept {
     (void)make_room(own_ring);
 }
@@ -104,14 +105,15 @@ bool RingWriter::take_ring(OwnRing& own) noexcept {
         --own.calls_until_look;
         return false;
     }
-    // Until it is there, what comes from within here (a C library that allocates) is not recorded.
+    // Set before the ring is taken, so that calls made from here (in a C library that allocates)
+    // are not recorded.
     own.calls_until_look = calls_between_looks;
     const Rings::Taken taken = recording_.rings.take();
     if (taken.head == nullptr) {
         if (!std::exchange(own.is_left_out, true)) recording_.rings.count_left_out();
         return false;
     }
-    // Without the handler the ring stays this thread's when it has ended, which loses a ring.
+    // Without the exit handler, the ring stays this thread's after its end, which wastes a ring.
     (void)platform::call_at_thread_exit(exit_handler_);
     own.ring = taken.ring;
     own.head = taken.head;
@@ -122,7 +124,7 @@ bool RingWriter::take_ring(OwnRing& own) noexcept {
     return true;
 }
 
-// There is room for one entry.
+// REQUIRES: there is room for one entry.
 bool RingWriter::announce(OwnRing& own) noexcept {
     const std::uint64_t thread = platform::current_thread_id();
     own.is_announced = true;
@@ -137,7 +139,7 @@ bool RingWriter::announce(OwnRing& own) noexcept {
     return has_room(own);
 }
 
-// What the reader says it has read is believed only where it can be true.
+// The tail that the reader stores is trusted only if it is a possible value.
 bool RingWriter::find_room(OwnRing& own) noexcept {
     if (recording_.target_now() == Recording::Target::file && !file_.write_out(own.ring))
         return false;

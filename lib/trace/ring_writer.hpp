@@ -12,19 +12,20 @@
 
 namespace tensorpool::trace {
 
-/// The calling thread's ring, as its writing sees it. Zeros: none yet, which looks like a full one.
+/// The calling thread's ring, as its writer sees it. Zeroed: there is none yet, which looks like a
+/// full ring.
 struct OwnRing {
     TraceEntry* entries = nullptr;
     RingHead* head = nullptr;
     std::uint64_t next = 0;        // the number of the next entry
     std::uint64_t room_until = 0;  // next <= room_until
     std::size_t ring = ring_count;
-    std::uint64_t recording = 0;  // which one it was taken for
+    std::uint64_t recording = 0;  // the recording for which it was taken
     SampleDistance sampling{};
-    bool is_announced = false;           // the ring says whose it is
-    bool is_left_out = false;            // and counted so
-    std::uint64_t calls_until_look = 0;  // of a thread that found no ring
-    // While the ring is full: since when, and how often the reader had shown itself then.
+    bool is_announced = false;           // the ring names its thread
+    bool is_left_out = false;            // the thread was counted as one without a ring
+    std::uint64_t calls_until_look = 0;  // until the next attempt to take a ring
+    // While the ring is full: since when, and the reader's `beats` at that moment.
     std::uint64_t full_since_ns = 0;
     std::uint64_t beats_seen = 0;
 
@@ -32,7 +33,7 @@ struct OwnRing {
     TraceEntry& begin_entry() noexcept { return entries[next % ring_entries]; }
     void end_entry() noexcept {
         ++next;
-        // Pairs with the reader's acquire: what it counts is written.
+        // Pairs with the reader's acquire: every entry that it counts has been written.
         head->written.store(next, std::memory_order_release);
     }
     void write(const TraceEntry& entry) noexcept {
@@ -50,14 +51,16 @@ public:
     RingWriter(const RingWriter&) = delete;
     RingWriter& operator=(const RingWriter&) = delete;
 
-    /// Puts one entry into the calling thread's ring; drops and counts it where there is no room.
+    /// Puts one entry into the calling thread's ring. If there is no room, drops and counts it.
     void record(TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
                 std::size_t alignment) noexcept;
-    /// Takes the calling thread's ring, which may allocate, in a C library that a pool serves.
+    /// Takes a ring for the calling thread. This may allocate in a C library whose malloc a pool
+    /// serves.
     void prepare() noexcept;
-    /// Gives the calling thread's ring to the next thread.
+    /// Makes the calling thread's ring available to the next thread.
     void end_thread() noexcept;
-    /// What a thread that takes a ring has called at its end. Set once, before any recording.
+    /// Sets the handler that runs at the end of each thread that takes a ring. Set once, before any
+    /// recording.
     void set_exit_handler(platform::ExitHandler handler) noexcept { exit_handler_ = handler; }
 
 private:

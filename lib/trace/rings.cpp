@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
-// Text as records hold it: cut, then zeros.
+// Stores text as records hold it: cut if needed, then filled with zeros.
 template <std::size_t Bytes>
 void store_text(char (&to)[Bytes], std::string_view text) noexcept {
     const std::size_t length = std::min(text.size(), Bytes - 1);
@@ -49,8 +49,8 @@ bool Rings::make(Sharing sharing, const TraceProcess& process) noexcept {
     return true;
 }
 
-// Threads may be in the middle of an entry. So the address stays, but of what lies there nothing is
-// held for them any more: a ring takes half a mebibyte, and there is one for each thread.
+// Threads may be in the middle of an entry, so the address range stays mapped. Its pages are
+// replaced by untouched ones: a ring takes 512 KiB, and there is one for each thread.
 void Rings::end() noexcept {
     header().ended.store(1, std::memory_order_release);
     platform::close_shared_memory(memory_);
@@ -74,7 +74,7 @@ Rings::Taken Rings::take() noexcept {
         if (~taken_[word] == 0) continue;
         ring = word * 64 + static_cast<std::size_t>(std::countr_one(taken_[word]));
     }
-    // A page that the system has not would end the process when it is touched.
+    // Touching a page that the system cannot supply would end the process.
     if (ring == ring_count || !platform::get_shared_pages(entries(ring), ring_bytes)) {
         return {};
     }

@@ -10,7 +10,7 @@
 
 namespace tensorpool::trace {
 
-/// The rings of one recording, and who has which. Thread-safe.
+/// The rings of one recording, and which of them are taken. Thread-safe.
 class Rings {
 public:
     constexpr Rings() noexcept = default;
@@ -18,31 +18,31 @@ public:
     Rings& operator=(const Rings&) = delete;
 
     enum class Sharing : bool { no, yes };
-    /// Memory for a recording that begins. That of the last one stays where threads may still write
-    /// into it. False when the system has none.
+    /// Gets memory for a new recording. The memory of the last one stays mapped where threads may
+    /// still write into it. Returns false if the system has none.
     [[nodiscard]] bool make(Sharing sharing, const TraceProcess& process) noexcept;
-    /// Says that nothing more will come, and gives the descriptor and the memory back. Its reader
-    /// still has them.
+    /// Marks the recording as ended, and gives back the descriptor and the memory. The reader keeps
+    /// its own.
     void end() noexcept;
-    /// In the child of a fork, which has none of it.
+    /// Forgets the rings in the child of a fork, which has no access to them.
     void forget() noexcept;
 
     struct Taken {
         std::size_t ring;
-        RingHead* head;  // nullptr: there was none
+        RingHead* head;  // nullptr: no ring was free
         TraceEntry* entries;
     };
-    /// A ring for the calling thread, its pages got.
+    /// Takes a ring for the calling thread and populates its pages.
     Taken take() noexcept;
-    /// A thread that found none.
+    /// Counts a thread that found no ring.
     void count_left_out() noexcept;
     void give_back(std::size_t ring) noexcept;
 
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
-    /// The number of a module, from 1; 0 when there is no place for it.
+    /// Returns the number of a module, from 1; 0 if there is no room for it.
     std::uint64_t number_of_module(std::string_view path) noexcept;
 
-    /// There is memory.
+    /// REQUIRES, for this and the functions below: `is_made()`.
     RingsHeader& header() const noexcept { return *at<RingsHeader>(0); }
     RingHead& head(std::size_t ring) const noexcept {
         return *at<RingHead>(heads_offset + ring * sizeof(RingHead));
@@ -55,7 +55,7 @@ public:
     bool is_made() const noexcept { return memory_.address != nullptr; }
     int file() const noexcept { return memory_.file; }
 
-    /// Around a fork.
+    /// Locks and unlocks the rings around a fork.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -67,7 +67,7 @@ private:
 
     platform::SharedMemory memory_;
     std::mutex mutex_;
-    // Below: under mutex_. A bit for each ring that is a thread's.
+    // Under mutex_. A bit for each ring that a thread has taken.
     std::uint64_t taken_[ring_count / 64] = {};
 };
 

@@ -29,14 +29,15 @@ bool TraceFile::open(const char* path) noexcept {
     if (!output_.append({&header, sizeof header}, {nullptr, 0}) ||
         !write_chunk(TraceChunkKind::process, 0, &process, sizeof process)) {
         platform::say(
-            "TENSORPOOL_TRACE is '%.200s', which takes nothing; used instead: no recording", path);
+            "TENSORPOOL_TRACE is '%.200s', which accepts no data; used instead: no recording",
+            path);
         output_.close();
         return false;
     }
     return true;
 }
 
-// Other threads may go on in the meantime: what they still record is lost.
+// Other threads may continue during the call. Their further entries are lost.
 void TraceFile::finish() noexcept {
     const bool was_on = statistics::recorder_hooks.record.exchange(nullptr, relaxed) != nullptr;
     const std::size_t rings = recording_.rings.header().rings.load(std::memory_order_acquire);
@@ -47,7 +48,7 @@ void TraceFile::finish() noexcept {
 
 void TraceFile::forget() noexcept {
     output_.close();
-    for (auto& writes : writes_) writes.store(false, relaxed);  // threads of the parent's
+    for (auto& writes : writes_) writes.store(false, relaxed);  // set by threads of the parent
 }
 
 bool TraceFile::claim(std::size_t ring) noexcept {
@@ -58,8 +59,8 @@ bool TraceFile::write_out(std::size_t ring) noexcept {
     return claim(ring) && write_claimed(ring);
 }
 
-// At exit: a thread that writes its ring out meanwhile gets a moment to end that. Not for ever: it
-// may be this one, where a signal ends the process.
+// Runs at exit. Waits a moment for a thread that is writing its ring out, but not forever: if a
+// signal ends the process, it may be this thread.
 bool TraceFile::write_out_or_leave(std::size_t ring) noexcept {
     constexpr unsigned max_waits = 10'000;
     for (unsigned waits = 0; !claim(ring); ++waits) {
@@ -69,7 +70,8 @@ bool TraceFile::write_out_or_leave(std::size_t ring) noexcept {
     return write_claimed(ring);
 }
 
-// Of a ring the control, which is this process's own then, has what was written out.
+// With a file as the target, the control belongs to this process, and its tails say what was
+// written out.
 bool TraceFile::write_claimed(std::size_t ring) noexcept {
     const RingHead& head = recording_.rings.head(ring);
     Counter& tail = recording_.control.load(relaxed)->tails[ring];
@@ -89,7 +91,7 @@ bool TraceFile::write_claimed(std::size_t ring) noexcept {
     return done;
 }
 
-// What numbers stand for goes before the entries that have them.
+// Names are written before the entries that refer to them by number.
 bool TraceFile::write_names() noexcept {
     const std::lock_guard guard(mutex_);
     const std::uint64_t names = recording_.rings.header().names.load(std::memory_order_acquire);
@@ -130,11 +132,11 @@ bool TraceFile::write_chunk(TraceChunkKind kind, std::size_t ring, const void* d
     return output_.append({&header, sizeof header}, {data, bytes});
 }
 
-// A full disk stops recording and nothing else.
+// A full disk stops the recording and nothing else.
 void TraceFile::stop() noexcept {
     if (statistics::recorder_hooks.record.exchange(nullptr, relaxed) == nullptr) return;
     give_up_recording();
-    platform::say("recording into '%s' ended: it takes no more; what is in it can be read",
+    platform::say("recording into '%s' ended: it accepts no more data; what is in it can be read",
                   output_.path());
 }
 

@@ -10,28 +10,28 @@
 
 namespace tensorpool::trace {
 
-/// The file of a recording. The thread whose ring is full writes the ring out, raw; the thread that
-/// ends the process writes out all of them.
+/// The file of a recording. A thread whose ring is full writes the ring out, uncompressed. The
+/// thread that ends the process writes out all rings.
 class TraceFile {
 public:
     constexpr explicit TraceFile(Recording& recording) noexcept : recording_(recording) {}
     TraceFile(const TraceFile&) = delete;
     TraceFile& operator=(const TraceFile&) = delete;
 
-    /// Opens `path` and writes what stands before all entries. Reports a file that cannot be
+    /// Opens `path` and writes the headers that precede all entries. Reports a file that cannot be
     /// written on stderr and returns false.
     bool open(const char* path) noexcept;
     bool is_open() const noexcept { return output_.is_open(); }
-    /// Writes one ring out; false when another thread does, or when the file takes no more, which
-    /// ends the recording.
+    /// Writes one ring out. Returns false if another thread is doing so, or if the file accepts no
+    /// more data, which ends the recording.
     bool write_out(std::size_t ring) noexcept;
-    /// Writes all rings out, and that the recording ended.
+    /// Writes all rings out and marks the end of the recording.
     void finish() noexcept;
 
-    /// Around a fork.
+    /// Locks and unlocks the file around a fork.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
-    /// In the child of a fork, which has no part in the file. REQUIRES: locked.
+    /// Closes the file in the child of a fork, which does not write to it. REQUIRES: locked.
     void forget() noexcept;
 
 private:

@@ -21,7 +21,7 @@ TrimRequest::~TrimRequest() = default;
 TrimRequest TrimRequest::ask(std::uint64_t process) {
     auto state = std::make_unique<State>();
     if (const auto problem = state->view.open_control(trace::find_control(process, "to trim"),
-                                                      trace::RingView::Purpose::ask)) {
+                                                      trace::RingView::Purpose::request)) {
         trace::fail_to_attach(process, AttachFailure::system, *problem);
     }
     trace::Control& control = state->view.control();

@@ -39,14 +39,14 @@ private:
     void check_names() {
         for (const ComponentTable::Named& named : table_.named()) {
             if (fs::is_regular_file(root_ / named.file)) continue;
-            add(named.list, named.line, "names " + named.file + ", which does not exist");
+            add(named.list, named.line, "lists " + named.file + ", which does not exist");
         }
     }
 
     void check_source(const std::string& file) {
         const bool is_named = std::ranges::any_of(
             table_.named(), [&](const auto& named) { return named.file == file; });
-        if (!is_named) add(file, 0, "is named in no CMakeLists.txt, so that no build has it");
+        if (!is_named) add(file, 0, "is listed in no CMakeLists.txt, so no build contains it");
     }
 
     void check_header(const std::string& file) {
@@ -55,8 +55,8 @@ private:
         });
         if (times == 1) return;
         add(file, 0,
-            times == 0 ? "is named by no tensorpool_headers(...), so that it is not installed"
-                       : "is named by tensorpool_headers(...) more than once");
+            times == 0 ? "is listed in no tensorpool_headers(...), so it is not installed"
+                       : "is listed in tensorpool_headers(...) more than once");
     }
 
     void check_includes(const std::string& file) {
@@ -64,12 +64,12 @@ private:
         if (component.empty()) return;
         std::ifstream text(root_ / file);
         std::string line;
-        bool has_asked = false;
+        bool is_optional = false;
         for (int number = 1; std::getline(text, line); ++number) {
-            if (line.starts_with("#endif")) has_asked = false;
-            if (line.starts_with("#if __has_include")) has_asked = true;
+            if (line.starts_with("#endif")) is_optional = false;
+            if (line.starts_with("#if __has_include")) is_optional = true;
             const std::optional<Include> include = include_of(line);
-            if (include && !has_asked) check_include(file, number, component, *include);
+            if (include && !is_optional) check_include(file, number, component, *include);
         }
     }
 

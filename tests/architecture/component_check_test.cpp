@@ -16,11 +16,11 @@ std::string lines_of(const std::vector<Violation>& violations) {
     return text.str();
 }
 
-TEST(Components, OfThisProjectAreComplete) {
+TEST(Components, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_components(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
-/// A small project whose lists are complete, in a folder of its own, to plant faults in.
+/// A small project with complete lists in a folder of its own, into which tests plant faults.
 class PlantedComponentFault : public testing::Test {
 protected:
     PlantedComponentFault() {
@@ -68,42 +68,42 @@ protected:
     fs::path root_;
 };
 
-TEST_F(PlantedComponentFault, NoneIsNoneFound) {
+TEST_F(PlantedComponentFault, CompleteProjectHasNoViolations) {
     EXPECT_EQ(found(), "");
 }
 
-TEST_F(PlantedComponentFault, SourceThatIsNotNamedIsFound) {
+TEST_F(PlantedComponentFault, ReportsSourceMissingFromCMakeLists) {
     write("lib/pool/gone.cpp", "");
     write("lib/pool/system/pages_other.cpp", "");
     EXPECT_EQ(found(),
-              "lib/pool/gone.cpp:0: is named in no CMakeLists.txt, so that no build has it\n"
-              "lib/pool/system/pages_other.cpp:0: is named in no CMakeLists.txt, so that no "
-              "build has it\n");
+              "lib/pool/gone.cpp:0: is listed in no CMakeLists.txt, so no build contains it\n"
+              "lib/pool/system/pages_other.cpp:0: is listed in no CMakeLists.txt, so no "
+              "build contains it\n");
 }
 
-TEST_F(PlantedComponentFault, NameOfNoFileIsFound) {
+TEST_F(PlantedComponentFault, ReportsListedFileThatDoesNotExist) {
     fs::remove(root_ / "lib/pool/system/pages_windows.cpp");
     fs::remove(root_ / "include/tensorpool/all.hpp");
     EXPECT_EQ(
         found(),
-        "lib/pool/CMakeLists.txt:5: names lib/pool/system/pages_windows.cpp, which does not "
+        "lib/pool/CMakeLists.txt:5: lists lib/pool/system/pages_windows.cpp, which does not "
         "exist\n"
-        "lib/pool/CMakeLists.txt:8: names include/tensorpool/all.hpp, which does not exist\n");
+        "lib/pool/CMakeLists.txt:8: lists include/tensorpool/all.hpp, which does not exist\n");
 }
 
-TEST_F(PlantedComponentFault, PublicHeaderOfNoneOrTwoComponentsIsFound) {
+TEST_F(PlantedComponentFault, ReportsPublicHeaderListedNeverOrTwice) {
     write("include/tensorpool/detail/new.hpp", "");
     write("lib/device/CMakeLists.txt",
           "tensorpool_sources(device device.cpp)\ntensorpool_headers(device device.hpp)\n"
           "tensorpool_headers(device device.hpp)\n");
     EXPECT_EQ(
         found(),
-        "include/tensorpool/detail/new.hpp:0: is named by no tensorpool_headers(...), so that "
+        "include/tensorpool/detail/new.hpp:0: is listed in no tensorpool_headers(...), so "
         "it is not installed\n"
-        "include/tensorpool/device.hpp:0: is named by tensorpool_headers(...) more than once\n");
+        "include/tensorpool/device.hpp:0: is listed in tensorpool_headers(...) more than once\n");
 }
 
-TEST_F(PlantedComponentFault, IncludeOfAComponentThatIsNotNeededIsFound) {
+TEST_F(PlantedComponentFault, ReportsIncludeOfUnneededComponent) {
     write("lib/pool/pool.cpp", "#include \"device/streams.hpp\"\n");
     write("lib/device/device.cpp", "\n#include \"simulation/simulation.hpp\"\n");
     write("lib/planned/plan.cpp", "#include <tensorpool/device.hpp>\n");
@@ -117,7 +117,7 @@ TEST_F(PlantedComponentFault, IncludeOfAComponentThatIsNotNeededIsFound) {
         "which it does not need\n");
 }
 
-TEST_F(PlantedComponentFault, IncludeOutsideOfHasIncludeIsFound) {
+TEST_F(PlantedComponentFault, ReportsIncludeOutsideHasInclude) {
     write("include/tensorpool/all.hpp",
           "#if __has_include(<tensorpool/pool.hpp>)\n#endif\n#include <tensorpool/device.hpp>\n");
     EXPECT_EQ(found(),

@@ -37,7 +37,7 @@ std::string text_of(const fs::path& file) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The first two parts of a path: lib/ and the layer.
+/// Returns the first two parts of a path: lib/ and the layer.
 std::string layer_of(const std::string& file) {
     return file.substr(0, file.find('/', file.find('/') + 1));
 }
@@ -54,7 +54,8 @@ ComponentTable ComponentTable::read(const fs::path& root) {
     return table;
 }
 
-// A call ends with the first parenthesis that closes: none that counts here has one inside.
+// A call ends with the first closing parenthesis: the calls that are read here contain no nested
+// one.
 void ComponentTable::add_list(const std::string& list, const std::string& text) {
     const std::string code = without_comments(text);
     for (std::size_t open = code.find('('); open < code.size(); open = code.find('(', open + 1)) {

@@ -8,27 +8,28 @@
 
 namespace tensorpool::architecture {
 
-/// What the CMakeLists.txt files in lib/ say: the files that they name, the component of each, and
-/// what each component needs.
+/// What the CMakeLists.txt files in lib/ define: the files that they list, the component of each,
+/// and which components each component needs.
 class ComponentTable {
 public:
-    /// A file that a CMakeLists.txt names.
+    /// A file that a CMakeLists.txt lists.
     struct Named {
-        std::string list;       ///< that CMakeLists.txt, below the project's root
-        int line;               ///< from 1: where the call begins that names it
-        std::string file;       ///< below the project's root
-        std::string component;  ///< empty where the call is not of the library's components
-        bool is_header;         ///< named by `tensorpool_headers`
+        std::string list;       ///< that CMakeLists.txt, relative to the project's root
+        int line;               ///< line of the call that lists the file, counted from 1
+        std::string file;       ///< relative to the project's root
+        std::string component;  ///< empty if the call does not define a component of the library
+        bool is_header;         ///< listed by `tensorpool_headers`
     };
 
     /// Reads every CMakeLists.txt in lib/ below `root`.
     static ComponentTable read(const std::filesystem::path& root);
 
     const std::vector<Named>& named() const { return named_; }
-    /// The component of a source or a header below the root; empty if it belongs to none alone.
+    /// Returns the component of a source or a header; empty if it belongs to none or several.
     std::string component_of(const std::string& file) const;
-    /// Returns true if the component is the other, or needs it, perhaps by way of a third.
-    /// Nothing is known of a component that `tensorpool_add_component` does not name: true.
+    /// Returns true if the component is the other one or needs it, directly or indirectly. Also
+    /// returns true for a component that no `tensorpool_add_component` defines, about which nothing
+    /// is known.
     bool may_use(const std::string& component, const std::string& other) const;
 
 private:

@@ -47,7 +47,7 @@ private:
         return file.substr(header_folder.size());
     }
 
-    /// Of a file below lib, without "lib/".
+    /// Returns the folder of a file in lib, without "lib/".
     static std::string folder_of(const std::string& file) {
         return fs::path(file).parent_path().lexically_relative("lib").generic_string();
     }
@@ -56,7 +56,7 @@ private:
         found_.push_back({file, line, std::move(text)});
     }
 
-    /// The layer of a file below the root; nothing where layers.txt has none for it.
+    /// Returns the layer of a file; nullopt if layers.txt defines none.
     std::optional<std::string> layer_of(const std::string& file) const {
         if (file.starts_with(header_folder)) {
             const auto header = table_.headers().find(in_header_folder(file));
@@ -104,7 +104,7 @@ private:
             return check_foreign(file, layer, included, say);
         }
         const std::optional<std::string> used = layer_of(*ours);
-        // The file without a layer is a violation of its own.
+        // A file without a layer is reported as a violation of its own.
         if (!used || table_.may_use(layer, *used)) return;
         say(" of layer " + *used + "; allowed: " + table_.allowed(layer));
     }

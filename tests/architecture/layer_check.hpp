@@ -7,18 +7,18 @@
 
 namespace tensorpool::architecture {
 
-/// A line that breaks the rules of lib/layers.txt.
+/// A line that violates the rules of lib/layers.txt.
 struct Violation {
-    std::string file;  ///< below the project's root
-    int line;          ///< from 1; 0 for the file as a whole
-    std::string text;  ///< the layer, what it includes, what is allowed
+    std::string file;  ///< relative to the project's root
+    int line;          ///< counted from 1; 0 for the file as a whole
+    std::string text;  ///< the layer, what it includes, and what is allowed
 };
 
-/// As compilers print it: `file:line: text`.
+/// Formats a violation like a compiler: `file:line: text`.
 std::ostream& operator<<(std::ostream& out, const Violation& violation);
 
-/// Reads lib/layers.txt and every source in lib/ and include/tensorpool/ below `root`, and returns
-/// what breaks the rules, sorted by file and line. Throws std::runtime_error when layers.txt cannot
+/// Reads lib/layers.txt and every source in lib/ and include/tensorpool/ below `root`. Returns the
+/// violations of the rules, sorted by file and line. Throws std::runtime_error if layers.txt cannot
 /// be read.
 std::vector<Violation> check_layers(const std::filesystem::path& root);
 

@@ -17,11 +17,11 @@ std::string lines_of(const std::vector<Violation>& violations) {
     return text.str();
 }
 
-TEST(Layers, OfThisProjectAreKept) {
+TEST(Layers, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_layers(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
-/// A small project that keeps its layers, in a folder of its own, to plant faults in.
+/// A small valid project in a folder of its own, into which tests plant faults.
 class PlantedFault : public testing::Test {
 protected:
     PlantedFault() {
@@ -51,18 +51,18 @@ protected:
     fs::path root_;
 };
 
-TEST_F(PlantedFault, NoneIsNoneFound) {
+TEST_F(PlantedFault, ValidProjectHasNoViolations) {
     EXPECT_EQ(found(), "");
 }
 
-TEST_F(PlantedFault, IncludeOfAHigherLayerIsFound) {
+TEST_F(PlantedFault, ReportsIncludeOfHigherLayer) {
     write("lib/base/bits.cpp", "#include <bit>\n\n  #  include \"pages/span.hpp\"  // why\n");
     EXPECT_EQ(found(),
               "lib/base/bits.cpp:3: layer base includes pages/span.hpp of layer pages; "
               "allowed: the standard library only\n");
 }
 
-TEST_F(PlantedFault, IncludeByTheWayOfTheParentFolderIsFound) {
+TEST_F(PlantedFault, ReportsIncludeThroughParentFolder) {
     write("lib/pages/span.cpp", "#include \"../pool/pool.hpp\"\n");
     write("lib/pool/pool.hpp", "#pragma once\n");
     EXPECT_EQ(found(),
@@ -70,7 +70,7 @@ TEST_F(PlantedFault, IncludeByTheWayOfTheParentFolderIsFound) {
               "allowed: base, platform\n");
 }
 
-TEST_F(PlantedFault, IncludeOfAPublicHeaderOfAHigherLayerIsFound) {
+TEST_F(PlantedFault, ReportsIncludeOfHigherLayersPublicHeader) {
     write("lib/pages/span.cpp", "#include <tensorpool/pool.hpp>\n");
     EXPECT_EQ(found(),
               "lib/pages/span.cpp:1: layer pages includes tensorpool/pool.hpp of layer pool; "
@@ -82,14 +82,14 @@ TEST_F(PlantedFault, IncludeOfAPublicHeaderOfAHigherLayerIsFound) {
               "layer pool; allowed: the standard library only\n");
 }
 
-TEST_F(PlantedFault, BoostInAPublicHeaderIsFound) {
+TEST_F(PlantedFault, ReportsBoostInPublicHeader) {
     write("include/tensorpool/pool.hpp", "#include <boost/lockfree/stack.hpp>\n");
     EXPECT_EQ(found(),
               "include/tensorpool/pool.hpp:1: layer pool includes boost/lockfree/stack.hpp; no "
               "public header may include Boost\n");
 }
 
-TEST_F(PlantedFault, AnotherLibraryInAPublicHeaderIsFoundUnlessItsLineNamesIt) {
+TEST_F(PlantedFault, ReportsUnlistedForeignLibraryInPublicHeader) {
     const std::string table =
         "layer base\nlayer platform base\nlayer pages base platform\n"
         "layer pool base platform pages\nheader detail/bits.hpp base\n";
@@ -103,7 +103,7 @@ TEST_F(PlantedFault, AnotherLibraryInAPublicHeaderIsFoundUnlessItsLineNamesIt) {
     EXPECT_EQ(found(), "");
 }
 
-TEST_F(PlantedFault, AnotherLibraryInAFolderIsFoundUnlessItsLineNamesIt) {
+TEST_F(PlantedFault, ReportsUnlistedForeignLibraryInFolder) {
     write("lib/pool/guest/guest.cpp", "#include <Python.h>\n#include <tensorpool/pool.hpp>\n");
     EXPECT_EQ(found(),
               "lib/pool/guest/guest.cpp:1: layer pool includes Python.h; only platform may include "
@@ -115,19 +115,19 @@ TEST_F(PlantedFault, AnotherLibraryInAFolderIsFoundUnlessItsLineNamesIt) {
     EXPECT_EQ(found(), "");
 }
 
-TEST_F(PlantedFault, PublicHeaderThatIncludesAnInternalOneIsFound) {
+TEST_F(PlantedFault, ReportsInternalHeaderInPublicHeader) {
     write("include/tensorpool/detail/bits.hpp", "#include \"pages/span.hpp\"\n");
     EXPECT_NE(found(), "");
 }
 
-TEST_F(PlantedFault, HeaderOfASystemAbovePlatformIsFound) {
+TEST_F(PlantedFault, ReportsSystemHeaderAbovePlatform) {
     write("lib/pages/span.cpp", "#include <sys/mman.h>\n");
     EXPECT_EQ(found(),
               "lib/pages/span.cpp:1: layer pages includes sys/mman.h; only platform may include "
               "what is not standard C++ or Boost\n");
 }
 
-TEST_F(PlantedFault, NameOfASystemAbovePlatformIsFound) {
+TEST_F(PlantedFault, ReportsSystemMacroAbovePlatform) {
     write("lib/pages/span.cpp",
           "// __linux__ in a comment is none\n#if defined(X) && \\\n"
           "    defined(__APPLE__)\n#elif defined(_WIN32)\n#endif\n");
@@ -136,7 +136,7 @@ TEST_F(PlantedFault, NameOfASystemAbovePlatformIsFound) {
               "lib/pages/span.cpp:4: layer pages names a system: _WIN32; only platform may\n");
 }
 
-TEST_F(PlantedFault, FileWithoutALayerIsFound) {
+TEST_F(PlantedFault, ReportsFileWithoutLayer) {
     write("lib/odds/ends.cpp", "");
     write("include/tensorpool/new.hpp", "");
     EXPECT_EQ(
@@ -145,7 +145,7 @@ TEST_F(PlantedFault, FileWithoutALayerIsFound) {
         "lib/odds/ends.cpp:0: belongs to no layer: lib/layers.txt has no line for it\n");
 }
 
-TEST_F(PlantedFault, WhatDoesNotExistIsFound) {
+TEST_F(PlantedFault, ReportsMissingIncludesAndHeaders) {
     write("lib/pages/span.cpp", "#include \"pages/gone.hpp\"\n#include <tensorpool/gone.hpp>\n");
     fs::remove(root_ / "include/tensorpool/pool.hpp");
     EXPECT_EQ(
@@ -156,7 +156,7 @@ TEST_F(PlantedFault, WhatDoesNotExistIsFound) {
         "lib/pool/pool.cpp:1: layer pool includes tensorpool/pool.hpp, which does not exist\n");
 }
 
-TEST_F(PlantedFault, MissingTableIsAnErrorOfItsOwn) {
+TEST_F(PlantedFault, MissingTableThrows) {
     fs::remove(root_ / "lib/layers.txt");
     EXPECT_THROW(check_layers(root_), std::runtime_error);
 }

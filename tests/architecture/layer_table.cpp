@@ -34,12 +34,12 @@ LayerTable LayerTable::read(std::istream& text) {
 void LayerTable::add_layer(std::istream& words) {
     std::string layer;
     if (!(words >> layer)) throw std::runtime_error("a layer without a name");
-    if (has(layer)) throw std::runtime_error("layer '" + layer + "' stands here twice");
+    if (has(layer)) throw std::runtime_error("layer '" + layer + "' is listed twice");
     std::set<std::string> used;
     for (std::string word; words >> word;) {
         if (!has(word)) {
             throw std::runtime_error("layer '" + layer + "' uses '" + word +
-                                     "', expected a layer of a line above");
+                                     "', expected a layer of an earlier line");
         }
         used.insert(word);
     }
@@ -53,7 +53,7 @@ void LayerTable::add_header(std::istream& words) {
         throw std::runtime_error("expected 'header FILE LAYER FOREIGN…'");
     if (!has(layer)) throw std::runtime_error("header of an unknown layer '" + layer + "'");
     if (!headers_.emplace(file, layer).second) {
-        throw std::runtime_error("header '" + file + "' stands here twice");
+        throw std::runtime_error("header '" + file + "' is listed twice");
     }
     for (std::string foreign; words >> foreign;) foreign_[file].insert(foreign);
 }

@@ -7,27 +7,30 @@
 
 namespace tensorpool::architecture {
 
-/// What lib/layers.txt says: the layers, what each may use, the layer of each public header, and
-/// what of another library it may include.
+/// The contents of lib/layers.txt: the layers, the layers that each may use, the layer of each
+/// public header, and the headers of other libraries that it may include.
 class LayerTable {
 public:
-    /// Throws std::runtime_error, with the line, for what is neither `layer NAME USED…`,
-    /// `header FILE LAYER FOREIGN…`, `folder FOLDER FOREIGN…`, a comment nor blank, and for a layer
-    /// that is used above its own line: a layer may only use those below it.
+    /// Reads the table. Throws std::runtime_error with the line number for a line that is neither
+    /// `layer NAME USED…`, `header FILE LAYER FOREIGN…`, `folder FOLDER FOREIGN…`, a comment, nor
+    /// blank. Also throws if a layer uses one that is defined on a later line: a layer may only use
+    /// layers below it.
     static LayerTable read(std::istream& text);
 
     bool has(const std::string& layer) const { return used_by_.contains(layer); }
-    /// A layer may always use itself.
+    /// Returns whether `layer` may use `used`. A layer may always use itself.
     bool may_use(const std::string& layer, const std::string& used) const;
-    /// What a layer may use, for messages: "base, platform" or "the standard library only".
+    /// Returns the layers that `layer` may use, for messages: "base, platform" or "the standard
+    /// library only".
     std::string allowed(const std::string& layer) const;
 
-    /// File below include/tensorpool to layer.
+    /// The layer of each public header, by its path below include/tensorpool.
     const std::map<std::string, std::string>& headers() const { return headers_; }
-    /// True when the line of that public header names `included`, a header of another library, or a
-    /// folder, with its slash, that holds it.
+    /// Returns true if the line of this public header lists `included`, which is a header of
+    /// another library, or lists a folder (ending with a slash) that contains it.
     bool may_include(const std::string& header, const std::string& included) const;
-    /// The same of a folder below lib, without a slash at its end, that has a line of its own.
+    /// Returns true if a line for this folder below lib (without a slash at the end) lists
+    /// `included`.
     bool folder_may_include(const std::string& folder, const std::string& included) const {
         return may_include(folder + '/', included);
     }
@@ -39,7 +42,7 @@ private:
 
     std::map<std::string, std::set<std::string>> used_by_;
     std::map<std::string, std::string> headers_;
-    // Folders with a slash at their end.
+    // Keys that are folders end with a slash.
     std::map<std::string, std::set<std::string>> foreign_;
 };
 

@@ -13,7 +13,7 @@ LayerTable read(const char* text) {
     return LayerTable::read(stream);
 }
 
-std::string refusal_of(const char* text) {
+std::string error_of(const char* text) {
     try {
         read(text);
         return "";
@@ -22,7 +22,7 @@ std::string refusal_of(const char* text) {
     }
 }
 
-TEST(LayerTable, KnowsWhatALayerMayUse) {
+TEST(LayerTable, ReadsAllowedLayers) {
     const LayerTable table =
         read("# bottom first\nlayer base\n\nlayer pages base\nlayer pool base pages\n");
     EXPECT_TRUE(table.may_use("pool", "pages"));
@@ -32,12 +32,12 @@ TEST(LayerTable, KnowsWhatALayerMayUse) {
     EXPECT_EQ(table.allowed("base"), "the standard library only");
 }
 
-TEST(LayerTable, KnowsTheLayerOfAPublicHeader) {
+TEST(LayerTable, ReadsLayerOfPublicHeader) {
     const LayerTable table = read("layer base\nheader detail/bits.hpp base\n");
     EXPECT_EQ(table.headers().at("detail/bits.hpp"), "base");
 }
 
-TEST(LayerTable, KnowsWhatAHeaderMayIncludeOfAnotherLibrary) {
+TEST(LayerTable, ReadsForeignIncludesOfHeader) {
     const LayerTable table = read("layer base\nheader a.hpp base one/ two.h\nheader b.hpp base\n");
     EXPECT_TRUE(table.may_include("a.hpp", "one/core.hpp"));
     EXPECT_TRUE(table.may_include("a.hpp", "two.h"));
@@ -46,7 +46,7 @@ TEST(LayerTable, KnowsWhatAHeaderMayIncludeOfAnotherLibrary) {
     EXPECT_FALSE(table.may_include("b.hpp", "two.h"));
 }
 
-TEST(LayerTable, KnowsWhatAFolderMayIncludeOfAnotherLibrary) {
+TEST(LayerTable, ReadsForeignIncludesOfFolder) {
     const LayerTable table = read("layer base\nfolder base/one one/ two.h\n");
     EXPECT_TRUE(table.folder_may_include("base/one", "one/core.hpp"));
     EXPECT_TRUE(table.folder_may_include("base/one", "two.h"));
@@ -54,21 +54,21 @@ TEST(LayerTable, KnowsWhatAFolderMayIncludeOfAnotherLibrary) {
     EXPECT_FALSE(table.folder_may_include("base", "two.h"));
 }
 
-TEST(LayerTable, RefusesALayerThatUsesOneAboveIt) {
-    EXPECT_EQ(refusal_of("layer base\nlayer pages pool\nlayer pool base\n"),
-              "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of a line above");
+TEST(LayerTable, RejectsUseOfLayerListedLater) {
+    EXPECT_EQ(error_of("layer base\nlayer pages pool\nlayer pool base\n"),
+              "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of an earlier line");
 }
 
-TEST(LayerTable, RefusesWhatItDoesNotUnderstand) {
-    EXPECT_EQ(refusal_of("layr base\n"),
+TEST(LayerTable, RejectsInvalidLines) {
+    EXPECT_EQ(error_of("layr base\n"),
               "lib/layers.txt:1: 'layr', expected 'layer', 'header' or 'folder'");
-    EXPECT_NE(refusal_of("layer\n"), "");
-    EXPECT_NE(refusal_of("layer base\nlayer base\n"), "");
-    EXPECT_NE(refusal_of("layer base\nheader bits.hpp\n"), "");
-    EXPECT_NE(refusal_of("layer base\nheader bits.hpp pool\n"), "");
-    EXPECT_NE(refusal_of("layer base\nheader a.hpp base\nheader a.hpp base\n"), "");
-    EXPECT_NE(refusal_of("layer base\nfolder base/one\n"), "");
-    EXPECT_NE(refusal_of("layer base\nfolder pool/one two.h\n"), "");
+    EXPECT_NE(error_of("layer\n"), "");
+    EXPECT_NE(error_of("layer base\nlayer base\n"), "");
+    EXPECT_NE(error_of("layer base\nheader bits.hpp\n"), "");
+    EXPECT_NE(error_of("layer base\nheader bits.hpp pool\n"), "");
+    EXPECT_NE(error_of("layer base\nheader a.hpp base\nheader a.hpp base\n"), "");
+    EXPECT_NE(error_of("layer base\nfolder base/one\n"), "");
+    EXPECT_NE(error_of("layer base\nfolder pool/one two.h\n"), "");
 }
 
 }  // namespace

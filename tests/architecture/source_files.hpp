@@ -16,14 +16,14 @@ struct Include {
     std::string name;
 };
 
-/// The include that a line is; nothing where it is none.
+/// Returns the include on this line; nullopt if there is none.
 std::optional<Include> include_of(const std::string& line);
 
-/// Sources and headers in a folder below the root and in its folders, as paths below the root.
+/// Returns the sources and headers in a folder and its subfolders, as paths relative to `root`.
 std::vector<std::string> sources_below(const std::filesystem::path& root, const char* folder);
 
-/// The file of the project that an include in `file` means, as a compiler searches for it, as a
-/// path below the root; nothing where there is none.
+/// Returns the project file that an include in `file` refers to, searched as a compiler does, as a
+/// path relative to `root`. Returns nullopt if there is none.
 std::optional<std::string> find_included(const std::filesystem::path& root, const std::string& file,
                                          const Include& include);
 

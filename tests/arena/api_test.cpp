@@ -1,4 +1,4 @@
-// Written from the list of public names alone: what an outside program relies on.
+// Tests of the public names only, as an outside program uses them.
 #include <tensorpool/tensorpool.hpp>
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ constexpr std::size_t gib = std::size_t{1} << 30U;
 
 using namespace tensorpool::testing;
 
-// The signatures, as told.
+// The documented signatures.
 static_assert(std::is_same_v<decltype(&Arena::trim), std::size_t (Arena::*)() noexcept>);
 static_assert(std::is_same_v<decltype(&Arena::reset), void (Arena::*)() noexcept>);
 static_assert(std::is_same_v<decltype(&Arena::reserve), void (Arena::*)(std::size_t)>);
@@ -43,7 +43,7 @@ static_assert(noexcept(std::declval<const Arena&>().reserved()));
 static_assert(noexcept(std::declval<const Arena&>().available()));
 static_assert(std::is_base_of_v<std::pmr::memory_resource, ArenaResource>);
 
-TEST(Api, AnArenaGrowsAndWhatItReturnedNeverMoves) {
+TEST(Api, ArenaGrowsWithoutMovingBlocks) {
     Arena arena;
     std::vector<std::pair<std::byte*, int>> blocks;
     for (int index = 0; index < 40; ++index) {
@@ -63,7 +63,7 @@ TEST(Api, AnArenaGrowsAndWhatItReturnedNeverMoves) {
     EXPECT_EQ(arena.available(), arena.capacity() - arena.used());
 }
 
-TEST(Api, AnArenaStartsAtItsInitialCapacityAndRefusesPastItsMaximum) {
+TEST(Api, ArenaStartsAtInitialCapacityAndRefusesBeyondMaximum) {
     ArenaOptions options;
     options.name = "phase";
     options.initial_capacity = mib;
@@ -87,7 +87,7 @@ TEST(Api, AnArenaStartsAtItsInitialCapacityAndRefusesPastItsMaximum) {
     EXPECT_GT(arena.trim(), 0U);
 }
 
-TEST(Api, AnArenaOverABufferNeverGrows) {
+TEST(Api, ArenaOverABufferNeverGrows) {
     alignas(64) static std::array<std::byte, 4096> buffer;
     Arena arena = Arena::over(buffer);
     auto* first = static_cast<std::byte*>(arena.allocate(4096));
@@ -99,7 +99,7 @@ TEST(Api, AnArenaOverABufferNeverGrows) {
     EXPECT_EQ(arena.allocate(64), buffer.data());
 }
 
-TEST(Api, AMeasuringArenaTellsWhatARunWouldNeed) {
+TEST(Api, MeasuringArenaPredictsTheNeedOfARun) {
     const auto run = [](Arena& arena) {
         for (std::size_t bytes : {std::size_t{1}, std::size_t{1000}, std::size_t{100000}, 3 * mib})
             EXPECT_NE(arena.allocate(bytes), nullptr);
@@ -118,7 +118,7 @@ TEST(Api, AMeasuringArenaTellsWhatARunWouldNeed) {
     EXPECT_EQ(arena.used(), again.used());
 }
 
-TEST(Api, MarksOfAnotherArenaAheadAndStaleAreRefused) {
+TEST(Api, ForeignAndStaleMarksAreRefused) {
     Arena arena;
     Arena other;
     const Arena::Mark start = arena.mark();
@@ -137,7 +137,7 @@ TEST(Api, MarksOfAnotherArenaAheadAndStaleAreRefused) {
     EXPECT_EQ(other.used(), 0U);
 }
 
-TEST(Api, AnArenaScopeReleasesWhenItGoes) {
+TEST(Api, ArenaScopeReleasesWhenDestroyed) {
     Arena arena;
     arena.allocate(64);
     {
@@ -149,7 +149,7 @@ TEST(Api, AnArenaScopeReleasesWhenItGoes) {
     EXPECT_EQ(arena.peak(), mib + 64);
 }
 
-TEST(Api, AnArenaServesAnyThread) {
+TEST(Api, ArenaServesEveryThread) {
     Arena arena;
     std::vector<std::thread> threads;
     for (int number = 0; number < 4; ++number)
@@ -161,7 +161,7 @@ TEST(Api, AnArenaServesAnyThread) {
     EXPECT_EQ(arena.used(), 4U * 1000U * 1024U);
 }
 
-TEST(Api, ContainersLiveInAnArena) {
+TEST(Api, ContainersAllocateFromAnArena) {
     Arena arena;
     Arena other;
     ArenaResource resource(arena);
@@ -176,7 +176,7 @@ TEST(Api, ContainersLiveInAnArena) {
     EXPECT_NE(resource, ArenaResource(other));
 }
 
-TEST(Api, TheMemoryOfTheSystemIsTold) {
+TEST(Api, SystemMemoryIsReported) {
     EXPECT_GT(tensorpool::get_total_memory(), 0U);
     EXPECT_LE(tensorpool::get_available_memory(), tensorpool::get_total_memory());
 }

@@ -5,7 +5,7 @@
 #include <new>
 #include <stdexcept>
 
-/// What the programs written from api.md share.
+/// Helpers for the tests that use the public names only.
 namespace tensorpool::testing {
 
 inline bool is_aligned(const void* pointer, std::size_t alignment) {

@@ -1,4 +1,5 @@
-// Many arenas that ask for nothing in particular leave addresses, mappings and memory for all else.
+// Many arenas without a maximum capacity leave addresses, mappings and memory for the rest of the
+// program.
 
 #include <tensorpool/arena.hpp>
 #include <tensorpool/scratch.hpp>
@@ -51,14 +52,14 @@ TEST(ArenaAddresses, FirstArenaMayGrowToTwiceTheMemoryAndLaterOnesToLess) {
         while (arenas.size() != 1000) arenas.emplace_back();
         const std::size_t last = arenas.back().reserved();
         arenas.resize(1);
-        // Some more may be alive of other tests in this process.
+        // Other arenas of this process may be alive, left by other tests.
         const std::size_t twice = platform::whole_pages(2 * platform::total_memory());
         return first == std::min(twice, 6 * tib) && last <= 6 * tib / 1000 &&
                last > 6 * tib / 1100 && Arena().reserved() == first;
     }));
 }
 
-TEST(ArenaAddresses, WhatAnArenaBeginsWithIsChargedByItsFirstAllocation) {
+TEST(ArenaAddresses, InitialCapacityIsChargedByTheFirstAllocation) {
     const statistics::CommitBudget& budget = statistics::commit_budget();
     const std::size_t before = budget.committed();
     {
@@ -74,7 +75,7 @@ TEST(ArenaAddresses, WhatAnArenaBeginsWithIsChargedByItsFirstAllocation) {
     EXPECT_EQ(budget.committed(), before);
 }
 
-TEST(ArenaAddresses, ArenaThatIsTrimmedBeforeItsFirstAllocationOwesNothing) {
+TEST(ArenaAddresses, ArenaTrimmedBeforeItsFirstAllocationChargesNothing) {
     const statistics::CommitBudget& budget = statistics::commit_budget();
     const std::size_t before = budget.committed();
     {
@@ -89,8 +90,8 @@ TEST(ArenaAddresses, ArenaThatIsTrimmedBeforeItsFirstAllocationOwesNothing) {
     EXPECT_EQ(budget.committed(), before);
 }
 
-// What counts as untouched would be granted to others.
-TEST(ArenaAddresses, WhatIsNotChargedOrWasTouchedAheadIsNotCountedAsUntouched) {
+// Bytes that count as untouched are granted to other allocators.
+TEST(ArenaAddresses, UnchargedAndPretouchedBytesAreNotCountedAsUntouched) {
     const std::size_t before = statistics::bytes_above_peaks_of_arenas();
     Arena arena;
     EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before) << "nothing is charged";
@@ -103,7 +104,7 @@ TEST(ArenaAddresses, WhatIsNotChargedOrWasTouchedAheadIsNotCountedAsUntouched) {
     EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before) << "a caller's buffer";
 }
 
-TEST(ArenaAddresses, FirstRequestMayBeLargerThanWhatTheArenaBeganWith) {
+TEST(ArenaAddresses, FirstRequestMayExceedTheInitialCapacity) {
     const statistics::CommitBudget& budget = statistics::commit_budget();
     const std::size_t before = budget.committed();
     Arena arena;

@@ -1,4 +1,4 @@
-// How an arena grows by its requests, and what it tells of it.
+// The growth of an arena by its requests, and the events that it reports.
 
 #include <tensorpool/arena.hpp>
 
@@ -19,7 +19,7 @@ namespace tensorpool {
 namespace {
 
 using platform::page_bytes;
-using testing::ArenaFigures;
+using testing::ArenaUsage;
 using testing::bare_options;
 using testing::Failing;
 using testing::gib;
@@ -34,8 +34,8 @@ std::size_t committed() {
     return statistics::commit_budget().committed();
 }
 
-/// What an arena told, as text; "arena: kind bytes, used of capacity, limit".
-class Told {
+/// The events of an arena, as text: "arena: kind bytes, used of capacity, limit".
+class EventLog {
 public:
     ArenaOptions listening(ArenaOptions options) {
         options.on_event = [this](const ArenaEvent& event) {
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Sharings, ArenaGrowth,
                              return param.param == Sharing::any_thread ? "AnyThread" : "OneThread";
                          });
 
-TEST_P(ArenaGrowth, BlocksStayWhereTheyAreAndKeepTheirContent) {
+TEST_P(ArenaGrowth, BlocksNeverMoveAndKeepTheirContent) {
     ArenaOptions tiny_steps = options();
     tiny_steps.growth.step = 1;
     Arena arena(tiny_steps);
@@ -98,14 +98,14 @@ TEST_P(ArenaGrowth, BlocksStayWhereTheyAreAndKeepTheirContent) {
     }
 }
 
-TEST_P(ArenaGrowth, NothingIsFilled) {
+TEST_P(ArenaGrowth, MemoryIsNotFilled) {
     Arena arena(options());
     void* const block = arena.allocate(mib);
     write_pattern(block, mib, 3);
     arena.reset();
-    // Amid the pages that were written, so it grows past them.
+    // In the middle of the written pages, so the arena grows past them.
     EXPECT_EQ(arena.allocate(3 * mib), block);
-    EXPECT_TRUE(holds(block, mib, 3)) << "as it was left";
+    EXPECT_TRUE(holds(block, mib, 3)) << "the content is unchanged";
 }
 
 TEST_P(ArenaGrowth, RequestIsRoundedToTheGranuleOnly) {
@@ -116,7 +116,7 @@ TEST_P(ArenaGrowth, RequestIsRoundedToTheGranuleOnly) {
     EXPECT_EQ(arena.capacity(), 64 * mib);
 }
 
-TEST_P(ArenaGrowth, MaximumNeedNotBeWholePages) {
+TEST_P(ArenaGrowth, MaximumCapacityNeedNotBeWholePages) {
     ArenaOptions odd = options();
     odd.max_capacity = 10 * page_bytes() + 1000;
     Arena arena(odd);
@@ -130,56 +130,56 @@ TEST_P(ArenaGrowth, MaximumNeedNotBeWholePages) {
     EXPECT_NE(arena.allocate(10 * page_bytes() + 960), nullptr);
 }
 
-TEST_P(ArenaGrowth, IsToldWithWhatCameOfIt) {
-    Told told;
+TEST_P(ArenaGrowth, IsReportedWithTheResultingCapacity) {
+    EventLog log;
     ArenaOptions steps = options();
     steps.growth.step = mib;
     steps.initial_capacity = 64 * kib;
-    Arena arena(told.listening(steps));
-    EXPECT_EQ(told.take(), Events{}) << "what it starts with is no growth of interest";
+    Arena arena(log.listening(steps));
+    EXPECT_EQ(log.take(), Events{}) << "the initial capacity is not reported as growth";
     arena.allocate(64 * kib);
-    EXPECT_EQ(told.take(), Events{});
+    EXPECT_EQ(log.take(), Events{});
     arena.allocate(64);
-    // Before its thread has taken the block or after.
+    // Measured before the thread has taken the block, or after.
     const std::string used = GetParam() == Sharing::any_thread ? "65600" : "65536";
-    EXPECT_EQ(told.take(), Events{"mine: growth 1048576, " + used + " of 1114112, "});
+    EXPECT_EQ(log.take(), Events{"mine: growth 1048576, " + used + " of 1114112, "});
     arena.allocate(2 * mib, 4096);
-    EXPECT_EQ(told.take().size(), 1U);
+    EXPECT_EQ(log.take().size(), 1U);
     arena.reserve(8 * mib);
-    EXPECT_EQ(told.take().size(), 1U);
+    EXPECT_EQ(log.take().size(), 1U);
     arena.reset();
     arena.trim();
-    EXPECT_EQ(told.take(), Events{"mine: give_back 8388608, 0 of 0, "});
+    EXPECT_EQ(log.take(), Events{"mine: give_back 8388608, 0 of 0, "});
     arena.trim();
-    EXPECT_EQ(told.take(), Events{});
+    EXPECT_EQ(log.take(), Events{});
 }
 
-TEST_P(ArenaGrowth, RefusalIsToldOnceWithTheLimitThatWasMet) {
-    Told told;
+TEST_P(ArenaGrowth, RefusalIsReportedOnceWithItsLimit) {
+    EventLog log;
     ArenaOptions limited = options();
     limited.max_allocation = 70 * mib;
-    Arena arena(told.listening(limited));
+    Arena arena(log.listening(limited));
     EXPECT_EQ(arena.try_allocate(65 * mib), nullptr);
-    EXPECT_EQ(told.take(), Events{"mine: refusal 68157440, 0 of 0, max_capacity"});
+    EXPECT_EQ(log.take(), Events{"mine: refusal 68157440, 0 of 0, max_capacity"});
     EXPECT_THROW(arena.allocate(65 * mib), AllocationError);
-    EXPECT_EQ(told.take(), Events{"mine: refusal 68157440, 0 of 0, max_capacity"});
+    EXPECT_EQ(log.take(), Events{"mine: refusal 68157440, 0 of 0, max_capacity"});
     EXPECT_THROW(arena.allocate(71 * mib), AllocationError);
-    EXPECT_EQ(told.take(), Events{"mine: refusal 74448896, 0 of 0, max_allocation"});
+    EXPECT_EQ(log.take(), Events{"mine: refusal 74448896, 0 of 0, max_allocation"});
     EXPECT_THROW(arena.allocate(1, std::size_t{1} << 50), AllocationError);
-    EXPECT_EQ(told.take(), Events{"mine: refusal 1, 0 of 0, the largest alignment"});
+    EXPECT_EQ(log.take(), Events{"mine: refusal 1, 0 of 0, the largest alignment"});
     EXPECT_THROW(arena.reserve(65 * mib), AllocationError);
-    EXPECT_EQ(told.take(), Events{"mine: refusal 68157440, 0 of 0, max_capacity"});
+    EXPECT_EQ(log.take(), Events{"mine: refusal 68157440, 0 of 0, max_capacity"});
     EXPECT_EQ(arena.statistics().refusals, 5U);
 }
 
-TEST_P(ArenaGrowth, RefusedByTheSystemLeavesTheArenaAsItWas) {
-    Told told;
-    Arena arena(told.listening(options()));
+TEST_P(ArenaGrowth, RefusalByTheSystemLeavesTheArenaUnchanged) {
+    EventLog log;
+    Arena arena(log.listening(options()));
     void* const block = arena.allocate(mib);
     write_pattern(block, mib, 1);
     const std::size_t before = committed();
-    const ArenaFigures figures(arena);
-    told.take();
+    const ArenaUsage usage(arena);
+    log.take();
     {
         const Failing failing(SystemCall::commit_pages);
         for (int i = 0; i < 10; ++i) {
@@ -188,16 +188,16 @@ TEST_P(ArenaGrowth, RefusedByTheSystemLeavesTheArenaAsItWas) {
             EXPECT_EQ(arena.try_allocate(mib), nullptr);
         }
     }
-    EXPECT_EQ(ArenaFigures(arena), figures);
+    EXPECT_EQ(ArenaUsage(arena), usage);
     EXPECT_EQ(committed(), before);
-    const Events events = told.take();
+    const Events events = log.take();
     EXPECT_EQ(events.size(), 30U);
     EXPECT_EQ(events.front(), "mine: refusal 64, 1048576 of 1048576, what the system commits");
     EXPECT_TRUE(holds(block, mib, 1));
     EXPECT_EQ(arena.allocate(64), static_cast<std::byte*>(block) + mib);
 }
 
-TEST_P(ArenaGrowth, BudgetIsAsBeforeWhenTheArenaIsGone) {
+TEST_P(ArenaGrowth, DestructorReturnsEverythingToTheBudget) {
     const std::size_t before = committed();
     {
         ArenaOptions usual;
@@ -214,23 +214,24 @@ TEST_P(ArenaGrowth, BudgetIsAsBeforeWhenTheArenaIsGone) {
     EXPECT_EQ(committed(), before);
 }
 
-TEST(ArenaAllocate, ArenaThatCannotStartIsRefusedAndLeavesNothing) {
+TEST(ArenaAllocate, FailedConstructionLeavesNothing) {
     const std::size_t before = committed();
     ArenaOptions options = bare_options();
     options.initial_capacity = mib;
     {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_EQ(message_of<AllocationError>([&] { const Arena arena(options); })
-                      .find("tensorpool: mine: allocate: 1048576 B (1 MiB) asked with 0 B in use "
+                      .find("tensorpool: mine: allocate: 1048576 B (1 MiB) "
+                            "requested with 0 B in use "
                             "and 0 B committed; limit met: what the system commits ("),
                   0U);
     }
     options.max_capacity = std::size_t{1} << 62;
-    EXPECT_THROW(Arena{options}, AllocationError) << "no such address space";
+    EXPECT_THROW(Arena{options}, AllocationError) << "there is not as much address space";
     EXPECT_EQ(committed(), before);
 }
 
-TEST(ArenaAllocate, RefusalTellsTheLeastLimitThatWouldDo) {
+TEST(ArenaAllocate, RefusalReportsTheSmallestSufficientLimit) {
     ArenaOptions options = bare_options();
     options.max_capacity = mib;
     const auto text = [&](std::size_t max_capacity) {
@@ -240,15 +241,15 @@ TEST(ArenaAllocate, RefusalTellsTheLeastLimitThatWouldDo) {
         return message_of<AllocationError>([&] { (void)arena.allocate(3 * mib); });
     };
     const std::string refused = text(mib);
-    const std::string words = "\n  it would fit if max_capacity were at least ";
-    const std::size_t at = refused.find(words);
+    const std::string hint = "\n  it would fit if max_capacity were at least ";
+    const std::size_t at = refused.find(hint);
     ASSERT_NE(at, std::string::npos) << refused;
-    const std::size_t needed = std::stoull(refused.substr(at + words.size()));
+    const std::size_t needed = std::stoull(refused.substr(at + hint.size()));
     EXPECT_NE(text(needed - 1), "") << needed;
     EXPECT_EQ(text(needed), "") << needed;
 }
 
-TEST(ArenaAllocate, AvailableMemoryIsTheEnd) {
+TEST(ArenaAllocate, GrowthEndsAtAvailableMemory) {
     const std::size_t before = committed();
     {
         ArenaOptions options = bare_options();

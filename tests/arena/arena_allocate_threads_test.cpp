@@ -1,4 +1,5 @@
-// Many threads in one arena. Each test is a storm whose outcome is checked to the byte.
+// Many threads in one arena. Each test puts the arena under load and checks the outcome to the
+// byte.
 
 #include <tensorpool/arena.hpp>
 
@@ -36,7 +37,7 @@ using testing::wrong_in;
 
 constexpr unsigned thread_count = 6;
 
-/// Blocks that one thread shows to those who read along.
+/// Blocks that one thread publishes to a thread that checks them.
 class Shown {
 public:
     void add(const Block& block) {
@@ -57,7 +58,7 @@ private:
     Blocks blocks_;
 };
 
-TEST(ArenaThreads, GrowByTinyStepsWhileOthersReadWhatTheyWereGiven) {
+TEST(ArenaThreads, GrowthByTinyStepsLeavesBlocksReadable) {
     ArenaOptions options = bare_options();
     options.max_capacity = 512 * mib;
     Arena arena(options);
@@ -90,7 +91,7 @@ TEST(ArenaThreads, GrowByTinyStepsWhileOthersReadWhatTheyWereGiven) {
     EXPECT_EQ(arena.statistics().refusals, 0U);
 }
 
-TEST(ArenaThreads, AlignmentsAreKeptAndCostOnlyPadding) {
+TEST(ArenaThreads, AlignmentsHoldAndCostOnlyPadding) {
     ArenaOptions options = bare_options();
     options.max_capacity = 512 * mib;
     Arena arena(options);
@@ -122,7 +123,7 @@ class FullArena : public ::testing::TestWithParam<std::size_t> {
 protected:
     static constexpr unsigned requests = 300;
 
-    /// Of the last round: what was given, in order.
+    /// Fills the arena, checks that no byte is lost, and resets it.
     void fill_in_rounds(Arena& arena, unsigned rounds) {
         for (unsigned round = 0; round < rounds; ++round) {
             std::vector<Blocks> given(thread_count);
@@ -140,7 +141,7 @@ protected:
             ASSERT_EQ(sum_of(all), arena.used()) << "round " << round << ": no byte is lost";
             ASSERT_LE(arena.used(), capacity);
             failed_ += thread_count * requests - all.size();
-            // What is left can be had, to the last byte.
+            // The rest can be allocated, to the last byte.
             if (arena.used() < capacity) {
                 ASSERT_NE(arena.allocate(capacity - arena.used()), nullptr);
             }
@@ -157,7 +158,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Steps, FullArena, ::testing::Values(1, 64 * kib, mib),
                          [](const auto& param) { return "Step" + std::to_string(param.param); });
 
-TEST_P(FullArena, FailuresLoseNoByteAndLeaveItUsable) {
+TEST_P(FullArena, FailuresLoseNoByteAndLeaveTheArenaUsable) {
     ArenaOptions options = bare_options();
     options.max_capacity = capacity;
     options.growth.step = GetParam();
@@ -169,16 +170,16 @@ TEST_P(FullArena, FailuresLoseNoByteAndLeaveItUsable) {
     EXPECT_GE(arena.statistics().refusals, failed_);
 }
 
-TEST_P(FullArena, OverABufferIsTheSame) {
+TEST_P(FullArena, OverABufferLosesNoByteEither) {
     alignas(64) static std::byte buffer[capacity];
     Arena arena = Arena::over(buffer);
     fill_in_rounds(arena, testing::sanitized() ? 10 : 50);
 }
 
-// Two threads that get nearly all and two that get nothing: large requests that never fit. What a
-// thread claimed that then slept through 64 cancellations is lost until a release
-// (CancelledClaims): there is room for some of that.
-TEST(ArenaThreads, RequestsThatFitAreServedThoughOthersNeverDo) {
+// Two threads get nearly all memory, while two others request more than can ever fit. If a thread
+// sleeps through 64 cancellations, its claim is lost until a release (CancelledClaims). The arena
+// has room for some of that.
+TEST(ArenaThreads, FittingRequestsAreServedWhileLargerOnesFail) {
     ArenaOptions options = bare_options();
     options.max_capacity = 8 * mib;
     Arena arena(options);
@@ -201,7 +202,7 @@ TEST(ArenaThreads, RequestsThatFitAreServedThoughOthersNeverDo) {
         }
     });
     const Blocks all = in_order(given);
-    EXPECT_EQ(sum_of(all), 2 * 64 * std::size_t{count}) << "not one of them failed";
+    EXPECT_EQ(sum_of(all), 2 * 64 * std::size_t{count}) << "no request failed";
     EXPECT_GE(arena.used(), sum_of(all));
     EXPECT_LE(arena.used(), 8 * mib);
 }

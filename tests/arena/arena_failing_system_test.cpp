@@ -1,5 +1,6 @@
-// The functions that make the system fail in this program, for all tests of the layer: see
-// pages/failing_system.hpp. Memory of arenas and of scratches counts as pages, all other too.
+// Replaces the functions that make the system fail in this program, for all tests of the layer: see
+// pages/failing_system.hpp. Memory of arenas and of scratches counts as pages, and so does all
+// other memory.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,8 +25,9 @@ bool is_refused(SystemCall call) {
 }  // namespace
 }  // namespace tensorpool::testing
 
-// In place of the C library's, in this program. Called before the program, and a sanitizer in it,
-// is ready: so they are not watched themselves, and touch nothing else until there is a Failing.
+// These functions replace the C library's in this program. They are called before the program, or a
+// sanitizer in it, is ready. So they are not instrumented, and touch nothing else until a Failing
+// exists.
 #define TENSORPOOL_NOT_WATCHED __attribute__((no_sanitize("thread", "address", "undefined")))
 
 extern "C" TENSORPOOL_NOT_WATCHED int mprotect(void* address, std::size_t bytes,
@@ -45,7 +47,7 @@ extern "C" TENSORPOOL_NOT_WATCHED int madvise(void* address, std::size_t bytes,
 namespace tensorpool::testing {
 namespace {
 
-TEST(ArenaFailingSystem, MakesTheChosenCallsFailAndNoOthers) {
+TEST(ArenaFailingSystem, FailsTheChosenCallsAndNoOthers) {
     const std::size_t bytes = platform::page_bytes();
     void* const page = platform::map(bytes, bytes);
     ASSERT_NE(page, nullptr);

@@ -1,5 +1,5 @@
-// Arenas in a process that may not have as much as it likes: RLIMIT_AS, and a container's limit,
-// made up of files that this program's `open` shows in place of the system's.
+// Arenas in a process with limited memory: RLIMIT_AS, and a container's limit. The container
+// consists of files that this program's `open` presents in place of the system's.
 
 #include <tensorpool/arena.hpp>
 #include <tensorpool/scratch.hpp>
@@ -30,8 +30,8 @@
 
 namespace {
 
-// Where the container's files lie; empty: the system's are read. Plain, for `open` is called
-// before a sanitizer is ready to watch.
+// The folder of the container's files; if empty, the system's files are read. A plain array,
+// because `open` is called before a sanitizer is ready.
 char container_root[256] = "";
 
 bool is_of_container(const char* path) {
@@ -42,7 +42,7 @@ bool is_of_container(const char* path) {
 
 }  // namespace
 
-// In place of the C library's, in this program.
+// Replaces the C library's function in this program.
 extern "C" __attribute__((no_sanitize("thread", "address", "undefined"))) int open(const char* path,
                                                                                    int flags, ...) {
     va_list more;
@@ -67,7 +67,7 @@ using testing::kib;
 using testing::mib;
 using testing::write_pattern;
 
-/// Leaves this process so much address space beyond what it has.
+/// Leaves this process `bytes` bytes of address space beyond its present use.
 bool leave_address_space(std::size_t bytes) {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
@@ -75,7 +75,7 @@ bool leave_address_space(std::size_t bytes) {
     return setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
-/// Takes blocks until there are no more. Returns how many; 0 when one does not hold what it should.
+/// Allocates blocks until one is refused. Returns their number; 0 if one of them lost its content.
 std::size_t blocks_until_refused(Arena& arena, std::size_t bytes, std::size_t touched) {
     std::vector<void*> blocks;
     try {
@@ -91,7 +91,8 @@ std::size_t blocks_until_refused(Arena& arena, std::size_t bytes, std::size_t to
     return blocks.size();
 }
 
-/// An arena of these options ends with bad_alloc, stays usable, and does the same again.
+/// Returns whether an arena of these options ends with bad_alloc, stays usable, and then repeats
+/// that.
 bool ends_and_stays_usable(const ArenaOptions& options, std::size_t bytes, std::size_t touched) {
     Arena arena(options);
     const std::size_t count = blocks_until_refused(arena, bytes, touched);
@@ -101,8 +102,8 @@ bool ends_and_stays_usable(const ArenaOptions& options, std::size_t bytes, std::
     return blocks_until_refused(arena, bytes, touched) == count;
 }
 
-TEST(ArenaUnderRlimitAs, ReservesAtMostAQuarterOfWhatIsLeft) {
-    // The last two do not divide into four times whole pages.
+TEST(ArenaUnderRlimitAs, ReservesAtMostAQuarterOfTheRemainingAddressSpace) {
+    // A quarter of the last two is not a whole number of pages.
     for (const std::size_t left :
          {100 * mib, 2000 * mib, 400 * mib + 4 * kib, 400 * mib + 8 * kib}) {
         for (const std::size_t max_capacity : {std::size_t{0}, 20 * gib}) {
@@ -120,7 +121,7 @@ TEST(ArenaUnderRlimitAs, ReservesAtMostAQuarterOfWhatIsLeft) {
     }
 }
 
-TEST(ArenaUnderRlimitAs, ASmallerMaximumIsReservedWhole) {
+TEST(ArenaUnderRlimitAs, SmallMaximumIsReservedAsAWhole) {
     EXPECT_TRUE(holds_in_child([] {
         if (!leave_address_space(200 * mib)) return false;
         const Arena arena(ArenaOptions{.initial_capacity = 0, .max_capacity = 10 * mib});
@@ -128,12 +129,12 @@ TEST(ArenaUnderRlimitAs, ASmallerMaximumIsReservedWhole) {
     }));
 }
 
-TEST(ArenaUnderRlimitAs, StopsWithBadAllocAndStaysUsable) {
+TEST(ArenaUnderRlimitAs, ThrowsBadAllocAndStaysUsable) {
     EXPECT_TRUE(holds_in_child(
         [] { return leave_address_space(200 * mib) && ends_and_stays_usable({}, mib, mib); }));
 }
 
-TEST(ArenaUnderRlimitAs, SaysWhichLimitItMet) {
+TEST(ArenaUnderRlimitAs, ReportsTheLimitThatItMet) {
     EXPECT_TRUE(holds_in_child([] {
         if (!leave_address_space(200 * mib)) return false;
         Arena arena;
@@ -144,7 +145,7 @@ TEST(ArenaUnderRlimitAs, SaysWhichLimitItMet) {
     }));
 }
 
-TEST(ArenaUnderRlimitAs, ManyArenasShareWhatIsLeft) {
+TEST(ArenaUnderRlimitAs, ManyArenasShareTheRemainingAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         if (!leave_address_space(400 * mib)) return false;
         std::vector<std::unique_ptr<Arena>> arenas;
@@ -159,7 +160,7 @@ TEST(ArenaUnderRlimitAs, ManyArenasShareWhatIsLeft) {
     }));
 }
 
-TEST(ArenaUnderRlimitAs, WithoutRoomCannotBeMade) {
+TEST(ArenaUnderRlimitAs, ConstructionFailsWithoutAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         const std::size_t committed = statistics::commit_budget().committed();
         if (!leave_address_space(mib)) return false;
@@ -172,10 +173,10 @@ TEST(ArenaUnderRlimitAs, WithoutRoomCannotBeMade) {
     }));
 }
 
-/// A container whose files a test makes up: this process is in /mine, of cgroup version 2.
+/// A container whose files are made by a test: this process is in /mine, of cgroup version 2.
 class ArenaInAContainer : public ::testing::Test {
 protected:
-    // What other tests of this process left committed.
+    // Gives back what other tests of this process left committed.
     ArenaInAContainer() { Scratch::local().trim(); }
     ~ArenaInAContainer() override {
         container_root[0] = '\0';
@@ -193,7 +194,7 @@ protected:
         std::snprintf(container_root, sizeof container_root, "%s", files_.root().c_str());
         look_again();
     }
-    /// More than there can be is refused only after a fresh look.
+    /// Requests an impossible amount, which is refused only after the limits were read again.
     static void look_again() {
         constexpr std::size_t too_much = SIZE_MAX / 2;
         EXPECT_EQ(statistics::commit_budget().take(too_much, too_much, 1.0, 1), 0U);
@@ -204,7 +205,7 @@ protected:
 
 using ArenaInAContainerDeathTest = ArenaInAContainer;
 
-// In a process of its own: the limit is looked at once.
+// Runs in a process of its own, because the limit is read only once.
 TEST_F(ArenaInAContainerDeathTest, ReservesTwiceTheLimit) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(
@@ -216,15 +217,15 @@ TEST_F(ArenaInAContainerDeathTest, ReservesTwiceTheLimit) {
         ::testing::ExitedWithCode(0), "");
 }
 
-// What the container has in use stands still here, so the blocks are hardly touched.
-TEST_F(ArenaInAContainer, StopsWithBadAllocAtItsLimitAndStaysUsable) {
+// The container's files are constant here, so the blocks are hardly touched.
+TEST_F(ArenaInAContainer, ThrowsBadAllocAtTheLimitAndStaysUsable) {
     limit_to(300 * mib, 200 * mib);
     ASSERT_EQ(platform::available_memory(), 100 * mib);
     EXPECT_TRUE(holds_in_child([] {
         const std::size_t resident = platform::resident_memory();
         Arena arena(ArenaOptions{.initial_capacity = 0, .max_capacity = 10 * gib});
         const std::size_t count = blocks_until_refused(arena, mib, 100);
-        // What it has already and what is left, and what the test itself takes meanwhile.
+        // The memory in use before, the rest, and what the test itself allocates.
         const std::size_t most = 100 * mib + resident + 32 * mib;
         if (count * mib < 100 * mib || count * mib > most) return false;
         arena.reset();
@@ -232,7 +233,7 @@ TEST_F(ArenaInAContainer, StopsWithBadAllocAtItsLimitAndStaysUsable) {
     }));
 }
 
-TEST_F(ArenaInAContainer, WhatOtherArenasCommittedCounts) {
+TEST_F(ArenaInAContainer, MemoryCommittedByOtherArenasCounts) {
     limit_to(300 * mib, 200 * mib);
     EXPECT_TRUE(holds_in_child([] {
         const std::size_t resident = platform::resident_memory();
@@ -245,7 +246,7 @@ TEST_F(ArenaInAContainer, WhatOtherArenasCommittedCounts) {
     }));
 }
 
-TEST_F(ArenaInAContainer, WhatOtherArenasHandedOutToNobodyDoesNotCount) {
+TEST_F(ArenaInAContainer, UnusedInitialCapacityOfOtherArenasDoesNotCount) {
     limit_to(300 * mib, 200 * mib);
     EXPECT_TRUE(holds_in_child([] {
         const Arena first({.initial_capacity = 60 * mib, .max_capacity = gib});

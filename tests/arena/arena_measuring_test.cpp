@@ -21,8 +21,8 @@ using testing::gib;
 using testing::kib;
 using testing::mib;
 
-/// A run that is the same for the same seed, whatever addresses it gets: nested phases with blocks
-/// of all sizes, some of them aligned to as much as 8 MiB.
+/// Runs a sequence that depends on the seed only, not on addresses: nested phases with blocks of
+/// all sizes, some of them aligned to up to 8 MiB.
 void run(Arena& arena, std::uint32_t seed) {
     testing::Random random(seed);
     std::vector<Arena::Mark> marks;
@@ -52,14 +52,14 @@ void run(Arena& arena, std::uint32_t seed) {
     }
 }
 
-TEST(ArenaMeasuring, TheSameRunInAnArenaReservedToItsPeakNeverGrows) {
+TEST(ArenaMeasuring, RunInAnArenaReservedToTheMeasuredPeakNeverGrows) {
     for (std::uint32_t seed = 0; seed < 24; ++seed) {
         ArenaOptions options = bare_options();
         options.max_capacity = 2 * gib;
         options.alignment = std::size_t{1} << (seed % 24);
         Arena measuring = Arena::measuring(options);
         run(measuring, seed);
-        // Where it begins differs from one to the next.
+        // Changes the address at which the next arena begins.
         Arena other(bare_options());
         Arena arena(options);
         arena.reserve(measuring.peak());
@@ -104,7 +104,7 @@ TEST(ArenaMeasuring, AddressesAreAlignedAndDoNotOverlap) {
     EXPECT_GT(arena.used(), gib);
 }
 
-TEST(ArenaMeasuring, TakesNoMemoryAndNoAddresses) {
+TEST(ArenaMeasuring, TakesNeitherMemoryNorAddressSpace) {
     const std::size_t committed = statistics::commit_budget().committed();
     { const Arena first = Arena::measuring(); }  // so that there is a segment
     const std::size_t address_space = testing::memory_figures().address_space;
@@ -124,7 +124,7 @@ TEST(ArenaMeasuring, TakesNoMemoryAndNoAddresses) {
     EXPECT_LE(testing::memory_figures().address_space, address_space + mib);
 }
 
-TEST(ArenaMeasuring, ReleasesLikeAnyOther) {
+TEST(ArenaMeasuring, ReleasesLikeOtherArenas) {
     Arena arena = Arena::measuring();
     void* const first = arena.allocate(100);
     const Arena::Mark mark = arena.mark();
@@ -138,7 +138,7 @@ TEST(ArenaMeasuring, ReleasesLikeAnyOther) {
     EXPECT_THROW(arena.release_to(mark), std::invalid_argument);
 }
 
-TEST(ArenaMeasuring, KeepsToTheLimitOfOneRequest) {
+TEST(ArenaMeasuring, EnforcesMaxAllocation) {
     ArenaOptions options;
     options.max_allocation = 10 * kib;
     Arena arena = Arena::measuring(options);
@@ -146,14 +146,14 @@ TEST(ArenaMeasuring, KeepsToTheLimitOfOneRequest) {
     EXPECT_THROW(arena.allocate(10 * kib + 1), AllocationError);
 }
 
-TEST(ArenaMeasuring, EndsWhereNoArenaCouldReach) {
+TEST(ArenaMeasuring, EndsBeyondTheReachOfRealArenas) {
     ArenaOptions options;
     options.max_allocation = SIZE_MAX;
     Arena arena = Arena::measuring(options);
     ASSERT_NE(arena.allocate((std::size_t{1} << 46) - 64), nullptr);
     EXPECT_NE(testing::message_of<AllocationError>([&] {
                   arena.allocate(65);
-              }).find("limit met: what can be measured"),
+              }).find("limit met: the measuring range"),
               std::string::npos);
     EXPECT_NE(arena.allocate(64), nullptr);
 }

@@ -42,7 +42,7 @@ protected:
     Refusal refusal_;
 };
 
-TEST_F(ArenaMemoryTest, HasNothingAtFirst) {
+TEST_F(ArenaMemoryTest, StartsEmpty) {
     EXPECT_EQ(memory_.base(), nullptr);
     EXPECT_EQ(memory_.end(), 0U);
     EXPECT_EQ(grow_to(1), 0U);
@@ -69,12 +69,12 @@ TEST_F(ArenaMemoryTest, WithoutALimitReservesTwiceTheTotalMemory) {
     EXPECT_STREQ(refusal_.limit, "reserved address space");
 }
 
-TEST_F(ArenaMemoryTest, AddressesThatDoNotExistAreNotReserved) {
+TEST_F(ArenaMemoryTest, ImpossibleReservationFails) {
     EXPECT_FALSE(memory_.reserve(SIZE_MAX, std::size_t{1} << 62));
     EXPECT_EQ(memory_.base(), nullptr);
 }
 
-TEST_F(ArenaMemoryTest, GrowsByWhatIsMissingInWholePages) {
+TEST_F(ArenaMemoryTest, GrowsByMissingBytesInWholePages) {
     reserve();
     EXPECT_EQ(grow_to(1), page_bytes());
     EXPECT_EQ(grow_to(page_bytes() + 1), page_bytes());
@@ -84,7 +84,7 @@ TEST_F(ArenaMemoryTest, GrowsByWhatIsMissingInWholePages) {
     EXPECT_EQ(capacity(), 10 * mib + page_bytes());
 }
 
-TEST_F(ArenaMemoryTest, GrowsByTheStepOrByWhatIsMissing) {
+TEST_F(ArenaMemoryTest, GrowsByTheStepOrByMissingBytes) {
     reserve();
     const GrowthPolicy growth{.step = 3 * mib + 1, .factor = 0.0, .fraction = 1.0};
     EXPECT_EQ(grow_to(1, growth), 3 * mib + page_bytes());
@@ -105,7 +105,7 @@ TEST_F(ArenaMemoryTest, GrowsByThePresets) {
     EXPECT_EQ(grow_to(1, GrowthPolicy::conservative()), 64 * mib);
     EXPECT_EQ(grow_to(64 * mib + 1, GrowthPolicy::conservative()), 64 * mib);
     EXPECT_EQ(grow_to(128 * mib + 1, GrowthPolicy::conservative()), 128 * mib) << "it doubles";
-    // No more of a small machine than the fraction.
+    // On a small machine, no more than the fraction.
     const std::size_t before = committed();
     const std::size_t grown = grow_to(256 * mib + 1, GrowthPolicy::aggressive());
     const double ceiling = static_cast<double>(statistics::commit_budget().ceiling());
@@ -113,7 +113,7 @@ TEST_F(ArenaMemoryTest, GrowsByThePresets) {
     EXPECT_EQ(grown, std::min(2 * gib, align_down(allowed, page_bytes())));
 }
 
-TEST_F(ArenaMemoryTest, SurplusEndsWhereTheReservationDoes) {
+TEST_F(ArenaMemoryTest, SurplusEndsAtTheReservation) {
     reserve(10 * mib);
     const GrowthPolicy steps{.step = 4 * mib, .factor = 0.0, .fraction = 1.0};
     EXPECT_EQ(grow_to(1, steps), 4 * mib);
@@ -122,7 +122,7 @@ TEST_F(ArenaMemoryTest, SurplusEndsWhereTheReservationDoes) {
     EXPECT_EQ(grow_to(10 * mib + 1, steps), 0U);
 }
 
-TEST_F(ArenaMemoryTest, SurplusOfAnySizeEndsWhereTheReservationDoes) {
+TEST_F(ArenaMemoryTest, HugeSurplusEndsAtTheReservation) {
     reserve(10 * mib);
     grow_to(mib);
     EXPECT_EQ(grow_to(2 * mib, {.step = SIZE_MAX, .factor = 1024, .fraction = 1.0}), 9 * mib);
@@ -134,7 +134,7 @@ TEST_F(ArenaMemoryTest, SurplusEndsAtTheFractionOfTheAvailableMemory) {
     const double ceiling = static_cast<double>(statistics::commit_budget().ceiling());
     const std::size_t before = committed();
     GrowthPolicy growth{.step = 4 * gib, .factor = 0.0, .fraction = 0.0};
-    EXPECT_EQ(grow_to(2 * mib, growth), mib) << "no surplus, but the bare need";
+    EXPECT_EQ(grow_to(2 * mib, growth), mib) << "without surplus, but as much as needed";
     growth.fraction = static_cast<double>(before + 50 * mib) / ceiling;
     const std::size_t grown = grow_to(3 * mib, growth);
     const double now = static_cast<double>(statistics::commit_budget().ceiling());
@@ -143,18 +143,18 @@ TEST_F(ArenaMemoryTest, SurplusEndsAtTheFractionOfTheAvailableMemory) {
     EXPECT_LE(committed(), allowed);
 }
 
-TEST_F(ArenaMemoryTest, GrowthTouchesNothing) {
+TEST_F(ArenaMemoryTest, GrowthTouchesNoPages) {
     reserve();
     const std::size_t resident = platform::resident_memory();
     grow_to(512 * mib);
     EXPECT_LT(platform::resident_memory(), resident + 64 * mib);
 }
 
-TEST_F(ArenaMemoryTest, MoreThanIsAvailableIsRefusedAndTakesNothing) {
+TEST_F(ArenaMemoryTest, GrowthBeyondAvailableMemoryIsRefused) {
     reserve(0);
     grow_to(mib);
     const std::size_t before = committed();
-    // Its limit is twice the total memory.
+    // The limit is twice the total memory.
     EXPECT_EQ(grow_to(memory_.limit()), 0U);
     EXPECT_STREQ(refusal_.limit, "available memory");
     EXPECT_EQ(refusal_.limit_bytes, statistics::commit_budget().ceiling());
@@ -162,7 +162,7 @@ TEST_F(ArenaMemoryTest, MoreThanIsAvailableIsRefusedAndTakesNothing) {
     EXPECT_EQ(capacity(), mib);
 }
 
-TEST_F(ArenaMemoryTest, BareNeedIsTriedWhenTheSystemRefusesTheSurplus) {
+TEST_F(ArenaMemoryTest, RetriesWithoutSurplusAfterARefusal) {
     reserve();
     const std::size_t before = committed();
     const Failing failing(SystemCall::commit_pages, 0, 1);
@@ -172,7 +172,7 @@ TEST_F(ArenaMemoryTest, BareNeedIsTriedWhenTheSystemRefusesTheSurplus) {
     EXPECT_EQ(capacity(), mib);
 }
 
-TEST_F(ArenaMemoryTest, WhatTheSystemRefusesIsRefusedAndTakesNothing) {
+TEST_F(ArenaMemoryTest, RefusalByTheSystemChangesNothing) {
     reserve();
     grow_to(mib);
     const std::size_t before = committed();
@@ -188,7 +188,7 @@ TEST_F(ArenaMemoryTest, WhatTheSystemRefusesIsRefusedAndTakesNothing) {
     EXPECT_EQ(grow_to(2 * mib), mib);
 }
 
-TEST_F(ArenaMemoryTest, GivesBackWholePagesAbove) {
+TEST_F(ArenaMemoryTest, GivesBackWholePagesAboveAnOffset) {
     reserve(mib + 100);
     grow_to(mib + 100);
     const std::size_t before = committed();
@@ -204,7 +204,7 @@ TEST_F(ArenaMemoryTest, GivesBackWholePagesAbove) {
     EXPECT_EQ(totals_.peak_capacity_bytes, mib + page_bytes());
 }
 
-TEST(ArenaMemory, BudgetIsAsBeforeWhenItIsGone) {
+TEST(ArenaMemory, DestructorReturnsEverythingToTheBudget) {
     const std::size_t before = committed();
     for (int i = 0; i < 20; ++i) {
         statistics::ArenaTotals totals;

@@ -28,12 +28,12 @@ std::string names_in(const Arena& arena) {
     return names;
 }
 
-TEST(ArenaObjects, AreNotKeptByDefault) {
+TEST(ArenaObjects, AreNotRecordedByDefault) {
     Arena arena(bare_options());
     void* const block = arena.allocate(100);
     EXPECT_EQ(arena.record(block, {.name = "a", .kind = "tensor", .bytes = 100}), 0U);
     EXPECT_EQ(arena.record(nullptr, {.name = "wrong", .kind = "", .bytes = SIZE_MAX}), 0U)
-        << "nothing is looked at";
+        << "the arguments are not checked";
     EXPECT_EQ(arena.record_view(7, 0, {.name = "v", .kind = ""}), 0U);
     EXPECT_TRUE(arena.objects().empty());
     const ArenaAnalysis analysis = arena.analyze();
@@ -43,7 +43,7 @@ TEST(ArenaObjects, AreNotKeptByDefault) {
     EXPECT_TRUE(analysis.by_kind.empty() && analysis.by_element_type.empty());
 }
 
-TEST(ArenaObjects, KnowWhereTheyLie) {
+TEST(ArenaObjects, HaveOffsets) {
     Arena arena(with_objects());
     arena.allocate(100);
     auto* const block = static_cast<std::byte*>(arena.allocate(1000));
@@ -58,7 +58,7 @@ TEST(ArenaObjects, KnowWhereTheyLie) {
     EXPECT_EQ(objects[2].view_of, whole);
 }
 
-TEST(ArenaObjects, OutsideOfWhatIsInUseAreRefused) {
+TEST(ArenaObjects, OutsideTheUsedBytesAreRefused) {
     Arena arena(with_objects());
     auto* const block = static_cast<std::byte*>(arena.allocate(256));
     const auto refusal_of = [&](const void* data, std::size_t bytes) {
@@ -87,7 +87,7 @@ TEST(ArenaObjects, ViewRefusalsNameTheArena) {
               "tensorpool: arena 'mine': record_view: view 'v': there is no object 1");
 }
 
-TEST(ArenaObjects, GoWithTheReleaseThatEndsThem) {
+TEST(ArenaObjects, AreRemovedByTheReleaseThatEndsThem) {
     Arena arena(with_objects());
     const auto put = [&](const char* name) {
         return arena.record(arena.allocate(kib), {.name = name, .kind = "tensor", .bytes = kib});
@@ -106,7 +106,7 @@ TEST(ArenaObjects, GoWithTheReleaseThatEndsThem) {
     arena.release_to(mark);
     EXPECT_EQ(names_in(arena), "a a_view ");
     EXPECT_THROW(arena.release_to(std::size_t{5000}), std::invalid_argument);
-    EXPECT_EQ(names_in(arena), "a a_view ") << "a refused release forgets nothing";
+    EXPECT_EQ(names_in(arena), "a a_view ") << "a refused release removes nothing";
     put("d");
     arena.release_to(std::size_t{kib});
     EXPECT_EQ(names_in(arena), "a a_view ");
@@ -114,7 +114,7 @@ TEST(ArenaObjects, GoWithTheReleaseThatEndsThem) {
     EXPECT_EQ(names_in(arena), "");
 }
 
-TEST(ArenaObjects, AreKeptByEveryKindOfArena) {
+TEST(ArenaObjects, AreRecordedByEveryKindOfArena) {
     alignas(64) std::byte buffer[4096];
     Arena over = Arena::over(buffer, with_objects());
     Arena measuring = Arena::measuring(with_objects());

@@ -32,11 +32,11 @@ protected:
         set_.push_back(prefix + name);
     }
 
-    /// What is read, silently or not.
+    /// Reads the defaults and captures messages.
     ArenaDefaults read() {
         ::testing::internal::CaptureStderr();
         const ArenaDefaults defaults = arena::defaults_from_environment();
-        told_ = ::testing::internal::GetCapturedStderr();
+        messages_ = ::testing::internal::GetCapturedStderr();
         return defaults;
     }
     ArenaDefaults read_with(const std::string& name, const std::string& value) {
@@ -55,28 +55,28 @@ protected:
         EXPECT_EQ(defaults.retain, SIZE_MAX);
     }
 
-    /// The value is told in one line, and everything is as without it.
+    /// Expects that the value is reported in one line and otherwise ignored.
     void expect_refused(const std::string& name, const std::string& value,
                         const std::string& expected, const std::string& used) {
         const ArenaDefaults defaults = read_with(name, value);
         unsetenv((prefix + name).c_str());
-        EXPECT_EQ(told_, "tensorpool: " + prefix + name + " is '" + value + "'; expected " +
-                             expected + "; used instead: " + used + "\n");
+        EXPECT_EQ(messages_, "tensorpool: " + prefix + name + " is '" + value + "'; expected " +
+                                 expected + "; used instead: " + used + "\n");
         expect_built_in(defaults);
     }
 
-    std::string told_;
+    std::string messages_;
 
 private:
     std::vector<std::string> set_;
 };
 
-TEST_F(ArenaEnvironment, WithoutVariablesTheDefaultsAreBuiltInAndNothingIsTold) {
+TEST_F(ArenaEnvironment, BuiltInDefaultsApplyWithoutVariables) {
     expect_built_in(read());
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(messages_, "");
 }
 
-TEST_F(ArenaEnvironment, EveryVariableReachesItsOption) {
+TEST_F(ArenaEnvironment, EveryVariableSetsItsOption) {
     set("INITIAL_CAPACITY", "64KiB");
     set("MAX_CAPACITY", "2GiB");
     set("MAX_ALLOCATION", "512MiB");
@@ -92,10 +92,10 @@ TEST_F(ArenaEnvironment, EveryVariableReachesItsOption) {
     EXPECT_EQ(defaults.growth.factor, 0.5);
     EXPECT_EQ(defaults.growth.fraction, 0.25);
     EXPECT_EQ(defaults.retain, 1024 * gib);
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(messages_, "");
 }
 
-TEST_F(ArenaEnvironment, SizesMayBe0WhereThatHasAMeaning) {
+TEST_F(ArenaEnvironment, SizesMayBeZeroWhereZeroIsMeaningful) {
     for (const char* const name : {"INITIAL_CAPACITY", "MAX_CAPACITY", "GROWTH_STEP", "RETAIN"}) {
         set(name, "0");
     }
@@ -104,24 +104,24 @@ TEST_F(ArenaEnvironment, SizesMayBe0WhereThatHasAMeaning) {
     EXPECT_EQ(defaults.max_capacity, 0U);
     EXPECT_EQ(defaults.growth.step, 0U);
     EXPECT_EQ(defaults.retain, 0U);
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(messages_, "");
 }
 
-TEST_F(ArenaEnvironment, PresetsAreKnownByTheirNames) {
+TEST_F(ArenaEnvironment, PresetsAreSelectedByName) {
     ArenaDefaults defaults = read_with("GROWTH", "aggressive");
     EXPECT_EQ(defaults.growth.step, 2 * gib);
     EXPECT_EQ(defaults.growth.factor, 2.0);
     EXPECT_EQ(defaults.growth.fraction, 0.75);
     set("GROWTH_STEP", "1GiB");
     defaults = read();
-    EXPECT_EQ(defaults.growth.step, gib) << "the single figure counts, whatever the preset";
+    EXPECT_EQ(defaults.growth.step, gib) << "a single value overrides the preset";
     EXPECT_EQ(defaults.growth.factor, 2.0);
     unsetenv("TENSORPOOL_ARENA_GROWTH_STEP");
     expect_built_in(read_with("GROWTH", "conservative"));
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(messages_, "");
 }
 
-TEST_F(ArenaEnvironment, SenselessSizesAreToldAndNotUsed) {
+TEST_F(ArenaEnvironment, InvalidSizesAreReportedAndIgnored) {
     const std::string expected = "a size such as 512MiB or 2GiB";
     for (const char* const text : {"", "much", "-1", "2GB", "2 GiB", "GiB", "99999999TiB"}) {
         expect_refused("INITIAL_CAPACITY", text, expected, "8 MiB");
@@ -131,26 +131,26 @@ TEST_F(ArenaEnvironment, SenselessSizesAreToldAndNotUsed) {
     }
 }
 
-TEST_F(ArenaEnvironment, LimitUnderWhichNothingCouldBeAllocatedIsToldAndNotUsed) {
+TEST_F(ArenaEnvironment, ZeroMaxAllocationIsReportedAndIgnored) {
     for (const char* const text : {"0", "0.1", "0KiB", "-1", "much"}) {
         expect_refused("MAX_ALLOCATION", text, "a size above 0 such as 512MiB or 2GiB", "8 GiB");
     }
 }
 
-TEST_F(ArenaEnvironment, SenselessNumbersAreToldAndNotUsed) {
+TEST_F(ArenaEnvironment, InvalidNumbersAreReportedAndIgnored) {
     for (const char* const text : {"", "much", "-0.1", "1025", "nan", "inf", "0.5x"}) {
         expect_refused("GROWTH_FACTOR", text, "a number from 0 to 1024", "1.000000");
         expect_refused("GROWTH_FRACTION", text, "a number from 0 to 1", "0.750000");
     }
 }
 
-TEST_F(ArenaEnvironment, SenselessPresetsAreToldAndNotUsed) {
+TEST_F(ArenaEnvironment, InvalidPresetsAreReportedAndIgnored) {
     for (const char* const text : {"", "Aggressive", "2", "conservative "}) {
         expect_refused("GROWTH", text, "conservative or aggressive", "conservative");
     }
 }
 
-TEST(ArenaOptions, BeginWithWhatTheEnvironmentSaid) {
+TEST(ArenaOptions, DefaultToTheEnvironment) {
     const ArenaOptions options;
     const ArenaDefaults& defaults = detail::arena_defaults();
     EXPECT_EQ(options.initial_capacity, defaults.initial_capacity);
@@ -166,18 +166,18 @@ TEST(ArenaOptions, BeginWithWhatTheEnvironmentSaid) {
 }
 
 // Also run by the test below, in a process of its own.
-TEST(ArenaOptions, TellTheInitialCapacityOfAnArena) {
+TEST(ArenaOptions, SetTheInitialCapacityOfAnArena) {
     const char* const said = getenv("TENSORPOOL_ARENA_INITIAL_CAPACITY");
     const std::size_t expected = said != nullptr && std::string(said) == "3MiB" ? 3 * mib : 8 * mib;
     EXPECT_EQ(Arena().capacity(), expected);
-    EXPECT_EQ(Arena().capacity(), expected) << "and a senseless value is told once";
+    EXPECT_EQ(Arena().capacity(), expected) << "an invalid value is reported only once";
     EXPECT_EQ(Arena(ArenaOptions{.initial_capacity = mib}).capacity(), mib);
 }
 
 TEST(ArenaOptions, AreReadFromTheEnvironmentOncePerProcess) {
     const auto run_with = [](const char* value) {
         return testing::run_program("/proc/self/exe",
-                                    {"--gtest_filter=ArenaOptions.TellTheInitialCapacityOfAnArena"},
+                                    {"--gtest_filter=ArenaOptions.SetTheInitialCapacityOfAnArena"},
                                     {{"TENSORPOOL_ARENA_INITIAL_CAPACITY", value}});
     };
     const testing::ProgramResult good = run_with("3MiB");

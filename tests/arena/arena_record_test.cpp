@@ -1,4 +1,4 @@
-// Where the figures of arenas and scratches lie, and what others read there.
+// The statistics of arenas and scratches in the segment, and what readers see there.
 
 #include "arena/arena_record.hpp"
 
@@ -26,7 +26,7 @@ namespace {
 using namespace testing;
 using Kind = ArenaStatistics::Kind;
 
-TEST(OwnedArenaRecord, TakesAPlaceAndGivesItBack) {
+TEST(OwnedArenaRecord, TakesARecordAndGivesItBack) {
     std::optional holder = arena::make_record("one", Kind::scratch, 77);
     ASSERT_TRUE(holder->is_in_segment());
     const std::uint64_t id = (*holder)->id;
@@ -39,11 +39,11 @@ TEST(OwnedArenaRecord, TakesAPlaceAndGivesItBack) {
     holder->leave();
     EXPECT_EQ(arena_record(id), nullptr);
     holder.reset();
-    EXPECT_EQ(arena_records(), before - 1) << "it gives back once";
+    EXPECT_EQ(arena_records(), before - 1) << "the record is given back only once";
 }
 
-TEST(OwnedArenaRecord, WithoutAPlaceHasARecordAllTheSame) {
-    const NoArenaRecords no_places;
+TEST(OwnedArenaRecord, IsPrivateWhenTheSegmentIsFull) {
+    const NoArenaRecords no_records;
     const std::uint64_t left_out = arenas_left_out();
     std::optional holder = arena::make_record("apart", Kind::buffer, 0);
     EXPECT_FALSE(holder->is_in_segment());
@@ -56,8 +56,8 @@ TEST(OwnedArenaRecord, WithoutAPlaceHasARecordAllTheSame) {
     EXPECT_EQ(arenas_left_out(), left_out);
 }
 
-TEST(OwnedArenaRecord, WithoutAPlaceIsAddedUpUnderOther) {
-    const NoArenaRecords no_places;
+TEST(OwnedArenaRecord, IsSummedUnderOtherWhenPrivate) {
+    const NoArenaRecords no_records;
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     {
         auto one = arena::make_record("one", Kind::growing, 0);
@@ -67,9 +67,10 @@ TEST(OwnedArenaRecord, WithoutAPlaceIsAddedUpUnderOther) {
         two->used = 20;
         two->high = 30;
         two->totals.count_refusal();
-        EXPECT_TRUE(other_arena_is_empty()) << "until they fold";
+        EXPECT_TRUE(other_arena_is_empty()) << "until they are folded";
         for (int i = 0; i < 2; ++i) one.fold(), two.fold();
-        EXPECT_EQ(other.used & statistics::used_mask, 120U) << "without the arena's own bits";
+        EXPECT_EQ(other.used & statistics::used_mask, 120U)
+            << "without the bits of the arena's top";
         EXPECT_EQ(other.high, 30U);
         EXPECT_EQ(other.totals.capacity_bytes, 4096U);
         EXPECT_EQ(other.totals.refusals, 1U);
@@ -80,7 +81,7 @@ TEST(OwnedArenaRecord, WithoutAPlaceIsAddedUpUnderOther) {
     EXPECT_TRUE(other_arena_is_empty());
 }
 
-TEST(ArenaRecord, HoldsTheFiguresOfTheArenaAsItWorks) {
+TEST(ArenaRecord, HoldsTheLiveStatisticsOfTheArena) {
     const std::size_t before = arena_records();
     std::uint64_t id = 0;
     {
@@ -94,7 +95,7 @@ TEST(ArenaRecord, HoldsTheFiguresOfTheArenaAsItWorks) {
         const statistics::ArenaRecord& record = *arena_record(id);
         EXPECT_EQ(to_json(statistics::figures_of(record)), to_json(arena.statistics()));
         arena.allocate(64);
-        EXPECT_EQ(statistics::figures_of(record).used_bytes, mib + 64) << "at once";
+        EXPECT_EQ(statistics::figures_of(record).used_bytes, mib + 64) << "without delay";
         arena.reset();
         EXPECT_EQ(statistics::figures_of(record).used_bytes, 0U);
         EXPECT_EQ(statistics::figures_of(record).peak_used_bytes, mib + 64);
@@ -103,7 +104,7 @@ TEST(ArenaRecord, HoldsTheFiguresOfTheArenaAsItWorks) {
     EXPECT_EQ(arena_records(), before);
 }
 
-TEST(ArenaRecord, NumbersAreNeverUsedAgain) {
+TEST(ArenaRecord, IdsAreNeverReused) {
     std::uint64_t last = 0;
     for (int i = 0; i < 10; ++i) {
         const std::uint64_t id = Arena::measuring().statistics().id;
@@ -120,18 +121,18 @@ TEST(ArenaRecord, HoldsNoAddresses) {
     for (Arena* const arena : {&over, &own, &measuring}) {
         const statistics::ArenaRecord& record = *arena_record(arena->statistics().id);
         void* const block = arena->allocate(1000);
-        EXPECT_FALSE(tells_address(record, block)) << arena->name();
-        EXPECT_FALSE(tells_address(record, arena)) << arena->name();
+        EXPECT_FALSE(holds_address(record, block)) << arena->name();
+        EXPECT_FALSE(holds_address(record, arena)) << arena->name();
         arena->reset();
-        EXPECT_FALSE(tells_address(record, block)) << arena->name();
+        EXPECT_FALSE(holds_address(record, block)) << arena->name();
     }
     statistics::ArenaRecord planted = {};
     planted.high = reinterpret_cast<std::uintptr_t>(buffer) + 64;
-    EXPECT_TRUE(tells_address(planted, buffer)) << "the check sees one";
+    EXPECT_TRUE(holds_address(planted, buffer)) << "the check finds a planted address";
 }
 
-TEST(ArenaRecord, ArenaWithoutAPlaceWorksAndLeavesNoTrace) {
-    const NoArenaRecords no_places;
+TEST(ArenaRecord, ArenaWithAPrivateRecordWorksAndLeavesNoTrace) {
+    const NoArenaRecords no_records;
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     {
         ArenaOptions options = bare_options();
@@ -148,7 +149,7 @@ TEST(ArenaRecord, ArenaWithoutAPlaceWorksAndLeavesNoTrace) {
         EXPECT_EQ(other.used & statistics::used_mask, 0U);
         EXPECT_EQ(other.totals.capacity_bytes, 0U);
         EXPECT_EQ(other.totals.peak_used_bytes, 3 * mib);
-        EXPECT_EQ(arena.statistics().growths, 1U) << "its own figures are its own";
+        EXPECT_EQ(arena.statistics().growths, 1U) << "its own statistics stay separate";
         EXPECT_STREQ(arena.statistics().name, "mine");
         EXPECT_EQ(arenas_left_out(), 1U);
     }
@@ -156,7 +157,7 @@ TEST(ArenaRecord, ArenaWithoutAPlaceWorksAndLeavesNoTrace) {
     EXPECT_EQ(arenas_left_out(), 0U);
 }
 
-TEST(ArenaRecord, OneThatWasRefusedLeavesNone) {
+TEST(ArenaRecord, FailedConstructionLeavesNoRecord) {
     const std::size_t before = arena_records();
     EXPECT_THROW(Arena{ArenaOptions{.alignment = 3}}, std::invalid_argument);
     ArenaOptions options = bare_options();
@@ -166,7 +167,7 @@ TEST(ArenaRecord, OneThatWasRefusedLeavesNone) {
     EXPECT_EQ(arena_records(), before);
 }
 
-TEST(ArenaRecord, ChildOfAForkCountsInItsOwn) {
+TEST(ArenaRecord, ChildOfAForkCountsInItsOwnRecord) {
     Arena arena(bare_options());
     arena.allocate(mib);
     EXPECT_TRUE(holds_in_child([&] {
@@ -179,8 +180,8 @@ TEST(ArenaRecord, ChildOfAForkCountsInItsOwn) {
     EXPECT_EQ(arena_record(arena.statistics().id)->totals.growths, 1U);
 }
 
-TEST(ArenaRecord, ChildOfAForkMayDestroyAnArenaWithoutAPlace) {
-    const NoArenaRecords no_places;
+TEST(ArenaRecord, ChildOfAForkMayDestroyAnArenaWithAPrivateRecord) {
+    const NoArenaRecords no_records;
     auto arena = std::make_unique<Arena>(bare_options());
     arena->allocate(mib);
     EXPECT_TRUE(holds_in_child([&] {
@@ -192,21 +193,21 @@ TEST(ArenaRecord, ChildOfAForkMayDestroyAnArenaWithoutAPlace) {
     EXPECT_EQ(statistics::segment().other<statistics::ArenaRecord>()->totals.capacity_bytes, mib);
 }
 
-TEST(ScratchRecord, HoldsTheFiguresOfTheScratchAsItWorks) {
+TEST(ScratchRecord, HoldsTheLiveStatisticsOfTheScratch) {
     Worker worker;
     worker.does([] {
         Scratch& scratch = Scratch::local();
-        const ArenaStatistics figures = scratch.statistics();
-        EXPECT_EQ(figures.thread, platform::current_thread_id());
-        ASSERT_NE(arena_record(figures.id), nullptr);
-        const statistics::ArenaRecord& record = *arena_record(figures.id);
-        EXPECT_EQ(record.thread, figures.thread);
+        const ArenaStatistics statistics = scratch.statistics();
+        EXPECT_EQ(statistics.thread, platform::current_thread_id());
+        ASSERT_NE(arena_record(statistics.id), nullptr);
+        const statistics::ArenaRecord& record = *arena_record(statistics.id);
+        EXPECT_EQ(record.thread, statistics.thread);
         {
             const ScratchScope scope;
             scratch.allocate(100);
-            EXPECT_EQ(record.used, 128U) << "at once";
+            EXPECT_EQ(record.used, 128U) << "without delay";
             scratch.allocate(mib);
-            EXPECT_EQ(record.used, mib + 128) << "over two chunks";
+            EXPECT_EQ(record.used, mib + 128) << "in two chunks";
             EXPECT_EQ(record.totals.growths, 2U);
             scratch.allocate(1000, 8192);
         }
@@ -215,7 +216,7 @@ TEST(ScratchRecord, HoldsTheFiguresOfTheScratchAsItWorks) {
     });
 }
 
-TEST(ScratchRecord, GoesWithItsThread) {
+TEST(ScratchRecord, IsRemovedWithItsThread) {
     const std::size_t before = arena_records();
     std::uint64_t id = 0;
     std::thread([&] {
@@ -235,18 +236,18 @@ TEST(ScratchRecord, HoldsNoAddresses) {
         for (Scratch* const one : {&scratch, &over}) {
             const statistics::ArenaRecord& record = *arena_record(one->statistics().id);
             void* const block = one->allocate(1000);
-            EXPECT_FALSE(tells_address(record, block));
-            EXPECT_FALSE(tells_address(record, one));
+            EXPECT_FALSE(holds_address(record, block));
+            EXPECT_FALSE(holds_address(record, one));
         }
         const statistics::ArenaRecord& record = *arena_record(scratch.statistics().id);
         for (int i = 0; i < 4; ++i) {
-            EXPECT_FALSE(tells_address(record, scratch.allocate(mib))) << "in chunk " << i + 1;
+            EXPECT_FALSE(holds_address(record, scratch.allocate(mib))) << "in chunk " << i + 1;
         }
     }).join();
 }
 
-TEST(ScratchRecord, ScratchWithoutAPlaceWorksAndLeavesNoTrace) {
-    const NoArenaRecords no_places;
+TEST(ScratchRecord, ScratchWithAPrivateRecordWorksAndLeavesNoTrace) {
+    const NoArenaRecords no_records;
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     std::thread([&] {
         Scratch& scratch = Scratch::local();
@@ -270,7 +271,7 @@ TEST(ScratchRecord, ScratchWithoutAPlaceWorksAndLeavesNoTrace) {
     EXPECT_EQ(arenas_left_out(), 0U);
 }
 
-TEST(ScratchRecord, ChildOfAForkHasThatOfItsOwnThreadOnly) {
+TEST(ScratchRecord, ChildOfAForkKeepsOnlyTheRecordOfItsThread) {
     Worker other;
     std::uint64_t others = 0;
     other.does([&] { others = Scratch::local().statistics().id; });
@@ -290,8 +291,8 @@ TEST(ScratchRecord, ChildOfAForkHasThatOfItsOwnThreadOnly) {
     EXPECT_NE(arena_record(others), nullptr);
 }
 
-TEST(ScratchRecord, ChildOfAForkDoesNotAddUpScratchesOfThreadsThatItLacks) {
-    const NoArenaRecords no_places;
+TEST(ScratchRecord, ChildOfAForkForgetsScratchesOfOtherThreads) {
+    const NoArenaRecords no_records;
     Worker other;
     other.does([] { Scratch::local(); });
     EXPECT_FALSE(other_arena_is_empty());

@@ -1,4 +1,4 @@
-// What a fork leaves of arenas in its child.
+// The state of arenas in the child of a fork.
 
 #include "arena/arena_registry.hpp"
 
@@ -33,7 +33,7 @@ using testing::kib;
 using testing::mib;
 using testing::write_pattern;
 
-/// In a child that is ended when it hangs.
+/// Runs `function` in a child that is ended if it hangs.
 template <class Function>
 bool holds_in_mortal_child(Function function) {
     return testing::holds_in_child([&] {
@@ -42,7 +42,7 @@ bool holds_in_mortal_child(Function function) {
     });
 }
 
-TEST(ArenaFork, ChildGoesOnWhereItsParentWas) {
+TEST(ArenaFork, ChildContinuesFromTheParentsState) {
     ArenaOptions options = bare_options();
     options.objects = true;
     Arena arena(options);
@@ -75,17 +75,17 @@ TEST(ArenaFork, ChildMayDestroyArenasOfItsParent) {
     }));
 }
 
-/// The word that allocations write.
+/// Returns the word that allocations change.
 std::uint64_t top_of(const Arena& arena) {
     return testing::arena_record(arena.statistics().id)->used;
 }
 
-TEST(ArenaFork, NobodyIsGrantedAnythingMeanwhile) {
+TEST(ArenaFork, ClaimsStayPendingUntilItIsOver) {
     Arena arena(bare_options());
     arena.reserve(mib);
     auto* const first = static_cast<std::byte*>(arena.allocate(64));
     arena::arena_registry().before_fork();
-    EXPECT_EQ(arena.used(), 64U) << "who looks sees nothing of it";
+    EXPECT_EQ(arena.used(), 64U) << "readers see no change";
     EXPECT_EQ(arena.statistics().used_bytes, 64U);
     const std::uint64_t top = top_of(arena);
     std::atomic<bool> granted = false;
@@ -98,11 +98,11 @@ TEST(ArenaFork, NobodyIsGrantedAnythingMeanwhile) {
     EXPECT_FALSE(granted) << "its claim is pending";
     arena::arena_registry().after_fork_in_parent();
     other.join();
-    EXPECT_EQ(block, first + 64) << "the place that it would have got";
+    EXPECT_EQ(block, first + 64) << "at the position that it claimed";
     EXPECT_EQ(arena.used(), 704U);
 }
 
-TEST(ArenaFork, ReleaseWaitsUntilItIsOver) {
+TEST(ArenaFork, ReleaseWaitsForItsEnd) {
     Arena arena(bare_options());
     const Arena::Mark mark = arena.mark();
     arena.allocate(mib);
@@ -115,7 +115,7 @@ TEST(ArenaFork, ReleaseWaitsUntilItIsOver) {
     EXPECT_EQ(arena.used(), 64U);
 }
 
-TEST(ArenaFork, ArenasOfEveryKindAndSharingGoOn) {
+TEST(ArenaFork, ArenasOfEveryKindKeepWorking) {
     alignas(64) std::byte buffer[4096];
     ArenaOptions one_threads = bare_options();
     one_threads.sharing = Sharing::one_thread;
@@ -134,7 +134,7 @@ TEST(ArenaFork, ArenasOfEveryKindAndSharingGoOn) {
     }
 }
 
-// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+// Not under sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 /// Threads that fill one small arena until all requests fail, again and again.
@@ -183,7 +183,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
-TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
+TEST(ArenaFork, DuringGrowthsLeavesTheChildWorkingArenas) {
     ArenaOptions options = bare_options();
     options.max_capacity = mib;
     options.objects = true;
@@ -208,7 +208,7 @@ TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
                 return false;
             } catch (const std::bad_alloc&) {
             }
-            // What is left can be had to the last byte.
+            // The rest can be allocated, to the last byte.
             if (arena.used() < mib && arena.allocate(mib - arena.used()) == nullptr) return false;
             if (block != nullptr && !holds(block, 640, i)) return false;
             arena.release_to(mark);
@@ -225,14 +225,15 @@ TEST(ArenaFork, AmidGrowthsAndRefusalsLeavesTheChildWorkingArenas) {
     makes_arenas.join();
 }
 
-// What all arenas need to know is found out by the first one. Only as the first test of a process.
-TEST(ArenaFork, AmidAProcessesFirstArenaLeavesTheChildWorkingArenas) {
+// The first arena of a process determines values that all arenas share. Effective only as the first
+// test of a process.
+TEST(ArenaFork, DuringTheFirstArenaLeavesTheChildWorkingArenas) {
     for (unsigned i = 0; i < 40; ++i) {
         EXPECT_TRUE(testing::holds_in_child([&] {
             std::atomic<bool> begins = false;
             std::thread first([&] {
                 begins = true;
-                // A fork is under way for some time before it has what it takes over.
+                // A fork takes some time until it copies the memory.
                 for (unsigned j = 0; j < i * 500; ++j) platform::page_bytes();
                 const Arena arena;
                 Scratch::local().allocate(1000);
@@ -252,7 +253,7 @@ TEST(ArenaFork, AmidAProcessesFirstArenaLeavesTheChildWorkingArenas) {
     }
 }
 
-/// Takes blocks, and tells how far those reach of which the rest of the program may know.
+/// Allocates blocks, and publishes the end of the blocks that are known to be granted.
 class Taker {
 public:
     explicit Taker(Arena& arena)
@@ -287,7 +288,7 @@ private:
     std::thread threads_[2];
 };
 
-TEST(ArenaFork, ChildKnowsAllThatOtherThreadsWereGranted) {
+TEST(ArenaFork, ChildSeesEverythingGrantedToOtherThreads) {
     for (int i = 0; i < 40; ++i) {
         ArenaOptions options = bare_options();
         options.max_capacity = gib;
@@ -303,7 +304,7 @@ TEST(ArenaFork, ChildKnowsAllThatOtherThreadsWereGranted) {
     }
 }
 
-TEST(ArenaFork, LeavesOtherThreadsArenasAsTheyWere) {
+TEST(ArenaFork, LeavesArenasOfOtherThreadsUnchanged) {
     std::atomic<bool> over = false;
     std::thread works([&] {
         for (unsigned i = 0; !over; ++i) {

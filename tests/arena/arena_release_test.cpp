@@ -14,7 +14,7 @@
 namespace tensorpool {
 namespace {
 
-using testing::ArenaFigures;
+using testing::ArenaUsage;
 using testing::bare_options;
 using testing::kib;
 using testing::message_of;
@@ -23,28 +23,28 @@ std::string refusal_of(Arena& arena, Arena::Mark mark) {
     return message_of<std::invalid_argument>([&] { arena.release_to(mark); });
 }
 
-TEST(ArenaMark, OfAnotherArenaOrOfNoneIsRefused) {
+TEST(ArenaMark, OfAnotherArenaOrEmptyIsRefused) {
     Arena arena(bare_options());
     Arena other(bare_options());
     arena.allocate(100);
     other.allocate(100);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     EXPECT_EQ(refusal_of(arena, other.mark()),
-              "tensorpool: arena 'mine': release_to: the mark is of another arena");
+              "tensorpool: arena 'mine': release_to: the mark belongs to another arena");
     EXPECT_EQ(refusal_of(arena, Arena::Mark()),
-              "tensorpool: arena 'mine': release_to: the mark is of no arena");
-    EXPECT_EQ(ArenaFigures(arena), before);
+              "tensorpool: arena 'mine': release_to: the mark is empty");
+    EXPECT_EQ(ArenaUsage(arena), before);
 }
 
-TEST(ArenaMark, OfADeadArenaIsRefusedByTheNextOneAtTheSamePlace) {
+TEST(ArenaMark, OfADestroyedArenaIsRefusedByItsSuccessor) {
     std::optional<Arena> arena(bare_options());
     const Arena::Mark mark = arena->mark();
     arena.emplace(bare_options());
     EXPECT_EQ(refusal_of(*arena, mark),
-              "tensorpool: arena 'mine': release_to: the mark is of another arena");
+              "tensorpool: arena 'mine': release_to: the mark belongs to another arena");
 }
 
-TEST(ArenaMark, AheadOfWhatIsInUseIsRefused) {
+TEST(ArenaMark, AheadOfTheArenaIsRefused) {
     Arena arena(bare_options());
     const Arena::Mark bottom = arena.mark();
     arena.allocate(1000);
@@ -52,17 +52,17 @@ TEST(ArenaMark, AheadOfWhatIsInUseIsRefused) {
     EXPECT_EQ(mark.offset(), 1024U);
     arena.release_to(bottom);
     arena.allocate(64);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     EXPECT_EQ(refusal_of(arena, mark),
               "tensorpool: arena 'mine': release_to: the mark at 1024 B lies ahead of the arena, "
               "which has 64 B in use");
     EXPECT_EQ(message_of<std::invalid_argument>([&] { arena.release_to(std::size_t{65}); }),
               "tensorpool: arena 'mine': release_to: the mark at 65 B lies ahead of the arena, "
               "which has 64 B in use");
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
 }
 
-TEST(ArenaMark, StaleIsRefusedThoughAsMuchIsInUseAgain) {
+TEST(ArenaMark, StaleIsRefusedEvenIfItsOffsetIsInUseAgain) {
     Arena arena(bare_options());
     arena.allocate(64);
     const Arena::Mark low = arena.mark();
@@ -71,15 +71,15 @@ TEST(ArenaMark, StaleIsRefusedThoughAsMuchIsInUseAgain) {
     arena.release_to(low);
     arena.allocate(1000);
     arena.allocate(1000);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     EXPECT_EQ(refusal_of(arena, mark),
               "tensorpool: arena 'mine': release_to: the mark at 1088 B is stale: a release went "
               "below it since");
-    EXPECT_EQ(ArenaFigures(arena), before);
-    EXPECT_EQ(refusal_of(arena, low), "") << "nobody went below that one";
+    EXPECT_EQ(ArenaUsage(arena), before);
+    EXPECT_EQ(refusal_of(arena, low), "") << "no release went below this mark";
 }
 
-TEST(ArenaMark, IsReleasedToAgainAndAgain) {
+TEST(ArenaMark, CanBeReleasedToRepeatedly) {
     Arena arena(bare_options());
     arena.allocate(100);
     const Arena::Mark mark = arena.mark();
@@ -95,7 +95,7 @@ TEST(ArenaMark, IsReleasedToAgainAndAgain) {
     EXPECT_EQ(arena.used(), mark.offset());
 }
 
-TEST(ArenaMark, AtNothingLivesThroughEveryReset) {
+TEST(ArenaMark, AtOffsetZeroSurvivesEveryReset) {
     Arena arena(bare_options());
     const Arena::Mark mark = arena.mark();
     for (int round = 0; round < 3; ++round) {
@@ -107,7 +107,7 @@ TEST(ArenaMark, AtNothingLivesThroughEveryReset) {
     }
 }
 
-TEST(ArenaMark, OffsetsOfUsedServeAsPlainMarks) {
+TEST(ArenaMark, UsedServesAsAPlainMark) {
     Arena arena(bare_options());
     arena.allocate(100);
     const std::size_t mark = arena.used();
@@ -122,15 +122,15 @@ TEST(ArenaMark, OffsetsOfUsedServeAsPlainMarks) {
 TEST(ArenaMark, OffsetWithinABlockIsRefused) {
     Arena arena(bare_options());
     arena.allocate(1000);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     EXPECT_EQ(
         message_of<std::invalid_argument>([&] { arena.release_to(std::size_t{100}); }),
         "tensorpool: arena 'mine': release_to: the mark at 100 B lies within a block: expected "
         "a multiple of 64 B, as used() gives");
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
 }
 
-TEST(ArenaScope, ReleasesWhatWasAllocatedInItAndNests) {
+TEST(ArenaScope, ReleasesItsAllocationsAndNests) {
     Arena arena(bare_options());
     arena.allocate(64);
     {
@@ -164,7 +164,7 @@ TEST(ArenaScope, DoesNothingWhenAReleaseWentBelowIt) {
     EXPECT_EQ(arena.used(), 0U);
 }
 
-TEST(ArenaScope, ReleasesThoughOneWentBackToItsOwnMark) {
+TEST(ArenaScope, ReleasesAfterAReleaseToItsOwnMark) {
     Arena arena(bare_options());
     arena.allocate(64);
     const Arena::Mark mark = arena.mark();
@@ -177,14 +177,14 @@ TEST(ArenaScope, ReleasesThoughOneWentBackToItsOwnMark) {
     EXPECT_EQ(arena.used(), 64U);
 }
 
-/// A mark and whether it may still be used, kept by walking over all marks at each release.
+/// A mark and whether it is still valid. Each release updates all of these.
 struct KnownMark {
     Arena::Mark mark;
     std::size_t offset;
     bool stale;
 };
 
-TEST(ArenaMark, AgreesWithAModelThatWalksOverAllMarks) {
+TEST(ArenaMark, AgreesWithAModelOfAllMarks) {
     for (std::uint32_t seed = 0; seed < 40; ++seed) {
         ArenaOptions options = bare_options();
         options.retain = seed % 2 == 0 ? SIZE_MAX : 16 * kib;

@@ -1,4 +1,4 @@
-// Marks that are made while other threads allocate.
+// Marks that are taken while other threads allocate.
 
 #include <tensorpool/arena.hpp>
 
@@ -42,13 +42,13 @@ void expect_between_blocks(std::vector<std::size_t> marks, const Blocks& blocks)
         const auto begin = static_cast<std::size_t>(block.at - base);
         while (mark != marks.end() && *mark <= begin) ++mark;
         ASSERT_TRUE(mark == marks.end() || *mark >= begin + rounded(block))
-            << "a mark at " << *mark << " B within the block at " << begin << " B";
+            << "there is a mark at " << *mark << " B within the block at " << begin << " B";
     }
     const Block& last = blocks.back();
     EXPECT_LE(marks.back(), static_cast<std::size_t>(last.at - base) + rounded(last));
 }
 
-TEST(ArenaMarkThreads, MarksTakenMeanwhileLieBetweenBlocks) {
+TEST(ArenaMarkThreads, ConcurrentMarksLieBetweenBlocks) {
     for (const std::size_t capacity : {mib, 256 * mib}) {
         for (unsigned round = 0; round < (testing::sanitized() ? 4 : 40); ++round) {
             ArenaOptions options = bare_options();

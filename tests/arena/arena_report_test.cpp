@@ -28,7 +28,7 @@ ArenaAnalysis three_tensors() {
                            object("graph", "", 1024), object("tensor", "f32", 512, 1)});
 }
 
-/// The percentages, which are no whole numbers, become tenths.
+/// Percentages, which are not whole numbers, become tenths.
 std::optional<Json> read(std::string json) {
     static constexpr std::string_view name = "\"percent\":";
     for (std::size_t at = json.find(name); at != std::string::npos; at = json.find(name, at)) {
@@ -39,7 +39,7 @@ std::optional<Json> read(std::string json) {
     return JsonReader::read(json);
 }
 
-TEST(ArenaReport, JsonHoldsEveryFigure) {
+TEST(ArenaReport, JsonContainsEveryMetric) {
     const std::optional<Json> json = read(to_json(three_tensors()));
     ASSERT_TRUE(json) << to_json(three_tensors());
     EXPECT_EQ(json->members.at("arena").text, "mine");
@@ -57,12 +57,12 @@ TEST(ArenaReport, JsonHoldsEveryFigure) {
     EXPECT_EQ(kinds[1].members.at("percent").number, 333U);
     const std::vector<Json>& types = json->members.at("by_element_type").elements;
     ASSERT_EQ(types.size(), 3U);
-    EXPECT_EQ(types[0].members.at("name").text, "") << "equal bytes: by name";
+    EXPECT_EQ(types[0].members.at("name").text, "") << "equal sizes are ordered by name";
     EXPECT_EQ(types[1].members.at("name").text, "f16");
     EXPECT_EQ(types[2].members.at("name").text, "f32");
 }
 
-TEST(ArenaReport, JsonOfNothingIsValid) {
+TEST(ArenaReport, JsonOfAnEmptyReportIsValid) {
     for (const ArenaAnalysis& empty : {ArenaAnalysis(), arena::analyze("e", 0, {}),
                                        arena::analyze("zero", 0, {object("k", "", 0)})}) {
         const std::optional<Json> json = read(to_json(empty));
@@ -71,7 +71,7 @@ TEST(ArenaReport, JsonOfNothingIsValid) {
     }
 }
 
-TEST(ArenaReport, JsonQuotesWordsOfAnyKind) {
+TEST(ArenaReport, JsonQuotesArbitraryNames) {
     const std::string word = "a \"kind\"\\ with\na line and \x01";
     const ArenaAnalysis analysis = arena::analyze(word, 0, {object(word.c_str(), "cut \xC3", 1)});
     const std::optional<Json> json = read(to_json(analysis));
@@ -82,7 +82,7 @@ TEST(ArenaReport, JsonQuotesWordsOfAnyKind) {
               "cut \xEF\xBF\xBD");
 }
 
-TEST(ArenaReport, TextIsATableForPeople) {
+TEST(ArenaReport, TextIsATable) {
     EXPECT_EQ(to_text(three_tensors()),
               "tensorpool: arena 'mine': 3 objects of 3 KiB and 1 views; 4 KiB in use\n"
               "  kind                  objects    views        bytes    share\n"
@@ -94,12 +94,12 @@ TEST(ArenaReport, TextIsATableForPeople) {
               "  f32                         1        1        1 KiB   33.3 %\n");
 }
 
-TEST(ArenaReport, TextOfNothingIsAHeadline) {
+TEST(ArenaReport, TextOfAnEmptyReportIsAHeadline) {
     EXPECT_EQ(to_text(arena::analyze("mine", 64, {})),
               "tensorpool: arena 'mine': 0 objects of 0 B and 0 views; 64 B in use\n");
 }
 
-TEST(ArenaReport, TextCutsLongWords) {
+TEST(ArenaReport, TextCutsLongNames) {
     const std::string word(500, 'w');
     const std::string text = to_text(arena::analyze(word, 0, {object(word.c_str(), "", 1)}));
     EXPECT_NE(text.find("'" + std::string(47, 'w') + "'"), std::string::npos) << text;

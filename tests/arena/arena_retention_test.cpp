@@ -1,4 +1,4 @@
-// What stays committed: retain, trim, reserve.
+// Memory that stays committed: retain, trim, reserve.
 
 #include <tensorpool/arena.hpp>
 
@@ -18,7 +18,7 @@ namespace tensorpool {
 namespace {
 
 using platform::page_bytes;
-using testing::ArenaFigures;
+using testing::ArenaUsage;
 using testing::bare_options;
 using testing::Failing;
 using testing::kib;
@@ -29,7 +29,7 @@ std::size_t committed() {
     return statistics::commit_budget().committed();
 }
 
-/// How many of the pages from `begin` on are in memory.
+/// Returns how many pages of the range are resident.
 std::size_t resident_pages(const void* begin, std::size_t bytes) {
     std::vector<unsigned char> states(bytes / page_bytes());
     if (mincore(const_cast<void*>(begin), bytes, states.data()) != 0) return SIZE_MAX;
@@ -38,7 +38,7 @@ std::size_t resident_pages(const void* begin, std::size_t bytes) {
     return count;
 }
 
-TEST(ArenaRetention, EverythingStaysByDefaultWithItsPages) {
+TEST(ArenaRetention, EverythingStaysCommittedByDefault) {
     Arena arena(bare_options());
     void* const block = arena.allocate(4 * mib);
     std::memset(block, 1, 4 * mib);
@@ -50,7 +50,7 @@ TEST(ArenaRetention, EverythingStaysByDefaultWithItsPages) {
     EXPECT_EQ(arena.statistics().growths, 1U);
 }
 
-TEST(ArenaRetention, WhatARunLeavesAboveTheWatermarkGoesBack) {
+TEST(ArenaRetention, FreeMemoryAboveRetainGoesBack) {
     ArenaOptions options = bare_options();
     options.retain = mib;
     Arena arena(options);
@@ -69,7 +69,7 @@ TEST(ArenaRetention, WhatARunLeavesAboveTheWatermarkGoesBack) {
     EXPECT_EQ(arena.statistics().peak_capacity_bytes, 4 * mib);
 }
 
-TEST(ArenaRetention, WhatIsInUseAboveTheWatermarkStays) {
+TEST(ArenaRetention, UsedMemoryAboveRetainStays) {
     ArenaOptions options = bare_options();
     options.retain = mib;
     Arena arena(options);
@@ -80,10 +80,10 @@ TEST(ArenaRetention, WhatIsInUseAboveTheWatermarkStays) {
     arena.release_to(mark);
     EXPECT_EQ(arena.capacity(), 2 * mib);
     EXPECT_EQ(block[2 * mib - 1], 7);
-    EXPECT_NE(arena.allocate(4 * mib), nullptr) << "and it grows again";
+    EXPECT_NE(arena.allocate(4 * mib), nullptr) << "the arena grows again";
 }
 
-TEST(ArenaRetention, AWatermarkOf0KeepsNothing) {
+TEST(ArenaRetention, RetainOfZeroKeepsNothing) {
     ArenaOptions options = bare_options();
     options.retain = 0;
     options.initial_capacity = mib;
@@ -96,7 +96,7 @@ TEST(ArenaRetention, AWatermarkOf0KeepsNothing) {
     }
 }
 
-TEST(ArenaRetention, ReleaseThatLeavesNoMoreThanTheWatermarkGivesNothingBack) {
+TEST(ArenaRetention, ReleaseWithinRetainGivesNothingBack) {
     ArenaOptions options = bare_options();
     options.retain = mib;
     Arena arena(options);
@@ -122,10 +122,10 @@ TEST(ArenaTrim, GivesBackWholePagesAboveTheTop) {
     EXPECT_EQ(arena.trim(), 0U);
     EXPECT_EQ(arena.statistics().give_backs, 1U);
     EXPECT_EQ(arena.allocate(mib), block);
-    EXPECT_EQ(block[mib - 1], 0) << "given back, so it is new";
+    EXPECT_EQ(block[mib - 1], 0) << "a new page, since the old one was given back";
 }
 
-TEST(ArenaTrim, GivesBackWhatWasReservedAndRetained) {
+TEST(ArenaTrim, GivesBackReservedAndRetainedMemory) {
     ArenaOptions options = bare_options();
     options.initial_capacity = mib;
     Arena arena(options);
@@ -135,7 +135,7 @@ TEST(ArenaTrim, GivesBackWhatWasReservedAndRetained) {
     EXPECT_NE(arena.allocate(1), nullptr);
 }
 
-TEST(ArenaTrim, WhatTheSystemDoesNotTakeStaysCommitted) {
+TEST(ArenaTrim, PagesThatTheSystemRefusesStayCommitted) {
     ArenaOptions options = bare_options();
     options.retain = mib;
     Arena arena(options);
@@ -154,7 +154,7 @@ TEST(ArenaTrim, WhatTheSystemDoesNotTakeStaysCommitted) {
     EXPECT_EQ(arena.trim(), 4 * mib);
 }
 
-TEST(ArenaReserve, CommitsAndTouchesWhatWasAsked) {
+TEST(ArenaReserve, CommitsAndTouchesTheRequestedBytes) {
     Arena arena(bare_options());
     arena.reserve(3 * mib + 1);
     EXPECT_EQ(arena.capacity(), 3 * mib + page_bytes());
@@ -167,7 +167,7 @@ TEST(ArenaReserve, CommitsAndTouchesWhatWasAsked) {
     EXPECT_EQ(arena.statistics().growths, growths);
 }
 
-TEST(ArenaReserve, TouchesWhatWasCommittedBefore) {
+TEST(ArenaReserve, TouchesPagesCommittedBefore) {
     ArenaOptions options = bare_options();
     options.initial_capacity = 2 * mib;
     Arena arena(options);
@@ -175,13 +175,13 @@ TEST(ArenaReserve, TouchesWhatWasCommittedBefore) {
     block[5] = 77;
     arena.reserve(2 * mib);
     EXPECT_EQ(resident_pages(block, 2 * mib), 2 * mib / page_bytes());
-    EXPECT_EQ(block[5], 77) << "content stays";
+    EXPECT_EQ(block[5], 77) << "the content stays";
 }
 
-TEST(ArenaReserve, BeyondWhatWasReservedChangesNothing) {
+TEST(ArenaReserve, FailureChangesNothing) {
     Arena arena(bare_options());
     arena.allocate(100);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     for (const std::size_t bytes : {64 * mib + 1, std::size_t{SIZE_MAX}}) {
         EXPECT_THROW(arena.reserve(bytes), AllocationError);
     }
@@ -189,7 +189,7 @@ TEST(ArenaReserve, BeyondWhatWasReservedChangesNothing) {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_THROW(arena.reserve(mib), AllocationError);
     }
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
     EXPECT_EQ(arena.statistics().refusals, 3U);
     arena.reserve(64 * mib);
     EXPECT_EQ(arena.capacity(), 64 * mib);

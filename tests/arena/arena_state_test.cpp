@@ -1,4 +1,4 @@
-// Figures of arenas, and who may use one.
+// Statistics of arenas, and the threads that may use an arena.
 
 #include "arena/arena_state.hpp"
 
@@ -27,11 +27,11 @@ using testing::mib;
 
 std::vector<std::string> names_in_snapshot() {
     std::vector<std::string> names;
-    for (const ArenaStatistics& figures : take_snapshot().arenas) names.emplace_back(figures.name);
+    for (const ArenaStatistics& arena : take_snapshot().arenas) names.emplace_back(arena.name);
     return names;
 }
 
-TEST(ArenaStatisticsOfAnArena, TellWhatItDid) {
+TEST(ArenaStatisticsOfAnArena, ReportUseGrowthAndRefusals) {
     ArenaOptions options = bare_options();
     options.retain = mib;
     Arena arena(options);
@@ -39,31 +39,31 @@ TEST(ArenaStatisticsOfAnArena, TellWhatItDid) {
     arena.allocate(100);
     arena.allocate(3 * mib);
     arena.try_allocate(100 * mib);
-    ArenaStatistics figures = arena.statistics();
-    EXPECT_EQ(figures.version, ArenaStatistics::current_version);
-    EXPECT_STREQ(figures.name, "mine");
-    EXPECT_EQ(figures.kind, ArenaStatistics::Kind::growing);
-    EXPECT_EQ(figures.used_bytes, 3 * mib + 128);
-    EXPECT_EQ(figures.peak_used_bytes, 3 * mib + 128);
-    EXPECT_EQ(figures.capacity_bytes, 3 * mib + platform::page_bytes());
-    EXPECT_EQ(figures.reserved_bytes, 64 * mib);
-    EXPECT_EQ(figures.limit_bytes, 64 * mib);
-    EXPECT_EQ(figures.growths, 2U);
-    EXPECT_EQ(figures.grown_bytes, figures.capacity_bytes);
-    EXPECT_EQ(figures.give_backs, 0U);
-    EXPECT_EQ(figures.refusals, 1U);
+    ArenaStatistics statistics = arena.statistics();
+    EXPECT_EQ(statistics.version, ArenaStatistics::current_version);
+    EXPECT_STREQ(statistics.name, "mine");
+    EXPECT_EQ(statistics.kind, ArenaStatistics::Kind::growing);
+    EXPECT_EQ(statistics.used_bytes, 3 * mib + 128);
+    EXPECT_EQ(statistics.peak_used_bytes, 3 * mib + 128);
+    EXPECT_EQ(statistics.capacity_bytes, 3 * mib + platform::page_bytes());
+    EXPECT_EQ(statistics.reserved_bytes, 64 * mib);
+    EXPECT_EQ(statistics.limit_bytes, 64 * mib);
+    EXPECT_EQ(statistics.growths, 2U);
+    EXPECT_EQ(statistics.grown_bytes, statistics.capacity_bytes);
+    EXPECT_EQ(statistics.give_backs, 0U);
+    EXPECT_EQ(statistics.refusals, 1U);
     arena.release_to(mark);
     arena.allocate(10);
-    figures = arena.statistics();
-    EXPECT_EQ(figures.used_bytes, 64U);
-    EXPECT_EQ(figures.peak_used_bytes, 3 * mib + 128);
-    EXPECT_EQ(figures.capacity_bytes, mib);
-    EXPECT_EQ(figures.peak_capacity_bytes, 3 * mib + platform::page_bytes());
-    EXPECT_EQ(figures.give_backs, 1U);
-    EXPECT_EQ(figures.given_back_bytes, figures.grown_bytes - mib);
+    statistics = arena.statistics();
+    EXPECT_EQ(statistics.used_bytes, 64U);
+    EXPECT_EQ(statistics.peak_used_bytes, 3 * mib + 128);
+    EXPECT_EQ(statistics.capacity_bytes, mib);
+    EXPECT_EQ(statistics.peak_capacity_bytes, 3 * mib + platform::page_bytes());
+    EXPECT_EQ(statistics.give_backs, 1U);
+    EXPECT_EQ(statistics.given_back_bytes, statistics.grown_bytes - mib);
 }
 
-TEST(ArenaStatisticsOfAnArena, CapacityEndsAtALimitAmidAPage) {
+TEST(ArenaStatisticsOfAnArena, CapacityEndsAtALimitWithinAPage) {
     ArenaOptions options = bare_options();
     options.max_capacity = 3 * platform::page_bytes() + 100;
     Arena arena(options);
@@ -75,7 +75,7 @@ TEST(ArenaStatisticsOfAnArena, CapacityEndsAtALimitAmidAPage) {
     EXPECT_EQ(arena.reserved(), 4 * platform::page_bytes());
 }
 
-TEST(ArenaStatisticsOfAnArena, LimitIsWhatItMayGrowToThoughNobodySetOne) {
+TEST(ArenaStatisticsOfAnArena, LimitIsReportedWithoutAnExplicitMaximum) {
     ArenaOptions options = bare_options();
     options.max_capacity = 0;
     const Arena arena(options);
@@ -83,7 +83,7 @@ TEST(ArenaStatisticsOfAnArena, LimitIsWhatItMayGrowToThoughNobodySetOne) {
               arena.reserved());
 }
 
-TEST(ArenaStatisticsOfAnArena, PeakIsTheMostOfAllPhases) {
+TEST(ArenaStatisticsOfAnArena, PeakIsTheMaximumOfAllPhases) {
     Arena arena(bare_options());
     for (const std::size_t phase : {100 * kib, 300 * kib, 200 * kib}) {
         arena.allocate(phase);
@@ -91,25 +91,25 @@ TEST(ArenaStatisticsOfAnArena, PeakIsTheMostOfAllPhases) {
     }
     EXPECT_EQ(arena.peak(), 300 * kib);
     arena.allocate(mib);
-    EXPECT_EQ(arena.peak(), mib) << "of the present phase too";
+    EXPECT_EQ(arena.peak(), mib) << "the present phase counts too";
 }
 
-TEST(ArenaStatisticsOfAnArena, OverABufferTellTheBuffer) {
+TEST(ArenaStatisticsOfAnArena, OverABufferReportTheBuffer) {
     alignas(64) std::byte buffer[4096];
     Arena arena = Arena::over(buffer);
     arena.allocate(100);
-    const ArenaStatistics figures = arena.statistics();
-    EXPECT_STREQ(figures.name, "buffer");
-    EXPECT_EQ(figures.kind, ArenaStatistics::Kind::buffer);
-    EXPECT_EQ(figures.used_bytes, 128U);
-    EXPECT_EQ(figures.capacity_bytes, 4096U);
-    EXPECT_EQ(figures.peak_capacity_bytes, 4096U);
-    EXPECT_EQ(figures.reserved_bytes, 4096U);
-    EXPECT_EQ(figures.limit_bytes, 4096U);
-    EXPECT_EQ(figures.growths, 0U);
+    const ArenaStatistics statistics = arena.statistics();
+    EXPECT_STREQ(statistics.name, "buffer");
+    EXPECT_EQ(statistics.kind, ArenaStatistics::Kind::buffer);
+    EXPECT_EQ(statistics.used_bytes, 128U);
+    EXPECT_EQ(statistics.capacity_bytes, 4096U);
+    EXPECT_EQ(statistics.peak_capacity_bytes, 4096U);
+    EXPECT_EQ(statistics.reserved_bytes, 4096U);
+    EXPECT_EQ(statistics.limit_bytes, 4096U);
+    EXPECT_EQ(statistics.growths, 0U);
 }
 
-TEST(ArenaSnapshot, ShowsLivingArenasByNameInTheOrderOfTheirMaking) {
+TEST(ArenaSnapshot, ListsLivingArenasInOrderOfConstruction) {
     const std::vector<std::string> before = names_in_snapshot();
     const auto with = [&](std::initializer_list<const char*> more) {
         std::vector<std::string> names = before;
@@ -129,16 +129,16 @@ TEST(ArenaSnapshot, ShowsLivingArenasByNameInTheOrderOfTheirMaking) {
     }
     EXPECT_EQ(names_in_snapshot(), before);
     EXPECT_THROW(Arena{ArenaOptions{.alignment = 3}}, std::invalid_argument);
-    EXPECT_EQ(names_in_snapshot(), before) << "one that was refused never enters";
+    EXPECT_EQ(names_in_snapshot(), before) << "an arena whose construction failed is not listed";
 }
 
-TEST(ArenaSnapshot, MayBeTakenWhileArenasComeGrowAndGo) {
+TEST(ArenaSnapshot, MayBeTakenWhileArenasChange) {
     Arena shared(bare_options());
     std::atomic<bool> over = false;
     std::thread looks([&] {
         while (!over) {
-            for (const ArenaStatistics& figures : take_snapshot().arenas) {
-                EXPECT_LE(figures.used_bytes, 64 * mib);
+            for (const ArenaStatistics& arena : take_snapshot().arenas) {
+                EXPECT_LE(arena.used_bytes, 64 * mib);
             }
         }
     });
@@ -152,7 +152,7 @@ TEST(ArenaSnapshot, MayBeTakenWhileArenasComeGrowAndGo) {
     EXPECT_EQ(shared.used(), 200 * 100 * kib);
 }
 
-class OneThreadsArenaDeathTest : public ::testing::TestWithParam<Checks> {
+class OneThreadArenaDeathTest : public ::testing::TestWithParam<Checks> {
 protected:
     static ArenaOptions options(Checks checks) {
         ArenaOptions options = bare_options();
@@ -160,7 +160,7 @@ protected:
         options.checks = checks;
         return options;
     }
-    /// Has the arena used here, and then on another thread.
+    /// Expects that the program stops if the arena is used here, and then by another thread.
     template <class Use>
     void expect_stop(const char* call, Use use) {
         const auto misuse = [&] {
@@ -175,12 +175,12 @@ protected:
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Levels, OneThreadsArenaDeathTest,
+INSTANTIATE_TEST_SUITE_P(Levels, OneThreadArenaDeathTest,
                          ::testing::Values(Checks::basic, Checks::full), [](const auto& param) {
                              return param.param == Checks::full ? "Full" : "Basic";
                          });
 
-TEST_P(OneThreadsArenaDeathTest, AnotherThreadsUseStopsTheProgram) {
+TEST_P(OneThreadArenaDeathTest, UseByAnotherThreadStopsTheProgram) {
     expect_stop("allocate", [](Arena& arena) { arena.allocate(1); });
     expect_stop("allocate", [](Arena& arena) { arena.try_allocate(1); });
     expect_stop("allocate", [](Arena& arena) { arena.allocate(1, 4096); });
@@ -190,18 +190,18 @@ TEST_P(OneThreadsArenaDeathTest, AnotherThreadsUseStopsTheProgram) {
     expect_stop("reserve", [](Arena& arena) { arena.reserve(mib); });
 }
 
-TEST_P(OneThreadsArenaDeathTest, TheFirstThreadThatUsesItOwnsIt) {
+TEST_P(OneThreadArenaDeathTest, FirstThreadToAllocateOwnsTheArena) {
     Arena arena(options(GetParam()));
     std::thread([&] {
         EXPECT_NE(arena.allocate(100), nullptr);
         EXPECT_NE(arena.allocate(mib), nullptr);
         arena.reset();
     }).join();
-    EXPECT_EQ(arena.used(), 0U) << "figures are for everybody";
+    EXPECT_EQ(arena.used(), 0U) << "statistics may be read by every thread";
     EXPECT_EQ(arena.statistics().growths, 2U);
 }
 
-TEST_P(OneThreadsArenaDeathTest, OnlyAnAllocationMakesAnOwner) {
+TEST_P(OneThreadArenaDeathTest, OnlyAnAllocationSetsTheOwner) {
     Arena arena(options(GetParam()));
     arena.reserve(mib);
     arena.reset();
@@ -210,7 +210,7 @@ TEST_P(OneThreadsArenaDeathTest, OnlyAnAllocationMakesAnOwner) {
     EXPECT_EXIT(arena.reset(), ::testing::KilledBySignal(SIGABRT), "another one used it before");
 }
 
-TEST_P(OneThreadsArenaDeathTest, SharedOnesAreForEverybody) {
+TEST_P(OneThreadArenaDeathTest, SharedArenaServesEveryThread) {
     ArenaOptions shared = options(GetParam());
     shared.sharing = Sharing::any_thread;
     Arena arena(shared);
@@ -219,13 +219,13 @@ TEST_P(OneThreadsArenaDeathTest, SharedOnesAreForEverybody) {
     EXPECT_EQ(arena.used(), 128U);
 }
 
-TEST(OneThreadsArena, WithoutChecksIsNotWatched) {
+TEST(OneThreadArena, WithoutChecksIsUnchecked) {
     ArenaOptions options = bare_options();
     options.sharing = Sharing::one_thread;
     options.checks = Checks::off;
     Arena arena(options);
     arena.allocate(1);
-    std::thread([&] { arena.allocate(1); }).join();  // one after the other, so it does no harm
+    std::thread([&] { arena.allocate(1); }).join();  // not concurrent, so it does no harm
     EXPECT_EQ(arena.used(), 128U);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using base::align_up;
 using base::is_aligned;
-using testing::ArenaFigures;
+using testing::ArenaUsage;
 using testing::bare_options;
 using testing::gib;
 using testing::holds;
@@ -27,7 +27,7 @@ using testing::message_of;
 using testing::mib;
 using testing::write_pattern;
 
-/// The kinds of arenas with memory, shared and one thread's, with checks and without.
+/// The kinds of arenas with memory: shared or for one thread, with checks or without.
 struct Variant {
     const char* name;
     bool over;
@@ -89,11 +89,11 @@ TEST_P(ArenaOfEachKind, BlocksAreDistinctAlignedAndKeepTheirContent) {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         ASSERT_TRUE(holds(blocks[i].at, blocks[i].bytes, i));
     }
-    EXPECT_GE(arena.used(), rounded) << "padding comes on top";
+    EXPECT_GE(arena.used(), rounded) << "padding is added";
     EXPECT_EQ(arena.peak(), arena.used());
 }
 
-TEST_P(ArenaOfEachKind, BlocksFollowOneAnotherInMultiplesOfTheAlignment) {
+TEST_P(ArenaOfEachKind, BlocksAreAdjacentInMultiplesOfTheAlignment) {
     for (const std::size_t alignment :
          {1 * kib / 1024, std::size_t{16}, std::size_t{64}, 4 * kib}) {
         ArenaOptions wanted = options();
@@ -103,24 +103,24 @@ TEST_P(ArenaOfEachKind, BlocksFollowOneAnotherInMultiplesOfTheAlignment) {
         auto* const first = static_cast<std::byte*>(arena.allocate(100, 1));
         EXPECT_EQ(arena.used(), align_up(100, alignment));
         EXPECT_EQ(arena.allocate(1, 1), first + align_up(100, alignment));
-        EXPECT_TRUE(is_aligned(arena.allocate(1), 64)) << "the default of the call";
+        EXPECT_TRUE(is_aligned(arena.allocate(1), 64)) << "the default of allocate";
     }
 }
 
-TEST_P(ArenaOfEachKind, NothingAskedIsNothingGiven) {
+TEST_P(ArenaOfEachKind, ZeroBytesReturnNull) {
     Arena arena = make();
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     EXPECT_EQ(arena.allocate(0), nullptr);
     EXPECT_EQ(arena.try_allocate(0), nullptr);
     EXPECT_EQ(arena.allocate(0, 4096), nullptr);
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
     EXPECT_EQ(arena.statistics().refusals, 0U);
 }
 
-TEST_P(ArenaOfEachKind, AlignmentThatIsNoPowerOfTwoIsRefused) {
+TEST_P(ArenaOfEachKind, AlignmentMustBeAPowerOfTwo) {
     Arena arena = make();
     arena.allocate(1);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{48},
                                         std::size_t{65}, SIZE_MAX, SIZE_MAX / 2}) {
         EXPECT_EQ(message_of<std::invalid_argument>([&] { arena.allocate(10, alignment); }),
@@ -129,7 +129,7 @@ TEST_P(ArenaOfEachKind, AlignmentThatIsNoPowerOfTwoIsRefused) {
         EXPECT_THROW(arena.allocate(0, alignment), std::invalid_argument);
         EXPECT_EQ(arena.try_allocate(10, alignment), nullptr);
     }
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
 }
 
 TEST_P(ArenaOfEachKind, SizeOrAlignmentThatOverflowsIsRefused) {
@@ -137,7 +137,7 @@ TEST_P(ArenaOfEachKind, SizeOrAlignmentThatOverflowsIsRefused) {
     wanted.max_allocation = SIZE_MAX;
     Arena arena = make(wanted);
     arena.allocate(1);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 62, SIZE_MAX - 63, SIZE_MAX / 2 + 1,
                                     std::size_t{1} << 48, (std::size_t{1} << 47) + 1, gib + 1}) {
         EXPECT_THROW(arena.allocate(bytes), AllocationError) << bytes;
@@ -148,29 +148,29 @@ TEST_P(ArenaOfEachKind, SizeOrAlignmentThatOverflowsIsRefused) {
         EXPECT_THROW(arena.allocate(1, std::size_t{1} << bit), AllocationError) << bit;
         EXPECT_EQ(arena.try_allocate(1, std::size_t{1} << bit), nullptr) << bit;
     }
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
     EXPECT_NE(arena.allocate(1), nullptr);
 }
 
-TEST_P(ArenaOfEachKind, RequestAboveTheLimitOfOneIsRefusedAtOnce) {
+TEST_P(ArenaOfEachKind, RequestAboveMaxAllocationIsRefused) {
     ArenaOptions wanted = options();
     wanted.max_allocation = 1000;
     Arena arena = make(wanted);
     EXPECT_NE(arena.allocate(1000), nullptr);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     const std::string one_page = std::to_string(platform::page_bytes() / 1024) + " KiB";
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(1001); }),
-              "tensorpool: mine: allocate: 1001 B (1001 B) asked with 1 KiB in use and " +
+              "tensorpool: mine: allocate: 1001 B (1001 B) requested with 1 KiB in use and " +
                   std::string(GetParam().over ? "32 MiB" : one_page) +
                   " committed; limit met: max_allocation (1000 B)\n"
                   "  it would fit if max_allocation were at least 1001 B (1001 B)");
     EXPECT_EQ(arena.try_allocate(1001), nullptr);
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
     EXPECT_EQ(arena.statistics().refusals, 2U);
 }
 
-/// No multiple of it lies from `begin` to `end` bytes behind `base`, wherever the system put that.
-std::size_t alignment_without_place(const void* base, std::size_t begin, std::size_t end) {
+/// Returns an alignment of which no multiple lies from `begin` to `end` bytes behind `base`.
+std::size_t alignment_without_multiple(const void* base, std::size_t begin, std::size_t end) {
     const auto address = reinterpret_cast<std::uintptr_t>(base);
     std::size_t alignment = 2 * (end - begin);
     while ((address + begin + alignment - 1) / alignment * alignment < address + end) {
@@ -179,17 +179,17 @@ std::size_t alignment_without_place(const void* base, std::size_t begin, std::si
     return alignment;
 }
 
-TEST_P(ArenaOfEachKind, FullOneRefusesAndStaysUsable) {
+TEST_P(ArenaOfEachKind, FullArenaRefusesAndStaysUsable) {
     Arena arena = make();
     void* const first = arena.allocate(31 * mib);
     write_pattern(first, 31 * mib, 5);
-    const ArenaFigures before(arena);
+    const ArenaUsage before(arena);
     EXPECT_THROW(arena.allocate(2 * mib), std::bad_alloc);
     EXPECT_THROW(arena.allocate(mib + 1), std::bad_alloc);
-    EXPECT_THROW(arena.allocate(1, alignment_without_place(first, 31 * mib, 32 * mib)),
+    EXPECT_THROW(arena.allocate(1, alignment_without_multiple(first, 31 * mib, 32 * mib)),
                  std::bad_alloc);
     EXPECT_EQ(arena.try_allocate(2 * mib), nullptr);
-    EXPECT_EQ(ArenaFigures(arena), before);
+    EXPECT_EQ(ArenaUsage(arena), before);
     void* const rest = arena.allocate(mib);
     write_pattern(rest, mib, 6);
     EXPECT_EQ(arena.available(), 0U);
@@ -200,7 +200,7 @@ TEST_P(ArenaOfEachKind, FullOneRefusesAndStaysUsable) {
     EXPECT_EQ(arena.allocate(32 * mib), first);
 }
 
-TEST(Arena, StartsAsItsOptionsSay) {
+TEST(Arena, StartsWithItsOptions) {
     const Arena arena;
     EXPECT_EQ(arena.name(), "arena");
     EXPECT_EQ(arena.capacity(), 8 * mib);
@@ -220,21 +220,21 @@ TEST(Arena, KeepsTheFirst47BytesOfItsName) {
     EXPECT_EQ(arena.statistics().name, std::string(47, 'x'));
 }
 
-TEST(Arena, BeginsAtAMultipleOfItsAlignmentHoweverLarge) {
+TEST(Arena, BeginsAtAMultipleOfEvenALargeAlignment) {
     for (const std::size_t alignment : {64 * kib, 2 * mib, 64 * mib, 4 * gib}) {
         ArenaOptions options = bare_options();
         options.alignment = alignment;
         options.max_capacity = 2 * alignment;
         Arena arena(options);
         void* const block = arena.try_allocate(1);
-        // So much may not be available.
+        // As much may not be available.
         EXPECT_TRUE(block != nullptr || alignment > 64 * mib);
         EXPECT_TRUE(is_aligned(block, alignment));
         EXPECT_TRUE(is_aligned(arena.used(), alignment));
     }
 }
 
-TEST(Arena, AlignmentBeyondAllMemoryRefusesEveryRequestAndNothingElse) {
+TEST(Arena, AlignmentBeyondAllMemoryRefusesEveryRequest) {
     ArenaOptions options = bare_options();
     options.alignment = std::size_t{1} << 62;
     Arena arena = Arena::measuring(options);
@@ -246,7 +246,7 @@ TEST(Arena, AlignmentBeyondAllMemoryRefusesEveryRequestAndNothingElse) {
     EXPECT_THROW(Arena{options}, AllocationError);
 }
 
-TEST(ArenaOverABuffer, UsesItFromTheFirstMultipleOfTheAlignment) {
+TEST(ArenaOverABuffer, StartsAtTheFirstMultipleOfTheAlignment) {
     alignas(64) std::array<std::byte, 1024> buffer = {};
     for (std::size_t skew = 0; skew < 130; ++skew) {
         Arena arena = Arena::over(std::span(buffer).subspan(skew));
@@ -259,11 +259,11 @@ TEST(ArenaOverABuffer, UsesItFromTheFirstMultipleOfTheAlignment) {
     }
 }
 
-TEST(ArenaOverABuffer, NeverTouchesABytePastIt) {
+TEST(ArenaOverABuffer, NeverServesABytePastIt) {
     alignas(64) std::array<std::byte, 1024> buffer = {};
     Arena arena = Arena::over(std::span(buffer).first(1000));
     EXPECT_NE(arena.allocate(900), nullptr);
-    EXPECT_EQ(arena.available(), 1000U - 960) << "the last 40 take no block";
+    EXPECT_EQ(arena.available(), 1000U - 960) << "the last 40 bytes hold no block";
     EXPECT_EQ(arena.try_allocate(1), nullptr);
     EXPECT_EQ(arena.used(), 960U);
 }
@@ -289,7 +289,7 @@ TEST(ArenaOverABuffer, NamesTheBufferAsTheLimit) {
     alignas(64) std::array<std::byte, 128> buffer = {};
     Arena arena = Arena::over(buffer);
     EXPECT_EQ(message_of<AllocationError>([&] { arena.allocate(129); }),
-              "tensorpool: buffer: allocate: 129 B (129 B) asked with 0 B in use and 128 B "
+              "tensorpool: buffer: allocate: 129 B (129 B) requested with 0 B in use and 128 B "
               "committed; limit met: the buffer (128 B)\n"
               "  it would fit if the buffer were at least 192 B (192 B)");
 }

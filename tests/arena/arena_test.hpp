@@ -16,7 +16,7 @@ inline constexpr std::size_t kib = 1024;
 inline constexpr std::size_t mib = 1024 * kib;
 inline constexpr std::size_t gib = 1024 * mib;
 
-/// No surplus, and nothing committed at first: capacity is what was needed.
+/// Options without surplus and initial capacity: the capacity is what was needed.
 inline ArenaOptions bare_options() {
     return {.name = "mine",
             .initial_capacity = 0,
@@ -26,7 +26,7 @@ inline ArenaOptions bare_options() {
             .retain = SIZE_MAX};
 }
 
-/// Writes a pattern that another seed would not give.
+/// Writes a pattern that depends on the seed.
 inline void write_pattern(void* block, std::size_t bytes, std::uint64_t seed) {
     auto* const at = static_cast<unsigned char*>(block);
     for (std::size_t i = 0; i < bytes; ++i) at[i] = static_cast<unsigned char>(seed * 131 + i * 7);
@@ -39,7 +39,7 @@ inline bool holds(const void* block, std::size_t bytes, std::uint64_t seed) {
     return true;
 }
 
-/// What `call` says when it throws an `Error`; "" where it does not.
+/// Returns the message of the `Error` that `call` throws; "" if it does not throw one.
 template <class Error, class Call>
 std::string message_of(Call&& call) {
     try {
@@ -50,11 +50,11 @@ std::string message_of(Call&& call) {
     return "";
 }
 
-/// What a change must leave alone.
-struct ArenaFigures {
-    explicit ArenaFigures(const Arena& arena)
+/// The values that a failed call must not change.
+struct ArenaUsage {
+    explicit ArenaUsage(const Arena& arena)
         : used(arena.used()), peak(arena.peak()), capacity(arena.capacity()) {}
-    bool operator==(const ArenaFigures&) const = default;
+    bool operator==(const ArenaUsage&) const = default;
 
     std::size_t used, peak, capacity;
 };

@@ -28,7 +28,7 @@ inline std::size_t rounded(const Block& block) {
     return base::align_up(block.bytes, 64);
 }
 
-/// The blocks of all threads by address. Fails where two overlap.
+/// Returns the blocks of all threads by address. Fails if two blocks overlap.
 inline Blocks in_order(const std::vector<Blocks>& of_threads) {
     Blocks all;
     for (const Blocks& blocks : of_threads) all.insert(all.end(), blocks.begin(), blocks.end());
@@ -51,7 +51,7 @@ inline std::size_t wrong_in(const Blocks& blocks) {
     }));
 }
 
-/// Runs `work(number)` on so many threads, which begin together, and waits for all.
+/// Runs `work(number)` on `count` threads that start together, and waits for them.
 template <class Work>
 void on_threads(unsigned count, Work work) {
     std::barrier start(static_cast<std::ptrdiff_t>(count));
@@ -65,7 +65,7 @@ void on_threads(unsigned count, Work work) {
     for (std::thread& thread : threads) thread.join();
 }
 
-/// A block from one of the ways in, none of which adds padding at an alignment of 64.
+/// Allocates by a random function. None of them adds padding at an alignment of 64 bytes.
 inline std::byte* allocate_somehow(Arena& arena, std::size_t bytes, Random& random) {
     if (random.one_in(3)) return static_cast<std::byte*>(arena.try_allocate(bytes));
     try {

@@ -13,7 +13,7 @@
 namespace tensorpool::arena {
 namespace {
 
-/// The definition, word by word: from where each generation was cancelled.
+/// The definition, implemented literally: the offset from which each generation was cancelled.
 class Reference {
 public:
     void cancel_from(std::size_t from) { from_.push_back(from); }
@@ -30,24 +30,24 @@ std::uint16_t low(std::size_t generation) {
     return static_cast<std::uint16_t>(generation);
 }
 
-TEST(CancelledClaims, NoneAreAtFirst) {
+TEST(CancelledClaims, StartsWithNone) {
     const CancelledClaims claims;
     EXPECT_EQ(claims.generation(), 0U);
     EXPECT_FALSE(claims.contains(0, 0));
     EXPECT_FALSE(claims.contains(0, SIZE_MAX));
 }
 
-TEST(CancelledClaims, EndsTheGenerationFromThePlaceOnAndNotBelow) {
+TEST(CancelledClaims, EndsTheGenerationFromTheOffsetUp) {
     CancelledClaims claims;
     claims.cancel_from(100);
     EXPECT_EQ(claims.generation(), 1U);
     EXPECT_TRUE(claims.contains(0, 100));
     EXPECT_TRUE(claims.contains(0, 5000));
     EXPECT_FALSE(claims.contains(0, 99));
-    EXPECT_FALSE(claims.contains(1, 100)) << "the present generation";
+    EXPECT_FALSE(claims.contains(1, 100)) << "the current generation";
 }
 
-TEST(CancelledClaims, EachGenerationHasItsOwnPlace) {
+TEST(CancelledClaims, EachGenerationHasItsOwnOffset) {
     CancelledClaims claims;
     for (const std::size_t from : {100, 100, 200, 150}) claims.cancel_from(from);
     EXPECT_TRUE(claims.contains(0, 100));
@@ -58,8 +58,8 @@ TEST(CancelledClaims, EachGenerationHasItsOwnPlace) {
     EXPECT_TRUE(claims.contains(3, 150));
 }
 
-// The last 64 places are remembered; what a run of one place was told stays exact however long.
-TEST(CancelledClaims, AgreesWithItsDefinitionThroughRunsOfOnePlace) {
+// The last 64 offsets are kept. Results for a run of one offset stay exact, however long it is.
+TEST(CancelledClaims, AgreesWithItsDefinitionInRunsOfOneOffset) {
     testing::Random random(1);
     for (int round = 0; round < 50; ++round) {
         CancelledClaims claims;
@@ -88,17 +88,17 @@ TEST(CancelledClaims, AgreesWithItsDefinitionThroughRunsOfOnePlace) {
     }
 }
 
-TEST(CancelledClaims, RemembersExactlyTheLast64Places) {
+TEST(CancelledClaims, KeepsExactlyTheLast64Offsets) {
     CancelledClaims claims;
     for (std::size_t i = 0; i < 65; ++i) claims.cancel_from(1000 + i);
-    EXPECT_TRUE(claims.contains(0, 0)) << "forgotten: counts as cancelled, wherever it begins";
+    EXPECT_TRUE(claims.contains(0, 0)) << "forgotten, so it counts as cancelled at every offset";
     for (std::size_t i = 1; i < 65; ++i) {
         EXPECT_FALSE(claims.contains(low(i), 1000 + i - 1)) << i;
         EXPECT_TRUE(claims.contains(low(i), 1000 + i)) << i;
     }
 }
 
-TEST(CancelledClaims, ForgottenGenerationsCountAsCancelledWhole) {
+TEST(CancelledClaims, ForgottenGenerationsCountAsCancelled) {
     CancelledClaims claims;
     Reference reference;
     for (std::size_t i = 0; i < 1000; ++i) {
@@ -110,12 +110,12 @@ TEST(CancelledClaims, ForgottenGenerationsCountAsCancelledWhole) {
     }
 }
 
-TEST(CancelledClaims, GenerationsWrapAroundAndTheLast65535AreToldApart) {
+TEST(CancelledClaims, GenerationsWrapAroundAndTheLast65535AreDistinct) {
     CancelledClaims claims;
     Reference reference;
     testing::Random random(2);
     std::size_t from = 1000;
-    // Few places, so that none is forgotten, in far more generations than the low bits count.
+    // Few offsets, so that none is forgotten, in far more generations than the low bits count.
     for (std::size_t i = 0; i < 200'000; ++i) {
         if (i % 5000 == 0) from += 64;
         claims.cancel_from(from);
@@ -134,8 +134,8 @@ TEST(CancelledClaims, GenerationsWrapAroundAndTheLast65535AreToldApart) {
     EXPECT_EQ(claims.generation(), low(200'000));
 }
 
-// After a release places go down.
-TEST(CancelledClaims, PlacesMayGoDown) {
+// After a release, offsets decrease.
+TEST(CancelledClaims, OffsetsMayDecrease) {
     CancelledClaims claims;
     for (const std::size_t from : {1000, 10, 500, 10}) claims.cancel_from(from);
     EXPECT_FALSE(claims.contains(0, 999));

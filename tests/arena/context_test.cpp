@@ -1,4 +1,4 @@
-// The arena's side of a context; what it does with scratch is in context_scratch_test.cpp.
+// The arena of a context. Its scratch is tested in context_scratch_test.cpp.
 
 #include <tensorpool/context.hpp>
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace testing;
 
-TEST(Context, BeginsWith8MebibytesAndNothingInUse) {
+TEST(Context, StartsEmptyWith8Mebibytes) {
     const Context context;
     EXPECT_EQ(context.capacity(), 8 * mib);
     EXPECT_EQ(context.used(), 0U);
@@ -28,7 +28,7 @@ TEST(Context, BeginsWith8MebibytesAndNothingInUse) {
     EXPECT_EQ(context.arena().name(), "context");
 }
 
-TEST(Context, BeginsWithTheSizeAndAlignmentItWasGiven) {
+TEST(Context, StartsWithTheGivenSizeAndAlignment) {
     Context context(mib, 256);
     EXPECT_EQ(context.capacity(), mib);
     EXPECT_EQ(context.alignment(), 256U);
@@ -37,7 +37,7 @@ TEST(Context, BeginsWithTheSizeAndAlignmentItWasGiven) {
     EXPECT_EQ(context.used(), 512U);
 }
 
-TEST(Context, OneAlignmentRuleHoldsForArenaAndScratch) {
+TEST(Context, ArenaAndScratchShareTheAlignment) {
     in_new_thread([] {
         for (std::size_t alignment = 64; alignment <= 16 * kib; alignment *= 2) {
             Context context(mib, alignment);
@@ -50,7 +50,7 @@ TEST(Context, OneAlignmentRuleHoldsForArenaAndScratch) {
     });
 }
 
-TEST(Context, AlignmentThatIsNoPowerOfTwoIsRefused) {
+TEST(Context, AlignmentMustBeAPowerOfTwo) {
     std::array<std::byte, 100> buffer;
     for (const std::size_t alignment : {0U, 3U, 65U, 96U}) {
         EXPECT_THROW(Context(mib, alignment), std::invalid_argument) << alignment;
@@ -58,7 +58,7 @@ TEST(Context, AlignmentThatIsNoPowerOfTwoIsRefused) {
     }
 }
 
-TEST(Context, NothingIsNullptrInBoth) {
+TEST(Context, ZeroBytesReturnNullFromBoth) {
     Context context;
     EXPECT_EQ(context.alloc(0), nullptr);
     EXPECT_EQ(context.scratch_alloc(0), nullptr);
@@ -66,7 +66,7 @@ TEST(Context, NothingIsNullptrInBoth) {
     EXPECT_EQ(context.used(), 0U);
 }
 
-TEST(Context, MoreThanTheLimitOfARequestIsRefusedInBoth) {
+TEST(Context, RequestAboveMaxAllocationIsRefusedByBoth) {
     Context context;
     for (const std::size_t bytes : {8 * gib + 1, SIZE_MAX - 63, SIZE_MAX}) {
         EXPECT_THROW(context.alloc(bytes), AllocationError);
@@ -78,7 +78,7 @@ TEST(Context, MoreThanTheLimitOfARequestIsRefusedInBoth) {
     EXPECT_EQ(context.capacity(), 8 * mib);
 }
 
-TEST(Context, MarksAreWhatIsInUse) {
+TEST(Context, MarkEqualsUsed) {
     Context context;
     EXPECT_EQ(context.mark(), 0U);
     for (std::size_t bytes = 1; bytes < mib; bytes = bytes * 3 + 1) {
@@ -88,7 +88,7 @@ TEST(Context, MarksAreWhatIsInUse) {
     }
 }
 
-TEST(Context, ReleaseEndsWhatCameAfterTheMark) {
+TEST(Context, ReleaseEndsAllocationsAfterTheMark) {
     Context context;
     void* const kept = fill(context.alloc(1000), 1000, 1);
     const std::size_t mark = context.mark();
@@ -107,7 +107,7 @@ TEST(Context, ReleaseEndsWhatCameAfterTheMark) {
     EXPECT_EQ(context.alloc(1), kept);
 }
 
-TEST(Context, MarkThatLiesAheadIsRefusedAndNothingChanges) {
+TEST(Context, MarkAheadOfTheArenaIsRefused) {
     Context context;
     void* const block = fill(context.alloc(1000), 1000, 1);
     const std::size_t mark = context.mark();
@@ -167,7 +167,7 @@ TEST(Context, OverABufferNeverGrows) {
     EXPECT_TRUE(is_aligned(in_part.alloc(1), 256));
 }
 
-TEST(Context, SeveralTakeTurnsOverOneBuffer) {
+TEST(Context, SeveralContextsShareABufferInTurns) {
     alignas(64) std::array<std::byte, 4096> buffer;
     for (std::size_t turn = 0; turn < 3; ++turn) {
         Context context(buffer);
@@ -201,7 +201,7 @@ TEST(Context, TakesOptionsOfAnArena) {
     EXPECT_TRUE(is_aligned(context.scratch_alloc(1), 128));
 }
 
-TEST(Context, MeasuringOneTellsWhatTheArenaOfARealOneNeeds) {
+TEST(Context, MeasuringPredictsTheArenaOfARealContext) {
     const auto run = [](Context& context) {
         const std::size_t before = context.mark();
         for (std::size_t bytes = 1; bytes < 2 * mib; bytes *= 3) context.alloc(bytes);

@@ -34,7 +34,7 @@ protected:
     ObjectRegister register_;
 };
 
-TEST_F(ObjectRegisterTest, KeepsWhatItIsToldInOrder) {
+TEST_F(ObjectRegisterTest, KeepsObjectsInOrder) {
     EXPECT_TRUE(register_.objects().empty());
     const ObjectId a = register_.add(
         128, {.name = "a", .kind = "tensor", .element_type = "f32", .shape = {2, 3}, .bytes = 24});
@@ -79,7 +79,7 @@ TEST_F(ObjectRegisterTest, ViewThatReachesBeyondIsRefused) {
     EXPECT_EQ(names(), "whole v ");
 }
 
-TEST_F(ObjectRegisterTest, ViewOfNothingIsRefused) {
+TEST_F(ObjectRegisterTest, ViewOfAnUnknownObjectIsRefused) {
     register_.add(0, of("a", 100));
     for (const ObjectId none : {ObjectId{0}, ObjectId{2}, ObjectId{UINT64_MAX}}) {
         EXPECT_EQ(refusal_of_view(none, 0, 0),
@@ -88,15 +88,15 @@ TEST_F(ObjectRegisterTest, ViewOfNothingIsRefused) {
     }
 }
 
-TEST_F(ObjectRegisterTest, ForgetsWhatEndsAboveAndItsViews) {
+TEST_F(ObjectRegisterTest, ForgetsObjectsThatEndAboveAndTheirViews) {
     const ObjectId low = register_.add(0, of("low", 100));
     const ObjectId high = register_.add(128, of("high", 100));
     view(high, 0, "of_high", 1);
     view(low, 0, "of_low", 100);
     register_.forget_above(128);
     EXPECT_EQ(names(), "low of_low ");
-    EXPECT_NE(refusal_of_view(high, 0, 0), "") << "its number names nothing any more";
-    EXPECT_EQ(register_.add(128, of("next", 1)), 5U) << "numbers are not given again";
+    EXPECT_NE(refusal_of_view(high, 0, 0), "") << "the object of this number is gone";
+    EXPECT_EQ(register_.add(128, of("next", 1)), 5U) << "numbers are not reused";
 }
 
 TEST_F(ObjectRegisterTest, ForgetsAnObjectThatAReleaseCutsThrough) {
@@ -106,7 +106,7 @@ TEST_F(ObjectRegisterTest, ForgetsAnObjectThatAReleaseCutsThrough) {
     EXPECT_EQ(names(), "whole ");
 }
 
-TEST_F(ObjectRegisterTest, ViewOfAForgottenObjectGoesThoughWhatItShowsStays) {
+TEST_F(ObjectRegisterTest, ViewOfAForgottenObjectIsForgotten) {
     const ObjectId whole = register_.add(0, of("whole", 200));
     const ObjectId front = view(whole, 0, "front", 10);
     view(front, 0, "front of front", 5);
@@ -124,7 +124,7 @@ TEST_F(ObjectRegisterTest, ForgetsObjectsWithoutBytesAtTheTop) {
     EXPECT_EQ(names(), "");
 }
 
-/// The rules, with each object's views looked for from the start.
+/// A reference implementation of the rules, which searches all objects for each view.
 struct Reference {
     struct Object {
         ObjectId id, view_of;
@@ -149,7 +149,7 @@ struct Reference {
     std::vector<Object> objects;
 };
 
-TEST_F(ObjectRegisterTest, AgreesWithItsRules) {
+TEST_F(ObjectRegisterTest, AgreesWithAReference) {
     testing::Random random(1);
     Reference reference;
     for (int step = 0; step < 5000; ++step) {

@@ -11,9 +11,9 @@
 
 namespace tensorpool::testing {
 
-/// The places of arenas and scratches that were ever taken, as who reads the segment finds them.
-/// The first is `other`'s.
-inline std::span<statistics::ArenaRecord> arena_places() {
+/// All records of arenas and scratches that were ever taken, as a reader of the segment finds them.
+/// The first one is that of `other`.
+inline std::span<statistics::ArenaRecord> all_arena_records() {
     statistics::SegmentHeader* const header = statistics::segment().header();
     if (header == nullptr) return {};
     auto* const begin = reinterpret_cast<std::byte*>(header);
@@ -22,9 +22,9 @@ inline std::span<statistics::ArenaRecord> arena_places() {
             header->region<statistics::ArenaRecord>().used};
 }
 
-/// The record with this number; nullptr where there is none.
+/// Returns the record with this number; nullptr if there is none.
 inline statistics::ArenaRecord* arena_record(std::uint64_t id) {
-    for (statistics::ArenaRecord& record : arena_places()) {
+    for (statistics::ArenaRecord& record : all_arena_records()) {
         if (record.id == id) return &record;
     }
     return nullptr;
@@ -32,7 +32,7 @@ inline statistics::ArenaRecord* arena_record(std::uint64_t id) {
 
 inline std::size_t arena_records() {
     std::size_t count = 0;
-    for (const statistics::ArenaRecord& record : arena_places()) count += record.id != 0;
+    for (const statistics::ArenaRecord& record : all_arena_records()) count += record.id != 0;
     return count;
 }
 
@@ -40,8 +40,8 @@ inline std::uint64_t arenas_left_out() {
     return statistics::segment().header()->region<statistics::ArenaRecord>().left_out;
 }
 
-/// Whether any word of the record is an address within 4 GiB of this one.
-inline bool tells_address(const statistics::ArenaRecord& record, const void* address) {
+/// Returns whether any word of the record is an address within 4 GiB of `address`.
+inline bool holds_address(const statistics::ArenaRecord& record, const void* address) {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t near = std::uintptr_t{4} << 30;
     const auto* const words = statistics::as_words(record);
@@ -51,7 +51,7 @@ inline bool tells_address(const statistics::ArenaRecord& record, const void* add
     return false;
 }
 
-/// While it lives, all places of arenas and scratches are taken.
+/// Keeps all records of arenas and scratches taken while it exists.
 class NoArenaRecords {
 public:
     NoArenaRecords() {
@@ -71,7 +71,7 @@ private:
     std::vector<statistics::ArenaRecord*> fillers_;
 };
 
-/// Whether nothing is added up under `other`.
+/// Returns whether the sums of `other` are empty.
 inline bool other_arena_is_empty() {
     const statistics::ArenaRecord& other = *statistics::segment().other<statistics::ArenaRecord>();
     const auto* const totals = statistics::as_words(other.totals);

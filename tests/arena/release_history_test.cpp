@@ -5,26 +5,26 @@
 namespace tensorpool::arena {
 namespace {
 
-TEST(ReleaseHistory, NothingWentBelowBeforeTheFirstRelease) {
+TEST(ReleaseHistory, NoMarkIsStaleBeforeTheFirstRelease) {
     const ReleaseHistory history;
     EXPECT_EQ(history.count(), 0U);
     EXPECT_FALSE(history.went_below(100, 0));
 }
 
-TEST(ReleaseHistory, AReleaseToTheMarkItselfLeavesItGood) {
+TEST(ReleaseHistory, ReleaseToAMarkLeavesItValid) {
     ReleaseHistory history;
     for (int round = 0; round < 3; ++round) history.add(100);
     EXPECT_FALSE(history.went_below(100, 0));
 }
 
-TEST(ReleaseHistory, AReleaseBelowMakesEarlierMarksStaleAndNotLaterOnes) {
+TEST(ReleaseHistory, ReleaseMakesEarlierMarksAboveItStale) {
     ReleaseHistory history;
     history.add(50);
     EXPECT_TRUE(history.went_below(100, 0));
     EXPECT_FALSE(history.went_below(100, history.count()));
 }
 
-TEST(ReleaseHistory, AReleaseFurtherDownIsRememberedThroughLaterOnesFurtherUp) {
+TEST(ReleaseHistory, LowReleaseIsKeptThroughHigherOnes) {
     ReleaseHistory history;
     history.add(50);
     const std::uint64_t between = history.count();

@@ -17,18 +17,18 @@ std::string refusal_of(ArenaOptions options) {
     return testing::message_of<std::invalid_argument>([&] { validate(options); });
 }
 
-TEST(ArenaValidateOptions, DefaultsMakeSense) {
+TEST(ArenaValidateOptions, DefaultsAreValid) {
     EXPECT_NO_THROW(validate({}));
     EXPECT_NO_THROW(validate({.growth = GrowthPolicy::aggressive()}));
 }
 
-TEST(ArenaValidateOptions, SizesMayBeAnything) {
+TEST(ArenaValidateOptions, AnySizeIsValid) {
     EXPECT_EQ(refusal_of({.initial_capacity = SIZE_MAX, .max_capacity = 1, .retain = 0}), "");
     EXPECT_EQ(refusal_of({.initial_capacity = 0, .max_allocation = SIZE_MAX}), "");
     EXPECT_EQ(refusal_of({.growth = {.step = SIZE_MAX, .factor = 1024, .fraction = 0}}), "");
 }
 
-TEST(ArenaValidateOptions, AlignmentIsAPowerOfTwo) {
+TEST(ArenaValidateOptions, AlignmentMustBeAPowerOfTwo) {
     for (unsigned bit = 0; bit < 64; ++bit) {
         EXPECT_EQ(refusal_of({.alignment = std::size_t{1} << bit}), "");
     }
@@ -39,13 +39,13 @@ TEST(ArenaValidateOptions, AlignmentIsAPowerOfTwo) {
     }
 }
 
-TEST(ArenaValidateOptions, LimitOfOneRequestIsAboveZero) {
+TEST(ArenaValidateOptions, MaxAllocationMustBeAboveZero) {
     EXPECT_EQ(refusal_of({.max_allocation = 0}),
               "tensorpool: arena 'mine': max_allocation is 0 B; expected at least 1 B");
     EXPECT_EQ(refusal_of({.max_allocation = 1}), "");
 }
 
-TEST(ArenaValidateOptions, GrowthIsWithinItsBounds) {
+TEST(ArenaValidateOptions, GrowthMustBeWithinItsBounds) {
     EXPECT_EQ(refusal_of({.growth = {.factor = -0.5}}),
               "tensorpool: arena 'mine': growth.factor is -0.500000; expected 0 to 1024");
     EXPECT_EQ(refusal_of({.growth = {.fraction = 1.5}}),
@@ -53,7 +53,7 @@ TEST(ArenaValidateOptions, GrowthIsWithinItsBounds) {
     EXPECT_NE(refusal_of({.growth = {.factor = std::numeric_limits<double>::quiet_NaN()}}), "");
 }
 
-TEST(ArenaValidateOptions, EveryKindOfArenaIsRefusedByThem) {
+TEST(ArenaValidateOptions, EveryKindOfArenaIsValidated) {
     const ArenaOptions options{.alignment = 48};
     std::byte buffer[64];
     EXPECT_THROW(Arena{options}, std::invalid_argument);

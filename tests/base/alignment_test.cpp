@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t largest = std::numeric_limits<std::size_t>::max();
 
-TEST(Alignment, UpIsTheNextMultipleAndAMultipleStays) {
+TEST(Alignment, AlignUpRoundsToNextMultipleAndKeepsMultiples) {
     EXPECT_EQ(align_up(0, 64), 0U);
     EXPECT_EQ(align_up(1, 64), 64U);
     EXPECT_EQ(align_up(64, 64), 64U);
@@ -18,7 +18,7 @@ TEST(Alignment, UpIsTheNextMultipleAndAMultipleStays) {
     EXPECT_EQ(align_up(77, 1), 77U);
 }
 
-TEST(Alignment, DownIsTheMultipleBeforeAndAMultipleStays) {
+TEST(Alignment, AlignDownRoundsToPreviousMultipleAndKeepsMultiples) {
     EXPECT_EQ(align_down(0, 64), 0U);
     EXPECT_EQ(align_down(63, 64), 0U);
     EXPECT_EQ(align_down(64, 64), 64U);
@@ -26,7 +26,7 @@ TEST(Alignment, DownIsTheMultipleBeforeAndAMultipleStays) {
     EXPECT_EQ(align_down(largest, std::size_t{1} << 63), std::size_t{1} << 63);
 }
 
-TEST(Alignment, UpAndDownEncloseEveryValue) {
+TEST(Alignment, AlignUpAndAlignDownEncloseEveryValue) {
     for (std::size_t alignment = 1; alignment <= 4096; alignment *= 2) {
         for (std::size_t value = 0; value < 9000; value += 7) {
             const std::size_t up = align_up(value, alignment);
@@ -38,7 +38,7 @@ TEST(Alignment, UpAndDownEncloseEveryValue) {
     }
 }
 
-TEST(Alignment, OfAPointerIsThatOfItsAddress) {
+TEST(Alignment, IsAlignedChecksAddressOfPointer) {
     alignas(64) const char bytes[128] = {};
     EXPECT_TRUE(is_aligned(bytes, 64));
     EXPECT_TRUE(is_aligned(bytes + 64, 64));

@@ -18,7 +18,7 @@ TEST(RaiseTo, RaisesAndNeverLowers) {
     EXPECT_EQ(highest, 7U);
 }
 
-TEST(RaiseTo, ManyThreadsLeaveTheHighest) {
+TEST(RaiseTo, KeepsHighestValueOfManyThreads) {
     constexpr unsigned threads = 4;
     constexpr std::uint64_t values = 20'000;
     std::atomic<std::uint64_t> highest = 0;
@@ -27,7 +27,8 @@ TEST(RaiseTo, ManyThreadsLeaveTheHighest) {
         workers.emplace_back([&highest, thread] {
             for (std::uint64_t value = thread; value < values; value += threads) {
                 raise_to(highest, value);
-                // Whatever others do, it is never below what we raised it to.
+                // Whatever other threads do, the value is never below what this thread raised it
+                // to.
                 if (highest.load() < value) ADD_FAILURE() << "lowered below " << value;
             }
         });

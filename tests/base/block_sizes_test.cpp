@@ -21,7 +21,7 @@ std::vector<std::size_t> all_sizes() {
     return sizes;
 }
 
-TEST(BlockSizes, AreFourFromOnePowerOfTwoToTheNext) {
+TEST(BlockSizes, FourSizesPerPowerOfTwo) {
     const std::vector<std::size_t> sizes = all_sizes();
     ASSERT_EQ(sizes.size(), series_count * detail::bucket_count);
     const std::vector<std::size_t> first(sizes.begin(), sizes.begin() + 12);
@@ -31,14 +31,14 @@ TEST(BlockSizes, AreFourFromOnePowerOfTwoToTheNext) {
     EXPECT_EQ(last, (std::vector<std::size_t>{40960, 49152, 57344, 65536}));
 }
 
-TEST(BlockSizes, WasteAFifthAtMostAbove64Bytes) {
+TEST(BlockSizes, WasteAtMostOneFifthAbove64Bytes) {
     for (std::size_t bytes = 65; bytes <= detail::largest_block_bytes; ++bytes) {
         EXPECT_GE(bytes_for(bytes), bytes);
         EXPECT_LE((bytes_for(bytes) - bytes) * 5, bytes_for(bytes)) << bytes;
     }
 }
 
-TEST(BlockSizes, OfPowersOfTwoAreTheBuckets) {
+TEST(BlockSizes, PowersOfTwoAreTheBuckets) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const BlockSize size = finest_size(detail::bucket_bytes(bucket));
         EXPECT_EQ(size.series, 0U);
@@ -46,7 +46,7 @@ TEST(BlockSizes, OfPowersOfTwoAreTheBuckets) {
     }
 }
 
-TEST(BlockSizes, CountWithTheBucketThatServesTheSameRequests) {
+TEST(BlockSizes, RowIsBucketThatServesSameRequests) {
     for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; ++bytes) {
         const BlockSize size = finest_size(bytes);
         EXPECT_EQ(row_of(size.series, size.bucket), detail::bucket_of(bytes)) << bytes;

@@ -5,7 +5,7 @@
 namespace tensorpool {
 namespace {
 
-TEST(DefaultChecks, AreBasicInDebugBuildsAndOffInOthers) {
+TEST(DefaultChecks, BasicInDebugBuildsAndOffOtherwise) {
 #ifdef NDEBUG
     EXPECT_EQ(default_checks(), Checks::off);
 #else
@@ -13,7 +13,7 @@ TEST(DefaultChecks, AreBasicInDebugBuildsAndOffInOthers) {
 #endif
 }
 
-TEST(DefaultChecks, AreWhatOptionsBeginWith) {
+TEST(DefaultChecks, AreDefaultOfPoolOptions) {
     EXPECT_EQ(PoolOptions().checks, default_checks());
 }
 

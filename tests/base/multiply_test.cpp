@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t half = std::size_t{1} << 32;
 
-TEST(Multiply, ProductThatFitsIsGiven) {
+TEST(Multiply, StoresProductThatFits) {
     std::size_t product = 7;
     EXPECT_TRUE(multiply(6, 7, product));
     EXPECT_EQ(product, 42U);
@@ -22,7 +22,7 @@ TEST(Multiply, ProductThatFitsIsGiven) {
     EXPECT_EQ(product, SIZE_MAX - half + 1);
 }
 
-TEST(Multiply, NothingTimesAnythingIsNothing) {
+TEST(Multiply, ZeroTimesAnythingIsZero) {
     std::size_t product = 7;
     EXPECT_TRUE(multiply(0, SIZE_MAX, product));
     EXPECT_EQ(product, 0U);
@@ -31,7 +31,7 @@ TEST(Multiply, NothingTimesAnythingIsNothing) {
     EXPECT_EQ(product, 0U);
 }
 
-TEST(Multiply, ProductThatDoesNotFitChangesNothing) {
+TEST(Multiply, OverflowLeavesProductUnchanged) {
     std::size_t product = 7;
     EXPECT_FALSE(multiply(half, half, product));
     EXPECT_FALSE(multiply(SIZE_MAX, 2, product));

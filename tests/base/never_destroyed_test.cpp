@@ -13,11 +13,11 @@ struct Guest {
     int value = 42;
 };
 
-constinit NeverDestroyed<Guest> constant_initialised;
+constinit NeverDestroyed<Guest> constant_initialized;
 
-TEST(NeverDestroyed, IsThereBeforeAnyCodeRuns) {
-    EXPECT_EQ(constant_initialised->value, 42);
-    EXPECT_EQ(constant_initialised.get().value, 42);
+TEST(NeverDestroyed, IsConstantInitialized) {
+    EXPECT_EQ(constant_initialized->value, 42);
+    EXPECT_EQ(constant_initialized.get().value, 42);
 }
 
 TEST(NeverDestroyed, DoesNotDestroyItsObject) {

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kib = 1024;
 constexpr std::uint64_t mib = kib * kib;
 
-TEST(BytesText, ShowsWholeUnitsWithoutADecimal) {
+TEST(BytesText, WholeUnitsHaveNoDecimal) {
     EXPECT_STREQ(BytesText(0).c_str(), "0 B");
     EXPECT_STREQ(BytesText(64).c_str(), "64 B");
     EXPECT_STREQ(BytesText(1023).c_str(), "1023 B");
@@ -19,25 +19,25 @@ TEST(BytesText, ShowsWholeUnitsWithoutADecimal) {
     EXPECT_STREQ(BytesText(mib << 20).c_str(), "1 TiB");
 }
 
-TEST(BytesText, ShowsOneDecimalOfOthers) {
+TEST(BytesText, FractionsHaveOneDecimal) {
     EXPECT_STREQ(BytesText(kib + 512).c_str(), "1.5 KiB");
     EXPECT_STREQ(BytesText(mib + 820 * kib).c_str(), "1.8 MiB");
 }
 
-TEST(BytesText, NeverShowsMoreThanThereIs) {
+TEST(BytesText, RoundsDown) {
     EXPECT_STREQ(BytesText(kib + 1).c_str(), "1 KiB");
     EXPECT_STREQ(BytesText(2 * kib - 1).c_str(), "1.9 KiB");
     EXPECT_STREQ(BytesText(mib - 1).c_str(), "1023.9 KiB");
     EXPECT_STREQ(BytesText(UINT64_MAX).c_str(), "15.9 EiB");
 }
 
-TEST(BytesText, CopiesStandAlone) {
+TEST(BytesText, CopiesAreIndependent) {
     const BytesText copy = BytesText(3 * kib);
     EXPECT_STREQ(copy.c_str(), "3 KiB");
     EXPECT_LE(std::strlen(BytesText(mib * 1000 - 1).c_str()), 12U);
 }
 
-TEST(FixedText, AddsOnePieceAfterTheOther) {
+TEST(FixedText, AppendsPieces) {
     char text[16];
     FixedText to(text, sizeof text);
     EXPECT_STREQ(text, "");
@@ -46,7 +46,7 @@ TEST(FixedText, AddsOnePieceAfterTheOther) {
     EXPECT_STREQ(text, "12 B, more");
 }
 
-TEST(FixedText, CutsWhereTheBufferEnds) {
+TEST(FixedText, TruncatesAtEndOfBuffer) {
     char text[8];
     FixedText to(text, sizeof text);
     to.add("%s", "12345678901234");

@@ -5,9 +5,9 @@
 namespace tensorpool::blocks {
 namespace {
 
-constexpr auto never_waits = [] { ADD_FAILURE() << "nobody has claimed it"; };
+constexpr auto never_waits = [] { ADD_FAILURE() << "the lock is not claimed"; };
 
-TEST(BiasedLock, OwnerTakesItAgainAndAgain) {
+TEST(BiasedLock, OwnerLocksRepeatedly) {
     BiasedLock lock;
     for (int i = 0; i < 3; ++i) {
         lock.lock(never_waits);
@@ -15,7 +15,7 @@ TEST(BiasedLock, OwnerTakesItAgainAndAgain) {
     }
 }
 
-TEST(BiasedLock, ClaimIsInVainWhileTheOwnerHasIt) {
+TEST(BiasedLock, ClaimFailsWhileTheOwnerHoldsTheLock) {
     BiasedLock lock;
     lock.lock(never_waits);
     lock.claim();
@@ -31,7 +31,7 @@ TEST(BiasedLock, OwnerWaitsUntilTheClaimEnds) {
     lock.claim();
     int waits = 0;
     lock.lock([&] {
-        EXPECT_TRUE(lock.is_claimed()) << "who waits does not hold it";
+        EXPECT_TRUE(lock.is_claimed()) << "a waiting owner does not hold the lock";
         if (++waits == 3) lock.end_claim();
     });
     EXPECT_EQ(waits, 3);

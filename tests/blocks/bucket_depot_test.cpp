@@ -28,7 +28,7 @@ protected:
     }
     void drain(Bucket::Magazines magazines) { bucket_.drain(magazines, PoolParts::path()); }
 
-    // So that the system has to be asked for the next record.
+    // Uses up all mapped records, so that the next one needs memory from the system.
     void use_up_records() {
         const ScarceMemory scarce;
         while (pool_.records.allocate(8, 8) != nullptr) {
@@ -39,7 +39,7 @@ protected:
     Bucket& bucket_ = pool_.set[bucket_1k];
 };
 
-TEST_F(BucketDepot, HasNoMagazinesBeforeItsFirstUse) {
+TEST_F(BucketDepot, HasNoMagazinesBeforeFirstUse) {
     const std::size_t records = pool_.records.bytes_held();
     EXPECT_EQ(bucket_.take_full(), nullptr);
     drain(Bucket::Magazines::keep);
@@ -48,7 +48,7 @@ TEST_F(BucketDepot, HasNoMagazinesBeforeItsFirstUse) {
     EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
 }
 
-TEST_F(BucketDepot, MagazineWithBlocksIsFullAndOneWithoutIsEmpty) {
+TEST_F(BucketDepot, SortsMagazinesIntoFullAndEmpty) {
     Magazine* const magazine = filled_magazine(1);
     bucket_.give(*magazine);
     EXPECT_NE(bucket_.take_empty(MayMake::always), magazine);
@@ -61,7 +61,7 @@ TEST_F(BucketDepot, MagazineWithBlocksIsFullAndOneWithoutIsEmpty) {
     EXPECT_EQ(bucket_.take_empty(MayMake::always), magazine);
 }
 
-TEST_F(BucketDepot, MagazineOfOneBucketIsNotAnothers) {
+TEST_F(BucketDepot, BucketsDoNotShareMagazines) {
     Bucket& other = pool_.set[bucket_64];
     bucket_.give(*filled_magazine(3));
     EXPECT_EQ(other.take_full(), nullptr);
@@ -69,7 +69,7 @@ TEST_F(BucketDepot, MagazineOfOneBucketIsNotAnothers) {
     EXPECT_NE(bucket_.take_full(), nullptr);
 }
 
-TEST_F(BucketDepot, DrainBringsAllBlocksHomeAndMayKeepTheMagazines) {
+TEST_F(BucketDepot, DrainReturnsAllBlocksAndCanKeepMagazines) {
     Magazine* const first = filled_magazine(16);
     Magazine* const second = filled_magazine(5);
     bucket_.give(*first);
@@ -83,7 +83,7 @@ TEST_F(BucketDepot, DrainBringsAllBlocksHomeAndMayKeepTheMagazines) {
     EXPECT_EQ(one->count, 0U);
 }
 
-TEST_F(BucketDepot, DrainMayEndTheMagazinesToo) {
+TEST_F(BucketDepot, DrainCanDestroyMagazines) {
     bucket_.give(*filled_magazine(16));
     bucket_.give(*filled_magazine(5));
     bucket_.give(*bucket_.take_empty(MayMake::always));
@@ -96,10 +96,10 @@ TEST_F(BucketDepot, DrainMayEndTheMagazinesToo) {
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
-TEST_F(BucketDepot, KeepsNothingWhileSpansAreMoreThanHalfEmpty) {
+TEST_F(BucketDepot, KeepsNoMagazineWhileSpansAreMoreThanHalfEmpty) {
     std::vector<void*> blocks = pool_.take(bucket_1k, 32 << 10);
     EXPECT_TRUE(bucket_.may_keep(128));
-    // Of every span, so that none becomes free as a whole.
+    // Keeps a block of every span in use, so that no span becomes entirely free.
     std::vector<void*> most;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         if (i % 16 != 0) most.push_back(blocks[i]);
@@ -110,7 +110,7 @@ TEST_F(BucketDepot, KeepsNothingWhileSpansAreMoreThanHalfEmpty) {
     EXPECT_EQ(bucket_.depot_bytes(), 100U << 10);
 }
 
-TEST_F(BucketDepot, WhatAnExchangeOfAnEighthOfItDidNotTouchComesHome) {
+TEST_F(BucketDepot, ReturnsUntouchedBlocksAfterAnEighthWasExchanged) {
     constexpr unsigned magazines = 40;
     constexpr std::size_t magazine_bytes = 128 << 10;
     const auto exchange_an_eighth = [&] {
@@ -123,12 +123,13 @@ TEST_F(BucketDepot, WhatAnExchangeOfAnEighthOfItDidNotTouchComesHome) {
     };
     for (unsigned i = 0; i < magazines; ++i) bucket_.give(*filled_magazine(128));
     exchange_an_eighth();
-    EXPECT_EQ(bucket_.depot_bytes(), magazines * magazine_bytes) << "it came within the period";
+    EXPECT_EQ(bucket_.depot_bytes(), magazines * magazine_bytes)
+        << "the blocks arrived within the period";
     exchange_an_eighth();
     EXPECT_EQ(bucket_.depot_bytes(), magazine_bytes);
 }
 
-TEST_F(BucketDepot, BringsHomeSoManyBlocksInWholeMagazines) {
+TEST_F(BucketDepot, DrainReturnsBlocksInWholeMagazines) {
     for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
     bucket_.drain(11, PoolParts::path());
     EXPECT_EQ(bucket_.depot_bytes(), 20U << 10);
@@ -139,19 +140,19 @@ TEST_F(BucketDepot, BringsHomeSoManyBlocksInWholeMagazines) {
     EXPECT_EQ(pool_.set.magazine_bytes(), 4 * sizeof(Magazine));
 }
 
-TEST_F(BucketDepot, WhatLayInItAllThroughAPeriodComesHome) {
+TEST_F(BucketDepot, ReturnsBlocksThatStayedForAWholePeriod) {
     for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
     bucket_.drain_unneeded(PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 40U << 10) << "it came within the period";
-    bucket_.give(*bucket_.take_full());  // all but one were there all along
+    EXPECT_EQ(bucket_.depot_bytes(), 40U << 10) << "the blocks arrived within the period";
+    bucket_.give(*bucket_.take_full());  // all but one stayed in the depot
     bucket_.drain_unneeded(PoolParts::path());
     EXPECT_EQ(bucket_.depot_bytes(), 10U << 10);
     bucket_.give(*bucket_.take_full());
     bucket_.drain_unneeded(PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 10U << 10) << "it was needed";
+    EXPECT_EQ(bucket_.depot_bytes(), 10U << 10) << "the magazine was taken within the period";
 }
 
-TEST_F(BucketDepot, PointerArraysOfASmallBucketEndAtAQuarterOfAMebibyte) {
+TEST_F(BucketDepot, PointerArraysOfASmallBucketAreLimitedTo256Kib) {
     std::vector<Magazine*> magazines;
     while (Magazine* const magazine = bucket_.take_empty(MayMake::within_limit)) {
         ASSERT_LT(magazines.size(), 10'000U);
@@ -159,15 +160,15 @@ TEST_F(BucketDepot, PointerArraysOfASmallBucketEndAtAQuarterOfAMebibyte) {
     }
     EXPECT_GE(magazines.size() * sizeof(Magazine), min_array_bytes);
     EXPECT_LT((magazines.size() - 1) * sizeof(Magazine), min_array_bytes);
-    // A thread's own two are made whatever there is.
+    // A thread's own two magazines are not subject to the limit.
     EXPECT_NE(bucket_.take_empty(MayMake::always), nullptr);
-    // One that comes back is taken again.
+    // A magazine that was given back is taken again.
     bucket_.give(*magazines.back());
     EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), magazines.back());
     EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), nullptr);
 }
 
-TEST_F(BucketDepot, PointerArraysGrowWithTheBucketToOnePartIn256) {
+TEST_F(BucketDepot, PointerArraysOfALargeBucketAreLimitedToOne256thOfIt) {
     pool_.take(bucket_1k, 128 * 1024);
     const std::size_t capacity = pool_.capacity_of(bucket_1k);
     std::size_t magazines = 0;
@@ -176,7 +177,7 @@ TEST_F(BucketDepot, PointerArraysGrowWithTheBucketToOnePartIn256) {
     EXPECT_LE((magazines - 1) * sizeof(Magazine), capacity / 256);
 }
 
-TEST_F(BucketDepot, BlocksThatFindNoMagazineGoHome) {
+TEST_F(BucketDepot, BlocksWithoutAMagazineReturnToTheirSpans) {
     LooseCache cache(pool_);
     constexpr std::size_t blocks = 200'000;
     std::vector<void*> all = pool_.allocate_direct(bucket_64, blocks);
@@ -184,7 +185,7 @@ TEST_F(BucketDepot, BlocksThatFindNoMagazineGoHome) {
     PoolParts::deallocate(cache, bucket_64, all);
     EXPECT_LE(pool_.set.magazine_bytes(), min_array_bytes + 3 * sizeof(Magazine));
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
-    // What the depot cannot hold has come home, and its spans with it.
+    // Blocks that the depot could not hold have returned to their spans, and those to the heap.
     const std::size_t max_magazines = min_array_bytes / sizeof(Magazine) + 3;
     EXPECT_LE(pool_.parked_bytes(), 2 * magazine_room * 64U);
     EXPECT_LT(pool_.capacity_of(bucket_64), 2 * max_magazines * magazine_room * 64);
@@ -193,7 +194,7 @@ TEST_F(BucketDepot, BlocksThatFindNoMagazineGoHome) {
     EXPECT_EQ(pool_.capacity_of(bucket_64), 0U);
 }
 
-TEST_F(BucketDepot, TrimmingAgainAndAgainTakesNoMoreRecords) {
+TEST_F(BucketDepot, RepeatedTrimTakesNoMoreRecords) {
     std::size_t records = 0;
     for (unsigned cycle = 0; cycle < 1000; ++cycle) {
         std::vector<Magazine*> magazines;
@@ -207,7 +208,7 @@ TEST_F(BucketDepot, TrimmingAgainAndAgainTakesNoMoreRecords) {
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
-TEST_F(BucketDepot, WithoutMemoryThereIsNoMagazineAndLaterThereIs) {
+TEST_F(BucketDepot, MakesNoMagazineWithoutMemoryAndRecovers) {
     use_up_records();
     {
         const ScarceMemory scarce;
@@ -221,8 +222,8 @@ TEST_F(BucketDepot, WithoutMemoryThereIsNoMagazineAndLaterThereIs) {
     EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), magazine);
 }
 
-TEST_F(BucketDepot, EveryMagazineHasRoomWhateverRecordWasRefusedBefore) {
-    // Records run out anywhere: at the depot, at the room in either of its lists, at the magazine.
+TEST_F(BucketDepot, EveryMagazineHasRoomAfterAnyRefusedRecord) {
+    // Records run out at any point: at the depot, at the room in its lists, at the magazine.
     for (int granted = 0; granted < 3; ++granted) {
         for (std::size_t bytes_left = 0; bytes_left < 400; bytes_left += 8) {
             PoolParts pool;
@@ -250,7 +251,7 @@ TEST_F(BucketDepot, EveryMagazineHasRoomWhateverRecordWasRefusedBefore) {
     }
 }
 
-TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineGoStraightHome) {
+TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineReturnToTheirSpans) {
     LooseCache cache(pool_);
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
     use_up_records();
@@ -263,7 +264,7 @@ TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineGoStraightHome) {
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 
-TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineIsRefusedWithItsReason) {
+TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineReportsTheReason) {
     LooseCache cache(pool_);
     pool_.bring_home(bucket_1k, pool_.take(bucket_1k, 1));
     use_up_records();

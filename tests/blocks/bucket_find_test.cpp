@@ -1,4 +1,4 @@
-// Bucket::find, and how the bucket stops the program when a bad pointer comes home.
+// Bucket::find, and how the bucket ends the process when an invalid pointer is returned to it.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ protected:
     PoolParts pool_;
 };
 
-TEST_F(BucketFind, EveryByteOfACarvedBlockLeadsToItsBeginning) {
+TEST_F(BucketFind, FindsTheBeginningFromEveryByteOfACarvedBlock) {
     for (const unsigned bucket : {bucket_128, bucket_4k}) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
         for (void* const block : pool_.take(bucket, 3)) {
@@ -43,7 +43,7 @@ TEST_F(BucketFind, EveryByteOfACarvedBlockLeadsToItsBeginning) {
     }
 }
 
-TEST_F(BucketFind, BlockIsHomeFromComingHomeToBeingTakenAgain) {
+TEST_F(BucketFind, BlockIsHomeUntilItIsTakenAgain) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 3);
     pool_.bring_home(bucket_128, {blocks[1]});
     EXPECT_TRUE(find(bucket_128, blocks[1]).home);
@@ -54,13 +54,13 @@ TEST_F(BucketFind, BlockIsHomeFromComingHomeToBeingTakenAgain) {
     EXPECT_FALSE(find(bucket_128, blocks[1]).home);
 }
 
-TEST_F(BucketFind, BlockThatWasNeverCarvedIsNotFound) {
+TEST_F(BucketFind, UncarvedBlockIsNotFound) {
     void* const last = pool_.take(bucket_128, 3).front();
     EXPECT_TRUE(find(bucket_128, bytes_of(last) + 127).in_span);
     EXPECT_FALSE(find(bucket_128, bytes_of(last) + 128).in_span);
 }
 
-TEST_F(BucketFind, LineBetweenTwoBlocksBelongsToNeither) {
+TEST_F(BucketFind, GapBetweenTwoBlocksBelongsToNeither) {
     void* const block = pool_.take(bucket_4k, 2).back();
     EXPECT_TRUE(find(bucket_4k, bytes_of(block) + 4095).in_span);
     EXPECT_FALSE(find(bucket_4k, bytes_of(block) + 4096).in_span);
@@ -68,7 +68,7 @@ TEST_F(BucketFind, LineBetweenTwoBlocksBelongsToNeither) {
     EXPECT_TRUE(find(bucket_4k, bytes_of(block) + 4096 + 64).in_span);
 }
 
-TEST_F(BucketFind, BytesThatASpanHasLeftOverBelongToNoBlock) {
+TEST_F(BucketFind, RemainderOfASpanBelongsToNoBlock) {
     const BucketLayout& layout = bucket_layouts[bucket_4k];
     void* const first = pool_.take(bucket_4k, layout.blocks).back();
     const std::size_t used = layout.blocks * layout.stride;
@@ -79,7 +79,7 @@ TEST_F(BucketFind, BytesThatASpanHasLeftOverBelongToNoBlock) {
     EXPECT_FALSE(find(bucket_4k, bytes_of(first) + span - 1).in_span);
 }
 
-TEST_F(BucketFind, OtherBucketsAndPoolsAndMemoryAreForeign) {
+TEST_F(BucketFind, RejectsPointersOfOtherBucketsPoolsAndMemory) {
     PoolParts other;
     int on_stack = 0;
     EXPECT_FALSE(find(bucket_128, pool_.take(bucket_4k, 1)[0]).in_span);
@@ -88,22 +88,22 @@ TEST_F(BucketFind, OtherBucketsAndPoolsAndMemoryAreForeign) {
     EXPECT_FALSE(find(bucket_128, nullptr).in_span);
 }
 
-TEST_F(BucketFind, SpanThatWentBackIsNotFound) {
+TEST_F(BucketFind, FreedSpanIsNotFound) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 1);
     pool_.bring_home(bucket_128, blocks);
     EXPECT_FALSE(find(bucket_128, blocks[0]).in_span);
 }
 
-// Whoever asks needs no claim to the block: its span may be on its way to the page heap, there
-// grow together with a neighbour, and its record be gone.
-TEST_F(BucketFind, MayBeAskedWhileSpansComeAndGo) {
+// `find` accepts any pointer. The block's span may be returning to the page heap, where it may be
+// merged with a neighbour and its record freed.
+TEST_F(BucketFind, FindIsSafeWhileSpansAreFreedAndReused) {
     PoolParts pool({.states = States::requests});
     const BucketLayout& layout = bucket_layouts[bucket_4k];
     const std::vector<void*> first = pool.take(bucket_4k, layout.blocks * 3);
     pool.bring_home(bucket_4k, first);
     std::atomic<bool> done = false;
     std::atomic<unsigned> found = 0;
-    std::thread asker([&] {
+    std::thread reader([&] {
         while (!done) {
             for (void* const block : first)
                 found += pool.set[bucket_4k].find(block).in_span ? 1 : 0;
@@ -114,53 +114,53 @@ TEST_F(BucketFind, MayBeAskedWhileSpansComeAndGo) {
         for (void* const block : blocks) pool.bring_home(bucket_4k, {block});
     }
     done = true;
-    asker.join();
+    reader.join();
     EXPECT_EQ(pool.capacity_of(bucket_4k), 0U);
 }
 
 class BucketMisuseDeathTest : public BucketFind {};
 
-TEST_F(BucketMisuseDeathTest, BlockThatComesHomeTwiceStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, BlockReturnedTwiceAborts) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 2);
     pool_.bring_home(bucket_128, {blocks[0]});
     EXPECT_DEATH(pool_.bring_home(bucket_128, {blocks[0]}), "tensorpool: .*freed twice");
 }
 
-TEST_F(BucketMisuseDeathTest, BlockTwiceInOneBatchStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, BlockTwiceInOneBatchAborts) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 1);
     EXPECT_DEATH(pool_.bring_home(bucket_128, {blocks[0], blocks[0]}), "tensorpool: ");
 }
 
-TEST_F(BucketMisuseDeathTest, BlockWhoseSpanWentBackStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, BlockOfAFreedSpanAborts) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 1);
     pool_.bring_home(bucket_128, blocks);
     EXPECT_DEATH(pool_.bring_home(bucket_128, blocks), "tensorpool: .*bucket 128 B");
 }
 
-TEST_F(BucketMisuseDeathTest, PointerIntoABlockStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, PointerIntoABlockAborts) {
     const std::vector<void*> blocks = pool_.take(bucket_128, 1);
     EXPECT_DEATH(pool_.bring_home(bucket_128, {bytes_of(blocks[0]) + 64}),
                  "tensorpool: .*bucket 128 B");
 }
 
-TEST_F(BucketMisuseDeathTest, BlockThatWasNeverCarvedStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, UncarvedBlockAborts) {
     void* const last = pool_.take(bucket_128, 2).front();
     EXPECT_DEATH(pool_.bring_home(bucket_128, {bytes_of(last) + 128}),
                  "tensorpool: .*bucket 128 B");
 }
 
-TEST_F(BucketMisuseDeathTest, BlockOfAnotherBucketStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, BlockOfAnotherBucketAborts) {
     const std::vector<void*> blocks = pool_.take(bucket_4k, 1);
     EXPECT_DEATH(pool_.bring_home(bucket_128, blocks), "tensorpool: .*bucket 128 B");
 }
 
-TEST_F(BucketMisuseDeathTest, BlockOfAnotherPoolStopsTheProgram) {
+TEST_F(BucketMisuseDeathTest, BlockOfAnotherPoolAborts) {
     PoolParts other;
     const std::vector<void*> blocks = other.take(bucket_128, 1);
     EXPECT_DEATH(pool_.bring_home(bucket_128, blocks), "tensorpool: .*bucket 128 B");
 }
 
-TEST_F(BucketMisuseDeathTest, MemoryOfTheProgramStopsIt) {
+TEST_F(BucketMisuseDeathTest, MemoryOutsideOfPoolsAborts) {
     int on_stack = 0;
     EXPECT_DEATH(pool_.bring_home(bucket_128, {&on_stack}), "tensorpool: .*bucket 128 B");
 }

@@ -25,7 +25,7 @@ bool serves(std::size_t span_bytes, std::size_t stride) {
            (span_bytes - blocks * stride) * 50 <= span_bytes;
 }
 
-TEST(BucketLayout, SpanIsTheSmallestThatHoldsEightBlocksAndWastesAFiftiethAtMost) {
+TEST(BucketLayout, SpanIsTheSmallestWithEightBlocksAndAtMostTwoPercentWaste) {
     for_each_layout([](const BucketLayout& layout, std::size_t) {
         const std::size_t span = layout.pages * pages::page_bytes;
         EXPECT_TRUE(serves(span, layout.stride));
@@ -36,7 +36,7 @@ TEST(BucketLayout, SpanIsTheSmallestThatHoldsEightBlocksAndWastesAFiftiethAtMost
     });
 }
 
-TEST(BucketLayout, BlocksBelowFourKibibytesStandWithoutAGapSoThatTheyAreAlignedToTheirSize) {
+TEST(BucketLayout, BlocksBelow4KibAreAdjacentAndAlignedToTheirSize) {
     for_each_layout([](const BucketLayout& layout, std::size_t bytes) {
         if (bytes < 4 * kib) {
             EXPECT_EQ(layout.stride, bytes);
@@ -48,7 +48,7 @@ TEST(BucketLayout, LargerBlocksOfASpanBeginInDifferentCacheSets) {
     for_each_layout([](const BucketLayout& layout, std::size_t bytes) {
         if (bytes < 4 * kib) return;
         EXPECT_EQ(layout.stride, bytes + 64);
-        // A first-level cache of 64 sets of 64 bytes: neighbours do not share one.
+        // In a first-level cache of 64 sets of 64 bytes, neighbours begin in different sets.
         EXPECT_NE(layout.stride / 64 % 64, 0U);
     });
 }
@@ -82,13 +82,13 @@ TEST(BucketLayout, EveryBlockOfASpanHasABitInItsRecord) {
     });
 }
 
-TEST(BucketLayout, FirstRefillIsWhatSixteenKibibytesHoldAndOneBlockAtLeast) {
+TEST(BucketLayout, FirstRefillIs16KibOfBlocksAndAtLeastOne) {
     for_each_layout([](const BucketLayout& layout, std::size_t bytes) {
         EXPECT_EQ(layout.first_refill, std::clamp<std::size_t>(16 * kib / bytes, 1, 64));
     });
 }
 
-TEST(BucketLayout, TwoFullMagazinesOfOneBucketFitIntoWhatAThreadMayPark) {
+TEST(BucketLayout, TwoFullMagazinesOfOneBucketFitTheLimitOfAThread) {
     for_each_layout([](const BucketLayout& layout, std::size_t bytes) {
         EXPECT_LE(layout.max_in_magazine, magazine_room);
         EXPECT_GE(layout.max_in_magazine, layout.first_refill);
@@ -96,7 +96,7 @@ TEST(BucketLayout, TwoFullMagazinesOfOneBucketFitIntoWhatAThreadMayPark) {
     });
 }
 
-TEST(BucketLayout, FirstRefillsOfAllBucketsTogetherStayBelowHalfAMebibyte) {
+TEST(BucketLayout, FirstRefillsOfAllBucketsStayBelow512Kib) {
     std::size_t parked = 0;
     for_each_layout([&](const BucketLayout& layout, std::size_t bytes) {
         parked += layout.first_refill * bytes;

@@ -1,4 +1,4 @@
-// Which pages of a bucket's spans are in memory.
+// Which pages of a bucket's spans are resident.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ void* span_begin(PoolParts& pool, void* block) {
     return pool.heap.space().address_of(pool.heap.space().map().at(block).span()->first_page);
 }
 
-TEST(BucketPages, BlocksThatNobodyWroteToTakeNoMemory) {
+TEST(BucketPages, UnwrittenBlocksTakeNoMemory) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         PoolParts pool;
         const BucketLayout& layout = bucket_layouts[bucket];
@@ -43,7 +43,7 @@ TEST(BucketPages, BlocksThatNobodyWroteToTakeNoMemory) {
     }
 }
 
-TEST(BucketPages, OnlyThePagesOfBlocksThatWereWrittenAreTouched) {
+TEST(BucketPages, OnlyPagesOfWrittenBlocksAreResident) {
     EXPECT_TRUE(holds_in_child([] {
         prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
         PoolParts pool;
@@ -56,7 +56,7 @@ TEST(BucketPages, OnlyThePagesOfBlocksThatWereWrittenAreTouched) {
     }));
 }
 
-TEST(BucketPages, NeitherTakingNorBringingHomeWritesIntoABlock) {
+TEST(BucketPages, TakingAndReturningDoNotWriteIntoBlocks) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         PoolParts pool;
         const std::size_t bytes = detail::bucket_bytes(bucket);

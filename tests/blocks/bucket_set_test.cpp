@@ -26,7 +26,7 @@ TEST(BucketSet, HasABucketOfEachSize) {
     }
 }
 
-TEST(BucketSet, BlockWithoutACacheComesFromASpanAndGoesHome) {
+TEST(BucketSet, WithoutACacheBlocksComeFromSpansAndReturnThere) {
     PoolParts pool;
     void* const block = pool.allocate_direct(bucket_1k, 1)[0];
     EXPECT_EQ(pool.in_use_bytes(), 1024U);
@@ -38,21 +38,21 @@ TEST(BucketSet, BlockWithoutACacheComesFromASpanAndGoesHome) {
     EXPECT_EQ(pool.held_bytes(), 0U);
     EXPECT_EQ(pool.parked_bytes(), 0U);
     EXPECT_EQ(pool.capacity_of(bucket_1k), 0U);
-    const BucketStatistics figures = pool.sums().buckets[bucket_1k];
-    EXPECT_EQ(figures.allocations, 1U);
-    EXPECT_EQ(figures.deallocations, 1U);
-    EXPECT_EQ(figures.requested_bytes, 1024U);
-    EXPECT_EQ(figures.cache_misses, 1U);
+    const BucketStatistics values = pool.sums().buckets[bucket_1k];
+    EXPECT_EQ(values.allocations, 1U);
+    EXPECT_EQ(values.deallocations, 1U);
+    EXPECT_EQ(values.requested_bytes, 1024U);
+    EXPECT_EQ(values.cache_misses, 1U);
 }
 
-TEST(BucketSet, RefusedBlockCountsNothing) {
+TEST(BucketSet, RefusedBlockIsNotCounted) {
     PoolParts pool({.max_capacity = 4096});
     EXPECT_EQ(pool.allocate_direct(detail::bucket_count - 1, 1)[0], nullptr);
     EXPECT_EQ(pool.sums().buckets[detail::bucket_count - 1].allocations, 0U);
     EXPECT_EQ(pool.held_bytes(), 0U);
 }
 
-TEST(BucketSet, CachesOfAPoolWhoseCallsAreAllSeenServeOnSlowPathsOnly) {
+TEST(BucketSet, CachesOfACheckedPoolServeOnSlowPathsOnly) {
     PoolParts pool({.states = States::requests});
     Cache* const cache = thread_registry().attach(pool.set);
     ASSERT_NE(cache, nullptr);
@@ -68,7 +68,7 @@ TEST(BucketSet, CachesOfAPoolWhoseCallsAreAllSeenServeOnSlowPathsOnly) {
     EXPECT_EQ(&detail::thread_cache(place), &empty_cache);
 }
 
-TEST(BucketSet, DrainBringsHomeWhatLiesInAllDepots) {
+TEST(BucketSet, DrainReturnsTheBlocksOfAllDepots) {
     PoolParts pool;
     testing::LooseCache cache(pool);
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
@@ -83,7 +83,7 @@ TEST(BucketSet, DrainBringsHomeWhatLiesInAllDepots) {
     EXPECT_EQ(pool.totals.free_bytes, pool.heap.capacity());
 }
 
-/// Blocks on their way from one thread to another.
+/// Blocks that are passed from one thread to another.
 class Exchange {
 public:
     void put(void* block) {
@@ -103,14 +103,14 @@ private:
     std::vector<void*> blocks_;
 };
 
-/// In a block in use: which thread holds it, or that none does.
+/// The first word of a block: the number of the thread that holds it, or 0.
 std::atomic<unsigned>& owner_of(void* block) {
     return *static_cast<std::atomic<unsigned>*>(block);
 }
 
 class BucketSetThreads : public ::testing::Test {
 protected:
-    // A fresh block's first word is 0; a free one's is set back to it before it is freed.
+    // The first word of a fresh block is 0, and it is reset to 0 before the block is freed.
     void work(unsigned self, unsigned steps, bool drains) {
         std::minstd_rand random(self);
         for (unsigned step = 0; step < steps; ++step) {

@@ -1,4 +1,4 @@
-// States of blocks: in use from begin_use to end_use, once for each use.
+// States of blocks: a block is in use from begin_use to end_use.
 
 #include "blocks/bucket_states.hpp"
 
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Of, BucketStates, ::testing::Values(States::uses, State
                              return states.param == States::uses ? "uses" : "requests";
                          });
 
-TEST_P(BucketStates, EachUseOfABlockEndsOnce) {
+TEST_P(BucketStates, EachUseOfABlockEndsExactlyOnce) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
         for (void* const block : pool_.take(bucket, 20)) {
@@ -52,30 +52,31 @@ TEST_P(BucketStates, EachUseOfABlockEndsOnce) {
     }
 }
 
-TEST(RequestStates, RememberWhatWasAskedForWhileTheBlockIsInUse) {
+TEST(RequestStates, RecordRequestedBytesWhileTheBlockIsInUse) {
     PoolParts pool({.states = States::requests});
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const std::size_t bytes = detail::bucket_bytes(bucket);
         void* const block = pool.take(bucket, 1)[0];
-        // The least that a bucket serves: of small ones any, for they serve alignments too.
-        const std::size_t least = bytes <= 2048 ? 1 : bytes / 2 + 1;
+        // The smallest request that a bucket serves. Small buckets serve any size, because of
+        // requests with a larger alignment.
+        const std::size_t min_bytes = bytes <= 2048 ? 1 : bytes / 2 + 1;
         const pages::PageEntry entry = pool.heap.space().map().at(block);
         const auto requested = [&](void* p) { return pool.set[bucket].find(p).requested; };
-        const auto end_use = [&](void* p, std::size_t most) {
-            return pool.set[bucket].end_use(p, entry, most);
+        const auto end_use = [&](void* p, std::size_t max_requested) {
+            return pool.set[bucket].end_use(p, entry, max_requested);
         };
-        for (const std::size_t asked : {least, bytes - 1, bytes}) {
-            pool.set[bucket].begin_use(block, asked);
-            EXPECT_EQ(requested(block), asked);
-            EXPECT_FALSE(end_use(block, asked - 1));
-            EXPECT_EQ(requested(block), asked);
-            EXPECT_TRUE(end_use(block, asked));
+        for (const std::size_t request : {min_bytes, bytes - 1, bytes}) {
+            pool.set[bucket].begin_use(block, request);
+            EXPECT_EQ(requested(block), request);
+            EXPECT_FALSE(end_use(block, request - 1));
+            EXPECT_EQ(requested(block), request);
+            EXPECT_TRUE(end_use(block, request));
             EXPECT_EQ(requested(block), 0U);
         }
     }
 }
 
-TEST_P(BucketStates, OnlyWhereABlockBeginsIsOne) {
+TEST_P(BucketStates, OnlyTheBeginningOfABlockIsInUse) {
     for (const unsigned bucket : {bucket_64, bucket_4k}) {
         auto* const block = static_cast<char*>(pool_.take(bucket, 3)[1]);
         pool_.set[bucket].begin_use(block, 64);
@@ -88,7 +89,7 @@ TEST_P(BucketStates, OnlyWhereABlockBeginsIsOne) {
     }
 }
 
-TEST_P(BucketStates, GoWithTheSpanAndServeTheNextOneWithNothingInUse) {
+TEST_P(BucketStates, StatesOfAFreedSpanAreReusedWithNothingInUse) {
     const std::size_t stride = bucket_layouts[bucket_64].stride;
     std::vector<void*> blocks = pool_.take(bucket_64, 2);
     const pages::PageEntry entry = pool_.heap.space().map().at(blocks[0]);
@@ -111,15 +112,16 @@ TEST_P(BucketStates, GoWithTheSpanAndServeTheNextOneWithNothingInUse) {
     EXPECT_EQ(pool_.records.bytes_held(), records);
 }
 
-TEST(NoStates, AreKeptForPoolsWithoutChecks) {
+TEST(NoStates, PoolsWithoutChecksHaveNoStates) {
     PoolParts other;
     void* const block = other.take(bucket_4k, 1)[0];
     EXPECT_EQ(other.heap.space().map().at(block).span()->states.load(), nullptr);
     EXPECT_EQ(other.set[bucket_4k].find(block).requested, 0U);
 }
 
-// Both are let go by one store, so that in many rounds each looks before the other has freed.
-TEST_P(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
+// One store releases both threads, so that in many rounds each tests the state before the other has
+// freed the block.
+TEST_P(BucketStates, ConcurrentFreesEndAUseExactlyOnce) {
     constexpr unsigned rounds = 100'000;
     void* const block = pool_.take(bucket_64, 1)[0];
     std::atomic<unsigned> begun = 0;
@@ -140,7 +142,7 @@ TEST_P(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
     for (unsigned round = 1; round <= rounds; ++round) {
         pool_.set[bucket_64].begin_use(block, 64);
         begun.store(round, std::memory_order_release);
-        // The other sees it some time later, and not always the same.
+        // The other thread sees the store after a varying delay.
         for (std::atomic<unsigned> pause = 0; pause < round % 64; ++pause) {
         }
         ended += end_use(bucket_64, block) ? 1 : 0;
@@ -150,16 +152,17 @@ TEST_P(BucketStates, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
     EXPECT_EQ(ended, rounds);
 }
 
-// As a second free does, of a block whose span others take meanwhile. What it reads then may just
-// be made a record anew, which ThreadSanitizer takes for what it is, a fault of the program.
-TEST_P(BucketStates, MayBeAskedAboutBlocksWhoseSpansComeAndGo) {
+// As in a second free of a block whose span other threads reuse at the same time. The record that
+// it reads may be under construction, which ThreadSanitizer reports correctly as a data race of the
+// misusing program.
+TEST_P(BucketStates, EndUseIsSafeWhileSpansAreFreedAndReused) {
 #if defined(__SANITIZE_THREAD__)
-    GTEST_SKIP() << "a misused pointer reads a record that is being made: a race that is meant";
+    GTEST_SKIP() << "an invalid pointer reads a record under construction, an intended race";
 #endif
     const std::vector<void*> first = pool_.take(bucket_64, 4000);
     pool_.bring_home(bucket_64, first);
     std::atomic<bool> done = false;
-    std::thread asker([&] {
+    std::thread reader([&] {
         while (!done) {
             for (void* const block : first) {
                 const pages::PageEntry entry = pool_.heap.space().map().at(block);
@@ -176,7 +179,7 @@ TEST_P(BucketStates, MayBeAskedAboutBlocksWhoseSpansComeAndGo) {
         pool_.bring_home(bucket_4k, pool_.take(bucket_4k, 100));
     }
     done = true;
-    asker.join();
+    reader.join();
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Bucket, EveryBucket, ::testing::Range(0U, detail::bucket_count));
 
-TEST_P(EveryBucket, GivesBlocksOfASpanInAscendingOrderFromTheEnd) {
+TEST_P(EveryBucket, TakesBlocksOfASpanInAscendingOrderFromTheEnd) {
     std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks);
     ASSERT_EQ(blocks.size(), layout_.blocks);
     std::reverse(blocks.begin(), blocks.end());
@@ -65,7 +65,7 @@ TEST_P(EveryBucket, WholeLastBlockOfASpanCanBeWritten) {
     }
 }
 
-TEST_P(EveryBucket, BlocksThatAreHomeAreTakenAgainBeforeNewOnes) {
+TEST_P(EveryBucket, FreeBlocksAreTakenBeforeUncarvedOnes) {
     const std::vector<void*> blocks = pool_.take(bucket_, 5);
     pool_.bring_home(bucket_, {blocks[1], blocks[3]});
     const std::vector<void*> again = pool_.take(bucket_, 2);
@@ -74,7 +74,7 @@ TEST_P(EveryBucket, BlocksThatAreHomeAreTakenAgainBeforeNewOnes) {
     EXPECT_EQ(std::count(blocks.begin(), blocks.end(), fresh[0]), 0);
 }
 
-TEST_P(EveryBucket, BlocksThatAreHomeInACarvedSpanAreTakenOneByOne) {
+TEST_P(EveryBucket, FreeBlocksOfACarvedSpanAreTakenOneByOne) {
     const std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks);
     pool_.bring_home(bucket_, {blocks[0], blocks[2], blocks[5]});
     std::set<void*> again;
@@ -83,7 +83,7 @@ TEST_P(EveryBucket, BlocksThatAreHomeInACarvedSpanAreTakenOneByOne) {
     EXPECT_EQ(pool_.capacity_of(bucket_), span_bytes(bucket_));
 }
 
-TEST_P(EveryBucket, HomeBlocksAndFreshOnesAreNeverHandedOutTwice) {
+TEST_P(EveryBucket, NoBlockIsTakenTwice) {
     std::set<void*> out;
     for (unsigned round = 0; round < 40; ++round) {
         for (void* const block : pool_.take(bucket_, layout_.blocks / 3 + 1)) {
@@ -101,12 +101,12 @@ TEST_P(EveryBucket, HomeBlocksAndFreshOnesAreNeverHandedOutTwice) {
     EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
 }
 
-TEST_P(EveryBucket, SpanThatIsAllHomeGoesBackToThePageHeap) {
+TEST_P(EveryBucket, EntirelyFreeSpanReturnsToThePageHeap) {
     std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks + 1);
     void* const last = blocks.back();
     blocks.pop_back();
     pool_.bring_home(bucket_, blocks);
-    // The first span is home but for `last`, which is its lowest block; the other has gone.
+    // All blocks of the first span but `last`, its lowest, are free. The other span was freed.
     EXPECT_EQ(pool_.capacity_of(bucket_), span_bytes(bucket_));
     pool_.bring_home(bucket_, {last});
     EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
@@ -117,7 +117,7 @@ TEST_P(EveryBucket, FullestSpanServesFirst) {
     std::vector<void*> blocks = pool_.take(bucket_, 3 * layout_.blocks);
     std::sort(blocks.begin(), blocks.end());
     const unsigned half = layout_.blocks / 2;
-    // Of the spans in turn half, two and half of the blocks come home.
+    // Returns half, two and half of the blocks of the three spans.
     const auto part = [&](unsigned span, unsigned count) {
         const auto first = blocks.begin() + span * layout_.blocks;
         return std::vector<void*>(first, first + count);
@@ -130,15 +130,15 @@ TEST_P(EveryBucket, FullestSpanServesFirst) {
     EXPECT_EQ(std::set(again.begin(), again.end()), std::set(of_fullest.begin(), of_fullest.end()));
 }
 
-TEST_P(EveryBucket, SpanOfWhichOnlyAPartWasCarvedGoesBackToo) {
+TEST_P(EveryBucket, PartlyCarvedFreeSpanReturnsToThePageHeap) {
     const std::vector<void*> blocks = pool_.take(bucket_, 2);
     pool_.bring_home(bucket_, blocks);
     EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
 }
 
-TEST_P(EveryBucket, SpansOfAllSizesComeBackFromOneBatchInAnyOrder) {
+TEST_P(EveryBucket, SpansReturnForBatchesInAnyOrder) {
     std::vector<void*> blocks = pool_.take(bucket_, 3 * layout_.blocks);
-    // Every third, then every third again: neighbours come home far apart.
+    // Every third block first, then the others: neighbours are returned far apart in time.
     std::vector<void*> shuffled;
     for (std::size_t from = 0; from < 3; ++from) {
         for (std::size_t i = from; i < blocks.size(); i += 3) shuffled.push_back(blocks[i]);
@@ -148,7 +148,7 @@ TEST_P(EveryBucket, SpansOfAllSizesComeBackFromOneBatchInAnyOrder) {
     EXPECT_EQ(pool_.take(bucket_, 3 * layout_.blocks).size(), 3 * layout_.blocks);
 }
 
-TEST_P(EveryBucket, SpanOfOneBlockStillDoesUnderALimit) {
+TEST_P(EveryBucket, TakesASpanOfOneBlockNearALimit) {
     const std::size_t one = base::align_up(layout_.stride, pages::page_bytes);
     PoolParts pool({.max_capacity = one});
     const std::vector<void*> blocks = pool.take(bucket_, 1);
@@ -160,29 +160,29 @@ TEST_P(EveryBucket, SpanOfOneBlockStillDoesUnderALimit) {
     EXPECT_EQ(pool.take(bucket_, 1).size(), 1U);
 }
 
-TEST_P(EveryBucket, TakesWhatALimitLeavesAndThenSaysWhichOneItMet) {
+TEST_P(EveryBucket, TakesWhatALimitLeavesAndThenReportsTheLimit) {
     const std::size_t limit = 3 * span_bytes(bucket_);
     PoolParts pool({.max_capacity = limit});
-    const unsigned most = 4 * layout_.blocks;
-    const std::vector<void*> blocks = pool.take(bucket_, most);
+    const unsigned max_blocks = 4 * layout_.blocks;
+    const std::vector<void*> blocks = pool.take(bucket_, max_blocks);
     EXPECT_GE(blocks.size(), 3 * layout_.blocks);
-    EXPECT_LT(blocks.size(), most);
+    EXPECT_LT(blocks.size(), max_blocks);
     PoolParts::path().refusal = {};
     EXPECT_TRUE(pool.take(bucket_, 1).empty());
     EXPECT_STREQ(PoolParts::path().refusal.limit, "max_capacity");
     EXPECT_EQ(PoolParts::path().refusal.limit_bytes, limit);
-    // What comes home serves again.
+    // Returned blocks are available again.
     pool.bring_home(bucket_, {blocks.front()});
     EXPECT_EQ(pool.take(bucket_, 1), std::vector<void*>{blocks.front()});
 }
 
-TEST(Bucket, TakesNothingWhenNotEvenASpanOfOneBlockMayBeHad) {
+TEST(Bucket, TakesNothingIfASpanOfOneBlockExceedsTheLimit) {
     PoolParts pool({.max_capacity = 16 * pages::page_bytes});
     EXPECT_TRUE(pool.take(bucket_64k, 1).empty());
     EXPECT_EQ(pool.capacity_of(bucket_64k), 0U);
 }
 
-TEST(Bucket, MemoryOfOneBucketServesAnotherOnceItIsHome) {
+TEST(Bucket, FreedMemoryOfOneBucketServesAnother) {
     PoolParts pool({.max_capacity = span_bytes(bucket_64k)});
     const std::vector<void*> small = pool.take(bucket_64, 100'000);
     ASSERT_TRUE(pool.take(bucket_64k, 1).empty());

@@ -15,7 +15,7 @@ unsigned smallest_bucket_that_holds(std::size_t bytes) {
     return bucket;
 }
 
-TEST(Buckets, DoubleFromSixtyFourBytesToSixtyFourKibibytes) {
+TEST(Buckets, SizesDoubleFrom64BytesTo64Kib) {
     ASSERT_EQ(bucket_count, 11U);
     std::size_t bytes = 64;
     for (unsigned bucket = 0; bucket < bucket_count; ++bucket, bytes *= 2) {
@@ -24,13 +24,13 @@ TEST(Buckets, DoubleFromSixtyFourBytesToSixtyFourKibibytes) {
     EXPECT_EQ(bytes, 2 * 65'536U);
 }
 
-TEST(Buckets, EverySizeGoesToTheSmallestBucketThatHoldsIt) {
+TEST(Buckets, EverySizeMapsToTheSmallestBucketThatHoldsIt) {
     for (std::size_t bytes = 1; bytes <= largest_block_bytes; ++bytes) {
         ASSERT_EQ(bucket_of(bytes), smallest_bucket_that_holds(bytes)) << bytes;
     }
 }
 
-TEST(Buckets, NoBucketServesNothing) {
+TEST(Buckets, NoBucketServesZeroBytes) {
     EXPECT_GE(bucket_of(0), bucket_count);
 }
 

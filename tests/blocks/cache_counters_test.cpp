@@ -1,4 +1,4 @@
-// What a cache counts.
+// The counters of a cache.
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ constexpr unsigned bucket_1k = 4;
 
 class CacheCounters : public ::testing::Test {
 protected:
-    /// Blocks that lie in the cache's two magazines, by looking: every block that was ever taken
-    /// is asked for.
+    /// The number of blocks in the cache's two magazines, found by testing every block that was
+    /// ever taken.
     std::size_t lie_in(LooseCache& cache, unsigned bucket) const {
         return static_cast<std::size_t>(std::count_if(
             all_.begin(), all_.end(), [&](void* block) { return cache.parks(bucket, block); }));
@@ -31,7 +31,7 @@ protected:
         if (!std::binary_search(all_.begin(), all_.end(), block)) look_for_all(bucket);
         return block;
     }
-    // All blocks of the spans that a bucket has, carved or not.
+    // Collects all carved blocks of the bucket's spans.
     void look_for_all(unsigned bucket) {
         const pages::PageMap& map = pool_.heap.space().map();
         all_.clear();
@@ -58,7 +58,7 @@ protected:
     std::vector<void*> all_;
 };
 
-TEST_F(CacheCounters, ParkedIsWhatLiesInTheMagazinesOfAllThreads) {
+TEST_F(CacheCounters, ParkedBytesAreThoseInTheMagazinesOfAllThreads) {
     LooseCache other(pool_);
     std::minstd_rand random(1);
     std::vector<void*> out;
@@ -81,7 +81,7 @@ TEST_F(CacheCounters, ParkedIsWhatLiesInTheMagazinesOfAllThreads) {
 }
 
 TEST_F(CacheCounters, MissesAreAllocationsThatFoundBothMagazinesEmpty) {
-    // So many that both magazines hold some, and that a swap of the two serves one of them.
+    // Enough blocks for both magazines, so that a swap of the two serves one allocation.
     const unsigned first = bucket_layouts[bucket_1k].first_refill;
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 3 * first);
     PoolParts::deallocate(cache_, bucket_1k, blocks);
@@ -102,19 +102,19 @@ TEST_F(CacheCounters, DepotHitsAreMissesThatAnotherThreadsMagazineServed) {
     EXPECT_EQ(cache_.counters->buckets[bucket_1k].depot_hits, 1U);
 }
 
-TEST_F(CacheCounters, RefusedAllocationCountsNothing) {
+TEST_F(CacheCounters, RefusedAllocationIsNotCounted) {
     PoolParts pool({.max_capacity = 4096});
     LooseCache cache(pool);
     EXPECT_EQ(PoolParts::allocate(cache, detail::bucket_count - 1), nullptr);
-    const BucketStatistics figures = pool.sums().buckets[detail::bucket_count - 1];
-    EXPECT_EQ(figures.allocations, 0U);
-    EXPECT_EQ(figures.requested_bytes, 0U);
-    EXPECT_EQ(figures.cache_misses, 0U);
-    EXPECT_EQ(figures.parked_bytes, 0U);
+    const BucketStatistics values = pool.sums().buckets[detail::bucket_count - 1];
+    EXPECT_EQ(values.allocations, 0U);
+    EXPECT_EQ(values.requested_bytes, 0U);
+    EXPECT_EQ(values.cache_misses, 0U);
+    EXPECT_EQ(values.parked_bytes, 0U);
 }
 
-TEST_F(CacheCounters, HeldIsNeverBelowAndLittleAboveWhatIsInUseAndParked) {
-    // Credits: the issue grants a thread half a mebibyte and as much again beside what it parks.
+TEST_F(CacheCounters, HeldIsAtLeastAndLittleMoreThanInUsePlusParked) {
+    // The credit: a thread takes up to 512 KiB ahead and keeps up to 1 MiB.
     constexpr std::size_t max_ahead = std::size_t{3} << 19;
     std::vector<std::vector<void*>> out(detail::bucket_count);
     std::minstd_rand random(2);
@@ -137,7 +137,7 @@ TEST_F(CacheCounters, HeldIsNeverBelowAndLittleAboveWhatIsInUseAndParked) {
     EXPECT_LE(pool_.totals.peak_held_bytes, peak + (std::size_t{4} << 20) + max_ahead);
 }
 
-TEST_F(CacheCounters, WhatIsHeldReturnsToZeroWithTheLastBlock) {
+TEST_F(CacheCounters, HeldReturnsToZeroWithTheLastBlock) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         PoolParts::deallocate(cache_, bucket, PoolParts::allocate(cache_, bucket, 500));
     }
@@ -147,7 +147,7 @@ TEST_F(CacheCounters, WhatIsHeldReturnsToZeroWithTheLastBlock) {
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
 }
 
-TEST_F(CacheCounters, WhatAnAbandonedCacheHeldCountsAsLostOnce) {
+TEST_F(CacheCounters, BlocksOfAnAbandonedCacheCountAsLostOnce) {
     const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket_1k, 3);
     const std::size_t parked = pool_.parked_bytes();
     ASSERT_GT(parked, 0U);
@@ -158,20 +158,20 @@ TEST_F(CacheCounters, WhatAnAbandonedCacheHeldCountsAsLostOnce) {
     EXPECT_EQ(pool_.held_bytes(), 3U * 1024);
 }
 
-TEST_F(CacheCounters, CacheAbandonedInTheMiddleOfACallTakesWhatIsHeldNoLowerThanZero) {
+TEST_F(CacheCounters, CacheAbandonedInsideACallKeepsHeldNonNegative) {
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k));
-    // As if a fork had come between two counts.
+    // As if the process had been forked between two updates of the counters.
     detail::add(cache_.counters->buckets[bucket_1k].taken, 10'000);
     cache_.abandon();
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 
-TEST_F(CacheCounters, ThreadThatTakesOverCountersGoesOnWithThem) {
-    statistics::OwnedCounters& slot = cache_.slot();
+TEST_F(CacheCounters, NextThreadContinuesReusedCounters) {
+    statistics::OwnedCounters& owned = cache_.owned_counters();
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k, 100));
     cache_.give_back_all(testing::PoolParts::path());
     Cache next;
-    next.begin(pool_.set, slot);
+    next.begin(pool_.set, owned);
     void* const block = PoolParts::allocate(next, bucket_1k);
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].allocations, 101U);
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].in_use_bytes, 1024U);

@@ -21,7 +21,7 @@ constexpr std::size_t max_parked_bytes = std::size_t{4} << 20;
 
 class CacheTest : public ::testing::Test {
 protected:
-    // Goes to the depot several times, whatever the capacity.
+    // Makes several trips to the depot at any capacity.
     static void use(LooseCache& cache, unsigned bucket) {
         PoolParts::deallocate(cache, bucket, PoolParts::allocate(cache, bucket, 4 * magazine_room));
     }
@@ -54,7 +54,7 @@ TEST_P(CacheOfBucket, ParksNothingBeforeItsFirstBlock) {
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 
-TEST_P(CacheOfBucket, FirstRefillTakesWhatSixteenKibibytesHold) {
+TEST_P(CacheOfBucket, FirstRefillTakes16KibOfBlocks) {
     PoolParts::allocate(cache_, bucket_);
     EXPECT_EQ(cache_.capacity(bucket_), layout_.first_refill);
     EXPECT_EQ(pool_.parked_bytes(), (layout_.first_refill - 1) * detail::bucket_bytes(bucket_));
@@ -67,7 +67,7 @@ TEST_P(CacheOfBucket, FirstFreeOfAThreadThatNeverAllocatedParksOneBlock) {
     EXPECT_EQ(cache_.capacity(bucket_), layout_.first_refill);
 }
 
-TEST_P(CacheOfBucket, CapacityDoublesWithTripsToTheDepotAndEndsAtItsMost) {
+TEST_P(CacheOfBucket, CapacityDoublesWithTripsToTheDepotUpToItsMaximum) {
     std::set<unsigned> seen;
     for (unsigned i = 0; i < 40 * magazine_room; ++i) {
         PoolParts::allocate(cache_, bucket_);
@@ -82,13 +82,13 @@ TEST_P(CacheOfBucket, CapacityDoublesWithTripsToTheDepotAndEndsAtItsMost) {
     EXPECT_EQ(seen, doubled);
 }
 
-TEST_P(CacheOfBucket, CapacityGrowsForAThreadThatOnlyFreesToo) {
+TEST_P(CacheOfBucket, CapacityGrowsForAThreadThatOnlyFrees) {
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_, 40 * magazine_room);
     PoolParts::deallocate(cache_, bucket_, blocks);
     EXPECT_EQ(cache_.capacity(bucket_), layout_.max_in_magazine);
 }
 
-TEST_P(CacheOfBucket, HandsOutEachBlockOnceWhateverTheOrder) {
+TEST_P(CacheOfBucket, AllocatesEachBlockOnceInAnyOrder) {
     std::set<void*> out;
     std::vector<void*> order;
     for (unsigned round = 0; round < 60; ++round) {
@@ -115,7 +115,7 @@ TEST_P(CacheOfBucket, FindsTheBlocksOfBothMagazines) {
     EXPECT_FALSE(cache_.parks(bucket_, again));
 }
 
-TEST_P(CacheOfBucket, GivesAllBackOnRequest) {
+TEST_P(CacheOfBucket, GivesBackAllBlocksOnRequest) {
     const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket_, 3 * magazine_room);
     PoolParts::deallocate(cache_, bucket_, blocks);
     cache_.give_back_all(testing::PoolParts::path());
@@ -127,14 +127,14 @@ TEST_P(CacheOfBucket, GivesAllBackOnRequest) {
     EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
 }
 
-TEST_P(CacheOfBucket, WorksOnAfterItGaveAllBack) {
+TEST_P(CacheOfBucket, WorksAfterGivingBackAllBlocks) {
     PoolParts::allocate(cache_, bucket_, 100);
     cache_.give_back_all(testing::PoolParts::path());
     EXPECT_EQ(PoolParts::allocate(cache_, bucket_, 100).size(), 100U);
     EXPECT_EQ(pool_.in_use_bytes(), 200 * detail::bucket_bytes(bucket_));
 }
 
-TEST_F(CacheTest, OneBlockOfEachBucketParksLessThanHalfAMebibyte) {
+TEST_F(CacheTest, OneBlockOfEachBucketParksLessThan512Kib) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         PoolParts::allocate(cache_, bucket);
     }
@@ -142,10 +142,10 @@ TEST_F(CacheTest, OneBlockOfEachBucketParksLessThanHalfAMebibyte) {
     EXPECT_LT(pool_.parked_bytes(), std::size_t{512} << 10);
 }
 
-TEST_F(CacheTest, BothMagazinesOfAllBucketsStayWithinFourMebibytes) {
-    // Before it grows, a pool takes what a cache has parked of other sizes.
+TEST_F(CacheTest, MagazinesOfAllBucketsStayWithin4Mib) {
+    // Reserves memory, because a pool that has to grow first takes parked blocks of other sizes.
     ASSERT_TRUE(pool_.heap.reserve(std::size_t{256} << 20, PoolParts::path()));
-    // By turns, so that none is idle: each would take more than there is.
+    // Uses the buckets in turn, so that none is idle. Together they would exceed the limit.
     for (unsigned round = 0; round < 40; ++round) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             use(cache_, bucket);
@@ -156,7 +156,7 @@ TEST_F(CacheTest, BothMagazinesOfAllBucketsStayWithinFourMebibytes) {
     EXPECT_GT(capacity_bytes(cache_), max_parked_bytes / 2);
 }
 
-TEST_F(CacheTest, BucketWithoutRoomToGrowWorksOnWithASmallerCapacity) {
+TEST_F(CacheTest, BucketWithoutRoomToGrowKeepsASmallerCapacity) {
     for (unsigned round = 0; round < 40; ++round) {
         for (unsigned bucket = detail::bucket_count; bucket-- > 0;) use(cache_, bucket);
     }
@@ -179,7 +179,7 @@ TEST_F(CacheTest, IdleBucketGivesItsBlocksBackWhileAnotherIsBusy) {
     EXPECT_LE(cache_.capacity(bucket_64k), bucket_layouts[bucket_64k].max_in_magazine);
 }
 
-TEST_F(CacheTest, RoomOfAnIdleBucketServesOthers) {
+TEST_F(CacheTest, RoomOfAnIdleBucketIsAvailableToOthers) {
     make_busy(cache_, bucket_64k);
     make_busy(cache_, bucket_64k - 1);
     make_busy(cache_, bucket_64k - 2);
@@ -190,7 +190,7 @@ TEST_F(CacheTest, RoomOfAnIdleBucketServesOthers) {
     }
 }
 
-TEST_F(CacheTest, MagazineThatHoldsMoreThanItsOwnCapacityIsEmptiedToTheLastBlock) {
+TEST_F(CacheTest, MagazineAboveItsCapacityIsEmptiedToTheLastBlock) {
     LooseCache other(pool_);
     make_busy(other, bucket_1k);
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 2 * magazine_room);
@@ -206,7 +206,7 @@ TEST_F(CacheTest, MagazineThatHoldsMoreThanItsOwnCapacityIsEmptiedToTheLastBlock
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].capacity_bytes, taken_before);
 }
 
-TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
+TEST_F(CacheTest, MagazineOfABusierThreadAddsAtMostOneMagazineToABucket) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         LooseCache busy(pool_);
         make_busy(busy, bucket);
@@ -217,12 +217,13 @@ TEST_F(CacheTest, MagazineOfABusierThreadAddsWhatOneHoldsToABucketAtMost) {
         busy.give_back_all(testing::PoolParts::path());
     }
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        // A busier thread's magazine, and a first one of its own.
+        // One full magazine of a busier thread, and a first one of its own.
         PoolParts::deallocate(cache_, bucket, PoolParts::allocate(cache_, bucket));
         const unsigned first = bucket_layouts[bucket].first_refill;
         PoolParts::deallocate(cache_, bucket, pool_.allocate_direct(bucket, first));
-        const std::size_t most = first + bucket_layouts[bucket].max_in_magazine;
-        EXPECT_LE(pool_.sums().buckets[bucket].parked_bytes, most * detail::bucket_bytes(bucket));
+        const std::size_t max_blocks = first + bucket_layouts[bucket].max_in_magazine;
+        EXPECT_LE(pool_.sums().buckets[bucket].parked_bytes,
+                  max_blocks * detail::bucket_bytes(bucket));
     }
 }
 

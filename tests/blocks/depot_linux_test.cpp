@@ -1,6 +1,6 @@
-// A thread that is stopped at any instruction of an exchange, by a signal or a busy machine, while
-// others make as many exchanges as a tag of 16 bits can count: it must not take what is another's
-// by then.
+// A thread is stopped at each instruction of an exchange, as by a signal or on a busy machine,
+// while others make as many exchanges as a tag of 16 bits can count. It must not take a magazine
+// that belongs to another thread by then.
 
 #include <gtest/gtest.h>
 
@@ -33,13 +33,13 @@ public:
         }
     }
 
-    /// How many instructions a thread makes for one.
+    /// The number of instructions of one exchange.
     unsigned instructions() {
         return StoppedThread::instructions_of([&] { exchange(); });
     }
 
-    /// Whether a thread that stops after so many, and the others, find each magazine once
-    /// afterwards.
+    /// Stops a thread after this many instructions of an exchange while others exchange magazines.
+    /// Returns whether each magazine is in the depot exactly once afterwards.
     bool stay_whole(unsigned instructions) {
         StoppedThread::stop(
             instructions, [] {}, [&] { exchange(); }, [&] { exchange_as_often_as_a_tag_counts(); });
@@ -49,16 +49,16 @@ public:
 private:
     static constexpr std::size_t tags = 65'536;
 
-    /// How many magazines were taken, and given back: up to `most`.
-    unsigned exchange(unsigned most = 1) {
+    /// Takes up to `max_count` magazines and gives them back. Returns their number.
+    unsigned exchange(unsigned max_count = 1) {
         Magazine* const magazine = depot_.take_full();
         if (magazine == nullptr) return 0;
-        const unsigned more = most == 1 ? 0 : exchange(most - 1);
+        const unsigned more = max_count == 1 ? 0 : exchange(max_count - 1);
         depot_.give_full(*magazine);
         return 1 + more;
     }
 
-    // First two threads at once, so that what is on top comes to lie on something else.
+    // Two threads at first, so that the topmost magazine ends up above a different one.
     void exchange_as_often_as_a_tag_counts() {
         std::atomic<std::size_t> exchanged = 0;
         std::atomic<unsigned> ready = 0;
@@ -93,8 +93,8 @@ private:
     std::array<Magazine, count> magazines_;
 };
 
-TEST(Depot, ThreadThatWasStoppedInAnExchangeTakesNothingThatIsAnothers) {
-    if (testing::sanitized()) GTEST_SKIP() << "their own instructions are too many";
+TEST(Depot, ThreadStoppedInsideAnExchangeTakesNoForeignMagazine) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers add too many instructions";
     EXPECT_TRUE(testing::holds_in_child([] {
         Exchanges exchanges;
         const unsigned all = exchanges.instructions();

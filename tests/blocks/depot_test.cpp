@@ -26,7 +26,7 @@ protected:
     std::vector<Magazine> magazines_{8};
 };
 
-TEST_F(DepotTest, HasNothingToBeginWith) {
+TEST_F(DepotTest, IsEmptyInitially) {
     EXPECT_EQ(depot_.take_full(), nullptr);
     EXPECT_EQ(depot_.take_empty(), nullptr);
 }
@@ -40,7 +40,7 @@ TEST_F(DepotTest, KeepsFullAndEmptyMagazinesApart) {
     EXPECT_EQ(depot_.take_full(), nullptr);
 }
 
-TEST_F(DepotTest, GivesEveryMagazineOnce) {
+TEST_F(DepotTest, ReturnsEveryMagazineOnce) {
     for (Magazine& magazine : magazines_) depot_.give_full(magazine);
     std::set<Magazine*> taken;
     while (Magazine* const magazine = depot_.take_full()) {
@@ -76,24 +76,24 @@ TEST_F(DepotDeathTest, MagazineWithoutRoomStopsTheProgram) {
 }
 
 // Exclusive ownership ----------------------------------------------------------------------------
-// The thread sanitizer is told to look away from Boost.Lockfree, so this is what looks.
+// The thread sanitizer suppresses reports about Boost.Lockfree, so this test replaces it.
 
 constexpr unsigned magazine_count = 24;
 constexpr unsigned steps = 100'000;
 
 using DepotOwnership = DepotTest;
 
-TEST_F(DepotOwnership, EveryMagazineHasOneHolderAtATimeAndNoneIsLost) {
+TEST_F(DepotOwnership, EveryMagazineHasOneHolderAndNoneIsLost) {
     OwnershipModel<Depot> model(depot_, magazine_count);
     EXPECT_EQ(model.run(4, steps), OwnershipFindings{});
 }
 
-TEST_F(DepotOwnership, HoldsWhereThreadsFightForOneMagazine) {
+TEST_F(DepotOwnership, OneMagazineHasOneHolderUnderContention) {
     OwnershipModel<Depot> model(depot_, 1);
     EXPECT_EQ(model.run(4, steps), OwnershipFindings{});
 }
 
-/// A depot that goes wrong once in a while.
+/// A depot that makes an error in every thousandth call.
 class FaultyDepot {
 public:
     enum class Fault { none, gives_again, loses, stranger, keeps_twice };
@@ -143,28 +143,28 @@ protected:
     }
 };
 
-TEST_F(DepotOwnershipModel, FindsNothingWhereNothingIsWrong) {
+TEST_F(DepotOwnershipModel, ReportsNothingForACorrectDepot) {
     EXPECT_EQ(findings_with(FaultyDepot::Fault::none, 4), OwnershipFindings{});
 }
 
-TEST_F(DepotOwnershipModel, FindsAMagazineThatIsGivenToTwo) {
+TEST_F(DepotOwnershipModel, DetectsAMagazineReturnedTwiceToOneThread) {
     EXPECT_GT(findings_with(FaultyDepot::Fault::gives_again, 1).held_by_two, 0U);
 }
 
-TEST_F(DepotOwnershipModel, FindsAMagazineThatIsGivenToTwoThreads) {
+TEST_F(DepotOwnershipModel, DetectsAMagazineReturnedToTwoThreads) {
     EXPECT_GT(findings_with(FaultyDepot::Fault::gives_again, 4).held_by_two, 0U);
 }
 
-TEST_F(DepotOwnershipModel, FindsAMagazineThatLiesInTheDepotTwice) {
+TEST_F(DepotOwnershipModel, DetectsAMagazineThatLiesInTheDepotTwice) {
     const OwnershipFindings found = findings_with(FaultyDepot::Fault::keeps_twice, 1);
     EXPECT_GT(found.held_by_two + found.there_twice, 0U);
 }
 
-TEST_F(DepotOwnershipModel, FindsAMagazineThatIsLost) {
+TEST_F(DepotOwnershipModel, DetectsALostMagazine) {
     EXPECT_GT(findings_with(FaultyDepot::Fault::loses, 1).lost, 0U);
 }
 
-TEST_F(DepotOwnershipModel, FindsAMagazineThatNobodyMade) {
+TEST_F(DepotOwnershipModel, DetectsAnUnknownMagazine) {
     EXPECT_GT(findings_with(FaultyDepot::Fault::stranger, 1).strangers, 0U);
 }
 

@@ -9,7 +9,7 @@
 
 namespace tensorpool::testing {
 
-/// Whether the page at `p` belongs to the process still.
+/// Returns whether the page at `p` is still mapped.
 inline bool is_mapped(const void* p) {
     const std::size_t page = platform::page_bytes();
     const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(p) / page * page;

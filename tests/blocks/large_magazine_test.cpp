@@ -22,7 +22,7 @@ private:
     std::array<Span, LargeMagazine::max_blocks> spans_;
 };
 
-TEST_F(LargeMagazineTest, GivesTheLastOfJustSoManyPages) {
+TEST_F(LargeMagazineTest, TakesTheLastBlockOfTheRequestedSize) {
     magazine_.put(span(0, 20));
     magazine_.put(span(1, 30));
     magazine_.put(span(2, 20));
@@ -35,7 +35,7 @@ TEST_F(LargeMagazineTest, GivesTheLastOfJustSoManyPages) {
     EXPECT_TRUE(magazine_.empty());
 }
 
-TEST_F(LargeMagazineTest, ServesJustTheRequestsThatAreRoundedToItsSizes) {
+TEST_F(LargeMagazineTest, ServesExactlyTheRequestsRoundedToItsSizes) {
     for (pages::PageCount pages = 17; pages <= 2048; ++pages) {
         const pages::PageCount rounded = pages::round_large(pages);
         magazine_.put(span(0, rounded));
@@ -45,12 +45,12 @@ TEST_F(LargeMagazineTest, ServesJustTheRequestsThatAreRoundedToItsSizes) {
     }
 }
 
-TEST_F(LargeMagazineTest, TakesAtOnceWhatItHasRoomFor) {
+TEST_F(LargeMagazineTest, PutAtOnceAcceptsBlocksWithinItsRoom) {
     magazine_.room = 60 * pages::page_bytes;
     EXPECT_TRUE(magazine_.put_at_once(span(0, 20)));
     EXPECT_TRUE(magazine_.put_at_once(span(1, 30)));
     EXPECT_EQ(magazine_.take(20), &span(0, 20));
-    EXPECT_TRUE(magazine_.put_at_once(span(2, 30))) << "in the place where it was";
+    EXPECT_TRUE(magazine_.put_at_once(span(2, 30))) << "at the same position as before";
     EXPECT_EQ(magazine_.bytes(), 60 * pages::page_bytes);
     EXPECT_EQ(magazine_.take(30), &span(2, 30));
     magazine_.room = 59 * pages::page_bytes;
@@ -58,7 +58,7 @@ TEST_F(LargeMagazineTest, TakesAtOnceWhatItHasRoomFor) {
     EXPECT_EQ(magazine_.take(30), &span(1, 30));
 }
 
-TEST_F(LargeMagazineTest, TakesAtOnceOnlyRoundedSizesOfAtMost8Mib) {
+TEST_F(LargeMagazineTest, PutAtOnceAcceptsOnlyRoundedSizesUpTo8Mib) {
     magazine_.room = 100 * LargeMagazine::max_bytes;
     EXPECT_TRUE(magazine_.put_at_once(span(0, 2048)));
     EXPECT_FALSE(magazine_.put_at_once(span(1, 2048 + 64)));
@@ -66,7 +66,7 @@ TEST_F(LargeMagazineTest, TakesAtOnceOnlyRoundedSizesOfAtMost8Mib) {
     EXPECT_EQ(magazine_.bytes(), LargeMagazine::max_bytes);
 }
 
-TEST_F(LargeMagazineTest, CountsWhatItHolds) {
+TEST_F(LargeMagazineTest, CountsTheBytesOfItsBlocks) {
     magazine_.put(span(0, 20));
     magazine_.put(span(1, 30));
     EXPECT_EQ(magazine_.bytes(), 50 * pages::page_bytes);
@@ -76,7 +76,7 @@ TEST_F(LargeMagazineTest, CountsWhatItHolds) {
     EXPECT_EQ(magazine_.bytes(), 0U);
 }
 
-TEST_F(LargeMagazineTest, OldestGoesFirst) {
+TEST_F(LargeMagazineTest, TakesTheOldestFirst) {
     for (unsigned number = 0; number != 5; ++number) magazine_.put(span(number, 20 + 2 * number));
     EXPECT_EQ(&magazine_.take_oldest(), &span(0, 20));
     EXPECT_EQ(magazine_.take(24), &span(2, 24));
@@ -85,7 +85,7 @@ TEST_F(LargeMagazineTest, OldestGoesFirst) {
     EXPECT_EQ(&magazine_.take_oldest(), &span(3, 26));
 }
 
-TEST_F(LargeMagazineTest, IsFullWithItsMostBlocks) {
+TEST_F(LargeMagazineTest, IsFullAtItsMaximum) {
     for (unsigned number = 0; number != LargeMagazine::max_blocks; ++number) {
         EXPECT_FALSE(magazine_.is_full());
         magazine_.put(span(number, 17));

@@ -15,17 +15,17 @@ class MagazineStackTest : public ::testing::Test {
 protected:
     Magazine& enter() {
         Magazine& magazine = magazines_.emplace_back();
-        EXPECT_TRUE(places_.enter(magazine));
+        EXPECT_TRUE(table_.enter(magazine));
         return magazine;
     }
 
     pages::RecordArena records_;
-    MagazinePlaces places_{records_};
-    MagazineStack stack_{places_};
+    MagazineTable table_{records_};
+    MagazineStack stack_{table_};
     std::deque<Magazine> magazines_;
 };
 
-TEST_F(MagazineStackTest, GivesTheLastOneFirst) {
+TEST_F(MagazineStackTest, PopsTheLastPushedFirst) {
     EXPECT_EQ(stack_.pop(), nullptr);
     Magazine& first = enter();
     Magazine& second = enter();
@@ -36,13 +36,13 @@ TEST_F(MagazineStackTest, GivesTheLastOneFirst) {
     EXPECT_EQ(stack_.pop(), nullptr);
 }
 
-TEST_F(MagazineStackTest, HasRoomForAllThatEntered) {
+TEST_F(MagazineStackTest, HasRoomForAllEnteredMagazines) {
     for (unsigned i = 0; i < 1000; ++i) stack_.push(enter());
     for (unsigned i = 1000; i != 0; --i) ASSERT_EQ(stack_.pop(), &magazines_[i - 1]);
     EXPECT_EQ(stack_.pop(), nullptr);
 }
 
-TEST_F(MagazineStackTest, NumbersAreFromOneAndEachIsOneMagazines) {
+TEST_F(MagazineStackTest, NumbersBeginAtOneAndAreUnique) {
     std::set<std::uint32_t> numbers;
     for (unsigned i = 0; i < 100; ++i) numbers.insert(enter().number);
     EXPECT_EQ(numbers.size(), 100U);
@@ -50,31 +50,31 @@ TEST_F(MagazineStackTest, NumbersAreFromOneAndEachIsOneMagazines) {
     EXPECT_EQ(*numbers.rbegin(), 100U);
 }
 
-TEST_F(MagazineStackTest, NumberOfOneThatLeftIsAnothers) {
+TEST_F(MagazineStackTest, NumberIsReusedAfterLeave) {
     for (unsigned i = 0; i < 10; ++i) enter();
     const std::size_t held = records_.bytes_held();
     for (unsigned i = 0; i < 100'000; ++i) {
         const std::uint32_t number = magazines_[3].number;
-        places_.leave(magazines_[3]);
+        table_.leave(magazines_[3]);
         Magazine another;
-        ASSERT_TRUE(places_.enter(another));
+        ASSERT_TRUE(table_.enter(another));
         ASSERT_EQ(another.number, number);
         stack_.push(another);
         ASSERT_EQ(stack_.pop(), &another);
-        places_.leave(another);
-        ASSERT_TRUE(places_.enter(magazines_[3]));
+        table_.leave(another);
+        ASSERT_TRUE(table_.enter(magazines_[3]));
     }
     EXPECT_EQ(records_.bytes_held(), held);
 }
 
-TEST_F(MagazineStackTest, WithoutMemoryForItsPlaceAMagazineDoesNotEnter) {
+TEST_F(MagazineStackTest, EnterFailsWithoutMemoryForTheEntry) {
     enter();
     {
         const testing::ScarceMemory scarce;
         while (records_.allocate(8, 8) != nullptr) {
         }
         Magazine one_more;
-        EXPECT_FALSE(places_.enter(one_more));
+        EXPECT_FALSE(table_.enter(one_more));
     }
     stack_.push(magazines_[0]);
     stack_.push(enter());

@@ -51,7 +51,7 @@ TEST_F(MagazineStoreTest, MakesEmptyMagazinesThatDoNotOverlap) {
     }
 }
 
-TEST_F(MagazineStoreTest, CountsTheBytesOfMagazinesThatWereMadeAndNotDestroyed) {
+TEST_F(MagazineStoreTest, CountsTheBytesOfExistingMagazines) {
     EXPECT_EQ(store_.bytes_in_use(), 0U);
     const std::vector<Magazine*> magazines = make(100);
     EXPECT_EQ(store_.bytes_in_use(), 100 * sizeof(Magazine));
@@ -61,14 +61,14 @@ TEST_F(MagazineStoreTest, CountsTheBytesOfMagazinesThatWereMadeAndNotDestroyed) 
     EXPECT_EQ(store_.bytes_in_use(), 0U);
 }
 
-TEST_F(MagazineStoreTest, GivesAllMemoryBackOnceAllAreDestroyed) {
+TEST_F(MagazineStoreTest, ReturnsAllMemoryWhenAllAreDestroyed) {
     const std::vector<Magazine*> magazines = make(1000);
     ASSERT_EQ(mapped(magazines), magazines.size());
     destroy(magazines);
     EXPECT_EQ(mapped(magazines), 0U);
 }
 
-TEST_F(MagazineStoreTest, GivesMemoryBackWhateverTheOrder) {
+TEST_F(MagazineStoreTest, ReturnsMemoryForAnyOrderOfDestruction) {
     std::vector<Magazine*> magazines = make(1000);
     std::vector<Magazine*> shuffled;
     for (std::size_t from = 0; from < 7; ++from) {
@@ -79,7 +79,7 @@ TEST_F(MagazineStoreTest, GivesMemoryBackWhateverTheOrder) {
     EXPECT_EQ(mapped(magazines), 0U);
 }
 
-TEST_F(MagazineStoreTest, KeepsTheMemoryOfMagazinesThatLive) {
+TEST_F(MagazineStoreTest, KeepsTheMemoryOfExistingMagazines) {
     const std::vector<Magazine*> magazines = make(1000);
     std::vector<Magazine*> kept;
     std::vector<Magazine*> others;
@@ -88,13 +88,13 @@ TEST_F(MagazineStoreTest, KeepsTheMemoryOfMagazinesThatLive) {
     for (Magazine* const magazine : kept) magazine->count = 7;
     destroy(others);
     for (Magazine* const magazine : kept) EXPECT_EQ(magazine->count, 7U);
-    // A chunk holds far less than 200: most have none of these five.
+    // A chunk holds far less than 200 magazines, so most chunks have none of these five.
     EXPECT_LT(mapped(magazines), magazines.size() / 2);
     destroy(kept);
     EXPECT_EQ(mapped(magazines), 0U);
 }
 
-TEST_F(MagazineStoreTest, MemoryOfDestroyedMagazinesServesNewOnes) {
+TEST_F(MagazineStoreTest, MemoryOfDestroyedMagazinesIsReused) {
     const std::vector<Magazine*> magazines = make(10);
     destroy({magazines.begin() + 1, magazines.end()});
     const std::vector<Magazine*> again = make(9);
@@ -107,7 +107,7 @@ TEST_F(MagazineStoreTest, DestroyingNothingIsHarmless) {
     EXPECT_NE(store_.make(), nullptr);
 }
 
-TEST(MagazineStore, GivesAllMemoryBackWhenItEndsMagazinesInUseIncluded) {
+TEST(MagazineStore, DestructorReturnsAllMemoryWithMagazinesInUse) {
     Magazine* magazine = nullptr;
     {
         MagazineStore store;
@@ -117,7 +117,7 @@ TEST(MagazineStore, GivesAllMemoryBackWhenItEndsMagazinesInUseIncluded) {
     EXPECT_FALSE(is_mapped(magazine));
 }
 
-TEST(MagazineStore, ThreadsMayMakeAndDestroyAtOnce) {
+TEST(MagazineStore, ThreadsMakeAndDestroyConcurrently) {
     MagazineStore store;
     std::vector<std::thread> threads;
     for (unsigned thread = 0; thread < 4; ++thread) {

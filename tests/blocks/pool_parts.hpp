@@ -18,14 +18,14 @@ struct PoolSettings {
     std::size_t max_capacity = 0;
 };
 
-/// What a pool is made of up to the layer `blocks`, and calls that go the way a pool's do.
+/// The parts of a pool up to the layer `blocks`, and calls that take the same path as a pool's.
 class PoolParts {
 public:
     explicit PoolParts(const PoolSettings& settings = {})
         : heap(pages::address_space(), statistics::commit_budget(), number_.value,
                heap_options(settings), totals),
           large(heap, totals),
-          set("parts", settings.states, heap, large, records, slots, totals) {
+          set("parts", settings.states, heap, large, records, counters, totals) {
         blocks::thread_registry().enter(set);
     }
     ~PoolParts() { blocks::thread_registry().leave(set); }
@@ -66,7 +66,7 @@ public:
         for (void* const block : blocks) deallocate(cache, bucket, block);
     }
 
-    /// Blocks in use that came from no cache.
+    /// Allocates blocks without a cache.
     std::vector<void*> allocate_direct(unsigned bucket, std::size_t count) {
         std::vector<void*> blocks(count);
         for (void*& block : blocks) {
@@ -75,7 +75,7 @@ public:
         return blocks;
     }
 
-    /// Blocks that nobody counts, from the spans and back.
+    /// Takes blocks from spans; `bring_home` returns them. They are not counted.
     std::vector<void*> take(unsigned bucket, unsigned count) {
         std::vector<void*> blocks(count);
         blocks.resize(set[bucket].take(blocks.data(), count, path()));
@@ -85,11 +85,11 @@ public:
         set[bucket].bring_home(blocks.data(), static_cast<unsigned>(blocks.size()), path());
     }
 
-    /// Everything that no thread holds, home.
+    /// Returns all blocks that no thread holds to their spans.
     void drain() { set.drain(blocks::Bucket::Magazines::destroy, path()); }
 
-    PoolStatistics sums() const { return slots.statistics(); }
-    std::size_t in_use_bytes() const { return slots.in_use_bytes(); }
+    PoolStatistics sums() const { return counters.statistics(); }
+    std::size_t in_use_bytes() const { return counters.in_use_bytes(); }
     std::size_t parked_bytes() const {
         std::size_t bytes = 0;
         for (const BucketStatistics& bucket : sums().buckets) bytes += bucket.parked_bytes;
@@ -97,7 +97,7 @@ public:
     }
     std::size_t capacity_of(unsigned bucket) const { return totals.bucket_capacity_bytes[bucket]; }
     std::size_t held_bytes() const { return totals.held_bytes; }
-    /// What the last calls of this thread were told; for those that do not look.
+    /// A SlowPath for this thread's calls that ignore its content.
     static pages::SlowPath& path() {
         static thread_local pages::SlowPath path;
         return path;
@@ -122,16 +122,16 @@ private:
 public:
     statistics::OwnedRecord<statistics::PoolRecord> place = statistics::own_pool("parts", 0);
     statistics::PoolTotals& totals = place->totals;
-    statistics::PoolCounters slots{place};
+    statistics::PoolCounters counters{place};
     pages::RecordArena records;
     pages::PageHeap heap;
     pages::LargeBlocks large;
     blocks::BucketSet set;
 };
 
-/// A cache that stands for a thread's, without the thread. Its blocks go with the pool.
+/// A cache like a thread's, but without a thread. Its blocks are freed with the pool.
 struct LooseCache : blocks::Cache {
-    explicit LooseCache(PoolParts& pool) { begin(pool.set, *pool.slots.take()); }
+    explicit LooseCache(PoolParts& pool) { begin(pool.set, *pool.counters.take()); }
 
     unsigned capacity(unsigned bucket) const {
         return static_cast<unsigned>(loaded[bucket].limit - loaded[bucket].bottom);

@@ -4,8 +4,9 @@
 
 namespace tensorpool::testing {
 
-/// While it lives, the system makes memory writable `granted` times more, and then no longer.
-/// scarce_memory_test.cpp puts the function that asks it in place of the C library's.
+/// While this object exists, the system makes memory writable `granted` more times and then
+/// refuses. scarce_memory_test.cpp replaces the C library's `mprotect` with one that consults this
+/// class.
 class ScarceMemory {
 public:
     explicit ScarceMemory(int granted = 0) { left_ = granted; }

@@ -9,7 +9,7 @@
 
 #include "platform/platform.hpp"
 
-// In place of the C library's, in this program.
+// Replaces the C library's function in this program.
 extern "C" int mprotect(void* address, std::size_t bytes, int protection) noexcept {
     if ((protection & PROT_WRITE) != 0 && !tensorpool::testing::ScarceMemory::grants()) {
         errno = ENOMEM;
@@ -21,7 +21,7 @@ extern "C" int mprotect(void* address, std::size_t bytes, int protection) noexce
 namespace tensorpool::testing {
 namespace {
 
-TEST(ScarceMemory, GrantsWhatItSaysAndThenNothingWhileItLives) {
+TEST(ScarceMemory, GrantsTheStatedNumberAndThenNothing) {
     const std::size_t bytes = platform::page_bytes();
     void* pages[3] = {};
     {

@@ -1,5 +1,5 @@
-// A thread that is stopped at any instruction of a call, while another takes back all that lies in
-// its magazines: no block may go to two, and none may be lost.
+// A thread is stopped at each instruction of a call while another thread takes back all blocks in
+// its magazines. No block may be allocated twice, and none may be lost.
 
 #ifdef __x86_64__
 
@@ -42,7 +42,7 @@ public:
                     thread_registry().take_back(pool_.set, TakeFrom::everyone, PoolParts::path());
                 }
             });
-        // The thread has given back what was left to it.
+        // The stopped thread has ended and given back its remaining blocks.
         pool_.drain();
         return pool_.in_use_bytes() == held_.size() * detail::bucket_bytes(bucket) &&
                pool_.parked_bytes() == 0 && others_fill_what_is_free();
@@ -90,8 +90,8 @@ INSTANTIATE_TEST_SUITE_P(Call, StoppedCall, ::testing::Values(Call::allocate, Ca
                              return call.param == Call::allocate ? "allocate" : "deallocate";
                          });
 
-TEST_P(StoppedCall, AndOneThatTakesBackShareNoBlockAndLoseNone) {
-    if (testing::sanitized()) GTEST_SKIP() << "their own instructions are too many";
+TEST_P(StoppedCall, TakeBackDuringAStoppedCallNeitherDuplicatesNorLosesBlocks) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers add too many instructions";
     EXPECT_TRUE(testing::holds_in_child([] {
         const unsigned all = Stopped(GetParam()).instructions();
         for (unsigned instructions = 1; instructions <= all; ++instructions) {

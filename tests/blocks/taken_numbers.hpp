@@ -6,7 +6,7 @@
 
 namespace tensorpool::testing {
 
-/// Pool numbers that stand for pools: the next pool that is made gets `next` or a higher one.
+/// Takes pool numbers, so that the next pool that is made gets `next` or a higher number.
 class TakenNumbers {
 public:
     explicit TakenNumbers(unsigned next) {

@@ -26,20 +26,20 @@ protected:
     ThreadCache cache_;
 };
 
-TEST_F(ThreadCacheTest, PopsTheBlockThatWasPushedLast) {
+TEST_F(ThreadCacheTest, PopsTheLastPushedBlock) {
     ASSERT_TRUE(cache_.push(2, &memory_[1]));
     EXPECT_EQ(cache_.pop(2, 1), &memory_[1]);
     EXPECT_EQ(cache_.pop(2, 1), &memory_[0]);
 }
 
-TEST_F(ThreadCacheTest, EmptyMagazineGivesNothingAndCountsNothing) {
+TEST_F(ThreadCacheTest, PopFromAnEmptyMagazineFailsAndCountsNothing) {
     cache_.pop(2, 200);
     EXPECT_EQ(cache_.pop(2, 200), nullptr);
     EXPECT_EQ(counted().allocations, 1U);
     EXPECT_EQ(counted().requested_bytes, 200U);
 }
 
-TEST_F(ThreadCacheTest, FullMagazineTakesNothingAndCountsNothing) {
+TEST_F(ThreadCacheTest, PushToAFullMagazineFailsAndCountsNothing) {
     EXPECT_TRUE(cache_.push(2, &memory_[1]));
     EXPECT_TRUE(cache_.push(2, &memory_[2]));
     EXPECT_FALSE(cache_.push(2, &memory_[2]));
@@ -47,7 +47,7 @@ TEST_F(ThreadCacheTest, FullMagazineTakesNothingAndCountsNothing) {
     EXPECT_EQ(blocks_[3], &memory_[3]);
 }
 
-TEST_F(ThreadCacheTest, MagazineThatAnotherThreadTookGivesNothingAndCountsNothing) {
+TEST_F(ThreadCacheTest, PopAfterTakeBackFailsAndCountsNothing) {
     cache_.loaded[2].bottom = reinterpret_cast<void**>(UINTPTR_MAX);
     cache_.loaded[2].limit = nullptr;
     EXPECT_EQ(cache_.pop(2, 200), nullptr);
@@ -57,8 +57,8 @@ TEST_F(ThreadCacheTest, MagazineThatAnotherThreadTookGivesNothingAndCountsNothin
     EXPECT_EQ(counted().deallocations, 0U);
 }
 
-// A call of its thread came to its end while the rest was taken.
-TEST_F(ThreadCacheTest, BlockThatWasPushedAfterTheRestWasTakenIsPoppedAgain) {
+// A push of the owner ended while another thread took back the other blocks.
+TEST_F(ThreadCacheTest, BlockPushedAfterTakeBackIsPoppedAgain) {
     cache_.loaded[2].bottom = blocks_ + 1;
     cache_.push(2, &memory_[1]);
     cache_.loaded[2].limit = blocks_ + 1;
@@ -67,7 +67,7 @@ TEST_F(ThreadCacheTest, BlockThatWasPushedAfterTheRestWasTakenIsPoppedAgain) {
     EXPECT_EQ(cache_.pop(2, 1), nullptr);
 }
 
-TEST_F(ThreadCacheTest, CountsEachBucketByItself) {
+TEST_F(ThreadCacheTest, CountsEachBucketSeparately) {
     cache_.pop(2, 130);
     cache_.push(2, &memory_[0]);
     EXPECT_EQ(counted().allocations, 1U);
@@ -82,13 +82,13 @@ TEST_F(ThreadCacheTest, CountsEachBucketByItself) {
     }
 }
 
-TEST_F(ThreadCacheTest, WritesNothingIntoABlock) {
+TEST_F(ThreadCacheTest, DoesNotWriteIntoBlocks) {
     cache_.push(2, &memory_[1]);
     cache_.pop(2, 1);
     for (const char byte : memory_) EXPECT_EQ(byte, 0);
 }
 
-TEST(ThreadTable, CacheOfAFreshThreadLooksEmptyAndFullForEveryPool) {
+TEST(ThreadTable, CacheOfANewThreadLooksEmptyAndFullForEveryPool) {
     std::thread([] {
         int block = 0;
         for (unsigned pool = 0; pool <= cached_pool_count; ++pool) {

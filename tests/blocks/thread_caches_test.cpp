@@ -27,7 +27,7 @@ detail::ThreadCache& inline_cache(const PoolParts& pool) {
     return detail::thread_cache(detail::TablePlace(pool.set.number()));
 }
 
-/// Of the calling thread.
+/// The bytes of the calling thread's table and leaves.
 std::size_t table_bytes() {
     std::size_t bytes = sizeof(ThreadCaches);
     for (unsigned leaf = 1; leaf < ThreadCaches::leaf_count; ++leaf) {
@@ -37,7 +37,7 @@ std::size_t table_bytes() {
     return bytes;
 }
 
-/// What inline calls do, and nothing else: no slow path attaches a cache.
+/// Checks that inline calls are served, without slow paths, which would attach a cache.
 void expect_inline_calls_to_be_served(PoolParts& pool) {
     pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
     EXPECT_GT(pool.parked_bytes(), 0U);
@@ -48,14 +48,14 @@ void expect_inline_calls_to_be_served(PoolParts& pool) {
     EXPECT_EQ(pool.in_use_bytes(), 0U);
 }
 
-TEST(ThreadCaches, TheLastOfAThousandPoolsIsServedInline) {
+TEST(ThreadCaches, LastOfAThousandPoolsIsServedInline) {
     const TakenNumbers numbers(1000);
     PoolParts pool;
     ASSERT_GE(pool.set.number(), 1000U);
     expect_inline_calls_to_be_served(pool);
 }
 
-TEST(ThreadCaches, TheLastPoolThatTablesHaveRoomForIsServedInlineAndTheNextIsNot) {
+TEST(ThreadCaches, LastPoolInTheTableIsServedInlineAndTheNextIsNot) {
     static_assert(detail::cached_pool_count >= 4096);
     const TakenNumbers numbers(detail::cached_pool_count - 1);
     PoolParts pool;
@@ -68,12 +68,12 @@ TEST(ThreadCaches, TheLastPoolThatTablesHaveRoomForIsServedInlineAndTheNextIsNot
     EXPECT_EQ(beyond.in_use_bytes(), 1024U);
     beyond.deallocate(bucket_1k, block);
     EXPECT_EQ(beyond.in_use_bytes(), 0U);
-    EXPECT_EQ(beyond.slots.taken_count(), 0U);
+    EXPECT_EQ(beyond.counters.taken_count(), 0U);
     const detail::TablePlace nobodys(detail::cached_pool_count);
     EXPECT_EQ(&detail::thread_cache(nobodys), &empty_cache);
 }
 
-TEST(ThreadCaches, TakeEightKibibytesAtMostForTheFirst256Pools) {
+TEST(ThreadCaches, TableTakesAtMost8KibForTheFirst256Pools) {
     Worker worker;
     worker.does([] {
         std::vector<std::unique_ptr<PoolParts>> pools;
@@ -86,7 +86,7 @@ TEST(ThreadCaches, TakeEightKibibytesAtMostForTheFirst256Pools) {
     });
 }
 
-TEST(ThreadCaches, HaveNoLeafOfPoolsThatTheThreadDoesNotUse) {
+TEST(ThreadCaches, ThreadHasNoLeafForPoolsItDoesNotUse) {
     const TakenNumbers numbers(700);
     PoolParts pool;
     PoolParts near;
@@ -101,7 +101,7 @@ TEST(ThreadCaches, HaveNoLeafOfPoolsThatTheThreadDoesNotUse) {
     });
 }
 
-TEST(ThreadCaches, PoolThatDiesLeavesNoCacheInALeafOfALivingThread) {
+TEST(ThreadCaches, DestroyedPoolLeavesNoCacheInALeafOfARunningThread) {
     const TakenNumbers numbers(700);
     Worker worker;
     std::optional<PoolParts> pool(std::in_place);
@@ -117,7 +117,7 @@ TEST(ThreadCaches, PoolThatDiesLeavesNoCacheInALeafOfALivingThread) {
     });
 }
 
-TEST(ThreadCaches, ThreadThatEndsHandsItsLeavesToTheNextOnesOfAnyPool) {
+TEST(ThreadCaches, LeavesOfAnEndedThreadAreReusedForAnyPool) {
     const TakenNumbers numbers(700);
     PoolParts pool;
     std::optional<TakenNumbers> more(std::in_place, 1500);
@@ -138,7 +138,7 @@ TEST(ThreadCaches, ThreadThatEndsHandsItsLeavesToTheNextOnesOfAnyPool) {
     EXPECT_EQ(leaf_of(pool), first);
 }
 
-TEST(ThreadCaches, AreHiddenAndShownAgainInEveryLeaf) {
+TEST(ThreadCaches, HideAndShowApplyToEveryLeaf) {
     const TakenNumbers numbers(700);
     PoolParts pool;
     pool.deallocate(bucket_1k, pool.allocate(bucket_1k));

@@ -1,4 +1,4 @@
-// Threads that end.
+// Caches of threads that end.
 
 #include <gtest/gtest.h>
 #include <limits.h>
@@ -25,7 +25,7 @@ protected:
         std::thread(function).join();
     }
     void expect_nothing_left_of_threads() {
-        EXPECT_EQ(pool_.slots.taken_count(), 0U);
+        EXPECT_EQ(pool_.counters.taken_count(), 0U);
         EXPECT_EQ(pool_.parked_bytes(), 0U);
         EXPECT_EQ(pool_.held_bytes(), pool_.in_use_bytes());
         pool_.drain();
@@ -35,7 +35,7 @@ protected:
     PoolParts pool_;
 };
 
-TEST_F(ThreadExit, ThreadThatEndsHandsItsBlocksToTheNext) {
+TEST_F(ThreadExit, NextThreadReusesBlocksOfAnEndedThread) {
     std::vector<void*> freed;
     in_thread([&] {
         for (unsigned i = 0; i < 10; ++i) freed.push_back(pool_.allocate(bucket_1k));
@@ -54,17 +54,17 @@ TEST_F(ThreadExit, ThreadThatEndsHandsItsBlocksToTheNext) {
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
-TEST_F(ThreadExit, ThreadThatEndsHandsItsCacheAndCountersToTheNext) {
+TEST_F(ThreadExit, NextThreadReusesCacheAndCountersOfAnEndedThread) {
     Cache* first = nullptr;
-    statistics::OwnedCounters* slot = nullptr;
+    statistics::OwnedCounters* owned = nullptr;
     in_thread([&] {
         first = thread_registry().attach(pool_.set);
-        slot = &first->slot();
+        owned = &first->owned_counters();
         pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
     });
     in_thread([&] {
         EXPECT_EQ(thread_registry().attach(pool_.set), first);
-        EXPECT_EQ(&first->slot(), slot);
+        EXPECT_EQ(&first->owned_counters(), owned);
         pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
     });
     EXPECT_EQ(pool_.sums().buckets[bucket_1k].allocations, 2U);
@@ -72,7 +72,7 @@ TEST_F(ThreadExit, ThreadThatEndsHandsItsCacheAndCountersToTheNext) {
     expect_nothing_left_of_threads();
 }
 
-TEST_F(ThreadExit, ThreadThatEndsHandsItsTableToTheNext) {
+TEST_F(ThreadExit, NextThreadReusesTheTableOfAnEndedThread) {
     const auto table_of_thread = [this] {
         const void* table = nullptr;
         in_thread([&] {
@@ -86,7 +86,7 @@ TEST_F(ThreadExit, ThreadThatEndsHandsItsTableToTheNext) {
     EXPECT_NE(first, detail::thread_table);
 }
 
-TEST_F(ThreadExit, AThousandThreadsOneAfterAnotherTakeTheRecordsOfOne) {
+TEST_F(ThreadExit, AThousandSuccessiveThreadsTakeTheRecordsOfOne) {
     const auto live = [&] {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             pool_.deallocate(bucket, pool_.allocate(bucket));
@@ -122,7 +122,7 @@ struct FreesWhenItEnds {
     }
 };
 
-TEST_F(ThreadExit, ThreadLocalObjectMayFreeWhenItsThreadEnds) {
+TEST_F(ThreadExit, ThreadLocalDestructorMayFree) {
     in_thread([&] {
         static thread_local FreesWhenItEnds object;
         object.pool = &pool_;
@@ -132,7 +132,7 @@ TEST_F(ThreadExit, ThreadLocalObjectMayFreeWhenItsThreadEnds) {
     expect_nothing_left_of_threads();
 }
 
-/// A value for a pthread key whose destructor allocates and frees, in some of the rounds in which
+/// A value for a pthread key whose destructor allocates and frees in some of the rounds in which
 /// POSIX calls destructors.
 class FreesInRounds {
 public:
@@ -173,13 +173,14 @@ struct Rounds {
 
 std::vector<Rounds> all_rounds() {
 #ifdef __SANITIZE_THREAD__
-    // The sanitizer itself takes a thread down in the last round, and its code must not run then.
-    constexpr unsigned most = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
+    // The sanitizer destroys its state of a thread in the last round. Instrumented code must not
+    // run after that.
+    constexpr unsigned max_rounds = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
 #else
-    constexpr unsigned most = PTHREAD_DESTRUCTOR_ITERATIONS;
+    constexpr unsigned max_rounds = PTHREAD_DESTRUCTOR_ITERATIONS;
 #endif
     std::vector<Rounds> all;
-    for (unsigned last = 1; last <= most; ++last) {
+    for (unsigned last = 1; last <= max_rounds; ++last) {
         for (unsigned first = 1; first <= last; ++first) all.push_back({first, last});
     }
     return all;
@@ -193,8 +194,8 @@ INSTANTIATE_TEST_SUITE_P(FirstAndLast, ThreadExitRounds, ::testing::ValuesIn(all
                                     std::to_string(test.param.last);
                          });
 
-TEST_P(ThreadExitRounds, KeysDestructorThatUsesThePoolLosesNothing) {
-    // The registry's own key is older: in each round its turn has passed when this one's comes.
+TEST_P(ThreadExitRounds, DestructorOfAKeyThatUsesThePoolLosesNothing) {
+    // The registry's own key is older, so in each round its destructor runs before this one.
     FreesInRounds value(pool_, GetParam().first, GetParam().last);
     in_thread([&] {
         pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
@@ -205,7 +206,7 @@ TEST_P(ThreadExitRounds, KeysDestructorThatUsesThePoolLosesNothing) {
     expect_nothing_left_of_threads();
 }
 
-TEST_F(ThreadExit, ThreadsMayEndWhilePoolsComeAndGo) {
+TEST_F(ThreadExit, ThreadsEndWhilePoolsAreMadeAndDestroyed) {
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 2; ++i) {
         threads.emplace_back([this] {
@@ -217,7 +218,7 @@ TEST_F(ThreadExit, ThreadsMayEndWhilePoolsComeAndGo) {
     for (unsigned round = 0; round < 100; ++round) {
         PoolParts pool;
         in_thread([&] { pool.deallocate(bucket_1k, pool.allocate(bucket_1k)); });
-        EXPECT_EQ(pool.slots.taken_count(), 0U);
+        EXPECT_EQ(pool.counters.taken_count(), 0U);
     }
     for (std::thread& thread : threads) thread.join();
     expect_nothing_left_of_threads();

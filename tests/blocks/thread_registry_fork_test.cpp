@@ -1,4 +1,4 @@
-// Processes that fork.
+// Caches in processes that fork.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ protected:
     PoolParts pool_;
 };
 
-/// Threads that hold what they have parked while the process forks.
+/// Threads that keep parked blocks while the process forks.
 class ParkingThreads {
 public:
     ParkingThreads(PoolParts& pool, unsigned count) : parked_(count), done_(1) {
@@ -56,7 +56,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
-TEST_F(Fork, ChildGoesOnWithItsOwnCacheAndBlocks) {
+TEST_F(Fork, ChildContinuesWithItsOwnCacheAndBlocks) {
     void* const block = pool_.allocate(bucket_1k);
     const std::size_t parked = pool_.parked_bytes();
     EXPECT_EQ(exit_code_of_child([&] {
@@ -74,7 +74,7 @@ TEST_F(Fork, ChildGoesOnWithItsOwnCacheAndBlocks) {
     EXPECT_EQ(pool_.parked_bytes(), parked);
 }
 
-TEST_F(Fork, WhatOtherThreadsParkedIsLostToTheChildAndTheParentKeepsIt) {
+TEST_F(Fork, BlocksParkedByOtherThreadsAreLostInTheChildOnly) {
     use(1);
     const std::size_t own = pool_.parked_bytes();
     {
@@ -84,7 +84,7 @@ TEST_F(Fork, WhatOtherThreadsParkedIsLostToTheChildAndTheParentKeepsIt) {
         EXPECT_EQ(exit_code_of_child([&] {
                       if (pool_.totals.lost_bytes != parked - own) return 1;
                       if (pool_.parked_bytes() != own || pool_.in_use_bytes() != 0) return 2;
-                      if (pool_.slots.taken_count() != 1) return 3;
+                      if (pool_.counters.taken_count() != 1) return 3;
                       if (pool_.held_bytes() < own) return 4;
                       use(1000);
                       return pool_.in_use_bytes() == 0 ? 0 : 5;
@@ -92,7 +92,7 @@ TEST_F(Fork, WhatOtherThreadsParkedIsLostToTheChildAndTheParentKeepsIt) {
                   0);
         EXPECT_EQ(pool_.totals.lost_bytes, 0U);
         EXPECT_EQ(pool_.parked_bytes(), parked);
-        EXPECT_EQ(pool_.slots.taken_count(), 4U);
+        EXPECT_EQ(pool_.counters.taken_count(), 4U);
     }
     EXPECT_EQ(pool_.parked_bytes(), own);
 }
@@ -135,7 +135,7 @@ TEST_F(Fork, ChildMayForkAgain) {
               0);
 }
 
-TEST_F(Fork, ChildMayEndPoolsThatOtherThreadsUsed) {
+TEST_F(Fork, ChildMayDestroyPoolsThatOtherThreadsUsed) {
     auto pool = std::make_unique<PoolParts>();
     const ParkingThreads threads(*pool, 2);
     EXPECT_EQ(exit_code_of_child([&] {
@@ -154,7 +154,7 @@ void use_another_pool() {
     pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
 }
 
-/// Threads that hold one lock or another nearly all the time.
+/// Threads that hold one of the locks nearly all the time.
 class BusyThreads {
 public:
     explicit BusyThreads(PoolParts& pool) : pool_(pool) {
@@ -195,15 +195,15 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// Not under sanitizers: a fork that comes while another thread is in their malloc leaves the child
-// a lock of it which nobody gives back.
+// Not under sanitizers: a fork while another thread is inside their malloc leaves the child with a
+// lock that no thread releases.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
+TEST_F(Fork, ChildrenForkedWhileThreadsAllocateWork) {
     {
         const BusyThreads threads(pool_);
         for (unsigned i = 0; i < 100; ++i) {
             EXPECT_EQ(exit_code_of_child([&] {
-                          if (pool_.slots.taken_count() != 0) return 1;
+                          if (pool_.counters.taken_count() != 0) return 1;
                           for (void* const block : pool_.allocate_direct(bucket_1k, 100)) {
                               pool_.deallocate(bucket_1k, block);
                           }
@@ -212,8 +212,8 @@ TEST_F(Fork, ChildrenOfAProcessInFullSwingWork) {
                           thread_registry().attached(pool_.set)->give_back_all(
                               testing::PoolParts::path());
                           pool_.drain();
-                          // Whatever a thread was about when the fork came, no figure fell below
-                          // zero.
+                          // Whatever a thread was doing at the fork, the total did not become
+                          // negative.
                           return pool_.held_bytes() < (std::size_t{64} << 20) ? 0 : 2;
                       }),
                       0);

@@ -1,4 +1,4 @@
-// Free blocks in the magazines of other threads, which may be asleep.
+// Taking back free blocks from the magazines of other threads, which may be asleep.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using testing::Worker;
 
 constexpr unsigned bucket_1k = 4;
 
-/// Some of every bucket, and back again.
+/// Allocates and frees some blocks of every bucket.
 void use_all_buckets(PoolParts& pool) {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         std::vector<void*> blocks;
@@ -40,12 +40,12 @@ void take_back(PoolParts& pool, TakeFrom from) {
 class TakeBack : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!platform::prepare_fences()) GTEST_SKIP() << "no fences of other threads here";
+        if (!platform::prepare_fences()) GTEST_SKIP() << "no fences of all threads";
     }
     PoolParts pool_;
 };
 
-TEST_F(TakeBack, BringsHomeWhatAThreadThatSleepsParks) {
+TEST_F(TakeBack, ReturnsBlocksParkedByASleepingThread) {
     Worker asleep;
     asleep.does([&] { use_all_buckets(pool_); });
     ASSERT_GT(pool_.parked_bytes(), 0U);
@@ -59,14 +59,14 @@ TEST_F(TakeBack, BringsHomeWhatAThreadThatSleepsParks) {
     }
 }
 
-TEST_F(TakeBack, LeavesTheCallersOwn) {
+TEST_F(TakeBack, LeavesTheBlocksOfTheCaller) {
     use_all_buckets(pool_);
     const std::size_t parked = pool_.parked_bytes();
     take_back(pool_, TakeFrom::everyone);
     EXPECT_EQ(pool_.parked_bytes(), parked);
 }
 
-TEST_F(TakeBack, ThreadWorksOnAfterwards) {
+TEST_F(TakeBack, ThreadContinuesAfterTakeBack) {
     Worker thread;
     std::set<void*> held;
     for (int round = 0; round < 5; ++round) {
@@ -85,7 +85,7 @@ TEST_F(TakeBack, ThreadWorksOnAfterwards) {
     }
 }
 
-TEST_F(TakeBack, TwiceInARowTakesNothingTwice) {
+TEST_F(TakeBack, RepeatedTakeBackTakesNoBlockTwice) {
     Worker thread;
     void* kept = nullptr;
     thread.does([&] {
@@ -101,7 +101,7 @@ TEST_F(TakeBack, TwiceInARowTakesNothingTwice) {
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
 }
 
-TEST_F(TakeBack, OfTheIdleTakesFromThoseThatCalledNothingSinceTheLastLook) {
+TEST_F(TakeBack, IdleTakesFromThreadsWithoutCallsSinceTheLastCheck) {
     Worker asleep;
     Worker busy;
     asleep.does([&] { use_all_buckets(pool_); });
@@ -121,22 +121,22 @@ TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
     for (unsigned i = 0; i < 100; ++i) {
         threads.push_back(std::make_unique<Worker>());
         threads.back()->does([&] { use_all_buckets(pool_); });
-        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().most()) << i;
+        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes()) << i;
     }
-    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().most() / 8);
+    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes() / 8);
     for (const auto& thread : threads) thread->does([&] { use_all_buckets(pool_); });
-    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().most());
+    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes());
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
 }
 
-TEST_F(TakeBack, RoomOfThreadsThatEndIsFree) {
+TEST_F(TakeBack, RoomOfEndedThreadsIsReleased) {
     for (unsigned i = 0; i < 10; ++i) std::thread([&] { use_all_buckets(pool_); }).join();
     EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
 }
 
-// Each block has its holder's mark while it is held. Of the smallest blocks, which magazines hold
-// many of, and of the largest, for which nearly every call is a slow one.
-TEST_F(TakeBack, AmidCallsOfOthersGivesNoBlockToTwo) {
+// Each block contains its holder's mark while it is held. Uses the smallest blocks, of which
+// magazines hold many, and the largest, for which nearly every call takes the slow path.
+TEST_F(TakeBack, TakeBackDuringCallsNeverDuplicatesBlocks) {
     constexpr unsigned rounds = 100'000;
     constexpr unsigned buckets[] = {0, detail::bucket_count - 1};
     std::atomic<unsigned> at_work = 2;
@@ -167,8 +167,8 @@ TEST_F(TakeBack, AmidCallsOfOthersGivesNoBlockToTwo) {
     }
 }
 
-// One that keeps large blocks is looked at by its calls for large ones.
-TEST(CacheIdle, ThreadThatOnlyUsesSmallBlocksIsIdleForItsLargeOnes) {
+// For a thread that keeps large blocks, only calls for large blocks count.
+TEST(CacheIdle, ThreadThatUsesOnlySmallBlocksIsIdleForLargeOnes) {
     testing::PoolParts pool;
     testing::LooseCache cache(pool);
     pages::Span* const span =
@@ -177,7 +177,7 @@ TEST(CacheIdle, ThreadThatOnlyUsesSmallBlocksIsIdleForItsLargeOnes) {
     (void)cache.was_idle();
     testing::PoolParts::deallocate(cache, 4, testing::PoolParts::allocate(cache, 4));
     EXPECT_FALSE(cache.was_idle());
-    if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences here";
+    if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences of all threads";
     (void)cache.was_idle();
     testing::PoolParts::deallocate(cache, 4, testing::PoolParts::allocate(cache, 4));
     EXPECT_TRUE(cache.was_idle());

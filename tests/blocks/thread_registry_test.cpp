@@ -25,7 +25,7 @@ using testing::Worker;
 
 constexpr unsigned bucket_1k = 4;
 
-TEST(ThreadRegistry, NumbersAreTheLowestThatAreFreeAndNeverTheGlobalPools) {
+TEST(ThreadRegistry, NumbersAreTheLowestFreeAndNeverTheGlobalPools) {
     ThreadRegistry& registry = thread_registry();
     const unsigned first = registry.take_number();
     const unsigned second = registry.take_number();
@@ -40,7 +40,7 @@ TEST(ThreadRegistry, NumbersAreTheLowestThatAreFreeAndNeverTheGlobalPools) {
     for (const unsigned number : {first, second, third}) registry.give_back_number(number);
 }
 
-TEST(ThreadRegistry, GivesEachNumberOnceUntilThereAreNone) {
+TEST(ThreadRegistry, AssignsEachNumberOnceUntilNoneIsLeft) {
     ThreadRegistry& registry = thread_registry();
     std::set<unsigned> numbers;
     for (unsigned number = registry.take_number(); number != ThreadRegistry::no_number;
@@ -48,7 +48,7 @@ TEST(ThreadRegistry, GivesEachNumberOnceUntilThereAreNone) {
         ASSERT_TRUE(numbers.insert(number).second);
         ASSERT_LT(number, ThreadRegistry::max_pools);
     }
-    EXPECT_EQ(*numbers.begin(), ThreadRegistry::first_number) << "those before are set aside";
+    EXPECT_EQ(*numbers.begin(), ThreadRegistry::first_number) << "smaller numbers are reserved";
     EXPECT_EQ(numbers.size(), ThreadRegistry::max_pools - ThreadRegistry::first_number);
     const unsigned last = *numbers.rbegin();
     registry.give_back_number(last);
@@ -56,7 +56,7 @@ TEST(ThreadRegistry, GivesEachNumberOnceUntilThereAreNone) {
     for (const unsigned number : numbers) registry.give_back_number(number);
 }
 
-TEST(ThreadRegistry, GivesAThreadOneCacheForEachPool) {
+TEST(ThreadRegistry, ThreadGetsOneCacheForEachPool) {
     PoolParts pool;
     PoolParts other;
     EXPECT_EQ(thread_registry().attached(pool.set), nullptr);
@@ -67,10 +67,10 @@ TEST(ThreadRegistry, GivesAThreadOneCacheForEachPool) {
     EXPECT_EQ(thread_registry().attached(pool.set), cache);
     EXPECT_EQ(&detail::thread_cache(detail::TablePlace(pool.set.number())), cache);
     EXPECT_NE(thread_registry().attach(other.set), cache);
-    EXPECT_EQ(pool.slots.taken_count(), 1U);
+    EXPECT_EQ(pool.counters.taken_count(), 1U);
 }
 
-TEST(ThreadRegistry, GivesEachThreadItsOwnCache) {
+TEST(ThreadRegistry, EachThreadGetsItsOwnCache) {
     PoolParts pool;
     std::set<Cache*> caches;
     std::latch all_have_one(4);
@@ -91,7 +91,7 @@ TEST(ThreadRegistry, GivesEachThreadItsOwnCache) {
     EXPECT_EQ(caches.count(nullptr), 0U);
 }
 
-TEST(ThreadRegistry, TellsThePoolsName) {
+TEST(ThreadRegistry, ReturnsTheNameOfAPool) {
     std::optional<PoolParts> pool(std::in_place);
     const unsigned number = pool->set.number();
     char name[16] = "before";
@@ -103,9 +103,9 @@ TEST(ThreadRegistry, TellsThePoolsName) {
     EXPECT_FALSE(thread_registry().name_of(number, name, sizeof name));
 }
 
-// Pools that end ---------------------------------------------------------------------------------
+// Pools that are destroyed -----------------------------------------------------------------------
 
-TEST(ThreadRegistry, LivingThreadHasNoStaleCacheForAPoolThatTookAnEndedOnesNumber) {
+TEST(ThreadRegistry, PoolWithAReusedNumberHasNoStaleCacheInARunningThread) {
     Worker worker;
     std::optional<PoolParts> pool(std::in_place);
     const unsigned number = pool->set.number();
@@ -120,10 +120,10 @@ TEST(ThreadRegistry, LivingThreadHasNoStaleCacheForAPoolThatTookAnEndedOnesNumbe
         EXPECT_TRUE(pool->set[bucket_1k].find(block).in_span);
         pool->deallocate(bucket_1k, block);
     });
-    EXPECT_EQ(pool->slots.taken_count(), 1U);
+    EXPECT_EQ(pool->counters.taken_count(), 1U);
 }
 
-TEST(ThreadRegistry, ThreadThatOutlivesAPoolEndsInPeace) {
+TEST(ThreadRegistry, ThreadMayOutliveAPool) {
     auto worker = std::make_unique<Worker>();
     PoolParts other;
     {
@@ -134,10 +134,10 @@ TEST(ThreadRegistry, ThreadThatOutlivesAPoolEndsInPeace) {
         });
     }
     worker.reset();
-    EXPECT_EQ(other.slots.taken_count(), 0U);
+    EXPECT_EQ(other.counters.taken_count(), 0U);
 }
 
-// Memory that cannot be had ----------------------------------------------------------------------
+// Refused memory ---------------------------------------------------------------------------------
 
 class AttachWithoutMemory : public ::testing::Test {
 protected:
@@ -146,7 +146,7 @@ protected:
         while (pool_.records.allocate(8, 8) != nullptr) {
         }
     }
-    /// What a thread finds while there is no memory, and then some again.
+    /// Checks that a thread works without a cache while there is no memory, and gets one later.
     void expect_calls_without_a_cache_until_there_is_memory() {
         {
             const ScarceMemory scarce;
@@ -158,17 +158,17 @@ protected:
             EXPECT_EQ(pool_.in_use_bytes(), 0U);
             EXPECT_EQ(pool_.held_bytes(), 0U);
         }
-        const std::uint64_t threads = pool_.slots.taken_count();
+        const std::uint64_t threads = pool_.counters.taken_count();
         Cache* const cache = thread_registry().attach(pool_.set);
         ASSERT_NE(cache, nullptr);
         EXPECT_EQ(thread_registry().attach(pool_.set), cache);
-        EXPECT_EQ(pool_.slots.taken_count(), threads + 1);
+        EXPECT_EQ(pool_.counters.taken_count(), threads + 1);
         pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
         EXPECT_GT(pool_.parked_bytes(), 0U);
     }
 
     PoolParts pool_;
-    // The bucket has a span with room.
+    // Gives the bucket a span with room.
     std::vector<void*> some_ = pool_.take(bucket_1k, 2);
 };
 
@@ -178,23 +178,23 @@ TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForACacheWorksWithoutOne) {
 }
 
 TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForCountersWorksWithoutACache) {
-    // A cache that another thread left, and all counters of a piece of memory in use.
+    // Leaves a free cache of an ended thread, and uses up all mapped counters.
     std::thread([this] { thread_registry().attach(pool_.set); }).join();
     {
         const ScarceMemory scarce;
-        while (pool_.slots.take() != nullptr) {
+        while (pool_.counters.take() != nullptr) {
         }
     }
     expect_calls_without_a_cache_until_there_is_memory();
 }
 
 TEST_F(AttachWithoutMemory, ThreadWithoutMemoryForItsTableWorksWithoutACache) {
-    // Caches and counters for many threads, so that tables are what the registry lacks.
+    // Makes caches and counters for many threads, so that memory is missing for tables only.
     std::deque<Cache> caches(200);
     for (Cache& cache : caches) pool_.set.free_caches.push_front(cache);
-    std::vector<statistics::OwnedCounters*> slots(caches.size());
-    for (statistics::OwnedCounters*& slot : slots) slot = pool_.slots.take();
-    for (statistics::OwnedCounters* const slot : slots) pool_.slots.give_back(*slot);
+    std::vector<statistics::OwnedCounters*> counters(caches.size());
+    for (statistics::OwnedCounters*& owned : counters) owned = pool_.counters.take();
+    for (statistics::OwnedCounters* const owned : counters) pool_.counters.give_back(*owned);
 
     std::vector<std::unique_ptr<Worker>> workers;
     bool refused = false;

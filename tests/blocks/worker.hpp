@@ -7,7 +7,7 @@
 
 namespace tensorpool::testing {
 
-/// A thread that does what it is told, one thing after another, and lives meanwhile.
+/// A thread that runs the tasks it is given, one after another, until this object is destroyed.
 class Worker {
 public:
     Worker() : thread_([this] { run(); }) {}

@@ -1,4 +1,4 @@
-// Capture of work, and doing it again.
+// Contract: capture of work, and launches of graphs.
 
 #include <thread>
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace tensorpool::testing {
 
-TEST_P(BackendWithoutCapture, CapturesNothingWhereItSaysSo) {
+TEST_P(BackendWithoutCapture, ReportsThatItCannotCapture) {
     const StreamHandle stream = make_stream();
     EXPECT_EQ(backend().begin_capture(device, stream), DeviceStatus::not_supported);
     const auto nonsense = nonsense_handle<GraphHandle>();
     GraphHandle graph = nonsense;
     EXPECT_EQ(backend().end_capture(device, stream, &graph), DeviceStatus::not_supported);
     EXPECT_EQ(graph, nonsense);
-    // Which of not_supported and invalid_argument is all the same: there can be no graph.
+    // not_supported and invalid_argument are both correct, because no graph can exist.
     EXPECT_NE(backend().launch_graph(device, graph, stream), DeviceStatus::ok);
     EXPECT_NE(backend().destroy_graph(device, graph), DeviceStatus::ok);
     CaptureState state = {true, 7};
@@ -23,7 +23,7 @@ TEST_P(BackendWithoutCapture, CapturesNothingWhereItSaysSo) {
     EXPECT_EQ(state.id, 0U);
 }
 
-TEST_P(BackendWithCapture, KeepsWhatIsGivenDuringCaptureAndDoesItWhenTold) {
+TEST_P(BackendWithCapture, CapturesWorkAndRunsItAtLaunch) {
     const StreamHandle stream = make_stream();
     void* const memory = make_memory(kib);
     write(memory, Bytes(kib, 1));
@@ -45,7 +45,7 @@ TEST_P(BackendWithCapture, KeepsWhatIsGivenDuringCaptureAndDoesItWhenTold) {
     EXPECT_EQ(read(memory, kib), Bytes(kib, 2));
 }
 
-TEST_P(BackendWithCapture, TellsWhichStreamsAreCaptured) {
+TEST_P(BackendWithCapture, ReportsWhichStreamsAreCaptured) {
     const StreamHandle stream = make_stream();
     const StreamHandle other = make_stream();
     std::uint64_t last = 0;
@@ -62,7 +62,7 @@ TEST_P(BackendWithCapture, TellsWhichStreamsAreCaptured) {
     }
 }
 
-TEST_P(BackendWithCapture, StreamThatWaitsForACapturedOneIsCapturedToo) {
+TEST_P(BackendWithCapture, StreamThatWaitsForACapturedStreamJoinsTheCapture) {
     const StreamHandle stream = make_stream();
     const StreamHandle branch = make_stream();
     const EventHandle fork = make_event();
@@ -86,7 +86,7 @@ TEST_P(BackendWithCapture, StreamThatWaitsForACapturedOneIsCapturedToo) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2, 3, 1, 2, 3}));
 }
 
-TEST_P(BackendWithCapture, CaptureIsRefusedWhereABranchDidNotJoinAgain) {
+TEST_P(BackendWithCapture, UnjoinedBranchFailsTheCapture) {
     const StreamHandle stream = make_stream();
     const StreamHandle branch = make_stream();
     const EventHandle fork = make_event();
@@ -99,7 +99,7 @@ TEST_P(BackendWithCapture, CaptureIsRefusedWhereABranchDidNotJoinAgain) {
     GraphHandle graph = nonsense;
     EXPECT_NE(backend().end_capture(device, stream, &graph), DeviceStatus::ok);
     EXPECT_EQ(graph, nonsense);
-    // The capture is over, and its streams are as others.
+    // The capture has ended, and its streams work normally.
     EXPECT_FALSE(state_of(stream).capturing);
     EXPECT_FALSE(state_of(branch).capturing);
     note(branch, 3);
@@ -107,7 +107,7 @@ TEST_P(BackendWithCapture, CaptureIsRefusedWhereABranchDidNotJoinAgain) {
     EXPECT_EQ(noted(), std::vector<int>{3});
 }
 
-TEST_P(BackendWithCapture, WhatWaitsIsRefusedOnTheThreadThatCaptures) {
+TEST_P(BackendWithCapture, WaitingCallsAreRejectedOnTheCapturingThread) {
     const StreamHandle stream = make_stream();
     const StreamHandle other = make_stream();
     const EventHandle event = make_event();
@@ -128,7 +128,7 @@ TEST_P(BackendWithCapture, WhatWaitsIsRefusedOnTheThreadThatCaptures) {
                    expected);
     EXPECT_EQ(memory, this);
     EXPECT_EQ(byte, 5);
-    // The capture goes on as if nobody had asked.
+    // The rejected calls did not affect the capture.
     note(stream, 2);
     const GraphHandle graph = end_capture(stream);
     ASSERT_EQ(backend().launch_graph(device, graph, other), DeviceStatus::ok);
@@ -151,7 +151,7 @@ TEST_P(BackendWithCapture, OtherThreadsWorkWhileOneCaptures) {
     EXPECT_EQ(noted(), std::vector<int>{});
 }
 
-TEST_P(BackendWithCaptureThatKnowsHandles, RefusesCapturesAndGraphsThatAreNotThere) {
+TEST_P(BackendWithCaptureThatKnowsHandles, RejectsInvalidCapturesAndGraphs) {
     const StreamHandle stream = make_stream();
     const auto nonsense = nonsense_handle<GraphHandle>();
     GraphHandle graph = nonsense;
@@ -161,14 +161,14 @@ TEST_P(BackendWithCaptureThatKnowsHandles, RefusesCapturesAndGraphsThatAreNotThe
     expect_refused(backend().destroy_graph(device, nonsense));
     expect_refused(backend().begin_capture(device, nonsense_handle<StreamHandle>()));
     ASSERT_EQ(backend().begin_capture(device, stream), DeviceStatus::ok);
-    EXPECT_NE(backend().begin_capture(device, stream), DeviceStatus::ok);  // once is enough
+    EXPECT_NE(backend().begin_capture(device, stream), DeviceStatus::ok);  // already captured
     ASSERT_EQ(backend().end_capture(device, stream, &graph), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_graph(device, graph), DeviceStatus::ok);
     expect_refused(backend().destroy_graph(device, graph));
     expect_refused(backend().launch_graph(device, graph, stream));
 }
 
-TEST_P(BackendWithCapture, GraphMayGoWhileItsWorkIsUnderWay) {
+TEST_P(BackendWithCapture, GraphMayBeDestroyedWhileItsWorkRuns) {
     const StreamHandle stream = make_stream();
     GraphHandle graph = nullptr;
     ASSERT_EQ(backend().begin_capture(device, stream), DeviceStatus::ok);

@@ -1,17 +1,17 @@
 #pragma once
 
-/// The contract of `Backend`, written once for all of them: tests in backend_*_contract.cpp beside
-/// this, from the comments in device/backend.hpp. A backend instantiates BackendContract, and of
-/// the fixtures derived from it those whose ability it has, as here:
+/// The contract of `Backend`, written once for all backends, after the comments in
+/// device/backend.hpp. The tests are in backend_*_contract.cpp beside this file. A backend
+/// instantiates BackendContract, and those of the derived fixtures whose ability it has:
 ///
 ///     MadeBackend make() { return {std::make_unique<HostBackend>(), ""}; }
 ///     const auto host = ::testing::Values(BackendFactory{"host", make});
 ///     INSTANTIATE_TEST_SUITE_P(Host, BackendContract, host, name_of);
 ///     INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutCapture, host, name_of);
 ///
-/// Other suites have no tests for it, not skipped ones.
+/// Suites that a backend does not instantiate have no tests for it, rather than skipped ones.
 ///
-/// Work is host functions, copies and fills only, so a backend without kernels of ours will do.
+/// Work is only host functions, copies and fills, so that backends need no kernels.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ inline void PrintTo(DeviceStatus status, std::ostream* out) {
 
 namespace testing {
 
-/// A backend with a device at least, or why there is none: then its tests are skipped.
+/// A backend with at least one device, or the reason why there is none; its tests are then skipped.
 struct MadeBackend {
     std::unique_ptr<Backend> backend;
     std::string skip_reason;
@@ -45,11 +45,11 @@ struct MadeBackend {
 struct BackendFactory {
     const char* name;
     MadeBackend (*make)();
-    /// It tells handles that are not there, or not any more, from its own. Otherwise such handles
-    /// are left alone: they may end the process.
+    /// Whether the backend recognizes invalid handles. If not, tests do not use such handles, as
+    /// they may end the process.
     bool knows_handles = true;
-    /// What its devices can do depends on the machine: a test of what they cannot is skipped there.
-    /// Of other backends it fails.
+    /// Whether the abilities depend on the machine. Tests of a missing ability are skipped then;
+    /// for other backends they fail.
     bool is_of_machine = false;
 };
 
@@ -60,7 +60,7 @@ inline void PrintTo(const BackendFactory& factory, std::ostream* out) {
     *out << factory.name;
 }
 
-/// What host functions noted, in the order in which they ran.
+/// The numbers that host functions noted, in the order in which they ran.
 class Notes {
 public:
     void add(int number) {
@@ -77,9 +77,9 @@ private:
     std::vector<int> numbers_;
 };
 
-/// Holds a stream up from `close` until `open`, or until it goes. A backend may run host functions
-/// of several streams one after another, so while one gate is closed no test waits for another host
-/// function, and none allocates or gives back.
+/// Blocks a stream from `close` until `open` or the destructor. A backend may run the host
+/// functions of several streams one after another. So while a gate is closed, no test waits for
+/// another host function, and none allocates or frees.
 class Gate {
 public:
     ~Gate() {
@@ -135,34 +135,34 @@ protected:
     static constexpr std::size_t mib = 1024 * kib;
 
     void SetUp() override;
-    /// Waits for the device and destroys what the test made, in the reverse order.
+    /// Waits for the device and destroys what the test created, in reverse order.
     void TearDown() override;
 
     Backend& backend() { return *backend_; }
     DeviceAbilities abilities() { return backend().abilities(device); }
     bool knows_handles() const { return GetParam().knows_handles; }
 
-    // Made, and destroyed after the test; a failure fails the test.
+    // Create an object that is destroyed after the test. A failure fails the test.
     StreamHandle make_stream();
     EventHandle make_event(EventTiming timing = EventTiming::off);
     void* make_memory(std::size_t bytes, StorageKind kind = StorageKind::private_storage);
     unsigned char* make_pinned(std::size_t bytes);
-    /// What the capture of the stream kept; destroyed after the test.
+    /// Ends the stream's capture and returns its graph, which is destroyed after the test.
     GraphHandle end_capture(StreamHandle stream);
     CaptureState state_of(StreamHandle stream);
-    /// To be done after the test, before what was made earlier is destroyed.
+    /// Adds a step to be run after the test, before objects created earlier are destroyed.
     void afterwards(std::function<void()> step) { steps_.push_back(std::move(step)); }
 
     void write(void* memory, const Bytes& bytes);
     Bytes read(const void* memory, std::size_t bytes);
-    /// Of a length, no two neighbours alike.
+    /// Returns bytes of which no two neighbours are equal.
     static Bytes pattern(std::size_t bytes, unsigned seed = 1);
 
-    /// The stream notes the number when it comes to it.
+    /// Submits a host function that notes the number.
     DeviceStatus note(StreamHandle stream, int number);
     std::vector<int> noted() const { return notes_->all(); }
 
-    /// The call before was refused so, and said why.
+    /// Checks that the last call returned `expected` and left an error text.
     void expect_refused(DeviceStatus found, DeviceStatus expected = DeviceStatus::invalid_argument);
 
     template <class Handle>
@@ -174,19 +174,19 @@ protected:
 private:
     std::unique_ptr<Notes> notes_ = std::make_unique<Notes>();
     std::vector<std::unique_ptr<std::pair<Notes*, int>>> pending_;
-    std::unique_ptr<Backend> backend_;  // its work uses the above
+    std::unique_ptr<Backend> backend_;  // its work uses the members above
     std::vector<std::function<void()>> steps_;
 };
 
-/// The part of the contract that holds where `has` is true of the device's abilities.
+/// The part of the contract for backends whose abilities satisfy `has`.
 template <bool (*has)(const DeviceAbilities&)>
 class BackendOfAbility : public BackendContract {
 protected:
     void SetUp() override {
         BackendContract::SetUp();
         if (IsSkipped() || HasFatalFailure() || has(abilities())) return;
-        if (GetParam().is_of_machine) GTEST_SKIP() << "this machine's device is another";
-        FAIL() << "the backend has another ability than its tests";
+        if (GetParam().is_of_machine) GTEST_SKIP() << "this machine's device differs";
+        FAIL() << "the backend's abilities do not match its tests";
     }
 };
 
@@ -206,10 +206,10 @@ inline bool has_stream_order(const DeviceAbilities& of) {
     return of.stream_ordered_allocation;
 }
 
-/// Host functions may wait for what the test does later. Tests of what is so while work is under
-/// way need that; those of its order look at what was noted afterwards.
+/// Backends whose host functions may wait for later steps of the test. Tests of states during work
+/// need this; tests of order only compare the notes afterwards.
 class BackendWhereFunctionsMayBlock : public BackendContract {};
-/// Handles that are not there are refused.
+/// Backends that reject invalid handles.
 class BackendThatKnowsHandles : public BackendContract {};
 class BackendWithVirtualMemory : public BackendOfAbility<has_virtual_memory> {};
 class BackendWithoutVirtualMemory : public BackendOfAbility<lacks_virtual_memory> {};

@@ -1,4 +1,4 @@
-// Copies and fills, at once and in a stream's order.
+// Contract: copies and fills, synchronous and in a stream's order.
 
 #include <cstring>
 #include <vector>
@@ -63,7 +63,7 @@ TEST_P(BackendContract, CopiesFromAndToHostMemoryThatIsNotPinned) {
     EXPECT_TRUE(back == source);
 }
 
-TEST_P(BackendContract, CopiesNoByteMoreThanAsked) {
+TEST_P(BackendContract, CopiesOnlyTheRequestedBytes) {
     const Bytes before = pattern(kib, 1);
     const Bytes other = pattern(kib, 2);
     auto* const memory = static_cast<unsigned char*>(make_memory(kib));
@@ -95,7 +95,7 @@ TEST_P(BackendContract, FillsInAStreamsOrder) {
     EXPECT_EQ(Bytes(second, second + bytes), Bytes(bytes, 0xfe));
 }
 
-TEST_P(BackendContract, StreamsPassDataOnThroughEvents) {
+TEST_P(BackendContract, StreamsHandOverDataWithEvents) {
     const std::size_t bytes = 2 * mib;
     void* const memory = make_memory(bytes);
     unsigned char* const host = make_pinned(bytes);
@@ -119,7 +119,7 @@ TEST_P(BackendContract, StreamsPassDataOnThroughEvents) {
     }
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, CopyAtOnceDoesNotWaitForStreams) {
+TEST_P(BackendWhereFunctionsMayBlock, SynchronousCopyDoesNotWaitForStreams) {
     void* const memory = make_memory(kib);
     const StreamHandle held = make_stream();
     Gate gate;
@@ -131,7 +131,7 @@ TEST_P(BackendWhereFunctionsMayBlock, CopyAtOnceDoesNotWaitForStreams) {
     EXPECT_EQ(backend().query_stream(device, held), DeviceStatus::not_ready);
 }
 
-TEST_P(BackendContract, NoBytesAreCopiedFromAndToNowhere) {
+TEST_P(BackendContract, ZeroBytesMayBeCopiedWithNullptr) {
     for (const CopyKind kind : {CopyKind::host_to_host, CopyKind::host_to_device,
                                 CopyKind::device_to_host, CopyKind::device_to_device}) {
         EXPECT_EQ(backend().copy(device, kind, nullptr, nullptr, 0), DeviceStatus::ok);
@@ -142,7 +142,7 @@ TEST_P(BackendContract, NoBytesAreCopiedFromAndToNowhere) {
     EXPECT_EQ(backend().fill_async(device, nullptr, 1, 0, nullptr), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, RefusesToCopyBytesFromOrToNowhere) {
+TEST_P(BackendContract, RejectsCopiesWithNullptr) {
     unsigned char byte = 5;
     void* const memory = make_memory(256);
     constexpr auto kind = CopyKind::host_to_device;
@@ -155,7 +155,7 @@ TEST_P(BackendContract, RefusesToCopyBytesFromOrToNowhere) {
     expect_refused(backend().fill_async(device, nullptr, 1, 1, nullptr));
 }
 
-TEST_P(BackendContract, CopiesBetweenPeersIfThereAreSome) {
+TEST_P(BackendContract, CopiesBetweenPeersIfSupported) {
     if (!backend().can_access_peer(0, 1)) {
         unsigned char byte = 0;
         EXPECT_NE(backend().copy_peer_async(0, &byte, 0, &byte, 1, nullptr), DeviceStatus::ok);

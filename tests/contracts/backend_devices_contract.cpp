@@ -1,4 +1,4 @@
-// Devices: how many, what they are called and can do, and what calls that failed say.
+// Contract: the number of devices, their names and abilities, and the error texts of calls.
 
 #include <bit>
 #include <string>
@@ -8,18 +8,18 @@
 
 namespace tensorpool::testing {
 
-TEST_P(BackendContract, CountsItsDevicesTheSameEachTime) {
+TEST_P(BackendContract, DeviceCountIsConstant) {
     EXPECT_EQ(backend().device_count(), backend().device_count());
 }
 
-TEST_P(BackendContract, NamesDevicesThatAreThereAndNoOthers) {
+TEST_P(BackendContract, NamesOnlyExistingDevices) {
     const int count = backend().device_count();
     for (int index = 0; index < count; ++index) EXPECT_NE(backend().device_name(index), "");
     EXPECT_EQ(backend().device_name(count), "");
     EXPECT_EQ(backend().device_name(-1), "");
 }
 
-TEST_P(BackendContract, DeviceThatIsNotThereCanDoNothing) {
+TEST_P(BackendContract, MissingDeviceHasNoAbilities) {
     for (const int index : {-1, backend().device_count()}) {
         const DeviceAbilities none = backend().abilities(index);
         EXPECT_FALSE(none.unified_memory || none.shared_storage || none.managed_storage);
@@ -37,7 +37,7 @@ TEST_P(BackendContract, GranularityIsAPowerOfTwoWithVirtualMemoryAndZeroWithout)
     }
 }
 
-TEST_P(BackendContract, HasNoMoreMemoryFreeThanInAll) {
+TEST_P(BackendContract, FreeMemoryIsAtMostTotalMemory) {
     DeviceMemoryInfo info;
     ASSERT_EQ(backend().memory_info(device, info), DeviceStatus::ok);
     EXPECT_GT(info.total_bytes, 0U);
@@ -45,11 +45,11 @@ TEST_P(BackendContract, HasNoMoreMemoryFreeThanInAll) {
     EXPECT_LE(abilities().recommended_bytes, info.total_bytes);
 }
 
-TEST_P(BackendContract, SettledMemoryCountsWhatWasGivenBack) {
+TEST_P(BackendContract, SettledMemoryIncludesFreedMemory) {
     DeviceMemoryInfo before;
     ASSERT_EQ(backend().memory_info(device, before), DeviceStatus::ok);
     const std::size_t half = before.free_bytes / 2;
-    // Three halves: one must be back before the next.
+    // Three times half of the memory: each must be free again before the next.
     for (int turn = 0; turn < 3; ++turn) {
         void* memory = nullptr;
         ASSERT_EQ(backend().allocate(device, half, StorageKind::private_storage, &memory),
@@ -65,7 +65,7 @@ TEST_P(BackendContract, SynchronizesADeviceWithoutWork) {
     EXPECT_EQ(backend().synchronize_device(device), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, RefusesEveryCallForADeviceThatIsNotThere) {
+TEST_P(BackendContract, RejectsEveryCallForAMissingDevice) {
     const StreamHandle stream = make_stream();
     const EventHandle event = make_event();
     constexpr auto refused = DeviceStatus::invalid_argument;
@@ -100,18 +100,18 @@ TEST_P(BackendContract, RefusesEveryCallForADeviceThatIsNotThere) {
     }
 }
 
-TEST_P(BackendContract, FailureOfACallIsToldToTheThreadThatMadeIt) {
+TEST_P(BackendContract, LastErrorIsPerThread) {
     EXPECT_EQ(backend().synchronize_device(-7), DeviceStatus::invalid_argument);
     const std::string text = backend().last_error();
     EXPECT_NE(text.find("-7"), std::string::npos) << text;
     std::thread([this] { EXPECT_EQ(backend().last_error(), ""); }).join();
-    // What succeeds, or is not ready, says nothing.
+    // Successful calls and not_ready leave the text unchanged.
     EXPECT_EQ(backend().synchronize_device(device), DeviceStatus::ok);
     EXPECT_EQ(backend().query_stream(device, nullptr), DeviceStatus::ok);
     EXPECT_EQ(backend().last_error(), text);
 }
 
-TEST_P(BackendContract, GivesNoPeersAccessThatCannotHaveIt) {
+TEST_P(BackendContract, RejectsAccessForNonPeers) {
     const int count = backend().device_count();
     for (int peer = 1; peer < count; ++peer) {
         const bool can = backend().can_access_peer(0, peer);

@@ -1,10 +1,10 @@
-// Events: what they stand for, and when they were reached.
+// Contract: the work that events wait for, and when they are reached.
 
 #include "contracts/backend_contract.hpp"
 
 namespace tensorpool::testing {
 
-TEST_P(BackendContract, EventThatWasNeverRecordedStandsForNothing) {
+TEST_P(BackendContract, UnrecordedEventIsReached) {
     const EventHandle event = make_event();
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::ok);
     EXPECT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
@@ -22,14 +22,14 @@ TEST_P(BackendContract, EventIsReachedWhenTheWorkBeforeItIsDone) {
     EXPECT_EQ(noted().size(), 2U);
 }
 
-TEST_P(BackendContract, EventOfAStreamWithoutWorkIsReached) {
+TEST_P(BackendContract, EventOfAnIdleStreamIsReached) {
     const EventHandle event = make_event();
     ASSERT_EQ(backend().record_event(device, event, nullptr), DeviceStatus::ok);
     EXPECT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::ok);
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, EventIsNotReadyWhileWorkBeforeItIsUnderWay) {
+TEST_P(BackendWhereFunctionsMayBlock, EventIsNotReadyWhileEarlierWorkRuns) {
     const StreamHandle stream = make_stream();
     const EventHandle before = make_event();
     ASSERT_EQ(backend().record_event(device, before, stream), DeviceStatus::ok);
@@ -46,7 +46,7 @@ TEST_P(BackendWhereFunctionsMayBlock, EventIsNotReadyWhileWorkBeforeItIsUnderWay
     }
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, EventDoesNotStandForWorkThatCameLater) {
+TEST_P(BackendWhereFunctionsMayBlock, EventDoesNotWaitForLaterWork) {
     const StreamHandle stream = make_stream();
     const EventHandle event = make_event();
     note(stream, 1);
@@ -58,7 +58,7 @@ TEST_P(BackendWhereFunctionsMayBlock, EventDoesNotStandForWorkThatCameLater) {
     EXPECT_EQ(backend().query_stream(device, stream), DeviceStatus::not_ready);
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, EventRecordedAgainStandsForTheNewWork) {
+TEST_P(BackendWhereFunctionsMayBlock, EventRecordedAgainWaitsForTheNewWork) {
     const StreamHandle stream = make_stream();
     const EventHandle event = make_event();
     ASSERT_EQ(backend().record_event(device, event, make_stream()), DeviceStatus::ok);
@@ -67,7 +67,7 @@ TEST_P(BackendWhereFunctionsMayBlock, EventRecordedAgainStandsForTheNewWork) {
     ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
     ASSERT_EQ(backend().record_event(device, event, stream), DeviceStatus::ok);
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::not_ready);
-    // And recorded where nothing is under way, it waits for that other work no more.
+    // Recorded in an idle stream, it no longer waits for the former work.
     ASSERT_EQ(backend().record_event(device, event, make_stream()), DeviceStatus::ok);
     EXPECT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
 }
@@ -79,14 +79,14 @@ TEST_P(BackendContract, EventOutlivesItsStream) {
     note(stream, 1);
     ASSERT_EQ(backend().record_event(device, event, stream), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_stream(device, stream), DeviceStatus::ok);
-    // Whatever takes the stream's place.
+    // Another stream may reuse the destroyed stream's storage.
     note(make_stream(), 2);
     EXPECT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::ok);
     EXPECT_NE(noted(), std::vector<int>{2});
 }
 
-TEST_P(BackendContract, TellsTheTimeBetweenTwoEvents) {
+TEST_P(BackendContract, MeasuresTheTimeBetweenTwoEvents) {
     const StreamHandle stream = make_stream();
     const EventHandle begin = make_event(EventTiming::on);
     const EventHandle end = make_event(EventTiming::on);
@@ -103,7 +103,7 @@ TEST_P(BackendContract, TellsTheTimeBetweenTwoEvents) {
     EXPECT_LE(back, 0);
 }
 
-TEST_P(BackendContract, TellsNoTimeThatNobodyTook) {
+TEST_P(BackendContract, RejectsTimesOfUntimedOrUnrecordedEvents) {
     const EventHandle timed = make_event(EventTiming::on);
     const EventHandle never = make_event(EventTiming::on);
     const EventHandle untimed = make_event(EventTiming::off);
@@ -122,7 +122,7 @@ TEST_P(BackendContract, TellsNoTimeThatNobodyTook) {
     EXPECT_EQ(ms, 7);
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, TellsNoTimeBeforeItIsReached) {
+TEST_P(BackendWhereFunctionsMayBlock, ElapsedTimeIsNotReadyBeforeTheEventsAreReached) {
     const StreamHandle stream = make_stream();
     const EventHandle begin = make_event(EventTiming::on);
     const EventHandle end = make_event(EventTiming::on);
@@ -138,7 +138,7 @@ TEST_P(BackendWhereFunctionsMayBlock, TellsNoTimeBeforeItIsReached) {
     EXPECT_EQ(backend().elapsed_ms(device, begin, end, &ms), DeviceStatus::ok);
 }
 
-TEST_P(BackendThatKnowsHandles, RefusesEventsThatAreNotThere) {
+TEST_P(BackendThatKnowsHandles, RejectsInvalidEvents) {
     EventHandle gone = nullptr;
     ASSERT_EQ(backend().create_event(device, EventTiming::off, &gone), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_event(device, gone), DeviceStatus::ok);

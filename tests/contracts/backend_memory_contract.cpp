@@ -1,4 +1,4 @@
-// Memory of a device: plain, of each kind of storage, and in a stream's order.
+// Contract: memory of a device, of each kind of storage, and in a stream's order.
 
 #include <cstdint>
 #include <limits>
@@ -9,7 +9,7 @@
 
 namespace tensorpool::testing {
 
-TEST_P(BackendContract, HandsOutMemoryThatIsAlignedAndKeepsWhatIsWritten) {
+TEST_P(BackendContract, MemoryIsAlignedAndKeepsItsContent) {
     const std::vector<std::size_t> sizes = {1, 256, 4097, 64 * kib, 3 * mib + 1};
     std::vector<void*> blocks;
     for (const std::size_t bytes : sizes) {
@@ -23,14 +23,14 @@ TEST_P(BackendContract, HandsOutMemoryThatIsAlignedAndKeepsWhatIsWritten) {
     }
 }
 
-TEST_P(BackendContract, HandsOutNothingForZeroBytes) {
+TEST_P(BackendContract, RejectsZeroBytes) {
     int mine = 0;
     void* memory = &mine;
     expect_refused(backend().allocate(device, 0, StorageKind::private_storage, &memory));
     EXPECT_EQ(memory, &mine);
 }
 
-TEST_P(BackendContract, RunsOutOfMemoryWithoutChangingAnything) {
+TEST_P(BackendContract, OutOfMemoryChangesNothing) {
     DeviceMemoryInfo info;
     ASSERT_EQ(backend().memory_info(device, info), DeviceStatus::ok);
     int mine = 0;
@@ -42,10 +42,10 @@ TEST_P(BackendContract, RunsOutOfMemoryWithoutChangingAnything) {
                        DeviceStatus::out_of_memory);
         EXPECT_EQ(memory, &mine);
     }
-    write(make_memory(kib), pattern(kib));  // the device is as it was
+    write(make_memory(kib), pattern(kib));  // the device is still usable
 }
 
-TEST_P(BackendContract, TakesBackOnlyWhatItHandedOut) {
+TEST_P(BackendContract, RejectsFreesOfInvalidMemory) {
     int mine = 0;
     constexpr auto kind = StorageKind::private_storage;
     expect_refused(backend().deallocate(device, &mine, 256, kind));
@@ -57,7 +57,7 @@ TEST_P(BackendContract, TakesBackOnlyWhatItHandedOut) {
     expect_refused(backend().deallocate(device, memory, mib, kind));
 }
 
-TEST_P(BackendContract, TakesMemoryBackFromAnotherThread) {
+TEST_P(BackendContract, MemoryMayBeFreedByAnotherThread) {
     void* memory = nullptr;
     constexpr auto kind = StorageKind::private_storage;
     ASSERT_EQ(backend().allocate(device, mib, kind, &memory), DeviceStatus::ok);
@@ -66,7 +66,7 @@ TEST_P(BackendContract, TakesMemoryBackFromAnotherThread) {
     }).join();
 }
 
-TEST_P(BackendContract, HostReachesPrivateStorageOnlyOfUnifiedMemory) {
+TEST_P(BackendContract, HostAccessesPrivateStorageOnlyIfUnified) {
     auto* const memory = static_cast<unsigned char*>(make_memory(64 * kib));
     auto* const host = static_cast<unsigned char*>(backend().host_pointer(device, memory));
     ASSERT_EQ(host != nullptr, abilities().unified_memory);
@@ -76,7 +76,7 @@ TEST_P(BackendContract, HostReachesPrivateStorageOnlyOfUnifiedMemory) {
     EXPECT_EQ(backend().host_pointer(device, memory + 1000), host + 1000);
 }
 
-TEST_P(BackendContract, HostReachesSharedAndManagedStorageWhereThereIsSome) {
+TEST_P(BackendContract, HostAccessesSharedAndManagedStorageIfSupported) {
     const std::pair<StorageKind, bool> kinds[] = {
         {StorageKind::shared, abilities().shared_storage},
         {StorageKind::managed, abilities().managed_storage}};
@@ -100,7 +100,7 @@ TEST_P(BackendContract, HostReachesSharedAndManagedStorageWhereThereIsSome) {
     }
 }
 
-TEST_P(BackendContract, AllocatesInAStreamsOrderWhereItCan) {
+TEST_P(BackendContract, AllocatesInStreamOrderIfSupported) {
     const StreamHandle stream = make_stream();
     void* memory = this;
     const DeviceStatus status = backend().allocate_async(device, mib, stream, &memory);
@@ -117,13 +117,13 @@ TEST_P(BackendContract, AllocatesInAStreamsOrderWhereItCan) {
     EXPECT_EQ(backend().fill_async(device, memory, 0x21, mib, stream), DeviceStatus::ok);
     EXPECT_EQ(backend().copy_async(device, CopyKind::device_to_host, host, memory, mib, stream),
               DeviceStatus::ok);
-    // The copy is not done yet perhaps, and comes first all the same.
+    // The copy may still be pending, but it is ordered before the free.
     EXPECT_EQ(backend().deallocate_async(device, memory, mib, stream), DeviceStatus::ok);
     ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
     EXPECT_EQ(Bytes(host, host + mib), Bytes(mib, 0x21));
 }
 
-TEST_P(BackendWithStreamOrder, RefusesStreamOrderedAllocationThatIsWrong) {
+TEST_P(BackendWithStreamOrder, RejectsInvalidStreamOrderedAllocation) {
     void* memory = this;
     expect_refused(backend().allocate_async(device, 0, nullptr, &memory));
     expect_refused(backend().allocate_async(device, std::numeric_limits<std::size_t>::max() / 2,

@@ -1,4 +1,4 @@
-// Pinned host memory.
+// Contract: pinned host memory.
 
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// Whole pages of the caller's.
+/// Whole pages owned by the test.
 class Pages {
 public:
     explicit Pages(std::size_t bytes)
@@ -35,7 +35,7 @@ private:
 
 }  // namespace
 
-TEST_P(BackendContract, HandsOutPinnedMemoryThatTheHostUses) {
+TEST_P(BackendContract, PinnedMemoryIsAccessibleToTheHost) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, 2 * mib}) {
         unsigned char* const memory = make_pinned(bytes);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % page, 0U);
@@ -47,7 +47,7 @@ TEST_P(BackendContract, HandsOutPinnedMemoryThatTheHostUses) {
     }
 }
 
-TEST_P(BackendContract, HandsOutNoPinnedMemoryThatCannotBeHad) {
+TEST_P(BackendContract, RejectsPinnedMemoryOfInvalidSize) {
     void* memory = this;
     expect_refused(backend().allocate_pinned(device, 0, &memory));
     expect_refused(
@@ -56,7 +56,7 @@ TEST_P(BackendContract, HandsOutNoPinnedMemoryThatCannotBeHad) {
     EXPECT_EQ(memory, this);
 }
 
-TEST_P(BackendContract, TakesPinnedMemoryBackOnceFromAnyThread) {
+TEST_P(BackendContract, PinnedMemoryIsFreedOnceByAnyThread) {
     void* memory = nullptr;
     ASSERT_EQ(backend().allocate_pinned(device, mib, &memory), DeviceStatus::ok);
     std::thread([&] {
@@ -67,7 +67,7 @@ TEST_P(BackendContract, TakesPinnedMemoryBackOnceFromAnyThread) {
     expect_refused(backend().deallocate_pinned(device, nullptr, mib));
 }
 
-TEST_P(BackendContract, PinsMemoryOfTheCallersWhereItCan) {
+TEST_P(BackendContract, RegistersMemoryOfTheCallerIfSupported) {
     const Pages pages(16 * page);
     const DeviceStatus status = backend().register_pinned(device, pages.data(), pages.size());
     if (status == DeviceStatus::not_supported) {
@@ -84,15 +84,15 @@ TEST_P(BackendContract, PinsMemoryOfTheCallersWhereItCan) {
     ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
     EXPECT_EQ(read(there, pages.size()), Bytes(pages.size(), 0x66));
     EXPECT_EQ(backend().unregister_pinned(device, pages.data()), DeviceStatus::ok);
-    // And again: nothing of the first time is left.
+    // Registering again must work too.
     EXPECT_EQ(backend().register_pinned(device, pages.data(), pages.size()), DeviceStatus::ok);
     EXPECT_EQ(backend().unregister_pinned(device, pages.data()), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, PinsNothingTwice) {
+TEST_P(BackendContract, RejectsRegisteringMemoryTwice) {
     const Pages pages(16 * page);
     const DeviceStatus status = backend().register_pinned(device, pages.data(), pages.size());
-    if (status == DeviceStatus::not_supported) return;  // as the test above expects
+    if (status == DeviceStatus::not_supported) return;  // checked by the test above
     ASSERT_EQ(status, DeviceStatus::ok) << backend().last_error();
     expect_refused(backend().register_pinned(device, pages.data(), pages.size()));
     expect_refused(backend().unregister_pinned(device, this));

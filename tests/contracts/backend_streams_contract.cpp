@@ -1,4 +1,4 @@
-// Streams: order, waiting, and what one does not wait for.
+// Contract: the order of work in streams, and what they wait for.
 
 #include <thread>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace tensorpool::testing {
 
-TEST_P(BackendContract, WorkOfAStreamRunsInTheOrderInWhichItWasGiven) {
+TEST_P(BackendContract, WorkOfAStreamRunsInOrderOfSubmission) {
     std::vector<int> expected;
     for (const StreamHandle stream : {make_stream(), StreamHandle(nullptr)}) {
         for (int number = 0; number < 50; ++number) {
@@ -20,7 +20,7 @@ TEST_P(BackendContract, WorkOfAStreamRunsInTheOrderInWhichItWasGiven) {
     }
 }
 
-TEST_P(BackendContract, StreamsWithoutWorkAreDone) {
+TEST_P(BackendContract, IdleStreamsAreDone) {
     const StreamHandle stream = make_stream();
     EXPECT_NE(stream, make_stream());
     EXPECT_EQ(backend().query_stream(device, stream), DeviceStatus::ok);
@@ -36,7 +36,7 @@ TEST_P(BackendContract, SynchronizeDeviceWaitsForAllStreams) {
     EXPECT_EQ(noted().size(), streams.size());
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, QueryOfAStreamTellsWorkThatIsUnderWay) {
+TEST_P(BackendWhereFunctionsMayBlock, QueryReportsPendingWork) {
     const StreamHandle stream = make_stream();
     Gate gate;
     ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
@@ -75,7 +75,7 @@ TEST_P(BackendContract, DestroyedStreamStillDoesItsWork) {
     EXPECT_EQ(noted().size(), 10U);
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, ToDestroyAStreamDoesNotWaitForItsWork) {
+TEST_P(BackendWhereFunctionsMayBlock, DestroyingAStreamDoesNotWaitForItsWork) {
     StreamHandle stream = nullptr;
     ASSERT_EQ(backend().create_stream(device, &stream), DeviceStatus::ok);
     Gate gate;
@@ -88,7 +88,7 @@ TEST_P(BackendWhereFunctionsMayBlock, ToDestroyAStreamDoesNotWaitForItsWork) {
     EXPECT_EQ(noted(), std::vector<int>{1});
 }
 
-TEST_P(BackendContract, StreamWaitsForWhatAnEventStandsFor) {
+TEST_P(BackendContract, StreamWaitsForAnEvent) {
     const StreamHandle first = make_stream();
     const StreamHandle second = make_stream();
     const EventHandle event = make_event();
@@ -100,10 +100,10 @@ TEST_P(BackendContract, StreamWaitsForWhatAnEventStandsFor) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2}));
 }
 
-TEST_P(BackendContract, OrderGoesThroughAChainOfStreams) {
+TEST_P(BackendContract, OrderIsTransitiveThroughStreams) {
     std::vector<int> expected;
     StreamHandle last = make_stream();
-    const EventHandle event = make_event();  // one for all: each wait is for what it stood for
+    const EventHandle event = make_event();  // one event: each wait uses its record at that time
     for (int number = 0; number < 20; ++number) {
         note(last, number);
         expected.push_back(number);
@@ -115,7 +115,7 @@ TEST_P(BackendContract, OrderGoesThroughAChainOfStreams) {
     EXPECT_EQ(noted(), expected);
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, WaitIsForWhatTheEventStoodForAtThatTime) {
+TEST_P(BackendWhereFunctionsMayBlock, WaitUsesTheLatestRecordAtTheTimeOfTheCall) {
     const StreamHandle waits = make_stream();
     const StreamHandle held = make_stream();
     const EventHandle event = make_event();
@@ -128,7 +128,7 @@ TEST_P(BackendWhereFunctionsMayBlock, WaitIsForWhatTheEventStoodForAtThatTime) {
     EXPECT_EQ(backend().query_event(device, event), DeviceStatus::not_ready);
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, StreamThatWaitsIsNotDone) {
+TEST_P(BackendWhereFunctionsMayBlock, WaitingStreamIsNotDone) {
     const StreamHandle held = make_stream();
     const StreamHandle waits = make_stream();
     const EventHandle event = make_event();
@@ -145,7 +145,7 @@ TEST_P(BackendWhereFunctionsMayBlock, StreamThatWaitsIsNotDone) {
     EXPECT_EQ(backend().query_stream(device, held), DeviceStatus::ok);
 }
 
-TEST_P(BackendContract, WaitsThatAreOfNoUseDoNothing) {
+TEST_P(BackendContract, RedundantWaitsHaveNoEffect) {
     const StreamHandle stream = make_stream();
     const EventHandle event = make_event();
     EXPECT_EQ(backend().wait_event(device, stream, event), DeviceStatus::ok);  // never recorded
@@ -157,7 +157,7 @@ TEST_P(BackendContract, WaitsThatAreOfNoUseDoNothing) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2}));
 }
 
-TEST_P(BackendContract, EventMayGoWhileAStreamWaitsForIt) {
+TEST_P(BackendContract, EventMayBeDestroyedWhileAStreamWaitsForIt) {
     const StreamHandle first = make_stream();
     const StreamHandle second = make_stream();
     EventHandle event = nullptr;
@@ -171,7 +171,7 @@ TEST_P(BackendContract, EventMayGoWhileAStreamWaitsForIt) {
     EXPECT_EQ(noted(), (std::vector<int>{1, 2}));
 }
 
-TEST_P(BackendThatKnowsHandles, RefusesStreamsThatAreNotThere) {
+TEST_P(BackendThatKnowsHandles, RejectsInvalidStreams) {
     StreamHandle gone = nullptr;
     ASSERT_EQ(backend().create_stream(device, &gone), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_stream(device, gone), DeviceStatus::ok);
@@ -188,13 +188,13 @@ TEST_P(BackendThatKnowsHandles, RefusesStreamsThatAreNotThere) {
         expect_refused(
             backend().copy_async(device, CopyKind::host_to_host, &mine, &event, 1, none));
     }
-    expect_refused(backend().destroy_stream(device, nullptr));  // the default one stays
+    expect_refused(backend().destroy_stream(device, nullptr));  // the default stream cannot
     expect_refused(backend().launch_host_function(device, nullptr, nullptr, nullptr));
     EXPECT_EQ(noted(), std::vector<int>{});
     EXPECT_EQ(mine, 0);
 }
 
-TEST_P(BackendContract, ThreadsUseStreamsOfTheirOwnAtOnce) {
+TEST_P(BackendContract, ThreadsUseTheirOwnStreamsConcurrently) {
     constexpr int threads = 4;
     std::vector<StreamHandle> streams;
     std::vector<EventHandle> events;

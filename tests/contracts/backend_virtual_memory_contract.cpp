@@ -1,4 +1,4 @@
-// Addresses, memory, and the one put behind the other.
+// Contract: reserved addresses, physical memory, and mappings.
 
 #include <vector>
 
@@ -7,7 +7,7 @@
 namespace tensorpool::testing {
 namespace {
 
-/// Addresses for some granules. All that was mapped, made and reserved goes with it.
+/// Reserved addresses for some granules. The destructor unmaps, destroys and releases everything.
 class Space {
 public:
     static constexpr int device = 0;
@@ -70,7 +70,7 @@ private:
 
 }  // namespace
 
-TEST_P(BackendWithoutVirtualMemory, HasNoVirtualMemoryWhereItSaysSo) {
+TEST_P(BackendWithoutVirtualMemory, ReportsThatItHasNoVirtualMemory) {
     constexpr auto expected = DeviceStatus::not_supported;
     void* address = this;
     EXPECT_EQ(backend().reserve_addresses(device, mib, &address), expected);
@@ -85,10 +85,10 @@ TEST_P(BackendWithoutVirtualMemory, HasNoVirtualMemoryWhereItSaysSo) {
     EXPECT_EQ(backend().unmap_memory(device, address, mib), expected);
 }
 
-TEST_P(BackendWithVirtualMemory, MapsPiecesThatAreOneRangeToItsUsers) {
+TEST_P(BackendWithVirtualMemory, AdjacentMappingsFormOneRange) {
     Space space(backend(), 4);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(space.at(0)) % space.granule, 0U);
-    // The last first: pieces come in any order.
+    // The last first, because the order of mappings does not matter.
     for (const std::size_t index : {3U, 1U, 0U, 2U}) {
         ASSERT_EQ(space.map(index, space.make()), DeviceStatus::ok) << backend().last_error();
     }
@@ -99,7 +99,7 @@ TEST_P(BackendWithVirtualMemory, MapsPiecesThatAreOneRangeToItsUsers) {
     EXPECT_EQ(read(space.at(1) - 100, 200), Bytes(200, 0x33));
 }
 
-TEST_P(BackendWithVirtualMemory, MemoryKeepsItsContentFromOneAddressToAnother) {
+TEST_P(BackendWithVirtualMemory, MemoryKeepsItsContentWhenRemapped) {
     Space space(backend(), 2);
     const MemoryHandle memory = space.make();
     const Bytes written = pattern(space.granule);
@@ -108,13 +108,13 @@ TEST_P(BackendWithVirtualMemory, MemoryKeepsItsContentFromOneAddressToAnother) {
     ASSERT_EQ(space.unmap(0), DeviceStatus::ok) << backend().last_error();
     ASSERT_EQ(space.map(1, memory), DeviceStatus::ok) << backend().last_error();
     EXPECT_TRUE(read(space.at(1), space.granule) == written);
-    // What another piece does where it was before leaves it alone.
+    // Writes to memory mapped at the former address do not affect it.
     ASSERT_EQ(space.map(0, space.make()), DeviceStatus::ok) << backend().last_error();
     ASSERT_EQ(backend().fill(device, space.at(0), 0x11, space.granule), DeviceStatus::ok);
     EXPECT_TRUE(read(space.at(1), space.granule) == written);
 }
 
-TEST_P(BackendWithVirtualMemory, UnmapsSeveralPiecesAtOnce) {
+TEST_P(BackendWithVirtualMemory, UnmapsSeveralMappingsInOneCall) {
     Space space(backend(), 4);
     for (std::size_t index = 0; index < 4; ++index) {
         ASSERT_EQ(space.map(index, space.make()), DeviceStatus::ok) << backend().last_error();
@@ -125,7 +125,7 @@ TEST_P(BackendWithVirtualMemory, UnmapsSeveralPiecesAtOnce) {
     EXPECT_EQ(space.map(1, space.make()), DeviceStatus::ok) << backend().last_error();
 }
 
-TEST_P(BackendWithVirtualMemory, MapsMemoryOfSeveralGranulesAsOne) {
+TEST_P(BackendWithVirtualMemory, MapsMemoryOfSeveralGranules) {
     Space space(backend(), 3);
     const std::size_t bytes = 2 * space.granule;
     MemoryHandle memory = nullptr;
@@ -133,7 +133,7 @@ TEST_P(BackendWithVirtualMemory, MapsMemoryOfSeveralGranulesAsOne) {
     ASSERT_EQ(backend().map_memory(device, space.at(1), bytes, memory), DeviceStatus::ok);
     ASSERT_EQ(backend().fill(device, space.at(1), 0x44, bytes), DeviceStatus::ok);
     EXPECT_EQ(read(space.at(2), kib), Bytes(kib, 0x44));
-    // Whole mappings only, and it is whole after the refusal.
+    // Only whole mappings can be unmapped; the mapping is intact after the rejected calls.
     expect_refused(backend().unmap_memory(device, space.at(1), space.granule));
     expect_refused(backend().unmap_memory(device, space.at(2), space.granule));
     EXPECT_EQ(read(space.at(1), kib), Bytes(kib, 0x44));
@@ -141,7 +141,7 @@ TEST_P(BackendWithVirtualMemory, MapsMemoryOfSeveralGranulesAsOne) {
     EXPECT_EQ(backend().destroy_memory(device, memory), DeviceStatus::ok);
 }
 
-TEST_P(BackendWithVirtualMemory, RefusesSizesThatAreNoGranules) {
+TEST_P(BackendWithVirtualMemory, RejectsSizesThatAreNotMultiplesOfTheGranularity) {
     const std::size_t granule = abilities().granularity;
     for (const std::size_t bytes : {std::size_t{0}, granule / 2, granule + 1}) {
         void* address = this;
@@ -154,25 +154,25 @@ TEST_P(BackendWithVirtualMemory, RefusesSizesThatAreNoGranules) {
     }
 }
 
-TEST_P(BackendWithVirtualMemory, RefusesToMapWhereNothingMayBeMapped) {
+TEST_P(BackendWithVirtualMemory, RejectsInvalidMappings) {
     Space space(backend(), 2);
     const MemoryHandle memory = space.make();
     const MemoryHandle other = space.make();
     ASSERT_EQ(space.map(0, memory), DeviceStatus::ok) << backend().last_error();
     write(space.at(0), pattern(kib));
-    expect_refused(space.map(0, other));  // taken
+    expect_refused(space.map(0, other));  // already mapped
     expect_refused(backend().map_memory(device, space.at(1) + 1, space.granule, other));
     if (knows_handles()) {
         expect_refused(backend().map_memory(device, space.at(1), space.granule,
                                             nonsense_handle<MemoryHandle>()));
     }
-    // Beyond what was reserved.
+    // Outside the reserved range.
     expect_refused(backend().map_memory(device, nullptr, space.granule, other));
     EXPECT_EQ(read(space.at(0), kib), pattern(kib));
     EXPECT_EQ(space.map(1, other), DeviceStatus::ok) << backend().last_error();
 }
 
-TEST_P(BackendWithVirtualMemory, RefusesToEndWhatIsNotThere) {
+TEST_P(BackendWithVirtualMemory, RejectsReleaseOfInvalidMemory) {
     Space space(backend(), 2);
     expect_refused(space.unmap(0));
     if (knows_handles()) {
@@ -182,12 +182,12 @@ TEST_P(BackendWithVirtualMemory, RefusesToEndWhatIsNotThere) {
     expect_refused(backend().release_addresses(device, this, space.granule));
     ASSERT_EQ(space.map(0, space.make()), DeviceStatus::ok) << backend().last_error();
     expect_refused(space.unmap(0, 2));  // the second half is not mapped
-    expect_refused(backend().release_addresses(device, space.at(0), space.bytes()));  // in use
+    expect_refused(backend().release_addresses(device, space.at(0), space.bytes()));  // mapped
     write(space.at(0), pattern(kib));
     EXPECT_EQ(read(space.at(0), kib), pattern(kib));
 }
 
-TEST_P(BackendWithVirtualMemory, RunsOutOfVirtualMemoryWithoutChangingAnything) {
+TEST_P(BackendWithVirtualMemory, OutOfVirtualMemoryChangesNothing) {
     DeviceMemoryInfo info;
     ASSERT_EQ(backend().memory_info(device, info), DeviceStatus::ok);
     const std::size_t granule = abilities().granularity;

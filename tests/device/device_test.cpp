@@ -14,12 +14,12 @@ TEST(Device, IsWrittenAsTypeAndIndex) {
     EXPECT_STREQ(to_string(DeviceType::simulated), "simulated");
 }
 
-TEST(Device, IsReadBackFromItsText) {
+TEST(Device, IsParsedFromItsText) {
     EXPECT_EQ(parse_device("cuda:3"), (Device{DeviceType::cuda, 3}));
     EXPECT_EQ(parse_device("simulated"), (Device{DeviceType::simulated, 0}));
 }
 
-TEST(Device, TextThatNamesNoneIsRefusedWithWhatWasExpected) {
+TEST(Device, InvalidTextIsRejectedWithExpectation) {
     for (const char* const text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999"}) {
         try {
             (void)parse_device(text);
@@ -31,7 +31,7 @@ TEST(Device, TextThatNamesNoneIsRefusedWithWhatWasExpected) {
     }
 }
 
-TEST(Device, DiffersInAHashByTypeAndIndex) {
+TEST(Device, HashDependsOnTypeAndIndex) {
     const std::unordered_set<Device> devices = {
         {DeviceType::cpu, 0}, {DeviceType::cuda, 0}, {DeviceType::cuda, 1}, {DeviceType::cuda, 1}};
     EXPECT_EQ(devices.size(), 3u);

@@ -1,4 +1,4 @@
-// Where the figures of device allocators lie, and what others read there.
+// The records of device allocators in the segment, and what a reader finds there.
 
 #include "device/owned_device_record.hpp"
 
@@ -33,7 +33,7 @@ StreamHandle stream_at(std::uintptr_t number) {
     return reinterpret_cast<StreamHandle>(number);
 }
 
-/// The segment of this process as who reads it finds it.
+/// Returns the segment of this process as a reader sees it.
 statistics::SegmentImage image() {
     statistics::SegmentImage image(segment().header());
     image.count();
@@ -62,7 +62,7 @@ std::uint64_t streams_left_out() {
     return segment().header()->region<statistics::DeviceStreamRecord>().left_out;
 }
 
-/// While it lives, all places of devices are taken.
+/// Uses up all records for devices during its lifetime.
 class NoDeviceRecords {
 public:
     NoDeviceRecords() {
@@ -80,7 +80,7 @@ private:
     std::vector<DeviceRecord*> fillers_;
 };
 
-/// While it lives, all places of streams are taken.
+/// Uses up all records for streams during its lifetime.
 class NoStreamRecords {
 public:
     NoStreamRecords() {
@@ -113,69 +113,69 @@ bool other_device_is_empty() {
     return true;
 }
 
-TEST(OwnedDeviceRecord, TakesPlacesInTheSegmentAndGivesThemBack) {
-    std::optional<OwnedDeviceRecord> place(std::in_place, "weights", Kind::pinned, cuda_1);
-    const std::uint64_t id = place->id();
+TEST(OwnedDeviceRecord, TakesAndReturnsRecordsOfTheSegment) {
+    std::optional<OwnedDeviceRecord> record(std::in_place, "weights", Kind::pinned, cuda_1);
+    const std::uint64_t id = record->id();
     EXPECT_NE(id, 0U);
     ASSERT_NE(record_of(id), nullptr);
-    EXPECT_EQ(&record_of(id)->totals, &place->totals());
-    DeviceStreamCounters& counters = place->add_stream(nullptr);
+    EXPECT_EQ(&record_of(id)->totals, &record->totals());
+    DeviceStreamCounters& counters = record->add_stream(nullptr);
     ASSERT_EQ(streams_of(id).size(), 1U);
     EXPECT_EQ(&streams_of(id)[0]->counters, &counters);
-    const DeviceStatistics figures = place->figures();
-    EXPECT_EQ(figures.id, id);
-    EXPECT_STREQ(figures.name, "weights");
-    EXPECT_STREQ(figures.device, "cuda:1");
-    EXPECT_EQ(figures.kind, Kind::pinned);
-    place.reset();
+    const DeviceStatistics statistics = record->statistics();
+    EXPECT_EQ(statistics.id, id);
+    EXPECT_STREQ(statistics.name, "weights");
+    EXPECT_STREQ(statistics.device, "cuda:1");
+    EXPECT_EQ(statistics.kind, Kind::pinned);
+    record.reset();
     EXPECT_EQ(record_of(id), nullptr);
     EXPECT_TRUE(streams_of(id).empty());
 }
 
-TEST(OwnedDeviceRecord, NamesOfAnyLengthAreCut) {
-    const OwnedDeviceRecord place(std::string(100, 'x'), Kind::caching, cuda_1);
-    EXPECT_EQ(std::string(place.figures().name), std::string(47, 'x'));
+TEST(OwnedDeviceRecord, LongNamesAreCut) {
+    const OwnedDeviceRecord record(std::string(100, 'x'), Kind::caching, cuda_1);
+    EXPECT_EQ(std::string(record.statistics().name), std::string(47, 'x'));
 }
 
-TEST(OwnedDeviceRecord, FiguresAreTheSumOverItsStreamsAtOnce) {
-    OwnedDeviceRecord place("sums", Kind::caching, cuda_1);
-    place.totals().count_growth(1 << 20);
-    DeviceStreamCounters& one = place.add_stream(nullptr);
-    DeviceStreamCounters& other = place.add_stream(stream_at(0x1000));
+TEST(OwnedDeviceRecord, StatisticsAreTheSumOverItsStreams) {
+    OwnedDeviceRecord record("sums", Kind::caching, cuda_1);
+    record.totals().count_growth(1 << 20);
+    DeviceStreamCounters& one = record.add_stream(nullptr);
+    DeviceStreamCounters& other = record.add_stream(stream_at(0x1000));
     detail::add(one.allocated_bytes, 4096);
     detail::add(other.allocated_bytes, 512);
     detail::add(one.deallocated_bytes, 1024);
-    const DeviceStatistics figures = place.figures();
-    EXPECT_EQ(figures.in_use_bytes, 3584U);
-    EXPECT_EQ(figures.capacity_bytes, 1U << 20);
-    EXPECT_EQ(figures.streams, 2U);
+    const DeviceStatistics statistics = record.statistics();
+    EXPECT_EQ(statistics.in_use_bytes, 3584U);
+    EXPECT_EQ(statistics.capacity_bytes, 1U << 20);
+    EXPECT_EQ(statistics.streams, 2U);
 }
 
-TEST(OwnedDeviceRecord, StreamsAreNumberedAsTheyCameAndTheDefaultOneIsZero) {
-    OwnedDeviceRecord place("numbers", Kind::caching, cuda_1);
-    place.add_stream(stream_at(0x7000));
-    place.add_stream(nullptr);
-    place.add_stream(stream_at(0x8000));
+TEST(OwnedDeviceRecord, StreamsAreNumberedInOrderFromZeroForTheDefault) {
+    OwnedDeviceRecord record("numbers", Kind::caching, cuda_1);
+    record.add_stream(stream_at(0x7000));
+    record.add_stream(nullptr);
+    record.add_stream(stream_at(0x8000));
     std::vector<std::uint64_t> numbers;
-    for (const auto* const stream : streams_of(place.id())) numbers.push_back(stream->stream);
+    for (const auto* const stream : streams_of(record.id())) numbers.push_back(stream->stream);
     EXPECT_EQ(numbers, (std::vector<std::uint64_t>{1, 0, 2}));
 }
 
-TEST(OwnedDeviceRecord, CountersOfAStreamThatEndedGoOnWithTheNext) {
-    OwnedDeviceRecord place("ends", Kind::caching, cuda_1);
-    place.totals().count_growth(1 << 20);
-    DeviceStreamCounters& first = place.add_stream(stream_at(0x1000));
+TEST(OwnedDeviceRecord, CountersOfAnEndedStreamAreReused) {
+    OwnedDeviceRecord record("ends", Kind::caching, cuda_1);
+    record.totals().count_growth(1 << 20);
+    DeviceStreamCounters& first = record.add_stream(stream_at(0x1000));
     detail::add(first.allocated_bytes, 100);
-    place.end_stream(first);
-    EXPECT_EQ(place.figures().streams, 0U);
-    EXPECT_EQ(place.figures().allocated_bytes, 100U) << "nothing is lost meanwhile";
-    DeviceStreamCounters& second = place.add_stream(stream_at(0x2000));
+    record.end_stream(first);
+    EXPECT_EQ(record.statistics().streams, 0U);
+    EXPECT_EQ(record.statistics().allocated_bytes, 100U) << "nothing is lost";
+    DeviceStreamCounters& second = record.add_stream(stream_at(0x2000));
     EXPECT_EQ(&second, &first);
-    EXPECT_EQ(streams_of(place.id()).at(0)->stream, 2U);
-    EXPECT_NE(&place.add_stream(stream_at(0x3000)), &first);
+    EXPECT_EQ(streams_of(record.id()).at(0)->stream, 2U);
+    EXPECT_NE(&record.add_stream(stream_at(0x3000)), &first);
 }
 
-TEST(OwnedDeviceRecord, StandsInSnapshotsWhileItLives) {
+TEST(OwnedDeviceRecord, IsInSnapshotsDuringItsLifetime) {
     const auto count_named = [](const char* name) {
         unsigned count = 0;
         for (const DeviceStatistics& device : take_snapshot().devices) {
@@ -184,14 +184,14 @@ TEST(OwnedDeviceRecord, StandsInSnapshotsWhileItLives) {
         return count;
     };
     {
-        const OwnedDeviceRecord place("in snapshots", Kind::caching, cuda_1);
+        const OwnedDeviceRecord record("in snapshots", Kind::caching, cuda_1);
         EXPECT_EQ(count_named("in snapshots"), 1U);
     }
     EXPECT_EQ(count_named("in snapshots"), 0U);
 }
 
-TEST(OwnedDeviceRecord, WithoutAPlaceIsAddedUpUnderOther) {
-    const NoDeviceRecords no_places;
+TEST(OwnedDeviceRecord, WithoutARecordIsCountedUnderOther) {
+    const NoDeviceRecords no_records;
     const DeviceRecord& other = *segment().other<statistics::DeviceRecord>();
     {
         OwnedDeviceRecord one("one", Kind::caching, cuda_1);
@@ -199,63 +199,63 @@ TEST(OwnedDeviceRecord, WithoutAPlaceIsAddedUpUnderOther) {
         EXPECT_EQ(devices_left_out(), 2U);
         EXPECT_EQ(record_of(one.id()), nullptr);
         DeviceStreamCounters& counters = one.add_stream(nullptr);
-        EXPECT_TRUE(streams_of(one.id()).empty()) << "nobody could add them up";
+        EXPECT_TRUE(streams_of(one.id()).empty()) << "they have no parent record";
         detail::add(counters.allocated_bytes, 300);
         detail::add(two.add_stream(nullptr).allocated_bytes, 50);
         one.totals().count_growth(4096);
-        EXPECT_TRUE(other_device_is_empty()) << "until they note";
+        EXPECT_TRUE(other_device_is_empty()) << "until note_capacity";
         for (int i = 0; i < 2; ++i) one.note_capacity(), two.note_capacity();
         EXPECT_EQ(other.left_out.allocated_bytes, 350U);
         EXPECT_EQ(other.totals.capacity_bytes, 4096U);
         one.totals().count_give_back(4096);
         one.note_capacity();
         EXPECT_EQ(other.totals.capacity_bytes, 0U);
-        EXPECT_STREQ(one.figures().name, "one");
-        EXPECT_STREQ(one.figures().device, "cuda:1");
-        EXPECT_EQ(two.figures().allocated_bytes, 50U) << "its own figures are its own";
+        EXPECT_STREQ(one.statistics().name, "one");
+        EXPECT_STREQ(one.statistics().device, "cuda:1");
+        EXPECT_EQ(two.statistics().allocated_bytes, 50U) << "each counts for itself";
     }
     EXPECT_TRUE(other_device_is_empty());
     EXPECT_EQ(devices_left_out(), 0U);
 }
 
-TEST(OwnedDeviceRecord, StreamsWithoutAPlaceAreAddedUpUnderTheAllocator) {
-    const NoStreamRecords no_places;
+TEST(OwnedDeviceRecord, StreamsWithoutARecordAreCountedUnderTheAllocator) {
+    const NoStreamRecords no_records;
     {
-        OwnedDeviceRecord place("crowded", Kind::caching, cuda_1);
-        DeviceStreamCounters& counters = place.add_stream(nullptr);
+        OwnedDeviceRecord record("crowded", Kind::caching, cuda_1);
+        DeviceStreamCounters& counters = record.add_stream(nullptr);
         EXPECT_EQ(streams_left_out(), 1U);
         detail::add(counters.allocated_bytes, 300);
-        place.totals().count_growth(4096);
-        place.note_capacity();
-        place.note_capacity();
-        EXPECT_EQ(record_of(place.id())->left_out.allocated_bytes, 300U);
-        EXPECT_EQ(place.figures().in_use_bytes, 300U) << "counted once";
+        record.totals().count_growth(4096);
+        record.note_capacity();
+        record.note_capacity();
+        EXPECT_EQ(record_of(record.id())->left_out.allocated_bytes, 300U);
+        EXPECT_EQ(record.statistics().in_use_bytes, 300U) << "counted once";
     }
     EXPECT_EQ(streams_left_out(), 0U);
 }
 
-TEST(OwnedDeviceRecord, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
-    OwnedDeviceRecord place("forked", Kind::caching, cuda_1);
-    place.totals().count_growth(8192);
-    DeviceStreamCounters& counters = place.add_stream(nullptr);
+TEST(OwnedDeviceRecord, ChildOfAForkStartsWithACopyOfTheCounters) {
+    OwnedDeviceRecord record("forked", Kind::caching, cuda_1);
+    record.totals().count_growth(8192);
+    DeviceStreamCounters& counters = record.add_stream(nullptr);
     detail::add(counters.allocated_bytes, 4096);
     EXPECT_TRUE(holds_in_child([&] {
-        if (place.figures().in_use_bytes != 4096) return false;
-        if (record_of(place.id()) == nullptr || streams_of(place.id()).size() != 1) return false;
+        if (record.statistics().in_use_bytes != 4096) return false;
+        if (record_of(record.id()) == nullptr || streams_of(record.id()).size() != 1) return false;
         detail::add(counters.allocated_bytes, 1000);
-        return place.figures().in_use_bytes == 5096;
+        return record.statistics().in_use_bytes == 5096;
     }));
-    EXPECT_EQ(place.figures().in_use_bytes, 4096U);
+    EXPECT_EQ(record.statistics().in_use_bytes, 4096U);
 }
 
-TEST(OwnedDeviceRecord, ChildOfAForkMayDestroyOneWithoutAPlace) {
-    const NoDeviceRecords no_places;
-    auto place = std::make_unique<OwnedDeviceRecord>("apart", Kind::caching, cuda_1);
-    place->totals().count_growth(4096);
-    place->note_capacity();
+TEST(OwnedDeviceRecord, ChildOfAForkMayDestroyOneWithoutARecord) {
+    const NoDeviceRecords no_records;
+    auto record = std::make_unique<OwnedDeviceRecord>("apart", Kind::caching, cuda_1);
+    record->totals().count_growth(4096);
+    record->note_capacity();
     EXPECT_TRUE(holds_in_child([&] {
         if (other_device_is_empty()) return false;
-        place.reset();
+        record.reset();
         return other_device_is_empty() && devices_left_out() == 0;
     }));
     EXPECT_FALSE(other_device_is_empty());

@@ -1,4 +1,4 @@
-// What a recorder is told of allocators of pinned and of host memory.
+// The calls of allocators of pinned and of host memory that a recorder receives.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 namespace tensorpool {
 namespace {
 
+using test::recorded_calls;
 using test::Recording;
-using test::told;
 
 void expect_one_block(const Recording& recording, const void* block, const DeviceAllocator& of) {
     const auto made = recording.of(TraceAction::allocate);
@@ -26,10 +26,10 @@ void expect_one_block(const Recording& recording, const void* block, const Devic
     EXPECT_EQ(freed[0].address, block);
 }
 
-TEST(RecordedAllocators, OfPinnedMemoryTellTheirBlocksAndSlabs) {
+TEST(RecordedAllocators, OfPinnedMemoryRecordBlocksAndSlabs) {
     HostBackend backend;
     PinnedAllocator allocator(backend, 0);
-    allocator.trim();  // what comes first sets up the hooks
+    allocator.trim();  // the first call sets up the hooks
     const Recording recording;
     void* const block = allocator.allocate(5000);
     allocator.deallocate(block);
@@ -39,7 +39,7 @@ TEST(RecordedAllocators, OfPinnedMemoryTellTheirBlocksAndSlabs) {
     EXPECT_EQ(recording.of(TraceAction::slab_end).size(), 1U);
 }
 
-TEST(RecordedAllocators, OfHostMemoryTellTheirBlocks) {
+TEST(RecordedAllocators, OfHostMemoryRecordBlocks) {
     HostBackend backend;
     HostAllocator allocator(backend, {DeviceType::cpu, 0}, system_memory_source());
     allocator.deallocate(allocator.allocate(100));

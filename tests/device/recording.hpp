@@ -9,43 +9,43 @@
 
 namespace tensorpool::test {
 
-struct Told {
+struct RecordedCall {
     TraceAction action;
     std::uint64_t source;
     const void* address;
     std::size_t bytes;
 };
 
-inline std::vector<Told>& told() {
-    static std::vector<Told> all;
+inline std::vector<RecordedCall>& recorded_calls() {
+    static std::vector<RecordedCall> all;
     return all;
 }
 
-/// While it lives, calls are recorded into `told()`.
+/// Records calls into `recorded_calls()` during its lifetime.
 class Recording {
 public:
     Recording() {
-        told().clear();
+        recorded_calls().clear();
         statistics::recorder_hooks.record.store([](TraceAction action, std::uint64_t source,
                                                    const void* address, std::size_t bytes,
                                                    std::size_t) noexcept {
-            told().push_back({action, source, address, bytes});
+            recorded_calls().push_back({action, source, address, bytes});
         });
     }
     ~Recording() { statistics::recorder_hooks.record.store(nullptr); }
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
 
-    std::vector<Told> of(TraceAction action) const {
-        std::vector<Told> found;
-        for (const Told& one : told()) {
+    std::vector<RecordedCall> of(TraceAction action) const {
+        std::vector<RecordedCall> found;
+        for (const RecordedCall& one : recorded_calls()) {
             if (one.action == action) found.push_back(one);
         }
         return found;
     }
     std::string actions() const {
         std::string text;
-        for (const Told& one : told()) {
+        for (const RecordedCall& one : recorded_calls()) {
             text += std::to_string(static_cast<unsigned>(one.action)) + ' ';
         }
         return text;

@@ -1,5 +1,5 @@
-# Reads each function of OBJECT. EXPECTED `clean`: none may have anything that a fast path must not
-# have; `faulty`: each must be found to have something.
+# Reads the machine code of each function of OBJECT. With EXPECTED=clean, no function may contain an
+# instruction that is forbidden in a fast path. With EXPECTED=faulty, each function must contain one.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${OBJDUMP} --disassemble --reloc --no-show-raw-insn --demangle ${OBJECT}
   OUTPUT_VARIABLE code COMMAND_ERROR_IS_FATAL ANY)
@@ -10,10 +10,10 @@ set(slow_path "tensorpool::MemoryPool::(de)?allocate_slow\\(")
 set(forbidden "lock |xchg .*\\(|syscall|sysenter|int +[$]|[lms]fence|(call|jmp) +[*]|__tls_get_addr")
 set(function "")
 set(functions "")
-set(leaving "")  # a call or jump of which the next line may tell where it goes
+set(leaving "")  # a call or jump whose target may be named by a relocation in the next line
 
-# A call, or a jump out of the function, that is not known to lead to the slow path.
-macro(judge_leaving)
+# Records a fault for a call, or a jump out of the function, that does not lead to the slow path.
+macro(check_leaving)
   if(leaving MATCHES "[ \t]call +" OR (leaving AND NOT leaving MATCHES "<${function}[+>]"))
     string(APPEND faults_of_${function} "  ${leaving}\n")
   endif()
@@ -31,7 +31,7 @@ foreach(line IN LISTS code)
     set(leaving "")
     continue()
   endif()
-  judge_leaving()
+  check_leaving()
   if(line MATCHES "^[0-9a-f]+ <([a-z_]+)>:")
     set(function ${CMAKE_MATCH_1})
     list(APPEND functions ${function})
@@ -42,17 +42,17 @@ foreach(line IN LISTS code)
     set(leaving "${line}")
   endif()
 endforeach()
-judge_leaving()
+check_leaving()
 
 list(LENGTH functions count)
 if(count LESS 4)
-  message(FATAL_ERROR "${count} functions found in ${OBJECT}, expected 4 and more:\n${functions}")
+  message(FATAL_ERROR "${count} functions found in ${OBJECT}, expected at least 4:\n${functions}")
 endif()
 foreach(function IN LISTS functions)
   if(EXPECTED STREQUAL "clean" AND faults_of_${function})
-    message(SEND_ERROR "${function} has what a fast path must not have:\n${faults_of_${function}}")
+    message(SEND_ERROR "${function} has instructions that are forbidden in a fast path:\n${faults_of_${function}}")
   elseif(EXPECTED STREQUAL "faulty" AND NOT faults_of_${function})
-    message(SEND_ERROR "what was planted in ${function} was not found")
+    message(SEND_ERROR "the fault planted in ${function} was not found")
   endif()
 endforeach()
-message("${count} functions read: ${functions}")
+message("${count} functions checked: ${functions}")

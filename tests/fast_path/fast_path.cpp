@@ -1,4 +1,4 @@
-// What a caller compiles; check_fast_path.cmake reads the machine code.
+// Functions as a caller compiles them. check_fast_path.cmake reads their machine code.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -14,14 +14,14 @@ void fast_path_deallocate(MemoryPool& pool, void* p, std::size_t bytes) {
     pool.deallocate(p, bytes);
 }
 
-// With a use of the block in between, as a caller has it.
+// Uses the block between the two calls, as callers do.
 void fast_path_pair(MemoryPool& pool, std::size_t bytes) {
     char* const p = static_cast<char*>(pool.allocate(bytes));
     *p = 1;
     pool.deallocate(p, bytes);
 }
 
-// The bucket is known, and the pool is.
+// Bucket and pool are known at compile time.
 void fast_path_constant() {
     MemoryPool& pool = tensorpool::get_global_memory_pool();
     char* const p = static_cast<char*>(pool.allocate(1000));

@@ -1,5 +1,6 @@
-// What a program has that was compiled with the headers of version 1 of the inline paths
-// (include/tensorpool/detail): a magazine that others took something from would mislead it.
+// A program that was compiled with the headers of version 1 of the inline paths
+// (include/tensorpool/detail). Those paths do not support magazines from which other threads take
+// blocks back.
 
 namespace tensorpool::detail {
 inline namespace abi_1 {

@@ -1,4 +1,4 @@
-// Fast paths with what must not be in one: the check is to find each.
+// Fast paths that each contain a forbidden instruction, which the check must find.
 
 #include <atomic>
 #include <cstdlib>
@@ -28,7 +28,7 @@ void fast_path_calling_through_a_pointer(void (*function)()) {
     asm volatile("");
 }
 
-void fast_path_asking_the_system() {
+void fast_path_calling_the_system() {
     asm volatile("syscall");
 }
 }

@@ -15,8 +15,8 @@
 #include "statistics/commit_budget.hpp"
 #include "trace/ring_layout.hpp"
 
-// Refuses each call to the system in turn, in a process of its own for each, so that what a process
-// sets up once is tried too.
+// Refuses each system call in turn, each in a process of its own, so that one-time set-up is
+// covered too.
 
 namespace {
 
@@ -26,7 +26,7 @@ using namespace tensorpool::faults;
 constexpr int nothing_was_refused = 2;
 using Scenario = void (*)(Failures);
 
-// Where all that was ever lent lies.
+// The size of the window that contains all memory ever lent.
 std::size_t window_bytes() {
     return pages::address_space().map().page_count() * pages::page_bytes;
 }
@@ -42,8 +42,9 @@ std::size_t lent_bytes() {
     return bytes;
 }
 
-// What is mapped beside what is lent and its tables, whose size depends on what was granted: for
-// each page a word, for each granule a word and a lender's number, as in address_space.hpp.
+// Bytes mapped in addition to lent memory and its tables. The size of the tables depends on what
+// was granted: a word for each page, and a word and a lender's number for each granule, as in
+// address_space.hpp.
 std::size_t record_bytes() {
     const std::size_t pages = window_bytes() / pages::page_bytes;
     const std::size_t granules = pages / pages::granule_pages;
@@ -57,7 +58,7 @@ std::size_t record_bytes() {
 
 void check_that_nothing_leaked(Scenario scenario, std::size_t expected_records) {
     scenario(Failures::none);
-    // Without the file in which it can be asked to record, a process is told of no recording.
+    // Without the control memory, other processes cannot request a recording; that is accepted.
     const bool is_as_expected = record_bytes() == expected_records ||
                                 record_bytes() + trace::control_bytes == expected_records;
     if (expected_records != 0 && !is_as_expected) {
@@ -66,12 +67,12 @@ void check_that_nothing_leaked(Scenario scenario, std::size_t expected_records) 
     }
     const char* const begin = pages::address_space().address_of(0);
     const std::size_t kept = kept_bytes(begin, window_bytes());
-    if (kept != 0) testing::mismatch("%zu B of what was lent were not dropped", kept);
+    if (kept != 0) testing::mismatch("%zu B of lent memory were not dropped", kept);
     const std::size_t committed = statistics::commit_budget().committed();
     if (committed != 0) testing::mismatch("%zu B still count as committed", committed);
 }
 
-// In a child process. `expected_records` 0: not known.
+// Runs in a child process. `expected_records` is 0 if it is unknown.
 int refuse_one(Scenario scenario, std::uint64_t n, Refuse how, std::size_t expected_records) {
     try {
         refuse(n, how);
@@ -96,7 +97,7 @@ int in_child(Function function) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Figured out in a child, so that this process has never used a pool.
+// Measured in a child, so that this process never uses a pool.
 std::size_t records_without_refusals(Scenario scenario) {
     int ends[2];
     if (pipe(ends) != 0) return 0;
@@ -116,7 +117,7 @@ int run(Scenario scenario, Refuse how, bool same_records, std::uint64_t step) {
     for (std::uint64_t n = 1;; n += step) {
         const int result = in_child([&] { return refuse_one(scenario, n, how, records); });
         if (result == nothing_was_refused) {
-            std::printf("platform_faults: %zu calls refused in turn, %u went wrong\n",
+            std::printf("platform_faults: %zu calls refused in turn, %u faults\n",
                         std::size_t{n / step}, faults);
             return faults == 0 && n > 1 ? 0 : 1;
         }
@@ -131,8 +132,8 @@ int run(Scenario scenario, Refuse how, bool same_records, std::uint64_t step) {
 
 }  // namespace
 
-// once | ever_after, then pools | global, then perhaps `every` N: only every N-th call is refused,
-// or `planted`: a leak that must be found.
+// Usage: once | from_then_on, then pools | global, then optionally `every` N, to refuse only every
+// N-th call, or `planted`, to leave a leak that must be found.
 int main(int count, char** arguments) {
     if (count < 3) return 2;
     const std::string_view how = arguments[1];
@@ -141,5 +142,5 @@ int main(int count, char** arguments) {
     if (more == "planted") plant_a_leak();
     const std::uint64_t step = more == "every" && count > 4 ? std::stoul(arguments[4]) : 1;
     return run(what == "pools" ? run_scenario : run_scenario_with_global_pool,
-               how == "once" ? Refuse::once : Refuse::ever_after, what == "pools", step);
+               how == "once" ? Refuse::once : Refuse::from_then_on, what == "pools", step);
 }

@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<std::uint64_t> counted = 0;
 std::atomic<std::uint64_t> refused_from = 0;  // 0: nothing is refused
-std::atomic<bool> refused_ever_after = false;
+std::atomic<bool> refused_from_then_on = false;
 std::atomic<const char*> first_refused = nullptr;
 std::atomic<std::size_t> mapped = 0;
 std::atomic<bool> leaks_after_refusal = false;
@@ -28,13 +28,13 @@ std::atomic<bool> leaks_after_refusal = false;
 bool refuses(const char* name) noexcept {
     const std::uint64_t number = counted.fetch_add(1) + 1;
     const std::uint64_t from = refused_from.load();
-    if (from == 0 || number < from || (number > from && !refused_ever_after.load())) return false;
+    if (from == 0 || number < from || (number > from && !refused_from_then_on.load())) return false;
     const char* none = nullptr;
     first_refused.compare_exchange_strong(none, name);
     return true;
 }
 
-/// Addresses as ranges that do not touch.
+/// A set of address ranges that do not touch.
 class Ranges {
 public:
     void add(std::uintptr_t begin, std::uintptr_t end) {
@@ -74,7 +74,7 @@ private:
 };
 
 Ranges& kept() {
-    static auto* const ranges = new Ranges;  // used by threads that end late
+    static auto* const ranges = new Ranges;  // never destroyed: threads may end late
     return *ranges;
 }
 
@@ -92,7 +92,7 @@ int fail_with(int error) noexcept {
 void refuse(std::uint64_t n, Refuse how) noexcept {
     first_refused.store(nullptr);
     counted.store(0);
-    refused_ever_after.store(how == Refuse::ever_after);
+    refused_from_then_on.store(how == Refuse::from_then_on);
     refused_from.store(n);
 }
 
@@ -115,8 +115,8 @@ std::size_t kept_bytes(const void* begin, std::size_t bytes) {
 
 }  // namespace tensorpool::faults
 
-// What the linker puts in the place of each function `f` is `__wrap_f`; `__real_f` is the function.
-// NOLINTBEGIN: the names are the linker's.
+// The linker replaces calls of each function `f` by `__wrap_f`; `__real_f` is the original
+// function. NOLINTBEGIN: the names are the linker's.
 extern "C" {
 using namespace tensorpool::faults;
 
@@ -139,7 +139,7 @@ void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, i
     if (refuses("mmap")) return fail_with(ENOMEM), MAP_FAILED;
     void* const p = __real_mmap(address, bytes, protection, flags, file, at);
     if (p == MAP_FAILED) return p;
-    // What is mapped anew in its place is as large as it was, and its pages are dropped.
+    // A mapping that replaces another one has the same size, and its pages are dropped.
     if ((flags & MAP_FIXED) != 0) {
         kept().remove(begin_of(p), begin_of(p) + bytes);
     } else {
@@ -148,7 +148,7 @@ void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, i
     return p;
 }
 
-// Ends of a reservation are cut off, so what is unmapped is not always what was mapped.
+// Ends of a reservation are unmapped separately, so unmapped ranges may differ from mapped ones.
 int __wrap_munmap(void* address, std::size_t bytes) {
     if (refused_call() != nullptr && leaks_after_refusal.exchange(false)) return 0;
     mapped.fetch_sub(bytes);

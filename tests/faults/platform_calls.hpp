@@ -5,27 +5,27 @@
 
 namespace tensorpool::faults {
 
-/// The calls of the library to the system, which the linker leads past here (--wrap): counted, and
-/// refused when a test says so. Only calls that can fail are counted. Thread-safe.
+/// The system calls of the library, redirected to these functions by the linker (--wrap). Calls
+/// that can fail are counted, and refused at a test's request. Thread-safe.
 
 enum class Refuse {
-    once,        // the n-th call
-    ever_after,  // and all that come after it
+    once,          // the n-th call
+    from_then_on,  // that call and all later ones
 };
 
-/// Counts from now on and refuses the n-th call, 1 being the next.
+/// Starts counting, and refuses the n-th call from now on, beginning with 1.
 void refuse(std::uint64_t n, Refuse how) noexcept;
+/// Ends all refusals.
 void refuse_nothing() noexcept;
-/// The call that was refused first, by name; nullptr when none was.
+/// Returns the name of the call that was refused first; nullptr if there is none.
 const char* refused_call() noexcept;
 
-/// From now on the unmap that follows a refusal is not made: a fault that must be found.
+/// Makes the next unmap after a refusal do nothing: a fault that must be found.
 void plant_a_leak() noexcept;
 
-/// Bytes that were mapped and not unmapped.
+/// Returns the bytes that were mapped and not unmapped.
 std::size_t mapped_bytes() noexcept;
-/// Bytes in [begin, begin + bytes) that were made writable, and that nobody has tried to drop
-/// since.
+/// Returns the bytes in [begin, begin + bytes) that were made writable and not dropped since.
 std::size_t kept_bytes(const void* begin, std::size_t bytes);
 
 }  // namespace tensorpool::faults

@@ -19,7 +19,7 @@ using testing::Subject;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// Makes a call that may fail as often as the refusals allow. False when it failed.
+/// Makes a call that may fail as often as the refusals allow. Returns false if it failed.
 bool attempt(Failures failures, const std::function<bool()>& call) {
     if (call()) return true;
     if (failures == Failures::none) mismatch("a call failed without a refusal");
@@ -27,7 +27,7 @@ bool attempt(Failures failures, const std::function<bool()>& call) {
     return failures == Failures::one;
 }
 
-/// A pool and its model; or nothing, where the pool could not be made.
+/// A pool and its model; empty if the pool could not be constructed.
 class Case {
 public:
     Case(const PoolOptions& options, Failures failures) : failures_(failures) {
@@ -105,7 +105,8 @@ void use_large_blocks(Case& one) {
     for (const std::size_t bytes : sizes) one.reallocate(bytes);
 }
 
-// Threads one after another, and two at once, that come, allocate, free and end.
+// Uses the pool from threads, two of them one after the other and two at once. Each allocates,
+// frees and ends.
 void use_from_threads(Case& one) {
     constexpr std::size_t bytes = 300;
     std::uint64_t made = 0;
@@ -207,7 +208,7 @@ void run_scenario_with_global_pool(Failures failures) {
     pool.deallocate(block, 1 * mib);
     pool.trim();
     const std::size_t now = pool.get_total_allocated();
-    if (now != in_use) mismatch("%zu B are in use, not %zu", now, in_use);
+    if (now != in_use) mismatch("%zu B are in use, expected %zu", now, in_use);
 }
 
 }  // namespace tensorpool::faults

@@ -4,16 +4,16 @@
 
 namespace tensorpool::faults {
 
-/// What becomes of a call of the pool that failed: with one refusal in the whole scenario it must
-/// succeed when it is made again; without any it must not fail.
+/// The allowed failures of calls on a pool. `none`: no call may fail. `one`: with one refusal in
+/// the whole scenario, a failed call must succeed when it is repeated.
 enum class Failures { none, one, many };
 
-/// Everything that pools do, in pools of its own, single steps checked against a model. Throws
-/// testing::Mismatch. The last pool is still there when refusals end (at refuse_nothing, which it
-/// calls): it must work again then, be emptied, and be destroyed.
+/// Uses all functions of pools, in pools of its own, and checks single steps against a model.
+/// Throws testing::Mismatch. It calls refuse_nothing to end refusals while the last pool exists.
+/// From then on, that pool must work, be emptied, and be destroyed.
 void run_scenario(Failures failures);
 
-/// The same for the process's global pool, in small; its memory stays.
+/// Runs a smaller scenario on the global pool of the process, whose memory stays.
 void run_scenario_with_global_pool(Failures failures);
 
 }  // namespace tensorpool::faults

@@ -13,7 +13,7 @@ namespace {
 
 const std::string file_name = "model";
 
-/// What is thrown says this, and nothing else.
+/// Expects an error with exactly this text.
 template <class Read>
 void expect_error(Read read, const std::string& text) {
     try {
@@ -51,7 +51,7 @@ TEST(ByteReader, NothingIsReadBeyondTheEnd) {
     EXPECT_TRUE(in.take(0, "nothing").empty());
 }
 
-TEST(ByteReader, PartEndsWhereItSays) {
+TEST(ByteReader, PartEndsAtItsEnd) {
     testing::WrittenFile file;
     file.append("1234567");
     ByteReader in(file.view(), 2, 4, file_name);
@@ -65,7 +65,7 @@ TEST(ByteReader, PartEndsWhereItSays) {
                  "entry 3: x, at byte 5: found 1 B to the end, expected 2 B");
 }
 
-TEST(ByteReader, ErrorsSayWhatTheFieldBelongsTo) {
+TEST(ByteReader, ErrorsNameTheOwnerOfAField) {
     testing::WrittenFile file;
     file.append_number(std::uint32_t{7});
     ByteReader in(file.view(), file_name);
@@ -85,7 +85,7 @@ TEST(ByteReader, ErrorsSayWhatTheFieldBelongsTo) {
     expect_error([&] { in.fail("type", 0, "x"); }, "type, at byte 0: x");
 }
 
-TEST(ByteReader, CountsAreHeldAgainstTheBytesThatAreLeft) {
+TEST(ByteReader, CountsAreCheckedAgainstTheBytesLeft) {
     testing::WrittenFile file;
     file.append_number(std::uint64_t{3});
     file.append(std::string(11, 'x'));

@@ -14,7 +14,7 @@ ModelGuess guess(std::string_view first) {
     return guess_model_format(std::as_bytes(std::span(first)));
 }
 
-TEST(ModelGuess, FromTheFirstBytesOfEachFormat) {
+TEST(ModelGuess, DetectsEachFormatByItsFirstBytes) {
     EXPECT_EQ(guess_model_format(testing::GgufWriter().write().view()), ModelGuess::gguf);
     EXPECT_EQ(guess_model_format(testing::SafetensorsWriter().write().view()),
               ModelGuess::safetensors);
@@ -25,17 +25,17 @@ TEST(ModelGuess, FromTheFirstBytesOfEachFormat) {
         ModelGuess::zip);
 }
 
-TEST(ModelGuess, NoneOfAnythingElse) {
+TEST(ModelGuess, DetectsNothingInOtherData) {
     for (const std::string_view text : {"", "G", "GGU", "GGML", "gguf", "\x93NUMP", "PK",
                                         "PK\x01\x02", "function{", "{\"a\": 1}"}) {
         EXPECT_EQ(guess(text), ModelGuess::none) << text;
     }
     EXPECT_EQ(guess(std::string(100, '\0')), ModelGuess::none);
-    // A length without its header.
+    // A header length without a header.
     EXPECT_EQ(guess(std::string("\x02\0\0\0\0\0\0\0", 8)), ModelGuess::none);
 }
 
-TEST(ModelFormat, HasNamesForPeople) {
+TEST(ModelFormat, HasNames) {
     EXPECT_STREQ(to_string(ModelFormat::gguf), "GGUF");
     EXPECT_STREQ(to_string(ModelFormat::safetensors), "safetensors");
     EXPECT_STREQ(to_string(ModelFormat::npy), "npy");

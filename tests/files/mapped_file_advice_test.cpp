@@ -16,7 +16,7 @@ using files::text_of;
 
 const std::size_t page = platform::page_bytes();
 
-TEST(MappedFileAdvice, HasAWordForEachOutcome) {
+TEST(MappedFileAdvice, HasATextForEachOutcome) {
     EXPECT_STREQ(to_string(Advised::done), "done");
     EXPECT_STREQ(to_string(Advised::one_node), "one node");
     EXPECT_STREQ(to_string(Advised::unsupported), "unsupported");
@@ -42,7 +42,7 @@ TEST(MappedFileAdvice, ChangesNoByte) {
     EXPECT_EQ(text_of(mapped.bytes()), content);
 }
 
-TEST(MappedFileAdvice, IsAboutWhatOfThePartIsMapped) {
+TEST(MappedFileAdvice, AppliesToTheMappedPart) {
     const File file(numbered_text(5 * page));
     MappedFile mapped = MappedFile::open(file.path(), {.part = {page, 2 * page}});
     EXPECT_EQ(mapped.prefetch(Prefetch::now, {4 * page}), Advised::done);
@@ -54,7 +54,7 @@ TEST(MappedFileAdvice, IsAboutWhatOfThePartIsMapped) {
     EXPECT_EQ(mapped.resident_bytes(), 2 * page);
 }
 
-TEST(MappedFileAdvice, LeavesOutWhatWasUnmapped) {
+TEST(MappedFileAdvice, SkipsUnmappedPages) {
     const File file(numbered_text(5 * page));
     MappedFile mapped = MappedFile::open(file.path());
     mapped.unmap({page, page});
@@ -65,7 +65,7 @@ TEST(MappedFileAdvice, LeavesOutWhatWasUnmapped) {
     EXPECT_EQ(mapped.drop_pages(), Advised::done);
 }
 
-TEST(MappedFileAdvice, DoesNothingAboutNodesWhereThereIsOneAndSaysSo) {
+TEST(MappedFileAdvice, PlacementReportsASingleNode) {
     const File file(numbered_text(page));
     MappedFile mapped = MappedFile::open(file.path());
     const unsigned nodes = platform::numa_node_count();
@@ -76,7 +76,7 @@ TEST(MappedFileAdvice, DoesNothingAboutNodesWhereThereIsOneAndSaysSo) {
     EXPECT_EQ(mapped.place(NumaPlacement::bind, nodes), Advised::refused);
 }
 
-TEST(MappedFileAdvice, TellsThatNoHugePageFitsASmallFile) {
+TEST(MappedFileAdvice, HugePagesAreUnsupportedForASmallFile) {
     const File file(numbered_text(page));
     EXPECT_EQ(MappedFile::open(file.path()).prefer_huge_pages(), Advised::unsupported);
 }

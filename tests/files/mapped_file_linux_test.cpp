@@ -1,4 +1,4 @@
-// What the kernel says of a mapping: pages in its cache (mincore), in this process (smaps).
+// The kernel's view of a mapping: pages in its cache (mincore) and in this process (smaps).
 
 #include <tensorpool/mapped_file.hpp>
 
@@ -26,7 +26,8 @@ using files::numbered_text;
 
 const std::size_t page = platform::page_bytes();
 
-/// The sum of a field such as "Rss:" of /proc/self/smaps (proc(5)) over the mappings in a range.
+/// Returns the sum of a field such as "Rss:" of /proc/self/smaps (proc(5)) over the mappings in a
+/// range.
 std::size_t smaps_bytes(std::span<const std::byte> range, const std::string& field) {
     const auto begin = reinterpret_cast<std::uintptr_t>(range.data());
     std::ifstream smaps("/proc/self/smaps");
@@ -45,7 +46,8 @@ std::size_t smaps_bytes(std::span<const std::byte> range, const std::string& fie
     return sum;
 }
 
-/// Its pages are on the disk and nowhere else; false where the file system keeps them in memory.
+/// Evicts the pages, so that they are only on the disk. Returns false if the file system keeps them
+/// in memory.
 bool make_cold(const MappedFile& mapped) {
     const int file = open(mapped.path().c_str(), O_RDONLY);
     const bool is_written = fsync(file) == 0;
@@ -55,7 +57,7 @@ bool make_cold(const MappedFile& mapped) {
     return is_written && mapped.resident_bytes() == 0;
 }
 
-TEST(MappedFileLinux, ReadsNothingWhenItMaps) {
+TEST(MappedFileLinux, MappingReadsNothing) {
     const File file(numbered_text(64 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     if (!make_cold(mapped)) GTEST_SKIP() << "the file system keeps its files in memory";
@@ -63,14 +65,14 @@ TEST(MappedFileLinux, ReadsNothingWhenItMaps) {
     EXPECT_EQ(smaps_bytes(mapped.bytes(), "Rss:"), 0U);
 }
 
-TEST(MappedFileLinux, PrefetchesAPartAtOnce) {
+TEST(MappedFileLinux, PrefetchesAPartNow) {
     const File file(numbered_text(512 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     if (!make_cold(mapped)) GTEST_SKIP() << "the file system keeps its files in memory";
     EXPECT_EQ(mapped.prefetch(Prefetch::now, {10 * page + 1, 20 * page}), Advised::done);
     EXPECT_EQ(mapped.resident_bytes({10 * page, 21 * page}), 21 * page);
-    EXPECT_LT(mapped.resident_bytes(), 64 * page);  // a file system's units may be larger
-    EXPECT_GE(smaps_bytes(mapped.bytes(), "Rss:"), 21 * page);  // no fault is left
+    EXPECT_LT(mapped.resident_bytes(), 64 * page);  // the file system may use larger units
+    EXPECT_GE(smaps_bytes(mapped.bytes(), "Rss:"), 21 * page);  // no page fault remains
 }
 
 TEST(MappedFileLinux, PrefetchesAheadOfUse) {
@@ -82,7 +84,7 @@ TEST(MappedFileLinux, PrefetchesAheadOfUse) {
     EXPECT_EQ(smaps_bytes(mapped.bytes(), "Rss:"), 0U);
 }
 
-TEST(MappedFileLinux, DropsPagesOfThisProcessAndLeavesThemInTheCache) {
+TEST(MappedFileLinux, DropPagesLeavesThemInTheCache) {
     const File file(numbered_text(64 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     ASSERT_EQ(mapped.prefetch(Prefetch::now), Advised::done);
@@ -111,7 +113,7 @@ TEST(MappedFileLinux, UnmappedPartsLeaveTheCacheOnRequest) {
     EXPECT_EQ(MappedFile::open(file.path()).resident_bytes(), 32 * page);
 }
 
-TEST(MappedFileLinux, GivesAllItsAddressesBack) {
+TEST(MappedFileLinux, DestructorUnmapsAllAddresses) {
     const File file(numbered_text(64 * page));
     std::span<const std::byte> bytes;
     {
@@ -123,7 +125,7 @@ TEST(MappedFileLinux, GivesAllItsAddressesBack) {
     EXPECT_EQ(smaps_bytes(bytes, "Size:"), 0U);
 }
 
-TEST(MappedFileLinux, LiesSoThatHugePagesFit) {
+TEST(MappedFileLinux, IsAlignedForHugePages) {
     const File file("");
     constexpr std::size_t huge = platform::huge_page_bytes;
     std::filesystem::resize_file(file.path(), 4 * huge);

@@ -1,4 +1,4 @@
-// What may become of a file, and what is no regular one.
+// Changes of a file while it is mapped, and files that are not regular.
 
 #include <tensorpool/mapped_file.hpp>
 
@@ -38,7 +38,7 @@ std::string open_error(const std::string& path) {
     return error_of<std::system_error>([&] { (void)MappedFile::open(path); });
 }
 
-TEST(MappedFilePosix, RefusesWhatIsNoRegularFileAndWaitsForNobody) {
+TEST(MappedFilePosix, RefusesFilesThatAreNotRegularWithoutWaiting) {
     const FileTree tree;
     const std::string pipe = tree.path("/pipe");
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -49,17 +49,17 @@ TEST(MappedFilePosix, RefusesWhatIsNoRegularFileAndWaitsForNobody) {
     EXPECT_EQ(open_error(tree.root()), "tensorpool: map " + tree.root() + ": Is a directory");
 }
 
-TEST(MappedFilePosix, NamesTheReasonWhereAFileMayNotBeRead) {
+TEST(MappedFilePosix, ReportsPermissionErrors) {
     const File file("content");
     ASSERT_EQ(chmod(file.path().c_str(), 0), 0);
     ASSERT_EQ(chmod(file.tree.root().c_str(), 0755), 0);
     EXPECT_TRUE(testing::holds_in_child([&] {
-        if (geteuid() == 0 && seteuid(65534) != 0) return false;  // root may read all
+        if (geteuid() == 0 && seteuid(65534) != 0) return false;  // root may read every file
         return open_error(file.path()) == "tensorpool: map " + file.path() + ": Permission denied";
     }));
 }
 
-TEST(MappedFilePosix, KeepsNothingOfAFileThatItRefuses) {
+TEST(MappedFilePosix, RefusalLeaksNoDescriptor) {
     const File file(numbered_text(10));
     const std::size_t descriptors = testing::descriptor_count();
     EXPECT_THROW((void)MappedFile::open("/dev/null"), std::system_error);
@@ -69,7 +69,7 @@ TEST(MappedFilePosix, KeepsNothingOfAFileThatItRefuses) {
     EXPECT_EQ(testing::descriptor_count(), descriptors);
 }
 
-TEST(MappedFilePosix, ShowsTheHolesOfASparseFileAsZeros) {
+TEST(MappedFilePosix, HolesOfASparseFileReadAsZeros) {
     const File file("begin");
     std::filesystem::resize_file(file.path(), std::uintmax_t{1} << 36);
     const MappedFile mapped = MappedFile::open(file.path());
@@ -78,7 +78,7 @@ TEST(MappedFilePosix, ShowsTheHolesOfASparseFileAsZeros) {
     EXPECT_EQ(text_of(mapped.bytes({0, 5})), "begin");
 }
 
-TEST(MappedFilePosix, KeepsTheOldFileWhenAnotherTakesItsName) {
+TEST(MappedFilePosix, KeepsTheOldFileAfterARename) {
     const File file("the old one");
     const MappedFile mapped = MappedFile::open(file.path());
     file.tree.write("/new", "new");
@@ -91,7 +91,7 @@ TEST(MappedFilePosix, KeepsTheOldFileWhenAnotherTakesItsName) {
 
 // A file that is cut short ------------------------------------------------------------------------
 
-TEST(MappedFilePosix, TellsOfAFileThatWasCutShortWhatItHasAndWhatWasExpected) {
+TEST(MappedFilePosix, CopyFromAShortenedFileReportsBothSizes) {
     const std::string content = numbered_text(4 * page);
     const File file(content);
     const MappedFile mapped = MappedFile::open(file.path());
@@ -114,7 +114,7 @@ TEST(MappedFilePosix, TellsOfAFileThatWasCutShortWhatItHasAndWhatWasExpected) {
     EXPECT_EQ(text_of(std::span(copy).first(100)), content.substr(page, 100));
 }
 
-TEST(MappedFilePosix, TellsHowMuchIsThereWhenNothingOfTheCopyIs) {
+TEST(MappedFilePosix, CopyBeyondAShortenedFileReportsItsSize) {
     const File file(numbered_text(4 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     std::filesystem::resize_file(file.path(), 3);
@@ -128,9 +128,9 @@ TEST(MappedFilePosix, TellsHowMuchIsThereWhenNothingOfTheCopyIs) {
     EXPECT_NO_THROW(mapped.copy_to(0, std::span(copy).first(3)));
 }
 
-// The page in which the file now ends reads as zeros behind that, without a signal: a copy of the
-// mapping would not see that anything is missing.
-TEST(MappedFilePosix, SeesACutWithinAPageThatTheMappingDoesNotShow) {
+// The last page of a shortened file reads as zeros behind its end, without a signal. A copy of the
+// mapping would not notice missing bytes.
+TEST(MappedFilePosix, CopyDetectsACutWithinAPage) {
     const File file(numbered_text(page));
     const MappedFile mapped = MappedFile::open(file.path());
     std::filesystem::resize_file(file.path(), 100);
@@ -139,7 +139,7 @@ TEST(MappedFilePosix, SeesACutWithinAPageThatTheMappingDoesNotShow) {
     EXPECT_THROW(mapped.copy_to(200, copy), FileCutShortError);
 }
 
-TEST(MappedFilePosix, CopiesAgainWhenTheFileIsWholeAgain) {
+TEST(MappedFilePosix, CopyWorksAfterTheFileIsRestored) {
     const std::string content = numbered_text(2 * page);
     const File file(content);
     const MappedFile mapped = MappedFile::open(file.path());
@@ -152,7 +152,7 @@ TEST(MappedFilePosix, CopiesAgainWhenTheFileIsWholeAgain) {
     EXPECT_EQ(text_of(mapped.bytes()), content);
 }
 
-TEST(MappedFilePosix, RefusesToPrefetchWhatWasCutOff) {
+TEST(MappedFilePosix, PrefetchBeyondAShortenedFileIsRefused) {
     const File file(numbered_text(4 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     std::filesystem::resize_file(file.path(), page);
@@ -175,9 +175,9 @@ TEST(MappedFilePosix, InstallsNoSignalHandler) {
     EXPECT_EQ(before.sa_sigaction, after.sa_sigaction);
 }
 
-// Ends of mappings --------------------------------------------------------------------------------
+// Unmapping ---------------------------------------------------------------------------------------
 
-TEST(MappedFilePosixDeathTest, FaultsWhereItWasUnmapped) {
+TEST(MappedFilePosixDeathTest, UnmappedPagesFault) {
     const File file(numbered_text(3 * page));
     MappedFile mapped = MappedFile::open(file.path());
     mapped.unmap({page, page});
@@ -186,9 +186,9 @@ TEST(MappedFilePosixDeathTest, FaultsWhereItWasUnmapped) {
     EXPECT_EQ(text_of(mapped.bytes({0, page})), numbered_text(page));
 }
 
-// Were its addresses free, the next mapping of the process would lie there, and the end of this one
-// would take it away.
-TEST(MappedFilePosix, KeepsTheAddressesOfWhatItUnmapped) {
+// If these addresses were free, the next mapping of the process could lie there, and the destructor
+// of this one would remove it.
+TEST(MappedFilePosix, UnmappedAddressesStayReserved) {
     const File file(numbered_text(64 * page));
     MappedFile mapped = MappedFile::open(file.path());
     const std::byte* const begin = mapped.bytes().data();

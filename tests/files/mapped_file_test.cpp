@@ -39,14 +39,14 @@ TEST(MappedFile, ShowsTheBytesOfTheFile) {
     EXPECT_EQ(mapped.path(), file.path());
 }
 
-TEST(MappedFile, ShowsTheSameWhetherSharedOrNot) {
+TEST(MappedFile, SharedAndPrivateMappingsAreEqual) {
     const File file(numbered_text(2 * page));
     const MappedFile shared = MappedFile::open(file.path(), {.shared = Shared::yes});
     const MappedFile own = MappedFile::open(file.path(), {.shared = Shared::no});
     EXPECT_EQ(text_of(shared.bytes()), text_of(own.bytes()));
 }
 
-TEST(MappedFile, KeepsItsBytesInPlaceWhenItIsMoved) {
+TEST(MappedFile, MoveKeepsTheAddress) {
     const File file(numbered_text(page));
     MappedFile first = MappedFile::open(file.path());
     const std::byte* const data = first.bytes().data();
@@ -57,14 +57,14 @@ TEST(MappedFile, KeepsItsBytesInPlaceWhenItIsMoved) {
     EXPECT_EQ(third.bytes().data(), data);
 }
 
-TEST(MappedFile, NamesFileAndReasonWhereThereIsNone) {
+TEST(MappedFile, MissingFileErrorNamesFileAndReason) {
     const testing::FileTree tree;
     const std::string path = tree.path("/missing");
     EXPECT_EQ(error_of<std::system_error>([&] { (void)MappedFile::open(path); }),
               "tensorpool: map " + path + ": No such file or directory");
 }
 
-TEST(MappedFile, MapsAnEmptyFileAsNothing) {
+TEST(MappedFile, EmptyFileHasNoBytes) {
     const File file("");
     MappedFile mapped = MappedFile::open(file.path());
     EXPECT_TRUE(mapped.bytes().empty());
@@ -74,7 +74,7 @@ TEST(MappedFile, MapsAnEmptyFileAsNothing) {
     mapped.copy_to(0, {});
 }
 
-TEST(MappedFile, MapsAPartThatBeginsAndEndsAnywhere) {
+TEST(MappedFile, MapsAnUnalignedPart) {
     const std::string content = numbered_text(5 * page);
     const File file(content);
     const MappedFile mapped = MappedFile::open(file.path(), {.part = {page + 100, 2 * page + 7}});
@@ -89,7 +89,7 @@ TEST(MappedFile, MapsFromAnOffsetToTheEnd) {
     EXPECT_EQ(text_of(mapped.bytes()), content.substr(page + 1));
 }
 
-TEST(MappedFile, MapsNothingAtTheEnd) {
+TEST(MappedFile, PartAtTheEndIsEmpty) {
     const File file(numbered_text(100));
     EXPECT_TRUE(MappedFile::open(file.path(), {.part = {100}}).bytes().empty());
     EXPECT_TRUE(MappedFile::open(file.path(), {.part = {7, 0}}).bytes().empty());
@@ -109,7 +109,7 @@ TEST(MappedFile, RefusesAPartBeyondTheEnd) {
               head + "2 bytes at offset 18446744073709551615" + tail);
 }
 
-TEST(MappedFile, ShowsAPartByItsOffsetInTheFile) {
+TEST(MappedFile, BytesOfAPartUseFileOffsets) {
     const std::string content = numbered_text(3 * page);
     const File file(content);
     const MappedFile mapped = MappedFile::open(file.path(), {.part = {page, page}});
@@ -121,7 +121,7 @@ TEST(MappedFile, ShowsAPartByItsOffsetInTheFile) {
     EXPECT_THROW((void)mapped.bytes({2 * page + 1, 0}), std::out_of_range);
 }
 
-TEST(MappedFile, CopiesWhatTheFileHolds) {
+TEST(MappedFile, CopiesTheContent) {
     const std::string content = numbered_text(3 * page);
     const File file(content);
     const MappedFile mapped = MappedFile::open(file.path());
@@ -130,7 +130,7 @@ TEST(MappedFile, CopiesWhatTheFileHolds) {
     EXPECT_EQ(text_of(copy), content.substr(page - 1, page + 3));
 }
 
-TEST(MappedFile, RefusesToCopyWhatIsNotMapped) {
+TEST(MappedFile, CopyOutsideTheMappedPartIsRefused) {
     const File file(numbered_text(3 * page));
     const MappedFile mapped = MappedFile::open(file.path(), {.part = {100, 50}});
     std::vector<std::byte> copy(51);
@@ -146,14 +146,14 @@ TEST(MappedFile, UnmapsTheWholePagesOfAPart) {
     const std::string content = numbered_text(6 * page);
     const File file(content);
     MappedFile mapped = MappedFile::open(file.path());
-    EXPECT_EQ(mapped.unmap({page / 2, 3 * page}), 2 * page);  // the first and last only in part
+    EXPECT_EQ(mapped.unmap({page / 2, 3 * page}), 2 * page);  // not the first and last page
     EXPECT_EQ(mapped.unmapped_bytes(), 2 * page);
     EXPECT_EQ(text_of(mapped.bytes({0, page})), content.substr(0, page));
     EXPECT_EQ(text_of(mapped.bytes({3 * page})), content.substr(3 * page));
     EXPECT_EQ(mapped.unmap({10, page - 10}), 0U);
 }
 
-TEST(MappedFile, CountsWhatLeftOnce) {
+TEST(MappedFile, UnmappedPagesAreCountedOnce) {
     const File file(numbered_text(6 * page));
     MappedFile mapped = MappedFile::open(file.path());
     EXPECT_EQ(mapped.unmap({page, 2 * page}), 2 * page);
@@ -163,10 +163,10 @@ TEST(MappedFile, CountsWhatLeftOnce) {
     EXPECT_EQ(mapped.unmapped_bytes(), 6 * page);
 }
 
-TEST(MappedFile, UnmapsFirstAndLastPageThoughTheyAreMappedInPart) {
+TEST(MappedFile, UnmapsPartiallyMappedFirstAndLastPages) {
     const File file(numbered_text(4 * page));
     MappedFile part = MappedFile::open(file.path(), {.part = {page + 5, page}});
-    EXPECT_EQ(part.unmap({0, page + 6}), 0U);  // a byte of the page that others have
+    EXPECT_EQ(part.unmap({0, page + 6}), 0U);  // only a part of the mapped bytes of the page
     EXPECT_EQ(part.unmap(), 2 * page);
     MappedFile whole = MappedFile::open(file.path(), {.part = {0, page + 1}});
     EXPECT_EQ(whole.unmap({page, 1}), page);

@@ -1,4 +1,4 @@
-// What the kernel keeps and refuses. Sanitizers make mlock do nothing.
+// Locks that the kernel grants and refuses. With sanitizers, mlock does nothing.
 
 #include <tensorpool/memory_lock.hpp>
 
@@ -30,7 +30,7 @@ using files::numbered_text;
 
 const std::size_t page = platform::page_bytes();
 
-/// Pages of this process that nothing was done to.
+/// Untouched pages of this process.
 class Memory {
 public:
     explicit Memory(std::size_t pages)
@@ -47,24 +47,24 @@ private:
     void* address_;
 };
 
-/// From now on this process may lock so much, as a user without rights.
+/// Limits the locked memory of this process, and drops root's rights. Returns false on failure.
 bool may_lock(std::size_t soft, std::size_t hard) {
     const rlimit limit{soft, hard};
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return false;
-    constexpr uid_t nobody = 65534;
-    return geteuid() != 0 || setresuid(nobody, nobody, nobody) == 0;
+    constexpr uid_t unprivileged = 65534;
+    return geteuid() != 0 || setresuid(unprivileged, unprivileged, unprivileged) == 0;
 }
 
 class MemoryLockPosix : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (testing::sanitized()) GTEST_SKIP() << "nothing is locked here";
+        if (testing::sanitized()) GTEST_SKIP() << "mlock does nothing here";
     }
     const std::size_t before_ = platform::locked_memory();
     std::size_t locked() const { return platform::locked_memory() - before_; }
 };
 
-TEST_F(MemoryLockPosix, LocksNothingUntilItIsTold) {
+TEST_F(MemoryLockPosix, ConstructorLocksNothing) {
     const Memory memory(10);
     const MemoryLock lock(memory.bytes());
     EXPECT_EQ(locked(), 0U);
@@ -72,7 +72,7 @@ TEST_F(MemoryLockPosix, LocksNothingUntilItIsTold) {
     EXPECT_EQ(lock.range().data(), memory.bytes().data());
 }
 
-TEST_F(MemoryLockPosix, GrowsPieceByPieceAndUnlocksAtItsEnd) {
+TEST_F(MemoryLockPosix, GrowsInPiecesAndUnlocksWhenDestroyed) {
     const Memory memory(10);
     {
         MemoryLock lock(memory.bytes());
@@ -94,7 +94,7 @@ TEST_F(MemoryLockPosix, GrowsPieceByPieceAndUnlocksAtItsEnd) {
     EXPECT_EQ(locked(), 0U);
 }
 
-TEST_F(MemoryLockPosix, TakesTheWholePagesOfARangeThatBeginsAndEndsAnywhere) {
+TEST_F(MemoryLockPosix, LocksWholePagesOfAnUnalignedRange) {
     const Memory memory(4);
     MemoryLock lock(memory.bytes().subspan(page + 7, page));
     EXPECT_TRUE(lock.grow_to(1));
@@ -105,7 +105,7 @@ TEST_F(MemoryLockPosix, TakesTheWholePagesOfARangeThatBeginsAndEndsAnywhere) {
     EXPECT_EQ(locked(), 2 * page);
 }
 
-TEST_F(MemoryLockPosix, LocksNothingOfNothing) {
+TEST_F(MemoryLockPosix, EmptyRangeLocksNothing) {
     MemoryLock none;
     EXPECT_TRUE(none.grow_to(100));
     MemoryLock empty(std::span<const std::byte>{});
@@ -113,7 +113,7 @@ TEST_F(MemoryLockPosix, LocksNothingOfNothing) {
     EXPECT_EQ(locked(), 0U);
 }
 
-TEST_F(MemoryLockPosix, GoesOverToAnotherWhenItIsMoved) {
+TEST_F(MemoryLockPosix, MoveTransfersTheLock) {
     const Memory memory(4);
     MemoryLock first(memory.bytes());
     EXPECT_TRUE(first.grow_to(page));
@@ -125,7 +125,7 @@ TEST_F(MemoryLockPosix, GoesOverToAnotherWhenItIsMoved) {
     EXPECT_EQ(locked(), 0U);
 }
 
-TEST_F(MemoryLockPosix, BringsPagesOfAFileIntoMemory) {
+TEST_F(MemoryLockPosix, MakesFilePagesResident) {
     const File file(numbered_text(16 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     mapped.drop_pages();
@@ -135,7 +135,7 @@ TEST_F(MemoryLockPosix, BringsPagesOfAFileIntoMemory) {
     EXPECT_EQ(mapped.drop_pages(), Advised::refused);  // it is locked
 }
 
-TEST_F(MemoryLockPosix, UnlocksWhatIsStillMapped) {
+TEST_F(MemoryLockPosix, UnlocksPagesThatAreStillMapped) {
     const File file(numbered_text(16 * page));
     MappedFile mapped = MappedFile::open(file.path());
     {
@@ -147,10 +147,10 @@ TEST_F(MemoryLockPosix, UnlocksWhatIsStillMapped) {
     EXPECT_EQ(locked(), 0U);
 }
 
-// Limits, met in a child process
-// -------------------------------------------------------------------
+// Limits, reached in a child process
+// ---------------------------------------------------------------
 
-TEST_F(MemoryLockPosix, TellsTheSoftLimitAndGoesOnUnlocked) {
+TEST_F(MemoryLockPosix, ReportsTheSoftLimit) {
     EXPECT_TRUE(testing::holds_in_child([&] {
         const Memory memory(64);
         if (!may_lock(32 * page, 1000 * page)) return false;
@@ -164,7 +164,7 @@ TEST_F(MemoryLockPosix, TellsTheSoftLimitAndGoesOnUnlocked) {
     }));
 }
 
-TEST_F(MemoryLockPosix, TellsTheHardLimitWhereRaisingTheSoftOneDoesNotDo) {
+TEST_F(MemoryLockPosix, ReportsTheHardLimitIfTheSoftOneIsNotEnough) {
     EXPECT_TRUE(testing::holds_in_child([&] {
         const Memory memory(64);
         if (!may_lock(16 * page, 32 * page)) return false;
@@ -176,7 +176,7 @@ TEST_F(MemoryLockPosix, TellsTheHardLimitWhereRaisingTheSoftOneDoesNotDo) {
     }));
 }
 
-TEST_F(MemoryLockPosix, TellsALimitOfNothing) {
+TEST_F(MemoryLockPosix, ReportsALimitOfZero) {
     EXPECT_TRUE(testing::holds_in_child([&] {
         const Memory memory(1);
         if (!may_lock(0, 0)) return false;
@@ -187,24 +187,23 @@ TEST_F(MemoryLockPosix, TellsALimitOfNothing) {
     }));
 }
 
-TEST_F(MemoryLockPosix, AsksTheSystemNoMoreAfterARefusal) {
+TEST_F(MemoryLockPosix, StopsTryingAfterARefusal) {
     EXPECT_TRUE(testing::holds_in_child([&] {
         const Memory memory(64);
         if (!may_lock(8 * page, 64 * page)) return false;
         MemoryLock lock(memory.bytes());
         if (!lock.grow_to(4 * page)) return false;
         if (lock.grow_to(9 * page)) return false;
-        const LockOutcome again = lock.grow_to(5 * page);  // which there would be room for
+        const LockOutcome again = lock.grow_to(5 * page);  // there would be room for this
         const LockOutcome held = lock.grow_to(4 * page);
         return again.limit == LockLimit::soft && again.asked_bytes == 5 * page &&
                again.locked_bytes == 4 * page && held && platform::locked_memory() == 4 * page;
     }));
 }
 
-// Other reasons
-// ------------------------------------------------------------------------------------
+// Other reasons -----------------------------------------------------------------------------------
 
-TEST_F(MemoryLockPosix, BeginsNoLockThatThereIsNoMemoryFor) {
+TEST_F(MemoryLockPosix, RefusesALockAboveAvailableMemory) {
     const File file("");
     constexpr std::size_t large = std::size_t{1} << 44;
     std::filesystem::resize_file(file.path(), large - page);
@@ -219,7 +218,7 @@ TEST_F(MemoryLockPosix, BeginsNoLockThatThereIsNoMemoryFor) {
     EXPECT_EQ(locked(), 0U);
 }
 
-TEST_F(MemoryLockPosix, TellsAFileThatWasCutShort) {
+TEST_F(MemoryLockPosix, ReportsAShortenedFile) {
     const File file(numbered_text(8 * page));
     const MappedFile mapped = MappedFile::open(file.path());
     std::filesystem::resize_file(file.path(), 2 * page);
@@ -229,7 +228,7 @@ TEST_F(MemoryLockPosix, TellsAFileThatWasCutShort) {
     EXPECT_EQ(locked(), 2 * page);
 }
 
-TEST_F(MemoryLockPosix, KeepsThePiecesBeforeTheOneThatIsRefused) {
+TEST_F(MemoryLockPosix, KeepsPiecesBeforeARefusedOne) {
     constexpr std::size_t mib = std::size_t{1} << 20;
     const File file("");
     std::filesystem::resize_file(file.path(), 160 * mib);
@@ -242,7 +241,7 @@ TEST_F(MemoryLockPosix, KeepsThePiecesBeforeTheOneThatIsRefused) {
     EXPECT_EQ(locked(), 128 * mib);
 }
 
-TEST_F(MemoryLockPosix, TellsARangeThatIsNotMapped) {
+TEST_F(MemoryLockPosix, ReportsAnUnmappedRange) {
     const Memory memory(8);
     MemoryLock lock(memory.bytes());
     munmap(const_cast<std::byte*>(memory.bytes().data()) + 4 * page, page);

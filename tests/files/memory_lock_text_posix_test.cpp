@@ -15,11 +15,11 @@ LockOutcome refused(LockLimit limit) {
     return {.limit = limit, .asked_bytes = 1024 * mib, .locked_bytes = 64 * mib};
 }
 
-TEST(LockOutcomeText, IsEmptyWhereAllIsLocked) {
+TEST(LockOutcomeText, IsEmptyOnSuccess) {
     EXPECT_EQ(to_text({.asked_bytes = mib, .locked_bytes = mib}), "");
 }
 
-TEST(LockOutcomeText, TellsHowToRaiseTheSoftLimit) {
+TEST(LockOutcomeText, ExplainsHowToRaiseTheSoftLimit) {
     LockOutcome outcome = refused(LockLimit::soft);
     outcome.limit_bytes = 100 * mib;
     outcome.hard_limit_bytes = SIZE_MAX;
@@ -32,7 +32,7 @@ TEST(LockOutcomeText, TellsHowToRaiseTheSoftLimit) {
               "memlock=1074790400:1074790400 for its container");
 }
 
-TEST(LockOutcomeText, TellsHowToRaiseTheHardLimit) {
+TEST(LockOutcomeText, ExplainsHowToRaiseTheHardLimit) {
     LockOutcome outcome = refused(LockLimit::hard);
     outcome.limit_bytes = 100 * mib;
     outcome.hard_limit_bytes = 200 * mib;
@@ -45,7 +45,7 @@ TEST(LockOutcomeText, TellsHowToRaiseTheHardLimit) {
               "unit, or --ulimit memlock=1073741824:1073741824 for its container");
 }
 
-TEST(LockOutcomeText, TellsWhatTheMachineHas) {
+TEST(LockOutcomeText, ReportsTheMemoryOfTheMachine) {
     LockOutcome outcome = refused(LockLimit::machine);
     outcome.limit_bytes = 2048 * mib;
     outcome.available_bytes = 512 * mib;
@@ -54,7 +54,7 @@ TEST(LockOutcomeText, TellsWhatTheMachineHas) {
               "MiB of its 2 GiB available; end other programs, or lock less");
 }
 
-TEST(LockOutcomeText, TellsWhatTheContainerLeavesAndHowToRaiseItsLimit) {
+TEST(LockOutcomeText, ReportsTheLimitOfTheContainer) {
     LockOutcome outcome = refused(LockLimit::container);
     outcome.limit_bytes = 2048 * mib;
     outcome.available_bytes = 512 * mib;
@@ -64,7 +64,7 @@ TEST(LockOutcomeText, TellsWhatTheContainerLeavesAndHowToRaiseItsLimit) {
               "or podman, resources.limits.memory of a pod, or MemoryMax= of a systemd unit");
 }
 
-TEST(LockOutcomeText, TellsPagesThatAreNotThereAndTheSystemsOwnReasons) {
+TEST(LockOutcomeText, ReportsMissingPagesAndSystemErrors) {
     EXPECT_EQ(to_text(refused(LockLimit::pages)),
               "tensorpool: lock 1 GiB: locked 64 MiB, the rest stays unlocked: some of it is not "
               "mapped, or its file was cut short");

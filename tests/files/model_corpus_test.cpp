@@ -15,7 +15,7 @@ namespace {
 using testing::ModelPromises;
 using testing::WrittenFile;
 
-TEST(ModelCorpus, EachFileThatTheFuzzerKeptIsReadOrRefused) {
+TEST(ModelCorpus, CorpusFilesAreReadOrRefused) {
     unsigned files = 0;
     unsigned read = 0;
     for (const auto& file : std::filesystem::directory_iterator(TENSORPOOL_MODEL_CORPUS)) {
@@ -29,7 +29,7 @@ TEST(ModelCorpus, EachFileThatTheFuzzerKeptIsReadOrRefused) {
     EXPECT_GT(read, 5U);
 }
 
-/// Any byte may be any other, and any byte may be gone.
+/// Changes random bytes, and cuts the file at random positions.
 void damage(const WrittenFile& whole, unsigned seed) {
     std::mt19937 random(seed);
     EXPECT_TRUE(ModelPromises(whole.view()).check());

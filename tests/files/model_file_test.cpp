@@ -22,7 +22,7 @@ using testing::read_model;
 using testing::WrittenFile;
 namespace ggml = testing::ggml;
 
-/// A file on the disk as long as it lives.
+/// A temporary file on the disk.
 class FileOnDisk {
 public:
     FileOnDisk(const std::string& ending, const std::string& bytes) : path_(ending) {
@@ -43,7 +43,7 @@ std::string text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-TEST(ModelFile, OpenedFromTheDiskItIsMapped) {
+TEST(ModelFile, OpenMapsTheFile) {
     const WrittenFile written = one_tensor();
     const FileOnDisk file(".gguf", written.bytes());
     ModelFile model = ModelFile::open(file.path());
@@ -57,14 +57,14 @@ TEST(ModelFile, OpenedFromTheDiskItIsMapped) {
     EXPECT_EQ(std::as_const(model).mapping(), model.mapping());
 }
 
-TEST(ModelFile, OfBytesHasNoMapping) {
+TEST(ModelFile, ReadFromBytesHasNoMapping) {
     const WrittenFile file = one_tensor();
     ModelFile model = read_model(file);
     EXPECT_EQ(model.mapping(), nullptr);
     EXPECT_EQ(std::as_const(model).mapping(), nullptr);
 }
 
-TEST(ModelFile, ViewsStayWhenItIsMoved) {
+TEST(ModelFile, MoveKeepsViewsValid) {
     const WrittenFile written = one_tensor();
     const FileOnDisk file(".gguf", written.bytes());
     ModelFile model = ModelFile::open(file.path());
@@ -83,12 +83,12 @@ TEST(ModelFile, ViewsStayWhenItIsMoved) {
     EXPECT_EQ(text_of(array.bytes(*tensor)), "12345");
 }
 
-TEST(ModelFile, FileThatCannotBeOpenedIsASystemError) {
+TEST(ModelFile, OpenFailureThrowsSystemError) {
     EXPECT_THROW(ModelFile::open("/nowhere/model.gguf"), std::system_error);
     EXPECT_THROW(ModelFile::open(::testing::TempDir()), std::system_error);
 }
 
-TEST(ModelFile, DamagedFileIsNamedInTheError) {
+TEST(ModelFile, ErrorNamesTheDamagedFile) {
     WrittenFile written = one_tensor();
     written.overwrite("version", 9);
     const FileOnDisk file(".gguf", written.bytes());
@@ -101,7 +101,7 @@ TEST(ModelFile, DamagedFileIsNamedInTheError) {
     }
 }
 
-TEST(ModelFile, OtherFilesAreRefused) {
+TEST(ModelFile, UnknownFormatsAreRefused) {
     WrittenFile text;
     text.append("hello, world\n");
     testing::expect_refused(text, "first bytes", 0,
@@ -111,7 +111,7 @@ TEST(ModelFile, OtherFilesAreRefused) {
     EXPECT_THROW(ModelFile::open(empty.path()), ModelFileError);
 }
 
-TEST(ModelFile, ReadByManyThreadsAtOnce) {
+TEST(ModelFile, MayBeReadByConcurrentThreads) {
     GgufWriter writer;
     for (int i = 0; i < 100; ++i)
         writer.add_tensor("tensor" + std::to_string(i), ggml::i8, {3}, "abc");
@@ -129,7 +129,7 @@ TEST(ModelFile, ReadByManyThreadsAtOnce) {
     for (std::thread& thread : threads) thread.join();
 }
 
-TEST(ModelFile, ManyTensorsOfAnyNames) {
+TEST(ModelFile, FindsEachOfManyTensors) {
     GgufWriter writer;
     for (int i = 0; i < 3000; ++i) {
         writer.add_tensor("blk." + std::to_string(i) + ".ffn_up.weight", ggml::i8, {1});

@@ -26,7 +26,7 @@ TEST(NameIndex, FindsEachNameAndNoOther) {
     }
 }
 
-TEST(NameIndex, WithoutNamesFindsNothing) {
+TEST(NameIndex, EmptyIndexFindsNothing) {
     const Names none;
     NameIndex index;
     EXPECT_EQ(index.find(all(none), itself, "a"), nullptr);
@@ -34,16 +34,16 @@ TEST(NameIndex, WithoutNamesFindsNothing) {
     EXPECT_EQ(index.find(all(none), itself, "a"), nullptr);
 }
 
-TEST(NameIndex, TellsTwinsTheEarlierFirst) {
+TEST(NameIndex, ReportsDuplicatesInOrder) {
     for (std::size_t first = 0; first < 6; ++first) {
         for (std::size_t second = first + 1; second < 6; ++second) {
             Names names = {"a", "b", "c", "d", "e", "f"};
             names[second] = names[first];
             NameIndex index;
-            const auto twins = index.build(all(names), itself);
-            ASSERT_TRUE(twins);
-            EXPECT_EQ(twins->first, first);
-            EXPECT_EQ(twins->second, second);
+            const auto duplicates = index.build(all(names), itself);
+            ASSERT_TRUE(duplicates);
+            EXPECT_EQ(duplicates->first, first);
+            EXPECT_EQ(duplicates->second, second);
         }
     }
 }

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files that NumPy itself writes: where Python or NumPy is missing, there is nothing to compare.
+/// Files that NumPy itself writes. Skipped if Python or NumPy is missing.
 class NumPy : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -55,7 +55,7 @@ std::vector<std::uint64_t> shape_of(const ModelTensor& tensor) {
     return {tensor.shape.begin(), tensor.shape.end()};
 }
 
-TEST_F(NumPy, ArraysOfItsOwnAreRead) {
+TEST_F(NumPy, ItsArraysAreRead) {
     const ModelFile a = open("a.npy");
     EXPECT_EQ(a.tensors()[0].type.name, "<i4");
     EXPECT_EQ(shape_of(a.tensors()[0]), (std::vector<std::uint64_t>{2, 3, 4}));
@@ -71,7 +71,7 @@ TEST_F(NumPy, ArraysOfItsOwnAreRead) {
     EXPECT_EQ(text.tensors()[0].bytes, 24U);
 }
 
-TEST_F(NumPy, ArchivesOfItsOwnAreRead) {
+TEST_F(NumPy, ItsArchivesAreRead) {
     const ModelFile all = open("all.npz");
     ASSERT_EQ(all.tensors().size(), 2U);
     const ModelTensor* const a = all.find("a");
@@ -82,7 +82,7 @@ TEST_F(NumPy, ArchivesOfItsOwnAreRead) {
     EXPECT_TRUE(open("none.npz").tensors().empty());
 }
 
-TEST_F(NumPy, WhatCannotBeAViewIsRefused) {
+TEST_F(NumPy, TypesWithoutViewsAreRefused) {
     EXPECT_NE(refusal_of("fields.npy").find("structured type"), std::string::npos);
     EXPECT_NE(refusal_of("objects.npy").find("objects: they are pickled"), std::string::npos);
     EXPECT_NE(refusal_of("small.npz").find("numpy.savez instead of"), std::string::npos);

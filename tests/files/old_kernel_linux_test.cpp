@@ -1,4 +1,4 @@
-// Kernels before 5.14, which do not know MADV_POPULATE_READ: pages are read instead.
+// Simulates kernels before 5.14, which do not support MADV_POPULATE_READ: pages are read instead.
 
 #include <tensorpool/mapped_file.hpp>
 
@@ -20,7 +20,7 @@ bool kernel_is_old = false;
 
 }  // namespace
 
-// The linker puts these in the place of the system's.
+// The linker replaces the system's function by this one.
 extern "C" int __real_madvise(void* address, std::size_t bytes, int advice);
 extern "C" int __wrap_madvise(void* address, std::size_t bytes, int advice) {
     constexpr int populate_read = 22;
@@ -56,13 +56,13 @@ TEST_F(OldKernel, PrefetchesByReading) {
     EXPECT_EQ(mapped.resident_bytes(), 65 * page);
 }
 
-TEST_F(OldKernel, TellsThatAFileWasCutShort) {
+TEST_F(OldKernel, RefusesToPrefetchAShortenedFile) {
     const File file(numbered_text(64 * page));
     const MappedFile mapped = MappedFile::open(file.path(), {.part = {page + 3, 40 * page}});
     std::filesystem::resize_file(file.path(), 30 * page);
     EXPECT_EQ(mapped.prefetch(Prefetch::now, {0, 30 * page}), Advised::done);
     EXPECT_EQ(mapped.prefetch(Prefetch::now), Advised::refused);
-    EXPECT_EQ(mapped.prefetch(Prefetch::now, {50 * page}), Advised::done);  // none of it is mapped
+    EXPECT_EQ(mapped.prefetch(Prefetch::now, {50 * page}), Advised::done);  // outside the mapping
 }
 
 }  // namespace

@@ -8,14 +8,14 @@
 
 namespace tensorpool::files {
 
-/// A file of its own.
+/// A temporary file.
 struct File {
     explicit File(const std::string& content) { tree.write("/model", content); }
     std::string path() const { return tree.path("/model"); }
     testing::FileTree tree;
 };
 
-/// The content of a file that tells where each byte stands: no page looks like another.
+/// Returns content in which each byte depends on its position, so that no two pages are equal.
 inline std::string numbered_text(std::size_t bytes) {
     std::string text(bytes, '\0');
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -28,7 +28,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What an error says that `call` throws.
+/// Returns the message of the `Error` that `call` throws.
 template <class Error, class Call>
 std::string error_of(const Call& call) {
     try {

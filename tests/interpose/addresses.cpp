@@ -1,4 +1,5 @@
-// What others map between the pool's memory is the next allocator's, also when it is freed.
+// Mappings that others make between the pool's memory belong to the next allocator, also when they
+// are freed.
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr size_t mib = size_t{1} << 20;
 
-/// A block as the C library hands out large ones: mapped, with its size and a mark before it.
+/// Maps a large block as the C library does: with its size and a flag in front of it.
 void* as_malloc_maps_it(std::uintptr_t at, size_t bytes) {
     void* const memory = mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -30,7 +31,7 @@ void* as_malloc_maps_it(std::uintptr_t at, size_t bytes) {
     return words + 2;
 }
 
-/// The first address from `from` on, in steps of a granule, where nothing is mapped.
+/// Returns the first address from `from` up, in steps of a granule, where nothing is mapped.
 std::uintptr_t free_from(std::uintptr_t from) {
     for (;; from += 2 * mib) {
         void* const p = mmap(reinterpret_cast<void*>(from), 2 * mib, PROT_NONE,
@@ -47,19 +48,19 @@ void try_planted() {
     const std::uintptr_t at =
         free_from(reinterpret_cast<std::uintptr_t>(first) / (2 * mib) * (2 * mib));
     void* const planted = as_malloc_maps_it(at, mib);
-    expect(planted != nullptr, "a mapping between the pool's");
-    // The pool goes around it, so that it lies amid the pool's addresses.
+    expect(planted != nullptr, "a mapping between the pool's memory");
+    // The pool avoids the mapping, which then lies between the pool's addresses.
     void* const around = std::malloc(300 * mib);
-    expect(around != nullptr && is_of_pool(around), "a block beyond it");
-    expect(is_of_pool(planted), "within the pool's range");
-    expect(malloc_usable_size(planted) >= mib - 64, "its size is the next allocator's word",
+    expect(around != nullptr && is_of_pool(around), "a pool block beyond the mapping");
+    expect(is_of_pool(planted), "the mapping within the pool's range");
+    expect(malloc_usable_size(planted) >= mib - 64, "the size that the next allocator reports",
            malloc_usable_size(planted));
     std::memset(planted, 7, 100);
     auto* const moved = static_cast<char*>(std::realloc(hidden(planted), 3 * mib));
-    expect(moved != nullptr && moved[99] == 7, "it can be made longer");
+    expect(moved != nullptr && moved[99] == 7, "reallocation with the content kept");
     std::free(moved);
     void* const again = as_malloc_maps_it(at, mib);
-    expect(again != nullptr, "it was unmapped");
+    expect(again != nullptr, "the old mapping unmapped");
     std::free(again);
     std::free(around);
     std::free(first);
@@ -71,7 +72,8 @@ void handle() {
     std::set_new_handler(nullptr);
 }
 
-// What the pool reserved before may still serve; not what is beyond the limit.
+// Memory that the pool reserved before the limit was lowered may still serve, but nothing beyond
+// the limit.
 void try_lowered_limit() {
     std::ifstream statm("/proc/self/statm");
     size_t pages = 0;
@@ -80,7 +82,7 @@ void try_lowered_limit() {
     getrlimit(RLIMIT_AS, &limit);
     const rlimit before = limit;
     limit.rlim_cur = pages * 4096 + 16 * mib;
-    expect(setrlimit(RLIMIT_AS, &limit) == 0, "a lower limit");
+    expect(setrlimit(RLIMIT_AS, &limit) == 0, "a lowered limit");
     std::set_new_handler(handle);
     bool thrown = false;
     try {
@@ -88,10 +90,10 @@ void try_lowered_limit() {
     } catch (const std::bad_alloc&) {
         thrown = true;
     }
-    expect(thrown && handled == 1, "the handler is called, then bad_alloc thrown");
-    expect(setrlimit(RLIMIT_AS, &before) == 0, "the limit as it was");
+    expect(thrown && handled == 1, "a call of the handler, then bad_alloc");
+    expect(setrlimit(RLIMIT_AS, &before) == 0, "the restored limit");
     void* const p = std::malloc(64 * mib);
-    expect(p != nullptr && is_of_pool(p), "served again");
+    expect(p != nullptr && is_of_pool(p), "a block of the pool again");
     std::free(p);
 }
 

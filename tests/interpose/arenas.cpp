@@ -1,5 +1,5 @@
-// Arenas and scratches of threads that record objects and begin scopes while another thread forks:
-// they call malloc under locks that a fork takes. With checks each malloc takes the pool's locks
+// Arenas and scratches of threads that record objects and begin scopes while another thread forks.
+// They call malloc under locks that a fork takes. With checks, each malloc takes the pool's locks
 // too.
 
 #include <sys/wait.h>
@@ -40,6 +40,7 @@ void work(unsigned number) {
     }
 }
 
+/// Forks, and returns whether the child can allocate.
 bool forks_well() {
     const pid_t child = fork();
     if (child == 0) {
@@ -55,7 +56,7 @@ bool forks_well() {
 
 }  // namespace
 
-// How often to fork may be given.
+// An argument may give the number of forks.
 int main(int count, char** arguments) {
     const int forks = count > 1 ? std::atoi(arguments[1]) : 300;
     expect_interposed();

@@ -1,5 +1,5 @@
-// A program that stays below the minimum: it has no segment and nothing reserved. One block more,
-// and it has both.
+// A program that stays below the minimum has no segment and no reservation. One larger block
+// creates both.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace tensorpool::testing;
 
-/// The largest mapping without access, in bytes: what is reserved.
+/// Returns the size in bytes of the largest mapping without access, which is the reservation.
 std::size_t reserved() {
     std::ifstream maps("/proc/self/maps");
     std::size_t largest = 0;
@@ -24,7 +24,7 @@ std::size_t reserved() {
     return largest;
 }
 
-// The address space lends 64 MiB at first, of which a few are committed.
+// The address space lends the pool 64 MiB at first, of which a few are committed.
 constexpr std::size_t some = std::size_t{32} << 20;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Preloaded after the library, so it starts before the pool does: its handlers around a fork are
-// called while the forking thread holds the pool's locks. They allocate and free.
+// Preloaded after the library, so that it starts before the pool. Its fork handlers run while the
+// forking thread holds the pool's locks, and they allocate and free.
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
-// Every function with sizes around the minimum: whose the block is, its alignment, its room, its
-// content, and errors as the C library has them.
+// Every function with sizes around the minimum: the owner of the block, its alignment, size and
+// content, and errors like those of the C library.
 
 #include <malloc.h>
 
@@ -28,11 +28,12 @@ std::vector<size_t> sizes() {
 void expect_block(void* p, size_t bytes, size_t alignment) {
     p = hidden(p);
     expect(p != nullptr, "a block", bytes);
-    expect(is_of_pool(p) == (bytes >= minimum()), "a block of the pool from the minimum on", bytes);
-    expect(reinterpret_cast<std::uintptr_t>(p) % alignment == 0, "its alignment", alignment);
-    expect(malloc_usable_size(p) >= bytes, "room for what was asked for", bytes);
+    expect(is_of_pool(p) == (bytes >= minimum()),
+           "a pool block if and only if at least the minimum", bytes);
+    expect(reinterpret_cast<std::uintptr_t>(p) % alignment == 0, "the alignment", alignment);
+    expect(malloc_usable_size(p) >= bytes, "room for the request", bytes);
     fill(p, malloc_usable_size(p), bytes);
-    expect(is_filled(p, malloc_usable_size(p), bytes), "its content", bytes);
+    expect(is_filled(p, malloc_usable_size(p), bytes), "the content", bytes);
 }
 
 void try_plain(size_t bytes) {
@@ -83,7 +84,7 @@ void try_operators(size_t bytes) {
                                              [=] { return ::operator new[](bytes, std::nothrow); }};
     const std::function<void(void*)> enders[] = {
         [](void* p) { ::operator delete(p); }, [](void* p) { ::operator delete[](p); },
-        // What is wrong in a program without virtual destructors.
+        // A wrong size, as in a program without virtual destructors.
         [](void* p) { ::operator delete(p, 8); }, [](void* p) { ::operator delete[](p, 1 << 20); },
         [](void* p) { ::operator delete(p, std::nothrow); }, [](void* p) { std::free(p); }};
     for (const auto& make : makers) {
@@ -95,7 +96,7 @@ void try_operators(size_t bytes) {
     }
 }
 
-// From each size to each other, so across the minimum in both directions.
+// Reallocates from each size to each other size, and so across the minimum in both directions.
 void try_realloc() {
     for (const size_t from : sizes()) {
         for (const size_t to : sizes()) {
@@ -104,21 +105,21 @@ void try_realloc() {
             fill(p, from, from);
             void* const q = std::realloc(p, to);
             expect(q != nullptr, "a block", to);
-            expect(is_filled(q, from < to ? from : to, from), "what was there", to);
+            expect(is_filled(q, from < to ? from : to, from), "the old content", to);
             expect(malloc_usable_size(q) >= to, "room for the new size", to);
             fill(q, to, to);
             std::free(q);
         }
     }
     for (const size_t bytes : {10UL, 1UL << 20}) {
-        expect(std::realloc(std::malloc(bytes), hidden(0UL)) == nullptr, "nothing for 0 bytes");
+        expect(std::realloc(std::malloc(bytes), hidden(0UL)) == nullptr, "nullptr for 0 bytes");
     }
     void* const p = std::malloc(1 << 20);
-    expect(std::realloc(hidden(p), 1'000'000) == p, "a block that has room stays");
+    expect(std::realloc(hidden(p), 1'000'000) == p, "the same block if it has room");
     std::free(p);
 }
 
-// A block that grows in small steps is not copied at each.
+// A block that grows in small steps is not copied at each step.
 void try_small_steps() {
     void* p = nullptr;
     size_t moves = 0;
@@ -127,11 +128,11 @@ void try_small_steps() {
         if (q != p) ++moves;
         p = q;
     }
-    expect(moves < 50, "less than fifty moves", moves);
+    expect(moves < 50, "fewer than fifty moves", moves);
     std::free(p);
 }
 
-// Neither has room behind it, so their pages move.
+// Neither of the two blocks has room behind it, so their pages move.
 void try_two_by_turns() {
     constexpr size_t step = 4 << 20;
     char* blocks[2] = {};
@@ -146,7 +147,7 @@ void try_two_by_turns() {
         for (size_t at = 0; at < 20 * step; at += 1024) {
             if (block[at] == static_cast<char>(at / step + 1)) ++kept;
         }
-        expect(kept == 20 * step / 1024, "what was written stays", kept);
+        expect(kept == 20 * step / 1024, "the written content", kept);
         std::free(block);
     }
 }
@@ -170,7 +171,7 @@ void try_errors() {
     expect_error(ENOMEM, "reallocarray too large",
                  [=] { return reallocarray(hidden(kept), half, 2); });
     expect_error(ENOMEM, "realloc too large", [=] { return std::realloc(hidden(kept), half); });
-    expect(is_filled(kept, 100, 1), "a block that could not grow stays as it was");
+    expect(is_filled(kept, 100, 1), "an unchanged block after a failure");
     std::free(kept);
     void* p = kept;
     for (const size_t alignment : {0UL, 1UL, 4UL, 24UL}) {
@@ -178,16 +179,17 @@ void try_errors() {
     }
     errno = 0;
     expect(posix_memalign(&p, 64, half) == ENOMEM && p == kept && errno == 0, "ENOMEM");
-    // As the C library of Debian 12 does.
+    // Rounds up like the C library of Debian 12.
     void* const rounded = memalign(hidden(48UL), 100'000);
-    expect(reinterpret_cast<std::uintptr_t>(rounded) % 64 == 0, "the next power of two");
+    expect(reinterpret_cast<std::uintptr_t>(rounded) % 64 == 0,
+           "alignment to the next power of two");
     std::free(rounded);
 }
 
 void try_new_too_large() {
-    static int asked = 0;
+    static int calls = 0;
     std::set_new_handler([] {
-        if (++asked == 3) std::set_new_handler(nullptr);
+        if (++calls == 3) std::set_new_handler(nullptr);
     });
     bool thrown = false;
     try {
@@ -195,27 +197,27 @@ void try_new_too_large() {
     } catch (const std::bad_alloc&) {
         thrown = true;
     }
-    expect(thrown && asked == 3, "the handler to be asked until there is none",
-           static_cast<size_t>(asked));
-    expect(hidden(::operator new(hidden(SIZE_MAX), std::nothrow)) == nullptr, "nothing");
+    expect(thrown && calls == 3, "calls of the handler until there is none",
+           static_cast<size_t>(calls));
+    expect(hidden(::operator new(hidden(SIZE_MAX), std::nothrow)) == nullptr, "nullptr");
     expect(
         hidden(::operator new[](hidden(SIZE_MAX), std::align_val_t(64), std::nothrow)) == nullptr,
-        "nothing");
+        "nullptr");
 }
 
 void try_small_rules() {
     void* const one = std::malloc(hidden(0UL));
     void* const other = std::malloc(hidden(0UL));
-    expect(one != nullptr && other != nullptr && one != other, "a block each for 0 bytes");
+    expect(one != nullptr && other != nullptr && one != other, "distinct blocks for 0 bytes");
     std::free(one);
     std::free(other);
     std::free(nullptr);
     ::operator delete(nullptr);
-    expect(malloc_usable_size(nullptr) == 0, "no room in nothing");
+    expect(malloc_usable_size(nullptr) == 0, "size 0 of nullptr");
     void* const p = std::malloc(1 << 20);
     errno = 77;
     std::free(p);
-    expect(errno == 77, "free leaves errno alone");
+    expect(errno == 77, "unchanged errno after free");
 }
 
 }  // namespace

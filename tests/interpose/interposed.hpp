@@ -1,7 +1,7 @@
 #pragma once
 
-// What the programs of tests/interpose share. They run with the library in LD_PRELOAD and link
-// nothing of ours.
+// Shared by the programs of tests/interpose. They run with the library in LD_PRELOAD and link
+// nothing of tensorpool.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -25,14 +25,14 @@ inline void expect(bool holds, const char* what, std::size_t value = 0,
     std::fprintf(stderr, "%s:%d: expected %s (%zu)\n", file, line, what, value);
 }
 
-/// Out of sight of a compiler that knows what malloc does.
+/// Hides a value from the optimizer, which knows the meaning of malloc.
 template <class T>
 T hidden(T value) {
     asm volatile("" : "+r"(value) : : "memory");
     return value;
 }
 
-/// Whether a mapping of this process has this in its line.
+/// Returns whether a line of this process's memory map contains `text`.
 inline bool maps_have(const char* text) {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -41,21 +41,22 @@ inline bool maps_have(const char* text) {
     return false;
 }
 
-/// A wrong path in LD_PRELOAD would test the C library.
+/// Ends the program if the library is not loaded: a wrong path in LD_PRELOAD would test the C
+/// library.
 inline void expect_interposed() {
     if (maps_have("libtensorpool_interpose")) return;
     std::fputs("libtensorpool_interpose is not in this process: see LD_PRELOAD\n", stderr);
     std::_Exit(2);
 }
 
-/// By the words that the library shows.
+/// Returns whether `p` is within the address range that the library exports.
 inline bool is_of_pool(const void* p) {
     static const auto* const range = static_cast<const detail::AddressRange*>(
         dlsym(RTLD_DEFAULT, "_ZN10tensorpool6detail5abi_214pool_addressesE"));
     return range != nullptr && range->contains(p);
 }
 
-/// The minimum that the test has set, in bytes.
+/// Returns the minimum that the test has set, in bytes.
 inline std::size_t minimum() {
     const char* const text = std::getenv("TENSORPOOL_INTERPOSE_MIN");
     return text == nullptr ? 65'536 : std::strtoull(text, nullptr, 10);

@@ -1,5 +1,5 @@
-// Frees blocks of whole pages through malloc's interface, and compares what the pool counts. A free
-// that took such a block for one of a bucket would write outside of the cache's magazines.
+// Frees blocks of whole pages through the interface of malloc, and compares the counts. A free
+// that took such a block for one of a bucket would write outside the magazines of the cache.
 
 #include <cstdlib>
 #include <thread>

@@ -14,8 +14,8 @@
 namespace tensorpool {
 namespace {
 
-// An allocator that only counts, and a loader that allocates while it looks for it. ctest runs each
-// test in a process of its own.
+// An allocator that only counts, and a loader that allocates during the lookup of it. ctest runs
+// each test in a process of its own.
 
 int frees = 0;
 bool loader_allocates = false;
@@ -86,10 +86,10 @@ void expect_found() {
 TEST(NextAllocator, IsFoundAtTheFirstCall) {
     expect_found();
     EXPECT_FALSE(interpose::bootstrap_buffer_is_used());
-    EXPECT_EQ(interpose::next_allocator.free.load(), fake_free) << "frees pass by the buffer";
+    EXPECT_EQ(interpose::next_allocator.free.load(), fake_free) << "frees do not check the buffer";
 }
 
-TEST(NextAllocator, IsFoundByALoaderThatAllocates) {
+TEST(NextAllocator, IsFoundWithALoaderThatAllocates) {
     loader_allocates = true;
     expect_found();
     ASSERT_TRUE(interpose::is_in_bootstrap_buffer(of_loader));
@@ -97,7 +97,7 @@ TEST(NextAllocator, IsFoundByALoaderThatAllocates) {
     EXPECT_EQ(interpose::next_realloc(of_loader, 50), next_block);
     EXPECT_STREQ(next_block, "of the loader");
     interpose::next_free(of_loader);
-    EXPECT_EQ(frees, 1) << "what lies in the buffer is never freed";
+    EXPECT_EQ(frees, 1) << "blocks in the buffer are never freed";
 }
 
 TEST(NextAllocator, EachFunctionMayComeFirst) {
@@ -105,7 +105,7 @@ TEST(NextAllocator, EachFunctionMayComeFirst) {
     EXPECT_EQ(interpose::next_realloc(nullptr, 1), next_block);
 }
 
-TEST(BootstrapBuffer, GivesZerosUntilItIsUsedUp) {
+TEST(BootstrapBuffer, ServesZeroedBlocksUntilFull) {
     std::size_t blocks = 0;
     while (void* const block = interpose::take_from_bootstrap_buffer(1000, 16)) {
         const char* const bytes = static_cast<char*>(block);

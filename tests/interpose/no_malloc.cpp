@@ -1,6 +1,6 @@
-// No call on the pool allocates with malloc where it may hold a lock: the pool may be what serves
-// malloc. This program has a malloc of its own that counts while it is watched, and makes the C
-// library need memory for the next handler at exit and for each key of a thread.
+// No call on the pool allocates with malloc while it may hold a lock, since the pool may be what
+// serves malloc. This program has a malloc of its own that counts calls while it is watched. It
+// makes the C library need memory for the next exit handler and for each thread-specific key.
 
 #include <pthread.h>
 #include <unistd.h>
@@ -53,7 +53,8 @@ namespace {
 
 using tensorpool::get_global_memory_pool;
 
-/// The list of handlers at exit grows by one piece for many; the next handler needs a new one.
+/// Adds exit handlers until the current piece of their list is full, so that the next one needs
+/// memory.
 void fill_exit_handlers() {
     const auto add = [] {
         const int before = calls;
@@ -63,17 +64,17 @@ void fill_exit_handlers() {
     while (!add()) {
     }
     for (int i = 0; i < 31; ++i) {
-        if (add()) std::puts("handlers at exit are not counted in 32s: the test shows less");
+        if (add()) std::puts("exit handlers do not come in pieces of 32: the test checks less");
     }
 }
 
-/// From the 33rd key on a thread needs memory for what it sets.
-void use_keys_up() {
+/// Creates so many keys that a thread needs memory to set one: from the 33rd key on.
+void use_up_keys() {
     pthread_key_t key{};
     for (int i = 0; i < 40; ++i) pthread_key_create(&key, nullptr);
     const int before = calls;
     pthread_setspecific(key, &key);
-    if (calls == before) std::puts("no key needs memory: the test shows less");
+    if (calls == before) std::puts("no key needs memory: the test checks less");
 }
 
 void use_pool(const char* when) {
@@ -98,7 +99,7 @@ void* in_thread(void*) {
 
 int main() {
     fill_exit_handlers();
-    use_keys_up();
+    use_up_keys();
     use_pool("in the first use of the pool");
     pthread_t thread{};
     pthread_create(&thread, nullptr, in_thread, nullptr);
@@ -106,6 +107,6 @@ int main() {
     const int before = calls;
     void* volatile counted = std::malloc(100);
     std::free(counted);
-    if (calls == before) std::puts("this program's malloc is not called: the test shows nothing");
+    if (calls == before) std::puts("this program's malloc is not called: the test checks nothing");
     return failures == 0 && calls != before ? 0 : 1;
 }

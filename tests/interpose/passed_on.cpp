@@ -1,5 +1,5 @@
-// What the pool cannot serve comes from the next allocator, as if the pool were not there; no size
-// is too large for it unless the user says so.
+// The next allocator serves requests that the pool cannot, as if the pool were not there. No size
+// is too large, unless the user sets a limit.
 
 #include <malloc.h>
 
@@ -14,19 +14,19 @@ int main() {
 
     constexpr std::size_t bytes = 100'000;
     void* p = memalign(2 * gib, bytes);
-    expect(p != nullptr, "an alignment that no pool has");
+    expect(p != nullptr, "a block of an alignment that the pool does not support");
     expect(reinterpret_cast<std::uintptr_t>(p) % (2 * gib) == 0, "the alignment");
     expect(!is_of_pool(p), "a block of the next allocator");
     fill(p, bytes, 5);
-    expect(is_filled(p, bytes, 5), "what was written");
+    expect(is_filled(p, bytes, 5), "the written content");
     p = std::realloc(p, 2 * bytes);
-    expect(p != nullptr && !is_of_pool(p), "it grows where it came from");
-    expect(is_filled(p, bytes, 5), "what was written before it grew");
+    expect(p != nullptr && !is_of_pool(p), "growth in the same allocator");
+    expect(is_filled(p, bytes, 5), "the content from before the growth");
     std::free(p);
 
     for (int i = 0; i != 2; ++i) {
         char* const large = static_cast<char*>(i == 0 ? std::calloc(9, gib) : std::malloc(9 * gib));
-        expect(large != nullptr, "9 GiB, touched or not");
+        expect(large != nullptr, "a block of 9 GiB");
         if (large == nullptr) continue;
         large[0] = large[9 * gib - 1] = 1;
         std::free(large);

@@ -1,5 +1,5 @@
-// Loaded and unloaded by threads.cpp: static objects, thread-local ones and exceptions of a library
-// that comes late and goes early.
+// Loaded and unloaded by threads.cpp: static and thread-local objects, and exceptions, of a library
+// that is loaded late and unloaded early.
 
 #include <memory>
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// With a limit of 1 MiB that the user set, TENSORPOOL_MAX_CAPACITY or _MAX_ALLOCATION: what is
-// beyond it is refused as malloc does it, and the program goes on.
+// With a limit of 1 MiB that the user set (TENSORPOOL_MAX_CAPACITY or _MAX_ALLOCATION), requests
+// beyond it fail as with malloc, and the program continues.
 
 #include <cerrno>
 #include <new>
@@ -22,7 +22,7 @@ int main() {
     fill(small, 100'000, 5);
     errno = 0;
     expect(std::realloc(hidden(small), large) == nullptr && errno == ENOMEM, "ENOMEM from realloc");
-    expect(is_filled(small, 100'000, 5), "the old block as it was");
+    expect(is_filled(small, 100'000, 5), "the unchanged old block");
     try {
         std::vector<char> vector(large);
         expect(false, "an exception");
@@ -30,7 +30,7 @@ int main() {
         std::free(small);
     }
     void* const again = std::malloc(500'000);
-    expect(again != nullptr, "memory after all that");
+    expect(again != nullptr, "memory after the failures");
     std::free(again);
     return failures == 0 ? 0 : 1;
 }

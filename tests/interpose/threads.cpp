@@ -1,6 +1,6 @@
-// Two hundred threads that hand blocks to each other, resize and free them, with thread-local
-// objects that allocate and free when their thread ends, while others fork, and load and unload a
-// plug-in in C++.
+// Two hundred threads that hand blocks to each other, resize and free them. Their thread-local
+// objects allocate and free when the threads end. Other threads fork, and load and unload a plug-in
+// in C++.
 
 #include <sys/wait.h>
 
@@ -27,8 +27,8 @@ struct Block {
     size_t seed;
 };
 
-/// What threads hand over: each place holds a block or nothing.
-std::array<std::atomic<Block*>, 512> places;
+/// The blocks that threads hand over: each position holds a block or nullptr.
+std::array<std::atomic<Block*>, 512> positions;
 std::atomic<bool> spoilt = false;
 
 void end_block(Block* block) {
@@ -50,7 +50,7 @@ Block* make_block(std::minstd_rand& random) {
     return block;
 }
 
-/// Its destructor runs among a thread's last.
+/// An object whose destructor is among the last that a thread runs.
 struct Last {
     std::vector<std::string> texts;
     ~Last() {
@@ -64,7 +64,7 @@ void work(unsigned number) {
     std::minstd_rand random(number + 1);
     std::map<int, std::string> tree;
     for (unsigned round = 0; round < rounds; ++round) {
-        end_block(places[random() % places.size()].exchange(make_block(random)));
+        end_block(positions[random() % positions.size()].exchange(make_block(random)));
         tree[static_cast<int>(random() % 50)] = std::string(random() % 200, 'y');
         if (round == 0) last.texts.emplace_back(100, 'z');
     }
@@ -84,7 +84,7 @@ void run_plugin(const char* path) {
     dlclose(plugin);
 }
 
-/// The child may do all that its parent may.
+/// Forks, and returns whether the child can do everything that its parent can.
 bool child_works() {
     const pid_t child = fork();
     if (child == 0) {
@@ -111,7 +111,7 @@ int main(int count, char** arguments) {
     for (int i = 0; i < 60; ++i) run_plugin(arguments[1]);
     for (std::thread& thread : threads) thread.join();
     forks.join();
-    for (auto& place : places) end_block(place.exchange(nullptr));
-    expect(!spoilt, "all contents, and a plug-in that works");
+    for (auto& position : positions) end_block(position.exchange(nullptr));
+    expect(!spoilt, "intact contents, and a working plug-in");
     return failures == 0 ? 0 : 1;
 }

@@ -1,4 +1,4 @@
-// What a pool with checks stops at, by sized frees and by others.
+// Faults at which a pool with checks stops the program, with sized and unsized frees.
 
 #include <gtest/gtest.h>
 
@@ -46,19 +46,19 @@ INSTANTIATE_TEST_SUITE_P(Levels, CheckedMisuseDeathTest,
                                     (sized ? "Sized" : "Unsized");
                          });
 
-TEST_P(CheckedMisuseDeathTest, PointerThatNoPoolGave) {
+TEST_P(CheckedMisuseDeathTest, ForeignPointer) {
     alignas(64) char on_stack[128];
     const std::unique_ptr<void, decltype(&std::free)> from_malloc(std::malloc(1000), &std::free);
     for (const std::size_t bytes : sizes) {
-        expect_stop(on_stack, bytes, "was never given by this pool");
-        expect_stop(from_malloc.get(), bytes, "was never given by this pool");
+        expect_stop(on_stack, bytes, "was never allocated by this pool");
+        expect_stop(from_malloc.get(), bytes, "was never allocated by this pool");
     }
     for (const std::uintptr_t number : {std::uintptr_t{0x10}, UINTPTR_MAX, UINTPTR_MAX / 2 + 1}) {
-        expect_stop(reinterpret_cast<void*>(number), 100, "was never given by this pool");
+        expect_stop(reinterpret_cast<void*>(number), 100, "was never allocated by this pool");
     }
 }
 
-TEST_P(CheckedMisuseDeathTest, PointerIntoABlock) {
+TEST_P(CheckedMisuseDeathTest, InteriorPointer) {
     for (const std::size_t bytes : sizes) {
         auto* const block = static_cast<char*>(pool_.allocate(bytes));
         const std::size_t usable = pool_.usable_size(block);
@@ -67,7 +67,7 @@ TEST_P(CheckedMisuseDeathTest, PointerIntoABlock) {
                         one_line("mine", block + inside,
                                  "lies " + std::to_string(inside) + " B inside the block " +
                                      testing::text_of(block) + " of ",
-                                 "expected where the block begins"));
+                                 "expected the beginning of the block"));
         }
         pool_.deallocate(block);
     }
@@ -82,7 +82,7 @@ TEST_P(CheckedMisuseDeathTest, BlockOfAnotherPoolNamesBothPools) {
     }
 }
 
-TEST_P(CheckedMisuseDeathTest, BlockThatIsFreedTwice) {
+TEST_P(CheckedMisuseDeathTest, DoubleFree) {
     for (const std::size_t bytes : sizes) {
         void* const neighbour = pool_.allocate(bytes);
         void* const block = pool_.allocate(bytes);
@@ -94,7 +94,7 @@ TEST_P(CheckedMisuseDeathTest, BlockThatIsFreedTwice) {
     }
 }
 
-TEST_P(CheckedMisuseDeathTest, BlockThatIsFreedTwiceWithAllItsNeighboursFree) {
+TEST_P(CheckedMisuseDeathTest, DoubleFreeWithFreeNeighbours) {
     for (const std::size_t bytes : sizes) {
         void* const block = pool_.allocate(bytes);
         free(block, bytes);
@@ -104,7 +104,7 @@ TEST_P(CheckedMisuseDeathTest, BlockThatIsFreedTwiceWithAllItsNeighboursFree) {
     }
 }
 
-TEST_P(CheckedMisuseDeathTest, BlockThatAnotherThreadFreedBefore) {
+TEST_P(CheckedMisuseDeathTest, DoubleFreeByTwoThreads) {
     for (const std::size_t bytes : sizes) {
         void* const neighbour = pool_.allocate(bytes);
         void* const block = pool_.allocate(bytes);
@@ -116,7 +116,7 @@ TEST_P(CheckedMisuseDeathTest, BlockThatAnotherThreadFreedBefore) {
     }
 }
 
-TEST_P(CheckedMisuseDeathTest, BlockThatIsMadeLargerAfterItWasFreed) {
+TEST_P(CheckedMisuseDeathTest, ReallocationAfterFree) {
     for (const std::size_t bytes : sizes) {
         void* const neighbour = pool_.allocate(bytes);
         void* const block = pool_.allocate(bytes);

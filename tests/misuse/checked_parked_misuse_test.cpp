@@ -1,5 +1,5 @@
-// Faults with blocks that are free and lie somewhere on their way: in a magazine of their thread or
-// of another, between threads, or taken back. Found wherever that is.
+// Faults with free blocks that are parked: in a magazine of their thread or of another one, between
+// threads, or taken back. They are found in each of these states.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ protected:
         }
         return parked;
     }
-    /// Free blocks are free, to every thread and every call.
+    /// Expects that every call on the free blocks fails. Checks up to eight of them.
     void expect_faults_found(const std::vector<char*>& blocks) {
         for (std::size_t i = 0; i < blocks.size();
              i += std::max<std::size_t>(blocks.size() / 8, 1)) {
@@ -61,7 +61,7 @@ protected:
     }
 
     MemoryPool pool_{PoolOptions{.name = "mine", .checks = std::get<0>(GetParam())}};
-    // So that spans stay, and what lies in them is told from what never was.
+    // Keeps spans in use, so that free blocks in them differ from addresses that never were blocks.
     std::vector<char*> neighbours_ = allocate(1);
 };
 
@@ -82,7 +82,7 @@ TEST_P(CheckedParkedDeathTest, BlockInAMagazineOfItsThread) {
     deallocate(neighbours_);
 }
 
-TEST_P(CheckedParkedDeathTest, BlockThatLiesBetweenThreads) {
+TEST_P(CheckedParkedDeathTest, BlockBetweenThreads) {
     std::vector<char*> blocks;
     std::thread([&] {
         blocks = allocate(20);
@@ -104,7 +104,7 @@ TEST_P(CheckedParkedDeathTest, BlockInAMagazineOfAnotherThread) {
     deallocate(neighbours_);
 }
 
-TEST_P(CheckedParkedDeathTest, BlockThatWasTakenBackFromAnotherThread) {
+TEST_P(CheckedParkedDeathTest, BlockTakenBackFromAnotherThread) {
     if (!platform::prepare_fences()) GTEST_SKIP() << "no fences of other threads here";
     std::vector<char*> blocks;
     Worker worker;
@@ -118,17 +118,17 @@ TEST_P(CheckedParkedDeathTest, BlockThatWasTakenBackFromAnotherThread) {
     deallocate(neighbours_);
 }
 
-TEST_P(CheckedParkedDeathTest, BlockThatCameIntoAMagazineAndWasNeverHandedOut) {
-    // The neighbour came with others, where a magazine begins with more than one.
+TEST_P(CheckedParkedDeathTest, BlockThatWasNeverAllocated) {
+    // The neighbour was moved in with others if a magazine begins with more than one block.
     char* const beside = neighbours_[0] + pool_.usable_size(neighbours_[0]);
     if (bytes() <= 16 * kib) {
         EXPECT_EXIT(pool_.deallocate(beside), by_abort(),
-                    one_line("mine", beside, "was freed twice or was never handed out"));
+                    one_line("mine", beside, "was freed twice or was never allocated"));
     }
     deallocate(neighbours_);
 }
 
-TEST_P(CheckedParkedDeathTest, BlockThatServesAgainIsABlockAgain) {
+TEST_P(CheckedParkedDeathTest, ReusedBlockIsValidAgain) {
     const std::vector<char*> blocks = allocate(40);
     for (unsigned round = 0; round < 3; ++round) {
         for (char* const block : blocks)
@@ -142,8 +142,8 @@ TEST_P(CheckedParkedDeathTest, BlockThatServesAgainIsABlockAgain) {
     deallocate(neighbours_);
 }
 
-// Both may look at the block before either has freed it.
-TEST_P(CheckedParkedDeathTest, BlockThatTwoThreadsFreeAtOnce) {
+// Both threads may look at the block before either has freed it.
+TEST_P(CheckedParkedDeathTest, ConcurrentDoubleFree) {
     for (const std::size_t size : {bytes(), 300 * kib}) {
         EXPECT_EXIT(
             {

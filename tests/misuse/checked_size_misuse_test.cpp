@@ -1,4 +1,4 @@
-// Sizes that do not fit the block, and blocks that a pool's end finds in use.
+// Sizes that do not fit the block, and blocks in use when the pool is destroyed.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST_P(CheckedSizeDeathTest, SizeOfAnotherBucket) {
     pool_.deallocate(block);
 }
 
-TEST_P(CheckedSizeDeathTest, LargeBlockWithASizeThatIsNotIts) {
+TEST_P(CheckedSizeDeathTest, WrongSizeOfALargeBlock) {
     void* const block = pool_.allocate(300 * kib);
     for (const std::size_t bytes : {std::size_t{64}, 64 * kib}) {
         EXPECT_EXIT(pool_.deallocate(block, bytes), by_abort(),
@@ -53,7 +53,7 @@ TEST_P(CheckedSizeDeathTest, LargeBlockWithASizeThatIsNotIts) {
     pool_.deallocate(block);
 }
 
-TEST_P(CheckedSizeDeathTest, AlignedBlockWithoutItsAlignment) {
+TEST_P(CheckedSizeDeathTest, FreeWithoutTheAlignment) {
     void* const block = pool_.allocate(100, 4096);
     EXPECT_EXIT(
         pool_.deallocate(block, 100), by_abort(),
@@ -61,7 +61,7 @@ TEST_P(CheckedSizeDeathTest, AlignedBlockWithoutItsAlignment) {
     pool_.deallocate(block, 100, 4096);
 }
 
-TEST_P(CheckedSizeDeathTest, AlignedBlockWithASizeThatIsNotIts) {
+TEST_P(CheckedSizeDeathTest, WrongSizeOfAnAlignedBlock) {
     void* const block = pool_.allocate(100, 4096);
     EXPECT_EXIT(
         pool_.deallocate(block, 5000, 4096), by_abort(),
@@ -69,42 +69,42 @@ TEST_P(CheckedSizeDeathTest, AlignedBlockWithASizeThatIsNotIts) {
     pool_.deallocate(block, 100, 4096);
 }
 
-TEST(BasicChecks, LessThanWasAskedInTheSameBucketIsNotSeen) {
+TEST(BasicChecks, SmallerSizeInTheSameBucketIsNotNoticed) {
     MemoryPool pool(PoolOptions{.checks = Checks::basic});
     pool.deallocate(pool.allocate(120), 70);
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(FullChecksDeathTest, LessThanWasAsked) {
+TEST(FullChecksDeathTest, SizeBelowTheRequest) {
     MemoryPool pool(PoolOptions{.name = "mine", .checks = Checks::full});
     void* const small = pool.allocate(120);
     void* const large = pool.allocate(300 * kib);
     void* const aligned = pool.allocate(200, 256);
     void* const on_pages = pool.allocate(3000, 4096);
     EXPECT_EXIT(pool.deallocate(small, 119), by_abort(),
-                one_line("mine", small, "was asked for with 120 B", "freed with 119 B"));
+                one_line("mine", small, "was allocated with 120 B", "freed with 119 B"));
     EXPECT_EXIT(pool.deallocate(large, 299 * kib), by_abort(),
-                one_line("mine", large, "was asked for with 307200 B", "freed with 306176 B"));
+                one_line("mine", large, "was allocated with 307200 B", "freed with 306176 B"));
     EXPECT_EXIT(pool.deallocate(aligned, 199, 256), by_abort(),
-                one_line("mine", aligned, "was asked for with 200 B", "freed with 199 B"));
+                one_line("mine", aligned, "was allocated with 200 B", "freed with 199 B"));
     EXPECT_EXIT(pool.deallocate(on_pages, 2999, 4096), by_abort(),
-                one_line("mine", on_pages, "was asked for with 3000 B", "freed with 2999 B"));
+                one_line("mine", on_pages, "was allocated with 3000 B", "freed with 2999 B"));
     pool.deallocate(small, 120);
     pool.deallocate(large, 300 * kib);
     pool.deallocate(aligned, 200, 256);
     pool.deallocate(on_pages, 3000, 4096);
 }
 
-TEST(FullChecksDeathTest, LessThanAReallocationAskedForLast) {
+TEST(FullChecksDeathTest, SizeBelowTheLastReallocation) {
     MemoryPool pool(PoolOptions{.name = "mine", .checks = Checks::full});
     void* const block = pool.allocate(70);
     ASSERT_EQ(pool.reallocate(block, 70, 120), block);
     EXPECT_EXIT(pool.deallocate(block, 119), by_abort(),
-                one_line("mine", block, "was asked for with 120 B", "freed with 119 B"));
+                one_line("mine", block, "was allocated with 120 B", "freed with 119 B"));
     pool.deallocate(block, 120);
 }
 
-TEST(FullChecksDeathTest, PoolThatEndsWithBlocksInUse) {
+TEST(FullChecksDeathTest, PoolDestroyedWithBlocksInUse) {
     const auto end_with_blocks = [] {
         MemoryPool pool(PoolOptions{.name = "mine", .checks = Checks::full});
         pool.allocate(100);
@@ -115,7 +115,7 @@ TEST(FullChecksDeathTest, PoolThatEndsWithBlocksInUse) {
                                         "[0-9.]+ KiB in use; expected none\n"));
 }
 
-TEST(BasicChecks, PoolMayEndWithBlocksInUse) {
+TEST(BasicChecks, PoolMayBeDestroyedWithBlocksInUse) {
     MemoryPool pool(PoolOptions{.checks = Checks::basic});
     EXPECT_NE(pool.allocate(100), nullptr);
 }

@@ -27,8 +27,8 @@ inline std::string text_of(const void* p) {
     return text;
 }
 
-/// All of stderr: one line of ours that names the pool and the pointer, then what `found` says, and
-/// at its end what was expected.
+/// Matches all of stderr: one line that names the pool and the pointer, then `found`, and ends with
+/// `expected`.
 inline ::testing::PolymorphicMatcher<::testing::internal::MatchesRegexMatcher> one_line(
     const std::string& pool, const void* p, const std::string& found,
     const std::string& expected = "expected a block of this pool in use") {

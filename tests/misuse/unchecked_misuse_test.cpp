@@ -1,5 +1,6 @@
-// Without checks: what the look-up of a free tells stops the program; what nobody looked at is
-// found when it comes home; and nothing is ever written through a bad pointer.
+// Without checks, faults that the look-up of a free notices stop the program. Faults without a
+// look-up are found when the block returns to its span. Nothing is ever written through a bad
+// pointer.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -28,17 +29,17 @@ protected:
     MemoryPool other_{PoolOptions{.name = "theirs", .checks = Checks::off}};
 };
 
-TEST_F(UncheckedMisuseDeathTest, PointerThatNoPoolGave) {
+TEST_F(UncheckedMisuseDeathTest, ForeignPointer) {
     alignas(64) char on_stack[128];
     for (void* const p :
          {static_cast<void*>(on_stack), reinterpret_cast<void*>(std::uintptr_t{0x10}),
           reinterpret_cast<void*>(UINTPTR_MAX)}) {
         EXPECT_EXIT(pool_.deallocate(p), by_abort(),
-                    one_line("mine", p, "was never given by this pool"));
+                    one_line("mine", p, "was never allocated by this pool"));
         EXPECT_EXIT(pool_.deallocate(p, 100 * kib), by_abort(),
-                    one_line("mine", p, "was never given by this pool"));
+                    one_line("mine", p, "was never allocated by this pool"));
         EXPECT_EXIT(pool_.reallocate(p, 100, 1000), by_abort(),
-                    one_line("mine", p, "was never given by this pool"));
+                    one_line("mine", p, "was never allocated by this pool"));
     }
 }
 
@@ -51,18 +52,18 @@ TEST_F(UncheckedMisuseDeathTest, BlockOfAnotherPoolNamesBothPools) {
     }
 }
 
-TEST_F(UncheckedMisuseDeathTest, PointerIntoABlockWhereItsAddressTells) {
+TEST_F(UncheckedMisuseDeathTest, InteriorPointerRevealedByItsAddress) {
     for (const std::size_t bytes : {100UL, 2000UL, 20 * kib, 100 * kib, 3 * kib * kib}) {
         auto* const block = static_cast<char*>(pool_.allocate(bytes));
         EXPECT_EXIT(
             pool_.deallocate(block + 8), by_abort(),
             one_line("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
-                     "expected where the block begins"));
+                     "expected the beginning of the block"));
         pool_.deallocate(block);
     }
 }
 
-TEST_F(UncheckedMisuseDeathTest, LargeBlockThatIsFreedTwice) {
+TEST_F(UncheckedMisuseDeathTest, DoubleFreeOfALargeBlock) {
     void* const block = pool_.allocate(300 * kib);
     for (const Sized sized : {Sized::no, Sized::yes}) {
         EXPECT_EXIT(
@@ -74,13 +75,13 @@ TEST_F(UncheckedMisuseDeathTest, LargeBlockThatIsFreedTwice) {
     }
 }
 
-TEST_F(UncheckedMisuseDeathTest, SmallBlockThatIsFreedAsALargeOne) {
+TEST_F(UncheckedMisuseDeathTest, SmallBlockFreedAsALargeOne) {
     void* const block = pool_.allocate(100);
     EXPECT_EXIT(pool_.deallocate(block, 100 * kib), by_abort(),
                 one_line("mine", block, "belongs to bucket 128 B", "not to whole pages"));
 }
 
-TEST_F(UncheckedMisuseDeathTest, SmallBlockThatIsFreedTwiceIsFoundWhenItComesHome) {
+TEST_F(UncheckedMisuseDeathTest, DoubleFreeOfASmallBlockIsFoundLater) {
     for (const std::size_t bytes : {100UL, 20 * kib}) {
         void* const block = pool_.allocate(bytes);
         EXPECT_EXIT(
@@ -94,7 +95,7 @@ TEST_F(UncheckedMisuseDeathTest, SmallBlockThatIsFreedTwiceIsFoundWhenItComesHom
     }
 }
 
-TEST_F(UncheckedMisuseDeathTest, WhatIsNoBlockOfItsSizeIsFoundWhenItComesHome) {
+TEST_F(UncheckedMisuseDeathTest, WrongBlockInASizedFreeIsFoundLater) {
     void* const large = pool_.allocate(300 * kib);
     void* const theirs = other_.allocate(100);
     alignas(64) char on_stack[128];
@@ -110,8 +111,9 @@ TEST_F(UncheckedMisuseDeathTest, WhatIsNoBlockOfItsSizeIsFoundWhenItComesHome) {
     }
 }
 
-/// True for a program that went on to its end or was stopped by us: no write faulted.
-bool went_on_or_was_stopped(int status) {
+/// Returns true for a program that ran to its end or was stopped by an abort, so that no write
+/// faulted.
+bool finished_or_was_stopped(int status) {
     return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
            (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
@@ -130,7 +132,7 @@ TEST_F(UncheckedMisuseDeathTest, NothingIsWrittenThroughABadPointer) {
                     pool_.trim();
                     _exit(0);
                 },
-                went_on_or_was_stopped, "");
+                finished_or_was_stopped, "");
         }
     }
     munmap(page, 4096);

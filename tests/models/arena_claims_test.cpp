@@ -1,8 +1,8 @@
-// The protocol by which threads claim memory of an arena (arena/arena_state.hpp tells it), as a
-// model: every order of the steps of three threads and of a fork in a fourth is walked through,
-// each step one atomic access of the code or one critical section. The arena itself is put to the
-// test in arena_allocate_threads_test.cpp, where an order that needs a thread to sleep between two
-// instructions hardly ever comes.
+// A model of the protocol by which threads claim memory of an arena, which arena/arena_state.hpp
+// describes. The test explores every order of the steps of three threads, and of a fork in a
+// fourth. Each step is one atomic access of the code or one critical section. The arena itself is
+// tested in arena_allocate_threads_test.cpp, where orders that need a thread to sleep between two
+// instructions are very rare.
 
 #include <gtest/gtest.h>
 
@@ -22,18 +22,18 @@ enum class Fault {
     none,
     end_read_after_claim,
     generation_forgotten,
-    waits_for_nobody,
+    skips_the_wait,
     fork_leaves_it_open
 };
 
 enum class Fork : std::uint8_t {
     before,
-    locked,  // the arena's mutex is held, and nobody is granted anything by a claim
-    copied,  // the child will see the top as it was copied, and all else as it is at the fork
+    locked,  // the arena's mutex is held, and no claim is granted
+    copied,  // the child will have this copy of the top, and the rest as it is at the fork
     over,
 };
 
-// What the fork adds to the top, and no closed arena.
+// What a fork adds to the top, and the value for an arena that is not closed.
 constexpr std::size_t beyond = 1000;
 constexpr std::size_t open = SIZE_MAX;
 
@@ -43,7 +43,7 @@ enum class At : std::uint8_t {
     late_read,  // with the fault: about to read the end
     settle,     // the claim is pending
     look,       // claims nothing: about to read the end
-    place,      // about to read the top
+    read_top,   // about to read the top
     swap,       // about to exchange the top
     make_room,
     granted,
@@ -55,16 +55,16 @@ struct Worker {
     std::size_t size = 1;
     At at = At::begin;
     std::size_t end = 0;           // as read
-    std::size_t block = 0;         // where its claim, its place or its block begins
-    std::uint16_t generation = 0;  // of that
-    unsigned waits = 0;            // for `changes` to be another number; 0: for nothing
+    std::size_t block = 0;         // where its claim or its block begins
+    std::uint16_t generation = 0;  // of the claim
+    unsigned waits = 0;            // the value of `changes` to wait for an end of; 0: none
 };
 
 struct Arena {
     std::size_t top = 0;
     std::size_t end = 0;
     std::size_t limit = 0;
-    std::size_t later_limit = 6;  // memory that comes back at some time
+    std::size_t later_limit = 6;  // memory that becomes available at some time
     unsigned changes = 1;
     CancelledClaims cancelled;
     std::vector<std::size_t> cancelled_from;
@@ -78,7 +78,7 @@ class Model {
 public:
     explicit Model(Fault fault) : fault_(fault) {}
 
-    /// Empty, or what went wrong in one order of the steps.
+    /// Returns an empty string, or what went wrong in one order of the steps.
     const char* walk(const Arena& start) {
         visit(start);
         return wrong_;
@@ -135,10 +135,11 @@ private:
     void check_end(const Arena& arena) {
         std::size_t granted = 0;
         for (const Worker& worker : arena.workers) {
-            if (worker.at < At::granted) wrong_ = "a thread waits for ever";
+            if (worker.at < At::granted) wrong_ = "a thread waits forever";
             if (worker.at == At::granted) granted += worker.size;
         }
-        if (*wrong_ == '\0' && granted != arena.top) wrong_ = "memory that nobody got is in use";
+        if (*wrong_ == '\0' && granted != arena.top)
+            wrong_ = "memory that no thread owns is in use";
     }
 
     static bool overlaps(const Arena& arena) {
@@ -170,13 +171,13 @@ private:
         }
     }
 
-    /// What it takes to be in use must have all that any thread was granted until the fork.
+    /// The bytes that the child counts as used must include all blocks granted until the fork.
     void check_child(const Arena& arena) {
         const std::size_t pending_end = std::min(arena.copied_top, arena.end);
         const std::size_t used = arena.closed_at != open ? arena.closed_at : pending_end;
         for (const Worker& worker : arena.workers) {
             if (worker.at == At::granted && worker.block + worker.size > used) {
-                wrong_ = "the child does not know a block";
+                wrong_ = "the child does not count a block";
             }
         }
     }
@@ -203,7 +204,7 @@ private:
                     worker.at = At::late_read;
                 } else {
                     worker.end = arena.end;
-                    worker.at = worker.quick ? At::claim : At::place;
+                    worker.at = worker.quick ? At::claim : At::read_top;
                 }
                 return;
             case At::claim:
@@ -218,9 +219,9 @@ private:
                 return settle(arena, worker);
             case At::look:
                 worker.end = arena.end;
-                worker.at = At::place;
+                worker.at = At::read_top;
                 return;
-            case At::place:
+            case At::read_top:
                 worker.block = arena.top;
                 worker.generation = arena.cancelled.generation();
                 worker.at = worker.block + worker.size <= worker.end ? At::swap : At::make_room;
@@ -260,7 +261,7 @@ private:
             worker.at = At::look;
         } else if (end <= arena.end || grow(arena, end)) {
             worker.at = At::granted;
-        } else if (worker.block <= arena.end || fault_ == Fault::waits_for_nobody) {
+        } else if (worker.block <= arena.end || fault_ == Fault::skips_the_wait) {
             cancel_from(arena, worker.block);
             worker.at = At::refused;
         } else {
@@ -293,7 +294,7 @@ private:
     std::set<Key> seen_;
 };
 
-/// All kinds of three threads, sizes and limits, with that fault; the first thing that goes wrong.
+/// Explores all kinds of three threads, sizes and limits with a fault. Returns the first failure.
 const char* walk_all(Fault fault) {
     for (unsigned kinds = 0; kinds < 8; ++kinds) {
         for (unsigned sizes = 0; sizes < 27; ++sizes) {
@@ -314,7 +315,8 @@ const char* walk_all(Fault fault) {
     return "";
 }
 
-/// The same with a fork at any time. There are many more orders: fewer sizes and limits.
+/// Explores the model with a fork at any time. There are many more orders, so it uses fewer sizes
+/// and limits.
 const char* walk_all_with_fork(Fault fault) {
     for (unsigned kinds = 0; kinds < 8; ++kinds) {
         for (const std::size_t size : {1, 2}) {
@@ -336,7 +338,7 @@ TEST(ClaimsModel, NoOrderOfStepsOverlapsLosesOrHangs) {
     EXPECT_STREQ(walk_all(Fault::none), "");
 }
 
-TEST(ClaimsModel, EndThatIsReadAfterTheClaimOverlaps) {
+TEST(ClaimsModel, EndReadAfterTheClaimOverlaps) {
     EXPECT_STREQ(walk_all(Fault::end_read_after_claim), "two blocks overlap");
 }
 
@@ -344,16 +346,17 @@ TEST(ClaimsModel, ForgottenGenerationsAreFound) {
     EXPECT_STRNE(walk_all(Fault::generation_forgotten), "");
 }
 
-TEST(ClaimsModel, ForkAtAnyTimeKnowsAllBlocksAndDisturbsNobody) {
+TEST(ClaimsModel, ForkAtAnyTimeCountsAllBlocks) {
     EXPECT_STREQ(walk_all_with_fork(Fault::none), "");
 }
 
-TEST(ClaimsModel, ForkThatClosesNothingLosesBlocks) {
-    EXPECT_STREQ(walk_all_with_fork(Fault::fork_leaves_it_open), "the child does not know a block");
+TEST(ClaimsModel, ForkThatLeavesTheArenaOpenLosesBlocks) {
+    EXPECT_STREQ(walk_all_with_fork(Fault::fork_leaves_it_open),
+                 "the child does not count a block");
 }
 
-TEST(ClaimsModel, CancellingBeforeTheFirstIsFound) {
-    EXPECT_STRNE(walk_all(Fault::waits_for_nobody), "");
+TEST(ClaimsModel, CancellingOutOfOrderIsFound) {
+    EXPECT_STRNE(walk_all(Fault::skips_the_wait), "");
 }
 
 }  // namespace

@@ -11,26 +11,25 @@
 
 namespace tensorpool::testing {
 
-/// What became of magazines that threads exchanged; all figures are zero where each had one holder
-/// at a time and none was lost.
+/// The faults in an exchange of magazines between threads. All counts are zero if each magazine had
+/// one holder at a time and none was lost.
 struct OwnershipFindings {
-    std::size_t held_by_two =
-        0;                      // taken while somebody held it, or found in other hands at the end
-    std::size_t torn = 0;       // its content was not what its last holder wrote
-    std::size_t strangers = 0;  // taken, and never made
-    std::size_t lost = 0;       // made, and not there in the end
-    std::size_t there_twice = 0;  // found more than once in the end
+    std::size_t held_by_two = 0;  // taken while held, or found with another holder at the end
+    std::size_t torn = 0;         // its content differs from what its last holder wrote
+    std::size_t strangers = 0;    // taken, but never entered
+    std::size_t lost = 0;         // entered, but missing at the end
+    std::size_t there_twice = 0;  // found more than once at the end
     bool operator==(const OwnershipFindings&) const = default;
 };
 
-/// Threads take magazines from an exchange, hold a few, and give them back, full or empty as chance
-/// has it. Each magazine has an owner's word, which a holder exchanges when it takes and when it
-/// gives: two holders at once see each other. Exchange has Depot's functions.
+/// Threads take magazines from an exchange, hold a few, and give them back full or empty, at
+/// random. Each magazine has an owner word, which a holder exchanges when it takes and when it
+/// gives, so that two simultaneous holders are detected. Exchange has Depot's functions.
 template <class Exchange>
 class OwnershipModel {
 public:
-    /// The owner's word is relaxed, so that nothing but the exchange orders what one holder writes
-    /// before what the next one reads. An exchange that is known to be wrong wants more.
+    /// The owner word is relaxed, so that only the exchange itself orders the writes of one holder
+    /// before the reads of the next. A test of a faulty exchange may request a stronger order.
     OwnershipModel(Exchange& exchange, unsigned magazines,
                    std::memory_order order = std::memory_order_relaxed)
         : exchange_(exchange), order_(order), owners_(magazines) {
@@ -60,11 +59,11 @@ public:
     }
 
 private:
-    static constexpr unsigned nobody = 0;
+    static constexpr unsigned no_owner = 0;
     static constexpr std::size_t max_held = 4;
 
-    // A magazine's name is written in it once and only read later, so that it can be read by a
-    // holder who should not be one.
+    // A magazine's number is written in it once and only read later, so that even a false holder
+    // may read it.
     bool is_stranger(const blocks::Magazine& magazine) const {
         return magazine.count >= magazines_.size() || &magazines_[magazine.count] != &magazine;
     }
@@ -102,8 +101,8 @@ private:
             ++found.strangers;
             return nullptr;
         }
-        if (owners_[magazine->count].exchange(self, order_) != nobody) {
-            // Somebody else's: it is neither touched nor given back.
+        if (owners_[magazine->count].exchange(self, order_) != no_owner) {
+            // Held by another thread: it is neither touched nor given back.
             ++found.held_by_two;
             return nullptr;
         }
@@ -115,7 +114,7 @@ private:
               OwnershipFindings& found) {
         blocks::Magazine& magazine = *held.front();
         held.pop_front();
-        if (owners_[magazine.count].exchange(nobody, order_) != self) ++found.held_by_two;
+        if (owners_[magazine.count].exchange(no_owner, order_) != self) ++found.held_by_two;
         if (full) {
             exchange_.give_full(magazine);
         } else {
@@ -135,7 +134,7 @@ private:
             }
             return true;
         };
-        // A list that runs in a circle has no end.
+        // A circular list has no end.
         std::size_t left = 2 * magazines_.size();
         while (left != 0 && count(exchange_.take_full())) --left;
         while (left != 0 && count(exchange_.take_empty())) --left;

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
-// So that a program of any length fits a small machine.
+// Limits the memory, so that a program of any length fits a small machine.
 constexpr std::size_t max_in_use = 96 * mib;
 
-/// Reads a program; zeros follow its end.
+/// Reads a program. Zeros follow its end.
 class Reader {
 public:
     explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -31,7 +31,7 @@ public:
         bytes_ = bytes_.subspan(1);
         return byte;
     }
-    /// Below 2 to the `doublings`, each doubling as often as the others, and 0.
+    /// Returns a size below 2 to the power of `doublings`, with each doubling equally likely, or 0.
     std::size_t size(unsigned doublings) {
         const std::size_t doubling = byte() % doublings;
         const std::size_t fraction = byte() << 8 | byte();
@@ -61,7 +61,7 @@ PoolOptions options_from(Reader& reader) {
     return options;
 }
 
-/// One program at work.
+/// Executes one program.
 class Machine {
 public:
     Machine(MemoryPool& pool, Subject& subject, const PoolOptions& options, Reader& reader)
@@ -82,26 +82,17 @@ public:
 private:
     void step() {
         using Instruction = void (Machine::*)();
-        static constexpr Instruction instructions[] = {&Machine::allocate,
-                                                       &Machine::allocate,
-                                                       &Machine::allocate_aligned,
-                                                       &Machine::try_allocate,
-                                                       &Machine::allocate_zeroed,
-                                                       &Machine::reallocate,
-                                                       &Machine::deallocate,
-                                                       &Machine::deallocate,
-                                                       &Machine::deallocate,
-                                                       &Machine::allocate_many,
-                                                       &Machine::deallocate_many,
-                                                       &Machine::work_on_another_thread,
-                                                       &Machine::trim,
-                                                       &Machine::reserve,
-                                                       &Machine::refuse_nonsense,
-                                                       &Machine::ask};
+        static constexpr Instruction instructions[] = {
+            &Machine::allocate,       &Machine::allocate,        &Machine::allocate_aligned,
+            &Machine::try_allocate,   &Machine::allocate_zeroed, &Machine::reallocate,
+            &Machine::deallocate,     &Machine::deallocate,      &Machine::deallocate,
+            &Machine::allocate_many,  &Machine::deallocate_many, &Machine::work_on_another_thread,
+            &Machine::trim,           &Machine::reserve,         &Machine::refuse_nonsense,
+            &Machine::check_addresses};
         (this->*reader_.one_of(instructions))();
     }
 
-    // What fits into the memory that a program may use.
+    // Returns a size that fits into the memory that a program may use.
     std::size_t size() {
         const std::size_t bytes = reader_.size(reader_.byte() % 8 == 0 ? 25 : 18);
         return model_.bytes_in_use() + bytes > max_in_use ? bytes % 64 : bytes;
@@ -139,11 +130,11 @@ private:
         const std::size_t bytes = reader_.size(26);
         model_.reserve(reader_.byte() % 16 == 0 ? bytes << 44 : bytes);
     }
-    void ask() {
-        model_.ask_about(&pool_);
-        model_.ask_about(nullptr);
+    void check_addresses() {
+        model_.check_address(&pool_);
+        model_.check_address(nullptr);
         const auto somewhere = reinterpret_cast<std::uintptr_t>(last_) + reader_.size(25);
-        model_.ask_about(reinterpret_cast<const void*>(somewhere));
+        model_.check_address(reinterpret_cast<const void*>(somewhere));
     }
     void work_on_another_thread();
     void refuse_nonsense();
@@ -155,7 +146,7 @@ private:
     const void* last_ = this;
 };
 
-// A thread that comes, uses the pool and goes; its cache is left to the next one.
+// A thread that starts, uses the pool and ends. Its cache is left to the next thread.
 void Machine::work_on_another_thread() {
     const std::size_t bytes = 1 + reader_.size(14) % (8 * kib);
     const std::size_t most = reader_.byte();
@@ -174,19 +165,20 @@ void Machine::refuse_nonsense() {
     pool_.deallocate(nullptr);
     pool_.deallocate(nullptr, reader_.byte());
     model_.allocate(0);
-    if (pool_.try_allocate(1, 3 * reader_.byte()) != nullptr) mismatch("a bad alignment was taken");
+    if (pool_.try_allocate(1, 3 * reader_.byte()) != nullptr)
+        mismatch("an invalid alignment was accepted");
     try {
         (void)pool_.allocate(1, 24);
-        mismatch("an alignment of 24 was taken");
+        mismatch("an alignment of 24 was accepted");
     } catch (const std::invalid_argument&) {
     }
     const std::size_t most = std::min(options_.max_allocation, std::size_t{1} << 40);
     const std::size_t more = reader_.size(60);
-    if (model_.allocate(most + 1 + more)) mismatch("more than can be had was given");
+    if (model_.allocate(most + 1 + more)) mismatch("a request above all limits succeeded");
     if (model_.allocate(1, std::size_t{1} << (41 + more % 23))) {
-        mismatch("an alignment that cannot be had was given");
+        mismatch("an impossible alignment succeeded");
     }
-    if (model_.allocate_zeroed(SIZE_MAX / 2, 3)) mismatch("a product that overflows was given");
+    if (model_.allocate_zeroed(SIZE_MAX / 2, 3)) mismatch("a product that overflows succeeded");
 }
 
 }  // namespace
@@ -199,7 +191,7 @@ void run_instructions(std::span<const std::uint8_t> bytes, std::string_view plan
     try {
         Machine(*pool, *subject, options, reader).run();
     } catch (const Mismatch&) {
-        // Not destroyed: it would find blocks in use and end the process before this is told.
+        // Never destroyed: the destructor would find blocks in use and end the process first.
         static auto* const broken_pools = new std::vector<std::unique_ptr<MemoryPool>>;
         broken_pools->push_back(std::move(pool));
         throw;

@@ -7,13 +7,13 @@
 
 namespace tensorpool::testing {
 
-/// Takes a string of bytes for the options of a pool and a list of instructions to it, and carries
-/// them out on a pool and its model: any string is a program. After the idea of tcmalloc's
-/// central_freelist_fuzz.cc. Throws Mismatch where the pool does not do what the model says.
-/// `planted_fault` as in planted_faults.hpp.
+/// Interprets a string of bytes as the options of a pool and a list of instructions, and executes
+/// them on a pool and its model. Every string is a valid program. The idea is that of tcmalloc's
+/// central_freelist_fuzz.cc. Throws Mismatch if the pool differs from the model. `planted_fault` is
+/// a name as in planted_faults.hpp. `planted_fault` as in planted_faults.hpp.
 void run_instructions(std::span<const std::uint8_t> bytes, std::string_view planted_fault = "");
 
-/// A program of so many bytes, the same for the same seed.
+/// Returns a random program of `bytes` bytes, which depends on the seed only.
 std::vector<std::uint8_t> random_instructions(std::uint64_t seed, std::size_t bytes);
 
 }  // namespace tensorpool::testing

@@ -6,26 +6,26 @@
 
 namespace tensorpool::testing {
 
-/// What a test writes into a block and finds there again: a function of the block's mark and the
-/// place. Up to 4 KiB every byte is written; beyond, words at both ends and two on every page, so
-/// that large blocks do not take all the time.
+/// The content that a test writes into a block and checks later: a function of the block's mark and
+/// the position. Up to 4 KiB, every byte is written. Beyond that, words at both ends and two on
+/// every page are written, to save time with large blocks.
 class Pattern {
 public:
     explicit Pattern(std::uint64_t mark) noexcept : mark_(mark) {}
 
     void write(void* p, std::size_t bytes) const noexcept {
-        for_each_place(bytes, [&](std::size_t at, std::size_t length) {
+        for_each_word(bytes, [&](std::size_t at, std::size_t length) {
             const std::uint64_t word = word_at(at);
             std::memcpy(static_cast<char*>(p) + at, &word, length);
         });
     }
 
-    /// Where the first byte differs that is not as it was written, of the first `bytes` bytes of a
-    /// block that was written with `written_bytes`; `bytes` when there is none.
+    /// Returns the position of the first byte that changed among the first `bytes` bytes of a block
+    /// that was written with `written_bytes`; `bytes` if there is none.
     std::size_t first_difference(const void* p, std::size_t bytes,
                                  std::size_t written_bytes) const noexcept {
         std::size_t found = bytes;
-        for_each_place(written_bytes, [&](std::size_t at, std::size_t length) {
+        for_each_word(written_bytes, [&](std::size_t at, std::size_t length) {
             const std::uint64_t word = word_at(at);
             for (std::size_t i = 0; i < length && at + i < found; ++i) {
                 const auto is = static_cast<const unsigned char*>(p)[at + i];
@@ -39,8 +39,8 @@ private:
     static constexpr std::size_t whole_bytes = 4096;
     static constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 
-    // The finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-    // generators", OOPSLA 2014): marks that differ in one bit give words that share no bits.
+    // The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+    // generators", OOPSLA 2014): marks that differ in one bit produce unrelated words.
     std::uint64_t word_at(std::size_t at) const noexcept {
         std::uint64_t word = mark_ * 0x9e3779b97f4a7c15U + at;
         word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9U;
@@ -49,12 +49,12 @@ private:
     }
 
     template <class Function>
-    static void for_each_place(std::size_t bytes, Function function) {
+    static void for_each_word(std::size_t bytes, Function function) {
         const std::size_t all = bytes < whole_bytes ? bytes : whole_bytes;
         const auto word = [&](std::size_t at) {
             function(at, bytes - at < word_bytes ? bytes - at : word_bytes);
         };
-        // Words begin at multiples of their size: two are the same or do not touch.
+        // Words begin at multiples of their size, so two words are equal or do not overlap.
         for (std::size_t at = 0; at < all; at += word_bytes) word(at);
         for (std::size_t at = whole_bytes; at < bytes; at += whole_bytes) {
             word(at);
@@ -66,7 +66,7 @@ private:
     std::uint64_t mark_;
 };
 
-/// Where the first byte is that is not zero; `bytes` when all are.
+/// Returns the position of the first byte that is not zero; `bytes` if all are zero.
 inline std::size_t first_not_zero(const void* p, std::size_t bytes) noexcept {
     const auto* const begin = static_cast<const unsigned char*>(p);
     if (bytes == 0 || (begin[0] == 0 && std::memcmp(begin, begin + 1, bytes - 1) == 0))

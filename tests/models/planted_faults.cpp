@@ -6,7 +6,7 @@
 namespace tensorpool::testing {
 namespace {
 
-// Often enough for a short run, rare enough that it must look closely.
+// Frequent enough for a short run, and rare enough to need a close check.
 constexpr unsigned calls_per_fault = 7;
 
 }  // namespace
@@ -14,7 +14,7 @@ constexpr unsigned calls_per_fault = 7;
 void* HandsOutTwice::allocate(std::size_t bytes) {
     const std::lock_guard guard(mutex_);
     if (++calls_ % calls_per_fault == 0 && last_ != nullptr && bytes <= last_bytes_ && bytes != 0) {
-        ++given_again_[last_];
+        ++returned_again_[last_];
         return last_;
     }
     void* const p = Subject::allocate(bytes);
@@ -24,14 +24,14 @@ void* HandsOutTwice::allocate(std::size_t bytes) {
     return p;
 }
 
-bool HandsOutTwice::was_given_twice(void* p) {
+bool HandsOutTwice::was_returned_twice(void* p) {
     const std::lock_guard guard(mutex_);
-    const auto found = given_again_.find(p);
-    if (found == given_again_.end()) {
+    const auto found = returned_again_.find(p);
+    if (found == returned_again_.end()) {
         if (p == last_) last_ = nullptr;
         return false;
     }
-    if (--found->second == 0) given_again_.erase(found);
+    if (--found->second == 0) returned_again_.erase(found);
     return true;
 }
 
@@ -43,15 +43,15 @@ void* HandsOutTwice::reallocate(void* p, std::size_t old_bytes, std::size_t new_
 }
 
 void HandsOutTwice::deallocate(void* p) {
-    if (!was_given_twice(p)) Subject::deallocate(p);
+    if (!was_returned_twice(p)) Subject::deallocate(p);
 }
 
 void HandsOutTwice::deallocate(void* p, std::size_t bytes) {
-    if (!was_given_twice(p)) Subject::deallocate(p, bytes);
+    if (!was_returned_twice(p)) Subject::deallocate(p, bytes);
 }
 
 void HandsOutTwice::deallocate(void* p, std::size_t bytes, std::size_t alignment) {
-    if (!was_given_twice(p)) Subject::deallocate(p, bytes, alignment);
+    if (!was_returned_twice(p)) Subject::deallocate(p, bytes, alignment);
 }
 
 void ForgetsAFree::deallocate(void* p) {

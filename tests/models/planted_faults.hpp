@@ -10,10 +10,10 @@
 
 namespace tensorpool::testing {
 
-/// Pools that go wrong once in a while. A test that is worth its time finds each of them. They do
-/// what they do under a lock, so that it is the fault that is found and no other.
+// Faulty pools, which fail once in a while; a useful test finds each of them. They work under a
+// lock, so that the planted fault is the only one.
 
-/// Hands out a block again that is in use; takes it back twice.
+/// Returns a block again that is in use, and accepts two frees of it.
 class HandsOutTwice : public Subject {
 public:
     using Subject::Subject;
@@ -24,16 +24,16 @@ public:
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) override;
 
 private:
-    bool was_given_twice(void* p);
+    bool was_returned_twice(void* p);
 
     std::mutex mutex_;
     unsigned calls_ = 0;
     void* last_ = nullptr;  // in use
     std::size_t last_bytes_ = 0;
-    std::map<void*, unsigned> given_again_;
+    std::map<void*, unsigned> returned_again_;
 };
 
-/// Forgets to take a block back.
+/// Ignores some frees.
 class ForgetsAFree : public Subject {
 public:
     using Subject::Subject;
@@ -44,7 +44,7 @@ private:
     unsigned calls_ = 0;
 };
 
-/// Gives zeros of which one is none.
+/// Returns zeroed memory with one byte that is not zero.
 class LeavesDirt : public Subject {
 public:
     using Subject::Subject;
@@ -55,14 +55,15 @@ private:
     unsigned calls_ = 0;
 };
 
-/// Loses the last byte of what a block held when it moves.
+/// Changes the last byte of the content when a block moves.
 class LosesAByte : public Subject {
 public:
     using Subject::Subject;
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) override;
 };
 
-/// "twice", "forget", "dirt", "lose"; the pool as it is for any other name.
+/// Returns the subject for a fault: "twice", "forget", "dirt" or "lose". Any other name returns one
+/// without faults.
 std::unique_ptr<Subject> subject_with_fault(std::string_view name, MemoryPool& pool);
 
 }  // namespace tensorpool::testing

@@ -11,24 +11,24 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t default_alignment = 64;
-// More cannot be had anywhere: the pool reserves 1 TiB for the whole process.
+// More than any machine of the tests has: such requests are refused.
 constexpr std::size_t address_space_bytes = std::size_t{1} << 40;
 
-// What is in use of a block, by its size and alignment: a bucket's size, or whole pages of which at
-// most an eighth is rounding.
-bool is_usable_size(std::size_t usable, std::size_t asked, std::size_t alignment) {
-    const std::size_t at_least = std::max({asked, alignment, default_alignment});
-    const bool by_bucket =
-        alignment <= default_alignment ? asked <= detail::largest_block_bytes : at_least <= 2048;
+// Returns whether `usable` is a valid size for a request and alignment: the size of a bucket, or
+// whole pages of which at most an eighth is rounding.
+bool is_usable_size(std::size_t usable, std::size_t requested, std::size_t alignment) {
+    const std::size_t at_least = std::max({requested, alignment, default_alignment});
+    const bool by_bucket = alignment <= default_alignment ? requested <= detail::largest_block_bytes
+                                                          : at_least <= 2048;
     if (by_bucket) return usable == std::bit_ceil(at_least);
-    const std::size_t pages = (asked + page_bytes - 1) / page_bytes;
+    const std::size_t pages = (requested + page_bytes - 1) / page_bytes;
     return usable % page_bytes == 0 && usable >= pages * page_bytes &&
            usable <= (pages + pages / 8) * page_bytes;
 }
 
-unsigned bucket_of_usable(std::size_t usable, std::size_t asked, std::size_t alignment) {
-    const bool by_bucket = alignment <= default_alignment ? asked <= detail::largest_block_bytes
-                                                          : std::max(asked, alignment) <= 2048;
+unsigned bucket_of_usable(std::size_t usable, std::size_t requested, std::size_t alignment) {
+    const bool by_bucket = alignment <= default_alignment ? requested <= detail::largest_block_bytes
+                                                          : std::max(requested, alignment) <= 2048;
     return by_bucket ? detail::bucket_of(usable) : detail::bucket_count;
 }
 
@@ -36,7 +36,7 @@ unsigned bucket_of_usable(std::size_t usable, std::size_t asked, std::size_t ali
 
 PoolModel::PoolModel(Subject& subject, const PoolOptions& options, Refusals refusals)
     : subject_(subject), options_(options), refusals_(refusals) {
-    check_figures();
+    check_statistics();
 }
 
 template <class Call>
@@ -45,7 +45,7 @@ void* PoolModel::call(Call&& call) {
         return call();
     } catch (const AllocationError& error) {
         if (error.in_use() != in_use_bytes_) {
-            mismatch("an error tells %zu B in use, not %zu", error.in_use(), in_use_bytes_);
+            mismatch("an error reports %zu B in use, expected %zu", error.in_use(), in_use_bytes_);
         }
         return nullptr;
     }
@@ -77,11 +77,11 @@ bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
     const Block block = found->second;
     void* const p = reinterpret_cast<void*>(found->first);
     check_block(found->first, block);
-    void* const moved = call([&] { return subject_.reallocate(p, block.asked, new_bytes); });
+    void* const moved = call([&] { return subject_.reallocate(p, block.requested, new_bytes); });
     if (moved == nullptr && new_bytes != 0) return refused(new_bytes, 0);
-    const std::size_t kept = std::min(block.asked, new_bytes);
+    const std::size_t kept = std::min(block.requested, new_bytes);
     const std::size_t same =
-        moved == nullptr ? 0 : Pattern(block.mark).first_difference(moved, kept, block.asked);
+        moved == nullptr ? 0 : Pattern(block.mark).first_difference(moved, kept, block.requested);
     if (same != kept) mismatch("reallocate kept %zu B of %zu", same, kept);
     blocks_.erase(found);
     count_in_use(block, -1);
@@ -90,20 +90,20 @@ bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
         return keep(moved, new_bytes, 0);
     }
     if (new_bytes > block.usable && block.usable > detail::largest_block_bytes) {
-        // Whole pages may have been added to it: bytes of the same block.
+        // Whole pages may have been added to the block in place.
         const std::size_t usable = subject_.pool().usable_size(p);
         if (!is_usable_size(usable, new_bytes, 0)) {
-            mismatch("%zu B gave a block of %zu, longer in its place", new_bytes, usable);
+            mismatch("%zu B resulted in a block of %zu, extended in place", new_bytes, usable);
         }
         totals_.requested += new_bytes - block.usable;
         totals_.allocated += usable - block.usable;
         insert(p, {new_bytes, usable, 0, next_mark_++});
         return true;
     }
-    // In place the size stays, of which half may be waste now; the call is not counted.
+    // In place the size stays, even if half of it is unused. Such a call is not counted.
     const bool same_bucket = is_usable_size(block.usable, new_bytes, 0);
     if (!same_bucket && (new_bytes > block.usable || new_bytes < block.usable / 2)) {
-        mismatch("%zu B stay in a block of %zu", new_bytes, block.usable);
+        mismatch("%zu B stayed in a block of %zu", new_bytes, block.usable);
     }
     insert(p, {new_bytes, block.usable, 0, next_mark_++});
     return true;
@@ -118,7 +118,7 @@ void PoolModel::deallocate(std::size_t k, How how) {
     count_in_use(block, -1);
     ++totals_.deallocations;
     give_back(reinterpret_cast<void*>(at), block, how);
-    check_figures();
+    check_statistics();
 }
 
 void PoolModel::give_back(void* p, const Block& block, How how) {
@@ -126,14 +126,14 @@ void PoolModel::give_back(void* p, const Block& block, How how) {
     if (how == How::unsized || (aligned && how != How::with_alignment)) {
         subject_.deallocate(p);
     } else if (how == How::with_alignment) {
-        subject_.deallocate(p, block.asked, std::max(block.alignment, std::size_t{1}));
+        subject_.deallocate(p, block.requested, std::max(block.alignment, std::size_t{1}));
     } else {
-        subject_.deallocate(p, how == How::with_size ? block.asked : block.usable);
+        subject_.deallocate(p, how == How::with_size ? block.requested : block.usable);
     }
 }
 
 void PoolModel::deallocate_all() {
-    // From both ends to the middle.
+    // Alternately from both ends.
     while (!blocks_.empty())
         deallocate(count() % 2 == 0 ? 0 : count() - 1, static_cast<How>(count() % 4));
 }
@@ -146,7 +146,7 @@ bool PoolModel::reserve(std::size_t capacity) {
     }
     const std::size_t got = subject_.pool().get_total_capacity();
     if (got < capacity) mismatch("%zu B were reserved, capacity is %zu", capacity, got);
-    check_figures();
+    check_statistics();
     return true;
 }
 
@@ -161,7 +161,7 @@ void PoolModel::trim() {
     if (refusals_ == Refusals::none && after.free_bytes + after.cached_bytes != 0) {
         mismatch("%zu B are free after trim", std::size_t{after.free_bytes + after.cached_bytes});
     }
-    check_figures();
+    check_statistics();
 }
 
 void PoolModel::count_others(std::uint64_t calls, std::size_t bytes, std::uint64_t failed) {
@@ -170,11 +170,11 @@ void PoolModel::count_others(std::uint64_t calls, std::size_t bytes, std::uint64
     totals_.deallocations += calls;
     totals_.requested += calls * bytes;
     totals_.allocated += calls * detail::bucket_bytes(detail::bucket_of(bytes));
-    check_figures();
+    check_statistics();
 }
 
 bool PoolModel::keep(void* p, std::size_t bytes, std::size_t alignment) {
-    if (bytes == 0 && p != nullptr) mismatch("0 bytes gave a block at %p", p);
+    if (bytes == 0 && p != nullptr) mismatch("a request for 0 bytes returned a block at %p", p);
     if (p == nullptr) return bytes == 0 || refused(std::max(bytes, alignment), 0);
     const Block block{bytes, subject_.pool().usable_size(p), alignment, next_mark_++};
     if (reinterpret_cast<std::uintptr_t>(p) % std::max(alignment, default_alignment) != 0) {
@@ -197,29 +197,29 @@ void PoolModel::insert(void* p, const Block& block) {
         (next != blocks_.begin() && at - std::prev(next)->first < std::prev(next)->second.usable)) {
         mismatch("the block at %p of %zu B overlaps another", p, block.usable);
     }
-    Pattern(block.mark).write(p, block.asked);
+    Pattern(block.mark).write(p, block.requested);
     blocks_.emplace_hint(next, at, block);
     count_in_use(block, 1);
-    ask_about(p);
-    ask_about(static_cast<char*>(p) + block.usable - 1);
-    check_figures();
+    check_address(p);
+    check_address(static_cast<char*>(p) + block.usable - 1);
+    check_statistics();
 }
 
-// `limit` is what capacity would have become, where that is known.
+// `limit` is the capacity that the request would have needed; 0 if unknown.
 bool PoolModel::refused(std::size_t bytes, std::size_t limit) {
     const bool with_reason =
         bytes > std::min(options_.max_allocation, address_space_bytes) ||
         (limit != 0 && options_.max_capacity != 0 && limit > options_.max_capacity);
     if (refusals_ == Refusals::none && !with_reason) mismatch("%zu B were refused", bytes);
     ++totals_.failures;
-    check_figures();
+    check_statistics();
     return false;
 }
 
 void PoolModel::count_in_use(const Block& block, std::ptrdiff_t sign) {
     const auto bytes = static_cast<std::size_t>(sign * static_cast<std::ptrdiff_t>(block.usable));
     in_use_bytes_ += bytes;
-    in_use_by_bucket_[bucket_of_usable(block.usable, block.asked, block.alignment)] += bytes;
+    in_use_by_bucket_[bucket_of_usable(block.usable, block.requested, block.alignment)] += bytes;
 }
 
 PoolModel::Blocks::iterator PoolModel::nth(std::size_t k) {

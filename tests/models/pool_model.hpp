@@ -11,53 +11,54 @@
 
 namespace tensorpool::testing {
 
-/// The pool did not do what the model says it must; the text tells what.
+/// The pool differs from the model; the text says how.
 class Mismatch : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// Throws it, the text as printf makes it.
+/// Throws a Mismatch with a text formatted as by printf.
 [[noreturn, gnu::format(printf, 1, 2)]] void mismatch(const char* format, ...);
 
-/// Where a request may be refused with a good reason.
+/// Whether a pool may refuse requests that are within its limits.
 enum class Refusals { none, may_happen };
 
-/// A pool told by a std::map: what is in use, and what every figure must be. Each call goes to the
-/// pool and throws Mismatch where the pool answers wrong; then neither is used any more. One thread
-/// uses model and pool; caches of other threads may hold free blocks.
+/// A model of a pool: a std::map of the blocks in use, and the expected value of every metric. Each
+/// call is passed to the pool, and throws Mismatch if the pool gives a wrong result; neither may be
+/// used after that. Only one thread may use the model and the pool, but caches of other threads may
+/// hold free blocks.
 class PoolModel {
 public:
     PoolModel(Subject& subject, const PoolOptions& options, Refusals refusals);
 
-    /// False when the pool refused, which has left everything as it was. These check contents,
-    /// alignment, size, that blocks do not overlap, and then all figures.
+    /// Each of these returns false if the pool refused the request and so changed nothing. They
+    /// check contents, alignment and size, that blocks do not overlap, and then all statistics.
     bool allocate(std::size_t bytes);
     bool allocate(std::size_t bytes, std::size_t alignment);
     bool try_allocate(std::size_t bytes, std::size_t alignment);
     bool allocate_zeroed(std::size_t count, std::size_t element_bytes);
-    /// The k-th block by address, modulo how many there are; nothing happens when there is none.
+    /// Both use the k-th block by address, modulo the number of blocks. They do nothing if there is
+    /// none.
     bool reallocate(std::size_t k, std::size_t new_bytes);
     enum class How { unsized, with_size, with_usable_size, with_alignment };
     void deallocate(std::size_t k, How how);
     void deallocate_all();
     bool reserve(std::size_t capacity);
     void trim();
-    /// The pool's answers about this address against the map's.
-    void ask_about(const void* p) const;
-
-    /// Contents of all blocks, and all figures.
+    /// Compares the pool's answers about an address with the map.
+    void check_address(const void* p) const;
+    /// Checks the contents of all blocks, and all statistics.
     void check() const;
-    /// Nothing is in use, parked or free, once all is freed and trimmed.
+    /// Checks that nothing is in use, parked or free after everything was freed and trimmed.
     void check_empty() const;
     std::size_t count() const { return blocks_.size(); }
     std::size_t bytes_in_use() const { return in_use_bytes_; }
-    /// Allocations that were made past the model and freed since, and those that failed.
+    /// Counts calls that bypassed the model: blocks allocated and freed, and failed requests.
     void count_others(std::uint64_t calls, std::size_t bytes, std::uint64_t failed = 0);
 
 private:
     struct Block {
-        std::size_t asked;
+        std::size_t requested;
         std::size_t usable;
         std::size_t alignment;  // 0 for the default
         std::uint64_t mark;
@@ -74,7 +75,7 @@ private:
     void insert(void* p, const Block& block);
     bool refused(std::size_t bytes, std::size_t limit);
     void check_block(std::uintptr_t at, const Block& block) const;
-    void check_figures() const;
+    void check_statistics() const;
     void count_in_use(const Block& block, std::ptrdiff_t sign);
     Blocks::iterator nth(std::size_t k);
     void give_back(void* p, const Block& block, How how);

@@ -1,4 +1,4 @@
-// What the model asks the pool; what it does with it stands in pool_model.cpp.
+// The model's checks of the pool; its other functions are in pool_model.cpp.
 
 #include <cstdarg>
 #include <cstdio>
@@ -10,9 +10,9 @@
 namespace tensorpool::testing {
 namespace {
 
-void expect(const char* what, std::uint64_t figure, std::uint64_t expected) {
-    if (figure == expected) return;
-    mismatch("%s is %zu, not %zu", what, std::size_t{figure}, std::size_t{expected});
+void expect(const char* what, std::uint64_t value, std::uint64_t expected) {
+    if (value == expected) return;
+    mismatch("%s is %zu, expected %zu", what, std::size_t{value}, std::size_t{expected});
 }
 
 }  // namespace
@@ -28,11 +28,11 @@ void mismatch(const char* format, ...) {
 
 void PoolModel::check() const {
     for (const auto& [at, block] : blocks_) check_block(at, block);
-    check_figures();
+    check_statistics();
 }
 
 void PoolModel::check_empty() const {
-    check_figures();
+    check_statistics();
     const PoolStatistics is = subject_.pool().statistics();
     expect("in use at the end", is.in_use_bytes, 0);
     expect("parked at the end", is.parked_bytes, 0);
@@ -40,30 +40,32 @@ void PoolModel::check_empty() const {
     expect("blocks in use at the end", is.allocations - is.deallocations, 0);
 }
 
-void PoolModel::ask_about(const void* p) const {
+void PoolModel::check_address(const void* p) const {
     const auto address = reinterpret_cast<std::uintptr_t>(p);
     auto above = blocks_.upper_bound(address);
     const bool any_below = above != blocks_.begin();
     const auto below = any_below ? std::prev(above) : above;
     const bool inside = any_below && address - below->first < below->second.usable;
-    // A freed block may wait in a cache, unless the pool has checks and so no caches.
+    // A freed block may wait in a cache, which a pool with checks does not have.
     const bool exact = options_.checks != Checks::off;
     if (subject_.owns(p) != inside && (inside || exact)) {
         mismatch("owns(%p) is not %d", p, inside ? 1 : 0);
     }
     const std::size_t usable = inside && address == below->first ? below->second.usable : 0;
     if (subject_.pool().usable_size(p) != usable && (inside || exact)) {
-        mismatch("usable_size(%p) is %zu, not %zu", p, subject_.pool().usable_size(p), usable);
+        mismatch("usable_size(%p) is %zu, expected %zu", p, subject_.pool().usable_size(p), usable);
     }
 }
 
 void PoolModel::check_block(std::uintptr_t at, const Block& block) const {
     const void* const p = reinterpret_cast<const void*>(at);
-    const std::size_t same = Pattern(block.mark).first_difference(p, block.asked, block.asked);
-    if (same != block.asked) mismatch("byte %zu of %zu at %p has changed", same, block.asked, p);
+    const std::size_t same =
+        Pattern(block.mark).first_difference(p, block.requested, block.requested);
+    if (same != block.requested)
+        mismatch("byte %zu of %zu at %p has changed", same, block.requested, p);
 }
 
-void PoolModel::check_figures() const {
+void PoolModel::check_statistics() const {
     const PoolStatistics is = subject_.pool().statistics();
     expect("in use", is.in_use_bytes, in_use_bytes_);
     expect("get_total_allocated", subject_.pool().get_total_allocated(), in_use_bytes_);
@@ -92,7 +94,7 @@ void PoolModel::check_figures() const {
         mismatch("capacity is %zu, beyond the limit", std::size_t{is.capacity_bytes});
     }
     if (is.peak_in_use_bytes < is.in_use_bytes || is.peak_capacity_bytes < is.capacity_bytes) {
-        mismatch("a peak of %zu is below what is", std::size_t{is.peak_in_use_bytes});
+        mismatch("a peak of %zu is below the present value", std::size_t{is.peak_in_use_bytes});
     }
 }
 

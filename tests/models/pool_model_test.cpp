@@ -12,7 +12,7 @@
 namespace tensorpool::testing {
 namespace {
 
-// Short under the sanitizers, which are ten times as slow.
+// Shorter under the sanitizers, which are ten times slower.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t programs = 40;
 #else
@@ -20,7 +20,7 @@ constexpr std::uint64_t programs = 400;
 #endif
 constexpr std::size_t program_bytes = 600;
 
-/// What the pool did wrong; "" when nothing.
+/// Returns what the pool did wrong; "" if nothing.
 std::string fault_of(std::span<const std::uint8_t> program, std::string_view planted_fault = "") {
     try {
         run_instructions(program, planted_fault);
@@ -43,7 +43,7 @@ TEST(PoolModel, HoldsForLongSequencesOfInstructions) {
     }
 }
 
-TEST(PoolModel, HoldsForEveryProgramThatTheFuzzerFound) {
+TEST(PoolModel, HoldsForTheFuzzersCorpus) {
     unsigned count = 0;
     for (const auto& entry : std::filesystem::directory_iterator(TENSORPOOL_FUZZ_CORPUS)) {
         std::ifstream file(entry.path(), std::ios::binary);
@@ -54,10 +54,10 @@ TEST(PoolModel, HoldsForEveryProgramThatTheFuzzerFound) {
     EXPECT_GT(count, 0U) << "in " << TENSORPOOL_FUZZ_CORPUS;
 }
 
-// A model that misses what is plainly wrong is worth nothing.
+// A model that misses an obvious fault would be useless.
 class PoolModelWithPlantedFault : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(PoolModelWithPlantedFault, TellsIt) {
+TEST_P(PoolModelWithPlantedFault, IsDetected) {
     std::string found;
     for (std::uint64_t seed = 1; seed <= 20 && found.empty(); ++seed) {
         const auto program = random_instructions(seed << 40, 4 * program_bytes);

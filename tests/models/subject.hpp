@@ -6,7 +6,8 @@
 
 namespace tensorpool::testing {
 
-/// The pool as the tests call it, so that a test can plant a fault between itself and the pool.
+/// The pool as the tests call it. A test can derive from it to plant a fault between itself and the
+/// pool.
 class Subject {
 public:
     explicit Subject(MemoryPool& pool) : pool_(pool) {}

@@ -1,9 +1,9 @@
-// The protocol by which a thread takes back what lies in another's magazine (thread_cache.hpp and
-// blocks/biased_lock.hpp tell it), as a model: every order of the steps of both is walked through,
-// and every time at which what the owner stored leaves its processor's store buffer. Each step is
-// one access of memory in the code, or one critical section. The code itself is put to the test in
-// thread_registry_take_back_test.cpp and take_back_linux_test.cpp, where a store hardly ever waits
-// for as long as it may.
+// A model of the protocol by which a thread takes back blocks from another thread's magazine, which
+// thread_cache.hpp and blocks/biased_lock.hpp describe. The test explores every order of the steps
+// of both threads, and every time at which a store of the owner leaves its processor's store
+// buffer. Each step is one memory access of the code or one critical section. The code itself is
+// tested in thread_registry_take_back_test.cpp and take_back_linux_test.cpp, where stores rarely
+// stay in the buffer for long.
 
 #include <gtest/gtest.h>
 
@@ -21,30 +21,30 @@ namespace {
 
 enum class Fault {
     none,
-    looks_once,         // pop does not look at the bottom again
-    no_first_fence,     // between the claim and the look whether the owner is in a slow call
-    no_second_fence,    // between closing the magazine and taking what lies in it
-    takes_at_once,      // whether the owner is in a slow call or not
-    does_not_wait,      // the owner, for the end of a claim
+    looks_once,         // pop does not read the bottom again
+    no_first_fence,     // between the claim and the check whether the owner is in a slow call
+    no_second_fence,    // between closing the magazine and taking its blocks
+    takes_at_once,      // even if the owner is in a slow call
+    does_not_wait,      // the owner does not wait for the end of a claim
     lowers_the_top,     // instead of raising the bottom
-    lowers_the_bottom,  // where a pop under way has lowered the top below it
-    goes_on_at_once,    // a call for a large block, where the lock is claimed
+    lowers_the_bottom,  // if a pop in progress has lowered the top below it
+    goes_on_at_once,    // a call for a large block continues although the lock is claimed
 };
 
-enum Word : std::size_t { top, bottom, limit, owned, claimed, closed, saved, parked, slots };
+enum Word : std::size_t { top, bottom, limit, owned, claimed, closed, saved, parked, contents };
 constexpr int room = 3;
 constexpr int beyond_all = 100;
-constexpr unsigned words = slots + room;
+constexpr unsigned words = contents + room;
 
 enum class At : std::uint8_t {
     begin,
     lower,  // pop: about to store the top
-    look,   // pop: about to look at the bottom again
+    look,   // pop: about to read the bottom again
     take,   // pop: has a block
     fill,   // push: about to store the block
     raise,  // push: about to store the top
     own,    // a slow call: about to take the lock
-    check,  // a slow call: about to look whether it is claimed
+    check,  // a slow call: about to check whether the lock is claimed
     wait,
     work,
 };
@@ -53,14 +53,14 @@ enum class Taker : std::uint8_t { claims, fences, judges, closes, fences_again, 
 
 struct State {
     std::array<int, words> memory = {};
-    std::deque<std::pair<std::size_t, int>> buffer;  // the owner's stores that nobody sees yet
-    // The owner frees a block, or gets one, as the script says.
+    std::deque<std::pair<std::size_t, int>> buffer;  // stores of the owner not yet visible
+    // The owner frees or allocates a block, as the script says.
     std::size_t call = 0;
     At at = At::begin;
-    int seen = 0;  // the top, as it was read
+    int seen = 0;  // the top as it was read
     std::vector<int> held;
-    std::vector<int> large;  // the large block, where the owner holds it
-    // The other.
+    std::vector<int> large;  // the large block, if the owner holds it
+    // The thread that takes back.
     Taker taker = Taker::claims;
     unsigned turns = 2;
     std::vector<int> home;
@@ -70,13 +70,13 @@ class Model {
 public:
     Model(Fault fault, const char* script) : fault_(fault), script_(script) {}
 
-    /// Empty, or what went wrong in one order of the steps.
+    /// Returns an empty string, or what went wrong in one order of the steps.
     const char* walk() {
         State start;
         start.memory[top] = 2;
         start.memory[limit] = room;
-        start.memory[slots] = 1;
-        start.memory[slots + 1] = 2;
+        start.memory[contents] = 1;
+        start.memory[contents + 1] = 2;
         start.held = {3, 4, 5};
         start.home = {6};
         start.memory[parked] = 7;
@@ -124,7 +124,7 @@ private:
         return !is_over(state) && (state.at != At::wait || state.memory[claimed] == 0);
     }
 
-    // What the owner reads it may have stored itself.
+    // The owner may read its own stores.
     static int read(const State& state, std::size_t word) {
         for (auto store = state.buffer.rbegin(); store != state.buffer.rend(); ++store) {
             if (store->first == word) return store->second;
@@ -172,11 +172,12 @@ private:
                 }
                 break;
             case At::take:
-                state.held.push_back(read(state, slots + static_cast<std::size_t>(state.seen) - 1));
+                state.held.push_back(
+                    read(state, contents + static_cast<std::size_t>(state.seen) - 1));
                 end_call();
                 break;
             case At::fill:
-                store(slots + static_cast<std::size_t>(state.seen), state.held.back());
+                store(contents + static_cast<std::size_t>(state.seen), state.held.back());
                 state.at = At::raise;
                 break;
             case At::raise:
@@ -210,15 +211,15 @@ private:
         }
     }
 
-    // Everything goes home; one block comes from there, or goes there. Then the magazine is open,
-    // and its first block is there again if there is one.
+    // All blocks go home; one block comes from there, or goes there. Then the magazine is open, and
+    // has a first block if there is one.
     static void work(State& state, bool pops) {
         const auto store = [&](std::size_t word, int value) {
             state.buffer.emplace_back(word, value);
         };
         const int from = read(state, closed) != 0 ? read(state, saved) : read(state, bottom);
         for (int i = from; i < read(state, top); ++i) {
-            state.home.push_back(read(state, slots + static_cast<std::size_t>(i)));
+            state.home.push_back(read(state, contents + static_cast<std::size_t>(i)));
         }
         const auto move_one = [](std::vector<int>& to, std::vector<int>& source) {
             if (source.empty()) return false;
@@ -233,7 +234,7 @@ private:
         }
         std::vector<int> first;
         const bool any = move_one(first, state.home);
-        if (any) store(slots, first.front());
+        if (any) store(contents, first.front());
         store(top, any ? 1 : 0);
         store(bottom, 0);
         store(limit, room);
@@ -241,7 +242,7 @@ private:
         store(owned, 0);
     }
 
-    // The large block changes hands. What is closed stays closed.
+    // Moves the large block into or out of the magazine. A closed magazine stays closed.
     static void work_large(State& state) {
         int inside = read(state, parked);
         if (inside != 0) {
@@ -289,7 +290,7 @@ private:
                 const int least = fault_ == Fault::lowers_the_bottom ? 0 : memory[saved];
                 const int end_of_taken = std::max(memory[top], least);
                 for (int i = memory[saved]; i < end_of_taken; ++i) {
-                    state.home.push_back(memory[slots + static_cast<std::size_t>(i)]);
+                    state.home.push_back(memory[contents + static_cast<std::size_t>(i)]);
                 }
                 if (fault_ == Fault::lowers_the_top) {
                     memory[top] = memory[saved];
@@ -319,17 +320,18 @@ private:
     void check(const State& state) {
         std::vector<int> all = held_or_home(state);
         std::sort(all.begin(), all.end());
-        if (std::adjacent_find(all.begin(), all.end()) != all.end()) wrong_ = "two have one block";
+        if (std::adjacent_find(all.begin(), all.end()) != all.end())
+            wrong_ = "a block has two owners";
     }
 
     void check_end(const State& state) {
-        if (!is_over(state)) wrong_ = "the owner waits for ever";
+        if (!is_over(state)) wrong_ = "the owner waits forever";
         const std::array<int, words>& memory = state.memory;
         std::vector<int> all = held_or_home(state);
         if (memory[parked] != 0) all.push_back(memory[parked]);
         const int from = memory[closed] != 0 ? memory[saved] : memory[bottom];
         for (int i = from; i < memory[top]; ++i) {
-            all.push_back(memory[slots + static_cast<std::size_t>(i)]);
+            all.push_back(memory[contents + static_cast<std::size_t>(i)]);
         }
         std::sort(all.begin(), all.end());
         if (*wrong_ == '\0' && all != std::vector<int>{1, 2, 3, 4, 5, 6, 7})
@@ -342,7 +344,7 @@ private:
     std::set<std::vector<int>> seen_;
 };
 
-// `a` for an allocation, `f` for a free, `l` for either of a large block.
+// `a` is an allocation, `f` a free, `l` either of them for a large block.
 constexpr const char* scripts[] = {"aaaa",  "affa", "fafa", "ffaa",  "faaf",
                                    "fffaa", "ll",   "lall", "alfla", "llll"};
 
@@ -351,7 +353,7 @@ bool is_found(Fault fault) {
                        [&](const char* script) { return *Model(fault, script).walk() != '\0'; });
 }
 
-TEST(TakeBackModel, NoOrderOfStepsGivesABlockToTwoOrLosesOne) {
+TEST(TakeBackModel, NoOrderOfStepsDuplicatesOrLosesABlock) {
     for (const char* const script : scripts) {
         Model model(Fault::none, script);
         EXPECT_STREQ(model.walk(), "") << script;

@@ -1,8 +1,8 @@
-// The protocol by which entries are written into the timeline's ring and read from it
-// (statistics/timeline/timeline_ring.hpp tells it), as a model: every order of the steps of three
-// writers and a reader is walked through, each step one atomic access. The ring is of two places,
-// so writers that sleep for a turn of it are met all the time. The ring itself is put to the test
-// in statistics/timeline/timeline_ring_test.cpp, where such orders hardly ever come.
+// A model of the protocol by which entries are written into the timeline's ring and read from it,
+// which statistics/timeline/timeline_ring.hpp describes. The test explores every order of the steps
+// of three writers and a reader. Each step is one atomic access. The ring has two elements, so
+// writers that sleep for a whole turn of the ring are common. The ring itself is tested in
+// statistics/timeline/timeline_ring_test.cpp, where such orders are very rare.
 
 #include <gtest/gtest.h>
 
@@ -22,19 +22,19 @@ namespace {
 enum class Fault {
     none,
     writes_unclaimed,      // the ticket is not odd while words are written
-    steals_busy_places,    // claims what another is writing
-    writes_over_newer,     // claims what stands for a later entry
+    steals_busy_elements,  // claims an element that another writer is writing
+    writes_over_newer,     // claims an element that holds a later entry
     released_before_last,  // stores the even ticket before the last word
     claims_without_look,   // stores its odd ticket instead of exchanging it
     reads_without_second_look,
-    reads_words_first,  // the first look comes after the words
+    reads_words_first,  // reads the ticket for the first time after the words
 };
 
-constexpr std::size_t places = 2;
+constexpr std::size_t ring_size = 2;
 constexpr std::size_t words = 2;
 constexpr std::uint64_t entries = 5;
 
-struct Place {
+struct Element {
     std::uint64_t ticket = 0;
     std::array<std::uint64_t, words> content = {};  // the number of the entry that wrote it
 };
@@ -60,7 +60,7 @@ struct Reader {
 
 struct World {
     std::uint64_t head = 0;
-    std::array<Place, places> ring = {};
+    std::array<Element, ring_size> ring = {};
     std::array<Writer, 3> writers = {Writer{.left = 1}, Writer{}, Writer{}};
     Reader reader;
 };
@@ -69,7 +69,7 @@ class Model {
 public:
     explicit Model(Fault fault) : fault_(fault) {}
 
-    /// Empty, or what went wrong in one order of the steps.
+    /// Returns an empty string, or what went wrong in one order of the steps.
     std::string walk() {
         std::vector<World> open = {World{}};
         while (!open.empty() && wrong_.empty()) {
@@ -84,14 +84,14 @@ public:
     bool read_any() const { return read_any_; }
 
 private:
-    // Each figure fits a byte.
+    // Each value fits into a byte.
     static std::string key(const World& world) {
         std::string key;
-        const auto add = [&](auto figure) { key += static_cast<char>(figure); };
+        const auto add = [&](auto value) { key += static_cast<char>(value); };
         add(world.head);
-        for (const Place& place : world.ring) {
-            add(place.ticket);
-            for (const std::uint64_t word : place.content) add(word);
+        for (const Element& element : world.ring) {
+            add(element.ticket);
+            for (const std::uint64_t word : element.content) add(word);
         }
         for (const Writer& writer : world.writers) {
             add(writer.at), add(writer.number), add(writer.seen), add(writer.left);
@@ -120,49 +120,50 @@ private:
     }
 
     void check_step(const World& world, const World& next) {
-        for (std::size_t place = 0; place < places; ++place) {
-            if (next.ring[place].ticket / 2 < world.ring[place].ticket / 2) {
-                wrong_ = "an older entry took the place of a later one";
+        for (std::size_t element = 0; element < ring_size; ++element) {
+            if (next.ring[element].ticket / 2 < world.ring[element].ticket / 2) {
+                wrong_ = "an older entry replaced a later one";
             }
         }
     }
 
-    // Nobody writes any more.
+    // Called when no writer is active any more.
     void check_end(const World& world) {
         if (world.head != entries) wrong_ = "a number was lost";
-        for (const Place& place : world.ring) {
-            if (place.ticket % 2 != 0) wrong_ = "a place is claimed for ever";
-            for (const std::uint64_t word : place.content) {
-                if (whole_ticket(word) != place.ticket) wrong_ = "a ticket is another entry's";
+        for (const Element& element : world.ring) {
+            if (element.ticket % 2 != 0) wrong_ = "an element is claimed forever";
+            for (const std::uint64_t word : element.content) {
+                if (whole_ticket(word) != element.ticket)
+                    wrong_ = "a ticket belongs to another entry";
             }
         }
     }
 
     void step(World& world, Writer& writer) const {
-        Place& place = world.ring[writer.number == 0 ? 0 : place_of(writer.number, places)];
+        Element& element = world.ring[writer.number == 0 ? 0 : place_of(writer.number, ring_size)];
         switch (writer.at) {
             case WriterAt::number:
                 writer.number = ++world.head;
                 writer.at = WriterAt::ticket;
                 return;
             case WriterAt::ticket:
-                writer.seen = place.ticket;
+                writer.seen = element.ticket;
                 writer.at = WriterAt::claim;
                 return;
             case WriterAt::claim:
-                return claim(place, writer);
+                return claim(element, writer);
             case WriterAt::first_word:
-                place.content[0] = writer.number;
+                element.content[0] = writer.number;
                 writer.at =
                     fault_ == Fault::released_before_last ? WriterAt::release : WriterAt::last_word;
                 return;
             case WriterAt::last_word:
-                place.content[1] = writer.number;
+                element.content[1] = writer.number;
                 if (fault_ == Fault::released_before_last) return finish(writer);
                 writer.at = WriterAt::release;
                 return;
             case WriterAt::release:
-                place.ticket = whole_ticket(writer.number);
+                element.ticket = whole_ticket(writer.number);
                 if (fault_ != Fault::released_before_last) return finish(writer);
                 writer.at = WriterAt::last_word;
                 return;
@@ -172,19 +173,19 @@ private:
     }
 
     bool may_claim_here(const Writer& writer) const {
-        if (fault_ == Fault::steals_busy_places) return writer.seen < whole_ticket(writer.number);
+        if (fault_ == Fault::steals_busy_elements) return writer.seen < whole_ticket(writer.number);
         if (fault_ == Fault::writes_over_newer) return writer.seen % 2 == 0;
         return may_claim(writer.seen, writer.number);
     }
 
-    void claim(Place& place, Writer& writer) const {
+    void claim(Element& element, Writer& writer) const {
         if (!may_claim_here(writer)) return finish(writer);
-        if (place.ticket != writer.seen && fault_ != Fault::claims_without_look) {
-            writer.seen = place.ticket;  // and tries again
+        if (element.ticket != writer.seen && fault_ != Fault::claims_without_look) {
+            writer.seen = element.ticket;  // the next step tries again
             return;
         }
-        place.ticket = fault_ == Fault::writes_unclaimed ? whole_ticket(writer.number)
-                                                         : busy_ticket(writer.number);
+        element.ticket = fault_ == Fault::writes_unclaimed ? whole_ticket(writer.number)
+                                                           : busy_ticket(writer.number);
         writer.at = WriterAt::first_word;
     }
 
@@ -194,28 +195,29 @@ private:
     }
 
     void step(World& world, Reader& reader) {
-        const Place& place = world.ring[reader.number == 0 ? 0 : place_of(reader.number, places)];
+        const Element& element =
+            world.ring[reader.number == 0 ? 0 : place_of(reader.number, ring_size)];
         const bool words_first = fault_ == Fault::reads_words_first;
         switch (reader.at) {
             case ReaderAt::head:
                 reader.head = world.head;
-                reader.number = reader.head - std::min<std::uint64_t>(reader.head, places);
+                reader.number = reader.head - std::min<std::uint64_t>(reader.head, ring_size);
                 return go_on(reader);
             case ReaderAt::first_look:
-                reader.ticket = place.ticket;
+                reader.ticket = element.ticket;
                 if (look_of(reader.ticket, reader.number) != Look::whole) return go_on(reader);
                 reader.at = words_first ? ReaderAt::second_look : ReaderAt::first_word;
                 return;
             case ReaderAt::first_word:
-                reader.content[0] = place.content[0];
+                reader.content[0] = element.content[0];
                 reader.at = ReaderAt::last_word;
                 return;
             case ReaderAt::last_word:
-                reader.content[1] = place.content[1];
+                reader.content[1] = element.content[1];
                 reader.at = words_first ? ReaderAt::first_look : ReaderAt::second_look;
                 return;
             case ReaderAt::second_look:
-                if (place.ticket == reader.ticket || fault_ == Fault::reads_without_second_look) {
+                if (element.ticket == reader.ticket || fault_ == Fault::reads_without_second_look) {
                     take(reader);
                 }
                 return go_on(reader);
@@ -236,7 +238,7 @@ private:
     void take(const Reader& reader) {
         read_any_ = true;
         for (const std::uint64_t word : reader.content) {
-            if (word != reader.number) wrong_ = "a reader took a half-written entry for whole";
+            if (word != reader.number) wrong_ = "a reader accepted a half-written entry";
         }
     }
 
@@ -255,7 +257,7 @@ TEST(TimelineModel, NoOrderOfStepsMixesTwoEntries) {
 
 TEST(TimelineModel, FindsEachPlantedFault) {
     for (const Fault fault :
-         {Fault::writes_unclaimed, Fault::steals_busy_places, Fault::writes_over_newer,
+         {Fault::writes_unclaimed, Fault::steals_busy_elements, Fault::writes_over_newer,
           Fault::released_before_last, Fault::claims_without_look, Fault::reads_without_second_look,
           Fault::reads_words_first}) {
         EXPECT_NE(Model(fault).walk(), "") << "fault " << static_cast<int>(fault);

@@ -1,8 +1,8 @@
-// The protocol by which a recorded thread and its recorder share a ring (trace/ring_layout.hpp
-// tells it), as a model: every order of the steps of two threads that have the ring one after the
-// other and of the reader is walked through, each step one atomic access. The ring is of three
-// places, so it is full all the time. After every step the process may have been killed: what is
-// written and not yet read has to be whole then.
+// A model of the protocol by which a recorded thread and its recorder share a ring, which
+// trace/ring_layout.hpp describes. The test explores every order of the steps of the reader and of
+// two threads that own the ring one after the other. Each step is one atomic access. The ring has
+// three entries, so it is often full. The process may be killed after every step: entries that are
+// written and not yet read must be whole then.
 
 #include <gtest/gtest.h>
 
@@ -22,27 +22,28 @@ namespace {
 enum class Fault {
     none,
     counts_before_last_word,  // an entry counts as written before it is whole
-    writes_into_full_ring,    // drops nothing
-    has_a_place_too_many,     // takes a full ring for one with a place left
+    writes_into_full_ring,    // instead of dropping entries
+    has_one_entry_too_many,   // takes a full ring for one with room for an entry
     drops_uncounted,
     stores_tail_before_it_read,
-    next_thread_looks_not,      // takes the ring for empty
-    names_after_entry,          // the writer's name of an entry comes after it
-    reads_names_before_counts,  // the reader's look at the names comes first
+    next_thread_skips_the_look,  // takes the ring for empty
+    names_after_entry,           // the writer's name of an entry comes after it
+    reads_names_before_counts,   // the reader reads the names first
     writes_half_a_stack,
 };
 
-constexpr std::uint64_t places = 3;
+constexpr std::uint64_t ring_size = 3;
 constexpr std::size_t words = 2;
 constexpr std::uint64_t stack_pieces = 2;
 
-/// What an entry holds: which call it is, and which piece of that call's stack; 0: the call itself.
+/// The content of an entry: the number of its call, and the piece of that call's stack; 0: the call
+/// itself.
 struct Content {
     std::uint8_t call = 0;
     std::uint8_t piece = 0;
     friend bool operator==(const Content&, const Content&) = default;
 };
-using Place = std::array<Content, words>;
+using Element = std::array<Content, words>;
 
 enum class WriterAt : std::uint8_t {
     take_ring,
@@ -56,7 +57,7 @@ enum class WriterAt : std::uint8_t {
     ended
 };
 
-/// The ring's thread, and the one after it.
+/// The thread that owns the ring, and its successor.
 struct Writer {
     WriterAt at = WriterAt::take_ring;
     std::uint8_t next = 0;
@@ -72,7 +73,7 @@ struct Reader {
     std::uint8_t looks_left = 3;
     std::uint8_t until = 0;
     std::uint8_t from = 0;
-    std::uint8_t names = 0;  // known
+    std::uint8_t names = 0;  // known to the reader
     Content first = {};
     Content last_taken = {};
     std::uint8_t taken = 0;
@@ -83,9 +84,9 @@ struct World {
     std::uint8_t dropped = 0;
     std::uint8_t tail = 0;
     std::uint8_t names = 0;
-    std::uint8_t calls = 0;  // begun by now
-    std::array<Place, places> ring = {};
-    /// What each entry has to be, for this model's own eyes.
+    std::uint8_t calls = 0;  // begun so far
+    std::array<Element, ring_size> ring = {};
+    /// The expected content of each entry, for the checks only.
     std::array<Content, 12> written_ever = {};
     std::array<Writer, 2> writers = {};
     Reader reader;
@@ -95,7 +96,7 @@ class Model {
 public:
     explicit Model(Fault fault) : fault_(fault) {}
 
-    /// Empty, or what went wrong in one order of the steps.
+    /// Returns an empty string, or what went wrong in one order of the steps.
     std::string walk() {
         std::vector<World> open = {World{}};
         while (!open.empty() && wrong_.empty()) {
@@ -120,7 +121,7 @@ private:
 
     void visit(const World& world, std::vector<World>& open) {
         bool moved = false;
-        // The ring goes to the second thread when the first has ended.
+        // The second thread gets the ring after the first has ended.
         const std::size_t owner = world.writers[0].at == WriterAt::ended ? 1 : 0;
         if (world.writers[owner].at != WriterAt::ended) {
             open.push_back(world);
@@ -139,7 +140,7 @@ private:
         switch (writer.at) {
             case WriterAt::take_ring:
                 writer.next = writer.room_until = world.written;
-                if (fault_ == Fault::next_thread_looks_not) writer.room_until += places;
+                if (fault_ == Fault::next_thread_skips_the_look) writer.room_until += ring_size;
                 return begin_call(world, writer);
             case WriterAt::name:
                 ++world.names;
@@ -156,12 +157,12 @@ private:
                 if (fault_ == Fault::names_after_entry) ++world.names;
                 return end_call(world, writer);
             case WriterAt::first_word:
-                place_of(world, writer.next)[0] = content_of(world, writer);
+                element_of(world, writer.next)[0] = content_of(world, writer);
                 writer.at = fault_ == Fault::counts_before_last_word ? WriterAt::count
                                                                      : WriterAt::last_word;
                 return;
             case WriterAt::last_word:
-                place_of(world, writer.next)[1] = content_of(world, writer);
+                element_of(world, writer.next)[1] = content_of(world, writer);
                 if (fault_ == Fault::counts_before_last_word) {
                     ++writer.next;
                     return after_entry(world, writer);
@@ -186,14 +187,16 @@ private:
     }
 
     std::uint8_t look(const World& world, const Writer& writer) const {
-        const std::uint64_t more = fault_ == Fault::has_a_place_too_many ? 1 : 0;
+        const std::uint64_t more = fault_ == Fault::has_one_entry_too_many ? 1 : 0;
         if (fault_ == Fault::writes_into_full_ring) {
-            return static_cast<std::uint8_t>(writer.next + places);
+            return static_cast<std::uint8_t>(writer.next + ring_size);
         }
-        return static_cast<std::uint8_t>(room_until(writer.next, world.tail, places + more));
+        return static_cast<std::uint8_t>(room_until(writer.next, world.tail, ring_size + more));
     }
 
-    static Place& place_of(World& world, std::uint64_t entry) { return world.ring[entry % places]; }
+    static Element& element_of(World& world, std::uint64_t entry) {
+        return world.ring[entry % ring_size];
+    }
     static Content content_of(const World& world, const Writer& writer) {
         return {world.calls, writer.piece};
     }
@@ -220,7 +223,7 @@ private:
         ++writer.piece;
         begin_entry(writer);
     }
-    // Its stack: as many entries as it needs, or none.
+    // Writes the stack of a call: as many entries as it needs, or none.
     void after_call(World& world, Writer& writer) {
         if (has_stack_room(writer)) return begin_stack(world, writer);
         writer.at = WriterAt::look_for_stack_room;
@@ -262,11 +265,11 @@ private:
                 }
                 return begin_reading(world, reader);
             case ReaderAt::first_word:
-                reader.first = place_of(world, reader.from)[0];
+                reader.first = element_of(world, reader.from)[0];
                 reader.at = ReaderAt::last_word;
                 return;
             case ReaderAt::last_word:
-                take(world, reader, place_of(world, reader.from)[1]);
+                take(world, reader, element_of(world, reader.from)[1]);
                 ++reader.from;
                 if (fault_ == Fault::stores_tail_before_it_read) return go_on(reader);
                 reader.at = ReaderAt::store_tail;
@@ -304,24 +307,24 @@ private:
 
     void take(const World& world, Reader& reader, Content last) {
         has_taken_ = true;
-        if (reader.first != last) wrong_ = "a reader took a half-written entry for whole";
-        if (last != world.written_ever[reader.from]) wrong_ = "a reader took another entry";
-        if (reader.from != reader.taken) wrong_ = "a reader left an entry out, or took it twice";
-        if (last.call > reader.names) wrong_ = "a reader took an entry without its name";
+        if (reader.first != last) wrong_ = "a reader accepted a half-written entry";
+        if (last != world.written_ever[reader.from]) wrong_ = "a reader read another entry";
+        if (reader.from != reader.taken) wrong_ = "a reader skipped an entry, or read it twice";
+        if (last.call > reader.names) wrong_ = "a reader read an entry without its name";
         const bool goes_on = last.call == reader.last_taken.call;
         if (last.piece != (goes_on ? reader.last_taken.piece + 1 : 0)) {
-            wrong_ = "a stack's piece stands where it does not belong";
+            wrong_ = "a piece of a stack is out of order";
         }
         const std::uint8_t before = reader.last_taken.piece;
-        if (!goes_on && before != 0 && before != stack_pieces) wrong_ = "half a stack was taken";
+        if (!goes_on && before != 0 && before != stack_pieces) wrong_ = "half a stack was read";
         reader.last_taken = last;
         ++reader.taken;
     }
 
-    // What a killed process leaves behind.
+    // Checks what a killed process leaves behind.
     void check(const World& world) {
         for (std::uint64_t entry = world.tail; entry < world.written; ++entry) {
-            for (const Content& word : world.ring[entry % places]) {
+            for (const Content& word : world.ring[entry % ring_size]) {
                 if (word != world.written_ever[entry]) wrong_ = "a killed process loses an entry";
             }
         }
@@ -354,20 +357,22 @@ TEST(TraceRingModel, NoOrderOfStepsLosesOrMixesEntries) {
 
 TEST(TraceRingModel, FindsEachPlantedFault) {
     for (const Fault fault :
-         {Fault::counts_before_last_word, Fault::writes_into_full_ring, Fault::has_a_place_too_many,
-          Fault::drops_uncounted, Fault::stores_tail_before_it_read, Fault::next_thread_looks_not,
-          Fault::names_after_entry, Fault::reads_names_before_counts, Fault::writes_half_a_stack}) {
+         {Fault::counts_before_last_word, Fault::writes_into_full_ring,
+          Fault::has_one_entry_too_many, Fault::drops_uncounted, Fault::stores_tail_before_it_read,
+          Fault::next_thread_skips_the_look, Fault::names_after_entry,
+          Fault::reads_names_before_counts, Fault::writes_half_a_stack}) {
         EXPECT_NE(Model(fault).walk(), "") << "fault " << static_cast<int>(fault);
     }
 }
 
-// What stands there is believed only where it can be true: anybody may have written it.
-TEST(TraceRingModel, NoTailMakesRoomWhereThereIsNone) {
+// A stored tail is trusted only if it is a possible value: any process of the same user may have
+// written it.
+TEST(TraceRingModel, NoTailMakesRoomInAFullRing) {
     constexpr std::uint64_t far = 100;
-    for (std::uint64_t next = far; next < far + 2 * places; ++next) {
+    for (std::uint64_t next = far; next < far + 2 * ring_size; ++next) {
         for (std::uint64_t tail = 0; tail < 2 * far; ++tail) {
-            const bool has_room = tail <= next && next < tail + places;
-            EXPECT_EQ(room_until(next, tail, places), has_room ? tail + places : next)
+            const bool has_room = tail <= next && next < tail + ring_size;
+            EXPECT_EQ(room_until(next, tail, ring_size), has_room ? tail + ring_size : next)
                 << next << ' ' << tail;
         }
     }

@@ -1,5 +1,5 @@
-# Builds a program in C++ and one in C against the library in PREFIX with what pkg-config says, and
-# runs both. KIND is static or shared, LIBRARIES the folder of the libraries in PREFIX.
+# Builds a program in C++ and one in C against the library in PREFIX with the flags that pkg-config
+# prints, and runs both. KIND is static or shared, LIBRARIES the folder of the libraries in PREFIX.
 set(ENV{PKG_CONFIG_PATH} ${PREFIX}/${LIBRARIES}/pkgconfig)
 set(ENV{LD_LIBRARY_PATH} ${PREFIX}/${LIBRARIES})
 set(static_option "")

@@ -1,5 +1,5 @@
-# The core in BUILD was compiled with no headers but those of the project in SOURCES, of the compiler,
-# of the system, and of Boost: by the lists of dependencies that the compiler wrote.
+# Checks that the core in BUILD was compiled with headers of the project in SOURCES, the compiler,
+# the system, and Boost only. It reads the lists of dependencies that the compiler wrote.
 file(GLOB_RECURSE lists ${BUILD}/tensorpool/lib/CMakeFiles/tensorpool_core_objects.dir/*.d)
 list(LENGTH lists count)
 if(count LESS 40)
@@ -13,7 +13,7 @@ foreach(list IN LISTS lists)
   string(REGEX REPLACE "^[^:]*:|\\\\\n" "" text "${text}")
   separate_arguments(headers UNIX_COMMAND "${text}")
   foreach(header IN LISTS headers)
-    # Only the project's own are named by a path from the build's folder, by a compiler cache.
+    # With a compiler cache, only the project's own headers have paths relative to the build folder.
     if(header MATCHES "^\\.\\./" OR header MATCHES "^${SOURCES}/(lib|include)/|/boost/|/usr/lib/|^${system}$")
       continue()
     endif()
@@ -23,6 +23,6 @@ endforeach()
 list(REMOVE_DUPLICATES foreign)
 if(foreign)
   list(JOIN foreign "\n  " foreign)
-  message(FATAL_ERROR "the core was compiled with headers of other libraries than Boost:\n  ${foreign}")
+  message(FATAL_ERROR "the core was compiled with headers of libraries other than Boost:\n  ${foreign}")
 endif()
 message("${count} sources of the core, compiled with headers of Boost and the system only")

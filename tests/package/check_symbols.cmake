@@ -1,5 +1,5 @@
-# The shared library shows its own names and no others: none of Boost, none of the standard
-# library's templates that were instantiated in it, none of its internal functions.
+# The shared library exports its own names and no others: none of Boost, no instantiated templates
+# of the standard library, and none of its internal functions.
 execute_process(COMMAND ${NM} --dynamic --defined-only --demangle ${LIBRARY}
   OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," symbols "${symbols}")
@@ -17,9 +17,9 @@ foreach(symbol IN LISTS symbols)
   endif()
 endforeach()
 if(foreign)
-  message(FATAL_ERROR "${LIBRARY} shows what is not its own:\n${foreign}")
+  message(FATAL_ERROR "${LIBRARY} exports names that are not its own:\n${foreign}")
 endif()
 if(count LESS 40)
-  message(FATAL_ERROR "${LIBRARY} shows ${count} symbols, expected the whole interface: 40 and more")
+  message(FATAL_ERROR "${LIBRARY} exports ${count} symbols, expected the whole interface: 40 or more")
 endif()
 message("${count} symbols, all of them the library's own")

@@ -1,5 +1,6 @@
-# Combinations of components that make sense are configured, one after another in FOLDER, with
-# tests, measurements, tools and examples: each part that needs a component says so or is left out.
+# Configures the useful combinations of components, one after another in FOLDER, with tests,
+# benchmarks, tools and examples. Each part that needs a missing component must say so or be left
+# out.
 cmake_minimum_required(VERSION 3.25)
 set(all DEVICE SIMULATION MODELS PLANNING)
 set(needs_both "The command tensorpool is not built: it needs the components models and planning")
@@ -28,7 +29,7 @@ function(configure chosen)
   endif()
   string(FIND "${output}" "${needs_both}" said)
   if((has_both AND NOT said EQUAL -1) OR (NOT has_both AND said EQUAL -1))
-    message(FATAL_ERROR "the core with \"${chosen_text}\" must say once what the command lacks:\n${output}")
+    message(FATAL_ERROR "the core with \"${chosen_text}\" must say once which components the command lacks:\n${output}")
   endif()
   message("the core with \"${chosen_text}\" is configured")
 endfunction()

@@ -1,6 +1,6 @@
-# tensorpool as other projects get it: what this build has made, installed, and found by CMake or
-# pkg-config; and the core, taken in by add_subdirectory. Each is configured, built and run from
-# nothing, with all that only tests, measurements and tools need out of sight.
+# tensorpool as other projects use it: this build, installed, and found by CMake or pkg-config; and
+# the core by add_subdirectory. Each is configured, built and run from scratch. Packages that only
+# tests, benchmarks and tools need are hidden.
 find_program(PKG_CONFIG pkg-config)
 
 set(same_tools
@@ -26,7 +26,7 @@ function(add_consumer_test name)
     --test-command ${CMAKE_CTEST_COMMAND} --output-on-failure --no-tests=error)
 endfunction()
 
-# Tests after the one that installs something.
+# Orders tests after the one that installs something.
 function(tensorpool_need_install fixture)
   list(TRANSFORM ARGN PREPEND package.)
   set_tests_properties(${ARGN} PROPERTIES FIXTURES_REQUIRED ${fixture})
@@ -69,7 +69,7 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     -P ${CMAKE_CURRENT_LIST_DIR}/configure_combinations.cmake)
 endif()
 
-# The core alone, from its sources: it is built once, in the static build, and installed.
+# The core alone, from its sources: built once, in the static build, and installed.
 if(BUILD_SHARED_LIBS)
   return()
 endif()
@@ -78,12 +78,12 @@ foreach(component DEVICE MODELS PLANNING INTERPOSE PYTHON TORCH)
   list(APPEND without_the_rest -DTENSORPOOL_BUILD_${component}=OFF)
 endforeach()
 add_consumer_test(add_subdirectory ${without_the_rest} -DTENSORPOOL_INSTALL=ON
-  -DCMAKE_CXX_FLAGS_RELEASE=-O0  # what a compiler makes of it is tested elsewhere
+  -DCMAKE_CXX_FLAGS_RELEASE=-O0  # optimized code is tested elsewhere
  
   -DTENSORPOOL_SOURCE_FOLDER=${PROJECT_SOURCE_DIR})
 set_tests_properties(package.add_subdirectory PROPERTIES FIXTURES_SETUP core_build COST 100)
 
-# Other generators keep no lists of dependencies.
+# Other generators do not keep lists of dependencies.
 if(CMAKE_GENERATOR MATCHES "Makefiles" AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
   add_package_test(core_needs_only_boost ${CMAKE_COMMAND}
     -DBUILD=${CMAKE_CURRENT_BINARY_DIR}/add_subdirectory -DSOURCES=${PROJECT_SOURCE_DIR}

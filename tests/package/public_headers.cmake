@@ -1,11 +1,11 @@
-# Each public header compiles alone, and twice, without a warning; those in C as C99.
+# Each public header compiles alone, and twice, without a warning. C headers compile as C99.
 set(headers "")
 foreach(component IN LISTS TENSORPOOL_COMPONENTS ITEMS torch)
   get_property(of_component GLOBAL PROPERTY tensorpool_${component}_headers)
   list(TRANSFORM of_component PREPEND tensorpool/)
   list(APPEND headers ${of_component})
 endforeach()
-# Those for other libraries, where these were found.
+# Headers for other libraries, if these were found.
 set(other_libraries "")
 foreach(library opencv mat_layout xtensor armadillo eigen dlpack torch)
   string(REPLACE "mat_layout" "opencv" target tensorpool_${library})
@@ -23,7 +23,7 @@ foreach(header ${headers})
   endif()
   foreach(language ${languages})
     set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${header}.${language})
-    # Something must follow: an empty file is none in C.
+    # A declaration follows the includes, because C does not allow an empty file.
     file(CONFIGURE OUTPUT ${source} @ONLY
          CONTENT "#include <@header@>\n#include <@header@>\nextern int defined_elsewhere;\n")
     list(APPEND header_sources ${source})

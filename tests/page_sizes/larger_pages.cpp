@@ -1,6 +1,6 @@
-// For LD_PRELOAD: the system's pages are as large as TENSORPOOL_TEST_PAGE_BYTES says, a multiple of
-// what they are. Addresses that are no multiple of it are refused, sizes are rounded up, as a
-// kernel with such pages does.
+// A library for LD_PRELOAD that simulates larger pages of the system. Their size is
+// TENSORPOOL_TEST_PAGE_BYTES, a multiple of the real size. Like a kernel with such pages, it
+// rejects addresses that are not a multiple of that size and rounds sizes up.
 
 #include <dlfcn.h>
 #include <sys/auxv.h>
@@ -51,18 +51,18 @@ void* map_at(void* address, std::size_t bytes, int protection, int flags, int fi
         real()(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
 
-/// A free range of aligned addresses, reserved: just below what the system offers where that is
-/// free, which takes no address space more; or else cut out of a larger one.
+/// Reserves a range of aligned addresses: just below the range that the system offers if that is
+/// free, which needs no more address space; otherwise a part of a larger range.
 char* reserve_aligned(std::size_t bytes) {
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* place = nullptr;
+    void* hint = nullptr;
     for (int attempt = 0; attempt < 2; ++attempt) {
-        void* const got = map_at(place, bytes, PROT_NONE, flags, -1, 0);
+        void* const got = map_at(hint, bytes, PROT_NONE, flags, -1, 0);
         if (got == MAP_FAILED) return nullptr;
         if (is_aligned(got)) return static_cast<char*>(got);
         real()(SYS_munmap, got, bytes);
         const auto address = reinterpret_cast<std::uintptr_t>(got);
-        place = reinterpret_cast<void*>(address - address % page_bytes());
+        hint = reinterpret_cast<void*>(address - address % page_bytes());
     }
     void* const got = map_at(nullptr, bytes + page_bytes(), PROT_NONE, flags, -1, 0);
     if (got == MAP_FAILED) return nullptr;
@@ -81,17 +81,17 @@ void* map(void* address, std::size_t bytes, int protection, int flags, int file,
     }
     if (bytes == 0) return fail(EINVAL, MAP_FAILED);
     if (whole(bytes) < bytes) return fail(ENOMEM, MAP_FAILED);
-    if (address != nullptr && is_aligned(address)) {  // a hint, followed where that is free
+    if (address != nullptr && is_aligned(address)) {  // a hint, used if that range is free
         void* const got = map_at(address, whole(bytes), protection, flags, file, offset);
         if (got == MAP_FAILED || got == address) return got;
         real()(SYS_munmap, got, whole(bytes));
     }
-    char* const place = reserve_aligned(whole(bytes));
-    if (place == nullptr) return MAP_FAILED;
-    void* const mapped = map_at(place, whole(bytes), protection, flags | MAP_FIXED, file, offset);
+    char* const begin = reserve_aligned(whole(bytes));
+    if (begin == nullptr) return MAP_FAILED;
+    void* const mapped = map_at(begin, whole(bytes), protection, flags | MAP_FIXED, file, offset);
     if (mapped == MAP_FAILED) {
         const int error = errno;
-        real()(SYS_munmap, place, whole(bytes));
+        real()(SYS_munmap, begin, whole(bytes));
         errno = error;
     }
     return mapped;
@@ -147,7 +147,7 @@ int mincore(void* address, std::size_t bytes, unsigned char* answers) noexcept {
     return 0;
 }
 
-// What makes calls of the system itself: the functions that tests put in place of the C library's.
+// Functions with which tests replace the C library's make system calls through this one.
 long syscall(long number, ...) noexcept {
     std::va_list list;
     va_start(list, number);

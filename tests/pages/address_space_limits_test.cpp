@@ -1,4 +1,4 @@
-// The window where the process may not have as much address space as it likes.
+// The window under a limit of the process's address space.
 
 #include <gtest/gtest.h>
 
@@ -18,12 +18,12 @@ using testing::leave_all_address_space;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Everything that was lent to the pool.
+/// Takes back everything that was lent to the pool.
 void take_back_all(AddressSpace& space, unsigned pool_number) {
     space.take_back(pool_number, {0, space.map().page_count()});
 }
 
-/// Lends by the usual loans until that is refused; pages.
+/// Lends runs of the usual size until that is refused. Returns the pages.
 PageCount lend_all(AddressSpace& space) {
     PageCount lent = 0;
     for (;;) {
@@ -34,7 +34,7 @@ PageCount lend_all(AddressSpace& space) {
     }
 }
 
-TEST(AddressSpaceUnderALimit, WithoutOneTheWindowIsEightTebibytesOrWhatTheSystemHas) {
+TEST(AddressSpaceUnderALimit, WithoutLimitTheWindowIs8TiBOrWhatTheSystemHas) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         const std::size_t before = platform::available_address_space();
@@ -45,7 +45,7 @@ TEST(AddressSpaceUnderALimit, WithoutOneTheWindowIsEightTebibytesOrWhatTheSystem
     }));
 }
 
-TEST(AddressSpaceUnderALimit, AlmostAllThatIsLeftCanBeLent) {
+TEST(AddressSpaceUnderALimit, AlmostAllRemainingAddressesCanBeLent) {
     for (const std::size_t left : {100 * mib, 2000 * mib, 40'000 * mib}) {
         EXPECT_TRUE(holds_in_child([left] {
             static AddressSpace space;
@@ -56,7 +56,7 @@ TEST(AddressSpaceUnderALimit, AlmostAllThatIsLeftCanBeLent) {
     }
 }
 
-TEST(AddressSpaceUnderALimit, ALoanIsAtMostASixteenthOfWhatIsLeft) {
+TEST(AddressSpaceUnderALimit, LoanIsAtMostASixteenthOfTheRemainingAddresses) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (!leave_address_space(320 * mib)) return false;
@@ -65,7 +65,7 @@ TEST(AddressSpaceUnderALimit, ALoanIsAtMostASixteenthOfWhatIsLeft) {
     }));
 }
 
-TEST(AddressSpaceUnderALimit, WhatIsTakenBackCanBeUsedForOtherThings) {
+TEST(AddressSpaceUnderALimit, ReturnedAddressesCanBeMappedByOthers) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (!leave_address_space(500 * mib)) return false;
@@ -76,7 +76,7 @@ TEST(AddressSpaceUnderALimit, WhatIsTakenBackCanBeUsedForOtherThings) {
     }));
 }
 
-TEST(AddressSpaceUnderALimit, RefusesToLendWithoutRoomAndWorksOnceThereIs) {
+TEST(AddressSpaceUnderALimit, LendFailsWithoutRoomAndRecovers) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (!leave_address_space(mib)) return false;

@@ -24,7 +24,7 @@ using testing::SystemCall;
 constexpr unsigned one = 2000;
 constexpr unsigned other = 2001;
 
-/// Everything that was lent to the pool.
+/// Takes back everything that was lent to the pool.
 void take_back_all(AddressSpace& space, unsigned pool_number) {
     space.take_back(pool_number, {0, space.map().page_count()});
 }
@@ -51,14 +51,14 @@ TEST_F(AddressSpaceTest, LendsWholeGranules) {
     }
 }
 
-TEST_F(AddressSpaceTest, LendsWhatIsWantedOrElseWhatIsNeeded) {
+TEST_F(AddressSpaceTest, LendsTheWantedOrElseTheNeededPages) {
     EXPECT_EQ(space.lend(one, 1, 4 * granule_pages).count, 4 * granule_pages);
     EXPECT_EQ(space.lend(one, 5 * granule_pages, 1).count, 5 * granule_pages);
     EXPECT_EQ(space.lend(one, 1, space.max_pages()).count, granule_pages)
         << "part of it is lent already";
 }
 
-TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
+TEST_F(AddressSpaceTest, PublishesItsRange) {
     const detail::AddressRange& range = detail::pool_addresses;
     const PageRun run = lend(one, 1);
     EXPECT_TRUE(range.contains(address_of(run.first)));
@@ -72,7 +72,7 @@ TEST_F(AddressSpaceTest, ShowsOthersWhereItLies) {
     EXPECT_FALSE(range.contains(nullptr));
 }
 
-TEST(AddressRange, HoldsNothingBeforeItIsSet) {
+TEST(AddressRange, ContainsNothingBeforeItIsSet) {
     static constinit detail::AddressRange range;
     static constinit detail::AddressRange::Word words[2] = {};
     EXPECT_FALSE(range.contains(nullptr));
@@ -86,7 +86,7 @@ TEST(AddressRange, HoldsNothingBeforeItIsSet) {
     EXPECT_TRUE(range.contains(reinterpret_cast<void*>(0x1010)));
 }
 
-TEST(AddressRange, TellsWhatThePageMapSaysOfAPage) {
+TEST(AddressRange, ReturnsThePageMapsEntry) {
     static constinit detail::AddressRange::Word words[2] = {7, 8};
     detail::AddressRange range;
     range.set(0x10000, 0x2000, words);
@@ -95,14 +95,14 @@ TEST(AddressRange, TellsWhatThePageMapSaysOfAPage) {
     EXPECT_EQ(range.page_word(reinterpret_cast<void*>(0x11000)), 8U);
 }
 
-TEST_F(AddressSpaceTest, RefusesMoreThanThereIs) {
+TEST_F(AddressSpaceTest, LendFailsForMoreThanTheWindow) {
     lend(one, 1);
     EXPECT_EQ(lend(one, space.max_pages()).count, 0U);
     EXPECT_EQ(lend(one, PageCount{1} << 31).count, 0U);
     EXPECT_NE(lend(one, 1).count, 0U);
 }
 
-TEST_F(AddressSpaceTest, LoansLieSideBySideAndApart) {
+TEST_F(AddressSpaceTest, LoansAreAdjacentAndDisjoint) {
     const PageRun a = lend(one, granule_pages);
     const PageRun b = lend(other, 3 * granule_pages);
     const PageRun c = lend(one, granule_pages);
@@ -110,7 +110,7 @@ TEST_F(AddressSpaceTest, LoansLieSideBySideAndApart) {
     EXPECT_EQ(c.first, end_of(b));
 }
 
-TEST_F(AddressSpaceTest, LowestRangeThatFitsIsLentFirst) {
+TEST_F(AddressSpaceTest, LowestFittingRangeIsLentFirst) {
     const PageRun a = lend(one, 2 * granule_pages);
     const PageRun b = lend(other, granule_pages);
     const PageRun c = lend(one + 2, granule_pages);
@@ -122,7 +122,7 @@ TEST_F(AddressSpaceTest, LowestRangeThatFitsIsLentFirst) {
     EXPECT_EQ(lend(one + 4, 1).first, b.first);
 }
 
-TEST_F(AddressSpaceTest, TakesBackAllOfOnePoolAndNothingOfOthers) {
+TEST_F(AddressSpaceTest, TakesBackTheLoansOfOnePoolOnly) {
     const PageRun a = lend(one, granule_pages);
     const PageRun b = lend(other, granule_pages);
     const PageRun c = lend(one, granule_pages);
@@ -135,7 +135,7 @@ TEST_F(AddressSpaceTest, TakesBackAllOfOnePoolAndNothingOfOthers) {
     EXPECT_EQ(address_of(b.first)[0], 5);
 }
 
-TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
+TEST_F(AddressSpaceTest, EntriesAndContentAreZeroAfterTakeBack) {
     const PageRun run = lend(one, 3 * granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
@@ -161,7 +161,7 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZerosAfterTakingBack) {
         std::all_of(begin, begin + again.count * page_bytes, [](auto c) { return c == 0; }));
 }
 
-TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
+TEST_F(AddressSpaceTest, TakeBackReleasesMemory) {
     const PageRun run = lend(one, 16 * granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
@@ -170,7 +170,7 @@ TEST_F(AddressSpaceTest, TakesMemoryFromTheProcessWhenItTakesBack) {
     EXPECT_LE(platform::resident_memory() + 12 * granule_pages * page_bytes, resident);
 }
 
-TEST_F(AddressSpaceTest, TellsToWhomAnAddressIsLent) {
+TEST_F(AddressSpaceTest, ReturnsThePoolOfAnAddress) {
     const PageRun run = lend(one, granule_pages);
     const PageRun next = lend(other, granule_pages);
     EXPECT_TRUE(space.is_lent_to(one, address_of(run.first)));
@@ -185,7 +185,7 @@ TEST_F(AddressSpaceTest, TellsToWhomAnAddressIsLent) {
     EXPECT_FALSE(space.is_lent(&run));
 }
 
-TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
+TEST_F(AddressSpaceTest, DecommitZeroesExactlyItsPages) {
     const PageRun run = lend(one, granule_pages);
     ASSERT_TRUE(space.commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
@@ -199,7 +199,7 @@ TEST_F(AddressSpaceTest, DecommittedPagesReadAsZerosAndTheirNeighboursStay) {
     }
 }
 
-TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
+TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesOnly) {
     // The entries of one granule fill a page of 4 KiB.
     const auto step = static_cast<PageCount>(platform::page_bytes() / 4096 * granule_pages);
     const PageRun run = lend(one, 5 * step);
@@ -213,11 +213,11 @@ TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesInsideOnly) {
     for (PageNumber page = run.first; page < end_of(run); ++page) {
         const bool inside = page >= run.first + step && page < run.first + 4 * step;
         ASSERT_EQ(space.map().entries()[page], inside ? 0 : word) << page - run.first;
-        space.map().entries()[page] = word;  // and they can be written again
+        space.map().entries()[page] = word;  // they can be written again
     }
 }
 
-TEST_F(AddressSpaceTest, UsualLoanDoublesWhatAPoolHasFrom64MibTo1Gib) {
+TEST_F(AddressSpaceTest, UsualLoanDoublesAPoolFrom64MibTo1Gib) {
     if (platform::available_address_space() != SIZE_MAX) GTEST_SKIP() << "addresses are limited";
     constexpr std::size_t mib = std::size_t{1} << 20;
     const auto loan = [this](std::size_t lent_mib) {
@@ -263,8 +263,8 @@ TEST_F(AddressSpaceTest, NothingIsReservedAhead) {
     platform::release(address_of(beyond), granule_pages * page_bytes);
 }
 
-// In a child: what is noted of others stays noted while there are other addresses.
-TEST_F(AddressSpaceTest, LoansGoAroundWhatOthersHaveMapped) {
+// In a child process, because marks of foreign mappings stay while there are other addresses.
+TEST_F(AddressSpaceTest, LoansAvoidForeignMappings) {
     EXPECT_TRUE(holds_in_child([this] {
         const PageRun before = lend(one, granule_pages);
         const PageNumber planted = end_of(before) + 3 * granule_pages;
@@ -282,7 +282,7 @@ TEST_F(AddressSpaceTest, LoansGoAroundWhatOthersHaveMapped) {
     }));
 }
 
-TEST_F(AddressSpaceTest, WhatOthersHaveUnmappedIsLentBeforeARefusal) {
+TEST_F(AddressSpaceTest, UnmappedForeignRangesAreLentBeforeARefusal) {
     if (platform::available_address_space() != SIZE_MAX) GTEST_SKIP() << "addresses are limited";
     EXPECT_TRUE(holds_in_child([this] {
         lend(one, 1);
@@ -302,13 +302,13 @@ TEST_F(AddressSpaceTest, WhatOthersHaveUnmappedIsLentBeforeARefusal) {
 
 TEST_F(AddressSpaceTest, PagesAlignedByNumberAreAlignedByAddress) {
     lend(one, 1);
-    const PageCount most = space.max_alignment();
-    EXPECT_GE(most, granule_pages);
+    const PageCount alignment = space.max_alignment();
+    EXPECT_GE(alignment, granule_pages);
     const auto begin = reinterpret_cast<std::uintptr_t>(address_of(0));
-    EXPECT_EQ(begin % (most * page_bytes), 0U);
+    EXPECT_EQ(begin % (alignment * page_bytes), 0U);
 }
 
-TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
+TEST_F(AddressSpaceTest, LoanWithoutMemoryForThePageMapFailsAndRecovers) {
     lend(one, granule_pages);
     const PageCount more = space.map().page_count() + 64 * granule_pages;
     {
@@ -319,7 +319,7 @@ TEST_F(AddressSpaceTest, LoanWithoutAPageMapIsRefusedAndTriedAgainLater) {
     EXPECT_EQ(lend(other, more).count, more);
 }
 
-TEST_F(AddressSpaceTest, EntriesAreClearedEvenWhereTheirMemoryCannotBeDropped) {
+TEST_F(AddressSpaceTest, EntriesAreClearedEvenIfTheirMemoryCannotBeDropped) {
     const PageRun run = lend(one, 2 * granule_pages);
     const Span span;
     space.map().entries()[run.first + 700] = PageEntry(&span, one, PageKind::large_in_use).word();
@@ -331,7 +331,7 @@ TEST_F(AddressSpaceTest, EntriesAreClearedEvenWhereTheirMemoryCannotBeDropped) {
     EXPECT_EQ(lend(other, 1).first, run.first);
 }
 
-// In a child: such granules stay so for the life of the process.
+// In a child process, because such granules are lost for the lifetime of the process.
 TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
     EXPECT_TRUE(holds_in_child([this] {
         const PageRun before = lend(other, granule_pages);
@@ -354,7 +354,7 @@ TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
     }));
 }
 
-TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
+TEST_F(AddressSpaceTest, ThreadsGetDisjointLoans) {
     std::vector<std::vector<PageRun>> loans(4);
     std::vector<std::thread> workers;
     for (unsigned worker = 0; worker < 4; ++worker) {
@@ -374,6 +374,36 @@ TEST_F(AddressSpaceTest, ThreadsGetLoansOfTheirOwn) {
     std::sort(firsts.begin(), firsts.end());
     EXPECT_EQ(std::adjacent_find(firsts.begin(), firsts.end()), firsts.end());
     EXPECT_EQ(firsts.size(), 20U);
+}
+
+// Another thread may map something there at once, which a look-up must not attribute to a pool.
+TEST_F(AddressSpaceTest, TakenBackRunBelongsToNoPoolBeforeItIsUnmapped) {
+    const PageRun run = lend(one, granule_pages);
+    const unsigned char* const p = address_of(run.first);
+    ASSERT_TRUE(space.is_lent(p));
+    bool was_lent = true;
+    testing::before_unmapping = [&] { was_lent = space.is_lent(p) || space.is_lent_to(one, p); };
+    space.take_back(one, run);
+    EXPECT_FALSE(testing::before_unmapping) << "it was called";
+    EXPECT_FALSE(was_lent);
+    EXPECT_EQ(lend(other, granule_pages).first, run.first) << "it is free";
+}
+
+TEST(AddressSpaceMap, LoanFallsBackToTheNeededPagesIfTheMapCannotGrow) {
+    EXPECT_TRUE(holds_in_child([] {
+        static AddressSpace space;
+        if (space.lend(one, 1, 1).count == 0) return false;
+        // Blocks the addresses of the entries of granule 64.
+        auto* const entries = reinterpret_cast<std::byte*>(space.map().entries());
+        void* const in_the_way = entries + 64 * granule_pages * sizeof(PageMap::Word);
+        if (platform::reserve_at(in_the_way, platform::page_bytes()) !=
+            platform::ReservedAt::done) {
+            return false;
+        }
+        return space.lend(one, 1, 100 * granule_pages).count == granule_pages &&
+               space.lend(one, 100 * granule_pages, 100 * granule_pages).count == 0 &&
+               space.lend(one, 1, 1).count == granule_pages;
+    }));
 }
 
 }  // namespace

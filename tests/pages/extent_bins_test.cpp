@@ -12,7 +12,7 @@
 namespace tensorpool::pages {
 namespace {
 
-/// Bins, and the extents that a test puts into them, each behind the last with a gap between.
+/// Bins with the extents that a test puts into them, at increasing addresses with gaps in between.
 class Bins {
 public:
     Span& add(PageCount pages) { return add_at(next_, pages); }
@@ -32,7 +32,7 @@ private:
     PageNumber next_ = 0;
 };
 
-TEST(ExtentBins, EmptyOnesFindNothing) {
+TEST(ExtentBins, EmptyBinsFindNothing) {
     ExtentBins bins;
     EXPECT_EQ(bins.find(1, 1), nullptr);
     EXPECT_EQ(bins.largest(), nullptr);
@@ -41,7 +41,7 @@ TEST(ExtentBins, EmptyOnesFindNothing) {
 }
 
 TEST(ExtentBins, FindAnExtentOfEverySizeFromOnePageToTheLargest) {
-    for (std::uint64_t pages = 1; pages <= PageCount{1} << 28; pages = pages * 9 / 8 + 1) {
+    for (std::uint64_t pages = 1; pages < std::uint64_t{1} << 32; pages = pages * 9 / 8 + 1) {
         Bins some;
         Span& extent = some.add_at(0, static_cast<PageCount>(pages));
         EXPECT_EQ(some.bins.find(1, 1), &extent);
@@ -54,7 +54,7 @@ TEST(ExtentBins, FindAnExtentOfEverySizeFromOnePageToTheLargest) {
     }
 }
 
-TEST(ExtentBins, ShowTheLargestFirstAndNoMoreThanAsked) {
+TEST(ExtentBins, VisitTheLargestFirstUpToTheCount) {
     Bins some;
     for (const PageCount pages : {3U, 900U, 70U, 901U}) some.add(pages);
     std::vector<PageCount> shown;
@@ -62,7 +62,7 @@ TEST(ExtentBins, ShowTheLargestFirstAndNoMoreThanAsked) {
     EXPECT_EQ(shown, (std::vector<PageCount>{901, 900, 70}));
 }
 
-TEST(ExtentBins, ShowTheLowestFromAnAddressOnInTheirOrder) {
+TEST(ExtentBins, ListTheLowestFromAnAddressInOrder) {
     Bins some;
     const std::vector<PageNumber> firsts = {50, 900, 10, 700, 300, 500};
     for (const PageNumber first : firsts) some.add_at(first, first % 9 + 1);
@@ -76,13 +76,13 @@ TEST(ExtentBins, ShowTheLowestFromAnAddressOnInTheirOrder) {
     EXPECT_TRUE(some.bins.lowest_from(901, room).empty());
 }
 
-TEST(ExtentBins, TheLargestPossibleRequestFindsNothing) {
+TEST(ExtentBins, LargestPossibleRequestFindsNothing) {
     Bins some;
     some.add(100);
     EXPECT_EQ(some.bins.find(~PageCount{0}, 1), nullptr);
 }
 
-TEST(ExtentBins, SmallestThatFitsIsTaken) {
+TEST(ExtentBins, SmallestFittingExtentIsFound) {
     Bins some;
     some.add(1000);
     Span& best = some.add(24);
@@ -92,7 +92,7 @@ TEST(ExtentBins, SmallestThatFitsIsTaken) {
     EXPECT_EQ(some.bins.find(24, 1), &best);
 }
 
-TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsTaken) {
+TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsFound) {
     Bins some;
     some.add(75);
     Span& best = some.add(73);
@@ -100,8 +100,8 @@ TEST(ExtentBins, SmallestOfAFewOfTheSameBinIsTaken) {
     EXPECT_EQ(some.bins.find(72, 1), &best);
 }
 
-// However many do not fit, or fit worse, an extent that fits is found.
-TEST(ExtentBins, OneThatFitsIsFoundAmongManyOfItsBinThatDoNot) {
+// A fitting extent is found among any number of extents that do not fit.
+TEST(ExtentBins, FittingExtentIsFoundAmongManyTooSmallOnesOfItsBin) {
     Bins some;
     Span& fitting = some.add(79);
     for (int i = 0; i < 100; ++i) some.add(72);
@@ -116,20 +116,20 @@ TEST(ExtentBins, AlignedRequestsSkipExtentsWhoseAlignedPartIsTooSmall) {
     EXPECT_EQ(some.bins.find(32, 64), &fitting);
     EXPECT_EQ(some.bins.find(42, 64), &fitting);
     EXPECT_EQ(some.bins.find(43, 64), nullptr);
-    EXPECT_EQ(ExtentBins::place_in(fitting, 42, 64), 128U);
-    EXPECT_EQ(ExtentBins::place_in(fitting, 43, 64), fitting.end_page());
+    EXPECT_EQ(ExtentBins::position_in(fitting, 42, 64), 128U);
+    EXPECT_EQ(ExtentBins::position_in(fitting, 43, 64), fitting.end_page());
 }
 
-TEST(ExtentBins, APlaceIsNeverBeyondTheEndOfTheExtent) {
+TEST(ExtentBins, PositionIsNeverBeyondTheEndOfTheExtent) {
     Span extent;
     extent.first_page = (PageNumber{1} << 28) - 10;
     extent.pages = 10;
-    EXPECT_EQ(ExtentBins::place_in(extent, 1, PageCount{1} << 31), extent.end_page());
-    EXPECT_EQ(ExtentBins::place_in(extent, ~PageCount{0}, 1), extent.end_page());
-    EXPECT_EQ(ExtentBins::place_in(extent, 10, 1), extent.first_page);
+    EXPECT_EQ(ExtentBins::position_in(extent, 1, PageCount{1} << 31), extent.end_page());
+    EXPECT_EQ(ExtentBins::position_in(extent, ~PageCount{0}, 1), extent.end_page());
+    EXPECT_EQ(ExtentBins::position_in(extent, 10, 1), extent.first_page);
 }
 
-TEST(ExtentBins, LowestThatFitsIsTakenWhereThatIsWanted) {
+TEST(ExtentBins, FindLowestReturnsTheLowestFittingExtent) {
     Bins some;
     some.add(20);
     Span& low = some.add(50);
@@ -151,13 +151,13 @@ TEST(ExtentBins, LowestSkipsExtentsWhoseAlignedPartIsTooSmall) {
     EXPECT_EQ(some.bins.find_lowest(31, 64), nullptr);
 }
 
-TEST(ExtentBins, OfVeryManyThatFitOneIsFound) {
+TEST(ExtentBins, FindLowestReturnsOneOfVeryManyFittingExtents) {
     Bins some;
     for (int i = 0; i < 1000; ++i) some.add(200);
     EXPECT_NE(some.bins.find_lowest(150, 1), nullptr);
 }
 
-TEST(ExtentBins, AgreeWithAListOfExtentsAtRandom) {
+TEST(ExtentBins, AgreeWithAListForRandomExtents) {
     testing::Random random(314159);
     std::deque<Span> extents(300);
     std::vector<Span*> out;
@@ -190,19 +190,19 @@ TEST(ExtentBins, AgreeWithAListOfExtentsAtRandom) {
         PageCount largest = 0;
         for (const Span* const one : in) {
             largest = std::max(largest, one->pages);
-            if (ExtentBins::place_in(*one, wanted, alignment) == one->end_page()) continue;
+            if (ExtentBins::position_in(*one, wanted, alignment) == one->end_page()) continue;
             smallest = smallest == 0 ? one->pages : std::min(smallest, one->pages);
         }
         const Span* const found = bins.find(wanted, alignment);
         ASSERT_EQ(found != nullptr, smallest != 0);
         if (found != nullptr) {
-            ASSERT_NE(ExtentBins::place_in(*found, wanted, alignment), found->end_page());
+            ASSERT_NE(ExtentBins::position_in(*found, wanted, alignment), found->end_page());
             ASSERT_LE(found->pages, smallest + smallest / 8 + 1) << "worse by more than a bin";
         }
         const Span* const lowest = bins.find_lowest(wanted, alignment);
         ASSERT_EQ(lowest != nullptr, smallest != 0);
         if (lowest != nullptr) {
-            ASSERT_NE(ExtentBins::place_in(*lowest, wanted, alignment), lowest->end_page());
+            ASSERT_NE(ExtentBins::position_in(*lowest, wanted, alignment), lowest->end_page());
         }
         ASSERT_EQ(bins.largest() != nullptr, largest != 0);
         if (largest != 0) {

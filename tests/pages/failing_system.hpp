@@ -5,18 +5,20 @@
 
 namespace tensorpool::testing {
 
-/// System calls that can fail, by what they are for.
+/// System calls that can fail, by purpose.
 enum class SystemCall : int {
     none,
     commit_pages,    // memory of callers
-    commit_records,  // all other: records, and parts of the page map
+    commit_records,  // all other memory: records and parts of the page map
     decommit_pages,
     decommit_map,  // parts of the page map
     move_pages,
+    move_second_half,  // after the first half of the pages was moved
 };
 
-/// While it lives, calls of one kind fail: `count` of them from number `first` on, counted from 0.
-/// failing_system_test.cpp puts the functions that ask it in place of the C library's.
+/// While an object of this class exists, calls of one kind fail: `count` of them from number
+/// `first` on, counted from 0. failing_system_test.cpp replaces functions of the C library by ones
+/// that consult this class.
 class Failing {
 public:
     explicit Failing(SystemCall call, unsigned first = 0, unsigned count = ~0U) {
@@ -30,7 +32,7 @@ public:
     Failing(const Failing&) = delete;
     Failing& operator=(const Failing&) = delete;
 
-    /// Calls of the kind so far, failed or not.
+    /// The number of calls of the kind so far, failed or not.
     static unsigned seen() { return seen_; }
     static bool fails(SystemCall call) {
         if (call != chosen_) return false;
@@ -38,7 +40,8 @@ public:
         return number >= first_ && number - first_ < count_;
     }
 
-    /// Whether there is one. Plain, as the word below: read before a sanitizer is ready to watch.
+    /// Whether an object exists. Not a std::atomic, because it is read before a sanitizer is
+    /// initialized.
     inline static bool is_alive = false;
 
 private:
@@ -51,8 +54,11 @@ private:
 /// Called once, by the next call that gets pages from the system.
 inline std::function<void()> before_populating;
 
-/// What the system says its pages are, where a test says otherwise: 0, or bytes. Only for a child
-/// process that ends soon.
+/// Called once, by the next call that ends a mapping, before it does.
+inline std::function<void()> before_unmapping;
+
+/// The page size that the system claims to have, in bytes; 0 for the real one. Only for child
+/// processes that end soon.
 inline int claimed_page_bytes = 0;
 
 }  // namespace tensorpool::testing

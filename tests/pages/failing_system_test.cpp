@@ -33,8 +33,9 @@ bool is_refused(void* address, SystemCall for_pages, SystemCall for_others) {
 }  // namespace
 }  // namespace tensorpool::testing
 
-// In place of the C library's, in this program. Called before the program, and a sanitizer in it,
-// is ready: so they are not watched themselves, and touch nothing else until there is a Failing.
+// These functions replace those of the C library in this program. They are called before the
+// program and its sanitizer are initialized. They are therefore not instrumented, and use nothing
+// else before a Failing exists.
 #define TENSORPOOL_NOT_WATCHED __attribute__((no_sanitize("thread", "address", "undefined")))
 
 extern "C" TENSORPOOL_NOT_WATCHED int mprotect(void* address, std::size_t bytes,
@@ -67,13 +68,14 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mmap(void* address, std::size_t bytes, i
         is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_map)) {
         return MAP_FAILED;
     }
-    // The kernel's own address of an error, -1 to -4095, is told by `syscall`.
+    // `syscall` converts the kernel's error values, -1 to -4095.
     return reinterpret_cast<void*>(
         syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
 
 extern "C" TENSORPOOL_NOT_WATCHED int munmap(void* address, std::size_t bytes) noexcept {
     using namespace tensorpool::testing;
+    if (before_unmapping) std::exchange(before_unmapping, nullptr)();
     if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) && is_in_reservation(address) &&
         is_refused(address, SystemCall::decommit_pages, SystemCall::decommit_pages)) {
         return -1;
@@ -81,7 +83,7 @@ extern "C" TENSORPOOL_NOT_WATCHED int munmap(void* address, std::size_t bytes) n
     return static_cast<int>(syscall(SYS_munmap, address, bytes));
 }
 
-// As kernels up to 6.16 refuse it: after they have unmapped the target.
+// Fails like kernels up to 6.16, which unmap the target first.
 extern "C" TENSORPOOL_NOT_WATCHED void* mremap(void* from, std::size_t bytes, std::size_t new_bytes,
                                                int flags, ...) noexcept {
     using namespace tensorpool::testing;
@@ -92,6 +94,13 @@ extern "C" TENSORPOOL_NOT_WATCHED void* mremap(void* from, std::size_t bytes, st
     if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
         is_refused(from, SystemCall::move_pages, SystemCall::move_pages)) {
         syscall(SYS_munmap, to, bytes);
+        return MAP_FAILED;
+    }
+    // Kernels from 6.17 on may fail in the middle if the moved memory is several mappings.
+    if (__atomic_load_n(&Failing::is_alive, __ATOMIC_ACQUIRE) &&
+        is_refused(from, SystemCall::move_second_half, SystemCall::move_second_half)) {
+        syscall(SYS_mremap, from, bytes / 2, bytes / 2, flags, to);
+        syscall(SYS_munmap, static_cast<char*>(to) + bytes / 2, bytes / 2);
         return MAP_FAILED;
     }
     return reinterpret_cast<void*>(syscall(SYS_mremap, from, bytes, new_bytes, flags, to));
@@ -105,7 +114,7 @@ extern "C" TENSORPOOL_NOT_WATCHED int getpagesize() noexcept {
 namespace tensorpool::testing {
 namespace {
 
-TEST(Failing, MakesTheChosenCallsFailAndNoOthers) {
+TEST(Failing, MakesExactlyTheChosenCallsFail) {
     const std::size_t bytes = platform::page_bytes();
     void* const page = platform::map(bytes, bytes);
     ASSERT_NE(page, nullptr);

@@ -21,7 +21,7 @@ using testing::TestHeap;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// Large blocks over a heap of their own.
+/// Large blocks with a heap of their own.
 class Blocks {
 public:
     explicit Blocks(const HeapOptions& options = plain_options()) : heap(options) {}
@@ -82,7 +82,7 @@ TEST(LargeBlocks, SlightlyDifferentSizesAreServedWithoutGrowth) {
     }
 }
 
-TEST(LargeBlocks, SameSizesOverAndOverCostNoSystemCall) {
+TEST(LargeBlocks, RepeatedSizesCostNoSystemCall) {
     Blocks blocks;
     const auto round = [&] {
         std::vector<Span*> spans;
@@ -112,7 +112,7 @@ TEST(LargeBlocks, CacheIsEmptiedBeforeTheHeapGrows) {
     EXPECT_EQ(blocks.heap.capacity(), 256U);
 }
 
-TEST(LargeBlocks, AlignedBlocksAreAlignedWhateverTheCacheHolds) {
+TEST(LargeBlocks, AlignedBlocksAreAlignedWithAnyCacheContent) {
     Blocks blocks;
     blocks.allocate(68 * kib);
     blocks.free(blocks.allocate(128 * kib));
@@ -125,7 +125,7 @@ TEST(LargeBlocks, AlignedBlocksAreAlignedWhateverTheCacheHolds) {
     }
 }
 
-TEST(LargeBlocks, OneByteOfLargeAlignmentTakesAPage) {
+TEST(LargeBlocks, OneByteWithLargeAlignmentTakesOnePage) {
     Blocks blocks;
     Span* const span = blocks.allocate(1, 4 * kib);
     EXPECT_EQ(span->pages, 1U);
@@ -133,7 +133,7 @@ TEST(LargeBlocks, OneByteOfLargeAlignmentTakesAPage) {
     EXPECT_EQ(blocks.allocate(1, 4 * kib), span);
 }
 
-TEST(LargeBlocks, TightOnesTakeNoMoreThanTheyNeedAndGoStraightToTheHeap) {
+TEST(LargeBlocks, TightBlocksAreNotRoundedAndReturnToTheHeap) {
     Blocks blocks(limited_options(129));
     constexpr std::size_t bytes = 129 * page_bytes;
     EXPECT_EQ(blocks.allocate(bytes), nullptr) << "rounded up, it exceeds the limit";
@@ -146,7 +146,7 @@ TEST(LargeBlocks, TightOnesTakeNoMoreThanTheyNeedAndGoStraightToTheHeap) {
     EXPECT_EQ(blocks.heap.free_pages(), 129U);
 }
 
-TEST(LargeBlocks, CacheAndFreePagesTogetherStayBelowWhatIsRetained) {
+TEST(LargeBlocks, CacheAndFreePagesTogetherStayWithinRetention) {
     HeapOptions options = plain_options();
     options.retain.bytes = 1 * mib;
     Blocks blocks(options);
@@ -163,7 +163,7 @@ TEST(LargeBlocks, CacheAndFreePagesTogetherStayBelowWhatIsRetained) {
     EXPECT_EQ(blocks.cached() / page_bytes + blocks.heap.free_pages(), blocks.heap.capacity());
 }
 
-TEST(LargeBlocks, NothingIsKeptWhereNothingMayBeRetained) {
+TEST(LargeBlocks, NothingIsKeptWithRetentionOfZeroBytes) {
     HeapOptions options = plain_options();
     options.retain.bytes = 0;
     Blocks blocks(options);
@@ -186,7 +186,7 @@ TEST(LargeBlocks, EmptyingTheCacheMovesAllOfItToTheHeap) {
     EXPECT_EQ(blocks.heap.capacity(), 0U);
 }
 
-TEST(LargeBlocks, UnneededAreThoseThatLayInTheCacheForAWholePeriod) {
+TEST(LargeBlocks, UnneededBlocksLayInTheCacheForAWholePeriod) {
     Blocks blocks;
     Span* const early = blocks.allocate(128 * kib);
     Span* const late = blocks.allocate(256 * kib);
@@ -201,7 +201,7 @@ TEST(LargeBlocks, UnneededAreThoseThatLayInTheCacheForAWholePeriod) {
     EXPECT_EQ(blocks.large.empty_cache_of_unneeded(blocks.heap.path), 256 * kib);
 }
 
-TEST(LargeBlocks, BlocksInTheCacheMakeRoomUnderALimit) {
+TEST(LargeBlocks, CachedBlocksAreReleasedNearALimit) {
     Blocks blocks(limited_options(1000));
     std::vector<Span*> spans;
     for (int i = 0; i < 8; ++i) spans.push_back(blocks.allocate(100 * page_bytes));
@@ -222,8 +222,8 @@ protected:
         }
     }
     bool end_use() { return blocks_.large.end_use(block_, entry_, 0, SIZE_MAX); }
-    /// In each round calls `here` on this thread and `end_use` on another at about the same time,
-    /// then `after` with what that returned.
+    /// In each round, calls `here` on this thread and `end_use` on another one at about the same
+    /// time, then `after` with the result of `end_use`.
     template <class Before, class Here, class After>
     void race(unsigned rounds, Before before, Here here, After after) {
         std::atomic<unsigned> begun = 0;
@@ -239,7 +239,7 @@ protected:
         for (unsigned round = 1; round <= rounds; ++round) {
             before();
             begun.store(round, std::memory_order_release);
-            pause(round);  // the other sees it some time later, and not always the same
+            pause(round);  // the other thread sees the store after a varying delay
             here();
             wait_for(done, round);
             after(ended);
@@ -254,7 +254,7 @@ protected:
     const PageEntry entry_ = address_space().map().at(block_);
 };
 
-TEST_F(LargeBlocksInUse, EndOnceAndOnlyWhereTheyBegin) {
+TEST_F(LargeBlocksInUse, EndUseSucceedsOnceAndOnlyAtTheBeginning) {
     const auto end_use = [&](const void* p, std::size_t bytes, std::size_t max_requested) {
         return blocks_.large.end_use(p, entry_, bytes, max_requested);
     };
@@ -266,17 +266,17 @@ TEST_F(LargeBlocksInUse, EndOnceAndOnlyWhereTheyBegin) {
     EXPECT_FALSE(end_use(block_, 100 * kib, SIZE_MAX));
 }
 
-TEST_F(LargeBlocksInUse, OfThreadsThatFreeABlockAtOnceOneEndsItsUse) {
+TEST_F(LargeBlocksInUse, ConcurrentFreesEndAUseExactlyOnce) {
     bool ended_here = false;
     race(
         100'000, [&] { span_.requested_bytes.store(1, std::memory_order_release); },
         [&] { ended_here = end_use(); }, [&](bool ended) { ASSERT_NE(ended, ended_here); });
 }
 
-// As when one thread reallocates a block, whose pages move, that another frees. The first read of
-// the record is one beside a write, which ThreadSanitizer takes for what it is, a fault of the
-// program.
-TEST_F(LargeBlocksInUse, AUseThatBeganElsewhereMeanwhileIsNotTakenForTheBlocks) {
+// As if one thread reallocates a block, whose pages move, while another frees it. The first read of
+// the record races with a write, which ThreadSanitizer reports correctly as a data race of the
+// misusing program.
+TEST_F(LargeBlocksInUse, EndUseDetectsABlockThatMovedMeanwhile) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP();
 #endif
@@ -292,7 +292,7 @@ TEST_F(LargeBlocksInUse, AUseThatBeganElsewhereMeanwhileIsNotTakenForTheBlocks) 
             span_.requested_bytes.store(2, std::memory_order_release);
         },
         [&](bool ended) {
-            // 0: what was ended is the later use.
+            // 0 means that the later use was ended.
             ASSERT_FALSE(ended && span_.requested_bytes.load() == 0);
         });
     span_.first_page = first_page;

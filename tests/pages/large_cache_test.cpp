@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t all = UINT32_MAX;
 
-/// A cache, and spans of some size and period.
+/// A cache and spans of given sizes and periods.
 class LargeCacheTest : public ::testing::Test {
 protected:
     Span& span(PageCount pages, std::uint32_t period = 0) {
@@ -24,7 +24,7 @@ protected:
         one.period = period;
         return one;
     }
-    /// Keeps as many as there is room for.
+    /// Keeps as many spans as there is room for.
     unsigned fill(PageCount pages) {
         unsigned kept = 0;
         while (cache.keep(span(pages))) ++kept;
@@ -43,13 +43,13 @@ private:
     std::deque<Span> spans_;
 };
 
-TEST_F(LargeCacheTest, EmptyOneHasNothing) {
+TEST_F(LargeCacheTest, EmptyCacheReturnsNull) {
     EXPECT_EQ(cache.take(32), nullptr);
     EXPECT_TRUE(emptied(all).empty());
     EXPECT_EQ(totals.large_cached_bytes, 0U);
 }
 
-TEST_F(LargeCacheTest, GivesWhatItKeptOnceAndOnlyForItsSize) {
+TEST_F(LargeCacheTest, ReturnsEachSpanOnceAndOnlyForItsSize) {
     Span& kept = span(40);
     ASSERT_TRUE(cache.keep(kept));
     EXPECT_EQ(totals.large_cached_bytes, kept.bytes());
@@ -69,7 +69,7 @@ TEST_F(LargeCacheTest, HasRoomForEverySizeFromOnePageToTheLargest) {
     }
 }
 
-TEST_F(LargeCacheTest, RefusesMoreOfASizeThanItHasRoomForAndCountsThemNot) {
+TEST_F(LargeCacheTest, RejectsMoreOfASizeThanItHasRoomFor) {
     const unsigned room = fill(32);
     EXPECT_GE(room, 2U);
     EXPECT_EQ(totals.large_cached_bytes, room * 32 * page_bytes);
@@ -79,7 +79,7 @@ TEST_F(LargeCacheTest, RefusesMoreOfASizeThanItHasRoomForAndCountsThemNot) {
     EXPECT_FALSE(cache.keep(span(32)));
 }
 
-TEST_F(LargeCacheTest, EmptyingHandsOutEverySpanOnce) {
+TEST_F(LargeCacheTest, EmptyVisitsEverySpanOnce) {
     std::vector<Span*> kept;
     for (unsigned large_class = 1; large_class < large_class_count; ++large_class) {
         for (int i = 0; i < 2; ++i) {
@@ -96,7 +96,7 @@ TEST_F(LargeCacheTest, EmptyingHandsOutEverySpanOnce) {
     EXPECT_TRUE(emptied(all).empty());
 }
 
-TEST_F(LargeCacheTest, EmptyingByPeriodLeavesTheYounger) {
+TEST_F(LargeCacheTest, EmptyByPeriodKeepsYoungerSpans) {
     Span& old = span(100, 3);
     Span& young = span(100, 4);
     Span& younger = span(300, 5);
@@ -109,7 +109,7 @@ TEST_F(LargeCacheTest, EmptyingByPeriodLeavesTheYounger) {
     EXPECT_EQ(totals.large_cached_bytes, 0U);
 }
 
-TEST_F(LargeCacheTest, SpansKeptAfterAnEmptyingAreFoundByTheNext) {
+TEST_F(LargeCacheTest, SpansKeptAfterEmptyAreFoundByTheNext) {
     for (int round = 0; round < 3; ++round) {
         Span& kept = span(1000);
         ASSERT_TRUE(cache.keep(kept));
@@ -117,7 +117,8 @@ TEST_F(LargeCacheTest, SpansKeptAfterAnEmptyingAreFoundByTheNext) {
     }
 }
 
-/// Spans that threads take from a cache, hold, and put back; each has one holder at a time.
+/// Threads take spans from a cache, hold them, and put them back. Each span must have one holder at
+/// a time.
 class Contest {
 public:
     Contest(LargeCache& cache, unsigned spans) : cache_(cache), holders_(spans) {
@@ -161,14 +162,14 @@ private:
 
     Span* hold(Span& span, unsigned self) {
         if (holders_[span.first_page].exchange(self, std::memory_order_relaxed) != 0) {
-            ADD_FAILURE() << "two hold span " << span.first_page;
+            ADD_FAILURE() << "two threads hold span " << span.first_page;
         }
-        span.home = static_cast<std::uint16_t>(self);  // a plain word: the cache alone orders it
+        span.home = static_cast<std::uint16_t>(self);  // not atomic: only the cache orders it
         span.period = self % 2;
         return &span;
     }
     bool put_back(Span& span, unsigned self) {
-        if (span.home != self) ADD_FAILURE() << "somebody else wrote to the record";
+        if (span.home != self) ADD_FAILURE() << "another thread wrote to the record";
         holders_[span.first_page].store(0, std::memory_order_relaxed);
         if (cache_.keep(span)) return true;
         holders_[span.first_page].store(self, std::memory_order_relaxed);
@@ -181,7 +182,7 @@ private:
     std::vector<Span*> spare_;
 };
 
-TEST_F(LargeCacheTest, SpanHasOneHolderAtATimeAndTheFigureIsNeverNegative) {
+TEST_F(LargeCacheTest, SpanHasOneHolderAndTheCountIsNeverNegative) {
     Contest contest(cache, 15);
     std::atomic<bool> stop = false;
     std::vector<std::thread> workers;
@@ -189,10 +190,10 @@ TEST_F(LargeCacheTest, SpanHasOneHolderAtATimeAndTheFigureIsNeverNegative) {
         workers.emplace_back([&contest, self] { contest.work(self, 20'000); });
     }
     std::thread reader([&] {
-        // A span that is being put in may be counted while its slot turns out to be taken.
-        const std::size_t most = contest.total_bytes + 3 * 1024 * page_bytes;
+        // A span that is being put in may be counted although its way turns out to be taken.
+        const std::size_t max_cached = contest.total_bytes + 3 * 1024 * page_bytes;
         while (!stop) {
-            if (totals.large_cached_bytes > most) ADD_FAILURE() << totals.large_cached_bytes;
+            if (totals.large_cached_bytes > max_cached) ADD_FAILURE() << totals.large_cached_bytes;
         }
     });
     for (std::thread& worker : workers) worker.join();

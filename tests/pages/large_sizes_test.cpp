@@ -7,7 +7,7 @@
 namespace tensorpool::pages {
 namespace {
 
-/// All small page counts, and those around every power of two and every step up to the most.
+/// All small page counts, and those around every power of two and every step up to the maximum.
 std::set<PageCount> telling_page_counts() {
     std::set<PageCount> counts;
     for (PageCount pages = 1; pages <= 5000; ++pages) counts.insert(pages);
@@ -31,7 +31,7 @@ TEST(LargeSizes, RoundingWastesAtMostAnEighthUpToTheLargest) {
     }
 }
 
-TEST(LargeSizes, RoundedSizesStayAndKeepTheirOrder) {
+TEST(LargeSizes, RoundingIsIdempotentAndMonotonic) {
     PageCount last = 0;
     for (const PageCount pages : telling_page_counts()) {
         const PageCount rounded = round_large(pages);
@@ -54,7 +54,7 @@ TEST(LargeSizes, ClassesNumberTheSizesInOrderWithoutGaps) {
     EXPECT_EQ(last_class + 1, large_class_count);
 }
 
-TEST(LargeSizes, EveryClassKnowsItsSize) {
+TEST(LargeSizes, EveryClassMapsToItsSize) {
     for (unsigned large_class = 1; large_class < large_class_count; ++large_class) {
         const PageCount pages = pages_of_large_class(large_class);
         ASSERT_EQ(round_large(pages), pages) << large_class;
@@ -62,7 +62,7 @@ TEST(LargeSizes, EveryClassKnowsItsSize) {
     }
 }
 
-TEST(LargeSizes, RoundingAboveAMebibyteWastesAtMostAThirtySecond) {
+TEST(LargeSizes, RoundingAbove1MibWastesAtMostAThirtySecond) {
     for (const PageCount pages : telling_page_counts()) {
         if (pages <= finer_above_pages) continue;
         ASSERT_LE((std::uint64_t{round_large(pages)} - pages) * 32, pages) << pages;
@@ -76,7 +76,7 @@ TEST(LargeSizes, UpTo64KiBEverySizeHasAClassOfItsOwn) {
     }
 }
 
-TEST(LargeSizes, ATensorOfASlightlyDifferentSizeSharesTheClass) {
+TEST(LargeSizes, SlightlyDifferentSizesShareAClass) {
     EXPECT_EQ(round_large(250), round_large(241));
     EXPECT_EQ(round_large(10'000), round_large(10'200));
 }

@@ -25,14 +25,14 @@ Runs moved_in(const MovedRuns& moved, PageRun run) {
     return found;
 }
 
-TEST(MovedRuns, RunOfNothingMovedIsOnePiece) {
+TEST(MovedRuns, UnmovedRunIsOnePiece) {
     const MovedRuns moved;
     EXPECT_EQ(pieces_of(moved, {10, 20}), (Runs{{10, 20}}));
     EXPECT_EQ(moved.pieces_of({10, 20}), 1U);
     EXPECT_TRUE(moved_in(moved, {10, 20}).empty());
 }
 
-TEST(MovedRuns, PiecesAreWhatWasMovedAndWhatLiesBetween) {
+TEST(MovedRuns, PiecesAreTheMovedRunsAndTheGaps) {
     MovedRuns moved;
     moved.add({20, 5});
     moved.add({10, 5});
@@ -43,7 +43,7 @@ TEST(MovedRuns, PiecesAreWhatWasMovedAndWhatLiesBetween) {
     EXPECT_EQ(moved_in(moved, {12, 10}), (Runs{{12, 3}, {20, 2}}));
 }
 
-TEST(MovedRuns, RemovedRunCutsThoseThatItMeets) {
+TEST(MovedRuns, RemovedRunCutsOverlappingRuns) {
     MovedRuns moved;
     moved.add({10, 20});
     moved.remove({15, 5});
@@ -54,10 +54,10 @@ TEST(MovedRuns, RemovedRunCutsThoseThatItMeets) {
     EXPECT_EQ(moved.count(), 0U);
 }
 
-TEST(MovedRuns, AgreeWithOneMarkForEachPage) {
+TEST(MovedRuns, AgreeWithAModelOfOneMarkPerPage) {
     testing::Random random(7);
     MovedRuns moved;
-    std::vector<unsigned> marks(300, 0);  // which run moved it; 0: none
+    std::vector<unsigned> marks(300, 0);  // the run that each page belongs to; 0: none
     unsigned number = 0;
     for (unsigned step = 0; step < 2000; ++step) {
         const PageRun run{static_cast<PageNumber>(random.below(280)),
@@ -81,25 +81,26 @@ TEST(MovedRuns, AgreeWithOneMarkForEachPage) {
     }
 }
 
-TEST(MovedRuns, HaveRoomForAsManyAsTheyHold) {
+TEST(MovedRuns, HaveRoomUpToTheirMaximum) {
     MovedRuns moved;
     unsigned added = 0;
     while (moved.has_room_for(1)) moved.add({added++ * 2, 1});
-    EXPECT_EQ(added, MovedRuns::most);
+    EXPECT_EQ(added, MovedRuns::max_runs);
     moved.remove({0, 2});
     EXPECT_TRUE(moved.has_room_for(1));
 }
 
-TEST(MovedRuns, CutThatFindsNoRoomKeepsTheLargerPart) {
+TEST(MovedRuns, CutWithoutRoomKeepsTheLargerPart) {
     MovedRuns moved;
-    for (PageNumber number = 0; number != MovedRuns::most; ++number) moved.add({number * 100, 50});
+    for (PageNumber number = 0; number != MovedRuns::max_runs; ++number)
+        moved.add({number * 100, 50});
     moved.remove({10, 5});
     EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 35}}));
     moved.remove({15 + 30, 2});
     EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}}));
     moved.add({60, 5});
-    EXPECT_EQ(moved.count(), MovedRuns::most);
-    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}})) << "what finds no room is not known";
+    EXPECT_EQ(moved.count(), MovedRuns::max_runs);
+    EXPECT_EQ(moved_in(moved, {0, 100}), (Runs{{15, 30}})) << "the smaller part is dropped";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the page heap does when the system refuses.
+// The page heap when system calls fail.
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ using testing::plain_options;
 using testing::SystemCall;
 using testing::TestHeap;
 
-TEST(PageHeapFailures, RefusedCommitIsToldAndLeavesNothingBehind) {
+TEST(PageHeapFailures, RefusedCommitIsReportedAndLeavesNothingBehind) {
     TestHeap heap;
     heap.allocate(10);
     {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_EQ(heap.allocate(20), nullptr);
         EXPECT_STREQ(heap.path.refusal.limit, "what the system commits");
-        EXPECT_EQ(heap.path.refusal.needed_limit, 0U) << "nobody knows";
+        EXPECT_EQ(heap.path.refusal.needed_limit, 0U) << "no limit would help";
         EXPECT_NE(std::string(heap.path.refusal.advice).find("ulimit -v"), std::string::npos);
         EXPECT_FALSE(heap.reserve(50));
     }
@@ -47,7 +47,7 @@ TEST(PageHeapFailures, RefusedCommitsLeaveNoRecords) {
     EXPECT_EQ(heap.totals.record_bytes.load(), record_bytes);
 }
 
-TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {
+TEST(PageHeapFailures, RetriesTheShortfallWhenTheSystemRefusesTheSurplus) {
     HeapOptions options = plain_options();
     options.growth = {.step = 1024 * page_bytes, .factor = 0.0, .fraction = 1.0};
     TestHeap heap(options);
@@ -57,7 +57,7 @@ TEST(PageHeapFailures, BareShortfallIsTriedWhenTheSystemRefusesTheSurplus) {
     EXPECT_EQ(heap.committed(), 20U);
 }
 
-TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
+TEST(PageHeapFailures, FreeMemoryIsReturnedWhenTheSystemCommitsNoMore) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({30, 1, 30, 1});
     heap.free(spans[0]);
@@ -67,7 +67,7 @@ TEST(PageHeapFailures, FreeMemoryIsGivenBackWhenTheSystemCommitsNoMore) {
     EXPECT_GE(heap.given_back(), 30U);
 }
 
-TEST(PageHeapFailures, WhatCannotBeDroppedStaysFreeCommittedAndCounted) {
+TEST(PageHeapFailures, PagesThatCannotBeDroppedStayFreeAndCommitted) {
     TestHeap heap;
     heap.free(heap.allocate(32));
     {
@@ -85,7 +85,7 @@ TEST(PageHeapFailures, WhatCannotBeDroppedStaysFreeCommittedAndCounted) {
     EXPECT_FALSE(span->clean);
 }
 
-TEST(PageHeapFailures, LimitHoldsWhereNothingCanBeDropped) {
+TEST(PageHeapFailures, LimitHoldsWhenNothingCanBeDropped) {
     TestHeap heap(limited_options(160));
     const std::vector<Span*> spans = heap.allocate_all({64, 16, 80});
     heap.free(spans[0]);
@@ -97,7 +97,7 @@ TEST(PageHeapFailures, LimitHoldsWhereNothingCanBeDropped) {
     EXPECT_EQ(heap.path.refusal.free_pages, 144 * page_bytes);
     EXPECT_EQ(heap.path.refusal.largest_free, 80 * page_bytes);
     EXPECT_EQ(heap.capacity(), 160U);
-    EXPECT_NE(heap.allocate(80), nullptr) << "what is free still serves";
+    EXPECT_NE(heap.allocate(80), nullptr) << "free memory still serves";
 }
 
 TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
@@ -114,8 +114,8 @@ TEST(PageHeapFailures, HeapWithoutMemoryForItsFirstRecordRefusesAndRecovers) {
     EXPECT_NE(heap.allocate(1), nullptr);
 }
 
-// Sooner or later a split finds no record; all that was handed out before stays as it was.
-TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
+// At some point a split finds no record. All spans allocated before stay unchanged.
+TEST(PageHeapFailures, RequestWithoutRecordsFailsAndChangesNothing) {
     TestHeap heap;
     PageHeapModel model(heap);
     ASSERT_TRUE(heap.reserve(2000));
@@ -126,7 +126,7 @@ TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
         EXPECT_GT(heap.path.refusal.free_pages, 0U);
         EXPECT_LE(heap.path.refusal.largest_free, heap.path.refusal.free_pages);
         EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
-        // Freeing needs no record, and what it frees serves the next.
+        // Freeing needs no record, and the freed memory serves the next request.
         model.free(model.count() / 2);
         EXPECT_TRUE(model.allocate({.pages = 2}));
         EXPECT_FALSE(model.allocate({.pages = 1}));
@@ -138,22 +138,22 @@ TEST(PageHeapFailures, RecordsThatRunOutRefuseARequestAndBreakNothing) {
     EXPECT_EQ(model.fault(PageHeapModel::Depth::all_words), "");
 }
 
-TEST(PageHeapFailures, OneRecordWhereTwoAreNeededIsKeptForTheNext) {
+TEST(PageHeapFailures, UnusedRecordOfAFailedSplitIsKept) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(2000));
     const Failing failing(SystemCall::commit_records);
     std::vector<Span*> spans;
     while (Span* const span = heap.allocate(2)) spans.push_back(span);
-    // Two neighbours become one, and a record is left.
+    // Two neighbours become one, which leaves one free record.
     heap.free(spans[1]);
     heap.free(spans[2]);
-    EXPECT_EQ(heap.allocate(1, 4), nullptr) << "pages before it and behind it";
-    EXPECT_NE(heap.allocate(2), nullptr) << "pages behind it";
+    EXPECT_EQ(heap.allocate(1, 4), nullptr) << "needs records for pages before and behind it";
+    EXPECT_NE(heap.allocate(2), nullptr) << "needs a record for pages behind it";
     EXPECT_NE(heap.allocate(2), nullptr);
     EXPECT_EQ(heap.allocate(1), nullptr);
 }
 
-/// A bit of everything, whatever is refused. Returns what is wrong afterwards.
+/// Uses all functions of the heap, some of which may be refused. Returns the model's finding.
 std::string use(TestHeap& heap, PageHeapModel& model) {
     const auto fault = [&] { return model.fault(PageHeapModel::Depth::quick); };
     for (PageCount pages = 1; pages <= 90 && fault().empty(); ++pages) {
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, PageHeapNthFailure,
                                            SystemCall::decommit_pages, SystemCall::decommit_map),
                          name_of_call);
 
-TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
+TEST_P(PageHeapNthFailure, LeaksNothingAndTheHeapWorks) {
     for (unsigned number = 0; number < 1000; ++number) {
         TestHeap heap(limited_options(1700));
         PageHeapModel model(heap);
@@ -200,12 +200,13 @@ TEST_P(PageHeapNthFailure, LeaksNothingAndLeavesTheHeapWorking) {
     FAIL() << "more calls than expected";
 }
 
-// macOS has such pages: only those that lie in a free run as a whole are dropped.
-TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotTakenForZeros) {
+// On systems with larger pages, such as macOS, only pages that lie entirely in a free run are
+// dropped.
+TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotAssumedZero) {
     EXPECT_TRUE(holds_in_child([] {
         TestHeap heap;
         std::vector<Span*> spans = heap.allocate_all({3, 7, 2, 9, 11});
-        // From now on: what was reserved and mapped before is aligned well enough.
+        // Set from here on. Earlier reservations are aligned well enough.
         testing::claimed_page_bytes = 16 << 10;
         for (Span* const span : spans) std::memset(heap.address_of(*span), 0xFF, span->bytes());
         heap.free(spans[1]);

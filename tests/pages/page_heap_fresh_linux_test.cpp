@@ -13,7 +13,7 @@ namespace {
 using testing::plain_options;
 using testing::TestHeap;
 
-/// Pages of the system that lie in memory.
+/// The number of resident pages of the system.
 std::size_t resident_pages(unsigned char* begin, std::size_t bytes) {
     std::vector<unsigned char> states(bytes / platform::page_bytes());
     EXPECT_EQ(mincore(begin, bytes, states.data()), 0);
@@ -21,7 +21,7 @@ std::size_t resident_pages(unsigned char* begin, std::size_t bytes) {
         std::ranges::count_if(states, [](unsigned char state) { return (state & 1) != 0; }));
 }
 
-/// Pages that the first touch of one brings where nothing is asked for.
+/// The number of pages that become resident at the first touch of one without any request.
 std::size_t pages_of_one_touch() {
     constexpr std::size_t bytes = platform::huge_page_bytes;
     auto* const memory = static_cast<unsigned char*>(platform::map(bytes, bytes));
@@ -44,7 +44,7 @@ protected:
     TestHeap heap_{options(choice_)};
 };
 
-TEST_F(PageHeapFreshMemory, PrefaultBringsEveryPageAndNoOther) {
+TEST_F(PageHeapFreshMemory, PrefaultMakesExactlyItsPagesResident) {
     Span* const span = heap_.allocate(2 * granule_pages + 32);
     Span* const next = heap_.allocate(2 * granule_pages);
     heap_.heap.prefault({span->first_page, span->pages});
@@ -53,7 +53,7 @@ TEST_F(PageHeapFreshMemory, PrefaultBringsEveryPageAndNoOther) {
     EXPECT_EQ(resident_pages(heap_.address_of(*next), next->bytes()), 0U);
 }
 
-TEST_F(PageHeapFreshMemory, WhatWasPrefaultedAndGivenBackComesAgainAsUsualMemoryDoes) {
+TEST_F(PageHeapFreshMemory, PrefaultedMemoryThatWasReturnedBehavesAsUsual) {
     Span* span = heap_.allocate(2 * granule_pages);
     const PageNumber first = span->first_page;
     heap_.heap.prefault({span->first_page, span->pages});

@@ -10,13 +10,13 @@ using testing::plain_options;
 using testing::TestHeap;
 
 constexpr std::uint64_t cheap_ns = 1000;
-constexpr std::uint64_t dear_ns = 100 * FolioChoice::usual_ns;
+constexpr std::uint64_t expensive_ns = 100 * FolioChoice::usual_ns;
 
 platform::FolioSizes only_huge() noexcept {
     return {.huge = true, .medium = 0};
 }
 
-/// A heap that grows by 8 granules, and first touches of which each takes as long as the test says.
+/// A heap that grows by 8 granules, in which each first touch takes as long as the test sets.
 class PageHeapFresh : public ::testing::Test {
 protected:
     PageHeapFresh() {
@@ -25,7 +25,7 @@ protected:
     }
 
     static void touches_take(std::uint64_t ns) { touch_ns_ = ns; }
-    /// A span of a bucket that has grown. What it asked for is in `path().untried`.
+    /// Allocates a span of a bucket that has grown. Its request is in `path().untried`.
     Span* grow_bucket(PageCount pages) {
         path().untried = {};
         return heap_.heap.allocate({.pages = pages, .kind = kind_of_bucket(4), .huge = true},
@@ -42,7 +42,7 @@ private:
         options.growth = {.step = 8 * granule_pages * page_bytes, .factor = 0.0, .fraction = 1.0};
         options.huge_pages = HugePages::buckets;
         options.folios = &choice_;
-        // Read before a touch and after it.
+        // Called before and after each touch.
         options.thread_time_ns = []() noexcept { return now_ns_ += touch_ns_; };
         return options;
     }
@@ -53,7 +53,7 @@ private:
     TestHeap heap_{options()};
 };
 
-TEST_F(PageHeapFresh, AGranuleAsksWhenTheSpanThatItBeginsInIsTaken) {
+TEST_F(PageHeapFresh, GranuleRequestsPagesWhenItsFirstSpanIsTaken) {
     const Span* const first = grow_bucket(granule_pages - 8);
     EXPECT_EQ(untried().first, first->first_page);
     EXPECT_EQ(untried().count, granule_pages);
@@ -63,13 +63,13 @@ TEST_F(PageHeapFresh, AGranuleAsksWhenTheSpanThatItBeginsInIsTaken) {
     EXPECT_EQ(untried().first, across->first_page + 4);
 }
 
-TEST_F(PageHeapFresh, AGranuleOfWhichAPartIsNotCommittedDoesNotAsk) {
+TEST_F(PageHeapFresh, PartlyCommittedGranuleRequestsNothing) {
     ASSERT_NE(heap().allocate(8 * granule_pages - 8), nullptr);
     grow_bucket(4);
     EXPECT_EQ(untried().count, 0U);
 }
 
-TEST_F(PageHeapFresh, MemoryThatWasUsedBeforeDoesNotAsk) {
+TEST_F(PageHeapFresh, ReusedMemoryRequestsNothing) {
     Span* const used = heap().allocate(2 * granule_pages);
     Span* const rest = heap().allocate(6 * granule_pages);
     heap().free(used);
@@ -78,9 +78,9 @@ TEST_F(PageHeapFresh, MemoryThatWasUsedBeforeDoesNotAsk) {
     heap().free(rest);
 }
 
-TEST_F(PageHeapFresh, ADearHugePageKeepsTheNextGranulesFromAsking) {
+TEST_F(PageHeapFresh, ExpensiveHugePageStopsRequestsOfTheNextGranules) {
     grow_bucket(granule_pages);
-    touches_take(dear_ns);
+    touches_take(expensive_ns);
     heap().heap.try_huge_page(path());
     for (std::uint32_t i = 0; i < FolioChoice::first_pause; ++i) {
         grow_bucket(granule_pages);
@@ -90,7 +90,7 @@ TEST_F(PageHeapFresh, ADearHugePageKeepsTheNextGranulesFromAsking) {
     EXPECT_NE(untried().count, 0U);
 }
 
-TEST_F(PageHeapFresh, ACheapHugePageChangesNothing) {
+TEST_F(PageHeapFresh, CheapHugePageChangesNothing) {
     for (int i = 0; i < 20; ++i) {
         grow_bucket(granule_pages);
         ASSERT_NE(untried().count, 0U);
@@ -98,7 +98,7 @@ TEST_F(PageHeapFresh, ACheapHugePageChangesNothing) {
     }
 }
 
-TEST_F(PageHeapFresh, TryingTouchesOnePageAndChangesNoContent) {
+TEST_F(PageHeapFresh, TryHugePageTouchesOnePageAndChangesNoContent) {
     Span* const span = grow_bucket(granule_pages);
     unsigned char* const block = heap().address_of(*span);
     *block = 7;
@@ -106,35 +106,35 @@ TEST_F(PageHeapFresh, TryingTouchesOnePageAndChangesNoContent) {
     EXPECT_EQ(*block, 7);
 }
 
-TEST_F(PageHeapFresh, WhatWasFreedMeanwhileIsNotTried) {
+TEST_F(PageHeapFresh, TryHugePageSkipsFreedMemory) {
     Span* const span = grow_bucket(granule_pages);
     heap().free(span);
     heap().trim();
-    touches_take(dear_ns);
+    touches_take(expensive_ns);
     heap().heap.try_huge_page(path());
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
-TEST_F(PageHeapFresh, PrefaultMeasuresWholeGranulesAndStopsAskingWhereTheyAreDear) {
+TEST_F(PageHeapFresh, PrefaultMeasuresGranulesAndStopsExpensiveRequests) {
     Span* const span = heap().allocate(4 * granule_pages);
-    touches_take(dear_ns);
+    touches_take(expensive_ns);
     heap().heap.prefault({span->first_page, span->pages});
     EXPECT_EQ(choice().for_granule(), Folio::small);
 }
 
 TEST_F(PageHeapFresh, PrefaultOfLessThanAGranuleMeasuresNothing) {
     Span* const span = heap().allocate(granule_pages);
-    touches_take(dear_ns);
+    touches_take(expensive_ns);
     heap().heap.prefault({span->first_page + 1, span->pages - 1});
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
-TEST_F(PageHeapFresh, WithHugePagesNeverPrefaultAsksForNothing) {
+TEST_F(PageHeapFresh, WithHugePagesNeverPrefaultRequestsNothing) {
     HeapOptions options = plain_options();
     FolioChoice choice(only_huge);
     options.folios = &choice;
     options.thread_time_ns = []() noexcept -> std::uint64_t {
-        return testing::FakeSystem::now_ns += dear_ns;
+        return testing::FakeSystem::now_ns += expensive_ns;
     };
     TestHeap heap(options, 1001);
     Span* const span = heap.allocate(2 * granule_pages);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstring>
+#include <thread>
 
 #include "pages/test_heap.hpp"
 #include "platform/platform.hpp"
@@ -19,7 +21,7 @@ HeapOptions keeping_at_most(std::size_t pages) {
     return options;
 }
 
-TEST(PageHeapTrim, GivesBackAllThatIsFreeAndNothingElse) {
+TEST(PageHeapTrim, ReturnsExactlyTheFreeMemory) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({10, 20, 30});
     heap.address_of(*spans[1])[0] = 9;
@@ -36,7 +38,7 @@ TEST(PageHeapTrim, GivesBackAllThatIsFreeAndNothingElse) {
     EXPECT_EQ(heap.trim(), 0U);
 }
 
-TEST(PageHeapTrim, MemoryIsGoneAndReadsAsZerosWhenItComesAgain) {
+TEST(PageHeapTrim, ReturnedMemoryReadsAsZerosOnReuse) {
     TestHeap heap;
     Span* span = heap.allocate(4096);
     std::memset(heap.address_of(*span), 1, span->bytes());
@@ -51,7 +53,7 @@ TEST(PageHeapTrim, MemoryIsGoneAndReadsAsZerosWhenItComesAgain) {
     }
 }
 
-TEST(PageHeapTrim, ForgetsWhatReservePrepared) {
+TEST(PageHeapTrim, DropsTheFloorOfReserve) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(100));
     EXPECT_EQ(heap.trim(), 100U);
@@ -60,7 +62,7 @@ TEST(PageHeapTrim, ForgetsWhatReservePrepared) {
     EXPECT_EQ(heap.capacity(), 0U) << "no floor is left";
 }
 
-TEST(PageHeapGiving, GivesBackNoMoreThanAskedFor) {
+TEST(PageHeapGiving, ReturnsNoMoreThanRequested) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({50, 1, 30});
     heap.free(spans[0]);
@@ -73,7 +75,7 @@ TEST(PageHeapGiving, GivesBackNoMoreThanAskedFor) {
     EXPECT_EQ(heap.capacity(), 1U);
 }
 
-TEST(PageHeapGiving, LeavesTheLargestExtentWholeWhereAnotherHoldsEnough) {
+TEST(PageHeapGiving, KeepsTheLargestExtentIfAnotherHoldsEnough) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({100, 1, 20, 1});
     heap.free(spans[0]);
@@ -84,7 +86,7 @@ TEST(PageHeapGiving, LeavesTheLargestExtentWholeWhereAnotherHoldsEnough) {
     EXPECT_EQ(heap.capacity(), 107U) << "it did not grow";
 }
 
-TEST(PageHeapGiving, TakesTheLargestFirstWhereNoneHoldsEnough) {
+TEST(PageHeapGiving, TakesTheLargestFirstIfNoneHoldsEnough) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({30, 1, 20, 1, 10, 1});
     heap.free(spans[0]);
@@ -93,10 +95,10 @@ TEST(PageHeapGiving, TakesTheLargestFirstWhereNoneHoldsEnough) {
     heap.give_back(38);
     EXPECT_EQ(heap.capacity(), 25U);
     heap.allocate(20);
-    EXPECT_EQ(heap.capacity(), 25U) << "of 30 and 8 of 10, the 20 stay";
+    EXPECT_EQ(heap.capacity(), 25U) << "the extent of 20 stays whole";
 }
 
-TEST(PageHeapGiving, KeepsTheFrontOfAnExtentThatGoesInPart) {
+TEST(PageHeapGiving, KeepsTheFrontOfAPartlyReturnedExtent) {
     TestHeap heap;
     Span* const span = heap.allocate(50);
     const PageNumber first = span->first_page;
@@ -107,7 +109,7 @@ TEST(PageHeapGiving, KeepsTheFrontOfAnExtentThatGoesInPart) {
     EXPECT_EQ(heap.grown(), grown);
 }
 
-TEST(PageHeapGiving, NeverGoesBelowWhatReservePrepared) {
+TEST(PageHeapGiving, NeverGoesBelowTheReservedBytes) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(40));
     Span* const span = heap.allocate(60);
@@ -127,6 +129,30 @@ TEST(PageHeapGiving, NeverGoesBelowAReserveThatEndsWithinAPage) {
     EXPECT_GE(heap.capacity() * page_bytes, bytes);
 }
 
+TEST(PageHeapGiving, TwoConcurrentThreadsKeepTheReservedBytes) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.reserve(40));
+    std::barrier together(2);
+    const auto give_back = [&] {
+        SlowPath path;
+        for (unsigned round = 0; round != 300; ++round) {
+            together.arrive_and_wait();
+            heap.heap.give_back(20 * page_bytes, path);
+            together.arrive_and_wait();
+        }
+    };
+    std::thread other(give_back);
+    SlowPath path;
+    for (unsigned round = 0; round != 300; ++round) {
+        heap.free(heap.allocate(60));
+        together.arrive_and_wait();
+        heap.heap.give_back(20 * page_bytes, path);
+        together.arrive_and_wait();
+        EXPECT_EQ(heap.capacity(), 40U);
+    }
+    other.join();
+}
+
 TEST(PageHeapGiving, SmallerReserveDoesNotLowerTheFloor) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(40));
@@ -135,7 +161,7 @@ TEST(PageHeapGiving, SmallerReserveDoesNotLowerTheFloor) {
     EXPECT_EQ(heap.capacity(), 40U);
 }
 
-TEST(PageHeapRetention, KeepsAtMostSoManyFreeBytes) {
+TEST(PageHeapRetention, KeepsAtMostTheRetainedBytes) {
     TestHeap heap(keeping_at_most(32));
     const std::vector<Span*> spans = heap.allocate_all({20, 1, 20, 1, 20});
     heap.free(spans[0]);
@@ -147,13 +173,13 @@ TEST(PageHeapRetention, KeepsAtMostSoManyFreeBytes) {
     EXPECT_EQ(heap.capacity(), 34U);
 }
 
-TEST(PageHeapRetention, KeepsNothingWhereNoFreeBytesAreAllowed) {
+TEST(PageHeapRetention, KeepsNothingWithRetentionOfZeroBytes) {
     TestHeap heap(keeping_at_most(0));
     heap.free(heap.allocate(100));
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
-TEST(PageHeapRetention, GivesBackWhatWasFreeForAWholePeriod) {
+TEST(PageHeapRetention, ReturnsMemoryThatWasFreeForAWholePeriod) {
     TestHeap heap;
     heap.free(heap.allocate(100));
     EXPECT_TRUE(heap.end_period());
@@ -163,14 +189,14 @@ TEST(PageHeapRetention, GivesBackWhatWasFreeForAWholePeriod) {
     EXPECT_EQ(heap.given_back(), 100U);
 }
 
-TEST(PageHeapRetention, KeepsWhatWasNeededAtAnyMomentOfThePeriod) {
+TEST(PageHeapRetention, KeepsMemoryThatWasNeededInThePeriod) {
     TestHeap heap;
     heap.free(heap.allocate(100));
     heap.end_period();
     Span* const needed = heap.allocate(70);
     heap.free(needed);
     heap.end_period();
-    EXPECT_EQ(heap.capacity(), 70U) << "the least that was free is 30 pages";
+    EXPECT_EQ(heap.capacity(), 70U) << "at least 30 pages were free at all times";
     heap.free(heap.allocate(70));
     heap.end_period();
     EXPECT_EQ(heap.capacity(), 70U);
@@ -193,7 +219,7 @@ TEST(PageHeapRetention, DoesNothingWithinAPeriod) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
-TEST(PageHeapRetention, PeriodsOfNoTimeEndAtEveryLook) {
+TEST(PageHeapRetention, PeriodsOfZeroLengthEndOnEveryCall) {
     HeapOptions options = plain_options();
     options.retain.milliseconds = 0;
     TestHeap heap(options);
@@ -203,7 +229,7 @@ TEST(PageHeapRetention, PeriodsOfNoTimeEndAtEveryLook) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
-TEST(PageHeapRetention, KeepsTheReserve) {
+TEST(PageHeapRetention, KeepsReservedMemory) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(40));
     heap.free(heap.allocate(100));
@@ -226,7 +252,7 @@ TEST(PageHeapRetention, PeriodIsATenthWhileMemoryIsShort) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
-TEST(PageHeapRetention, PageInUseBetweenFreeOnesStays) {
+TEST(PageHeapRetention, PageInUseBetweenFreePagesStays) {
     TestHeap heap;
     const std::vector<Span*> spans = heap.allocate_all({30, 1, 30});
     std::memset(heap.address_of(*spans[1]), 5, page_bytes);

@@ -23,13 +23,13 @@ HeapOptions growing_by(std::size_t step_pages, double factor, double fraction = 
     return options;
 }
 
-TEST(PageHeapGrowth, IsByTheShortfallWhereThatIsMost) {
+TEST(PageHeapGrowth, IsTheShortfallIfThatIsLargest) {
     TestHeap heap(growing_by(16, 0.0));
     heap.allocate(100);
     EXPECT_EQ(heap.capacity(), 112U) << "in units of 64 KiB";
 }
 
-TEST(PageHeapGrowth, IsByTheStepWhereThatIsMost) {
+TEST(PageHeapGrowth, IsTheStepIfThatIsLargest) {
     TestHeap heap(growing_by(64, 0.0));
     heap.allocate(1);
     EXPECT_EQ(heap.capacity(), 64U);
@@ -42,14 +42,14 @@ TEST(PageHeapGrowth, IsByTheStepWhereThatIsMost) {
     EXPECT_EQ(heap.grown(), 128U);
 }
 
-TEST(PageHeapGrowth, IsByAMultipleOfCapacityWhereThatIsMost) {
+TEST(PageHeapGrowth, IsAMultipleOfCapacityIfThatIsLargest) {
     TestHeap heap(growing_by(16, 0.5));
     heap.allocate(1024);
     heap.allocate(1);
     EXPECT_EQ(heap.capacity(), 1024U + 512U);
 }
 
-TEST(PageHeapGrowth, EnormousStepTakesAllThatThePlaceAndTheFractionAllow) {
+TEST(PageHeapGrowth, HugeStepIsLimitedByExtentAndFraction) {
     HeapOptions options = growing_by(0, 0.0, 0.5);
     options.growth.step = SIZE_MAX;
     TestHeap heap(options);
@@ -58,7 +58,7 @@ TEST(PageHeapGrowth, EnormousStepTakesAllThatThePlaceAndTheFractionAllow) {
     EXPECT_EQ(heap.capacity(), 500U);
 }
 
-TEST(PageHeapGrowth, SurplusEndsAtTheFractionOfWhatIsAvailable) {
+TEST(PageHeapGrowth, SurplusIsLimitedByTheFractionOfAvailableMemory) {
     TestHeap heap(growing_by(1024, 0.0, 0.75));
     FakeSystem::set(2000 * page_bytes, 0);
     heap.allocate(1024);
@@ -66,7 +66,7 @@ TEST(PageHeapGrowth, SurplusEndsAtTheFractionOfWhatIsAvailable) {
     EXPECT_EQ(heap.capacity(), 1500U);
     heap.allocate(475);
     heap.allocate(400);
-    EXPECT_EQ(heap.capacity(), 1900U) << "the bare shortfall goes on";
+    EXPECT_EQ(heap.capacity(), 1900U) << "the shortfall is committed without a surplus";
     EXPECT_EQ(heap.allocate(200), nullptr);
     EXPECT_STREQ(heap.path.refusal.limit, "available memory");
     EXPECT_EQ(heap.path.refusal.limit_bytes, 2000 * page_bytes);
@@ -94,7 +94,7 @@ TEST(PageHeapGrowth, ReachesMaxCapacityExactlyAndNeverExceedsIt) {
     EXPECT_EQ(heap.totals.peak_capacity_bytes, 1000 * page_bytes);
 }
 
-TEST(PageHeapGrowth, CommitsNoMoreThanIsMissingBesideWhatIsFree) {
+TEST(PageHeapGrowth, CommitsOnlyTheShortfallBesideFreeMemory) {
     TestHeap heap(limited_options(100));
     const std::vector<Span*> spans = heap.allocate_all({60, 30});
     heap.free(spans[1]);
@@ -102,7 +102,7 @@ TEST(PageHeapGrowth, CommitsNoMoreThanIsMissingBesideWhatIsFree) {
     EXPECT_EQ(heap.capacity(), 100U);
 }
 
-TEST(PageHeapGrowth, CommitsOnlyTheGapBetweenFreeMemoryOnBothSides) {
+TEST(PageHeapGrowth, CommitsOnlyTheGapBetweenFreeExtents) {
     TestHeap heap(limited_options(100));
     const std::vector<Span*> spans = heap.allocate_all({30, 20, 50});
     heap.free(spans[1]);
@@ -110,7 +110,7 @@ TEST(PageHeapGrowth, CommitsOnlyTheGapBetweenFreeMemoryOnBothSides) {
     heap.free(spans[0]);
     heap.free(spans[2]);
     ASSERT_NE(heap.allocate(100), nullptr);
-    EXPECT_EQ(heap.given_back(), 20U) << "nothing went but the gap";
+    EXPECT_EQ(heap.given_back(), 20U) << "only the gap was given back";
     EXPECT_EQ(heap.capacity(), 100U);
 }
 
@@ -131,7 +131,7 @@ TEST(PageHeapGrowth, TakesTheSmallestColdExtentThatFits) {
     EXPECT_EQ(heap.allocate(20)->first_page, smallest);
 }
 
-TEST(PageHeapGrowth, FreeMemoryInPiecesIsShedUnderALimit) {
+TEST(PageHeapGrowth, FragmentedFreeMemoryIsReleasedUnderALimit) {
     TestHeap heap(limited_options(100));
     std::vector<Span*> spans;
     for (int i = 0; i < 10; ++i) spans.push_back(heap.allocate(10));
@@ -142,8 +142,8 @@ TEST(PageHeapGrowth, FreeMemoryInPiecesIsShedUnderALimit) {
     EXPECT_EQ(heap.given_back(), 50U);
 }
 
-// What is shed first may be the very piece that the growth counted on.
-TEST(PageHeapGrowth, PieceBesideTheColdPagesIsShedToo) {
+// The extent that is given back first may be the one that the growth relied on.
+TEST(PageHeapGrowth, ExtentBesideTheColdPagesMayBeReleased) {
     TestHeap heap(limited_options(100));
     std::vector<Span*> spans;
     for (int i = 0; i < 10; ++i) spans.push_back(heap.allocate(10));
@@ -153,7 +153,7 @@ TEST(PageHeapGrowth, PieceBesideTheColdPagesIsShedToo) {
     EXPECT_EQ(heap.capacity(), 100U);
 }
 
-TEST(PageHeapGrowth, RequestBeyondTheLimitIsRefusedAndLeavesSpansInUseAlone) {
+TEST(PageHeapGrowth, RequestBeyondTheLimitFailsAndKeepsSpansInUse) {
     TestHeap heap(limited_options(100));
     Span* const kept = heap.allocate(50);
     heap.address_of(*kept)[0] = 7;
@@ -164,7 +164,7 @@ TEST(PageHeapGrowth, RequestBeyondTheLimitIsRefusedAndLeavesSpansInUseAlone) {
     EXPECT_NE(heap.allocate(50), nullptr);
 }
 
-TEST(PageHeapGrowth, RequestBeyondAllAddressesIsRefused) {
+TEST(PageHeapGrowth, RequestBeyondTheAddressSpaceFails) {
     TestHeap heap;
     ASSERT_NE(heap.allocate(1), nullptr);
     EXPECT_EQ(heap.allocate(address_space().max_pages()), nullptr);
@@ -182,7 +182,7 @@ TEST(PageHeapGrowth, RefusedRequestsLeaveNoRecords) {
     EXPECT_EQ(heap.totals.record_bytes.load(), record_bytes);
 }
 
-TEST(PageHeapGrowth, ReserveCommitsAndTouchesExactlyWhatIsMissing) {
+TEST(PageHeapGrowth, ReserveCommitsExactlyTheMissingBytes) {
     TestHeap heap(growing_by(1024, 1.0));
     ASSERT_TRUE(heap.reserve(100));
     EXPECT_EQ(heap.capacity(), 100U) << "no surplus";
@@ -195,15 +195,15 @@ TEST(PageHeapGrowth, ReserveCommitsAndTouchesExactlyWhatIsMissing) {
     EXPECT_EQ(heap.capacity(), 130U);
 }
 
-TEST(PageHeapGrowth, ReserveTouchesWhatItCommits) {
+TEST(PageHeapGrowth, ReserveTouchesTheCommittedPages) {
     TestHeap heap;
     const std::size_t before = platform::resident_memory();
     ASSERT_TRUE(heap.reserve(8192));
     EXPECT_GE(platform::resident_memory(), before + 8192 * page_bytes);
 }
 
-// It would wait for ever for a heap whose lock is held.
-TEST(PageHeapGrowth, OthersAreServedWhileReserveTouches) {
+// With the lock held, this test would hang.
+TEST(PageHeapGrowth, ReserveTouchesWithoutTheLock) {
     TestHeap heap;
     Span* taken = nullptr;
     testing::before_populating = [&] { std::thread([&] { taken = heap.allocate(768); }).join(); };
@@ -213,7 +213,7 @@ TEST(PageHeapGrowth, OthersAreServedWhileReserveTouches) {
     EXPECT_EQ(heap.free_pages(), 4096U - 768U) << "of what was reserved";
 }
 
-TEST(PageHeapGrowth, ReserveTouchesEveryPieceOfWhatIsFree) {
+TEST(PageHeapGrowth, ReserveTouchesEveryFreeExtent) {
     TestHeap heap;
     const std::vector<PageCount> sizes(300, 3);
     const std::vector<Span*> spans = heap.allocate_all(sizes);
@@ -224,7 +224,7 @@ TEST(PageHeapGrowth, ReserveTouchesEveryPieceOfWhatIsFree) {
     EXPECT_GE(platform::resident_memory(), before + 450 * page_bytes);
 }
 
-TEST(PageHeapGrowth, ReserveRefusesWhatExceedsLimitsAndChangesNothing) {
+TEST(PageHeapGrowth, ReserveBeyondLimitsFailsAndChangesNothing) {
     TestHeap heap(limited_options(100));
     EXPECT_FALSE(heap.reserve(101));
     EXPECT_STREQ(heap.path.refusal.limit, "max_capacity");

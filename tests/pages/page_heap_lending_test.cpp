@@ -18,7 +18,7 @@ std::size_t reserved(const TestHeap& heap) {
     return heap.totals.reserved_bytes.load() / page_bytes;
 }
 
-TEST(PageHeapLending, ColdGranulesAreLentBackByTrim) {
+TEST(PageHeapLending, TrimReturnsAddressesOfColdGranules) {
     TestHeap heap;
     Span* const kept = heap.allocate(16);
     std::memset(heap.address_of(*kept), 3, kept->bytes());
@@ -26,7 +26,7 @@ TEST(PageHeapLending, ColdGranulesAreLentBackByTrim) {
     const std::size_t before = reserved(heap);
     EXPECT_GT(before, 4 * granule_pages);
     heap.trim();
-    EXPECT_EQ(reserved(heap), granule_pages) << "only what the kept one lies in";
+    EXPECT_EQ(reserved(heap), granule_pages) << "only the granule of the remaining span";
     EXPECT_EQ(heap.totals.peak_reserved_bytes.load() / page_bytes, before);
     EXPECT_FALSE(address_space().is_lent(heap.address_of(*kept) + granule_pages * page_bytes));
     EXPECT_EQ(heap.address_of(*kept)[0], 3);
@@ -35,7 +35,7 @@ TEST(PageHeapLending, ColdGranulesAreLentBackByTrim) {
     std::memset(heap.address_of(*again), 4, again->bytes());
 }
 
-TEST(PageHeapLending, HeapWithNothingInUseHoldsNoAddressesAfterTrim) {
+TEST(PageHeapLending, UnusedHeapHoldsNoAddressesAfterTrim) {
     TestHeap heap;
     heap.free(heap.allocate(3 * granule_pages));
     heap.free(heap.allocate(5));
@@ -54,7 +54,7 @@ TEST(PageHeapLending, RequestsBeyondTheLimitBorrowNothing) {
     EXPECT_NE(heap.allocate(32), nullptr);
 }
 
-TEST(PageHeapLending, AddressesThatRefusedRequestsBorrowedGoBack) {
+TEST(PageHeapLending, AddressesBorrowedByFailedRequestsAreReturned) {
     TestHeap heap;
     FakeSystem::set(granule_pages * page_bytes, 0);
     ASSERT_NE(heap.allocate(32), nullptr);
@@ -63,6 +63,29 @@ TEST(PageHeapLending, AddressesThatRefusedRequestsBorrowedGoBack) {
     EXPECT_FALSE(heap.reserve(100 * granule_pages));
     EXPECT_LE(reserved(heap), granule_pages);
     EXPECT_NE(heap.allocate(32), nullptr);
+}
+
+TEST(PageHeapLending, AddressesBorrowedByRefusedMovesAreReturned) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system cannot move memory";
+    TestHeap heap;
+    const auto spans = heap.allocate_all({320, 16});
+    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 320}));
+    const PageCount more = 100 * granule_pages;
+    {
+        const testing::Failing failing(testing::SystemCall::move_pages);
+        EXPECT_EQ(heap.heap.move(*spans[0], more, heap.path), nullptr);
+        EXPECT_EQ(testing::Failing::seen(), 1U);
+    }
+    EXPECT_LE(reserved(heap), granule_pages);
+}
+
+TEST(PageHeapLending, AddressesGoBackWhereMemoryForAMoveIsRefused) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+    TestHeap heap;
+    FakeSystem::set(granule_pages * page_bytes, 0);
+    const auto spans = heap.allocate_all({320, 16});
+    EXPECT_EQ(heap.heap.move(*spans[0], 100 * granule_pages, heap.path), nullptr);
+    EXPECT_LE(reserved(heap), granule_pages);
 }
 
 TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
@@ -74,8 +97,8 @@ TEST(PageHeapLending, LargeAlignmentBorrowsNoMoreThanItsPages) {
     EXPECT_EQ(heap.capacity(), 1U);
 }
 
-// Others may free and trim while `reserve` touches what is free.
-TEST(PageHeapLending, AddressesThatAreBeingTouchedStay) {
+// Other threads may free and trim while `reserve` touches free memory.
+TEST(PageHeapLending, AddressesThatAreBeingTouchedAreKept) {
     TestHeap heap;
     ASSERT_NE(heap.allocate(16), nullptr);
     bool was_called = false;

@@ -12,22 +12,22 @@
 
 namespace tensorpool::testing {
 
-/// What a page heap should hold, kept beside it: the spans in use, each stamped in its first and
-/// last page. `fault` compares the two. No other heap uses the budget; any may use the address
-/// space.
+/// A model of a page heap: the spans in use, each stamped in its first and last page. `fault`
+/// compares heap and model. No other heap may use the budget; others may use the address space.
 class PageHeapModel {
 public:
     explicit PageHeapModel(TestHeap& heap) : heap_(heap) {}
 
-    /// False where the heap refused.
+    /// Allocates a span. Returns false if the heap refused.
     bool allocate(const pages::PageRequest& request) {
         pages::Span* const span = heap_.heap.allocate(request, heap_.path);
         if (span == nullptr) return false;
-        if (span->pages != request.pages) note("other size than asked for");
+        if (span->pages != request.pages) note("another size than requested");
         const auto address = reinterpret_cast<std::uintptr_t>(heap_.address_of(*span));
         if (address % (request.alignment * pages::page_bytes) != 0) note("not aligned");
-        if (span->clean && !is_zero(*span)) note("clean, but not zeros");
-        if (!in_use_.emplace(span->first_page, span).second) note("begins where another does");
+        if (span->clean && !is_zero(*span)) note("clean, but not zero");
+        if (!in_use_.emplace(span->first_page, span).second)
+            note("begins at the same page as another");
         pages_in_use_ += span->pages;
         stamp(*span);
         return true;
@@ -35,7 +35,7 @@ public:
 
     void free(std::size_t index) {
         pages::Span* const span = std::next(in_use_.begin(), static_cast<long>(index))->second;
-        if (!is_stamped(*span)) note("somebody wrote into a span in use");
+        if (!is_stamped(*span)) note("a span in use was overwritten");
         in_use_.erase(span->first_page);
         pages_in_use_ -= span->pages;
         heap_.heap.free(*span, heap_.path);
@@ -44,28 +44,29 @@ public:
         while (count() != 0) free(count() - 1);
     }
 
-    /// Makes one longer by up to so many pages, where it is or elsewhere.
-    void lengthen(std::size_t index, pages::PageCount most) {
+    /// Grows a span by `more` pages, in place or by moving it, if the heap does not refuse.
+    void lengthen(std::size_t index, pages::PageCount more) {
         pages::Span& span = *std::next(in_use_.begin(), static_cast<long>(index))->second;
         if (pages::PageEntry(&span, 0, span.kind).is_bucket()) return;
-        if (!is_stamped(span)) note("somebody wrote into a span in use");
+        if (!is_stamped(span)) note("a span in use was overwritten");
         const pages::PageNumber first = span.first_page;
         const pages::PageCount before = span.pages;
         pages::Span* left = nullptr;
-        if (!heap_.heap.extend(span, before + most, heap_.path)) {
-            left = heap_.heap.move(span, before + most, heap_.path);
+        if (!heap_.heap.extend(span, before + more, heap_.path)) {
+            left = heap_.heap.move(span, before + more, heap_.path);
             if (left == nullptr) {
                 if (span.first_page != first || span.pages != before) note("a failure changed it");
                 return;
             }
             heap_.heap.take_left(*left);
         }
-        if ((left == nullptr) != (span.first_page == first)) note("moved where it should not");
-        if (span.pages != before + most) note("other length than asked for");
+        if ((left == nullptr) != (span.first_page == first)) note("moved although it should not");
+        if (span.pages != before + more) note("another length than requested");
         if (!begins_and_ends_with(span, before, first)) note("content has changed");
         in_use_.erase(first);
-        if (!in_use_.emplace(span.first_page, &span).second) note("begins where another does");
-        pages_in_use_ += most;
+        if (!in_use_.emplace(span.first_page, &span).second)
+            note("begins at the same page as another");
+        pages_in_use_ += more;
         stamp(span);
     }
 
@@ -73,7 +74,7 @@ public:
     std::size_t pages_in_use() const { return pages_in_use_; }
 
     enum class Depth : bool { quick, all_words };
-    /// The first fault that was noted or is found now; empty if there is none.
+    /// Compares heap and model. Returns the first fault found so far, or an empty string.
     std::string fault(Depth depth) {
         if (fault_.empty()) compare(depth);
         return fault_;
@@ -84,7 +85,8 @@ private:
     using PageKind = pages::PageKind;
     using Span = pages::Span;
 
-    /// The heap's spans tile what was lent to it: found by their first entries, one after another.
+    /// Checks that the heap's spans cover its loans without gaps, by their first entries in the
+    /// map.
     void compare(Depth depth) {
         const pages::PageMap& map = pages::address_space().map();
         const std::size_t lent = heap_.totals.reserved_bytes / pages::page_bytes;
@@ -118,14 +120,16 @@ private:
             last = span.kind;
             page = span.end_page();
         }
-        if (covered != lent) note("spans do not cover what was lent");
+        if (covered != lent) note("spans do not cover the loans");
         if (spans_in_use != in_use_.size() || used != pages_in_use_)
             note("a span in use is missing");
-        if (hot != heap_.free_pages()) note("free pages are not what the figure says");
-        if (used + hot != heap_.capacity()) note("capacity is not what is in use or free");
+        if (hot != heap_.free_pages()) note("free pages differ from the statistics");
+        if (used + hot != heap_.capacity())
+            note("capacity is not the sum of pages in use and free");
         if (heap_.committed() != heap_.capacity()) note("the budget differs from capacity");
-        const std::size_t most = heap_.heap.options().max_capacity;
-        if (most != 0 && heap_.heap.capacity() > most) note("capacity exceeds its limit");
+        const std::size_t max_capacity = heap_.heap.options().max_capacity;
+        if (max_capacity != 0 && heap_.heap.capacity() > max_capacity)
+            note("capacity exceeds its limit");
         if (heap_.totals.peak_capacity_bytes < heap_.heap.capacity()) note("peak below capacity");
     }
 
@@ -157,21 +161,21 @@ private:
     }
 
     void stamp(const Span& span) {
-        for (unsigned char* const place : stamped_places(span, span.pages)) {
-            std::memcpy(place, &span.first_page, sizeof span.first_page);
+        for (unsigned char* const end : stamped_ends(span, span.pages)) {
+            std::memcpy(end, &span.first_page, sizeof span.first_page);
         }
     }
     bool is_stamped(const Span& span) const {
         return begins_and_ends_with(span, span.pages, span.first_page);
     }
-    /// Whether the first and the last of its first `pages` pages bear the stamp of `first`.
+    /// Returns whether the span's first `pages` pages begin and end with the stamp of `first`.
     bool begins_and_ends_with(const Span& span, pages::PageCount pages, PageNumber first) const {
-        for (const unsigned char* const place : stamped_places(span, pages)) {
-            if (std::memcmp(place, &first, sizeof first) != 0) return false;
+        for (const unsigned char* const end : stamped_ends(span, pages)) {
+            if (std::memcmp(end, &first, sizeof first) != 0) return false;
         }
         return true;
     }
-    std::vector<unsigned char*> stamped_places(const Span& span, pages::PageCount pages) const {
+    std::vector<unsigned char*> stamped_ends(const Span& span, pages::PageCount pages) const {
         unsigned char* const begin = heap_.address_of(span);
         return {begin, begin + pages * pages::page_bytes - sizeof span.first_page};
     }
@@ -194,7 +198,7 @@ private:
     std::string fault_;
 };
 
-/// What is done to a heap at random, in parts of a thousand; the rest is freed.
+/// The random operations on a heap, in parts of a thousand. The rest are frees.
 struct HeapHabits {
     unsigned allocate = 480;
     unsigned trim = 5;
@@ -206,7 +210,8 @@ struct HeapHabits {
     pages::PageCount max_alignment = 2048;
 };
 
-/// Whether a refusal was right; told before the next step.
+/// Runs random steps and compares after each. `is_rightly_refused` decides, right after a refusal,
+/// whether it was correct. Returns the first fault, or an empty string.
 template <class IsRightlyRefused>
 std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits& habits,
                           Random& random, unsigned steps, IsRightlyRefused is_rightly_refused) {

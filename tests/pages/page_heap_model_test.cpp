@@ -1,4 +1,4 @@
-// Thousands of random steps, each compared with a simple model.
+// Compares the heap with a simple model over thousands of random steps.
 
 #include "pages/page_heap_model.hpp"
 
@@ -21,7 +21,7 @@ using testing::TestHeap;
 
 constexpr auto never = [](const PageRequest&) { return false; };
 
-/// Runs, then frees all: nothing may be left.
+/// Runs the steps, then frees everything and checks that nothing is left.
 std::string run(const HeapOptions& options, const HeapHabits& habits, std::uint32_t seed,
                 unsigned steps) {
     TestHeap heap(options);
@@ -29,9 +29,9 @@ std::string run(const HeapOptions& options, const HeapHabits& habits, std::uint3
     Random random(seed);
     const auto is_rightly_refused = [&](const PageRequest& request) {
         if (options.max_capacity == 0) return false;
-        // Before an aligned span, pages may have to be committed that nobody asked for.
-        const std::size_t most = model.pages_in_use() + request.pages + request.alignment - 1;
-        return most * page_bytes > options.max_capacity;
+        // For an aligned span, additional pages before it may have to be committed.
+        const std::size_t max_pages = model.pages_in_use() + request.pages + request.alignment - 1;
+        return max_pages * page_bytes > options.max_capacity;
     };
     const std::string fault = run_at_random(model, heap, habits, random, steps, is_rightly_refused);
     if (!fault.empty()) return fault;
@@ -49,18 +49,18 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModel) {
     EXPECT_EQ(run(plain_options(), {}, GetParam(), 3000), "");
 }
 
-TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereItGrowsInSteps) {
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithGrowthInSteps) {
     HeapOptions options = plain_options();
     options.growth = {.step = 1024 * page_bytes, .factor = 0.25, .fraction = 0.75};
     EXPECT_EQ(run(options, {}, GetParam(), 2000), "");
 }
 
-TEST_P(PageHeapAtRandom, ServesAllThatFitsUnderALimit) {
+TEST_P(PageHeapAtRandom, ServesEveryRequestThatFitsUnderALimit) {
     EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .max_alignment = 16}, GetParam(), 3000),
               "");
 }
 
-TEST_P(PageHeapAtRandom, AgreesWithTheModelWhereLittleIsRetained) {
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithSmallRetention) {
     HeapOptions options = limited_options(5000);
     options.retain.bytes = 50 * page_bytes;
     options.growth.step = 100 * page_bytes;
@@ -86,8 +86,8 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelBesideAnotherHeap) {
     }
 }
 
-// Each kind of call fails now and then; what was refused then must not be broken.
-TEST_P(PageHeapAtRandom, AgreesWithTheModelWhileTheSystemRefusesNowAndThen) {
+// Each kind of call fails at times. A refused request must leave the heap consistent.
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithFailingSystemCalls) {
     Random random(GetParam());
     for (const SystemCall call : {SystemCall::commit_pages, SystemCall::commit_records,
                                   SystemCall::decommit_pages, SystemCall::decommit_map}) {

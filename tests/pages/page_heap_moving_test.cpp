@@ -26,10 +26,10 @@ TEST(PageHeapMoving, SpanGrowsIntoTheFreePagesBehindIt) {
     EXPECT_EQ(heap.capacity(), 112U);
     EXPECT_EQ(heap.free_pages(), 24U);
     EXPECT_NE(heap.allocate(24), nullptr);
-    EXPECT_EQ(heap.capacity(), 112U) << "what was left is where it was";
+    EXPECT_EQ(heap.capacity(), 112U) << "nothing was committed";
 }
 
-TEST(PageHeapMoving, SpanGrowsIntoAllThatIsFreeBehindIt) {
+TEST(PageHeapMoving, SpanGrowsIntoTheWholeExtentBehindIt) {
     TestHeap heap;
     const auto spans = heap.allocate_all({32, 64, 16});
     heap.free(spans[1]);
@@ -39,7 +39,7 @@ TEST(PageHeapMoving, SpanGrowsIntoAllThatIsFreeBehindIt) {
     EXPECT_EQ(spans[0]->pages, 96U);
 }
 
-TEST(PageHeapMoving, SpanAtTheEndOfCapacityCommitsWhatItLacks) {
+TEST(PageHeapMoving, SpanAtTheEndOfCapacityCommitsTheShortfall) {
     TestHeap heap;
     const auto spans = heap.allocate_all({32, 16});
     heap.free(spans[1]);
@@ -49,7 +49,7 @@ TEST(PageHeapMoving, SpanAtTheEndOfCapacityCommitsWhatItLacks) {
     std::memset(heap.address_of(*spans[0]), 1, spans[0]->bytes());
 }
 
-TEST(PageHeapMoving, EntryOfTheOldLastPageGoes) {
+TEST(PageHeapMoving, EntryOfTheOldLastPageIsCleared) {
     TestHeap heap;
     Span* const span = heap.allocate(32);
     const PageNumber old_last = span->end_page() - 1;
@@ -58,10 +58,10 @@ TEST(PageHeapMoving, EntryOfTheOldLastPageGoes) {
     EXPECT_NE(entry_at(span->end_page() - 1), 0U);
     Span* const one = heap.allocate(1);
     ASSERT_TRUE(heap.heap.extend(*one, 3, heap.path));
-    EXPECT_NE(entry_at(one->first_page), 0U) << "first and last at once";
+    EXPECT_NE(entry_at(one->first_page), 0U) << "the first page is also the last";
 }
 
-TEST(PageHeapMoving, GrowthBeyondTheLimitIsRefusedAndChangesNothing) {
+TEST(PageHeapMoving, GrowthBeyondTheLimitFailsAndChangesNothing) {
     TestHeap heap(limited_options(64));
     Span* const span = heap.allocate(32);
     EXPECT_FALSE(heap.heap.extend(*span, 65, heap.path));
@@ -74,7 +74,7 @@ TEST(PageHeapMoving, GrowthBeyondTheLimitIsRefusedAndChangesNothing) {
 class PageHeapMove : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+        if (!platform::can_move_memory()) GTEST_SKIP() << "this system cannot move memory";
     }
     static void fill(const TestHeap& heap, const Span& span, unsigned char value) {
         std::memset(heap.address_of(span), value, span.bytes());
@@ -89,7 +89,7 @@ protected:
     }
 };
 
-TEST_F(PageHeapMove, TakesTheContentAlongAndCommitsTheDifference) {
+TEST_F(PageHeapMove, KeepsTheContentAndCommitsTheDifference) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -107,7 +107,7 @@ TEST_F(PageHeapMove, TakesTheContentAlongAndCommitsTheDifference) {
     EXPECT_EQ(spans[1]->pages, 16U);
 }
 
-TEST_F(PageHeapMove, WhatWasLeftIsZerosWhenItIsUsedAgain) {
+TEST_F(PageHeapMove, LeftPagesReadAsZerosOnReuse) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -141,7 +141,7 @@ TEST_F(PageHeapMove, BlockThatGrowsBetweenMovesMovesInPieces) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
-TEST_F(PageHeapMove, ThatTheSystemRefusesChangesNothing) {
+TEST_F(PageHeapMove, RefusedMoveChangesNothing) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -157,7 +157,23 @@ TEST_F(PageHeapMove, ThatTheSystemRefusesChangesNothing) {
     fill(heap, *other, 8);
 }
 
-TEST_F(PageHeapMove, ThatTheSystemStopsAmidPiecesIsFinishedByCopying) {
+TEST_F(PageHeapMove, MoveRefusedBetweenMappingsChangesNothing) {
+    TestHeap heap;
+    const auto spans = heap.allocate_all({640, 16});
+    fill(heap, *spans[0], 7);
+    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 640}));
+    const testing::Failing failing(testing::SystemCall::move_second_half);
+    EXPECT_EQ(heap.heap.move(*spans[0], 1000, heap.path), nullptr);
+    EXPECT_GE(testing::Failing::seen(), 1U);
+    EXPECT_EQ(heap.capacity(), 656U);
+    EXPECT_TRUE(is_filled(heap, *spans[0], 640, 7));
+    fill(heap, *spans[0], 8);
+    Span* const other = heap.allocate(1000);
+    EXPECT_TRUE(other->clean);
+    EXPECT_TRUE(is_filled(heap, *other, 1000, 0));
+}
+
+TEST_F(PageHeapMove, MoveRefusedInTheMiddleIsFinishedByCopying) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
@@ -168,14 +184,14 @@ TEST_F(PageHeapMove, ThatTheSystemStopsAmidPiecesIsFinishedByCopying) {
     heap.allocate_all({16});
     const testing::Failing failing(testing::SystemCall::move_pages, 1);
     left = heap.heap.move(*spans[0], 1000, heap.path);
-    ASSERT_NE(left, nullptr) << "the piece that was moved before went once more";
+    ASSERT_NE(left, nullptr) << "the piece that was moved before is moved again";
     heap.heap.take_left(*left);
     EXPECT_TRUE(is_filled(heap, *spans[0], 640, 9));
     EXPECT_EQ(heap.capacity(), heap.committed());
     fill(heap, *spans[0], 10);
 }
 
-TEST_F(PageHeapMove, DoesNotHappenWherePagesFollowAPolicy) {
+TEST_F(PageHeapMove, IsNotDoneWithANumaPolicy) {
     HeapOptions options = plain_options();
     options.numa.placement = NumaPolicy::Placement::interleave;
     TestHeap heap(options);
@@ -183,8 +199,8 @@ TEST_F(PageHeapMove, DoesNotHappenWherePagesFollowAPolicy) {
     EXPECT_EQ(heap.heap.move(*spans[0], 640, heap.path), nullptr);
 }
 
-// Each gap that is given back cuts the moved run in two.
-TEST_F(PageHeapMove, MovedBlockMayBeGivenBackInManyPieces) {
+// Each part that is given back cuts the moved run in two.
+TEST_F(PageHeapMove, MovedBlockCanBeReturnedInManyPieces) {
     TestHeap heap;
     const auto spans = heap.allocate_all({16'000, 16});
     Span* const left = heap.heap.move(*spans[0], 32'000, heap.path);
@@ -199,7 +215,7 @@ TEST_F(PageHeapMove, MovedBlockMayBeGivenBackInManyPieces) {
     EXPECT_NE(heap.allocate(20), nullptr);
 }
 
-TEST_F(PageHeapMove, IsRefusedWhereFreeMemoryCouldHoldIt) {
+TEST_F(PageHeapMove, IsNotDoneIfFreeMemoryCouldHoldTheBlock) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16, 640, 16});
     heap.free(spans[2]);
@@ -207,11 +223,11 @@ TEST_F(PageHeapMove, IsRefusedWhereFreeMemoryCouldHoldIt) {
     EXPECT_NE(heap.allocate(640), nullptr);
 }
 
-// More mappings than a process may have would stop everything.
-TEST_F(PageHeapMove, IsRefusedWhereTooMuchWasMovedAlreadyUntilThatGoes) {
+// The number of mappings of a process is limited.
+TEST_F(PageHeapMove, IsNotDoneAfterTooManyMovesUntilRunsAreReturned) {
     TestHeap heap;
     std::vector<Span*> moved;
-    for (unsigned count = 0; count <= MovedRuns::most; ++count) {
+    for (unsigned count = 0; count <= MovedRuns::max_runs; ++count) {
         Span* const span = heap.allocate(32);
         heap.allocate(1);
         Span* const left = heap.heap.move(*span, 48, heap.path);
@@ -219,14 +235,14 @@ TEST_F(PageHeapMove, IsRefusedWhereTooMuchWasMovedAlreadyUntilThatGoes) {
         heap.heap.take_left(*left);
         moved.push_back(span);
     }
-    EXPECT_GE(moved.size(), MovedRuns::most - 4);
-    EXPECT_LE(moved.size(), MovedRuns::most);
+    EXPECT_GE(moved.size(), MovedRuns::max_runs - 4);
+    EXPECT_LE(moved.size(), MovedRuns::max_runs);
     for (Span* const span : moved) heap.free(span);
     heap.trim();
     Span* const span = heap.allocate(32);
     heap.allocate(1);
     Span* const left = heap.heap.move(*span, 48, heap.path);
-    ASSERT_NE(left, nullptr) << "what was given back is no longer counted";
+    ASSERT_NE(left, nullptr) << "returned runs are no longer counted";
     heap.heap.take_left(*left);
 }
 

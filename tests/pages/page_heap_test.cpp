@@ -30,7 +30,7 @@ TEST(PageHeap, TakesNothingBeforeTheFirstRequest) {
     EXPECT_EQ(heap.totals.reserved_bytes, 0U);
 }
 
-TEST(PageHeap, SpanIsCommittedCleanAndKnownToThePageMap) {
+TEST(PageHeap, SpanIsCommittedCleanAndInThePageMap) {
     TestHeap heap;
     Span* const span = heap.allocate(20);
     ASSERT_NE(span, nullptr);
@@ -46,7 +46,7 @@ TEST(PageHeap, SpanIsCommittedCleanAndKnownToThePageMap) {
     EXPECT_EQ(heap.free_pages(), 0U);
 }
 
-TEST(PageHeap, FreedSpanServesTheNextAndIsNoLongerClean) {
+TEST(PageHeap, FreedSpanIsReusedAndNotClean) {
     TestHeap heap;
     Span* const first = heap.allocate(20);
     const PageNumber page = first->first_page;
@@ -58,7 +58,7 @@ TEST(PageHeap, FreedSpanServesTheNextAndIsNoLongerClean) {
     EXPECT_EQ(heap.grown(), 20U) << "nothing was committed for it";
 }
 
-TEST(PageHeap, RestOfASplitExtentServesTheNext) {
+TEST(PageHeap, RemainderOfASplitExtentIsUsedNext) {
     TestHeap heap;
     Span* const whole = heap.allocate(20);
     const PageNumber page = whole->first_page;
@@ -93,7 +93,7 @@ TEST(PageHeap, JoinedExtentIsCleanOnlyIfAllOfItIs) {
     EXPECT_FALSE(heap.allocate(8)->clean);
 }
 
-TEST(PageHeap, GivesAlignedSpansAndCommitsNothingBeforeThem) {
+TEST(PageHeap, AlignedSpansCommitNothingBeforeThem) {
     TestHeap heap;
     heap.allocate(1);
     for (const PageCount alignment : {2U, 16U, 512U, 1024U, 4096U}) {
@@ -108,7 +108,7 @@ TEST(PageHeap, GivesAlignedSpansAndCommitsNothingBeforeThem) {
     EXPECT_LT(between->first_page, last->first_page) << "the gap before an aligned span is used";
 }
 
-TEST(PageHeap, WhatMayNotGrowIsServedFromFreeMemoryOnly) {
+TEST(PageHeap, RequestThatMayNotGrowUsesFreeMemoryOnly) {
     TestHeap heap;
     const PageRequest request{.pages = 4, .may_grow = false};
     EXPECT_EQ(heap.heap.allocate(request, heap.path), nullptr);
@@ -118,7 +118,7 @@ TEST(PageHeap, WhatMayNotGrowIsServedFromFreeMemoryOnly) {
     EXPECT_EQ(heap.capacity(), 8U);
 }
 
-TEST(PageHeap, BucketsSpanIsKnownFromEveryPage) {
+TEST(PageHeap, BucketSpanIsFoundFromEveryPage) {
     TestHeap heap;
     Span* const span = heap.allocate(9, 1, kind_of_bucket(5));
     for (PageNumber page = span->first_page; page < span->end_page(); ++page) {
@@ -131,7 +131,7 @@ TEST(PageHeap, BucketsSpanIsKnownFromEveryPage) {
     for (PageNumber page = first + 1; page < first + 8; ++page) EXPECT_TRUE(map().at(page).empty());
 }
 
-TEST(PageHeap, LargeSpanIsFoundFromEveryPageAndNoLongerOnceItIsFree) {
+TEST(PageHeap, LargeSpanIsFoundFromEveryPageUntilFreed) {
     TestHeap heap;
     Span* const guard_before = heap.allocate(1);
     Span* const span = heap.allocate(3 * granule_pages);
@@ -149,7 +149,7 @@ TEST(PageHeap, LargeSpanIsFoundFromEveryPageAndNoLongerOnceItIsFree) {
 TEST(PageHeap, TwoHeapsNeverJoinEachOthersPages) {
     TestHeap one(plain_options(), 1000);
     TestHeap other(plain_options(), 1001);
-    // Whole loans, so that they lie side by side.
+    // Whole loans, so that the spans of the two heaps are adjacent.
     const PageCount loan = address_space().usual_loan(0);
     Span* const a = one.allocate(loan);
     Span* const b = other.allocate(loan);
@@ -160,10 +160,10 @@ TEST(PageHeap, TwoHeapsNeverJoinEachOthersPages) {
     EXPECT_EQ(one.trim(), loan);
     EXPECT_EQ(other.trim(), loan);
     EXPECT_EQ(one.capacity() + other.capacity(), 0U);
-    EXPECT_EQ(one.allocate(loan + 1)->pages, loan + 1) << "which takes another loan";
+    EXPECT_EQ(one.allocate(loan + 1)->pages, loan + 1) << "needs another loan";
 }
 
-TEST(PageHeap, GivesEverythingBackWhenItEnds) {
+TEST(PageHeap, DestructorReturnsEverything) {
     PageNumber first = 0;
     {
         TestHeap heap;
@@ -180,7 +180,7 @@ TEST(PageHeap, GivesEverythingBackWhenItEnds) {
     EXPECT_EQ(next.capacity(), 100U);
 }
 
-TEST(PageHeap, LeavesTheBudgetAsItWasWhenItEnds) {
+TEST(PageHeap, DestructorRestoresTheBudget) {
     testing::FakeSystem::set(std::size_t{1} << 30, 0);
     statistics::CommitBudget budget(testing::FakeSystem::source());
     {
@@ -194,7 +194,7 @@ TEST(PageHeap, LeavesTheBudgetAsItWasWhenItEnds) {
     EXPECT_EQ(budget.committed(), 0U);
 }
 
-TEST(PageHeap, ThreadsGetPagesOfTheirOwn) {
+TEST(PageHeap, ThreadsGetDisjointPages) {
     TestHeap heap(limited_options(4096));
     std::vector<std::thread> workers;
     for (unsigned worker = 1; worker <= 4; ++worker) {

@@ -14,7 +14,7 @@ constexpr std::uintptr_t base = std::uintptr_t{1} << 40;
 constexpr PageCount page_count = 4 * granule_pages;
 constexpr unsigned pool_number = 9;
 
-/// A map over pages that nobody looks into.
+/// A map of pages that are never accessed.
 class PageMapTest : public ::testing::Test {
 protected:
     PageMapTest() {
@@ -51,7 +51,7 @@ TEST(PageEntry, HoldsSpanPoolAndKindInOneWord) {
     EXPECT_EQ(PageEntry(entry.word()).span(), &span);
 }
 
-TEST(PageEntry, TellsEveryBucketFromWholePagesAndFromNothing) {
+TEST(PageEntry, DistinguishesBucketsWholePagesAndEmptyEntries) {
     const Span span;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         const PageEntry entry(&span, 0, kind_of_bucket(bucket));
@@ -66,7 +66,7 @@ TEST(PageEntry, TellsEveryBucketFromWholePagesAndFromNothing) {
     EXPECT_TRUE(PageEntry().empty());
 }
 
-TEST(PageMap, KnowsNothingBeforeItIsSetUp) {
+TEST(PageMap, IsEmptyBeforeSetUp) {
     const PageMap map;
     EXPECT_TRUE(map.at(&map).empty());
     EXPECT_TRUE(map.at(nullptr).empty());
@@ -74,8 +74,8 @@ TEST(PageMap, KnowsNothingBeforeItIsSetUp) {
     EXPECT_TRUE(map.find(nullptr, pool_number).empty());
 }
 
-// Its record may go at any time.
-TEST_F(PageMapTest, SpanOfAnotherPoolIsNotLookedAt) {
+// The record of another pool's span may be freed at any time.
+TEST_F(PageMapTest, SpanOfAnotherPoolIsNotRead) {
     Span span;
     put_large(span, 10, 2 * granule_pages);
     for (const PageNumber page : {10U, 11U, granule_pages, granule_pages + 5}) {
@@ -83,7 +83,7 @@ TEST_F(PageMapTest, SpanOfAnotherPoolIsNotLookedAt) {
     }
 }
 
-TEST_F(PageMapTest, KnowsNothingOutsideOfTheReservation) {
+TEST_F(PageMapTest, IsEmptyOutsideOfItsRange) {
     for (Span* const span : {&one, &other}) {
         put_large(*span, span == &one ? 0 : page_count - 1, 1);
     }
@@ -95,7 +95,7 @@ TEST_F(PageMapTest, KnowsNothingOutsideOfTheReservation) {
     }
 }
 
-TEST_F(PageMapTest, PageNumbersAndAddressesAreEachOthersInverse) {
+TEST_F(PageMapTest, PageNumbersAndAddressesAreInverse) {
     for (const PageNumber page : {PageNumber{0}, PageNumber{1}, page_count - 1}) {
         EXPECT_EQ(map.page_of(map.address_of(page)), page);
         EXPECT_EQ(map.page_of(map.address_of(page) + page_bytes - 1), page);
@@ -113,7 +113,7 @@ TEST_F(PageMapTest, SpanIsFoundFromEveryByteOfIt) {
     EXPECT_EQ(holder_of(one.end_page()), nullptr);
 }
 
-TEST_F(PageMapTest, NeighboursAreToldApart) {
+TEST_F(PageMapTest, NeighboursAreDistinguished) {
     put_large(one, 10, 700);
     put_large(other, one.end_page(), 1000);
     EXPECT_EQ(holder_of(one.end_page() - 1), &one);
@@ -130,7 +130,7 @@ TEST_F(PageMapTest, NothingIsFoundBehindASpanInTheSameGranule) {
     EXPECT_EQ(holder_of(9), nullptr);
 }
 
-TEST_F(PageMapTest, ASpanThatBeginsAGranuleAndOneThatEndsItAreFound) {
+TEST_F(PageMapTest, SpansAtBothEndsOfAGranuleAreFound) {
     put_large(one, granule_pages, granule_pages);
     put_large(other, 2 * granule_pages, 1);
     EXPECT_EQ(holder_of(granule_pages), &one);
@@ -154,7 +154,7 @@ TEST_F(PageMapTest, ClearingASpanLeavesNoWord) {
     for (const auto& word : granules) ASSERT_EQ(word, 0U);
 }
 
-TEST_F(PageMapTest, TheFirstEntryAloneTellsWhetherABlockIsInUse) {
+TEST_F(PageMapTest, FirstEntryAloneShowsWhetherABlockIsInUse) {
     put_large(one, 5, 20);
     map.set_first(one.first_page, PageEntry(&one, pool_number, PageKind::large_cached));
     EXPECT_EQ(map.at(PageNumber{5}).kind(), PageKind::large_cached);
@@ -162,8 +162,9 @@ TEST_F(PageMapTest, TheFirstEntryAloneTellsWhetherABlockIsInUse) {
     EXPECT_EQ(holder_of(15), &one);
 }
 
-// A thread may ask about any pointer while another sets the map up. The thread sanitizer watches.
-TEST(PageMapUnderThreads, LookUpsDuringSetUpSeeNothingOrAll) {
+// A thread may look up any pointer while another sets the map up. Run it under the thread
+// sanitizer.
+TEST(PageMapUnderThreads, LookUpsDuringSetUpSeeNothingOrEverything) {
     for (int round = 0; round < 200; ++round) {
         PageMap map;
         std::vector<PageMap::Word> entries(8);

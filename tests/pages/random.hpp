@@ -8,14 +8,14 @@
 
 namespace tensorpool::testing {
 
-/// Numbers that are the same on every system for the same seed.
+/// Random numbers that are the same on every system for the same seed.
 class Random {
 public:
     explicit Random(std::uint32_t seed) : engine_(seed) {}
 
     std::uint32_t below(std::size_t end) { return static_cast<std::uint32_t>(engine_() % end); }
     bool one_in(std::uint32_t count) { return below(count) == 0; }
-    /// From `first` (1 at least) to `last`, small ones more often.
+    /// A number from `first` (at least 1) to `last`, with a uniform logarithm.
     std::uint32_t log_uniform(std::uint32_t first, std::uint32_t last) {
         std::uint32_t end = first;
         do {

@@ -21,7 +21,7 @@ bool is_zero(const Record& record) {
     return std::all_of(record.begin, record.begin + record.bytes, [](auto c) { return c == 0; });
 }
 
-/// Whether no two records share a byte.
+/// Returns whether no two records overlap.
 bool are_apart(std::vector<Record> records) {
     std::sort(records.begin(), records.end(),
               [](const Record& a, const Record& b) { return a.begin < b.begin; });
@@ -35,7 +35,7 @@ TEST(RecordArena, HoldsNothingBeforeItsFirstRecord) {
     EXPECT_EQ(RecordArena().bytes_held(), 0U);
 }
 
-TEST(RecordArena, RecordsAreZerosAlignedAndApart) {
+TEST(RecordArena, RecordsAreZeroAlignedAndDisjoint) {
     RecordArena arena;
     std::vector<Record> records;
     std::size_t bytes = 0;
@@ -68,7 +68,7 @@ TEST(RecordArena, LargeRecordGetsAChunkOfItsOwn) {
     EXPECT_TRUE(are_apart(records));
 }
 
-TEST(RecordArena, RefusesWhatTheSystemHasNotAndGoesOn) {
+TEST(RecordArena, RefusesWithoutMemoryAndRecovers) {
     RecordArena arena;
     EXPECT_EQ(arena.allocate(std::size_t{1} << 60, 64), nullptr);
     EXPECT_EQ(arena.bytes_held(), 0U);

@@ -20,7 +20,7 @@ struct alignas(64) Record {
 };
 
 constexpr std::size_t slab_bytes = std::size_t{16} << 10;
-constexpr std::size_t per_slab = slab_bytes / sizeof(Record) - 1;  // one is lost to the slab's head
+constexpr std::size_t per_slab = slab_bytes / sizeof(Record) - 1;  // the slab's head takes one
 
 std::vector<Record*> make(RecordPool<Record>& pool, std::size_t count) {
     std::vector<Record*> records;
@@ -32,7 +32,7 @@ TEST(RecordPool, HoldsNothingBeforeItsFirstRecord) {
     EXPECT_EQ(RecordPool<Record>().slab_bytes_held(), 0U);
 }
 
-TEST(RecordPool, ManyRecordsAreFreshAlignedAndDifferent) {
+TEST(RecordPool, ManyRecordsAreFreshAlignedAndDistinct) {
     RecordPool<Record> pool;
     const std::vector<Record*> records = make(pool, 10'000);
     for (Record* const record : records) {
@@ -49,7 +49,7 @@ TEST(RecordPool, ManyRecordsAreFreshAlignedAndDifferent) {
     EXPECT_EQ(pool.slab_bytes_held(), (10'000 + per_slab - 1) / per_slab * slab_bytes);
 }
 
-TEST(RecordPool, DestroyedRecordIsUsedAgainAndFresh) {
+TEST(RecordPool, DestroyedRecordIsReusedAndFresh) {
     RecordPool<Record> pool;
     Record* const first = pool.make();
     first->value = 99;
@@ -59,7 +59,7 @@ TEST(RecordPool, DestroyedRecordIsUsedAgainAndFresh) {
     EXPECT_EQ(second->value, 7U);
 }
 
-TEST(RecordPool, SlabsWithoutRecordsGoBackButForOne) {
+TEST(RecordPool, EmptySlabsAreReturnedExceptOne) {
     RecordPool<Record> pool;
     std::vector<Record*> records = make(pool, 20 * per_slab);
     EXPECT_EQ(pool.slab_bytes_held(), 20 * slab_bytes);
@@ -68,7 +68,7 @@ TEST(RecordPool, SlabsWithoutRecordsGoBackButForOne) {
     EXPECT_EQ(pool.slab_bytes_held(), slab_bytes);
 }
 
-TEST(RecordPool, FullSlabWithOneRecordGoneTakesTheNext) {
+TEST(RecordPool, FullSlabWithOneDestroyedRecordTakesTheNext) {
     RecordPool<Record> pool;
     const std::vector<Record*> records = make(pool, 3 * per_slab);
     pool.destroy(records[per_slab]);
@@ -76,7 +76,7 @@ TEST(RecordPool, FullSlabWithOneRecordGoneTakesTheNext) {
     EXPECT_EQ(pool.slab_bytes_held(), 3 * slab_bytes);
 }
 
-// Otherwise each record made and destroyed there would cost two system calls.
+// Otherwise each pair of `make` and `destroy` would cost two system calls.
 TEST(RecordPool, OneRecordMadeAndDestroyedBesideFullSlabsKeepsItsSlab) {
     RecordPool<Record> pool;
     const std::vector<Record*> full = make(pool, 2 * per_slab);
@@ -88,7 +88,7 @@ TEST(RecordPool, OneRecordMadeAndDestroyedBesideFullSlabsKeepsItsSlab) {
     EXPECT_EQ(pool.slab_bytes_held(), slab_bytes) << "but no more than that one";
 }
 
-TEST(RecordPool, RandomMakingAndDestroyingNeverGivesARecordTwice) {
+TEST(RecordPool, RandomUseNeverReturnsARecordTwice) {
     RecordPool<Record> pool;
     testing::Random random(20240607);
     std::vector<Record*> live;
@@ -135,7 +135,7 @@ TEST(RecordPool, ThreadsMakeAndDestroyEachOthersRecords) {
     EXPECT_EQ(pool.slab_bytes_held(), slab_bytes);
 }
 
-// Readers without a lock may still look at what was a record.
+// Readers without a lock may still read former records.
 TEST(RecordPool, KeptSlabsStayReadableWithoutTheirPages) {
     const std::size_t head = std::min(platform::page_bytes(), slab_bytes);
     RecordPool<Record> pool;
@@ -149,11 +149,11 @@ TEST(RecordPool, KeptSlabsStayReadableWithoutTheirPages) {
             const volatile std::uint64_t& word = record->more[20];
             return word == 0;
         };
-        // One record of each slab may lie in a page of either kind.
+        // One record of each slab may lie in both a kept and a dropped page.
         const std::size_t in_slab = (slab_bytes - head) / sizeof(Record);
-        const std::size_t least = in_slab == 0 ? 0 : 19 * (in_slab - 1);
+        const std::size_t min_bytes = in_slab == 0 ? 0 : 19 * (in_slab - 1);
         EXPECT_GE(std::count_if(records.begin(), records.end(), is_dropped),
-                  static_cast<std::ptrdiff_t>(least));
+                  static_cast<std::ptrdiff_t>(min_bytes));
     }
     const std::vector<Record*> again = make(pool, 20 * per_slab);
     for (Record* const record : again) ASSERT_EQ(record->value, 7U);

@@ -5,7 +5,7 @@
 namespace tensorpool::pages {
 namespace {
 
-TEST(Retention, UnneededIsTheLeastThatWasFree) {
+TEST(Retention, UnneededIsTheMinimumOfFreeBytes) {
     Retention retention;
     retention.begin(1000, 50, 700);
     EXPECT_EQ(retention.unneeded(), 700U);
@@ -16,7 +16,7 @@ TEST(Retention, UnneededIsTheLeastThatWasFree) {
     EXPECT_EQ(retention.unneeded(), 300U);
 }
 
-TEST(Retention, PeriodEndsWhenItsTimeIsOver) {
+TEST(Retention, PeriodEndsAfterItsLength) {
     Retention retention;
     retention.begin(1000, 50, 0);
     EXPECT_FALSE(retention.ended(1000));
@@ -25,13 +25,13 @@ TEST(Retention, PeriodEndsWhenItsTimeIsOver) {
     EXPECT_TRUE(retention.ended(9000));
 }
 
-TEST(Retention, PeriodsOfNoTimeEndAtOnce) {
+TEST(Retention, PeriodsOfZeroLengthEndImmediately) {
     Retention retention;
     retention.begin(1000, 0, 0);
     EXPECT_TRUE(retention.ended(1000));
 }
 
-TEST(Retention, EachPeriodHasTheNextNumberAndForgetsTheLeastOfTheLast) {
+TEST(Retention, EachPeriodHasTheNextNumberAndANewMinimum) {
     Retention retention;
     retention.begin(0, 10, 100);
     const std::uint32_t first = retention.period();

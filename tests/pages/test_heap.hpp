@@ -9,8 +9,8 @@
 
 namespace tensorpool::testing {
 
-/// Grows by what is needed and no more, since a surplus may use nothing of what is available; keeps
-/// all that is free; has no limit.
+/// Options of a heap that grows without a surplus (which may use a fraction of 0 of the available
+/// memory), keeps all free memory, and has no limit.
 inline pages::HeapOptions plain_options() {
     return {.growth = {.step = 0, .factor = 0.0, .fraction = 0.0},
             .retain = {.bytes = SIZE_MAX, .milliseconds = 1000},
@@ -23,8 +23,8 @@ inline pages::HeapOptions limited_options(pages::PageCount max_pages) {
     return options;
 }
 
-/// A page heap in the process's address space, with a budget of its own over a system that has
-/// 64 GiB. All sizes are in pages. One number at a time for one heap.
+/// A page heap in the process's address space, with a budget of its own on a system with 64 GiB.
+/// All sizes are in pages. Two heaps that exist at the same time need different pool numbers.
 class TestHeap {
 public:
     explicit TestHeap(const pages::HeapOptions& options = plain_options(), unsigned number = 1000)
@@ -37,7 +37,7 @@ public:
                           pages::PageKind kind = pages::PageKind::large_in_use) {
         return heap.allocate({.pages = count, .alignment = alignment, .kind = kind}, path);
     }
-    /// One after another; each behind the last, where the heap is fresh.
+    /// Allocates spans one after another. In a fresh heap they are adjacent.
     std::vector<pages::Span*> allocate_all(const std::vector<pages::PageCount>& counts) {
         std::vector<pages::Span*> spans;
         for (const pages::PageCount count : counts) spans.push_back(allocate(count));
@@ -47,7 +47,7 @@ public:
     bool reserve(std::size_t count) { return heap.reserve(count * pages::page_bytes, path); }
     std::size_t trim() { return heap.trim(path) / pages::page_bytes; }
     void give_back(std::size_t count) { heap.give_back(count * pages::page_bytes, path); }
-    /// Lets a whole period pass and looks.
+    /// Lets a whole period pass and calls `keep_to_retention`.
     bool end_period() {
         FakeSystem::pass_ms(heap.options().retain.milliseconds);
         return heap.keep_to_retention(path);

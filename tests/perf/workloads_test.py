@@ -14,8 +14,8 @@ from runner.rounds import Rounds  # noqa: E402
 
 
 def chance_outside(count, left_out):
-    """Returns the probability that the median of `count` values lies outside of the interval. Goes
-    through all cases, in which each value lies above or below the median like the toss of a coin."""
+    """Returns the probability that the median of `count` values is outside the interval, by
+    enumerating all cases: each value is above or below the median with equal probability."""
     cases = [sum(case) for case in product((0, 1), repeat=count)]
     beyond = sum(1 for heads in cases if heads <= left_out or heads >= count - left_out)
     return beyond / len(cases)

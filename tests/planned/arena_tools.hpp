@@ -7,7 +7,7 @@
 
 namespace tensorpool::planned::testing {
 
-/// Asks for blocks of these sizes, frees them in the same order, and that in one iteration.
+/// Allocates blocks of these sizes and frees them in the same order, all in one iteration.
 inline void iterate(PlannedArena& arena, const std::vector<std::size_t>& sizes) {
     const IterationScope scope(arena);
     std::vector<void*> blocks;
@@ -15,7 +15,7 @@ inline void iterate(PlannedArena& arena, const std::vector<std::size_t>& sizes) 
     for (void* const block : blocks) arena.deallocate(block);
 }
 
-/// An executor that runs nothing until it is told to.
+/// An executor that runs its jobs when `run_all` is called.
 class LateExecutor {
 public:
     std::function<void(std::function<void()>)> function() {

@@ -7,7 +7,7 @@
 namespace tensorpool::planned {
 namespace {
 
-TEST(LearnedPlan, PlansWhatIsNotLeftToThePool) {
+TEST(LearnedPlan, PlansRequestsNotLeftToThePool) {
     std::vector<Request> requests = testing::small_plan().requests;
     const LearnedPlan plan = plan_sequence(requests, {});
     EXPECT_EQ(plan.requests, requests);
@@ -19,13 +19,13 @@ TEST(LearnedPlan, PlansWhatIsNotLeftToThePool) {
     EXPECT_NO_THROW(validate(lifetimes_of(requests), memory_plan_of(plan)));
 }
 
-TEST(LearnedPlan, IsMadeWhateverTheBudget) {
+TEST(LearnedPlan, IsMadeWithAnyBudget) {
     const LearnedPlan plan =
         plan_sequence(testing::small_plan().requests, std::chrono::nanoseconds(1));
     EXPECT_NO_THROW(validate(lifetimes_of(plan.requests), memory_plan_of(plan)));
 }
 
-TEST(LearnedPlan, OfNothingNeedsNothing) {
+TEST(LearnedPlan, OfNoPlannedRequestsNeedsNoMemory) {
     const LearnedPlan plan = plan_sequence({testing::request_of(1, Request::outlives)}, {});
     EXPECT_EQ(plan.peak_bytes, 0);
     EXPECT_EQ(memory_plan_of(plan).offsets.size(), 0);

@@ -5,7 +5,7 @@
 namespace tensorpool::planned {
 namespace {
 
-TEST(Learner, NotesSizesInGranulesAndWhenTheyWereFreed) {
+TEST(Learner, RecordsSizesInGranulesAndTimesOfFrees) {
     Learner learner(1);
     learner.begin_iteration();
     const auto first = learner.note(100, 1, 128);
@@ -21,7 +21,7 @@ TEST(Learner, NotesSizesInGranulesAndWhenTheyWereFreed) {
     EXPECT_EQ(learner.learned(), expected);
 }
 
-TEST(Learner, WantsSoManyIterationsAlike) {
+TEST(Learner, NeedsConsecutiveIdenticalIterations) {
     Learner learner(2);
     const auto iterate = [&](std::size_t bytes) {
         learner.begin_iteration();
@@ -33,7 +33,7 @@ TEST(Learner, WantsSoManyIterationsAlike) {
     EXPECT_TRUE(iterate(128));
 }
 
-TEST(Learner, TheLongestLifetimeCountsAndWhatOutlivesOneIterationOutlivesAll) {
+TEST(Learner, KeepsTheLongestLifetime) {
     Learner learner(2);
     for (int iteration = 0; iteration < 2; ++iteration) {
         learner.begin_iteration();
@@ -49,7 +49,7 @@ TEST(Learner, TheLongestLifetimeCountsAndWhatOutlivesOneIterationOutlivesAll) {
     EXPECT_FALSE(learner.learned()[1].is_planned());
 }
 
-TEST(Learner, AFreeAfterItsIterationIsNothing) {
+TEST(Learner, IgnoresFreesAfterTheIteration) {
     Learner learner(2);
     learner.begin_iteration();
     const auto late = learner.note(64, 64, 64);
@@ -62,7 +62,7 @@ TEST(Learner, AFreeAfterItsIterationIsNothing) {
     EXPECT_FALSE(learner.learned()[0].is_planned());
 }
 
-TEST(Learner, WhatNoSlotCanHoldIsLeftToThePool) {
+TEST(Learner, LeavesOversizedRequestsToThePool) {
     Learner learner(1);
     learner.begin_iteration();
     learner.note_end(learner.note(max_request_bytes + 1, 64, 0));
@@ -72,9 +72,9 @@ TEST(Learner, WhatNoSlotCanHoldIsLeftToThePool) {
     for (const Request& request : learner.learned()) EXPECT_FALSE(request.is_planned());
 }
 
-TEST(Learner, AnIterationOfTooManyRequestsTeachesNothingAndIsNotKept) {
+TEST(Learner, DiscardsIterationsOfTooManyRequests) {
     Learner learner(1, 3);
-    const auto asks = [&](std::uint32_t requests) {
+    const auto learns = [&](std::uint32_t requests) {
         learner.begin_iteration();
         for (std::uint32_t i = 0; i < requests; ++i) {
             const Learner::Ticket ticket = learner.note(64, 64, 64);
@@ -86,19 +86,19 @@ TEST(Learner, AnIterationOfTooManyRequestsTeachesNothingAndIsNotKept) {
         }
         return learner.end_iteration();
     };
-    EXPECT_FALSE(asks(4));
-    EXPECT_FALSE(asks(1000));
+    EXPECT_FALSE(learns(4));
+    EXPECT_FALSE(learns(1000));
     EXPECT_TRUE(learner.learned().empty());
-    EXPECT_TRUE(asks(3));
+    EXPECT_TRUE(learns(3));
 }
 
-TEST(Learner, AnIterationWithoutRequestsTeachesNothing) {
+TEST(Learner, IgnoresIterationsWithoutRequests) {
     Learner learner(1);
     learner.begin_iteration();
     EXPECT_FALSE(learner.end_iteration());
 }
 
-TEST(Learner, ForgetsTheIterationUnderWayToo) {
+TEST(Learner, ForgetDiscardsTheCurrentIteration) {
     Learner learner(1);
     learner.begin_iteration();
     const auto ticket = learner.note(64, 64, 64);

@@ -32,22 +32,22 @@ TEST(PlannedArena, LearnsOneIterationAndServesTheNext) {
         arena.deallocate(b);
         arena.deallocate(c, 700);
     }
-    const PlannedArenaStatistics figures = arena.statistics();
-    EXPECT_EQ(figures.state, State::serving);
-    EXPECT_EQ(figures.iterations, 3);
-    EXPECT_EQ(figures.plans, 1);
-    EXPECT_EQ(figures.buffers, 3);
-    EXPECT_EQ(figures.served, 6);
-    EXPECT_EQ(figures.from_pool, 3);
-    EXPECT_EQ(figures.in_use_bytes, 0);
-    EXPECT_EQ(figures.pool_in_use_bytes, 0);
-    EXPECT_EQ(figures.lower_bound_bytes, 1024 + 5056);
-    EXPECT_EQ(figures.plan_peak_bytes, 1024 + 5056);
-    EXPECT_EQ(figures.pool_peak_bytes, 1024 + 8192);
+    const PlannedArenaStatistics statistics = arena.statistics();
+    EXPECT_EQ(statistics.state, State::serving);
+    EXPECT_EQ(statistics.iterations, 3);
+    EXPECT_EQ(statistics.plans, 1);
+    EXPECT_EQ(statistics.buffers, 3);
+    EXPECT_EQ(statistics.served, 6);
+    EXPECT_EQ(statistics.from_pool, 3);
+    EXPECT_EQ(statistics.in_use_bytes, 0);
+    EXPECT_EQ(statistics.pool_in_use_bytes, 0);
+    EXPECT_EQ(statistics.lower_bound_bytes, 1024 + 5056);
+    EXPECT_EQ(statistics.plan_peak_bytes, 1024 + 5056);
+    EXPECT_EQ(statistics.pool_peak_bytes, 1024 + 8192);
     EXPECT_EQ(pool.get_total_allocated(), 0);
 }
 
-TEST(PlannedArena, ServesTheSamePlacesInEveryIteration) {
+TEST(PlannedArena, ServesTheSameAddressesInEveryIteration) {
     PlannedArena arena;
     iterate(arena, {100, 2000});
     void* first[2] = {};
@@ -60,7 +60,7 @@ TEST(PlannedArena, ServesTheSamePlacesInEveryIteration) {
     }
 }
 
-TEST(PlannedArena, FiguresOfWhatIsHeldAreExact) {
+TEST(PlannedArena, StatisticsOfMemoryInUseAreExact) {
     MemoryPool pool;
     PlannedArena arena({.pool = &pool});
     iterate(arena, {100, 2000});
@@ -78,7 +78,7 @@ TEST(PlannedArena, FiguresOfWhatIsHeldAreExact) {
     arena.end_iteration();
 }
 
-TEST(PlannedArena, ZeroBytesAreNoRequestAndNullIsNoBlock) {
+TEST(PlannedArena, IgnoresZeroBytesAndNull) {
     PlannedArena arena;
     iterate(arena, {100, 200});
     const IterationScope scope(arena);
@@ -90,7 +90,7 @@ TEST(PlannedArena, ZeroBytesAreNoRequestAndNullIsNoBlock) {
     EXPECT_EQ(arena.statistics().served, 1);
 }
 
-TEST(PlannedArena, AnAlignmentMustBeAPowerOfTwo) {
+TEST(PlannedArena, RejectsAlignmentsThatAreNotPowersOfTwo) {
     PlannedArena arena({.name = "a"});
     for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{96}}) {
         EXPECT_THROW(arena.allocate(100, alignment), std::invalid_argument) << alignment;
@@ -98,7 +98,7 @@ TEST(PlannedArena, AnAlignmentMustBeAPowerOfTwo) {
     }
 }
 
-TEST(PlannedArena, BlocksAreAlignedAsAskedFor) {
+TEST(PlannedArena, AlignsBlocks) {
     PlannedArena arena;
     for (int iteration = 0; iteration < 2; ++iteration) {
         const IterationScope scope(arena);
@@ -112,7 +112,7 @@ TEST(PlannedArena, BlocksAreAlignedAsAskedFor) {
     EXPECT_EQ(arena.statistics().served, 5);
 }
 
-TEST(PlannedArena, IterationsBeginAndEndInTurn) {
+TEST(PlannedArena, RejectsNestedIterations) {
     PlannedArena arena;
     EXPECT_THROW(arena.end_iteration(), std::logic_error);
     arena.begin_iteration();
@@ -121,17 +121,17 @@ TEST(PlannedArena, IterationsBeginAndEndInTurn) {
     arena.end_iteration();
 }
 
-TEST(PlannedArena, RefusesOptionsThatMakeNoSense) {
+TEST(PlannedArena, RejectsInvalidOptions) {
     EXPECT_THROW(PlannedArena({.learn_iterations = 0}), std::invalid_argument);
 }
 
-TEST(PlannedArena, KeepsItsNameAsFarAsStatisticsDo) {
+TEST(PlannedArena, CutsTheNameToTheLengthInStatistics) {
     PlannedArena arena({.name = std::string(60, 'n')});
     EXPECT_EQ(arena.name(), std::string(47, 'n'));
     EXPECT_EQ(arena.statistics().name, std::string(47, 'n'));
 }
 
-TEST(PlannedArena, WhatIsAskedForOutsideOfIterationsIsThePools) {
+TEST(PlannedArena, PoolServesRequestsOutsideOfIterations) {
     PlannedArena arena;
     iterate(arena, {100});
     void* const block = arena.allocate(100);
@@ -163,7 +163,7 @@ TEST_F(SavedPlan, ServesFromTheFirstIterationOn) {
     EXPECT_EQ(arena.statistics().pool_peak_bytes, learned.statistics().pool_peak_bytes);
 }
 
-TEST_F(SavedPlan, TakesThePlaceOfAnotherWhoseBlocksStay) {
+TEST_F(SavedPlan, ReplacesAPlanWithBlocksInUse) {
     learned.save(path);
     PlannedArena arena;
     iterate(arena, {64});
@@ -180,7 +180,7 @@ TEST_F(SavedPlan, TakesThePlaceOfAnotherWhoseBlocksStay) {
     EXPECT_EQ(arena.statistics().served, 4);
 }
 
-TEST_F(SavedPlan, ADamagedOneIsRefusedAndNothingChanges) {
+TEST_F(SavedPlan, DamagedPlanIsRejectedWithoutEffect) {
     std::ostringstream out;
     learned.save(out);
     std::string bytes = out.str();
@@ -191,7 +191,7 @@ TEST_F(SavedPlan, ADamagedOneIsRefusedAndNothingChanges) {
     EXPECT_EQ(learned.statistics().served, 3);
 }
 
-TEST_F(SavedPlan, StaysWhereThereIsNothingToSaveInItsPlace) {
+TEST_F(SavedPlan, FailedSaveKeepsTheFile) {
     learned.save(path);
     learned.relearn();
     EXPECT_THROW(learned.save(path), std::logic_error);
@@ -199,7 +199,7 @@ TEST_F(SavedPlan, StaysWhereThereIsNothingToSaveInItsPlace) {
     EXPECT_EQ(learned.statistics().state, State::serving);
 }
 
-TEST_F(SavedPlan, AFileThatCannotBeOpenedIsNamed) {
+TEST_F(SavedPlan, NamesAFileThatCannotBeOpened) {
     const std::string nowhere = "/nowhere/a.plan";
     for (const bool saves : {true, false}) {
         try {
@@ -212,7 +212,7 @@ TEST_F(SavedPlan, AFileThatCannotBeOpenedIsNamed) {
     }
 }
 
-TEST(PlannedArena, WithoutAPlanThereIsNothingToSave) {
+TEST(PlannedArena, SaveWithoutAPlanThrows) {
     PlannedArena arena;
     std::ostringstream out;
     EXPECT_THROW(arena.save(out), std::logic_error);

@@ -1,4 +1,5 @@
-// Random programs, which drift at random from what was learned, against a map of all bytes in use.
+// Runs random programs, which drift at random from the learned sequence, and checks them against a
+// map of all bytes in use.
 
 #include <gtest/gtest.h>
 
@@ -25,11 +26,11 @@ using Random = std::mt19937;
 bool happens(Random& random, double probability) {
     return std::bernoulli_distribution(probability)(random);
 }
-std::size_t below(Random& random, std::size_t most) {
-    return std::uniform_int_distribution<std::size_t>(0, most - 1)(random);
+std::size_t below(Random& random, std::size_t limit) {
+    return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
 }
 
-/// A buffer of the program: asked for at its own step, freed before the step `end`.
+/// A buffer of the program: allocated at its own step, freed before the step `end`.
 struct Buffer {
     std::size_t bytes;
     std::size_t alignment;
@@ -41,18 +42,18 @@ std::vector<Buffer> random_program(Random& random) {
     const std::size_t sizes = 1 + below(random, 12);  // few sizes: one request looks like another
     for (std::size_t step = 0; step < program.size(); ++step) {
         const std::size_t longest = program.size() + 1 - step;
-        const std::size_t life = 1 + below(random, happens(random, 0.8) ? 4 : longest);
+        const std::size_t lifetime = 1 + below(random, happens(random, 0.8) ? 4 : longest);
         program[step] = {.bytes = 1 + 64 * (1 + below(random, sizes)) - below(random, 64),
                          .alignment = happens(random, 0.1) ? std::size_t{256} : std::size_t{64},
-                         .end = std::min(step + life, program.size())};
+                         .end = std::min(step + lifetime, program.size())};
     }
     return program;
 }
 
-/// Blocks in use, with a number of each in its first and its last bytes.
+/// Blocks in use. All bytes of a block are filled with a tag that depends on its number.
 class LiveBlocks {
 public:
-    /// Throws what is wrong.
+    /// Throws std::runtime_error if the block is misaligned or overlaps another.
     void add(void* p, std::size_t bytes, std::size_t alignment) {
         auto* const begin = static_cast<std::byte*>(p);
         if (reinterpret_cast<std::uintptr_t>(p) % alignment != 0) fail("a block is not aligned");
@@ -86,14 +87,15 @@ private:
     unsigned numbers_ = 0;
 };
 
-/// Runs a program again and again, with `drift` of its steps changed, on one subject.
+/// Runs the iterations of a random program on one subject; a fraction `drift` of steps is changed.
 template <class Subject>
 class RandomRun {
 public:
     RandomRun(Subject& subject, unsigned seed, double drift)
         : subject_(subject), random_(seed), drift_(drift), program_(random_program(random_)) {}
 
-    /// So many iterations, of which the first is as the program says. Throws what went wrong.
+    /// Runs some iterations, the first of them without drift. Throws std::runtime_error if the
+    /// subject hands out memory in use.
     void go(int iterations) {
         for (int i = 0; i < iterations; ++i) iterate(i == 0 ? 0.0 : drift_);
         while (!late_.empty()) free_late();
@@ -177,18 +179,18 @@ TEST(PlannedModel, AnArenaNeverHandsOutMemoryInUse) {
     EXPECT_EQ(first_problem([] { return std::make_unique<ArenaSubject>(); }, 60), "");
 }
 
-TEST(PlannedModel, AProgramThatDoesNotDriftIsServedWhole) {
+TEST(PlannedModel, ServesAllRequestsOfAProgramWithoutDrift) {
     for (unsigned seed = 0; seed < 50; ++seed) {
         ArenaSubject subject;
         RandomRun(subject, seed, 0.0).go(10);
-        const PlannedArenaStatistics figures = subject.statistics();
-        EXPECT_EQ(figures.served, 9 * figures.buffers);
-        EXPECT_EQ(figures.from_pool, figures.buffers);
-        EXPECT_EQ(figures.in_use_bytes + figures.pool_in_use_bytes, 0);
+        const PlannedArenaStatistics statistics = subject.statistics();
+        EXPECT_EQ(statistics.served, 9 * statistics.buffers);
+        EXPECT_EQ(statistics.from_pool, statistics.buffers);
+        EXPECT_EQ(statistics.in_use_bytes + statistics.pool_in_use_bytes, 0);
     }
 }
 
-TEST(PlannedModel, MostOfAProgramThatDriftsALittleIsServed) {
+TEST(PlannedModel, ServesMostRequestsOfAProgramWithLittleDrift) {
     std::uint64_t served = 0;
     std::uint64_t from_pool = 0;
     for (unsigned seed = 0; seed < 50; ++seed) {
@@ -204,11 +206,11 @@ std::string problem_with(Fault fault) {
     return first_problem([&] { return std::make_unique<PartsSubject>(fault); }, 60);
 }
 
-// The model is worth nothing if it does not find these.
-TEST(PlannedModel, FindsFaultsThatWerePlanted) {
+// The model must find each of these injected faults.
+TEST(PlannedModel, FindsInjectedFaults) {
     EXPECT_EQ(problem_with(Fault::none), "");
     EXPECT_NE(problem_with(Fault::no_predecessors), "");
-    EXPECT_NE(problem_with(Fault::one_before), "");
+    EXPECT_NE(problem_with(Fault::one_predecessor), "");
     EXPECT_NE(problem_with(Fault::passed_is_free), "");
 }
 

@@ -13,7 +13,7 @@ using planned::testing::iterate;
 using planned::testing::LateExecutor;
 using State = PlannedArenaStatistics::State;
 
-TEST(PlannedRegistry, AChildGoesOnWithThePlanAndTheParentSeesNothingOfIt) {
+TEST(PlannedRegistry, ForkedChildUsesThePlanWithoutAffectingTheParent) {
     PlannedArena arena;
     iterate(arena, {64, 128});
     EXPECT_TRUE(testing::holds_in_child([&] {
@@ -23,7 +23,7 @@ TEST(PlannedRegistry, AChildGoesOnWithThePlanAndTheParentSeesNothingOfIt) {
     EXPECT_EQ(arena.statistics().served, 0);
 }
 
-TEST(PlannedRegistry, AForkWhileOtherThreadsFreeFindsTheLockFree) {
+TEST(PlannedRegistry, ForkDuringFreesLeavesTheLockUnlocked) {
     PlannedArena arena;
     iterate(arena, {64});
     std::atomic<bool> ends = false;
@@ -34,7 +34,7 @@ TEST(PlannedRegistry, AForkWhileOtherThreadsFreeFindsTheLockFree) {
     for (int i = 0; i < 20; ++i) {
         arena.begin_iteration();
         while (handed != nullptr) std::this_thread::yield();
-        handed = arena.allocate(1000);  // of the pool
+        handed = arena.allocate(1000);  // served by the pool
         EXPECT_TRUE(testing::holds_in_child([&] {
             arena.deallocate(arena.allocate(2000));
             arena.end_iteration();
@@ -47,7 +47,7 @@ TEST(PlannedRegistry, AForkWhileOtherThreadsFreeFindsTheLockFree) {
     other.join();
 }
 
-TEST(PlannedRegistry, AChildDoesNotWaitForAPlanThatItsParentsThreadMakes) {
+TEST(PlannedRegistry, ForkedChildDropsThePlanningJob) {
     LateExecutor executor;
     PlannedArena arena({.executor = executor.function()});
     iterate(arena, {64});

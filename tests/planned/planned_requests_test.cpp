@@ -1,4 +1,4 @@
-// Requests and frees that do not come from the plan, and those that are wrong.
+// Tests requests and frees that the plan does not serve, and invalid frees.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ protected:
     PlannedArena arena{{.name = "a", .pool = &pool}};
 };
 
-TEST_F(PlannedRequests, AreCountedByWhyTheyWentToThePool) {
+TEST_F(PlannedRequests, AreCountedByTheReasonForAMiss) {
     arena.begin_iteration();
     void* const late = arena.allocate(64);
     arena.deallocate(arena.allocate(640));  // too large
@@ -36,15 +36,15 @@ TEST_F(PlannedRequests, AreCountedByWhyTheyWentToThePool) {
     arena.deallocate(arena.allocate(64));  // still in use
     arena.deallocate(late);
     arena.end_iteration();
-    const PlannedArenaStatistics figures = arena.statistics();
-    EXPECT_EQ(figures.served, 2);
-    EXPECT_EQ(figures.from_pool, 2 + 3);
-    EXPECT_EQ(figures.too_large, 1);
-    EXPECT_EQ(figures.unknown + figures.out_of_order, 1);
-    EXPECT_EQ(figures.still_in_use, 1);
+    const PlannedArenaStatistics statistics = arena.statistics();
+    EXPECT_EQ(statistics.served, 2);
+    EXPECT_EQ(statistics.from_pool, 2 + 3);
+    EXPECT_EQ(statistics.too_large, 1);
+    EXPECT_EQ(statistics.unknown + statistics.out_of_order, 1);
+    EXPECT_EQ(statistics.still_in_use, 1);
 }
 
-TEST_F(PlannedRequests, OneThatFailsChangesNothing) {
+TEST_F(PlannedRequests, FailedRequestChangesNothing) {
     arena.begin_iteration();
     const PlannedArenaStatistics before = arena.statistics();
     EXPECT_THROW(arena.allocate(2 << 20), AllocationError);
@@ -57,44 +57,45 @@ TEST_F(PlannedRequests, OneThatFailsChangesNothing) {
     EXPECT_EQ(arena.statistics().served, 2);
 }
 
-TEST_F(PlannedRequests, ABlockFreedTwiceStopsTheProgram) {
+TEST_F(PlannedRequests, DoubleFreeStopsTheProgram) {
     arena.begin_iteration();
     void* const planned = arena.allocate(64);
     void* const pooled = arena.allocate(1000);
     arena.deallocate(planned);
     arena.deallocate(pooled);
-    expect_death(planned, "planned arena 'a': deallocate: 0x[0-9a-f]+ is no block in use of this");
-    expect_death(pooled, "is no block in use of this arena");
+    expect_death(planned,
+                 "planned arena 'a': deallocate: 0x[0-9a-f]+ is not a block in use of this");
+    expect_death(pooled, "is not a block in use of this arena");
     arena.end_iteration();
 }
 
-TEST_F(PlannedRequests, WhatIsNoBlockStopsTheProgram) {
+TEST_F(PlannedRequests, InvalidPointerStopsTheProgram) {
     arena.begin_iteration();
     auto* const block = static_cast<char*>(arena.allocate(64));
-    expect_death(block + 1, "is no block in use");
-    expect_death(block + 64, "is no block in use");
+    expect_death(block + 1, "is not a block in use");
+    expect_death(block + 64, "is not a block in use");
     int local = 0;
-    expect_death(&local, "is no block in use");
+    expect_death(&local, "is not a block in use");
     void* const foreign = pool.allocate(64);
-    expect_death(foreign, "is no block in use");
+    expect_death(foreign, "is not a block in use");
     pool.deallocate(foreign);
     arena.deallocate(block);
     arena.end_iteration();
 }
 
-TEST_F(PlannedRequests, ABlockOfAnOldPlanFreedTwiceStopsTheProgram) {
+TEST_F(PlannedRequests, DoubleFreeInARetiredPlanStopsTheProgram) {
     arena.begin_iteration();
     void* const one = arena.allocate(64);
     void* const other = arena.allocate(128);
     arena.end_iteration();
     arena.relearn();
     arena.deallocate(one);
-    expect_death(one, "is no block in use");
+    expect_death(one, "is not a block in use");
     arena.deallocate(other);
-    expect_death(other, "is no block in use");
+    expect_death(other, "is not a block in use");
 }
 
-TEST_F(PlannedRequests, AnotherThreadThatAllocatesStopsTheProgramWithChecks) {
+TEST_F(PlannedRequests, ChecksStopAllocationByAnotherThread) {
     EXPECT_EXIT(
         {
             PlannedArena checked({.name = "b", .checks = Checks::basic});
@@ -113,10 +114,10 @@ TEST_F(PlannedRequests, AnyThreadMayFree) {
         }).join();
         arena.end_iteration();
     }
-    const PlannedArenaStatistics figures = arena.statistics();
-    EXPECT_EQ(figures.in_use_bytes, 0);
-    EXPECT_EQ(figures.pool_in_use_bytes, 0);
-    EXPECT_EQ(figures.still_in_use, 0);
+    const PlannedArenaStatistics statistics = arena.statistics();
+    EXPECT_EQ(statistics.in_use_bytes, 0);
+    EXPECT_EQ(statistics.pool_in_use_bytes, 0);
+    EXPECT_EQ(statistics.still_in_use, 0);
 }
 
 TEST_F(PlannedRequests, TheLoopMayMoveToAnotherThread) {
@@ -126,8 +127,8 @@ TEST_F(PlannedRequests, TheLoopMayMoveToAnotherThread) {
     EXPECT_EQ(arena.statistics().in_use_bytes, 0);
 }
 
-// The last owner is still freeing when the next one begins.
-TEST_F(PlannedRequests, FiguresStayExactWhenTheLoopMovesWhileTheLastOwnerFrees) {
+// The previous owner still frees blocks while the next owner begins an iteration.
+TEST_F(PlannedRequests, StatisticsStayExactWhileTheOwnerChanges) {
     constexpr int rounds = 2000;
     std::atomic<int> turn = 0;
     const auto take_turns = [&](int first) {

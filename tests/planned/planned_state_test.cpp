@@ -1,4 +1,4 @@
-// How an arena learns, plans, serves and gives plans up.
+// Tests how an arena learns, plans, serves and gives plans up.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ State state_of(const PlannedArena& arena) {
     return arena.statistics().state;
 }
 
-TEST(PlannedState, LearnsUntilSoManyIterationsWereAlike) {
+TEST(PlannedState, LearnsUntilIterationsAreIdentical) {
     PlannedArena arena({.learn_iterations = 2});
     iterate(arena, {64});
     iterate(arena, {128});
@@ -30,13 +30,13 @@ TEST(PlannedState, LearnsUntilSoManyIterationsWereAlike) {
     EXPECT_EQ(state_of(arena), State::serving);
 }
 
-TEST(PlannedState, AnEmptyIterationTeachesNothing) {
+TEST(PlannedState, IgnoresEmptyIterations) {
     PlannedArena arena;
     iterate(arena, {});
     EXPECT_EQ(state_of(arena), State::learning);
 }
 
-TEST(PlannedState, WhatOutlivesItsIterationIsThePoolsForEver) {
+TEST(PlannedState, PoolServesBuffersThatOutliveTheirIteration) {
     PlannedArena arena;
     void* kept = nullptr;
     for (int iteration = 0; iteration < 4; ++iteration) {
@@ -51,13 +51,13 @@ TEST(PlannedState, WhatOutlivesItsIterationIsThePoolsForEver) {
         arena.deallocate(arena.allocate(1000));
     }
     arena.deallocate(kept);
-    const PlannedArenaStatistics figures = arena.statistics();
-    EXPECT_EQ(figures.served, 3);
-    EXPECT_EQ(figures.from_pool, 5);
-    EXPECT_EQ(figures.too_large + figures.out_of_order + figures.still_in_use, 0);
+    const PlannedArenaStatistics statistics = arena.statistics();
+    EXPECT_EQ(statistics.served, 3);
+    EXPECT_EQ(statistics.from_pool, 5);
+    EXPECT_EQ(statistics.too_large + statistics.out_of_order + statistics.still_in_use, 0);
 }
 
-TEST(PlannedState, PlansWhereTheExecutorSaysAndServesFromTheNextIteration) {
+TEST(PlannedState, ExecutorPlansAndTheNextIterationIsServed) {
     LateExecutor executor;
     PlannedArena arena({.executor = executor.function()});
     iterate(arena, {64, 128});
@@ -74,13 +74,13 @@ TEST(PlannedState, PlansWhereTheExecutorSaysAndServesFromTheNextIteration) {
     EXPECT_EQ(arena.statistics().served, 2);
 }
 
-TEST(PlannedState, AnExecutorThatRunsAtOnceIsAsGoodAsNone) {
+TEST(PlannedState, ExecutorMayRunTheJobAtOnce) {
     PlannedArena arena({.executor = [](const std::function<void()>& job) { job(); }});
     iterate(arena, {64});
     EXPECT_EQ(state_of(arena), State::serving);
 }
 
-TEST(PlannedState, TheJobMayOutliveTheArena) {
+TEST(PlannedState, JobMayOutliveTheArena) {
     LateExecutor executor;
     {
         PlannedArena arena({.executor = executor.function()});
@@ -89,7 +89,7 @@ TEST(PlannedState, TheJobMayOutliveTheArena) {
     executor.run_all();
 }
 
-TEST(PlannedState, AJobThatIsNoMoreWantedChangesNothing) {
+TEST(PlannedState, ObsoleteJobHasNoEffect) {
     LateExecutor executor;
     PlannedArena arena({.executor = executor.function()});
     iterate(arena, {64});
@@ -103,7 +103,7 @@ TEST(PlannedState, AJobThatIsNoMoreWantedChangesNothing) {
     EXPECT_EQ(arena.statistics().served, 1);
 }
 
-TEST(PlannedState, AJobThatIsThrownAwayIsAskedForAgain) {
+TEST(PlannedState, DroppedJobIsSubmittedAgain) {
     LateExecutor executor;
     PlannedArena arena({.executor = executor.function()});
     iterate(arena, {64});
@@ -115,14 +115,14 @@ TEST(PlannedState, AJobThatIsThrownAwayIsAskedForAgain) {
     EXPECT_EQ(arena.statistics().served, 1);
 }
 
-TEST(PlannedState, AnExecutorThatThrowsLeavesThePoolServing) {
+TEST(PlannedState, PoolServesIfTheExecutorThrows) {
     PlannedArena arena({.executor = [](const auto&) { throw std::runtime_error("full"); }});
     for (int i = 0; i < 10; ++i) iterate(arena, {64});
     EXPECT_EQ(state_of(arena), State::learning);
     EXPECT_EQ(arena.statistics().from_pool, 10);
 }
 
-TEST(PlannedState, DriftThatLastsBringsAnotherPlan) {
+TEST(PlannedState, LastingDriftLeadsToAnotherPlan) {
     PlannedArena arena({.drift_iterations = 3});
     iterate(arena, {64, 128, 256});
     for (int i = 0; i < 3; ++i) iterate(arena, {640, 1280});
@@ -135,7 +135,7 @@ TEST(PlannedState, DriftThatLastsBringsAnotherPlan) {
     EXPECT_EQ(arena.statistics().plan_peak_bytes, 640 + 1280);
 }
 
-TEST(PlannedState, OneIterationThatIsDifferentIsBorne) {
+TEST(PlannedState, ToleratesSingleDriftingIterations) {
     PlannedArena arena({.drift_iterations = 2});
     iterate(arena, {64, 128});
     for (int i = 0; i < 5; ++i) {
@@ -146,7 +146,7 @@ TEST(PlannedState, OneIterationThatIsDifferentIsBorne) {
     EXPECT_EQ(arena.statistics().plans, 1);
 }
 
-TEST(PlannedState, AnOldPlansMemoryStaysUntilItsLastBlockIsFreed) {
+TEST(PlannedState, RetiredPlanStaysUntilItsLastBlockIsFreed) {
     PlannedArena arena({.drift_iterations = 1});
     iterate(arena, {64, 128});
     arena.begin_iteration();
@@ -168,7 +168,7 @@ TEST(PlannedState, AnOldPlansMemoryStaysUntilItsLastBlockIsFreed) {
     EXPECT_LT(arena.statistics().capacity_bytes, both);
 }
 
-TEST(PlannedState, RelearnsWhenAsked) {
+TEST(PlannedState, RelearnDropsThePlan) {
     PlannedArena arena;
     iterate(arena, {64});
     arena.relearn();
@@ -179,7 +179,7 @@ TEST(PlannedState, RelearnsWhenAsked) {
     EXPECT_EQ(arena.statistics().served, 1);
 }
 
-TEST(PlannedState, GivesAllMemoryBackWhenItGoes) {
+TEST(PlannedState, DestructorReleasesAllMemory) {
     MemoryPool pool;
     const std::size_t before = statistics::commit_budget().committed();
     {
@@ -194,7 +194,7 @@ TEST(PlannedState, GivesAllMemoryBackWhenItGoes) {
     EXPECT_LE(statistics::commit_budget().committed(), before + pool.get_total_capacity());
 }
 
-TEST(PlannedState, WithFullChecksItMustGoWithoutBlocksInUse) {
+TEST(PlannedState, FullChecksReportBlocksInUseAtDestruction) {
     EXPECT_EXIT(
         {
             PlannedArena arena({.name = "a", .checks = Checks::full});

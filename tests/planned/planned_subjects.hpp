@@ -12,7 +12,7 @@
 
 namespace tensorpool::planned::testing {
 
-/// What is put to the model: a planned arena.
+/// A subject for the model: a planned arena.
 class ArenaSubject {
 public:
     void begin_iteration() { arena_.begin_iteration(); }
@@ -28,14 +28,15 @@ private:
     PlannedArena arena_{{.pool = &pool_, .drift_iterations = 1000, .checks = Checks::full}};
 };
 
-/// The same from its parts, so that one of them can be wrong: a plan without which the pool serves.
+/// A subject for the model, built from the parts of a planned arena so that a fault can be
+/// injected.
 class PartsSubject {
 public:
     enum class Fault {
         none,
-        no_predecessors,  ///< nothing is looked at
-        one_before,       ///< only the first slot before each
-        passed_is_free    ///< a turn that went by leaves no trace
+        no_predecessors,  ///< predecessors are not checked
+        one_predecessor,  ///< only the first predecessor of each buffer is checked
+        passed_is_free    ///< passed buffers are treated as free
     };
     explicit PartsSubject(Fault fault) : fault_(fault) {}
 
@@ -43,7 +44,7 @@ public:
         if (plan_ == nullptr) {
             learner_.begin_iteration();
         } else {
-            next_ = plan_->tables().slots;
+            next_ = plan_->tables().buffers;
         }
     }
     void end_iteration() {
@@ -57,17 +58,17 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment) {
         if (plan_ == nullptr) return from_pool(bytes, alignment);
         PlanTables& tables = plan_->tables();
-        if (next_->is_for(bytes, alignment) && tables.are_before_free(*next_)) {
-            const PlannedBuffer& slot = *next_++;
-            tables.hand_out(slot);
-            return slot.address;
+        if (next_->is_for(bytes, alignment) && tables.are_predecessors_free(*next_)) {
+            const PlannedBuffer& buffer = *next_++;
+            tables.hand_out(buffer);
+            return buffer.address;
         }
         const Follower::Turn turn = follower_->find(*next_, bytes, alignment);
         forget_passed();
         next_ = turn.next;
-        if (turn.slot == nullptr) return from_pool(bytes, alignment);
-        tables.hand_out(*turn.slot);
-        return turn.slot->address;
+        if (turn.buffer == nullptr) return from_pool(bytes, alignment);
+        tables.hand_out(*turn.buffer);
+        return turn.buffer->address;
     }
     void deallocate(void* p) {
         if (plan_ != nullptr && plan_->range().holds(p)) {
@@ -93,9 +94,9 @@ private:
         plan_ = ServedPlan::make(plan_sequence(learner_.learned(), {}), refusal);
         follower_ = std::make_unique<Follower>(plan_->tables());
         for (std::uint32_t i = 0; i < plan_->tables().count; ++i) {
-            std::uint32_t& count = plan_->tables().slots[i].before_count;
+            std::uint32_t& count = plan_->tables().buffers[i].predecessor_count;
             if (fault_ == Fault::no_predecessors) count = 0;
-            if (fault_ == Fault::one_before) count = count != 0 ? 1 : 0;
+            if (fault_ == Fault::one_predecessor) count = count != 0 ? 1 : 0;
         }
     }
     void forget_passed() {

@@ -18,7 +18,7 @@ TEST(PlanningJob, MakesAPlanOnce) {
     EXPECT_EQ(plan->requests, testing::small_plan().requests);
 }
 
-TEST(PlanningJob, IsDoneWithoutAPlanWhereNoneCanBeMade) {
+TEST(PlanningJob, IsDoneWithoutAPlanIfNoneCanBeMade) {
     std::vector<Request> requests = {testing::request_of(1, 1)};
     requests[0].end = 0;  // before it began
     PlanningJob job(std::move(requests), {});

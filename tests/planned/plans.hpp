@@ -7,8 +7,8 @@
 
 namespace tensorpool::planned::testing {
 
-/// A buffer of a plan, in granules of 64 bytes: where it lies, how long it is, and how many
-/// requests had been made when it was freed.
+/// A buffer of a plan: its offset and length in granules of 64 bytes, and the number of requests
+/// made before it was freed.
 struct Placed {
     std::uint64_t offset;
     std::uint64_t length;
@@ -38,8 +38,8 @@ inline LearnedPlan plan_of(std::initializer_list<Placed> buffers) {
     return plan;
 }
 
-/// A and B lie beside each other, then C over both, D over the first half of B, and E, which is
-/// left to the pool.
+/// Five requests: A and B side by side; then C, which covers both; D, which covers the first half
+/// of B; and E, which is left to the pool.
 inline LearnedPlan small_plan() {
     LearnedPlan plan = plan_of({{0, 4, 2}, {4, 4, 2}, {0, 8, 3}, {4, 2, 4}});
     add_left_to_pool(plan, 3);

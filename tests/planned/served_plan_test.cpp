@@ -20,28 +20,28 @@ std::unique_ptr<ServedPlan> serve(LearnedPlan plan) {
     return served;
 }
 
-TEST(ServedPlan, SlotsLieWhereThePlanSays) {
+TEST(ServedPlan, BuffersHaveThePlannedAddresses) {
     const auto served = serve(testing::small_plan());
     const PlanTables& tables = served->tables();
     EXPECT_EQ(tables.count, 5);
-    EXPECT_EQ(tables.slots[1].address, tables.base + 256);
-    EXPECT_EQ(tables.slots[1].bytes, 256);
-    EXPECT_EQ(tables.slots[1].max_alignment, 64);
-    EXPECT_TRUE(tables.slots[1].is_for(256, 64));
-    EXPECT_TRUE(tables.slots[1].is_for(193, 1));
-    EXPECT_FALSE(tables.slots[1].is_for(192, 64));
-    EXPECT_FALSE(tables.slots[1].is_for(257, 64));
-    EXPECT_FALSE(tables.slots[1].is_for(256, 128));
-    EXPECT_FALSE(tables.slots[1].is_for(256, 0));
+    EXPECT_EQ(tables.buffers[1].address, tables.base + 256);
+    EXPECT_EQ(tables.buffers[1].bytes, 256);
+    EXPECT_EQ(tables.buffers[1].max_alignment, 64);
+    EXPECT_TRUE(tables.buffers[1].is_for(256, 64));
+    EXPECT_TRUE(tables.buffers[1].is_for(193, 1));
+    EXPECT_FALSE(tables.buffers[1].is_for(192, 64));
+    EXPECT_FALSE(tables.buffers[1].is_for(257, 64));
+    EXPECT_FALSE(tables.buffers[1].is_for(256, 128));
+    EXPECT_FALSE(tables.buffers[1].is_for(256, 0));
 }
 
-TEST(ServedPlan, WhatIsLeftToThePoolAndTheEndTakeNothing) {
+TEST(ServedPlan, LeftToPoolAndSentinelMatchNoRequest) {
     const auto served = serve(testing::small_plan());
     const PlanTables& tables = served->tables();
-    EXPECT_EQ(tables.slots[4].address, nullptr);
-    EXPECT_FALSE(tables.slots[4].is_for(192, 64));
+    EXPECT_EQ(tables.buffers[4].address, nullptr);
+    EXPECT_FALSE(tables.buffers[4].is_for(192, 64));
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, SIZE_MAX}) {
-        EXPECT_FALSE(tables.slots[5].is_for(bytes, 1));
+        EXPECT_FALSE(tables.buffers[5].is_for(bytes, 1));
     }
 }
 
@@ -56,7 +56,7 @@ TEST(ServedPlan, MemoryIsWholePagesAndCanBeWritten) {
     EXPECT_EQ(statistics::commit_budget().committed(), before);
 }
 
-TEST(ServedPlan, HoldsItsOwnAddressesOnly) {
+TEST(ServedPlan, RangeHoldsItsOwnAddressesOnly) {
     const auto served = serve(testing::small_plan());
     const std::byte* const base = served->tables().base;
     EXPECT_TRUE(served->range().holds(base));
@@ -75,37 +75,37 @@ TEST(ServedPlan, AlignsItsMemoryToTheLargestAlignment) {
     EXPECT_TRUE(base::is_aligned(served->tables().base, 1 << 23));
 }
 
-TEST(ServedPlan, KnowsWhichSlotIsHeldAtAnAddress) {
+TEST(ServedPlan, FindsTheHeldBufferAtAnAddress) {
     const auto served = serve(testing::small_plan());
     PlanTables& tables = served->tables();
     std::byte* const base = tables.base;
     EXPECT_EQ(tables.held_at(base), PlanTables::no_buffer);
-    tables.hand_out(tables.slots[0]);
+    tables.hand_out(tables.buffers[0]);
     EXPECT_EQ(tables.held_at(base), 0);
     EXPECT_EQ(tables.held_at(base + 1), PlanTables::no_buffer);
     EXPECT_EQ(tables.held_at(base + 64), PlanTables::no_buffer);
     EXPECT_EQ(tables.held_at(base + 256), PlanTables::no_buffer);
     tables.take_back(0);
     EXPECT_EQ(tables.held_at(base), PlanTables::no_buffer);
-    tables.hand_out(tables.slots[2]);
+    tables.hand_out(tables.buffers[2]);
     EXPECT_EQ(tables.held_at(base), 2);
 }
 
-TEST(ServedPlan, LooksAtTheSlotsBefore) {
+TEST(ServedPlan, ChecksThePredecessors) {
     const auto served = serve(testing::small_plan());
     PlanTables& tables = served->tables();
-    tables.hand_out(tables.slots[1]);
-    EXPECT_TRUE(tables.are_before_free(tables.slots[0]));
-    EXPECT_FALSE(tables.are_before_free(tables.slots[2]));
+    tables.hand_out(tables.buffers[1]);
+    EXPECT_TRUE(tables.are_predecessors_free(tables.buffers[0]));
+    EXPECT_FALSE(tables.are_predecessors_free(tables.buffers[2]));
     tables.take_back(1);
-    EXPECT_TRUE(tables.are_before_free(tables.slots[2]));
+    EXPECT_TRUE(tables.are_predecessors_free(tables.buffers[2]));
 }
 
 TEST(ServedPlan, IsHeldUntilTheLastBlockIsFreed) {
     const auto served = serve(testing::small_plan());
     PlanTables& tables = served->tables();
-    tables.hand_out(tables.slots[0]);
-    tables.hand_out(tables.slots[3]);
+    tables.hand_out(tables.buffers[0]);
+    tables.hand_out(tables.buffers[3]);
     EXPECT_TRUE(served->is_held());
     tables.take_back(0);
     EXPECT_TRUE(served->is_held());
@@ -113,7 +113,7 @@ TEST(ServedPlan, IsHeldUntilTheLastBlockIsFreed) {
     EXPECT_FALSE(served->is_held());
 }
 
-TEST(ServedPlan, OfNothingServesNothing) {
+TEST(ServedPlan, WithoutPlannedRequestsHoldsNothing) {
     LearnedPlan plan;
     testing::add_left_to_pool(plan, 1);
     const auto served = serve(std::move(plan));
@@ -121,7 +121,7 @@ TEST(ServedPlan, OfNothingServesNothing) {
     EXPECT_FALSE(served->range().holds(served->tables().base));
 }
 
-TEST(ServedPlan, TellsWhatThereIsNotEnoughOf) {
+TEST(ServedPlan, ReportsTheLimitThatWasReached) {
     LearnedPlan plan = testing::plan_of({{0, PlanRange::max_bytes / 64, 1}});
     if (statistics::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
     base::Refusal refusal;
@@ -131,7 +131,7 @@ TEST(ServedPlan, TellsWhatThereIsNotEnoughOf) {
     EXPECT_EQ(statistics::commit_budget().committed(), before);
 }
 
-TEST(ServedPlan, RefusesAPlanOfMoreBytesThanItsGranulesHaveNumbers) {
+TEST(ServedPlan, RejectsAPlanAboveMaxBytes) {
     LearnedPlan plan = testing::plan_of({{0, PlanRange::max_bytes / 64 + 1, 1}});
     base::Refusal refusal;
     EXPECT_THROW(ServedPlan::make(std::move(plan), refusal), std::invalid_argument);

@@ -8,7 +8,7 @@
 namespace tensorpool::planned {
 namespace {
 
-void expect_refused(const PlannedArenaOptions& options, const std::string& message) {
+void expect_rejected(const PlannedArenaOptions& options, const std::string& message) {
     try {
         validate(options);
         ADD_FAILURE() << "expected: " << message;
@@ -17,22 +17,22 @@ void expect_refused(const PlannedArenaOptions& options, const std::string& messa
     }
 }
 
-TEST(ValidatePlannedOptions, DefaultsAreTaken) {
+TEST(ValidatePlannedOptions, AcceptsDefaults) {
     EXPECT_NO_THROW(validate({}));
     EXPECT_NO_THROW(validate({.planning_budget = {}, .tolerated_misses = 0}));
 }
 
-TEST(ValidatePlannedOptions, NamesWhatIsWrong) {
-    expect_refused({.name = "a", .learn_iterations = 0},
-                   "learn_iterations is 0; expected at least 1");
-    expect_refused({.name = "a", .drift_iterations = 0},
-                   "drift_iterations is 0; expected at least 1");
-    expect_refused({.name = "a", .tolerated_misses = -1},
-                   "tolerated_misses is -1.000000; expected 0 or more");
-    expect_refused({.name = "a", .tolerated_misses = std::nan("")},
-                   "tolerated_misses is nan; expected 0 or more");
-    expect_refused({.name = "a", .planning_budget = std::chrono::nanoseconds(-5)},
-                   "planning_budget is -5 ns; expected 0 or more");
+TEST(ValidatePlannedOptions, NamesTheInvalidOption) {
+    expect_rejected({.name = "a", .learn_iterations = 0},
+                    "learn_iterations is 0; expected at least 1");
+    expect_rejected({.name = "a", .drift_iterations = 0},
+                    "drift_iterations is 0; expected at least 1");
+    expect_rejected({.name = "a", .tolerated_misses = -1},
+                    "tolerated_misses is -1.000000; expected 0 or more");
+    expect_rejected({.name = "a", .tolerated_misses = std::nan("")},
+                    "tolerated_misses is nan; expected 0 or more");
+    expect_rejected({.name = "a", .planning_budget = std::chrono::nanoseconds(-5)},
+                    "planning_budget is -5 ns; expected 0 or more");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(WritePlan, IsTheSameOnEveryMachine) {
     EXPECT_EQ(bytes.substr(56 + 32, 8), std::string("\0\1\0\0\0\0\0\0", 8));
 }
 
-TEST(WritePlan, TellsThatTheStreamTakesNoMore) {
+TEST(WritePlan, ThrowsIfTheStreamFails) {
     std::ostringstream out;
     out.setstate(std::ios::badbit);
     EXPECT_THROW(write_plan(out, testing::small_plan()), std::runtime_error);

@@ -34,7 +34,7 @@ Searched searched(const Problem& problem, std::uint64_t capacity, SearchOrder or
     return {end, packing, work.steps()};
 }
 
-TEST(BottomUpSearch, EachOrderSeesAllThereIs) {
+TEST(BottomUpSearch, EveryOrderIsExhaustive) {
     Generator generator(11);
     for (int i = 0; i < 60; ++i) {
         const Problem problem = problem_of(random_lifetimes(generator, 7, 7, 5));
@@ -52,8 +52,8 @@ TEST(BottomUpSearch, EachOrderSeesAllThereIs) {
     }
 }
 
-// No room is left anywhere: whatever is given up wrongly, by a byte, is the only way.
-TEST(BottomUpSearch, NeverRefutesWhatARectangleWasCutInto) {
+// A cut rectangle leaves no free byte, so pruning that is wrong by one byte would lose its packing.
+TEST(BottomUpSearch, NeverRefutesTheCapacityOfACutRectangle) {
     Generator generator(13);
     for (int i = 0; i < 3000; ++i) {
         const Problem problem =
@@ -65,7 +65,7 @@ TEST(BottomUpSearch, NeverRefutesWhatARectangleWasCutInto) {
     }
 }
 
-TEST(BottomUpSearch, BuffersThatMeetLieOnOneAnother) {
+TEST(BottomUpSearch, BuffersAliveAtOnceAreStacked) {
     const Problem problem{.buffers = {{0, 1, 3, 1, 1}, {0, 2, 2, 1, 2}, {1, 2, 3, 1, 1}},
                           .slices = 2};
     const Searched result = searched(problem, 5, SearchOrder::crowd_time_area);
@@ -81,14 +81,14 @@ TEST(BottomUpSearch, FloorsAreAligned) {
     EXPECT_EQ(result.packing.offsets, (std::vector<std::uint64_t>{8, 0}));
 }
 
-TEST(BottomUpSearch, ASliceThatPassesTheCapacityIsRefutedAtOnce) {
+TEST(BottomUpSearch, ASliceAboveTheCapacityIsRefutedWithoutSearch) {
     const Problem problem{.buffers = {{0, 1, 3, 1, 1}, {0, 1, 3, 1, 1}}, .slices = 1};
     const Searched result = searched(problem, 5, SearchOrder::time_area_crowd);
     EXPECT_EQ(result.end, SearchEnd::refuted);
     EXPECT_EQ(result.nodes, 0U);
 }
 
-TEST(BottomUpSearch, StopsAfterItsNodes) {
+TEST(BottomUpSearch, StopsAfterMaxNodes) {
     Generator generator(12);
     const Problem problem = problem_of(cut_rectangle(generator, 4096, 60, 7));
     const Searched result = searched(problem, 4096, SearchOrder::time_area_crowd, 10);
@@ -96,9 +96,9 @@ TEST(BottomUpSearch, StopsAfterItsNodes) {
     EXPECT_LE(result.nodes, 10U);
 }
 
-// Side by side stand a part that cannot be packed and parts that can in many ways: those must not
-// be tried one after another.
-TEST(BottomUpSearch, WhatComesBeforeAMomentThatNothingCrossesIsNotTriedAgain) {
+// One part cannot be packed; the other parts can be packed in many ways. The search must not try
+// all combinations of these before it reports a failure.
+TEST(BottomUpSearch, IndependentPartsAreSearchedSeparately) {
     Problem problem{.buffers = {}, .slices = 0};
     constexpr std::uint32_t parts = 8;
     for (std::uint32_t part = 0; part < parts; ++part) {
@@ -106,7 +106,7 @@ TEST(BottomUpSearch, WhatComesBeforeAMomentThatNothingCrossesIsNotTriedAgain) {
             problem.buffers.push_back({part, part + 1, bytes, 1, 1});
         }
     }
-    // Three of 8, aligned to 8, need 24 bytes of 23.
+    // Three buffers aligned to 8 need 23 bytes, one more than the capacity.
     for (int i = 0; i < 3; ++i)
         problem.buffers.push_back({parts, parts + 1, i < 2 ? 7U : 8U, 8, 1});
     problem.slices = parts + 1;

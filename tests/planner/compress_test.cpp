@@ -18,7 +18,7 @@ bool at_once(const Buffer& a, const Buffer& b) {
     return a.begin < b.end && b.begin < a.end;
 }
 
-TEST(Compress, NothingHasNoSections) {
+TEST(Compress, EmptyInputHasNoSections) {
     EXPECT_TRUE(compress({}).empty());
     EXPECT_TRUE(compress(Lifetimes{{0, 4, 0}}).empty());
 }
@@ -34,7 +34,7 @@ TEST(Compress, KeepsSizeAndAlignment) {
     EXPECT_EQ(buffer.alignment, 64U);
 }
 
-TEST(Compress, CutsWhereNothingIsAlive) {
+TEST(Compress, SplitsSectionsWhereNoBufferIsAlive) {
     const std::vector<Section> sections =
         compress(Lifetimes{{20, 30, 1}, {0, 10, 2}, {5, 15, 3}, {15, 16, 4}});
     ASSERT_EQ(sections.size(), 3U);
@@ -53,7 +53,7 @@ TEST(Compress, BeginningsWithoutAnEndBetweenThemShareASlice) {
     EXPECT_EQ(sections[0].problem.buffers[3].begin, 1U);
 }
 
-TEST(Compress, BuffersAreAliveAtOnceAsTheyWere) {
+TEST(Compress, PreservesWhichBuffersAreAliveAtOnce) {
     planner_tests::Generator generator(21);
     for (int i = 0; i < 200; ++i) {
         const Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 12, 20, 9);

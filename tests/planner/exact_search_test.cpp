@@ -17,7 +17,7 @@ SearchEnd search(const Problem& problem, std::uint64_t capacity, std::uint64_t m
     return search_packing(problem, capacity, work, packing);
 }
 
-TEST(ExactSearch, FindsWhatARectangleWasCutInto) {
+TEST(ExactSearch, PacksACutRectangle) {
     Generator generator(3);
     for (int i = 0; i < 20; ++i) {
         const Problem problem = problem_of(cut_rectangle(generator, 1024, 40, 5));
@@ -28,7 +28,7 @@ TEST(ExactSearch, FindsWhatARectangleWasCutInto) {
     }
 }
 
-TEST(ExactSearch, AgreesWithTryingEverythingOnSmallProblems) {
+TEST(ExactSearch, AgreesWithBruteForceOnSmallProblems) {
     Generator generator(4);
     int refuted_above_the_bound = 0;
     for (int i = 0; i < 3000; ++i) {
@@ -47,10 +47,10 @@ TEST(ExactSearch, AgreesWithTryingEverythingOnSmallProblems) {
             }
         }
     }
-    EXPECT_GT(refuted_above_the_bound, 20) << "the instances are too easy to tell anything";
+    EXPECT_GT(refuted_above_the_bound, 20) << "the instances are too easy for this test";
 }
 
-TEST(ExactSearch, ALargerCapacityLeavesMoreRoom) {
+TEST(ExactSearch, FindsAPackingWithinALargerCapacity) {
     Generator generator(5);
     const Problem problem = problem_of(cut_rectangle(generator, 4096, 60, 6));
     Packing packing;
@@ -58,7 +58,7 @@ TEST(ExactSearch, ALargerCapacityLeavesMoreRoom) {
     EXPECT_EQ(fault_of(problem, packing, 8192), "");
 }
 
-TEST(ExactSearch, WithoutWorkItStopsAndWritesNothing) {
+TEST(ExactSearch, StopsWithoutWritingWhenTheWorkIsOver) {
     Generator generator(6);
     const Problem problem = problem_of(cut_rectangle(generator, 4096, 60, 7));
     Packing packing{.offsets = {7}, .peak_bytes = 7};
@@ -66,21 +66,21 @@ TEST(ExactSearch, WithoutWorkItStopsAndWritesNothing) {
     EXPECT_EQ(packing.offsets, std::vector<std::uint64_t>{7});
 }
 
-TEST(ExactSearch, GoesOnWhereItWasStopped) {
+TEST(ExactSearch, ResumesWhereItWasStopped) {
     Generator generator(7);
     const Problem problem = problem_of(cut_rectangle(generator, 4096, 60, 7));
     PackingSearch in_parts(problem, 4096);
     SearchEnd end = SearchEnd::stopped;
-    // Longer each time: a run that was cut short is begun again.
+    // Each part is longer than the last, because a run that is stopped is repeated from its start.
     for (std::uint64_t part = 1'000; end == SearchEnd::stopped && part < 10'000'000; part *= 2) {
         Work work = steps(part);
-        end = in_parts.go_on(work);
+        end = in_parts.resume(work);
     }
     ASSERT_EQ(end, SearchEnd::found);
     EXPECT_EQ(fault_of(problem, in_parts.packing(), 4096), "");
 }
 
-TEST(ExactSearch, TheSameProblemHasTheSamePacking) {
+TEST(ExactSearch, IsDeterministic) {
     Generator generator(8);
     const Problem problem = problem_of(cut_rectangle(generator, 4096, 60, 7));
     Packing first;
@@ -90,14 +90,14 @@ TEST(ExactSearch, TheSameProblemHasTheSamePacking) {
     EXPECT_EQ(first.offsets, second.offsets);
 }
 
-TEST(ExactSearch, TooManyBuffersAreNotSearched) {
+TEST(ExactSearch, DoesNotSearchTooManyBuffers) {
     Problem problem{.buffers = {}, .slices = 1};
     problem.buffers.assign(SearchTables::max_buffers + 1, {0, 1, 1, 1, 1});
     Packing packing;
     EXPECT_EQ(search(problem, 1 << 20, 0, packing), SearchEnd::stopped);
 }
 
-TEST(ExactSearch, SizesMayBeAsLargeAsAProblemMayHave) {
+TEST(ExactSearch, HandlesTheLargestSizes) {
     constexpr std::uint64_t half = std::uint64_t{1} << 61;
     const Problem problem{.buffers = {{0, 1, half, 1, 1}, {0, 1, half, 1, 1}}, .slices = 1};
     Packing packing;

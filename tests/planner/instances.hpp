@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What is to be planned, and a checker of plans: by looking at each pair.
+/// Instances to plan, and a checker of plans that compares each pair of buffers.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace planner_tests {
 using Lifetimes = std::vector<tensorpool::TensorLifetime>;
 using Generator = std::mt19937_64;
 
-/// The first thing that is wrong with a plan, or nothing.
+/// Returns a description of the first fault of a plan, or an empty string.
 inline std::string fault_of(const Lifetimes& lifetimes, const tensorpool::MemoryPlan& plan) {
     if (plan.offsets.size() != lifetimes.size()) return "not one offset for each buffer";
     std::uint64_t top = 0;
@@ -34,31 +34,31 @@ inline std::string fault_of(const Lifetimes& lifetimes, const tensorpool::Memory
                 lifetimes[i].begin < lifetimes[j].end && lifetimes[j].begin < lifetimes[i].end;
             const bool overlap = plan.offsets[i] < end_of(j) && plan.offsets[j] < end_of(i) &&
                                  lifetimes[i].bytes != 0 && lifetimes[j].bytes != 0;
-            if (at_once && overlap) return std::to_string(j) + " meets " + std::to_string(i);
+            if (at_once && overlap) return std::to_string(j) + " overlaps " + std::to_string(i);
         }
     }
-    return top == plan.peak_bytes ? "" : "the peak is no buffer's end";
+    return top == plan.peak_bytes ? "" : "the peak is not the highest end";
 }
 
-/// The most bytes alive at once, at the beginning of some buffer.
+/// Returns the maximum bytes alive at once; it is reached at the beginning of some buffer.
 inline std::uint64_t max_alive(const Lifetimes& lifetimes) {
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     for (const auto& at : lifetimes) {
         std::uint64_t bytes = 0;
         for (const auto& one : lifetimes) {
             if (one.begin <= at.begin && at.begin < one.end) bytes += one.bytes;
         }
-        most = std::max(most, bytes);
+        max = std::max(max, bytes);
     }
-    return most;
+    return max;
 }
 
-inline std::int64_t draw(Generator& generator, std::int64_t least, std::int64_t most) {
-    return std::uniform_int_distribution<std::int64_t>(least, most)(generator);
+inline std::int64_t draw(Generator& generator, std::int64_t min, std::int64_t max) {
+    return std::uniform_int_distribution<std::int64_t>(min, max)(generator);
 }
 
-/// A rectangle of time and offsets, cut in two again and again: its buffers can be packed into
-/// `bytes` and no less, for they fill them at all times.
+/// Cuts a rectangle of time and offsets in two, recursively. The pieces can be packed into
+/// `whole.bytes` and no less, because they fill all bytes at all times.
 inline void cut(Generator& generator, tensorpool::TensorLifetime whole, int cuts,
                 Lifetimes& pieces) {
     const bool across = draw(generator, 0, 1) == 0;
@@ -80,7 +80,7 @@ inline void cut(Generator& generator, tensorpool::TensorLifetime whole, int cuts
     cut(generator, whole, cuts - 1, pieces);
 }
 
-/// In random order. All sizes are multiples of 16.
+/// Returns the pieces of a cut rectangle in random order. All sizes are multiples of 16.
 inline Lifetimes cut_rectangle(Generator& generator, std::uint64_t bytes, std::int64_t time,
                                int cuts) {
     Lifetimes pieces;

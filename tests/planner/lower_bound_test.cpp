@@ -20,7 +20,7 @@ std::uint64_t granule_of(const Lifetimes& lifetimes) {
     return granule(compress(lifetimes).at(0).problem);
 }
 
-TEST(LowerBound, IsTheMostAliveAtOnce) {
+TEST(LowerBound, IsTheMaximumAliveAtOnce) {
     EXPECT_EQ(bound_of({{0, 4, 10}, {3, 9, 20}, {4, 5, 15}}), 35U);
     planner_tests::Generator generator(31);
     for (int i = 0; i < 100; ++i) {
@@ -30,14 +30,14 @@ TEST(LowerBound, IsTheMostAliveAtOnce) {
     }
 }
 
-TEST(LowerBound, CountsPaddingButNotThatOfTheHighest) {
+TEST(LowerBound, CountsPaddingExceptThatOfTheHighestBuffer) {
     EXPECT_EQ(bound_of({{0, 4, 10, 64}}), 10U);
     EXPECT_EQ(bound_of({{0, 4, 10, 64}, {0, 4, 60, 64}}), 64 + 10U);
     EXPECT_EQ(bound_of({{0, 4, 10, 64}, {0, 4, 60, 32}}), 32 + 64 - 22U);
 }
 
-TEST(LowerBound, TakesThePaddingOfWhatIsAliveOnly) {
-    // The one with the largest padding has ended before the bound is reached.
+TEST(LowerBound, CountsThePaddingOfAliveBuffersOnly) {
+    // The buffer with the largest padding ends before the slice that determines the bound.
     EXPECT_EQ(bound_of({{0, 2, 1, 64}, {1, 9, 60, 64}, {2, 9, 120, 64}}), 64 + 128 - 8U);
 }
 

@@ -13,7 +13,7 @@ using planner_tests::Lifetimes;
 using tensorpool::MemoryPlan;
 using tensorpool::plan_memory;
 
-/// `id,lower,upper,size` on each line after the first.
+/// Reads a CSV file with `id,lower,upper,size` on each line after the first.
 Lifetimes read_instance(const std::filesystem::path& path) {
     std::ifstream file(path);
     std::string line;
@@ -39,11 +39,11 @@ std::vector<std::filesystem::path> instances() {
     return paths;
 }
 
-TEST(Minimalloc, AllSixAreThere) {
+TEST(Minimalloc, FindsAllSixInstances) {
     EXPECT_EQ(instances().size(), 6U);
 }
 
-TEST(Minimalloc, GreedyPlansAndSearchedOnesHold) {
+TEST(Minimalloc, GreedyAndSearchedPlansAreValid) {
     for (const auto& path : instances()) {
         SCOPED_TRACE(path);
         const Lifetimes lifetimes = read_instance(path);

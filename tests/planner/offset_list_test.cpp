@@ -16,7 +16,7 @@ using tensorpool::planner::Gap;
 using tensorpool::planner::OffsetList;
 using tensorpool::planner::Placed;
 
-/// Gaps are at 10 to 20 and at 40 to 44 in slice 0; above all else it is 50.
+/// In slice 0 there are gaps at [10, 20) and [40, 44), and all is free above 50.
 OffsetList small_list() {
     OffsetList list;
     list.add({0, 1, 44, 50, 2});
@@ -47,15 +47,15 @@ TEST(OffsetList, LeavesRoomForAlignment) {
     EXPECT_EQ(small_list().offset_for({0, 1, 4, 16, 1}, Gap::best), 16U);
 }
 
-TEST(OffsetList, VisitsWhatIsAliveFromTheLowestUp) {
+TEST(OffsetList, VisitsAliveBuffersFromTheLowestUp) {
     std::vector<std::uint32_t> seen;
     small_list().visit_alive({0, 1, 1, 1, 1},
                              [&](const Placed& one) { seen.push_back(one.index); });
     EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
-// Enough of them for many blocks, and many at the same offset.
-TEST(OffsetList, KeepsItsOrderAsBuffersComeAndGo) {
+// Enough buffers for many blocks, and many at the same offset.
+TEST(OffsetList, StaysSortedUnderInsertionsAndRemovals) {
     planner_tests::Generator generator(41);
     OffsetList list;
     std::vector<Placed> model;

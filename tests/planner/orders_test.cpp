@@ -16,33 +16,33 @@ const Problem problem = {
     .buffers = {{0, 1, 90, 1, 1}, {0, 6, 20, 1, 1}, {1, 4, 100, 1, 1}, {5, 6, 90, 1, 1}},
     .slices = 6};
 
-TEST(Orders, TakeTheLargestFirst) {
+TEST(Orders, BySizePutsTheLargestFirst) {
     EXPECT_EQ(order_of(problem, PlanMethod::by_size), (Order{2, 0, 3, 1}));
 }
 
-TEST(Orders, TakeTheLargestAreaFirst) {
+TEST(Orders, ByAreaPutsTheLargestAreaFirst) {
     EXPECT_EQ(order_of(problem, PlanMethod::by_area), (Order{2, 1, 0, 3}));
 }
 
-TEST(Orders, TakeTheLongestFirst) {
+TEST(Orders, ByLifetimePutsTheLongestFirst) {
     EXPECT_EQ(order_of(problem, PlanMethod::by_lifetime), (Order{1, 2, 0, 3}));
 }
 
-TEST(Orders, TakeThoseInTheWayOfMostFirst) {
-    // All are in the way of buffer 1, 120 B of 2, and 110 B of 0 and of 3.
+TEST(Orders, ByConflictsPutsTheMostConflictingFirst) {
+    // Bytes alive with each buffer: all with buffer 1, 120 B with 2, 110 B with 0 and with 3.
     EXPECT_EQ(order_of(problem, PlanMethod::by_conflicts), (Order{1, 2, 0, 3}));
 }
 
-TEST(Orders, TakeTheEarliestFirstAndOfThoseTheLargest) {
+TEST(Orders, ByTimePutsTheEarliestThenTheLargestFirst) {
     EXPECT_EQ(order_of(problem, PlanMethod::by_time), (Order{0, 1, 2, 3}));
 }
 
-TEST(Orders, TakeTheLongestOfASizeClassFirst) {
-    // Three are of one class. Of the two that live one slice, the busier slice comes first.
+TEST(Orders, ByClassPutsTheLongestOfAClassFirst) {
+    // Three buffers are in one class. Two of them live for one slice; the busier slice comes first.
     EXPECT_EQ(order_of(problem, PlanMethod::by_class), (Order{2, 0, 3, 1}));
 }
 
-TEST(Orders, KeepEqualBuffersAsTheyAre) {
+TEST(Orders, KeepTheOrderOfEqualBuffers) {
     const Problem equal = {.buffers = {{0, 1, 8, 1, 1}, {0, 1, 8, 1, 1}, {0, 1, 8, 1, 1}},
                            .slices = 1};
     for (int method = 1; method <= static_cast<int>(PlanMethod::by_time); ++method) {

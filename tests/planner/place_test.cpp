@@ -23,7 +23,7 @@ using tensorpool::planner::place;
 using tensorpool::planner::Problem;
 using Offsets = std::vector<std::uint64_t>;
 
-/// The same by a look at all that was placed before, sorted anew for each buffer.
+/// A reference implementation of `place`: sorts all buffers placed before for each new one.
 Offsets slowly_placed(const Problem& problem, const std::vector<std::uint32_t>& order, Gap gap) {
     Offsets offsets(problem.buffers.size());
     std::vector<std::uint32_t> done;
@@ -38,13 +38,13 @@ Offsets slowly_placed(const Problem& problem, const std::vector<std::uint32_t>& 
         std::sort(taken.begin(), taken.end());
         taken.emplace_back(UINT64_MAX, UINT64_MAX);
         std::uint64_t top = 0;
-        std::uint64_t least = UINT64_MAX;
+        std::uint64_t smallest = UINT64_MAX;
         for (const auto& [bottom, next_top] : taken) {
             const std::uint64_t at = tensorpool::base::align_up(top, buffer.alignment);
-            if (at + buffer.bytes <= bottom && bottom - top < least &&
-                (bottom != UINT64_MAX || least == UINT64_MAX)) {
+            if (at + buffer.bytes <= bottom && bottom - top < smallest &&
+                (bottom != UINT64_MAX || smallest == UINT64_MAX)) {
                 offsets[index] = at;
-                least = bottom - top;
+                smallest = bottom - top;
                 if (gap == Gap::first) break;
             }
             top = std::max(top, next_top);
@@ -54,7 +54,7 @@ Offsets slowly_placed(const Problem& problem, const std::vector<std::uint32_t>& 
     return offsets;
 }
 
-// Short lives and long ones, so that all levels of windows are used.
+// Short and long lifetimes, so that all levels of windows are used.
 Problem mixed_problem(planner_tests::Generator& generator, std::size_t count) {
     planner_tests::Lifetimes lifetimes =
         planner_tests::random_lifetimes(generator, count, 1000, 500, 5);
@@ -65,7 +65,7 @@ Problem mixed_problem(planner_tests::Generator& generator, std::size_t count) {
     return compress(lifetimes).at(0).problem;
 }
 
-TEST(Place, FindsTheSameGapsAsALookAtAllBuffers) {
+TEST(Place, FindsTheSameGapsAsAScanOfAllBuffers) {
     planner_tests::Generator generator(51);
     for (const std::size_t count : {1U, 2U, 10U, 300U, 1500U}) {
         const Problem problem = mixed_problem(generator, count);
@@ -82,16 +82,16 @@ TEST(Place, FindsTheSameGapsAsALookAtAllBuffers) {
     }
 }
 
-TEST(Place, LooksAtWhatIsNearInTimeOnly) {
+TEST(Place, ExaminesOnlyBuffersNearInTime) {
     planner_tests::Lifetimes chain;
     for (std::int64_t i = 0; i < 4000; ++i) chain.push_back({i, i + 2, 8});
     const Problem problem = compress(chain).at(0).problem;
     const auto placing = place(problem, order_of(problem, PlanMethod::by_time), Gap::first);
     EXPECT_EQ(placing.packing.peak_bytes, 16U);
-    EXPECT_LT(placing.looks, 100'000U);
+    EXPECT_LT(placing.comparisons, 100'000U);
 }
 
-TEST(TimeWindows, HoldWhatIsAliveWithABufferUntilItIsRemoved) {
+TEST(TimeWindows, ContainAllBuffersAliveWithAnother) {
     planner_tests::Generator generator(52);
     const Problem problem = mixed_problem(generator, 400);
     tensorpool::planner::TimeWindows windows(problem);

@@ -41,14 +41,14 @@ std::string refusal(const Lifetimes& lifetimes) {
     return "";
 }
 
-TEST(PlanMemory, NothingNeedsNothing) {
+TEST(PlanMemory, EmptyInputNeedsNoMemory) {
     const MemoryPlan plan = checked_plan({});
     EXPECT_EQ(plan.peak_bytes, 0U);
     EXPECT_EQ(plan.method, PlanMethod::none);
     EXPECT_TRUE(plan.optimal);
 }
 
-TEST(PlanMemory, OneBufferLiesAtTheBottom) {
+TEST(PlanMemory, OneBufferLiesAtOffsetZero) {
     const MemoryPlan plan = checked_plan({{-5, 7, 100, 64}});
     EXPECT_EQ(plan.offsets, std::vector<std::uint64_t>{0});
     EXPECT_EQ(plan.peak_bytes, 100U);
@@ -65,7 +65,7 @@ TEST(PlanMemory, AChainSharesTheSameBytes) {
     EXPECT_TRUE(plan.optimal);
 }
 
-TEST(PlanMemory, BuffersThatAreAllAliveAreStacked) {
+TEST(PlanMemory, BuffersAllAliveAtOnceAreStacked) {
     Lifetimes all;
     for (std::int64_t i = 0; i < 100; ++i) {
         all.push_back({-i, 1 + i, static_cast<std::uint64_t>(i) + 1});
@@ -75,14 +75,14 @@ TEST(PlanMemory, BuffersThatAreAllAliveAreStacked) {
     EXPECT_TRUE(plan.optimal);
 }
 
-TEST(PlanMemory, BuffersOfNoBytesTakeNoPlace) {
+TEST(PlanMemory, BuffersOfZeroBytesTakeNoMemory) {
     const MemoryPlan plan = checked_plan({{0, 9, 0, 4096}, {0, 9, 8}, {3, 4, 0}});
     EXPECT_EQ(plan.offsets, (std::vector<std::uint64_t>{0, 0, 0}));
     EXPECT_EQ(plan.peak_bytes, 8U);
     EXPECT_EQ(checked_plan({{0, 9, 0}}).method, PlanMethod::none);
 }
 
-TEST(PlanMemory, TakesTheEndsOfTime) {
+TEST(PlanMemory, HandlesTheLimitsOfTheTimeType) {
     constexpr std::int64_t first = std::numeric_limits<std::int64_t>::min();
     constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
     const MemoryPlan plan =
@@ -91,18 +91,18 @@ TEST(PlanMemory, TakesTheEndsOfTime) {
     EXPECT_TRUE(plan.optimal);
 }
 
-TEST(PlanMemory, TakesSizesUpToTwoToThe63) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 63;
-    const MemoryPlan plan = checked_plan({{0, 2, most - 10}, {0, 1, 6}, {1, 2, 4}});
-    EXPECT_EQ(plan.peak_bytes, most - 4);
-    EXPECT_EQ(checked_plan({{0, 2, most}}).peak_bytes, most);
-    EXPECT_EQ(refusal({{0, 2, most - 10}, {2, 3, 11}}),
+TEST(PlanMemory, AcceptsSizesUpToTwoToThe63) {
+    constexpr std::uint64_t max_sum = std::uint64_t{1} << 63;
+    const MemoryPlan plan = checked_plan({{0, 2, max_sum - 10}, {0, 1, 6}, {1, 2, 4}});
+    EXPECT_EQ(plan.peak_bytes, max_sum - 4);
+    EXPECT_EQ(checked_plan({{0, 2, max_sum}}).peak_bytes, max_sum);
+    EXPECT_EQ(refusal({{0, 2, max_sum - 10}, {2, 3, 11}}),
               "tensorpool: plan: buffer 1 of 11 B, aligned to 1 B, makes all sizes and alignments "
-              "together pass 2^63 B; expected at most that");
-    EXPECT_NE(refusal({{0, 2, 1, most}, {0, 2, 1, most}}), "");
+              "together exceed 2^63 B; expected at most 2^63 B");
+    EXPECT_NE(refusal({{0, 2, 1, max_sum}, {0, 2, 1, max_sum}}), "");
 }
 
-TEST(PlanMemory, RefusesIntervalsWithoutLengthAndNamesThem) {
+TEST(PlanMemory, RejectsAndNamesEmptyIntervals) {
     EXPECT_EQ(refusal({{0, 7, 64}, {7, 7, 64}}),
               "tensorpool: plan: buffer 1 is alive in [7, 7); expected an end after the beginning");
     EXPECT_EQ(refusal({{8, -7, 0}}),
@@ -110,28 +110,28 @@ TEST(PlanMemory, RefusesIntervalsWithoutLengthAndNamesThem) {
               "beginning");
 }
 
-TEST(PlanMemory, RefusesAlignmentsThatAreNoPowersOfTwo) {
+TEST(PlanMemory, RejectsAlignmentsThatAreNotPowersOfTwo) {
     EXPECT_EQ(refusal({{0, 7, 64, 48}}),
               "tensorpool: plan: buffer 0 is aligned to 48 B; expected a power of two");
     EXPECT_EQ(refusal({{0, 7, 64, 0}}),
               "tensorpool: plan: buffer 0 is aligned to 0 B; expected a power of two");
 }
 
-TEST(PlanMemory, TheLowerBoundCountsTheSharedAlignment) {
+TEST(PlanMemory, LowerBoundCountsTheSharedAlignment) {
     const MemoryPlan plan = checked_plan({{0, 7, 100, 64}, {0, 7, 90, 64}, {0, 7, 65, 128}});
     EXPECT_EQ(plan.lower_bound_bytes, 3 * 128U - 63);
     EXPECT_EQ(plan.peak_bytes, 3 * 128U - 63);
     EXPECT_TRUE(plan.optimal);
 }
 
-TEST(PlanMemory, PartsOfTheClockAreSharedOnlyWhereTheyTouch) {
-    // The first two moments need 30 B, the last 40 B.
+TEST(PlanMemory, SectionsShareTheSameBytes) {
+    // The first two buffers need 30 B together; the last one needs 40 B at another time.
     const MemoryPlan plan = checked_plan({{0, 2, 10}, {1, 3, 20}, {5, 6, 40}});
     EXPECT_EQ(plan.peak_bytes, 40U);
     EXPECT_EQ(plan.offsets[2], 0U);
 }
 
-TEST(PlanMemory, GreedyPlansOfRandomBuffersHold) {
+TEST(PlanMemory, GreedyPlansOfRandomBuffersAreValid) {
     Generator generator(1);
     for (int i = 0; i < 300; ++i) {
         const auto count = static_cast<std::size_t>(planner_tests::draw(generator, 1, 60));
@@ -150,7 +150,7 @@ TEST(PlanMemory, NoPlanIsBelowAKnownOptimum) {
     }
 }
 
-TEST(PlanMemory, TheSameInputGivesTheSamePlan) {
+TEST(PlanMemory, IsDeterministic) {
     Generator generator(3);
     const Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 200, 60, 5000, 6);
     const PlanOptions options = {.budget = std::chrono::hours(1), .max_steps = 20'000};
@@ -172,7 +172,7 @@ TEST(PlanMemory, OnlyTheOrderOfTimesMatters) {
     EXPECT_EQ(checked_plan(lifetimes).offsets, checked_plan(stretched).offsets);
 }
 
-TEST(PlanMemory, EqualBuffersMayTradePlacesButNotThePeak) {
+TEST(PlanMemory, InputOrderHardlyChangesThePeak) {
     Generator generator(5);
     Lifetimes lifetimes = planner_tests::random_lifetimes(generator, 80, 30, 4);
     const std::uint64_t peak = checked_plan(lifetimes).peak_bytes;
@@ -185,12 +185,13 @@ TEST(PlanMemory, EqualBuffersMayTradePlacesButNotThePeak) {
     EXPECT_LE(checked_plan(lifetimes).peak_bytes, peak + peak / 4);
 }
 
-/// The least peak of all orders in which each buffer is put right above those before it that it is
-/// alive with: some order is that of a least plan, from the bottom up.
+/// Returns the optimum by brute force. For each order of the buffers, it places each right above
+/// those before it that are alive with it. One of these orders is that of an optimal plan, listed
+/// from the bottom up.
 std::uint64_t optimum_of(const Lifetimes& lifetimes) {
     std::vector<std::size_t> order(lifetimes.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::uint64_t least = UINT64_MAX;
+    std::uint64_t min_peak = UINT64_MAX;
     do {
         std::vector<std::uint64_t> tops(order.size());
         std::uint64_t peak = 0;
@@ -206,12 +207,12 @@ std::uint64_t optimum_of(const Lifetimes& lifetimes) {
             tops[*at] = offset + one.bytes;
             peak = std::max(peak, tops[*at]);
         }
-        least = std::min(least, peak);
+        min_peak = std::min(min_peak, peak);
     } while (std::next_permutation(order.begin(), order.end()));
-    return least;
+    return min_peak;
 }
 
-TEST(PlanMemory, PlansOfFewBuffersAreOptimalAndKnowIt) {
+TEST(PlanMemory, SmallPlansAreOptimalAndReportedAsOptimal) {
     Generator generator(6);
     for (int i = 0; i < 400; ++i) {
         const Lifetimes lifetimes =

@@ -39,7 +39,7 @@ TEST(Portfolio, IsNoWorseThanAnyOfItsOrders) {
     }
 }
 
-TEST(Portfolio, EndsWithTheFirstThatIsGoodEnough) {
+TEST(Portfolio, EndsWithTheFirstPackingThatIsGoodEnough) {
     const Problem problem = problem_of(1);
     const Candidate any = best_greedy(problem, UINT64_MAX);
     EXPECT_EQ(any.method, PlanMethod::by_class);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Problems as the search takes them, and what is true of their packings, by looking at each pair.
+/// Problems for the search, and a checker of packings that compares each pair of buffers.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,12 +20,13 @@ using tensorpool::planner::Packing;
 using tensorpool::planner::Problem;
 using tensorpool::planner::Work;
 
-/// Without a clock.
-inline Work steps(std::uint64_t most) {
-    return Work(Work::Clock::time_point::max(), most);
+/// Returns a budget of `max_steps` steps without a deadline.
+inline Work steps(std::uint64_t max_steps) {
+    return Work(Work::Clock::time_point::max(), max_steps);
 }
 
-/// The section of the most buffers; of a rectangle that was cut, this fills its height too.
+/// Returns the section with the most buffers. If a cut rectangle has several sections, each of them
+/// fills its height.
 inline Problem problem_of(const Lifetimes& lifetimes) {
     auto sections = tensorpool::planner::compress(lifetimes);
     return std::move(
@@ -34,7 +35,7 @@ inline Problem problem_of(const Lifetimes& lifetimes) {
         })->problem);
 }
 
-/// The first thing that is wrong, or nothing.
+/// Returns a description of the first fault of a packing, or an empty string.
 inline std::string fault_of(const Problem& problem, const Packing& packing,
                             std::uint64_t capacity) {
     Lifetimes lifetimes;
@@ -45,7 +46,7 @@ inline std::string fault_of(const Problem& problem, const Packing& packing,
     return fault_of(lifetimes, {.offsets = packing.offsets, .peak_bytes = packing.peak_bytes});
 }
 
-/// Whether any packing fits, by trying each offset for each buffer.
+/// Returns whether any packing fits, by trying each offset for each buffer.
 inline bool fits(const Problem& problem, std::uint64_t capacity,
                  std::vector<std::uint64_t> offsets = {}) {
     const std::size_t i = offsets.size();

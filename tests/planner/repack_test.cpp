@@ -35,7 +35,7 @@ std::string fault_of(const Lifetimes& lifetimes, const Section& section,
 
 class Repack : public testing::Test {
 protected:
-    /// A cut rectangle of 64 KiB, on which greedy orders lose something.
+    /// A cut rectangle of 64 KiB, for which the greedy orders do not find the optimum.
     void SetUp() override {
         planner_tests::Generator generator(61);
         lifetimes_ = planner_tests::cut_rectangle(generator, 65'536, 400, 9);
@@ -58,7 +58,7 @@ TEST_F(Repack, LowersThePeakOfAGreedyPacking) {
     EXPECT_EQ(fault_of(lifetimes_, section_, best), "");
 }
 
-TEST_F(Repack, EndsWhereThePeakIsLowEnough) {
+TEST_F(Repack, DoesNothingIfThePeakIsLowEnough) {
     Candidate best = greedy_;
     Work work = work_of(0);
     EXPECT_FALSE(repack(section_.problem, greedy_.packing.peak_bytes, work, best.packing));
@@ -66,7 +66,7 @@ TEST_F(Repack, EndsWhereThePeakIsLowEnough) {
     EXPECT_EQ(work.steps(), 0U);
 }
 
-TEST_F(Repack, LeavesAWholePackingWhereverTheWorkEnds) {
+TEST_F(Repack, LeavesAValidPackingWheneverTheWorkEnds) {
     for (std::uint64_t steps = 1; steps < 3000; steps = steps * 3 / 2 + 1) {
         Candidate best = greedy_;
         Work work = work_of(steps);
@@ -76,7 +76,7 @@ TEST_F(Repack, LeavesAWholePackingWhereverTheWorkEnds) {
     }
 }
 
-TEST_F(Repack, TakesTheSameWayEachTime) {
+TEST_F(Repack, IsDeterministic) {
     Candidate one = greedy_;
     Candidate other = greedy_;
     Work work = work_of(0);

@@ -15,7 +15,7 @@ std::vector<SearchTurn> turns(std::size_t buffers, std::size_t count) {
     return turns;
 }
 
-TEST(SearchSchedule, EachRoundBeginsWithEachOrderAsItIs) {
+TEST(SearchSchedule, EachRoundBeginsWithoutNoise) {
     const auto all = turns(100, orders);
     for (std::size_t i = 0; i < orders; ++i) {
         EXPECT_EQ(all[i].order, all_search_orders[i]);
@@ -24,7 +24,7 @@ TEST(SearchSchedule, EachRoundBeginsWithEachOrderAsItIs) {
     }
 }
 
-TEST(SearchSchedule, PlainRoundsDoubleAndDrawsBetweenThemToo) {
+TEST(SearchSchedule, PlainRoundsAndDrawsBetweenThemDouble) {
     const auto all = turns(100, 60 * orders);
     std::vector<std::uint64_t> plain;
     std::vector<std::size_t> draws;
@@ -63,7 +63,7 @@ TEST(SearchSchedule, NoisyRunsFollowLuby) {
     EXPECT_EQ(nodes, expected);
 }
 
-TEST(SearchSchedule, ASmallProblemIsNotGivenUpAtOnce) {
+TEST(SearchSchedule, SmallProblemsGetAMinimumOfNodes) {
     EXPECT_GE(turns(1, 1).front().nodes, 256U);
 }
 

@@ -13,7 +13,7 @@ std::vector<std::uint32_t> list(const NumberLists& lists, std::uint32_t number) 
 
 using List = std::vector<std::uint32_t>;
 
-TEST(SearchTables, TellNeighboursAndMembers) {
+TEST(SearchTables, ListNeighboursAndMembers) {
     const Problem problem{.buffers = {{0, 1, 5, 1, 1}, {0, 2, 7, 1, 1}, {1, 2, 9, 1, 1}},
                           .slices = 2};
     const SearchTables tables = make_search_tables(problem);
@@ -26,7 +26,7 @@ TEST(SearchTables, TellNeighboursAndMembers) {
     EXPECT_EQ(tables.slice_bytes, (std::vector<std::uint64_t>{12, 16}));
 }
 
-TEST(SearchTables, NothingHasEmptyLists) {
+TEST(SearchTables, EmptyProblemHasEmptyLists) {
     const SearchTables tables = make_search_tables({});
     EXPECT_TRUE(tables.made);
     EXPECT_TRUE(tables.slice_bytes.empty());

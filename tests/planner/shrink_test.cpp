@@ -27,7 +27,7 @@ Work work_of(std::uint64_t steps) {
 
 const planner_tests::Lifetimes some = {{0, 3, 2}, {2, 5, 1}, {4, 7, 2}, {6, 9, 1}};
 
-TEST(Shrink, DoesNothingWhereThePeakIsLowEnough) {
+TEST(Shrink, DoesNothingIfThePeakIsLowEnough) {
     const Problem problem = compress(some).at(0).problem;
     Candidate best = best_greedy(problem, 0);
     const Candidate before = best;
@@ -37,7 +37,7 @@ TEST(Shrink, DoesNothingWhereThePeakIsLowEnough) {
     EXPECT_EQ(work.steps(), 0U);
 }
 
-TEST(Shrink, NeverRaisesThePeakAndProvesNoMoreThanThat) {
+TEST(Shrink, NeverRaisesThePeakNorProvesMoreThanIt) {
     planner_tests::Generator generator(71);
     for (int i = 0; i < 40; ++i) {
         planner_tests::Lifetimes lifetimes =
@@ -66,8 +66,8 @@ planner_tests::Lifetimes tight_lifetimes() {
     }
 }
 
-// It would go on for an hour.
-TEST(Shrink, GivesUpWhatIsTooLargeToSearch) {
+// Without the limit on the problem's size, this would take an hour.
+TEST(Shrink, StopsIfTheProblemIsTooLargeToSearch) {
     const planner_tests::Lifetimes tight = tight_lifetimes();
     planner_tests::Lifetimes lifetimes;
     while (lifetimes.size() < SearchTables::max_buffers) {
@@ -86,8 +86,8 @@ TEST(Shrink, GivesUpWhatIsTooLargeToSearch) {
     EXPECT_FALSE(work.over());
 }
 
-// Of two that begin at multiples of 512, the second ends at 576; the bound does not know of that.
-TEST(Shrink, ProvesNoMoreThanIsNeededWhateverWouldBeEnough) {
+// Two buffers begin at multiples of 512, so the second ends at 576. The lower bound is below that.
+TEST(Shrink, ProvesNoMoreThanIsNeededForAnyEnoughBytes) {
     const Problem problem =
         compress(planner_tests::Lifetimes{{0, 1, 64, 512}, {0, 1, 64, 512}, {0, 1, 64, 64}})
             .at(0)

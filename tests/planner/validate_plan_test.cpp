@@ -30,19 +30,19 @@ std::string refusal(const Lifetimes& lifetimes, const MemoryPlan& plan) {
     return "";
 }
 
-TEST(ValidatePlan, TakesNothingAtAll) {
+TEST(ValidatePlan, AcceptsAnEmptyPlan) {
     EXPECT_EQ(refusal({}, {}), "");
 }
 
-TEST(ValidatePlan, TakesNeighboursInMemory) {
+TEST(ValidatePlan, AcceptsAdjacentBuffers) {
     EXPECT_EQ(refusal({{0, 7, 64}, {4, 9, 64}}, plan_of({0, 64}, 128)), "");
 }
 
-TEST(ValidatePlan, TakesTheSameBytesOneAfterAnother) {
+TEST(ValidatePlan, AcceptsSharedBytesAtDifferentTimes) {
     EXPECT_EQ(refusal({{4, 9, 64}, {0, 4, 64}}, plan_of({0, 0}, 64)), "");
 }
 
-TEST(ValidatePlan, NamesBothBuffersThatOverlapAndWhen) {
+TEST(ValidatePlan, NamesBothOverlappingBuffersAndTheInterval) {
     const Lifetimes lifetimes = {{0, 7, 64}, {4, 9, 64}};
     EXPECT_EQ(refusal(lifetimes, plan_of({0, 32}, 96)),
               "tensorpool: plan: buffer 0 [0, 64) and buffer 1 [32, 96) overlap while both are "
@@ -52,7 +52,7 @@ TEST(ValidatePlan, NamesBothBuffersThatOverlapAndWhen) {
               "alive in [4, 7)");
 }
 
-TEST(ValidatePlan, FindsBuffersInTheSamePlace) {
+TEST(ValidatePlan, FindsBuffersAtTheSameOffset) {
     EXPECT_EQ(refusal({{0, 7, 64}, {4, 9, 64}}, plan_of({8, 8}, 96)),
               "tensorpool: plan: buffer 0 [8, 72) and buffer 1 [8, 72) overlap while both are "
               "alive in [4, 7)");
@@ -64,11 +64,11 @@ TEST(ValidatePlan, FindsABufferWithinAnother) {
               "alive in [4, 7)");
 }
 
-TEST(ValidatePlan, LetsABufferOfNoBytesLieAnywhere) {
+TEST(ValidatePlan, AcceptsABufferOfZeroBytesAnywhere) {
     EXPECT_EQ(refusal({{0, 7, 64}, {4, 9, 0}}, plan_of({0, 32}, 64)), "");
 }
 
-TEST(ValidatePlan, CountsOffsets) {
+TEST(ValidatePlan, ChecksTheNumberOfOffsets) {
     EXPECT_EQ(refusal({{0, 7, 64}}, plan_of({}, 64)),
               "tensorpool: plan: 0 offsets; expected 1, one for each buffer");
 }
@@ -93,7 +93,7 @@ TEST(ValidatePlan, ChecksLifetimesToo) {
               "tensorpool: plan: buffer 0 is alive in [7, 7); expected an end after the beginning");
 }
 
-TEST(ValidatePlan, AgreesWithALookAtEachPair) {
+TEST(ValidatePlan, AgreesWithAPairwiseCheck) {
     planner_tests::Generator generator(11);
     int valid = 0;
     for (int i = 0; i < 2000; ++i) {

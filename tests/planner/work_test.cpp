@@ -10,7 +10,7 @@ using tensorpool::planner::Work;
 
 const Work::Clock::time_point never = Work::Clock::time_point::max();
 
-TEST(Work, EndsAfterItsSteps) {
+TEST(Work, EndsAfterMaxSteps) {
     for (const std::uint64_t steps : {1U, 255U, 256U, 257U, 1000U}) {
         Work work(never, steps);
         for (std::uint64_t i = 0; i < steps; ++i) ASSERT_TRUE(work.step());
@@ -20,13 +20,13 @@ TEST(Work, EndsAfterItsSteps) {
     }
 }
 
-TEST(Work, EndsWithItsTime) {
+TEST(Work, EndsAtTheDeadline) {
     Work work(Work::Clock::now(), 0);
     EXPECT_FALSE(work.step());
     EXPECT_TRUE(work.over());
 }
 
-TEST(Work, APartTakesOfTheWhole) {
+TEST(Work, APartSpendsStepsOfTheWhole) {
     Work work(never, 100);
     Work part = work.part(30);
     while (part.step()) {

@@ -8,19 +8,19 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(FailDeathTest, EndsByAbortWithOneLineThatNamesTheLibrary) {
+TEST(FailDeathTest, AbortsAfterOneLineWithPrefix) {
     EXPECT_EXIT(fail("deallocate: block %d belongs to '%s'", 7, "images"),
                 ::testing::KilledBySignal(SIGABRT),
                 "^tensorpool: deallocate: block 7 belongs to 'images'\n$");
 }
 
-TEST(FailDeathTest, CutsAnOverlongLineAndStillEndsIt) {
+TEST(FailDeathTest, TruncatesOverlongLineAndKeepsNewline) {
     const std::string overlong(5000, 'x');
     EXPECT_EXIT(fail("%s", overlong.c_str()), ::testing::KilledBySignal(SIGABRT),
                 "^tensorpool: x{511}\n$");
 }
 
-TEST(Say, WritesOneLineToStandardErrorAndGoesOn) {
+TEST(Say, WritesOneLineToStderrAndReturns) {
     ::testing::internal::CaptureStderr();
     say("%zu B of %s", std::size_t{64}, "100 %");
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "tensorpool: 64 B of 100 %\n");

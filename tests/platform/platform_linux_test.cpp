@@ -29,7 +29,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 /// MADV_POPULATE_WRITE, which older headers lack.
 constexpr unsigned advice_populate_write = 23;
 
-/// Committed memory; gone with the object.
+/// Committed memory that the destructor unmaps.
 class Mapping {
 public:
     explicit Mapping(std::size_t wanted, std::size_t alignment = page_bytes())
@@ -49,21 +49,21 @@ public:
     unsigned char* const begin;
 };
 
-/// A figure of /proc/self/statm (proc(5)) in bytes.
-std::size_t process_figure(int position) {
+/// Returns a field of /proc/self/statm (proc(5)) in bytes.
+std::size_t process_size(int position) {
     std::ifstream file("/proc/self/statm");
     std::size_t pages = 0;
     for (int field = 0; field <= position; ++field) file >> pages;
     return pages * page_bytes();
 }
 std::size_t address_space_bytes() {
-    return process_figure(0);
+    return process_size(0);
 }
 std::size_t data_bytes() {
-    return process_figure(5);
+    return process_size(5);
 }
 
-/// Whether /proc/self/maps has a mapping of exactly this range.
+/// Returns whether /proc/self/maps has a mapping of exactly this range.
 bool is_mapping(const unsigned char* begin, std::size_t bytes) {
     std::ostringstream range;
     range << std::hex << reinterpret_cast<std::uintptr_t>(begin) << '-'
@@ -77,7 +77,7 @@ bool is_mapping(const unsigned char* begin, std::size_t bytes) {
 
 // Reserving, decommitting, prefaulting -----------------------------------------------------------
 
-TEST(LinuxReserve, AlignedRangeTakesNoMoreAddressSpaceThanAsked) {
+TEST(LinuxReserve, AlignedRangeTakesNoExtraAddressSpace) {
     address_space_bytes();
     const std::size_t before = address_space_bytes();
     void* const address = reserve(8 * mib, 1024 * mib);
@@ -87,7 +87,7 @@ TEST(LinuxReserve, AlignedRangeTakesNoMoreAddressSpaceThanAsked) {
     release(address, 8 * mib);
 }
 
-TEST(LinuxDecommit, PagesAreGoneAndTheMappingStaysOne) {
+TEST(LinuxDecommit, DropsPagesAndKeepsOneMapping) {
     const Mapping memory(16 * page_bytes());
     ASSERT_TRUE(prefault(memory.begin, memory.bytes));
     ASSERT_TRUE(decommit(memory.begin, 8 * page_bytes()));
@@ -96,7 +96,7 @@ TEST(LinuxDecommit, PagesAreGoneAndTheMappingStaysOne) {
 }
 
 TEST(LinuxDecommit, LockedMemoryIsUnlockedAndDropped) {
-    // The sanitizers replace the functions of these names by some that do nothing.
+    // The sanitizers replace mlock and munlock by functions that do nothing.
     if constexpr (testing::sanitized()) GTEST_SKIP();
     const Mapping memory(2 * page_bytes());
     *memory.begin = 7;
@@ -106,13 +106,13 @@ TEST(LinuxDecommit, LockedMemoryIsUnlockedAndDropped) {
     EXPECT_EQ(*memory.begin, 0);
 }
 
-TEST(LinuxDecommit, RangeThatIsNotReservedIsRefused) {
+TEST(LinuxDecommit, RejectsUnreservedRange) {
     void* const gone = map(page_bytes(), page_bytes());
     unmap(gone, page_bytes());
     EXPECT_FALSE(decommit(gone, page_bytes()));
 }
 
-TEST(LinuxCommitAnew, PagesPoliciesAndLocksAreGone) {
+TEST(LinuxCommitAnew, ResetsPagesPoliciesAndLocks) {
     const auto policy_at = [](void* address) {
         constexpr unsigned long of_address = 2;  // MPOL_F_ADDR
         int policy = -1;
@@ -130,31 +130,46 @@ TEST(LinuxCommitAnew, PagesPoliciesAndLocksAreGone) {
     EXPECT_EQ(memory.pages_in_memory(), 0U);
     EXPECT_EQ(policy_at(memory.begin), usual);
     EXPECT_EQ(*memory.begin, 0);
-    EXPECT_EQ(memory.pages_in_memory(), 1U) << "it wishes for huge pages still";
+    EXPECT_EQ(memory.pages_in_memory(), 1U) << "the request for huge pages was kept";
 }
 
-TEST(LinuxPrefault, EveryPageIsInMemoryAfterwards) {
+TEST(LinuxCommitAnew, PagesAreGoneWhereNewMappingsAreLocked) {
+    // The sanitizers replace the functions of these names by some that do nothing.
+    if constexpr (testing::sanitized()) GTEST_SKIP() << "the sanitizers lock nothing";
+    constexpr int cannot = 77;
+    const Mapping memory(16 * page_bytes());
+    const int code = testing::exit_code_of_child([&] {
+        *memory.begin = 7;
+        if (mlockall(MCL_FUTURE) != 0) return cannot;
+        if (!commit_anew(memory.begin, memory.bytes)) return 1;
+        return memory.pages_in_memory() == 0 && *memory.begin == 0 ? 0 : 2;
+    });
+    if (code == cannot) GTEST_SKIP() << "this process may lock no memory";
+    EXPECT_EQ(code, 0);
+}
+
+TEST(LinuxPrefault, BringsEveryPageIntoMemory) {
     const Mapping memory(16 * page_bytes());
     EXPECT_EQ(memory.pages_in_memory(), 0U);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
     EXPECT_EQ(memory.pages_in_memory(), 16U);
 }
 
-TEST(LinuxPrefault, RangeThatIsNotReservedIsRefused) {
+TEST(LinuxPrefault, RejectsUnreservedRange) {
     void* const gone = map(page_bytes(), page_bytes());
     unmap(gone, page_bytes());
     EXPECT_FALSE(prefault(gone, page_bytes()));
 }
 
-TEST(LinuxPrefault, MemoryThatIsNotCommittedIsRefusedWhereTheKernelKnowsTheAdvice) {
+TEST(LinuxPrefault, RejectsUncommittedMemoryIfKernelSupportsAdvice) {
     void* const reserved = reserve(page_bytes(), page_bytes());
     const bool knows = madvise(reserved, 0, static_cast<int>(advice_populate_write)) == 0;
-    // Older kernels have it touched, which faults.
+    // Older kernels touch the pages, which faults.
     EXPECT_EQ(holds_in_child([&] { return !prefault(reserved, page_bytes()); }), knows);
     release(reserved, page_bytes());
 }
 
-/// From now on madvise with the advice to populate fails in this process as on kernels before 5.14.
+/// Makes madvise with the populate advice fail in this process, as on kernels before 5.14.
 bool forget_populate_write() {
     const auto low_half_of_advice = static_cast<unsigned>(offsetof(seccomp_data, args[2]));
     sock_filter steps[] = {
@@ -170,7 +185,7 @@ bool forget_populate_write() {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST(LinuxPrefault, OldKernelsHaveTheirPagesTouched) {
+TEST(LinuxPrefault, TouchesPagesOnOldKernels) {
     const Mapping memory(16 * page_bytes());
     EXPECT_TRUE(holds_in_child([&] {
         return forget_populate_write() && prefault(memory.begin, memory.bytes) &&
@@ -178,9 +193,9 @@ TEST(LinuxPrefault, OldKernelsHaveTheirPagesTouched) {
     }));
 }
 
-// Wishes -----------------------------------------------------------------------------------------
+// Policies ---------------------------------------------------------------------------------------
 
-/// The range's policy as the kernel tells it: 0 is the default, also where it does not tell.
+/// Returns the range's policy as the kernel reports it; 0 for the default and if it reports none.
 int policy_of(void* address) {
     constexpr unsigned long of_address = 2;
     int policy = 0;
@@ -188,27 +203,27 @@ int policy_of(void* address) {
     return policy;
 }
 
-TEST(LinuxNuma, ThereIsANode) {
+TEST(LinuxNuma, HasAtLeastOneNode) {
     EXPECT_GE(numa_node_count(), 1U);
     EXPECT_LE(numa_node_count(), 1024U);
 }
 
-TEST(LinuxNuma, PreferredNodeIsThePolicyOfTheRange) {
+TEST(LinuxNuma, PreferSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
-    // A container may forbid it, which the result must say.
+    // A container may forbid this, which the result must report.
     const bool done = prefer_numa_node(memory.begin, memory.bytes, 0);
     EXPECT_EQ(policy_of(memory.begin), done ? 1 : 0);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
 }
 
-TEST(LinuxNuma, InterleavingIsThePolicyOfTheRange) {
+TEST(LinuxNuma, InterleaveSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
     const bool done = interleave_numa_nodes(memory.begin, memory.bytes);
     EXPECT_EQ(policy_of(memory.begin), done ? 3 : 0);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
 }
 
-TEST(LinuxNuma, NodeThatDoesNotExistIsRefused) {
+TEST(LinuxNuma, RejectsMissingNode) {
     const Mapping memory(page_bytes());
     EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1023));
     EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1024));
@@ -228,7 +243,7 @@ bool is_just_below(std::size_t value, std::size_t limit) {
     return value <= limit && value > limit - 8 * mib;
 }
 
-TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
+TEST(LinuxLimits, AvailableAddressSpaceFollowsLimit) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
                is_just_below(available_address_space(), 256 * mib) &&
@@ -236,7 +251,7 @@ TEST(LinuxLimits, AddressSpaceLimitLeavesWhatItLeaves) {
     }));
 }
 
-TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
+TEST(LinuxLimits, ReservationBeyondAddressSpaceLimitFails) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib)) return false;
         const bool refused =
@@ -245,7 +260,7 @@ TEST(LinuxLimits, ReservationBeyondTheAddressSpaceLimitIsRefused) {
     }));
 }
 
-TEST(LinuxLimits, ReservationTakesFromTheAddressSpace) {
+TEST(LinuxLimits, ReservationReducesAvailableAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, address_space_bytes() + 256 * mib) &&
                reserve(100 * mib, page_bytes()) != nullptr &&
@@ -253,7 +268,7 @@ TEST(LinuxLimits, ReservationTakesFromTheAddressSpace) {
     }));
 }
 
-TEST(LinuxLimits, AddressSpaceUsedAboveTheLimitLeavesNothing) {
+TEST(LinuxLimits, UseAboveAddressSpaceLimitLeavesNothing) {
     EXPECT_TRUE(holds_in_child([] {
         available_memory();  // The stack must not need to grow below the limit.
         return set_soft_limit(RLIMIT_AS, mib) && available_address_space() == 0 &&
@@ -261,7 +276,7 @@ TEST(LinuxLimits, AddressSpaceUsedAboveTheLimitLeavesNothing) {
     }));
 }
 
-TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
+TEST(LinuxLimits, DataLimitAppliesToCommitAndNotToReserve) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
         void* const address = reserve(256 * mib, page_bytes());
@@ -270,7 +285,7 @@ TEST(LinuxLimits, DataLimitRefusesToCommitAndNotToReserve) {
     }));
 }
 
-TEST(LinuxLimits, WhatMayBeCommittedKnowsTheDataLimitAndNotThatOfAddressSpace) {
+TEST(LinuxLimits, CommittableMemoryFollowsDataLimitOnly) {
     EXPECT_TRUE(holds_in_child([] {
         const std::size_t before = committable_memory();
         if (!set_soft_limit(RLIMIT_AS, address_space_bytes() + 64 * mib)) return false;
@@ -280,7 +295,7 @@ TEST(LinuxLimits, WhatMayBeCommittedKnowsTheDataLimitAndNotThatOfAddressSpace) {
     }));
 }
 
-TEST(LinuxLimits, RefusedMapLeavesNoAddressSpaceTaken) {
+TEST(LinuxLimits, FailedMapTakesNoAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_soft_limit(RLIMIT_DATA, data_bytes() + 64 * mib)) return false;
         const std::size_t before = address_space_bytes();
@@ -288,7 +303,7 @@ TEST(LinuxLimits, RefusedMapLeavesNoAddressSpaceTaken) {
     }));
 }
 
-TEST(LinuxLimits, WithoutALimitTheAddressSpaceIsEndless) {
+TEST(LinuxLimits, AddressSpaceIsUnlimitedWithoutLimit) {
     EXPECT_TRUE(holds_in_child([] {
         return set_soft_limit(RLIMIT_AS, RLIM_INFINITY) && available_address_space() == SIZE_MAX;
     }));
@@ -299,7 +314,7 @@ TEST(LinuxLimits, AvailableIsAtMostTotal) {
     EXPECT_LE(available_memory(), total_memory());
 }
 
-TEST(LinuxResident, GrowsByWhatIsTouched) {
+TEST(LinuxResident, GrowsByTouchedMemory) {
     const Mapping memory(64 * mib);
     const std::size_t before = resident_memory();
     ASSERT_TRUE(prefault(memory.begin, memory.bytes));

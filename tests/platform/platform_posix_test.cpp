@@ -21,7 +21,7 @@ constexpr std::size_t gib = std::size_t{1} << 30;
 /// More than any machine can address.
 constexpr std::size_t impossible_bytes = std::size_t{1} << 60;
 
-/// A reservation of some pages that a test commits and decommits; gone with the object.
+/// A reservation of some pages that a test commits and decommits. The destructor releases it.
 class Reservation {
 public:
     explicit Reservation(std::size_t pages)
@@ -41,7 +41,7 @@ public:
     unsigned char* const begin;
 };
 
-/// Whether the page cannot be read.
+/// Returns whether reading the page faults.
 bool faults_on_read(const unsigned char* address) {
     return !holds_in_child([=] {
         std::signal(SIGSEGV, SIG_DFL);
@@ -67,7 +67,7 @@ TEST(Page, SizeIsAPowerOfTwoOfAtLeast4KiB) {
 
 // Reserving --------------------------------------------------------------------------------------
 
-TEST(Reserve, AddressIsAlignedAsAsked) {
+TEST(Reserve, AddressIsAlignedAsRequested) {
     for (std::size_t alignment = page_bytes(); alignment <= gib; alignment *= 2) {
         const std::size_t bytes = 3 * page_bytes();
         void* const address = reserve(bytes, alignment);
@@ -78,19 +78,19 @@ TEST(Reserve, AddressIsAlignedAsAsked) {
     }
 }
 
-TEST(Reserve, RangeLargerThanTheMachineTakesNoMemory) {
+TEST(Reserve, RangeLargerThanMachineTakesNoMemory) {
     void* const address = reserve(64 * gib, huge_page_bytes);
     ASSERT_NE(address, nullptr);
     EXPECT_TRUE(commit(static_cast<char*>(address) + 32 * gib, page_bytes()));
     release(address, 64 * gib);
 }
 
-TEST(Reserve, NoAccessMeansThatReadingFaults) {
+TEST(Reserve, ReadingFaults) {
     const Reservation range(1);
     EXPECT_TRUE(faults_on_read(range.begin));
 }
 
-TEST(Reserve, AddressThatIsFreeIsReservedAndOneThatIsTakenIsNot) {
+TEST(Reserve, ReserveAtReservesOnlyFreeAddresses) {
     unsigned char* begin = nullptr;
     {
         const Reservation range(4);
@@ -99,18 +99,18 @@ TEST(Reserve, AddressThatIsFreeIsReservedAndOneThatIsTakenIsNot) {
     }
     ASSERT_EQ(reserve_at(begin + page_bytes(), page_bytes()), ReservedAt::done);
     EXPECT_TRUE(faults_on_read(begin + page_bytes()));
-    EXPECT_EQ(reserve_at(begin, 4 * page_bytes()), ReservedAt::taken) << "a part of it is";
+    EXPECT_EQ(reserve_at(begin, 4 * page_bytes()), ReservedAt::taken) << "a part of it is taken";
     EXPECT_TRUE(release(begin + page_bytes(), page_bytes()));
     EXPECT_EQ(reserve_at(begin, impossible_bytes), ReservedAt::refused);
 }
 
-TEST(Reserve, NothingAndTheImpossibleAreRefused) {
+TEST(Reserve, RejectsZeroAndImpossibleSizes) {
     EXPECT_EQ(reserve(0, page_bytes()), nullptr);
     EXPECT_EQ(reserve(impossible_bytes, page_bytes()), nullptr);
     EXPECT_EQ(reserve(SIZE_MAX - page_bytes() + 1, gib), nullptr);
 }
 
-TEST(Release, PartOfAReservationMayGoAloneAndTheRestStays) {
+TEST(Release, ReleasesPartAndKeepsRest) {
     const Reservation range(4);
     release(range.page(1), page_bytes());
     EXPECT_FALSE(commit(range.page(1), page_bytes()));
@@ -128,7 +128,7 @@ TEST(Commit, MemoryIsZeroAndWritable) {
     EXPECT_TRUE(range.is_all(7));
 }
 
-TEST(Commit, PartOfAReservationLeavesItsNeighboursAlone) {
+TEST(Commit, PartDoesNotAffectNeighbors) {
     const Reservation range(3);
     ASSERT_TRUE(commit(range.page(1), page_bytes()));
     EXPECT_FALSE(faults_on_read(range.page(1)));
@@ -145,13 +145,13 @@ TEST(Commit, TwiceIsHarmless) {
     EXPECT_TRUE(range.is_all(7));
 }
 
-TEST(Commit, RangeThatIsNotReservedIsRefused) {
+TEST(Commit, RejectsUnreservedRange) {
     void* const address = reserve(page_bytes(), page_bytes());
     release(address, page_bytes());
     EXPECT_FALSE(commit(address, page_bytes()));
 }
 
-TEST(Decommit, MemoryCommittedAgainIsZero) {
+TEST(Decommit, RecommittedMemoryIsZero) {
     const Reservation range(4);
     ASSERT_TRUE(commit(range.begin, range.bytes));
     range.fill(7);
@@ -160,7 +160,7 @@ TEST(Decommit, MemoryCommittedAgainIsZero) {
     EXPECT_TRUE(range.is_all(0));
 }
 
-TEST(Decommit, PartLeavesTheContentOfTheRest) {
+TEST(Decommit, PartPreservesContentOfRest) {
     const Reservation range(3);
     ASSERT_TRUE(commit(range.begin, range.bytes));
     range.fill(7);
@@ -171,7 +171,7 @@ TEST(Decommit, PartLeavesTheContentOfTheRest) {
     EXPECT_EQ(*range.page(2), 7);
 }
 
-TEST(Prefault, ContentStays) {
+TEST(Prefault, PreservesContent) {
     const Reservation range(4);
     ASSERT_TRUE(commit(range.begin, range.bytes));
     range.fill(7);
@@ -179,7 +179,7 @@ TEST(Prefault, ContentStays) {
     EXPECT_TRUE(range.is_all(7));
 }
 
-TEST(PreferHugePages, RangeWithoutAWholeHugePageIsRefused) {
+TEST(PreferHugePages, RejectsRangeWithoutWholeHugePage) {
     const Reservation range(4);
     EXPECT_FALSE(prefer_huge_pages(range.begin, range.bytes));
     EXPECT_FALSE(prefer_huge_pages(range.begin, 0));
@@ -197,12 +197,12 @@ TEST(Map, MemoryIsAlignedZeroAndWritable) {
     }
 }
 
-TEST(Map, NothingAndTheImpossibleAreRefused) {
+TEST(Map, RejectsZeroAndImpossibleSizes) {
     EXPECT_EQ(map(0, page_bytes()), nullptr);
     EXPECT_EQ(map(impossible_bytes, page_bytes()), nullptr);
 }
 
-TEST(Unmap, RangeIsGone) {
+TEST(Unmap, EndsMapping) {
     void* const address = map(page_bytes(), page_bytes());
     ASSERT_NE(address, nullptr);
     unmap(address, page_bytes());
@@ -211,7 +211,7 @@ TEST(Unmap, RangeIsGone) {
 
 // The rest ---------------------------------------------------------------------------------------
 
-TEST(Errno, StaysAsItWasWhateverFails) {
+TEST(Errno, IsPreservedByFailingCalls) {
     constexpr int before = 12345;
     errno = before;
     EXPECT_EQ(reserve(impossible_bytes, page_bytes()), nullptr);
@@ -240,14 +240,14 @@ TEST(Clock, NeverGoesBack) {
     }
 }
 
-TEST(Environment, ValueOrNothing) {
+TEST(Environment, ReturnsValueOrNull) {
     ASSERT_EQ(setenv("TENSORPOOL_PLATFORM_TEST", "value", 1), 0);
     EXPECT_STREQ(environment_variable("TENSORPOOL_PLATFORM_TEST"), "value");
     ASSERT_EQ(unsetenv("TENSORPOOL_PLATFORM_TEST"), 0);
     EXPECT_EQ(environment_variable("TENSORPOOL_PLATFORM_TEST"), nullptr);
 }
 
-TEST(AbortProcess, EndsByAbort) {
+TEST(AbortProcess, Aborts) {
     EXPECT_EXIT(abort_process(), ::testing::KilledBySignal(SIGABRT), "");
 }
 

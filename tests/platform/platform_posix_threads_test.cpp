@@ -1,4 +1,4 @@
-// The threads and processes of platform_posix.cpp, and what it writes to stderr.
+// Tests of threads and processes of platform_posix.cpp, and of writing to stderr.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,26 +23,26 @@ using testing::holds_in_child;
 
 // Thread exit ------------------------------------------------------------------------------------
 
-/// What happened while a thread ended, a letter each. One thread at a time writes it, and it is
-/// read after that has been joined.
+/// What happened while a thread ended, one letter for each event. One thread at a time writes the
+/// text, and it is read after that thread was joined.
 std::string& events() {
     static std::string text;
     return text;
 }
 
-/// The handlers of all tests here, for a process adds them for good.
+/// The handlers of all tests in this file. A process cannot remove handlers.
 ExitHandler first = no_exit_handler;
 ExitHandler second = no_exit_handler;
 
-/// How often the first handler asks for another call.
-int asks_again = 0;
+/// How many more times the first handler requests another call.
+int repetitions = 0;
 std::thread::id latest_caller;
 
 void on_thread_exit() {
     events() += 'h';
     latest_caller = std::this_thread::get_id();
-    if (asks_again == 0) return;
-    --asks_again;
+    if (repetitions == 0) return;
+    --repetitions;
     EXPECT_TRUE(call_at_thread_exit(first));
 }
 
@@ -55,7 +55,7 @@ protected:
         EXPECT_GE(second, 0);
         EXPECT_NE(first, second);
         events().clear();
-        asks_again = 0;
+        repetitions = 0;
     }
 
     template <class Function>
@@ -65,11 +65,11 @@ protected:
     }
 };
 
-TEST_F(ThreadExitTest, ThreadThatAskedIsCalledOnce) {
+TEST_F(ThreadExitTest, RequestedHandlerIsCalledOnce) {
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "h");
 }
 
-TEST_F(ThreadExitTest, AskingTwiceMeansOneCall) {
+TEST_F(ThreadExitTest, TwoRequestsGiveOneCall) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_TRUE(call_at_thread_exit(first));
                   EXPECT_TRUE(call_at_thread_exit(first));
@@ -77,12 +77,12 @@ TEST_F(ThreadExitTest, AskingTwiceMeansOneCall) {
               "h");
 }
 
-TEST_F(ThreadExitTest, ThreadThatDidNotAskIsNotCalled) {
+TEST_F(ThreadExitTest, HandlerIsNotCalledWithoutRequest) {
     EXPECT_EQ(events_of_thread([] {}), "");
 }
 
-TEST_F(ThreadExitTest, HandlerThatAsksAgainIsCalledAgain) {
-    asks_again = 2;
+TEST_F(ThreadExitTest, RequestFromHandlerRepeatsCall) {
+    repetitions = 2;
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(first)); }), "hhh");
 }
 
@@ -90,14 +90,14 @@ struct AtDestruction {
     void touch() const {}
     ~AtDestruction() {
         events() += 'd';
-        if (!asks) return;
+        if (!requests_handler) return;
         EXPECT_TRUE(call_at_thread_exit(first));
     }
-    bool asks = false;
+    bool requests_handler = false;
 };
 thread_local AtDestruction at_destruction;
 
-TEST_F(ThreadExitTest, HandlerComesAfterThreadLocalDestructors) {
+TEST_F(ThreadExitTest, HandlerRunsAfterThreadLocalDestructors) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_TRUE(call_at_thread_exit(first));
                   at_destruction.touch();
@@ -105,11 +105,11 @@ TEST_F(ThreadExitTest, HandlerComesAfterThreadLocalDestructors) {
               "dh");
 }
 
-TEST_F(ThreadExitTest, ThreadLocalDestructorMayAskFirst) {
-    EXPECT_EQ(events_of_thread([] { at_destruction.asks = true; }), "dh");
+TEST_F(ThreadExitTest, ThreadLocalDestructorMayRequestHandler) {
+    EXPECT_EQ(events_of_thread([] { at_destruction.requests_handler = true; }), "dh");
 }
 
-TEST_F(ThreadExitTest, HandlerRunsOnTheThreadThatEnds) {
+TEST_F(ThreadExitTest, HandlerRunsOnEndingThread) {
     std::thread::id ended;
     events_of_thread([&] {
         ended = std::this_thread::get_id();
@@ -118,7 +118,7 @@ TEST_F(ThreadExitTest, HandlerRunsOnTheThreadThatEnds) {
     EXPECT_EQ(latest_caller, ended);
 }
 
-TEST_F(ThreadExitTest, ThreadThatAskedForTwoHandlersGetsBoth) {
+TEST_F(ThreadExitTest, BothRequestedHandlersAreCalled) {
     std::string called = events_of_thread([] {
         EXPECT_TRUE(call_at_thread_exit(second));
         EXPECT_TRUE(call_at_thread_exit(first));
@@ -127,12 +127,12 @@ TEST_F(ThreadExitTest, ThreadThatAskedForTwoHandlersGetsBoth) {
     EXPECT_EQ(called, "hs") << "in either order";
 }
 
-TEST_F(ThreadExitTest, HandlerAskedForAloneIsCalledAlone) {
+TEST_F(ThreadExitTest, OnlyRequestedHandlerIsCalled) {
     EXPECT_EQ(events_of_thread([] { EXPECT_TRUE(call_at_thread_exit(second)); }), "s");
 }
 
-TEST_F(ThreadExitTest, OneHandlerThatAsksAgainDoesNotRepeatTheOther) {
-    asks_again = 2;
+TEST_F(ThreadExitTest, RepeatedHandlerDoesNotRepeatTheOther) {
+    repetitions = 2;
     std::string called = events_of_thread([] {
         EXPECT_TRUE(call_at_thread_exit(first));
         EXPECT_TRUE(call_at_thread_exit(second));
@@ -141,7 +141,7 @@ TEST_F(ThreadExitTest, OneHandlerThatAsksAgainDoesNotRepeatTheOther) {
     EXPECT_EQ(called, "hhhs");
 }
 
-TEST_F(ThreadExitTest, HandlerThatWasNotAddedIsRefused) {
+TEST_F(ThreadExitTest, UnknownHandlerIsRejected) {
     EXPECT_EQ(events_of_thread([] {
                   EXPECT_FALSE(call_at_thread_exit(no_exit_handler));
                   EXPECT_FALSE(call_at_thread_exit(max_exit_handlers));
@@ -149,9 +149,9 @@ TEST_F(ThreadExitTest, HandlerThatWasNotAddedIsRefused) {
               "");
 }
 
-// In child processes, for what is added stays. The library's own functions may be among those that
-// were added before: a program that is linked with all of it adds them when it starts.
-TEST_F(ThreadExitTest, HandlerBeyondTheLastIsRefusedAndTheOthersStillWork) {
+// Runs in a child process because handlers stay. The library's own functions may have been added
+// before: a program that links all of it adds them when it starts.
+TEST_F(ThreadExitTest, TooManyHandlersAreRejectedAndOthersWork) {
     EXPECT_TRUE(holds_in_child([] {
         std::vector<ExitHandler> added = {second, first};
         for (;;) {
@@ -168,7 +168,7 @@ TEST_F(ThreadExitTest, HandlerBeyondTheLastIsRefusedAndTheOthersStillWork) {
     }));
 }
 
-TEST_F(ThreadExitTest, ThreadsThatAddAtOnceGetDifferentHandlers) {
+TEST_F(ThreadExitTest, ConcurrentAddsGetDifferentHandlers) {
     EXPECT_TRUE(holds_in_child([] {
         std::array<ExitHandler, max_exit_handlers> added{};
         std::vector<std::thread> threads;
@@ -207,7 +207,7 @@ std::string read_to_end(int file) {
     return text;
 }
 
-TEST(WriteToStderr, WritesAllToAPipeThatDoesNotWait) {
+TEST(WriteToStderr, WritesAllToNonBlockingPipe) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
@@ -226,7 +226,7 @@ TEST(WriteToStderr, WritesAllToAPipeThatDoesNotWait) {
     EXPECT_TRUE(received == text);  // Not EXPECT_EQ, which would compare line by line for minutes.
 }
 
-TEST(WriteToStderr, ClosedStreamIsNoMatter) {
+TEST(WriteToStderr, ClosedStreamIsIgnored) {
     EXPECT_TRUE(holds_in_child([] {
         close(STDERR_FILENO);
         errno = 12345;

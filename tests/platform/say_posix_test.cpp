@@ -1,4 +1,4 @@
-// A line for a standard error that is a file with no room.
+// Tests a line written to a standard error that is a file without room.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(Say, BeyondTheLimitOnTheSizeOfFilesGoesOn) {
+TEST(Say, SurvivesFileSizeLimit) {
     EXPECT_EQ(testing::exit_code_of_child([] {
                   std::FILE* const file = std::tmpfile();
                   const rlimit none{0, 0};
@@ -21,7 +21,7 @@ TEST(Say, BeyondTheLimitOnTheSizeOfFilesGoesOn) {
                       ::setrlimit(RLIMIT_FSIZE, &none) != 0) {
                       return 1;
                   }
-                  say("nobody reads this");
+                  say("this line is lost");
                   return 0;
               }),
               0);

@@ -10,7 +10,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(SystemCalls, GiveErrnoBack) {
+TEST(SystemCalls, RestoreErrno) {
     errno = 7;
     {
         const SystemCalls system_calls;
@@ -35,7 +35,7 @@ void* work_cancelled(void* given) {
     return nullptr;
 }
 
-/// Whether a thread that is to be cancelled gets through `work`, and is cancelled then.
+/// Returns whether a cancelled thread completes `work` and is cancelled afterwards.
 bool is_cancelled_only_after(void (*work)()) {
     Cancelled cancelled{work};
     pthread_t thread;
@@ -45,7 +45,7 @@ bool is_cancelled_only_after(void (*work)()) {
     return result == PTHREAD_CANCELED && cancelled.has_worked && !cancelled.has_ended;
 }
 
-TEST(SystemCalls, ThreadIsCancelledAfterThemOnly) {
+TEST(SystemCalls, DeferThreadCancellation) {
     EXPECT_TRUE(is_cancelled_only_after([] {
         const SystemCalls system_calls;
         pthread_testcancel();
@@ -53,8 +53,8 @@ TEST(SystemCalls, ThreadIsCancelledAfterThemOnly) {
     EXPECT_FALSE(is_cancelled_only_after([] { pthread_testcancel(); }));
 }
 
-// Each reads files of the system, or writes.
-TEST(SystemCalls, ThreadIsNotCancelledWhereMemoryIsLookedUp) {
+// Each of these calls reads system files or writes.
+TEST(SystemCalls, PlatformCallsDeferThreadCancellation) {
     EXPECT_TRUE(is_cancelled_only_after([] { (void)available_memory(); }));
     EXPECT_TRUE(is_cancelled_only_after([] { (void)committable_memory(); }));
     EXPECT_TRUE(is_cancelled_only_after([] { (void)numa_node_count(); }));

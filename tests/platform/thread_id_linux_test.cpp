@@ -15,7 +15,7 @@ bool is_of_first_thread() {
     return current_thread_id() == static_cast<std::uint64_t>(getpid());
 }
 
-TEST(ThreadId, IsTheSystemsOwnAndDiffersByThread) {
+TEST(ThreadId, IsSystemNumberAndDiffersByThread) {
     const std::uint64_t mine = current_thread_id();
     EXPECT_EQ(mine, current_thread_id());
     std::thread([mine] {
@@ -25,7 +25,7 @@ TEST(ThreadId, IsTheSystemsOwnAndDiffersByThread) {
     }).join();
 }
 
-TEST(ThreadId, OfTheFirstThreadIsThatOfTheProcessInAChildToo) {
+TEST(ThreadId, FirstThreadHasNumberOfProcess) {
     EXPECT_TRUE(is_of_first_thread());
     EXPECT_TRUE(testing::holds_in_child(is_of_first_thread));
 }

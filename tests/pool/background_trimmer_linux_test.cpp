@@ -37,7 +37,7 @@ std::size_t trimmers() {
     return testing::threads_named("tensorpool-trim").size();
 }
 
-/// The thread gives it back some time.
+/// Waits until the trimmer has returned everything.
 void wait_until_empty(const MemoryPool& pool) {
     while (pool.get_total_capacity() != 0) std::this_thread::yield();
 }
@@ -46,14 +46,14 @@ void free_at_once(MemoryPool& pool, std::size_t bytes) {
     pool.deallocate(pool.allocate(bytes), bytes);
 }
 
-TEST(BackgroundTrimmer, DoesNotRunUnasked) {
+TEST(BackgroundTrimmer, IsNotStartedByDefault) {
     MemoryPool pool(options(BackgroundTrim::off));
     free_at_once(pool, 100 * mib);
     use(pool);
     EXPECT_EQ(trimmers(), 0U);
 }
 
-TEST(BackgroundTrimmer, IsStartedByTheFirstGrowthAndByNoPoolItself) {
+TEST(BackgroundTrimmer, IsStartedByTheFirstGrowthNotByConstruction) {
     MemoryPool pool(options(BackgroundTrim::on));
     EXPECT_EQ(trimmers(), 0U);
     use(pool);
@@ -63,7 +63,7 @@ TEST(BackgroundTrimmer, IsStartedByTheFirstGrowthAndByNoPoolItself) {
     EXPECT_EQ(trimmers(), 1U);
 }
 
-TEST(BackgroundTrimmer, IsGoneWhenItIsForbiddenAndComesWhenItIsAllowedAgain) {
+TEST(BackgroundTrimmer, EndsWhenForbiddenAndRestartsWhenAllowed) {
     MemoryPool pool(options(BackgroundTrim::on));
     use(pool);
     allow_background_trimmer(false);
@@ -77,15 +77,15 @@ TEST(BackgroundTrimmer, IsGoneWhenItIsForbiddenAndComesWhenItIsAllowedAgain) {
     EXPECT_EQ(trimmers(), 1U);
 }
 
-TEST(BackgroundTrimmer, GivesBackWhatAProcessThatDoesNothingHas) {
+TEST(BackgroundTrimmer, ReturnsFreeMemoryOfAnIdleProcess) {
     MemoryPool pool(options(BackgroundTrim::on, 1));
     for (int round = 0; round < 20; ++round) {
         use(pool);
-        wait_until_empty(pool);  // it sleeps then, and is woken by the next round
+        wait_until_empty(pool);  // the trimmer sleeps then, and the next round wakes it
     }
 }
 
-TEST(BackgroundTrimmer, GivesBackWhatThreadsParkedThatDoNothing) {
+TEST(BackgroundTrimmer, ReturnsBlocksParkedByIdleThreads) {
     MemoryPool pool(options(BackgroundTrim::on, 1));
     std::latch used(2);
     std::latch over(1);
@@ -102,7 +102,7 @@ TEST(BackgroundTrimmer, GivesBackWhatThreadsParkedThatDoNothing) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(BackgroundTrimmer, DoesNotStartByItselfInAProcessOfOneThread) {
+TEST(BackgroundTrimmer, AutomaticModeDoesNotStartInASingleThreadedProcess) {
     if (testing::sanitized()) GTEST_SKIP() << "a sanitizer has a thread of its own";
     EXPECT_TRUE(holds_in_child([] {
         MemoryPool pool(options(BackgroundTrim::automatic));
@@ -112,7 +112,7 @@ TEST(BackgroundTrimmer, DoesNotStartByItselfInAProcessOfOneThread) {
     }));
 }
 
-TEST(BackgroundTrimmer, StartsByItselfBesideAnotherThreadWithMuchFree) {
+TEST(BackgroundTrimmer, AutomaticModeStartsWithThreadsAndMuchFreeMemory) {
     std::latch over(1);
     std::thread another([&] { over.wait(); });
     MemoryPool pool(options(BackgroundTrim::automatic));
@@ -125,23 +125,23 @@ TEST(BackgroundTrimmer, StartsByItselfBesideAnotherThreadWithMuchFree) {
     another.join();
 }
 
-TEST(BackgroundTrimmer, IsNotInAChildBeforeThatUsesThePool) {
-    if (testing::sanitized()) GTEST_SKIP() << "threads after a fork of several are not theirs";
+TEST(BackgroundTrimmer, IsNotStartedInAChildBeforeItUsesThePool) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers lose threads in a multithreaded fork";
     MemoryPool pool(options(BackgroundTrim::on, 1));
     use(pool);
     EXPECT_TRUE(holds_in_child([&] {
         if (testing::thread_count() != 1) return false;
         use(pool);
         if (trimmers() != 1) return false;
-        pool.trim();  // what was in the parent's thread's hands is lost
+        pool.trim();  // blocks that the parent's thread was returning are lost
         allow_background_trimmer(false);
         return testing::thread_count() == 1;
     }));
     EXPECT_EQ(trimmers(), 1U);
 }
 
-TEST(BackgroundTrimmer, LeavesChildrenOfForksAmidItsWorkWholePools) {
-    if (testing::sanitized()) GTEST_SKIP() << "threads after a fork of several are not theirs";
+TEST(BackgroundTrimmer, ChildrenForkedDuringAPassHaveConsistentPools) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers lose threads in a multithreaded fork";
     MemoryPool pool(options(BackgroundTrim::on, 1));
     for (int round = 0; round < 100; ++round) {
         use(pool);
@@ -153,7 +153,7 @@ TEST(BackgroundTrimmer, LeavesChildrenOfForksAmidItsWorkWholePools) {
     }
 }
 
-TEST(BackgroundTrimmer, IsNotInTheWayOfAnEndOfTheProcess) {
+TEST(BackgroundTrimmer, DoesNotBlockTheEndOfTheProcess) {
     EXPECT_EQ(exit_code_of_child([]() -> int {
                   static MemoryPool pool(options(BackgroundTrim::on, 1));
                   use(pool);
@@ -162,9 +162,9 @@ TEST(BackgroundTrimmer, IsNotInTheWayOfAnEndOfTheProcess) {
               7);
 }
 
-// Its only thread is the one that forked, which is no trimmer any more.
-TEST(BackgroundTrimmer, EndsInAChildThatItsCallbackForked) {
-    if (testing::sanitized()) GTEST_SKIP() << "threads after a fork of several are not theirs";
+// The child's only thread is the one that forked, which no longer acts as the trimmer.
+TEST(BackgroundTrimmer, EndsInAChildForkedByItsCallback) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers lose threads in a multithreaded fork";
     std::atomic<pid_t> child = -1;
     PoolOptions forking = options(BackgroundTrim::on, 1);
     forking.on_event = [&](const PoolEvent& event) {
@@ -180,9 +180,9 @@ TEST(BackgroundTrimmer, EndsInAChildThatItsCallbackForked) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << status;
 }
 
-TEST(BackgroundTrimmer, MayBeWhereTheProcessEnds) {
+TEST(BackgroundTrimmer, CallbackMayCallExit) {
     EXPECT_EQ(exit_code_of_child([]() -> int {
-                  // The pool goes at the end of the process: no call may be under way then.
+                  // The pool is destroyed at exit, when no call to it may be in progress.
                   static std::recursive_mutex using_pool;
                   PoolOptions ending = options(BackgroundTrim::on, 1);
                   ending.on_event = [](const PoolEvent& event) {
@@ -200,7 +200,7 @@ TEST(BackgroundTrimmer, MayBeWhereTheProcessEnds) {
               7);
 }
 
-TEST(BackgroundTrimmer, MayLookAtPoolsThatComeAndGo) {
+TEST(BackgroundTrimmer, VisitsPoolsWhileOthersAreMadeAndDestroyed) {
     std::atomic<bool> is_over = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {

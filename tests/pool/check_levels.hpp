@@ -8,7 +8,7 @@
 
 namespace tensorpool::testing {
 
-/// What is promised of every pool is tried with checks and without.
+/// Parameters for tests that run at every level of checks.
 inline auto all_check_levels() {
     return ::testing::Values(Checks::off, Checks::basic, Checks::full);
 }

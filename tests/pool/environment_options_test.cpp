@@ -26,7 +26,7 @@ protected:
         set_.push_back(name);
     }
 
-    /// What is read, silently or not.
+    /// The options that are read from the environment, with what was printed on stderr.
     PoolOptions read() {
         ::testing::internal::CaptureStderr();
         const PoolOptions options = options_from_environment(given_);
@@ -38,7 +38,7 @@ protected:
         return read();
     }
 
-    /// The value is told in one line, and everything stays as it was given.
+    /// Checks that the value is reported in one line and that the options stay unchanged.
     void expect_refused(const std::string& name, const std::string& value,
                         const std::string& expected, const std::string& used) {
         const PoolOptions options = read_with(name, value);
@@ -59,7 +59,7 @@ protected:
         EXPECT_EQ(options.checks, given_.checks);
     }
 
-    // Not the defaults, which are measured and may change.
+    // Values other than the defaults, which come from measurements and may change.
     PoolOptions given_{.growth = {.step = 3 * mib, .factor = 0.5, .fraction = 0.25},
                        .checks = Checks::off};
     std::string told_;
@@ -68,7 +68,7 @@ private:
     std::vector<std::string> set_;
 };
 
-TEST_F(EnvironmentOptions, WithoutVariablesAllStaysAndNothingIsTold) {
+TEST_F(EnvironmentOptions, WithoutVariablesOptionsStayAndNothingIsReported) {
     given_ = {.name = "mine", .max_capacity = 77, .checks = Checks::full};
     const PoolOptions options = read();
     EXPECT_EQ(options.name, "mine");
@@ -77,7 +77,7 @@ TEST_F(EnvironmentOptions, WithoutVariablesAllStaysAndNothingIsTold) {
     EXPECT_EQ(told_, "");
 }
 
-TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
+TEST_F(EnvironmentOptions, EveryVariableSetsItsOption) {
     set("TENSORPOOL_INITIAL_CAPACITY", "64KiB");
     set("TENSORPOOL_MAX_CAPACITY", "2GiB");
     set("TENSORPOOL_MAX_ALLOCATION", "512MiB");
@@ -106,7 +106,7 @@ TEST_F(EnvironmentOptions, EveryVariableReachesItsOption) {
     EXPECT_EQ(told_, "");
 }
 
-TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
+TEST_F(EnvironmentOptions, EveryChoiceIsRecognizedByName) {
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "never").huge_pages, HugePages::never);
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "buckets").huge_pages, HugePages::buckets);
     EXPECT_EQ(read_with("TENSORPOOL_HUGE_PAGES", "auto").huge_pages, HugePages::automatic);
@@ -124,7 +124,7 @@ TEST_F(EnvironmentOptions, EveryChoiceIsKnownByItsName) {
     EXPECT_EQ(told_, "");
 }
 
-TEST_F(EnvironmentOptions, SenselessSizesAreToldAndNotUsed) {
+TEST_F(EnvironmentOptions, InvalidSizesAreReportedAndIgnored) {
     const std::string expected = "a size such as 512MiB or 2GiB";
     for (const char* const text : {"", "much", "-1", "2GB", "2 GiB", "2gib", "GiB", "1.2.3MiB",
                                    "0x10", "99999999TiB", "1e3", "nan", "inf"}) {
@@ -135,14 +135,14 @@ TEST_F(EnvironmentOptions, SenselessSizesAreToldAndNotUsed) {
     }
 }
 
-TEST_F(EnvironmentOptions, LimitUnderWhichNothingCouldBeAllocatedIsToldAndNotUsed) {
+TEST_F(EnvironmentOptions, ZeroMaxAllocationIsReportedAndIgnored) {
     for (const char* const text : {"0", "0.1", "0KiB", "-1", "much"}) {
         expect_refused("TENSORPOOL_MAX_ALLOCATION", text, "a size above 0 such as 512MiB or 2GiB",
                        "8 GiB");
     }
 }
 
-TEST_F(EnvironmentOptions, SenselessNumbersAreToldAndNotUsed) {
+TEST_F(EnvironmentOptions, InvalidNumbersAreReportedAndIgnored) {
     for (const char* const text : {"", "much", "-0.1", "1025", "nan", "inf", "0.5x"}) {
         expect_refused("TENSORPOOL_GROWTH_FACTOR", text, "a number from 0 to 1024", "0.500000");
         expect_refused("TENSORPOOL_GROWTH_FRACTION", text, "a number from 0 to 1", "0.250000");
@@ -152,7 +152,7 @@ TEST_F(EnvironmentOptions, SenselessNumbersAreToldAndNotUsed) {
     }
 }
 
-TEST_F(EnvironmentOptions, SenselessChoicesAreToldAndNotUsed) {
+TEST_F(EnvironmentOptions, InvalidChoicesAreReportedAndIgnored) {
     for (const char* const text : {"", "Off", "2", "full "}) {
         expect_refused("TENSORPOOL_CHECKS", text, "off, basic or full", "off");
         expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, buckets, auto or always", "buckets");

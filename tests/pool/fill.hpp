@@ -8,10 +8,10 @@
 
 namespace tensorpool::testing {
 
-/// Of each way that blocks are served.
+/// One size for each way in which blocks are served.
 inline constexpr std::size_t sizes[] = {64, 1000, 16 << 10, 64 << 10, 100 << 10, 3 << 20};
 
-/// Takes, touches and frees a block of each.
+/// Allocates, touches and frees a block of each size.
 inline void use(MemoryPool& pool) {
     for (const std::size_t bytes : sizes) {
         void* const block = pool.allocate(bytes);
@@ -20,14 +20,14 @@ inline void use(MemoryPool& pool) {
     }
 }
 
-/// Blocks until the pool refuses one more.
+/// Allocates blocks until the pool refuses one.
 inline std::vector<void*> fill(MemoryPool& pool, std::size_t bytes) {
     std::vector<void*> blocks;
     while (void* const block = pool.try_allocate(bytes)) blocks.push_back(block);
     return blocks;
 }
 
-/// So many bytes in blocks of `bytes`, each page of them touched.
+/// Allocates the given total in blocks of `bytes` bytes and touches each of their pages.
 inline std::vector<void*> touched_blocks(MemoryPool& pool, std::size_t total, std::size_t bytes) {
     std::vector<void*> blocks(total / bytes);
     for (void*& block : blocks) {
@@ -37,7 +37,7 @@ inline std::vector<void*> touched_blocks(MemoryPool& pool, std::size_t total, st
     return blocks;
 }
 
-/// Frees them, by their size where it is not 0.
+/// Frees the blocks, with their size unless it is 0.
 inline void free_all(MemoryPool& pool, const std::vector<void*>& blocks, std::size_t bytes) {
     for (void* const block : blocks) {
         if (bytes == 0) {

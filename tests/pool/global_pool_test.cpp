@@ -24,17 +24,17 @@ std::string allocate_with(const Variables& variables, const std::string& bytes) 
     return run_program(GLOBAL_POOL_PROGRAM, {"allocate", bytes}, variables).output;
 }
 
-bool shows(const ProgramResult& result, const std::string& figure) {
-    return result.exit_code == 0 && result.output.find(figure) != std::string::npos;
+bool shows(const ProgramResult& result, const std::string& text) {
+    return result.exit_code == 0 && result.output.find(text) != std::string::npos;
 }
 
-TEST(GlobalPool, IsOneAndIsNeverDestroyed) {
+TEST(GlobalPool, IsUniqueAndNeverDestroyed) {
     EXPECT_EQ(&get_global_memory_pool(), &get_global_memory_pool());
     EXPECT_EQ(get_global_memory_pool().name(), "global");
 }
 
-// ctest runs each test in a process of its own: here nothing has used the pool before.
-TEST(GlobalPool, AnswersBeforeItsFirstUse) {
+// ctest runs each test in a process of its own, so the pool is unused here.
+TEST(GlobalPool, QueriesWorkBeforeFirstUse) {
     const int on_stack = 0;
     MemoryPool& pool = get_global_memory_pool();
     EXPECT_FALSE(pool.owns(&on_stack));
@@ -47,7 +47,7 @@ TEST(GlobalPool, AnswersBeforeItsFirstUse) {
     pool.trim();
 }
 
-TEST(GlobalPool, IsSetUpOnceByThreadsThatComeTogether) {
+TEST(GlobalPool, IsSetUpOnceByConcurrentThreads) {
     std::thread threads[4];
     for (std::thread& thread : threads) {
         thread = std::thread([] {
@@ -84,25 +84,25 @@ TEST(GlobalPoolProgram, ServesStaticConstructorsAndDestructors) {
     }
 }
 
-// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+// Not under sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Which of the two comes first is chance: a child that inherits a lock that nobody gives back would
-// hang in some of these.
-TEST(GlobalPoolProgram, ServesTheChildOfAForkInTheMiddleOfItsSetUp) {
+// Which of the two comes first varies. A child that inherits a lock that no thread releases would
+// hang in some rounds.
+TEST(GlobalPoolProgram, ServesAChildForkedDuringSetUp) {
     for (int round = 0; round < 40; ++round) {
         EXPECT_EQ(run_program(GLOBAL_POOL_PROGRAM, {"fork"}, {}).exit_code, 0);
     }
 }
 #endif
 
-TEST(GlobalPoolProgram, OutlivesThePluginThatBroughtIt) {
+TEST(GlobalPoolProgram, OutlivesThePluginThatLoadedIt) {
     const ProgramResult result = run_program(PLUGIN_HOST, {PLUGIN});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_EQ(result.output, "threads ended after the plugin\n");
     EXPECT_EQ(result.errors, "");
 }
 
-TEST(GlobalPoolProgram, StartsNoThreadKeepsOnlySegmentAndControlOpenAndPrintsNothing) {
+TEST(GlobalPoolProgram, StartsNoThreadAndOpensOnlySegmentAndControl) {
     for (const char* const statistics : {"on", "off"}) {
         const ProgramResult result =
             run_program(GLOBAL_POOL_PROGRAM, {"quiet"}, {{"TENSORPOOL_STATISTICS", statistics}});
@@ -114,14 +114,14 @@ TEST(GlobalPoolProgram, StartsNoThreadKeepsOnlySegmentAndControlOpenAndPrintsNot
 
 // Variables --------------------------------------------------------------------------------------
 
-TEST(GlobalPoolVariables, LimitsHold) {
+TEST(GlobalPoolVariables, LimitsApply) {
     EXPECT_EQ(allocate_with({{"TENSORPOOL_MAX_CAPACITY", "64MiB"}}, "60000000"), "met\n");
     EXPECT_EQ(allocate_with({{"TENSORPOOL_MAX_CAPACITY", "64MiB"}}, "70000000"), "refused\n");
     EXPECT_EQ(allocate_with({{"TENSORPOOL_MAX_ALLOCATION", "1MiB"}}, "1048576"), "met\n");
     EXPECT_EQ(allocate_with({{"TENSORPOOL_MAX_ALLOCATION", "1MiB"}}, "1048577"), "refused\n");
 }
 
-TEST(GlobalPoolVariables, OptionsReachThePool) {
+TEST(GlobalPoolVariables, OptionsAreApplied) {
     EXPECT_TRUE(
         shows(use_with({{"TENSORPOOL_MAX_CAPACITY", "64MiB"}}), "\"limit_bytes\":67108864"));
     const ProgramResult ready = use_with({{"TENSORPOOL_INITIAL_CAPACITY", "32MiB"}});
@@ -132,7 +132,7 @@ TEST(GlobalPoolVariables, OptionsReachThePool) {
     EXPECT_EQ(ready.errors, "");
 }
 
-TEST(GlobalPoolVariables, ValueThatMakesNoSenseIsToldAndThePoolWorks) {
+TEST(GlobalPoolVariables, InvalidValueIsReportedAndThePoolWorks) {
     const ProgramResult result = use_with({{"TENSORPOOL_MAX_CAPACITY", "plenty"}});
     EXPECT_TRUE(shows(result, "\"limit_bytes\":0,"));
     EXPECT_EQ(result.errors,
@@ -140,7 +140,7 @@ TEST(GlobalPoolVariables, ValueThatMakesNoSenseIsToldAndThePoolWorks) {
               "512MiB or 2GiB; used instead: none\n");
 }
 
-TEST(GlobalPoolVariables, InitialCapacityBeyondTheLimitIsToldAndCut) {
+TEST(GlobalPoolVariables, InitialCapacityAboveTheLimitIsReportedAndReduced) {
     const ProgramResult result =
         use_with({{"TENSORPOOL_INITIAL_CAPACITY", "64MiB"}, {"TENSORPOOL_MAX_CAPACITY", "32MiB"}});
     EXPECT_TRUE(shows(result, "\"capacity_bytes\":33554432"));
@@ -149,15 +149,15 @@ TEST(GlobalPoolVariables, InitialCapacityBeyondTheLimitIsToldAndCut) {
               "TENSORPOOL_MAX_CAPACITY; used instead: 32 MiB\n");
 }
 
-TEST(GlobalPoolVariables, InitialCapacityThatCannotBeHadIsToldAndThePoolWorks) {
+TEST(GlobalPoolVariables, RefusedInitialCapacityIsReportedAndThePoolWorks) {
     const ProgramResult result = use_with({{"TENSORPOOL_INITIAL_CAPACITY", "1000TiB"}});
     EXPECT_TRUE(shows(result, "\"in_use_bytes\":0,"));
     EXPECT_EQ(result.errors,
-              "tensorpool: TENSORPOOL_INITIAL_CAPACITY is 1000 TiB, which cannot be had: "
+              "tensorpool: TENSORPOOL_INITIAL_CAPACITY is 1000 TiB, which cannot be reserved: "
               "limit met: address space; used instead: 0 B\n");
 }
 
-TEST(GlobalPoolVariables, ReportIsPrintedAtTheEndWhenAsked) {
+TEST(GlobalPoolVariables, ReportIsPrintedAtExitOnRequest) {
     const ProgramResult result = use_with({{"TENSORPOOL_REPORT", "1"}});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.errors.find("tensorpool: pool 'global'\n"), 0U) << result.errors;
@@ -168,7 +168,7 @@ TEST(GlobalPoolVariables, ReportIsPrintedAtTheEndWhenAsked) {
               "tensorpool: TENSORPOOL_REPORT is 'please'; expected 1 or 0; used instead: 0\n");
 }
 
-TEST(GlobalPoolVariables, ReportShowsEveryPoolThatIsAliveAtTheEnd) {
+TEST(GlobalPoolVariables, ReportShowsEveryPoolThatExistsAtExit) {
     const ProgramResult result =
         run_program(GLOBAL_POOL_PROGRAM, {"pools"}, {{"TENSORPOOL_REPORT", "1"}});
     EXPECT_EQ(result.exit_code, 0);
@@ -180,7 +180,7 @@ TEST(GlobalPoolVariables, ReportShowsEveryPoolThatIsAliveAtTheEnd) {
     EXPECT_EQ(result.errors.find("'ends'"), std::string::npos) << result.errors;
 }
 
-TEST(GlobalPoolVariables, PoolThatIsNeverUsedReadsAndReportsNothing) {
+TEST(GlobalPoolVariables, UnusedPoolReadsAndReportsNothing) {
     const ProgramResult result =
         run_program(GLOBAL_POOL_PROGRAM, {"nothing"},
                     {{"TENSORPOOL_REPORT", "1"}, {"TENSORPOOL_CHECKS", "some"}});

@@ -1,6 +1,6 @@
-// How many locked operations a call takes: of those one costs some nanoseconds on a line of one's
-// own, and many times that on a line that other processors write. The numbers here are exact for
-// hits and upper bounds for misses; perf/scale.cpp multiplies them by what one costs.
+// The number of locked operations of a call. One costs some nanoseconds on a cache line that only
+// this processor writes, and many times that on a line that others write too. The numbers here are
+// exact for hits and upper bounds for misses; perf/scale.cpp multiplies them by the cost of one.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -28,37 +28,37 @@ using testing::CountedCall;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// The largest of the calls of one kind.
-class Most {
+/// The maxima over the calls of one kind.
+class MaxCounts {
 public:
-    explicit Most(std::string what) : what_(std::move(what)) {}
-    ~Most() {
+    explicit MaxCounts(std::string what) : what_(std::move(what)) {}
+    ~MaxCounts() {
         std::printf("  %-50s %3u locked, %5u instructions, %u system calls, of %u calls\n",
-                    what_.c_str(), most_.locked, most_.instructions, most_.system_calls, calls_);
+                    what_.c_str(), max_.locked, max_.instructions, max_.system_calls, calls_);
     }
-    Most(const Most&) = delete;
-    Most& operator=(const Most&) = delete;
+    MaxCounts(const MaxCounts&) = delete;
+    MaxCounts& operator=(const MaxCounts&) = delete;
 
     void add(const CountedCall& call) {
         ++calls_;
         if (call.locked != 0) ++calls_with_any_;
-        most_.locked = std::max(most_.locked, call.locked);
-        most_.instructions = std::max(most_.instructions, call.instructions);
-        most_.system_calls = std::max(most_.system_calls, call.system_calls);
+        max_.locked = std::max(max_.locked, call.locked);
+        max_.instructions = std::max(max_.instructions, call.instructions);
+        max_.system_calls = std::max(max_.system_calls, call.system_calls);
     }
-    unsigned locked() const { return most_.locked; }
+    unsigned locked() const { return max_.locked; }
     unsigned calls() const { return calls_; }
     unsigned calls_with_any() const { return calls_with_any_; }
-    unsigned system_calls() const { return most_.system_calls; }
+    unsigned system_calls() const { return max_.system_calls; }
 
 private:
     std::string what_;
-    CountedCall most_;
+    CountedCall max_;
     unsigned calls_ = 0;
     unsigned calls_with_any_ = 0;
 };
 
-/// No period of retention ends while calls are counted.
+/// Options with which no retention period ends while calls are counted.
 PoolOptions options_for_counting() {
     return {.retain = {.milliseconds = 1'000'000'000}};
 }
@@ -71,8 +71,8 @@ CountedCall count_free(MemoryPool& pool, std::size_t bytes, void* block) {
     return count_call([&] { pool.deallocate(block, bytes); });
 }
 
-/// Pairs of one size after some that nobody counts.
-void count_pairs(MemoryPool& pool, std::size_t bytes, Most& allocations, Most& frees) {
+/// Counts pairs of calls of one size, after some warm-up pairs.
+void count_pairs(MemoryPool& pool, std::size_t bytes, MaxCounts& allocations, MaxCounts& frees) {
     for (int i = 0; i < 3; ++i) pool.deallocate(pool.allocate(bytes), bytes);
     for (int i = 0; i < 10; ++i) {
         void* block = nullptr;
@@ -81,7 +81,8 @@ void count_pairs(MemoryPool& pool, std::size_t bytes, Most& allocations, Most& f
     }
 }
 
-/// A second thread is there all the time: the C library locks nothing in a process of one.
+/// Keeps a second thread running, because the C library avoids locked operations in a process with
+/// one thread.
 class CountedCalls : public ::testing::Test {
 protected:
     CountedCalls() : second_([this] { over_.wait(); }) {}
@@ -91,7 +92,7 @@ protected:
     }
     void SetUp() override {
 #ifndef __OPTIMIZE__
-        GTEST_SKIP() << "without optimisation each store of an atomic is an exchange";
+        GTEST_SKIP() << "without optimization each store to an atomic is an exchange";
 #endif
     }
 
@@ -101,7 +102,7 @@ private:
 };
 class LockedOperations : public CountedCalls {};
 
-TEST_F(CountedCalls, FindsWhatIsLockedAndNothingElse) {
+TEST_F(CountedCalls, CountsExactlyTheLockedOperations) {
     std::atomic<unsigned> word = 0;
     std::mutex mutex;
     unsigned other = 0;
@@ -118,18 +119,18 @@ TEST_F(CountedCalls, FindsWhatIsLockedAndNothingElse) {
     EXPECT_EQ(locked([&] { other = word.load(); }), 0U);
 }
 
-TEST_F(LockedOperations, HitOfASmallBlockTakesNone) {
+TEST_F(LockedOperations, SmallHitTakesNone) {
     MemoryPool pool(options_for_counting());
     for (std::size_t bytes = 64; bytes <= 64 * kib; bytes *= 2) {
-        Most allocations("allocation of " + std::to_string(bytes) + " B, hit");
-        Most frees("free of " + std::to_string(bytes) + " B, hit");
+        MaxCounts allocations("allocation of " + std::to_string(bytes) + " B, hit");
+        MaxCounts frees("free of " + std::to_string(bytes) + " B, hit");
         count_pairs(pool, bytes, allocations, frees);
         EXPECT_EQ(allocations.locked(), 0U) << bytes;
         EXPECT_EQ(frees.locked(), 0U) << bytes;
     }
 }
 
-TEST_F(LockedOperations, MissOfASmallBlockTakesFewWhereTheDepotServesIt) {
+TEST_F(LockedOperations, SmallMissServedByTheDepotTakesFew) {
     MemoryPool pool(options_for_counting());
     for (const std::size_t bytes : {std::size_t{64}, 4 * kib, 64 * kib}) {
         std::vector<void*> blocks(std::min<std::size_t>(8 * mib / bytes, 1000));
@@ -139,9 +140,9 @@ TEST_F(LockedOperations, MissOfASmallBlockTakesFewWhereTheDepotServesIt) {
         };
         for (int i = 0; i < 3; ++i) exchange_all();
         const auto bucket = [&] { return pool.statistics().buckets[detail::bucket_of(bytes)]; };
-        Most hits("allocation of " + std::to_string(bytes) + " B, magazines");
-        Most depot_hits("allocation of " + std::to_string(bytes) + " B, depot");
-        Most frees("free of " + std::to_string(bytes) + " B");
+        MaxCounts hits("allocation of " + std::to_string(bytes) + " B, magazines");
+        MaxCounts depot_hits("allocation of " + std::to_string(bytes) + " B, depot");
+        MaxCounts frees("free of " + std::to_string(bytes) + " B");
         for (void*& block : blocks) {
             const BucketStatistics before = bucket();
             const CountedCall call = count_allocation(pool, bytes, block);
@@ -150,7 +151,7 @@ TEST_F(LockedOperations, MissOfASmallBlockTakesFewWhereTheDepotServesIt) {
             if (after.depot_hits != before.depot_hits) depot_hits.add(call);
         }
         for (void* const block : blocks) frees.add(count_free(pool, bytes, block));
-        // One in 16 that go beyond the loaded magazine looks whether a period ended, under a lock.
+        // Every 16th call beyond the loaded magazine checks, under a lock, for the end of a period.
         EXPECT_LE(hits.locked(), 2U) << bytes;
         EXPECT_LE(hits.calls_with_any(), hits.calls() / 16) << bytes;
         EXPECT_GT(depot_hits.calls(), 0U) << bytes;
@@ -160,28 +161,28 @@ TEST_F(LockedOperations, MissOfASmallBlockTakesFewWhereTheDepotServesIt) {
     }
 }
 
-TEST_F(LockedOperations, HitOfALargeBlockTakesNone) {
+TEST_F(LockedOperations, LargeHitTakesNone) {
     for (const Checks checks : {Checks::off, Checks::full}) {
         for (const std::size_t bytes : {65 * kib, 128 * kib, mib, 8 * mib}) {
             PoolOptions options = options_for_counting();
             options.checks = checks;
             MemoryPool pool(options);
-            Most allocations("allocation of " + std::to_string(bytes / kib) + " KiB, hit");
-            Most frees("free of " + std::to_string(bytes / kib) + " KiB, hit");
+            MaxCounts allocations("allocation of " + std::to_string(bytes / kib) + " KiB, hit");
+            MaxCounts frees("free of " + std::to_string(bytes / kib) + " KiB, hit");
             count_pairs(pool, bytes, allocations, frees);
             EXPECT_EQ(allocations.locked(), 0U) << bytes;
-            // With checks a free ends the block's use by an exchange.
+            // With checks, a free ends the use of the block with an exchange.
             EXPECT_EQ(frees.locked(), checks == Checks::off ? 0U : 1U) << bytes;
             EXPECT_EQ(allocations.system_calls() + frees.system_calls(), 0U) << bytes;
         }
     }
 }
 
-TEST_F(LockedOperations, HitOfALargeBlockOfAnotherSizeThanTheLastTakesNone) {
+TEST_F(LockedOperations, LargeHitOfAnotherSizeThanTheLastTakesNone) {
     MemoryPool pool(options_for_counting());
     const std::size_t sizes[] = {128 * kib, 256 * kib, 512 * kib};
-    Most allocations("allocation of large blocks of sizes in turn, hit");
-    Most frees("free of large blocks of sizes in turn, hit");
+    MaxCounts allocations("allocation of large blocks of sizes in turn, hit");
+    MaxCounts frees("free of large blocks of sizes in turn, hit");
     void* blocks[3];
     for (int round = 0; round < 10; ++round) {
         for (int i = 0; i < 3; ++i) {
@@ -197,31 +198,31 @@ TEST_F(LockedOperations, HitOfALargeBlockOfAnotherSizeThanTheLastTakesNone) {
     EXPECT_EQ(frees.locked(), 0U);
 }
 
-TEST_F(LockedOperations, HitOfALargeBlockTakesOneEachWhereRetentionIsLimited) {
+TEST_F(LockedOperations, LargeHitUnderLimitedRetentionTakesOnePerCall) {
     PoolOptions options = options_for_counting();
     options.retain.bytes = 64 * mib;
     MemoryPool pool(options);
-    Most allocations("allocation of 1 MiB with a limit of retention, hit");
-    Most frees("free of 1 MiB with a limit of retention, hit");
+    MaxCounts allocations("allocation of 1 MiB with a limit of retention, hit");
+    MaxCounts frees("free of 1 MiB with a limit of retention, hit");
     count_pairs(pool, mib, allocations, frees);
     EXPECT_EQ(allocations.locked(), 1U);
     EXPECT_EQ(frees.locked(), 1U);
 }
 
-TEST_F(LockedOperations, MissOfALargeBlockTakesFewWhereTheCacheOfAllThreadsServesIt) {
+TEST_F(LockedOperations, LargeMissServedByTheSharedCacheTakesFew) {
     MemoryPool pool(options_for_counting());
-    Most allocations("allocation of 16 MiB, cache of all threads");
-    Most frees("free of 16 MiB, cache of all threads");
+    MaxCounts allocations("allocation of 16 MiB, cache of all threads");
+    MaxCounts frees("free of 16 MiB, cache of all threads");
     count_pairs(pool, 16 * mib, allocations, frees);
     EXPECT_LE(allocations.locked(), 3U);
     EXPECT_LE(frees.locked(), 3U);
     EXPECT_EQ(allocations.system_calls() + frees.system_calls(), 0U);
 }
 
-TEST_F(LockedOperations, MissOfALargeBlockTakesFewWhereAFreeExtentServesIt) {
+TEST_F(LockedOperations, LargeMissServedByAFreeExtentTakesFew) {
     MemoryPool pool(options_for_counting());
     pool.reserve(64 * mib);
-    Most allocations("allocation of 1 MiB, free extent");
+    MaxCounts allocations("allocation of 1 MiB, free extent");
     std::vector<void*> blocks(20);
     for (void*& block : blocks) {
         const CountedCall call = count_allocation(pool, mib, block);
@@ -232,19 +233,19 @@ TEST_F(LockedOperations, MissOfALargeBlockTakesFewWhereAFreeExtentServesIt) {
     for (void* const block : blocks) pool.deallocate(block, mib);
 }
 
-TEST_F(LockedOperations, FreeOfALargeBlockLooksOneTimeIn64WhetherAPeriodEnded) {
+TEST_F(LockedOperations, Every64thLargeFreeChecksForTheEndOfAPeriod) {
     MemoryPool pool(options_for_counting());
-    Most frees("free of 1 MiB, hit, 128 in a row");
+    MaxCounts frees("free of 1 MiB, hit, 128 in a row");
     for (int i = 0; i < 3; ++i) pool.deallocate(pool.allocate(mib), mib);
     for (int i = 0; i < 128; ++i) frees.add(count_free(pool, mib, pool.allocate(mib)));
     EXPECT_EQ(frees.calls_with_any(), 2U);
     EXPECT_LE(frees.locked(), 2U);
 }
 
-TEST_F(LockedOperations, BlocksThatAnotherThreadFreesTakeNoneInItsMagazine) {
+TEST_F(LockedOperations, FreeOnAnotherThreadIntoItsMagazineTakesNone) {
     MemoryPool pool(options_for_counting());
     for (const std::size_t bytes : {kib, mib}) {
-        Most frees("free of " + std::to_string(bytes) + " B of another thread's, hit");
+        MaxCounts frees("free of " + std::to_string(bytes) + " B of another thread's, hit");
         std::vector<void*> blocks(4);
         for (void*& block : blocks) block = pool.allocate(bytes);
         std::thread([&] {

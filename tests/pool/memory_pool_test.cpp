@@ -44,15 +44,15 @@ std::string text_of_failure(MemoryPool& pool, std::size_t bytes) {
     }
 }
 
-class MemoryPoolFigures : public ::testing::TestWithParam<Checks> {
+class MemoryPoolTotals : public ::testing::TestWithParam<Checks> {
 protected:
     MemoryPool pool_{PoolOptions{.max_allocation = 64 * mib, .checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, MemoryPoolFigures, testing::all_check_levels(),
+INSTANTIATE_TEST_SUITE_P(Checks, MemoryPoolTotals, testing::all_check_levels(),
                          testing::name_of_level);
 
-TEST_P(MemoryPoolFigures, NewPoolHoldsNothing) {
+TEST_P(MemoryPoolTotals, NewPoolIsEmpty) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
     EXPECT_EQ(pool_.get_total_capacity(), 0U);
     EXPECT_EQ(pool_.get_utilization_ratio(), 0.0);
@@ -62,7 +62,7 @@ TEST_P(MemoryPoolFigures, NewPoolHoldsNothing) {
     EXPECT_FALSE(pool_.owns(&pool_));
 }
 
-TEST_P(MemoryPoolFigures, TotalAllocatedIsTheBytesOfTheBlocksInUse) {
+TEST_P(MemoryPoolTotals, TotalAllocatedIsTheBytesOfTheBlocksInUse) {
     void* const small = pool_.allocate(65);
     EXPECT_EQ(pool_.get_total_allocated(), 128U);
     void* const large = pool_.allocate(65 * kib);
@@ -76,7 +76,7 @@ TEST_P(MemoryPoolFigures, TotalAllocatedIsTheBytesOfTheBlocksInUse) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-TEST_P(MemoryPoolFigures, CountsEveryCallThatGaveOrTookABlock) {
+TEST_P(MemoryPoolTotals, CountsEverySuccessfulCall) {
     void* blocks[] = {pool_.allocate(10), pool_.allocate(10, 256), pool_.try_allocate(mib),
                       pool_.try_allocate(10, 4096), pool_.allocate_zeroed(3, 5)};
     EXPECT_EQ(pool_.get_allocation_count(), 5U);
@@ -87,7 +87,7 @@ TEST_P(MemoryPoolFigures, CountsEveryCallThatGaveOrTookABlock) {
     EXPECT_EQ(pool_.get_deallocation_count(), 5U);
 }
 
-TEST_P(MemoryPoolFigures, UtilizationIsBytesInUseOverBytesCommitted) {
+TEST_P(MemoryPoolTotals, UtilizationIsBytesInUseOverBytesCommitted) {
     void* const block = pool_.allocate(5 * mib);
     EXPECT_EQ(pool_.get_utilization_ratio(), static_cast<double>(pool_.get_total_allocated()) /
                                                  static_cast<double>(pool_.get_total_capacity()));
@@ -97,7 +97,7 @@ TEST_P(MemoryPoolFigures, UtilizationIsBytesInUseOverBytesCommitted) {
     EXPECT_EQ(pool_.get_utilization_ratio(), 0.0);
 }
 
-TEST_P(MemoryPoolFigures, CountsExactlyOverThreadsThatEnded) {
+TEST_P(MemoryPoolTotals, CountsExactlyAcrossEndedThreads) {
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 4; ++i) {
         threads.emplace_back([this] {
@@ -112,15 +112,15 @@ TEST_P(MemoryPoolFigures, CountsExactlyOverThreadsThatEnded) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-// Made and ended ---------------------------------------------------------------------------------
+// Construction and destruction -------------------------------------------------------------------
 
-TEST(MemoryPool, InitialCapacityIsCommittedWhenItIsMade) {
+TEST(MemoryPool, ConstructorCommitsInitialCapacity) {
     const MemoryPool pool(10 * mib);
     EXPECT_EQ(pool.get_total_capacity(), 10 * mib);
     EXPECT_EQ(pool.name(), "pool");
 }
 
-TEST(MemoryPool, InitialCapacityThatCannotBeHadLeavesNothingBehind) {
+TEST(MemoryPool, RefusedInitialCapacityLeavesNothingBehind) {
     const std::size_t before = statistics::commit_budget().committed();
     const PoolOptions options{.name = "vast", .initial_capacity = std::size_t{1} << 50};
     try {
@@ -134,14 +134,14 @@ TEST(MemoryPool, InitialCapacityThatCannotBeHadLeavesNothingBehind) {
 }
 
 TEST(MemoryPool, NameIsKeptUpTo47Bytes) {
-    const std::string most(47, 'n');
-    EXPECT_EQ(MemoryPool(PoolOptions{.name = most}).name(), most);
-    const MemoryPool pool(PoolOptions{.name = most + "more"});
-    EXPECT_EQ(pool.name(), most);
-    EXPECT_EQ(pool.statistics().name, most);
+    const std::string longest(47, 'n');
+    EXPECT_EQ(MemoryPool(PoolOptions{.name = longest}).name(), longest);
+    const MemoryPool pool(PoolOptions{.name = longest + "more"});
+    EXPECT_EQ(pool.name(), longest);
+    EXPECT_EQ(pool.statistics().name, longest);
 }
 
-TEST(MemoryPool, NameIsNotCutInsideACharacter) {
+TEST(MemoryPool, NameIsNotTruncatedInsideACharacter) {
     const MemoryPool pool(PoolOptions{.name = std::string(46, 'n') + "é"});
     EXPECT_EQ(pool.name(), std::string(46, 'n'));
     EXPECT_EQ(MemoryPool(PoolOptions{.name = std::string(45, 'n') + "é!"}).name(),
@@ -149,7 +149,7 @@ TEST(MemoryPool, NameIsNotCutInsideACharacter) {
     EXPECT_EQ(MemoryPool(PoolOptions{.name = ""}).name(), "");
 }
 
-TEST(MemoryPool, EndsWithBlocksInUseAndGivesTheirMemoryBack) {
+TEST(MemoryPool, DestructorReturnsMemoryOfBlocksInUse) {
     const std::size_t before = statistics::commit_budget().committed();
     {
         MemoryPool pool(PoolOptions{.checks = Checks::off});
@@ -161,40 +161,42 @@ TEST(MemoryPool, EndsWithBlocksInUseAndGivesTheirMemoryBack) {
 
 // Failures ---------------------------------------------------------------------------------------
 
-TEST(MemoryPool, FailureTellsPoolRequestUseAndLimit) {
+TEST(MemoryPool, FailureReportsPoolRequestUseAndLimit) {
     MemoryPool pool(
         PoolOptions{.name = "mine", .max_capacity = 8 * mib, .max_allocation = 64 * mib});
     void* const block = pool.allocate(mib);
     EXPECT_EQ(text_of_failure(pool, 64 * mib + 1),
-              "tensorpool: mine: allocate: 67108865 B (64 MiB) asked with 1 MiB in use and 4 MiB "
+              "tensorpool: mine: allocate: 67108865 B (64 MiB) "
+              "requested with 1 MiB in use and 4 MiB "
               "committed; limit met: max_allocation (64 MiB)\n"
               "  it would fit if max_allocation were at least 67108865 B (64 MiB)");
     const std::string text = text_of_failure(pool, 8 * mib);
-    EXPECT_EQ(text.find("tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use"),
+    EXPECT_EQ(text.find("tensorpool: mine: allocate: 8388608 B (8 MiB) "
+                        "requested with 1 MiB in use"),
               0U);
     EXPECT_NE(text.find("; limit met: max_capacity (8 MiB)"), std::string::npos) << text;
     pool.deallocate(block);
 }
 
-TEST(MemoryPool, LargestRequestIsMetExactly) {
+TEST(MemoryPool, RequestOfMaxAllocationSucceeds) {
     MemoryPool pool(PoolOptions{.max_allocation = 10 * mib});
     EXPECT_EQ(text_of_failure(pool, 10 * mib), "");
     EXPECT_NE(text_of_failure(pool, 10 * mib + 1), "");
     EXPECT_EQ(MemoryPool(PoolOptions{.max_allocation = 1}).try_allocate(2), nullptr);
 }
 
-TEST(MemoryPool, LimitOfARequestIs8GiBUnlessTold) {
+TEST(MemoryPool, MaxAllocationDefaultsTo8GiB) {
     MemoryPool pool;
     const std::string text = text_of_failure(pool, (std::size_t{8} << 30) + 1);
     EXPECT_NE(text.find("limit met: max_allocation (8 GiB)"), std::string::npos) << text;
 }
 
-TEST(MemoryPool, TryAllocateZeroedReturnsNothingWhereAllocateZeroedThrows) {
+TEST(MemoryPool, TryAllocateZeroedReturnsNullWhereAllocateZeroedThrows) {
     MemoryPool pool(PoolOptions{.max_allocation = 64 * mib});
-    constexpr std::size_t most = SIZE_MAX;
+    constexpr std::size_t max = SIZE_MAX;
     EXPECT_EQ(pool.try_allocate_zeroed(64 * mib + 1, 1), nullptr);
-    EXPECT_EQ(pool.try_allocate_zeroed(most, most), nullptr);
-    EXPECT_EQ(pool.try_allocate_zeroed(0, most), nullptr);
+    EXPECT_EQ(pool.try_allocate_zeroed(max, max), nullptr);
+    EXPECT_EQ(pool.try_allocate_zeroed(0, max), nullptr);
     EXPECT_EQ(pool.get_allocation_count(), 0U);
     auto* const block = static_cast<unsigned char*>(pool.try_allocate_zeroed(100, 10));
     ASSERT_NE(block, nullptr);
@@ -210,7 +212,7 @@ TEST(MemoryPool, TryAllocateZeroedReturnsNothingWhereAllocateZeroedThrows) {
     EXPECT_EQ(detail::bytes_of_block_in_use(&pool), 0U);
 }
 
-TEST(MemoryPool, TryAllocateReturnsNothingWhereAllocateThrows) {
+TEST(MemoryPool, TryAllocateReturnsNullWhereAllocateThrows) {
     MemoryPool pool(PoolOptions{.max_capacity = mib, .max_allocation = 2 * mib});
     for (const std::size_t bytes : {2 * mib, 2 * mib + 1, SIZE_MAX}) {
         EXPECT_EQ(pool.try_allocate(bytes), nullptr);

@@ -1,4 +1,4 @@
-// Pools where addresses are scarce (`ulimit -v`), and where pools are many.
+// Pools with a limited address space (`ulimit -v`), and large numbers of pools.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -23,7 +23,7 @@ using testing::leave_address_space;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// Bytes in blocks of this size until one is refused. They are not freed.
+/// Allocates blocks of this size until one is refused and returns their bytes. They are not freed.
 std::size_t fill(MemoryPool& pool, std::size_t bytes) {
     std::size_t all = 0;
     while (pool.try_allocate(bytes) != nullptr) all += bytes;
@@ -34,9 +34,10 @@ class PoolUnderALimit : public ::testing::TestWithParam<std::size_t> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, PoolUnderALimit,
                          ::testing::Values(4 * kib, 64 * kib, mib, 50 * mib));
 
-// As much as glibc gets: all but what its records need.
+// The pool gets as much as glibc's malloc: all addresses except those of its records.
 TEST_P(PoolUnderALimit, GetsAlmostAllOfTheAddresses) {
-    if (testing::sanitized()) GTEST_SKIP() << "the sanitizers' own mappings take what is left";
+    if (testing::sanitized())
+        GTEST_SKIP() << "mappings of the sanitizers take the remaining addresses";
     EXPECT_TRUE(holds_in_child([bytes = GetParam()] {
         MemoryPool pool;
         if (!leave_address_space(1000 * mib)) return false;
@@ -44,7 +45,7 @@ TEST_P(PoolUnderALimit, GetsAlmostAllOfTheAddresses) {
     }));
 }
 
-TEST(PoolUnderALimit, AddressesOfOnePoolThatTrimmedServeAnother) {
+TEST(PoolUnderALimit, AddressesOfATrimmedPoolServeAnother) {
     EXPECT_TRUE(holds_in_child([] {
         MemoryPool a;
         MemoryPool b;
@@ -57,7 +58,7 @@ TEST(PoolUnderALimit, AddressesOfOnePoolThatTrimmedServeAnother) {
     }));
 }
 
-TEST(PoolUnderALimit, RequestBeyondALimitThatWasLoweredIsRefusedAndChangesNothing) {
+TEST(PoolUnderALimit, RequestAboveALoweredLimitFailsAndChangesNothing) {
     EXPECT_TRUE(holds_in_child([] {
         MemoryPool pool;
         void* const kept = pool.allocate(10 * mib);
@@ -75,8 +76,9 @@ TEST(PoolUnderALimit, RequestBeyondALimitThatWasLoweredIsRefusedAndChangesNothin
     }));
 }
 
-TEST(ManyPools, TwentyThousandLiveAtOnceWithABlockEach) {
-    if (testing::sanitized()) GTEST_SKIP() << "the sanitizers' own mappings take what is left";
+TEST(ManyPools, TwentyThousandPoolsWithABlockEachExistAtOnce) {
+    if (testing::sanitized())
+        GTEST_SKIP() << "mappings of the sanitizers take the remaining addresses";
     EXPECT_TRUE(holds_in_child([] {
         std::vector<std::unique_ptr<MemoryPool>> pools(20'000);
         std::vector<void*> blocks;

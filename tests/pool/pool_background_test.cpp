@@ -1,4 +1,4 @@
-// What goes back in the background, with periods that end by hand.
+// Background trimming, with a clock that the test advances.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ constexpr std::uint64_t min_pause_ns = second_ns / 100;
 
 class PoolBackground : public ::testing::Test {
 protected:
-    // The thread would look at times of its own.
+    // The background thread would make passes at its own times.
     PoolBackground() { allow_background_trimmer(false); }
 
     static PoolOptions options() {
@@ -41,7 +41,7 @@ protected:
     }
 };
 
-TEST_F(PoolBackground, WhatIsFreeGoesAfterAPeriodWithoutACall) {
+TEST_F(PoolBackground, FreeMemoryIsReturnedAfterAPeriodWithoutCalls) {
     MemoryPool pool(options());
     use_and_free(pool);
     const std::size_t before = pool.get_total_capacity();
@@ -53,7 +53,7 @@ TEST_F(PoolBackground, WhatIsFreeGoesAfterAPeriodWithoutACall) {
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_F(PoolBackground, ACallBeginsThePeriodAgain) {
+TEST_F(PoolBackground, ACallRestartsThePeriod) {
     MemoryPool pool(options());
     use_and_free(pool);
     look(0);
@@ -65,7 +65,7 @@ TEST_F(PoolBackground, ACallBeginsThePeriodAgain) {
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_F(PoolBackground, NothingIsLeftToDoBeforeTheNextCall) {
+TEST_F(PoolBackground, NoPassIsDueBeforeTheNextCall) {
     MemoryPool pool(options());
     use_and_free(pool);
     look(0);
@@ -77,7 +77,7 @@ TEST_F(PoolBackground, NothingIsLeftToDoBeforeTheNextCall) {
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_F(PoolBackground, WhatIsInUseStays) {
+TEST_F(PoolBackground, BlocksInUseStay) {
     MemoryPool pool(options());
     auto* const small = static_cast<unsigned char*>(pool.allocate(1000));
     auto* const large = static_cast<unsigned char*>(pool.allocate(3 * mib));
@@ -94,7 +94,7 @@ TEST_F(PoolBackground, WhatIsInUseStays) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST_F(PoolBackground, WhatWasReservedStays) {
+TEST_F(PoolBackground, ReservedMemoryStays) {
     MemoryPool pool(options());
     pool.reserve(16 * mib);
     use_and_free(pool);
@@ -103,7 +103,7 @@ TEST_F(PoolBackground, WhatWasReservedStays) {
     EXPECT_EQ(pool.get_total_capacity(), 16 * mib);
 }
 
-TEST_F(PoolBackground, APoolThatDidNotAskKeepsWhatItHas) {
+TEST_F(PoolBackground, PoolWithoutTheOptionKeepsItsMemory) {
     MemoryPool pool(PoolOptions{.checks = Checks::off});
     use_and_free(pool);
     const std::size_t before = pool.get_total_capacity();
@@ -112,7 +112,7 @@ TEST_F(PoolBackground, APoolThatDidNotAskKeepsWhatItHas) {
     EXPECT_EQ(pool.get_total_capacity(), before);
 }
 
-TEST_F(PoolBackground, ShortPeriodsAreLookedAtNoMoreOftenThanEveryTenMilliseconds) {
+TEST_F(PoolBackground, PassesAreAtLeastTenMillisecondsApart) {
     PoolOptions with_short_period = options();
     with_short_period.retain.milliseconds = 2;
     MemoryPool pool(with_short_period);
@@ -122,13 +122,13 @@ TEST_F(PoolBackground, ShortPeriodsAreLookedAtNoMoreOftenThanEveryTenMillisecond
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_F(PoolBackground, TheOwnerIsToldOnTheThreadThatLooks) {
+TEST_F(PoolBackground, EventsAreReportedOnTheTrimmersThread) {
     std::size_t given_back = 0;
-    PoolOptions told = options();
-    told.on_event = [&](const PoolEvent& event) {
+    PoolOptions reporting = options();
+    reporting.on_event = [&](const PoolEvent& event) {
         if (event.kind == PoolEvent::Kind::give_back) given_back += event.bytes;
     };
-    MemoryPool pool(told);
+    MemoryPool pool(reporting);
     use_and_free(pool);
     const std::size_t before = pool.get_total_capacity();
     look(0);

@@ -1,4 +1,4 @@
-// Pools with checks serve from their threads' caches.
+// Threads' caches in pools with checks.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, CheckedPoolsCache, ::testing::Values(Checks::ba
                              return level.param == Checks::full ? "full" : "basic";
                          });
 
-TEST_P(CheckedPoolsCache, PairsOfAnEmptyBucketGoToNoSpan) {
+TEST_P(CheckedPoolsCache, PairsOfCallsUseNoSpan) {
     for (const std::size_t bytes : sizes) {
         pool_.deallocate(pool_.allocate(bytes), bytes);
         const std::uint64_t before = misses(pool_);
@@ -68,7 +68,7 @@ TEST_P(CheckedPoolsCache, BlocksCrossBetweenThreadsInMagazines) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-TEST_P(CheckedPoolsCache, TrimGivesAllBack) {
+TEST_P(CheckedPoolsCache, TrimReturnsAllMemory) {
     for (const std::size_t bytes : sizes) pool_.deallocate(pool_.allocate(bytes), bytes);
     EXPECT_GT(pool_.get_total_capacity(), 0U);
     pool_.trim();
@@ -76,8 +76,8 @@ TEST_P(CheckedPoolsCache, TrimGivesAllBack) {
     EXPECT_EQ(pool_.get_total_capacity(), 0U);
 }
 
-// Each of these calls is one that a limit, an alignment or zeros set apart.
-TEST_P(CheckedPoolsCache, BlocksOfEveryCallMayBeFreedByEveryOther) {
+// The calls differ by a limit, an alignment or zeroing.
+TEST_P(CheckedPoolsCache, EveryDeallocateAcceptsBlocksOfEveryAllocate) {
     for (unsigned round = 0; round < 3; ++round) {
         pool_.deallocate(pool_.allocate(200, 256), 200, 256);
         pool_.deallocate(pool_.allocate(200, 256));
@@ -92,7 +92,7 @@ TEST_P(CheckedPoolsCache, BlocksOfEveryCallMayBeFreedByEveryOther) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-TEST(CheckedPool, RefusesWhatIsAboveItsLargestAllocationThoughABlockIsParked) {
+TEST(CheckedPool, RefusesRequestsAboveMaxAllocationWithAParkedBlock) {
     PoolOptions options{.checks = Checks::basic};
     options.max_allocation = 100;
     MemoryPool pool(options);

@@ -1,4 +1,4 @@
-// Pool::owns and Pool::usable_size. What stops the program is tried in tests/misuse.
+// Pool::owns and Pool::usable_size. Misuse that ends the process is tested in tests/misuse.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -40,20 +40,20 @@ TEST_P(PoolFind, OwnsEveryByteOfABlockInUse) {
     }
 }
 
-TEST_P(PoolFind, DoesNotOwnWhatLiesBesideALoneBlock) {
+TEST_P(PoolFind, DoesNotOwnBytesBesideABlock) {
     for (const std::size_t bytes : sizes) {
         MemoryPool pool(options());
         const auto* const block = static_cast<const char*>(pool.allocate(bytes));
         EXPECT_FALSE(pool.owns(block - 1)) << bytes;
         const char* const end = block + pool.usable_size(block);
-        // Below 4 KiB the next block begins there; it may wait in this thread's cache.
+        // Below 4 KiB the next block begins there. It is free and may lie in this thread's cache.
         EXPECT_FALSE(pool.owns(end)) << bytes;
         EXPECT_FALSE(pool.owns(end + 63)) << bytes;
         pool.deallocate(const_cast<char*>(block));
     }
 }
 
-TEST_P(PoolFind, UsableSizeIsToldOnlyWhereABlockBegins) {
+TEST_P(PoolFind, UsableSizeIsNonzeroOnlyAtTheBeginningOfABlock) {
     for (const std::size_t bytes : sizes) {
         auto* const block = static_cast<char*>(pool_.allocate(bytes));
         EXPECT_GE(pool_.usable_size(block), bytes);
@@ -65,7 +65,7 @@ TEST_P(PoolFind, UsableSizeIsToldOnlyWhereABlockBegins) {
     }
 }
 
-TEST_P(PoolFind, DoesNotOwnWhatItsThreadFreed) {
+TEST_P(PoolFind, DoesNotOwnFreedBlocks) {
     for (const std::size_t bytes : sizes) {
         auto* const block = static_cast<char*>(pool_.allocate(bytes));
         auto* const neighbour = static_cast<char*>(pool_.allocate(bytes));
@@ -80,7 +80,7 @@ TEST_P(PoolFind, DoesNotOwnWhatItsThreadFreed) {
     }
 }
 
-TEST_P(PoolFind, DoesNotOwnMemoryOfOthers) {
+TEST_P(PoolFind, DoesNotOwnForeignMemory) {
     MemoryPool other(options());
     int on_stack = 0;
     const auto on_heap = std::make_unique<int>(0);
@@ -101,7 +101,7 @@ TEST_P(PoolFind, DoesNotOwnMemoryOfOthers) {
     }
 }
 
-TEST_P(PoolFind, KnowsAlignedBlocksOfWholePages) {
+TEST_P(PoolFind, FindsAlignedBlocksOfWholePages) {
     auto* const block = static_cast<char*>(pool_.allocate(100, 64 * kib));
     EXPECT_TRUE(pool_.owns(block + 4095));
     EXPECT_FALSE(pool_.owns(block + 4096));
@@ -109,7 +109,7 @@ TEST_P(PoolFind, KnowsAlignedBlocksOfWholePages) {
     pool_.deallocate(block);
 }
 
-TEST_P(PoolFind, BlockOfAPoolThatEndedIsNobodys) {
+TEST_P(PoolFind, BlockOfADestroyedPoolIsNotOwned) {
     std::vector<char*> blocks;
     {
         MemoryPool gone(PoolOptions{.checks = Checks::off});
@@ -124,8 +124,8 @@ TEST_P(PoolFind, BlockOfAPoolThatEndedIsNobodys) {
     }
 }
 
-// Whoever asks needs no claim to the address: what is there may come and go meanwhile.
-TEST_P(PoolFind, MayBeAskedWhileAnyPoolsMemoryComesAndGoes) {
+// The address may be any: its memory may be mapped and freed at the same time.
+TEST_P(PoolFind, OwnsIsSafeWhileMemoryOfPoolsIsMappedAndFreed) {
     MemoryPool other(PoolOptions{.retain = {.milliseconds = 0}, .checks = GetParam()});
     auto* const around = static_cast<char*>(other.allocate(8 * mib));
     other.deallocate(around);

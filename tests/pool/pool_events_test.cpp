@@ -20,7 +20,7 @@ using Kind = PoolEvent::Kind;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// An event, with strings of its own.
+/// A copy of an event that owns its strings.
 struct Told {
     Kind kind;
     std::string pool;
@@ -56,7 +56,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolEvents, testing::all_check_levels(), testing::name_of_level);
 
-TEST_P(PoolEvents, GrowthTellsHowMuchWasCommitted) {
+TEST_P(PoolEvents, GrowthReportsTheCommittedBytes) {
     MemoryPool pool(options());
     EXPECT_TRUE(told_.empty());
     void* const block = pool.allocate(mib);
@@ -83,7 +83,7 @@ TEST_P(PoolEvents, ReserveAndInitialCapacityAreGrowth) {
     EXPECT_EQ(told_[1].kind, Kind::growth);
 }
 
-TEST_P(PoolEvents, GiveBackTellsHowMuchTheSystemGot) {
+TEST_P(PoolEvents, GiveBackReportsTheReturnedBytes) {
     MemoryPool pool(options());
     pool.deallocate(pool.allocate(5 * mib), 5 * mib);
     const std::size_t given = pool.trim();
@@ -94,7 +94,7 @@ TEST_P(PoolEvents, GiveBackTellsHowMuchTheSystemGot) {
     EXPECT_EQ(take(Kind::give_back).size(), 1U);
 }
 
-TEST_P(PoolEvents, FailureTellsTheRequestAndTheLimit) {
+TEST_P(PoolEvents, FailureReportsRequestAndLimit) {
     MemoryPool pool(options());
     EXPECT_EQ(pool.try_allocate(64 * mib + 1), nullptr);
     EXPECT_THROW(pool.allocate(17 * mib), AllocationError);
@@ -108,18 +108,18 @@ TEST_P(PoolEvents, FailureTellsTheRequestAndTheLimit) {
     EXPECT_EQ(failures[2].limit, "max_capacity");
 }
 
-TEST_P(PoolEvents, RequestThatCannotBeMetForItselfIsNotToldAsPressure) {
+TEST_P(PoolEvents, ImpossibleRequestIsNotReportedAsPressure) {
     MemoryPool pool(options());
     EXPECT_EQ(pool.try_allocate(17 * mib), nullptr);
     EXPECT_TRUE(take(Kind::pressure).empty());
 }
 
-TEST_P(PoolEvents, CallbackMayUseThePoolAndIsNotToldOfThat) {
+TEST_P(PoolEvents, CallbackMayUseThePoolWithoutFurtherEvents) {
     MemoryPool* used = nullptr;
-    unsigned told = 0;
+    unsigned events = 0;
     PoolOptions with_use = options();
     with_use.on_event = [&](const PoolEvent&) {
-        ++told;
+        ++events;
         void* const small = used->allocate(100);
         void* const large = used->allocate(3 * mib);
         used->deallocate(small, 100);
@@ -131,14 +131,14 @@ TEST_P(PoolEvents, CallbackMayUseThePoolAndIsNotToldOfThat) {
     MemoryPool pool(with_use);
     used = &pool;
     void* const block = pool.allocate(mib);
-    EXPECT_EQ(told, 1U);
+    EXPECT_EQ(events, 1U);
     EXPECT_EQ(pool.get_total_allocated(), mib);
     pool.deallocate(block);
     pool.trim();
-    EXPECT_GT(told, 1U);
+    EXPECT_GT(events, 1U);
 }
 
-TEST_P(PoolEvents, AreToldOnTheThreadWhoseCallCausedThem) {
+TEST_P(PoolEvents, AreReportedOnTheThreadThatCausedThem) {
     MemoryPool pool(options());
     std::thread::id other;
     std::thread([&] {
@@ -151,7 +151,7 @@ TEST_P(PoolEvents, AreToldOnTheThreadWhoseCallCausedThem) {
     EXPECT_EQ(told_[1].thread, std::this_thread::get_id());
 }
 
-TEST_P(PoolEvents, NothingIsPrintedWhateverHappens) {
+TEST_P(PoolEvents, NothingIsPrinted) {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     {
@@ -165,19 +165,19 @@ TEST_P(PoolEvents, NothingIsPrintedWhateverHappens) {
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-// Without caches nothing is parked, so nothing has to be gathered.
-TEST(PoolPressure, IsToldWhenARequestIsMetOnlyFromCaches) {
-    std::vector<Kind> told;
+// Only with caches is memory parked that has to be gathered first.
+TEST(PoolPressure, IsReportedWhenOnlyCachesServeARequest) {
+    std::vector<Kind> kinds;
     MemoryPool pool(PoolOptions{
         .max_capacity = 16 * mib, .checks = Checks::off, .on_event = [&](const PoolEvent& event) {
-            told.push_back(event.kind);
+            kinds.push_back(event.kind);
             EXPECT_NE(event.kind, Kind::failure);
         }});
     pool.deallocate(pool.allocate(16 * mib));
-    told.clear();
+    kinds.clear();
     void* const block = pool.allocate(64);
-    ASSERT_FALSE(told.empty());
-    EXPECT_EQ(told.front(), Kind::pressure);
+    ASSERT_FALSE(kinds.empty());
+    EXPECT_EQ(kinds.front(), Kind::pressure);
     pool.deallocate(block);
 }
 

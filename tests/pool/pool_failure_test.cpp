@@ -1,4 +1,4 @@
-// What the error of a pool tells: where free memory is, what fragmentation costs, what would help.
+// The error of a pool: where free memory lies, what fragmentation costs, and which limit would do.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -36,7 +36,7 @@ bool contains(const AllocationError& error, const std::string& part) {
     return std::string(error.what()).find(part) != std::string::npos;
 }
 
-/// The number after `words` in the text, to the byte.
+/// The exact number of bytes after `words` in the text.
 std::size_t number_after(const AllocationError& error, const std::string& words) {
     const std::string text = error.what();
     const std::size_t at = text.find(words);
@@ -50,12 +50,13 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolFailure, testing::all_check_levels(), testing::name_of_level);
 
-TEST_P(PoolFailure, TellsALimitWithoutFragmentation) {
+TEST_P(PoolFailure, ReportsALimitWithoutFragmentation) {
     void* const block = pool_.allocate(mib);
     const auto error = failure_of(pool_, 8 * mib);
     ASSERT_TRUE(error);
     EXPECT_STREQ(error->what(),
-                 "tensorpool: mine: allocate: 8388608 B (8 MiB) asked with 1 MiB in use and 1 MiB "
+                 "tensorpool: mine: allocate: 8388608 B (8 MiB) "
+                 "requested with 1 MiB in use and 1 MiB "
                  "committed; limit met: max_capacity (8 MiB)\n"
                  "  free: nothing, so fragmentation costs nothing\n"
                  "  it would fit if max_capacity were at least 9437184 B (9 MiB), or after "
@@ -66,7 +67,7 @@ TEST_P(PoolFailure, TellsALimitWithoutFragmentation) {
     pool_.deallocate(block);
 }
 
-TEST_P(PoolFailure, TellsThatFragmentationAloneRefusesIt) {
+TEST_P(PoolFailure, ReportsFragmentationAsTheOnlyCause) {
     std::vector<void*> blocks = fill(pool_, kib);
     std::vector<void*> kept;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -81,16 +82,16 @@ TEST_P(PoolFailure, TellsThatFragmentationAloneRefusesIt) {
     EXPECT_TRUE(error->is_fragmentation()) << error->what();
     EXPECT_EQ(error->in_use(), kept.size() * kib);
     EXPECT_EQ(error->free_in_pieces(), error->capacity() - error->in_use()) << error->what();
-    EXPECT_EQ(error->largest_free(), 0U) << "whole pages had been given back";
+    EXPECT_EQ(error->largest_free(), 0U) << "whole pages were given back";
     EXPECT_TRUE(contains(*error,
-                         "\n  fragmentation alone refuses it: enough is free, but in "
+                         "\n  fragmentation is the only cause: enough is free, but in "
                          "pieces\n"))
         << error->what();
     free_all(pool_, kept, kib);
-    EXPECT_FALSE(failure_of(pool_, 2 * mib)) << "nothing is in pieces any more";
+    EXPECT_FALSE(failure_of(pool_, 2 * mib)) << "free memory is contiguous again";
 }
 
-TEST_P(PoolFailure, TellsWhatWouldStillBeMissingWithoutFragmentation) {
+TEST_P(PoolFailure, ReportsMissingBytesBesidesFragmentation) {
     std::vector<void*> blocks = fill(pool_, kib);
     std::vector<void*> kept;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -109,37 +110,37 @@ TEST_P(PoolFailure, TellsWhatWouldStillBeMissingWithoutFragmentation) {
     free_all(pool_, kept, kib);
 }
 
-// Whole pages that are free are given back, and committed elsewhere: they are never in the way.
-TEST_P(PoolFailure, FreeWholePagesNeverRefuseARequest) {
+// Free whole pages are given back and committed elsewhere, so they never block a request.
+TEST_P(PoolFailure, FreeWholePagesNeverBlockARequest) {
     std::vector<void*> blocks = fill(pool_, 128 * kib);
     for (std::size_t i = 0; i < blocks.size(); i += 2) pool_.deallocate(blocks[i]);
     EXPECT_FALSE(failure_of(pool_, 3 * mib));
     for (std::size_t i = 1; i < blocks.size(); i += 2) pool_.deallocate(blocks[i]);
 }
 
-// To the page: one less, and the same request is refused again.
-TEST_P(PoolFailure, LimitThatItAsksForIsTheLeast) {
+// Exact to the page: with one byte less, the same request is refused again.
+TEST_P(PoolFailure, NeededLimitIsMinimal) {
     for (const std::size_t held : sizes) {
-        for (const std::size_t asked : {std::size_t{6} * mib, 5 * mib + 1, 8 * mib}) {
+        for (const std::size_t requested : {std::size_t{6} * mib, 5 * mib + 1, 8 * mib}) {
             pool_.set_max_capacity(5 * mib);
             std::vector<void*> blocks;
             for (std::size_t bytes = 0; bytes < 3 * mib; bytes += held) {
                 blocks.push_back(pool_.allocate(held));
             }
-            const auto error = failure_of(pool_, asked);
+            const auto error = failure_of(pool_, requested);
             ASSERT_TRUE(error);
             const std::size_t needed = number_after(*error, "if max_capacity were at least ");
             ASSERT_NE(needed, 0U) << error->what();
             pool_.set_max_capacity(needed - 1);
-            EXPECT_TRUE(failure_of(pool_, asked)) << held << ' ' << error->what();
+            EXPECT_TRUE(failure_of(pool_, requested)) << held << ' ' << error->what();
             pool_.set_max_capacity(needed);
-            EXPECT_FALSE(failure_of(pool_, asked)) << held << ' ' << error->what();
+            EXPECT_FALSE(failure_of(pool_, requested)) << held << ' ' << error->what();
             free_all(pool_, blocks, held);
         }
     }
 }
 
-TEST_P(PoolFailure, FitsAfterSoMuchIsFreedInWholePages) {
+TEST_P(PoolFailure, FitsAfterTheReportedBytesAreFreed) {
     std::vector<void*> blocks;
     for (int i = 0; i < 7; ++i) blocks.push_back(pool_.allocate(mib));
     const auto error = failure_of(pool_, 4 * mib);
@@ -156,7 +157,7 @@ TEST_P(PoolFailure, FitsAfterSoMuchIsFreedInWholePages) {
     free_all(pool_, blocks, mib);
 }
 
-TEST_P(PoolFailure, BelowWhatIsInUseTheLimitCountsInFull) {
+TEST_P(PoolFailure, LimitBelowTheBytesInUseIsReportedInFull) {
     void* const block = pool_.allocate(6 * mib);
     pool_.set_max_capacity(2 * mib);
     const auto error = failure_of(pool_, mib);
@@ -168,24 +169,24 @@ TEST_P(PoolFailure, BelowWhatIsInUseTheLimitCountsInFull) {
     EXPECT_FALSE(failure_of(pool_, mib));
 }
 
-TEST_P(PoolFailure, OfALargeRequestTellsTheMaxAllocationThatItNeeds) {
+TEST_P(PoolFailure, LargeRequestReportsTheNeededMaxAllocation) {
     MemoryPool pool(PoolOptions{.name = "mine", .max_allocation = mib, .checks = GetParam()});
     const auto error = failure_of(pool, 3 * mib);
     ASSERT_TRUE(error);
     EXPECT_STREQ(error->what(),
-                 "tensorpool: mine: allocate: 3145728 B (3 MiB) asked with 0 B in use and 0 B "
+                 "tensorpool: mine: allocate: 3145728 B (3 MiB) requested with 0 B in use and 0 B "
                  "committed; limit met: max_allocation (1 MiB)\n"
                  "  it would fit if max_allocation were at least 3145728 B (3 MiB)");
     EXPECT_FALSE(contains(*failure_of(pool, SIZE_MAX), "it would fit")) << "in no pool";
 }
 
-TEST_P(PoolFailure, OfAnAlignmentTellsTheLargest) {
+TEST_P(PoolFailure, AlignmentReportsTheLargestSupported) {
     MemoryPool pool(PoolOptions{.name = "mine", .checks = GetParam()});
     const auto error = failure_of(pool, 100, std::size_t{1} << 46);
     ASSERT_TRUE(error);
     EXPECT_TRUE(contains(*error, "limit met: ")) << error->what();
     EXPECT_FALSE(contains(*error, "were at least")) << error->what();
-    EXPECT_TRUE(contains(*error, "\n  no pool holds a larger block")) << error->what();
+    EXPECT_TRUE(contains(*error, "\n  no pool supports a larger block")) << error->what();
 }
 
 TEST_P(PoolFailure, ChangesNothing) {
@@ -199,14 +200,14 @@ TEST_P(PoolFailure, ChangesNothing) {
     pool_.deallocate(block);
 }
 
-TEST_P(PoolFailure, OfAReserveTellsTheLimitThatItNeeds) {
+TEST_P(PoolFailure, ReserveReportsTheNeededLimit) {
     try {
         pool_.reserve(9 * mib);
         FAIL() << "9 MiB under a limit of 8 MiB";
     } catch (const AllocationError& error) {
         EXPECT_TRUE(contains(error, "if max_capacity were at least 9437184 B (9 MiB)"))
             << error.what();
-        EXPECT_FALSE(contains(error, "freed")) << "that would stay part of the capacity";
+        EXPECT_FALSE(contains(error, "freed")) << "freeing blocks does not lower the capacity";
     }
 }
 

@@ -1,4 +1,5 @@
-// The finer sizes of the pool behind `malloc`. One process a test: the global pool is set up once.
+// The finer sizes of the pool behind `malloc`. Each test runs in a process of its own, because the
+// global pool is set up once.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ std::size_t finest(std::size_t bytes) {
     return base::block_bytes(size.series, size.bucket);
 }
 
-/// Serves as malloc does.
+/// Allocates as malloc does.
 class FinerSizes : public ::testing::Test {
 protected:
     FinerSizes() { GlobalPool::serve_malloc(1); }
@@ -61,7 +62,7 @@ protected:
     MemoryPool& pool_ = get_global_memory_pool();
 };
 
-TEST_F(FinerSizes, ServeEachRequestWithTheSmallestBlockThatHoldsIt) {
+TEST_F(FinerSizes, RequestGetsTheSmallestBlockThatHoldsIt) {
     for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; bytes += bytes / 16 + 1) {
         void* const block = allocate(bytes);
         EXPECT_TRUE(base::is_aligned(block, base::finer_alignment));
@@ -101,26 +102,26 @@ TEST_F(FinerSizes, AreCountedExactly) {
         bytes_in_use += finest(bytes);
         requested += bytes;
     }
-    PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.in_use_bytes, bytes_in_use);
-    EXPECT_EQ(figures.requested_bytes, requested);
-    EXPECT_EQ(figures.allocated_bytes, bytes_in_use);
-    EXPECT_EQ(figures.allocations, blocks.size());
-    EXPECT_EQ(figures.threads, 1U);
-    EXPECT_EQ(figures.capacity_bytes, figures.in_use_bytes + figures.parked_bytes +
-                                          figures.depot_bytes + figures.span_bytes +
-                                          figures.cached_bytes + figures.free_bytes);
+    PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.in_use_bytes, bytes_in_use);
+    EXPECT_EQ(values.requested_bytes, requested);
+    EXPECT_EQ(values.allocated_bytes, bytes_in_use);
+    EXPECT_EQ(values.allocations, blocks.size());
+    EXPECT_EQ(values.threads, 1U);
+    EXPECT_EQ(values.capacity_bytes, values.in_use_bytes + values.parked_bytes +
+                                         values.depot_bytes + values.span_bytes +
+                                         values.cached_bytes + values.free_bytes);
     for (void* const block : blocks) free(block);
-    figures = pool_.statistics();
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.deallocations, blocks.size());
+    values = pool_.statistics();
+    EXPECT_EQ(values.in_use_bytes, 0U);
+    EXPECT_EQ(values.deallocations, blocks.size());
     pool_.trim();
-    figures = pool_.statistics();
-    EXPECT_EQ(figures.capacity_bytes, 0U);
-    EXPECT_EQ(figures.parked_bytes + figures.depot_bytes + figures.span_bytes, 0U);
+    values = pool_.statistics();
+    EXPECT_EQ(values.capacity_bytes, 0U);
+    EXPECT_EQ(values.parked_bytes + values.depot_bytes + values.span_bytes, 0U);
 }
 
-TEST_F(FinerSizes, AreNotForThoseWhoCallThePool) {
+TEST_F(FinerSizes, CallsOfThePoolUseBucketsOnly) {
     void* const block = pool_.allocate(80);
     EXPECT_EQ(pool_.usable_size(block), 128U);
     EXPECT_TRUE(base::is_aligned(block, 64));
@@ -141,9 +142,9 @@ TEST_F(FinerSizes, MayBeReallocatedByThePool) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-// Places inside of blocks that are aligned as blocks are, and others.
-TEST_F(FinerSizes, APointerIntoABlockThatIsFreedStopsTheProgram) {
-    if (testing::sanitized()) GTEST_SKIP() << "they tell it their own way";
+// Addresses inside blocks, some of them aligned like blocks.
+TEST_F(FinerSizes, FreeingAPointerIntoABlockAborts) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers report it differently";
     for (const std::size_t bytes : {std::size_t{32}, std::size_t{80}, std::size_t{100},
                                     std::size_t{1000}, std::size_t{5000}, std::size_t{60'000}}) {
         auto* const block = static_cast<char*>(allocate(bytes));
@@ -153,7 +154,7 @@ TEST_F(FinerSizes, APointerIntoABlockThatIsFreedStopsTheProgram) {
     }
 }
 
-TEST_F(FinerSizes, OfAThreadThatEndedServeTheNextOne) {
+TEST_F(FinerSizes, BlocksOfAnEndedThreadServeTheNextOne) {
     for (int round = 0; round < 50; ++round) {
         std::thread([] {
             std::vector<void*> blocks;
@@ -161,14 +162,14 @@ TEST_F(FinerSizes, OfAThreadThatEndedServeTheNextOne) {
             for (void* const block : blocks) free(block);
         }).join();
     }
-    const PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.parked_bytes, 0U);
-    EXPECT_EQ(figures.threads, 0U);
-    EXPECT_LE(figures.capacity_bytes, 16 * mib);
+    const PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.in_use_bytes, 0U);
+    EXPECT_EQ(values.parked_bytes, 0U);
+    EXPECT_EQ(values.threads, 0U);
+    EXPECT_LE(values.capacity_bytes, 16 * mib);
 }
 
-TEST_F(FinerSizes, FreedOnOtherThreadsAreCountedOnce) {
+TEST_F(FinerSizes, BlocksFreedOnOtherThreadsAreCountedOnce) {
     constexpr std::size_t count = 20'000;
     std::vector<void*> blocks(count);
     for (std::size_t i = 0; i != count; ++i) blocks[i] = allocate(i % 2000 + 1);
@@ -183,15 +184,15 @@ TEST_F(FinerSizes, FreedOnOtherThreadsAreCountedOnce) {
         });
     }
     for (std::thread& thread : threads) thread.join();
-    const PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.allocations, 2 * count);
-    EXPECT_EQ(figures.deallocations, 2 * count);
+    const PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.in_use_bytes, 0U);
+    EXPECT_EQ(values.allocations, 2 * count);
+    EXPECT_EQ(values.deallocations, 2 * count);
 }
 
-// All series together stay below what one may park.
-TEST_F(FinerSizes, ThatThreadsParkAreTakenBack) {
-    if (!blocks::thread_registry().can_take_back()) GTEST_SKIP() << "no fences of other threads";
+// All series together stay below the limit for one pool.
+TEST_F(FinerSizes, ParkedBlocksAreTakenBack) {
+    if (!blocks::thread_registry().can_take_back()) GTEST_SKIP() << "no fences of all threads";
     constexpr int count = 50;
     std::latch parked(count + 1);
     std::latch over(1);
@@ -209,17 +210,17 @@ TEST_F(FinerSizes, ThatThreadsParkAreTakenBack) {
         });
     }
     parked.arrive_and_wait();
-    const PoolStatistics figures = pool_.statistics();
+    const PoolStatistics values = pool_.statistics();
     const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
-    EXPECT_LE(figures.parked_bytes, processors * 4 * mib + (count + 1) * (mib / 16));
-    EXPECT_EQ(figures.threads, count);
+    EXPECT_LE(values.parked_bytes, processors * 4 * mib + (count + 1) * (mib / 16));
+    EXPECT_EQ(values.threads, count);
     pool_.trim();
     EXPECT_EQ(pool_.get_total_capacity(), 0U);
     over.count_down();
     for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(FinerSizes, OfOneSizeMakeRoomForAnother) {
+TEST_F(FinerSizes, MemoryOfOneSizeServesAnother) {
     pool_.set_max_capacity(32 * mib);
     for (const std::size_t bytes : {16, 48, 80, 320, 1280, 7168, 57344, 64}) {
         std::vector<void*> blocks;
@@ -234,7 +235,7 @@ TEST_F(FinerSizes, OfOneSizeMakeRoomForAnother) {
     pool_.deallocate(large);
 }
 
-TEST_F(FinerSizes, OfAScopeAreCountedByTheirOwnBytes) {
+TEST_F(FinerSizes, ScopesCountTheirOwnBytes) {
     void* block = nullptr;
     free(allocate(40));
     const StatisticsScope scope("finer");
@@ -245,7 +246,7 @@ TEST_F(FinerSizes, OfAScopeAreCountedByTheirOwnBytes) {
     EXPECT_EQ(scope.growth().bytes, 0);
 }
 
-TEST_F(FinerSizes, WorkInTheChildOfAForkBesideThreads) {
+TEST_F(FinerSizes, WorkInTheChildOfAMultithreadedFork) {
     std::atomic<bool> is_over = false;
     std::thread thread([&] {
         while (!is_over) {
@@ -267,8 +268,8 @@ TEST_F(FinerSizes, WorkInTheChildOfAForkBesideThreads) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-// A library whose constructors run before may use the pool.
-TEST(FinerSizesLater, ServeAlsoAfterThePoolWasSetUp) {
+// A library whose constructors run earlier may have used the pool.
+TEST(FinerSizesLater, ServeMallocAfterThePoolWasSetUp) {
     void* const early = GlobalPool::try_allocate(80, base::finer_alignment).block;
     GlobalPool::serve_malloc(1);
     void* const late = GlobalPool::try_allocate(80, base::finer_alignment).block;
@@ -279,8 +280,8 @@ TEST(FinerSizesLater, ServeAlsoAfterThePoolWasSetUp) {
     EXPECT_EQ(get_global_memory_pool().get_total_allocated(), 0U);
 }
 
-// In the pool that programs without an interposed malloc have, and in one of their own.
-TEST(FinerSizesOfOthers, AreThoseOfBuckets) {
+// The global pool of programs without interposed malloc, and a pool that a program makes.
+TEST(FinerSizesOfOthers, OtherPoolsHaveNoFinerSizes) {
     void* const block = GlobalPool::try_allocate(80, base::finer_alignment).block;
     EXPECT_EQ(get_global_memory_pool().usable_size(block), 128U);
     get_global_memory_pool().deallocate(block, 80);

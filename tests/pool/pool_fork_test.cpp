@@ -1,4 +1,4 @@
-// What a fork leaves of pools in its child.
+// Pools in the child of a fork.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -28,7 +28,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolFork, testing::all_check_levels(), testing::name_of_level);
 
-TEST_P(PoolFork, ChildOfAForkUsesThePoolAsItsParentDid) {
+TEST_P(PoolFork, ChildUsesThePoolOfItsParent) {
     MemoryPool pool(options());
     auto* const block = new (pool.allocate(100)) std::string("from the parent, on its own heap");
     use(pool);
@@ -47,7 +47,7 @@ TEST_P(PoolFork, ChildOfAForkUsesThePoolAsItsParentDid) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST_P(PoolFork, ChildOfAForkCountsWhatOtherThreadsParkedAsLost) {
+TEST_P(PoolFork, ChildCountsBlocksParkedByOtherThreadsAsLost) {
     MemoryPool pool(options());
     std::promise<void> used;
     std::promise<void> end;
@@ -59,9 +59,9 @@ TEST_P(PoolFork, ChildOfAForkCountsWhatOtherThreadsParkedAsLost) {
     used.get_future().wait();
     const PoolStatistics before = pool.statistics();
     EXPECT_TRUE(testing::holds_in_child([&] {
-        const PoolStatistics figures = pool.statistics();
-        if (figures.lost_bytes != before.parked_bytes || figures.parked_bytes != 0) return false;
-        if (figures.in_use_bytes != 0 || figures.threads != 0) return false;
+        const PoolStatistics values = pool.statistics();
+        if (values.lost_bytes != before.parked_bytes || values.parked_bytes != 0) return false;
+        if (values.in_use_bytes != 0 || values.threads != 0) return false;
         use(pool);
         return pool.get_total_allocated() == 0;
     }));
@@ -70,9 +70,9 @@ TEST_P(PoolFork, ChildOfAForkCountsWhatOtherThreadsParkedAsLost) {
     thread.join();
 }
 
-// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+// Not under sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_P(PoolFork, ForkWhileOthersAllocateLeavesTheChildNoLockedPool) {
+TEST_P(PoolFork, ForkDuringAllocationsLeavesNoLockInTheChild) {
     MemoryPool pool(options());
     std::atomic<bool> over = false;
     std::thread allocates([&] {

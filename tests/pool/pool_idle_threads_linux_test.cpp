@@ -1,4 +1,4 @@
-// Threads that have done their work and sleep: what they keep is bounded, and others get it.
+// Idle threads: the blocks that they keep are bounded and are available to other threads.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -25,7 +25,7 @@ using testing::holds_in_child;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-/// Threads that used all eleven buckets and sleep until the object goes.
+/// Threads that used all eleven buckets and sleep until this object is destroyed.
 class IdleThreads {
 public:
     IdleThreads(MemoryPool& pool, unsigned count) : done_(count + 1), over_(count + 1) {
@@ -68,7 +68,7 @@ private:
     std::vector<std::thread> threads_;
 };
 
-std::size_t most_of(unsigned threads) {
+std::size_t max_parked(unsigned threads) {
     return std::max(1U, std::thread::hardware_concurrency()) * 4 * mib + threads * 64 * kib;
 }
 
@@ -76,11 +76,11 @@ TEST(PoolIdleThreads, ParkABoundedAmount) {
     MemoryPool pool(PoolOptions{.name = "idle"});
     const IdleThreads threads(pool, 1000);
     EXPECT_GT(pool.statistics().parked_bytes, 0U);
-    EXPECT_LE(pool.statistics().parked_bytes, most_of(1000));
+    EXPECT_LE(pool.statistics().parked_bytes, max_parked(1000));
     EXPECT_EQ(pool.statistics().in_use_bytes, 0U);
 }
 
-TEST(PoolIdleThreads, LeaveATrimmedPoolEmpty) {
+TEST(PoolIdleThreads, TrimReturnsTheirBlocks) {
     MemoryPool pool(PoolOptions{.name = "idle"});
     const IdleThreads threads(pool, 100);
     pool.trim();
@@ -98,32 +98,32 @@ TEST(PoolIdleThreads, AreNoReasonToRefuse) {
     pool.deallocate(block);
 }
 
-TEST(PoolIdleThreads, OfAParentLeaveTheChildTheBound) {
+TEST(PoolIdleThreads, LimitHoldsInTheChildOfAFork) {
     if (testing::sanitized()) GTEST_SKIP() << "a fork holds more locks than the sanitizer counts";
     MemoryPool pool(PoolOptions{.name = "idle"});
     const IdleThreads threads(pool, 50);
     EXPECT_TRUE(holds_in_child([&] {
         const IdleThreads of_child(pool, 50);
-        const bool bounded = pool.statistics().parked_bytes <= most_of(50);
+        const bool bounded = pool.statistics().parked_bytes <= max_parked(50);
         pool.trim();
         return bounded && pool.statistics().parked_bytes == 0;
     }));
 }
 
-TEST(PoolIdleThreads, ParkNoMoreWhereTheyCannotBeFenced) {
+TEST(PoolIdleThreads, LimitHoldsWithoutFencesOfAllThreads) {
     EXPECT_TRUE(holds_in_child([] {
         if (!testing::forbid_fences()) return false;
         MemoryPool pool(PoolOptions{.name = "idle"});
         const IdleThreads threads(pool, 200);
-        const PoolStatistics figures = pool.statistics();
+        const PoolStatistics values = pool.statistics();
         pool.trim();
-        // What they have stays theirs.
-        return figures.parked_bytes > 0 && figures.parked_bytes <= most_of(200) &&
-               figures.in_use_bytes == 0 && pool.statistics().parked_bytes == figures.parked_bytes;
+        // Their parked blocks cannot be taken back.
+        return values.parked_bytes > 0 && values.parked_bytes <= max_parked(200) &&
+               values.in_use_bytes == 0 && pool.statistics().parked_bytes == values.parked_bytes;
     }));
 }
 
-TEST(PoolIdleThreads, AreToldOfWhereTheyCannotBeFenced) {
+TEST(PoolIdleThreads, AreReportedWithoutFencesOfAllThreads) {
     EXPECT_TRUE(holds_in_child([] {
         if (!testing::forbid_fences()) return false;
         MemoryPool pool(PoolOptions{.max_capacity = 8 * mib});

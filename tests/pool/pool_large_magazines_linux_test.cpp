@@ -1,4 +1,4 @@
-// Large blocks that threads keep: who gets them, and how many there may be.
+// Large blocks that threads keep: their reuse and their limits.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -37,7 +37,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Checks, PoolLargeMagazines, testing::all_check_levels(),
                          testing::name_of_level);
 
-TEST_P(PoolLargeMagazines, FreedBlockWaitsInTheMagazineOfItsThread) {
+TEST_P(PoolLargeMagazines, FreedBlockIsKeptInTheThreadsMagazine) {
     void* const block = pool_.allocate(mib);
     pool_.deallocate(block, mib);
     EXPECT_EQ(parked(pool_), mib);
@@ -50,12 +50,12 @@ TEST_P(PoolLargeMagazines, FreedBlockWaitsInTheMagazineOfItsThread) {
     pool_.deallocate(block, mib);
 }
 
-TEST_P(PoolLargeMagazines, BlockAbove8MibDoesNotWaitThere) {
+TEST_P(PoolLargeMagazines, BlockAbove8MibIsNotKept) {
     pool_.deallocate(pool_.allocate(9 * mib), 9 * mib);
     EXPECT_EQ(parked(pool_), 0U);
 }
 
-TEST_P(PoolLargeMagazines, TrimEmptiesThem) {
+TEST_P(PoolLargeMagazines, TrimEmptiesMagazines) {
     for (const std::size_t bytes : {128 * kib, mib, 8 * mib}) {
         pool_.deallocate(pool_.allocate(bytes), bytes);
     }
@@ -64,7 +64,7 @@ TEST_P(PoolLargeMagazines, TrimEmptiesThem) {
     EXPECT_EQ(pool_.get_total_capacity(), 0U);
 }
 
-TEST_P(PoolLargeMagazines, ThreadThatEndsLeavesItsBlocksToOthers) {
+TEST_P(PoolLargeMagazines, BlocksOfAnEndedThreadServeOthers) {
     void* block = nullptr;
     std::thread([&] {
         block = pool_.allocate(mib);
@@ -75,22 +75,22 @@ TEST_P(PoolLargeMagazines, ThreadThatEndsLeavesItsBlocksToOthers) {
     EXPECT_EQ(pool_.get_total_capacity(), pool_.statistics().free_bytes);
 }
 
-TEST_P(PoolLargeMagazines, PeakIsTooHighByWhatIsParkedAtMost) {
+TEST_P(PoolLargeMagazines, PeakExceedsUseByAtMostTheParkedBytes) {
     pool_.deallocate(pool_.allocate(mib), mib);
     pool_.deallocate(pool_.allocate(2 * mib), 2 * mib);
-    const PoolStatistics figures = pool_.statistics();
-    EXPECT_GE(figures.peak_in_use_bytes, 2 * mib);
-    EXPECT_LE(figures.peak_in_use_bytes, 2 * mib + mib);
+    const PoolStatistics values = pool_.statistics();
+    EXPECT_GE(values.peak_in_use_bytes, 2 * mib);
+    EXPECT_LE(values.peak_in_use_bytes, 2 * mib + mib);
 }
 
-TEST_P(PoolLargeMagazines, ParkedBlockThatIsFreedAgainIsFound) {
+TEST_P(PoolLargeMagazines, DoubleFreeOfAParkedBlockIsDetected) {
     void* const block = pool_.allocate(mib);
     pool_.deallocate(block, mib);
     EXPECT_FALSE(pool_.owns(block));
     EXPECT_DEATH(pool_.deallocate(block, mib), "freed twice");
 }
 
-TEST(PoolLargeMagazinesOfThreads, HoldABoundedAmountHoweverManyThreadsThereAre) {
+TEST(PoolLargeMagazinesOfThreads, TotalIsBoundedForManyThreads) {
     MemoryPool pool;
     constexpr unsigned count = 40;
     std::barrier<> done(count + 1);
@@ -109,7 +109,7 @@ TEST(PoolLargeMagazinesOfThreads, HoldABoundedAmountHoweverManyThreadsThereAre) 
     EXPECT_LE(parked(pool), max_parked());
     EXPECT_GT(parked(pool), 0U);
     pool.trim();
-    EXPECT_EQ(parked(pool), 0U) << "others' are taken back";
+    EXPECT_EQ(parked(pool), 0U) << "blocks of other threads are taken back";
     over.arrive_and_wait();
     for (std::thread& thread : threads) thread.join();
 }
@@ -131,8 +131,8 @@ TEST(PoolLargeMagazinesOfThreads, AreNoReasonToRefuse) {
     thread.join();
 }
 
-// What no other thread can take back would be of no use to others.
-TEST(PoolLargeMagazinesOfThreads, ParkNothingOnceThreadsCannotBeFenced) {
+// Without fences, other threads could not take parked blocks back, so none are parked.
+TEST(PoolLargeMagazinesOfThreads, NothingIsParkedWithoutFencesOfAllThreads) {
     EXPECT_TRUE(holds_in_child([] {
         if (!testing::forbid_fences()) return false;
         MemoryPool pool(PoolOptions{.max_capacity = 32 * mib});
@@ -144,7 +144,7 @@ TEST(PoolLargeMagazinesOfThreads, ParkNothingOnceThreadsCannotBeFenced) {
             over.arrive_and_wait();
         });
         done.arrive_and_wait();
-        pool.trim();  // finds out
+        pool.trim();  // detects that fences do not work
         pool.deallocate(pool.allocate(8 * mib), 8 * mib);
         over.arrive_and_wait();
         thread.join();
@@ -159,18 +159,18 @@ TEST(PoolLargeMagazinesOfThreads, ParkNothingOnceThreadsCannotBeFenced) {
     }));
 }
 
-TEST(PoolLargeMagazinesOfThreads, BlocksOfOneSizeStayWithinWhatMayBeRetained) {
+TEST(PoolLargeMagazinesOfThreads, BlocksOfOneSizeStayWithinRetention) {
     MemoryPool pool(PoolOptions{.retain = {.bytes = 512 * kib}});
     std::vector<void*> blocks(4);
     for (void*& block : blocks) block = pool.allocate(256 * kib);
     for (void* const block : blocks) pool.deallocate(block, 256 * kib);
-    const PoolStatistics figures = pool.statistics();
-    EXPECT_LE(figures.parked_bytes + figures.cached_bytes + figures.free_bytes, 512 * kib);
+    const PoolStatistics values = pool.statistics();
+    EXPECT_LE(values.parked_bytes + values.cached_bytes + values.free_bytes, 512 * kib);
     const std::size_t capacity = pool.get_total_capacity();
-    EXPECT_EQ(pool.trim(), capacity) << "all that went is told";
+    EXPECT_EQ(pool.trim(), capacity) << "the returned bytes include parked blocks";
 }
 
-TEST(PoolLargeMagazinesOfThreads, BlockOfAnotherThreadIsTakenBeforeOnesOwnAreGivenUp) {
+TEST(PoolLargeMagazinesOfThreads, BlockOfAnotherThreadIsTakenBeforeOwnBlocksAreReturned) {
     MemoryPool pool;
     void* const shared = pool.allocate(16 * mib);
     void* const own = pool.allocate(mib);
@@ -181,16 +181,16 @@ TEST(PoolLargeMagazinesOfThreads, BlockOfAnotherThreadIsTakenBeforeOnesOwnAreGiv
     pool.deallocate(shared, 16 * mib);
 }
 
-TEST(PoolLargeMagazinesOfThreads, NothingIsParkedBeyondWhatMayBeRetained) {
+TEST(PoolLargeMagazinesOfThreads, ParkedBlocksStayWithinRetention) {
     MemoryPool pool(PoolOptions{.retain = {.bytes = 2 * mib}});
     for (const std::size_t bytes : {mib, 2 * mib, 4 * mib}) {
         pool.deallocate(pool.allocate(bytes), bytes);
     }
-    const PoolStatistics figures = pool.statistics();
-    EXPECT_LE(figures.parked_bytes + figures.cached_bytes + figures.free_bytes, 2 * mib);
+    const PoolStatistics values = pool.statistics();
+    EXPECT_LE(values.parked_bytes + values.cached_bytes + values.free_bytes, 2 * mib);
 }
 
-TEST(PoolLargeMagazinesOfThreads, ChildOfAForkCountsWhatOthersParkedAsLost) {
+TEST(PoolLargeMagazinesOfThreads, ChildCountsLargeBlocksParkedByOthersAsLost) {
     MemoryPool pool;
     std::barrier<> done(2);
     std::barrier<> over(2);
@@ -201,13 +201,13 @@ TEST(PoolLargeMagazinesOfThreads, ChildOfAForkCountsWhatOthersParkedAsLost) {
     });
     done.arrive_and_wait();
     EXPECT_TRUE(holds_in_child([&] {
-        const PoolStatistics figures = pool.statistics();
+        const PoolStatistics values = pool.statistics();
         void* const block = pool.allocate(mib);
         pool.deallocate(block, mib);
-        std::uint64_t placed = figures.in_use_bytes + figures.parked_bytes + figures.depot_bytes +
-                               figures.span_bytes + figures.cached_bytes + figures.free_bytes;
-        if (placed + figures.lost_bytes != figures.capacity_bytes) return false;
-        return figures.large.parked_bytes == 0 && figures.lost_bytes == mib;
+        std::uint64_t placed = values.in_use_bytes + values.parked_bytes + values.depot_bytes +
+                               values.span_bytes + values.cached_bytes + values.free_bytes;
+        if (placed + values.lost_bytes != values.capacity_bytes) return false;
+        return values.large.parked_bytes == 0 && values.lost_bytes == mib;
     }));
     over.arrive_and_wait();
     thread.join();

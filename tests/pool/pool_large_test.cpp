@@ -16,7 +16,7 @@ PoolOptions without_largest_request() {
     return {.max_allocation = SIZE_MAX, .checks = Checks::off};
 }
 
-TEST(PoolLarge, RequestBeyondTheAddressSpaceIsRefusedNotCutOff) {
+TEST(PoolLarge, RequestBeyondTheAddressSpaceFails) {
     MemoryPool pool(without_largest_request());
     for (const std::size_t bytes :
          {3 * tib, 16 * tib, 16 * tib + 4096, SIZE_MAX - 5000, SIZE_MAX}) {
@@ -26,7 +26,7 @@ TEST(PoolLarge, RequestBeyondTheAddressSpaceIsRefusedNotCutOff) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolLarge, AlignmentBeyondAGibibyteIsRefused) {
+TEST(PoolLarge, AlignmentAbove1GibFails) {
     MemoryPool pool;
     for (std::size_t alignment = 2 * kib * mib; alignment != 0; alignment *= 2) {
         EXPECT_EQ(pool.try_allocate(64, alignment), nullptr) << alignment;
@@ -35,7 +35,7 @@ TEST(PoolLarge, AlignmentBeyondAGibibyteIsRefused) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PoolLarge, EveryAlignmentUpToAGibibyteIsMet) {
+TEST(PoolLarge, EveryAlignmentUpTo1GibIsSupported) {
     MemoryPool pool;
     for (std::size_t alignment = 4 * kib; alignment <= kib * mib; alignment *= 2) {
         void* const block = pool.allocate(100, alignment);

@@ -36,7 +36,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolLengthen, testing::all_check_levels(), testing::name_of_level);
 
-TEST_P(PoolLengthen, BlockStaysWhereWhatLiesBehindItIsFree) {
+TEST_P(PoolLengthen, BlockGrowsInPlaceIntoFreeMemory) {
     unsigned char* const block = filled_block(mib, 5);
     void* const behind = pool_.allocate(mib);
     pool_.deallocate(behind, mib);
@@ -60,8 +60,8 @@ TEST_P(PoolLengthen, GrowthInPlaceIsCountedAsBytesOfTheSameBlock) {
     EXPECT_EQ(pool_.statistics().in_use_bytes, 0U);
 }
 
-TEST_P(PoolLengthen, BlockWithoutRoomBehindItMovesWithoutASecondCopy) {
-    if (!platform::can_move_memory()) GTEST_SKIP() << "this system moves no memory";
+TEST_P(PoolLengthen, BlockWithoutRoomBehindItMovesWithoutCopy) {
+    if (!platform::can_move_memory()) GTEST_SKIP() << "this system cannot move memory";
     unsigned char* const block = filled_block(8 * mib, 5);
     void* const behind = pool_.allocate(100 * kib);
     const PoolStatistics before = pool_.statistics();
@@ -73,7 +73,8 @@ TEST_P(PoolLengthen, BlockWithoutRoomBehindItMovesWithoutASecondCopy) {
     EXPECT_EQ(after.large.allocations, before.large.allocations + 1);
     EXPECT_EQ(after.large.deallocations, before.large.deallocations + 1);
     EXPECT_EQ(after.in_use_bytes, before.in_use_bytes + 4 * mib);
-    EXPECT_LT(after.peak_in_use_bytes, after.in_use_bytes + mib) << "never both at once";
+    EXPECT_LT(after.peak_in_use_bytes, after.in_use_bytes + mib)
+        << "old and new block never exist at once";
     EXPECT_LE(after.peak_capacity_bytes, before.capacity_bytes + 4 * mib);
     std::memset(moved, 6, 12 * mib);
     pool_.deallocate(moved, 12 * mib);
@@ -83,7 +84,7 @@ TEST_P(PoolLengthen, BlockWithoutRoomBehindItMovesWithoutASecondCopy) {
     EXPECT_EQ(pool_.get_total_capacity(), 0U);
 }
 
-TEST_P(PoolLengthen, BlocksThatGrowByTurnsKeepTheirContent) {
+TEST_P(PoolLengthen, BlocksThatGrowInTurnKeepTheirContent) {
     std::vector<void*> blocks(3);
     std::vector<std::size_t> sizes(3, mib);
     for (std::size_t i = 0; i != 3; ++i) blocks[i] = filled_block(mib, static_cast<int>(i));
@@ -100,7 +101,7 @@ TEST_P(PoolLengthen, BlocksThatGrowByTurnsKeepTheirContent) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
-TEST(PoolLengthenMisuse, PointerIntoABlockIsNotMadeLonger) {
+TEST(PoolLengthenMisuse, PointerIntoABlockIsRejected) {
     MemoryPool pool(PoolOptions{.name = "longer"});
     auto* const block = static_cast<char*>(pool.allocate(mib));
     EXPECT_DEATH((void)pool.reallocate(block + 64, mib, 3 * mib), "lies 64 B inside");

@@ -1,4 +1,4 @@
-// The limit of a pool's capacity, changed while it is in use.
+// The limit of a pool's capacity, changed while the pool is in use.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -28,12 +28,12 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolLimit, testing::all_check_levels(), testing::name_of_level);
 
-TEST_P(PoolLimit, IsTheOneOfTheOptionsUntilSet) {
+TEST_P(PoolLimit, IsTheOneOfTheOptionsInitially) {
     EXPECT_EQ(pool_.max_capacity(), 0U);
     EXPECT_EQ(MemoryPool({.max_capacity = 3 * mib}).max_capacity(), 3 * mib);
 }
 
-TEST_P(PoolLimit, HoldsFromWhenItIsSet) {
+TEST_P(PoolLimit, AppliesOnceItIsSet) {
     for (const std::size_t bytes : sizes) {
         pool_.set_max_capacity(16 * mib);
         const std::vector<void*> blocks = fill(pool_, bytes);
@@ -48,7 +48,7 @@ TEST_P(PoolLimit, HoldsFromWhenItIsSet) {
     pool_.deallocate(block);
 }
 
-TEST_P(PoolLimit, StandsInTheFiguresAndInTheError) {
+TEST_P(PoolLimit, AppearsInStatisticsAndErrors) {
     pool_.set_max_capacity(5 * mib);
     EXPECT_EQ(pool_.max_capacity(), 5 * mib);
     EXPECT_EQ(pool_.statistics().limit_bytes, 5 * mib);
@@ -61,7 +61,7 @@ TEST_P(PoolLimit, StandsInTheFiguresAndInTheError) {
     }
 }
 
-TEST_P(PoolLimit, LoweringItGivesBackWhatIsFreeAndNoMore) {
+TEST_P(PoolLimit, LoweringReturnsOnlyFreeMemory) {
     for (const std::size_t bytes : sizes) {
         pool_.set_max_capacity(0);
         free_all(pool_, testing::touched_blocks(pool_, 24 * mib, bytes), bytes);
@@ -73,14 +73,14 @@ TEST_P(PoolLimit, LoweringItGivesBackWhatIsFreeAndNoMore) {
     }
 }
 
-TEST_P(PoolLimit, LoweringItGivesBackWhatWasReserved) {
+TEST_P(PoolLimit, LoweringReturnsReservedMemory) {
     pool_.reserve(24 * mib);
     pool_.set_max_capacity(8 * mib);
     EXPECT_EQ(pool_.get_total_capacity(), 8 * mib);
     EXPECT_THROW(pool_.reserve(9 * mib), AllocationError);
 }
 
-TEST_P(PoolLimit, BelowWhatIsInUseItBoundsGrowthAlone) {
+TEST_P(PoolLimit, BelowTheBytesInUseItLimitsGrowthOnly) {
     for (const std::size_t bytes : sizes) {
         pool_.set_max_capacity(0);
         const std::vector<void*> blocks = testing::touched_blocks(pool_, 24 * mib, bytes);
@@ -96,7 +96,7 @@ TEST_P(PoolLimit, BelowWhatIsInUseItBoundsGrowthAlone) {
     }
 }
 
-TEST_P(PoolLimit, ThreadsThatAllocateMeanwhileStayWithinTheHighest) {
+TEST_P(PoolLimit, ConcurrentAllocationsStayWithinTheHighestLimit) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 3; ++i) {
         threads.emplace_back([&] {

@@ -1,4 +1,4 @@
-// What is free: limits, reserve, trim, retention.
+// Free memory: limits, reserve, trim, retention.
 
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/timeline.hpp>
@@ -43,10 +43,10 @@ TEST_P(PoolMemory, CapacityReachesItsLimitAndNeverExceedsIt) {
     for (const std::size_t bytes : sizes) {
         MemoryPool pool(limited(16 * mib));
         const std::vector<void*> blocks = fill(pool, bytes);
-        const PoolStatistics figures = pool.statistics();
-        EXPECT_LE(figures.peak_capacity_bytes, 16 * mib) << bytes;
-        // What is left is less than one more block needs.
-        EXPECT_GE(figures.in_use_bytes + figures.in_use_bytes / 50 + bytes + 4 * kib, 15 * mib)
+        const PoolStatistics values = pool.statistics();
+        EXPECT_LE(values.peak_capacity_bytes, 16 * mib) << bytes;
+        // The rest is less than one more block needs.
+        EXPECT_GE(values.in_use_bytes + values.in_use_bytes / 50 + bytes + 4 * kib, 15 * mib)
             << bytes;
         free_all(pool, blocks, bytes);
         EXPECT_EQ(pool.get_total_allocated(), 0U);
@@ -64,7 +64,7 @@ TEST_P(PoolMemory, LimitOfOnePageServesThatPage) {
     EXPECT_EQ(MemoryPool(limited(1)).try_allocate(1), nullptr);
 }
 
-TEST_P(PoolMemory, WhatWasFreedInOneSizeServesEveryOther) {
+TEST_P(PoolMemory, FreedMemoryOfOneSizeServesEveryOther) {
     for (const std::size_t freed : sizes) {
         for (const std::size_t wanted : sizes) {
             MemoryPool pool(limited(16 * mib));
@@ -76,7 +76,7 @@ TEST_P(PoolMemory, WhatWasFreedInOneSizeServesEveryOther) {
     }
 }
 
-TEST_P(PoolMemory, SmallBlocksFreedHereServeOneLargeBlock) {
+TEST_P(PoolMemory, FreedSmallBlocksServeOneLargeBlock) {
     MemoryPool pool(limited(64 * mib));
     free_all(pool, fill(pool, 64), 64);
     void* const block = pool.try_allocate(48 * mib);
@@ -84,7 +84,7 @@ TEST_P(PoolMemory, SmallBlocksFreedHereServeOneLargeBlock) {
     pool.deallocate(block, 48 * mib);
 }
 
-TEST_P(PoolMemory, SmallBlocksFreedByAThreadThatEndedServeOneLargeBlock) {
+TEST_P(PoolMemory, SmallBlocksFreedByAnEndedThreadServeOneLargeBlock) {
     MemoryPool pool(limited(64 * mib));
     std::vector<void*> blocks;
     std::thread([&] { blocks = fill(pool, 64); }).join();
@@ -94,7 +94,7 @@ TEST_P(PoolMemory, SmallBlocksFreedByAThreadThatEndedServeOneLargeBlock) {
     pool.deallocate(block, 48 * mib);
 }
 
-TEST_P(PoolMemory, RequestThatFailsLeavesBlocksAndTotalsAsTheyWere) {
+TEST_P(PoolMemory, FailedRequestChangesNoBlocksAndTotals) {
     for (const std::size_t bytes : sizes) {
         MemoryPool pool(limited(16 * mib));
         const std::vector<void*> blocks = fill(pool, bytes);
@@ -120,7 +120,7 @@ TEST_P(PoolMemory, RequestThatFailsLeavesBlocksAndTotalsAsTheyWere) {
     }
 }
 
-TEST_P(PoolMemory, RequestAboveTheLargestChangesNothingButTheCountOfFailures) {
+TEST_P(PoolMemory, RequestAboveMaxAllocationChangesOnlyFailures) {
     MemoryPool pool(PoolOptions{.max_allocation = mib, .checks = GetParam()});
     free_all(pool, {pool.allocate(100), pool.allocate(100)}, 100);
     free_all(pool, {pool.allocate(mib)}, mib);
@@ -133,15 +133,15 @@ TEST_P(PoolMemory, RequestAboveTheLargestChangesNothingButTheCountOfFailures) {
 
 // Reserve ----------------------------------------------------------------------------------------
 
-// ctest runs each test in a process of its own: nothing has set up the address space before.
-TEST(PoolReserve, ReachesALimitThatIsNoWholeNumberOfPages) {
+// ctest runs each test in a process of its own, so the address space is not set up yet.
+TEST(PoolReserve, ReachesALimitThatIsNotAMultipleOfThePageSize) {
     constexpr std::size_t limit = 10'000'000;
     const MemoryPool pool(PoolOptions{.initial_capacity = limit, .max_capacity = limit});
     EXPECT_LE(pool.get_total_capacity(), limit);
     EXPECT_GT(pool.get_total_capacity() + 4 * kib, limit);
 }
 
-TEST(PoolReserve, BeyondTheAddressSpaceIsRefusedNotCutOff) {
+TEST(PoolReserve, BeyondTheAddressSpaceFails) {
     MemoryPool pool;
     for (const std::size_t bytes : {16 * tib + 4096, 2 * tib, SIZE_MAX}) {
         EXPECT_THROW(pool.reserve(bytes), AllocationError) << bytes;
@@ -149,7 +149,7 @@ TEST(PoolReserve, BeyondTheAddressSpaceIsRefusedNotCutOff) {
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_P(PoolMemory, ReserveCommitsUntilCapacityIsThatMuchInAll) {
+TEST_P(PoolMemory, ReserveCommitsUpToTheTotalCapacity) {
     MemoryPool pool(limited(32 * mib));
     pool.reserve(10 * mib);
     EXPECT_EQ(pool.get_total_capacity(), 10 * mib);
@@ -162,7 +162,7 @@ TEST_P(PoolMemory, ReserveCommitsUntilCapacityIsThatMuchInAll) {
     pool.deallocate(block);
 }
 
-TEST_P(PoolMemory, ReserveBeyondTheLimitThrowsAndChangesNothing) {
+TEST_P(PoolMemory, ReserveAboveTheLimitThrowsAndChangesNothing) {
     MemoryPool pool(limited(32 * mib));
     pool.reserve(10 * mib);
     PoolStatistics before = pool.statistics();
@@ -172,7 +172,7 @@ TEST_P(PoolMemory, ReserveBeyondTheLimitThrowsAndChangesNothing) {
     EXPECT_EQ(to_json(pool.statistics()), to_json(before));
 }
 
-TEST_P(PoolMemory, WhatIsReservedStaysUntilItIsTrimmed) {
+TEST_P(PoolMemory, ReservedMemoryStaysUntilTrim) {
     MemoryPool pool(PoolOptions{.retain = {.bytes = 0}, .checks = GetParam()});
     pool.reserve(16 * mib);
     free_all(pool, {pool.allocate(10 * mib)}, 10 * mib);
@@ -186,23 +186,23 @@ TEST_P(PoolMemory, WhatIsReservedStaysUntilItIsTrimmed) {
 
 // Trim -------------------------------------------------------------------------------------------
 
-TEST_P(PoolMemory, TrimGivesBackAllOfAnIdlePool) {
+TEST_P(PoolMemory, TrimReturnsAllMemoryOfAnIdlePool) {
     for (const std::size_t bytes : sizes) {
         MemoryPool pool(limited(16 * mib));
         free_all(pool, fill(pool, bytes), bytes);
         const std::size_t capacity = pool.get_total_capacity();
         EXPECT_EQ(pool.trim(), capacity) << bytes;
-        const PoolStatistics figures = pool.statistics();
-        EXPECT_EQ(figures.capacity_bytes, 0U);
-        EXPECT_EQ(figures.parked_bytes, 0U);
-        EXPECT_EQ(figures.cached_bytes, 0U);
-        EXPECT_EQ(figures.free_bytes, 0U);
-        EXPECT_EQ(figures.given_back_bytes, figures.grown_bytes);
+        const PoolStatistics values = pool.statistics();
+        EXPECT_EQ(values.capacity_bytes, 0U);
+        EXPECT_EQ(values.parked_bytes, 0U);
+        EXPECT_EQ(values.cached_bytes, 0U);
+        EXPECT_EQ(values.free_bytes, 0U);
+        EXPECT_EQ(values.given_back_bytes, values.grown_bytes);
         EXPECT_EQ(pool.trim(), 0U);
     }
 }
 
-TEST_P(PoolMemory, TrimLeavesBlocksInUseAndThePoolWorking) {
+TEST_P(PoolMemory, TrimKeepsBlocksInUse) {
     MemoryPool pool(PoolOptions{.checks = GetParam()});
     for (const std::size_t bytes : sizes) {
         std::vector<void*> blocks;
@@ -222,18 +222,19 @@ TEST_P(PoolMemory, TrimLeavesBlocksInUseAndThePoolWorking) {
 
 // Retention --------------------------------------------------------------------------------------
 
-TEST_P(PoolMemory, KeepsNoMoreFreeMemoryThanItIsTold) {
+TEST_P(PoolMemory, KeepsNoMoreFreeMemoryThanRetained) {
     for (const std::size_t bytes : sizes) {
         MemoryPool pool(PoolOptions{.max_capacity = 64 * mib,
                                     .retain = {.bytes = 8 * mib, .milliseconds = UINT32_MAX},
                                     .checks = GetParam()});
         free_all(pool, fill(pool, bytes), bytes);
-        const PoolStatistics figures = pool.statistics();
-        EXPECT_LE(figures.cached_bytes + figures.free_bytes, 8 * mib) << bytes;
+        const PoolStatistics values = pool.statistics();
+        EXPECT_LE(values.cached_bytes + values.free_bytes, 8 * mib) << bytes;
     }
 }
 
-// Of the last phase; what threads park, 4 MiB at most, counts as in use here.
+// The peak capacity after phases of different sizes. Parked blocks, at most 4 MiB, count as in use
+// here.
 std::size_t peak_after_phases(MemoryPool& pool, std::size_t bytes, bool shuffled) {
     std::mt19937 random(1);
     for (std::size_t size = 64; size <= 64 * kib; size *= 2) {
@@ -252,15 +253,16 @@ TEST_P(PoolMemory, PhasesOfDifferentSizesShareTheirMemory) {
     }
 }
 
-TEST_P(PoolMemory, WhatLiesInDepotsCountsAgainstRetention) {
+TEST_P(PoolMemory, DepotsCountAgainstRetention) {
     MemoryPool pool(PoolOptions{.retain = {.bytes = mib}, .checks = GetParam()});
     (void)peak_after_phases(pool, 32 * mib, false);
     EXPECT_EQ(pool.statistics().in_use_bytes, 0U);
-    EXPECT_LE(pool.statistics().capacity_bytes, 6 * mib) << "4 MiB of it are the thread's";
+    EXPECT_LE(pool.statistics().capacity_bytes, 6 * mib) << "the thread keeps up to 4 MiB of it";
 }
 
-// A tenth stays, spread over all spans; then half of it goes and comes, at random.
-TEST_P(PoolMemory, WhatComesAfterPartialFreesFillsTheFullestSpans) {
+// A tenth of the blocks stays, spread over all spans. Then half of it is repeatedly freed and
+// allocated again, at random.
+TEST_P(PoolMemory, AllocationsAfterPartialFreesFillTheFullestSpans) {
     for (const std::size_t size : {std::size_t{64}, kib, 8 * kib, 64 * kib}) {
         MemoryPool pool(PoolOptions{.checks = GetParam()});
         std::mt19937 random(2);
@@ -284,19 +286,19 @@ TEST_P(PoolMemory, WhatComesAfterPartialFreesFillsTheFullestSpans) {
     }
 }
 
-TEST_P(PoolMemory, KeepsNothingOfLargeBlocksForNoTime) {
+TEST_P(PoolMemory, KeepsNoLargeBlocksWithRetentionOfZeroTime) {
     MemoryPool pool(PoolOptions{.retain = {.milliseconds = 0}, .checks = GetParam()});
     free_all(pool, {pool.allocate(10 * mib), pool.allocate(100 * kib)}, 0);
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-TEST_P(PoolMemory, KeepsAllFreeMemoryUnlessTold) {
+TEST_P(PoolMemory, KeepsAllFreeMemoryByDefault) {
     MemoryPool pool(PoolOptions{.checks = GetParam()});
     free_all(pool, {pool.allocate(40 * mib), pool.allocate(30 * mib)}, 0);
     EXPECT_GE(pool.get_total_capacity(), 70 * mib);
 }
 
-TEST(TrimAllPools, GivesBackWhatIsFreeInEachAndCallsNoCallback) {
+TEST(TrimAllPools, ReturnsFreeMemoryOfEachWithoutCallbacks) {
     unsigned given_back = 0;
     MemoryPool first(PoolOptions{.on_event = [&](const PoolEvent& event) {
         given_back += event.kind == PoolEvent::Kind::give_back ? 1 : 0;

@@ -1,4 +1,4 @@
-// Pool::allocate_zeroed and Pool::reallocate: the rest of pool.cpp.
+// Pool::allocate_zeroed and Pool::reallocate.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Checks, PoolBytes, testing::all_check_levels(), testing
 
 // Zeroed -----------------------------------------------------------------------------------------
 
-TEST_P(PoolBytes, ZeroedBlockIsZerosWhateverLayThereBefore) {
+TEST_P(PoolBytes, ZeroedBlockIsZeroAfterReuse) {
     for (const std::size_t bytes : {64UL, 1000UL, 64 * kib, 64 * kib + 1, 3 * mib}) {
         for (unsigned round = 0; round < 3; ++round) {
             auto* const block =
@@ -54,7 +54,7 @@ TEST_P(PoolBytes, ZeroedBlockIsZerosWhateverLayThereBefore) {
     }
 }
 
-TEST_P(PoolBytes, ZeroedBlockIsZerosWhereOtherSizesLeftTheirBytes) {
+TEST_P(PoolBytes, ZeroedBlockIsZeroAfterReuseByOtherSizes) {
     void* const one = pool_.allocate(2 * mib);
     void* const other = pool_.allocate(3 * mib);
     std::memset(one, 0xFF, 2 * mib);
@@ -66,7 +66,7 @@ TEST_P(PoolBytes, ZeroedBlockIsZerosWhereOtherSizesLeftTheirBytes) {
     pool_.deallocate(joined);
 }
 
-TEST_P(PoolBytes, ZeroedBlockIsZerosAfterItsPagesWentToTheSystemAndCameBack) {
+TEST_P(PoolBytes, ZeroedBlockIsZeroAfterItsPagesWereReturned) {
     void* const dirty = pool_.allocate(3 * mib);
     std::memset(dirty, 0xFF, 3 * mib);
     pool_.deallocate(dirty);
@@ -76,7 +76,7 @@ TEST_P(PoolBytes, ZeroedBlockIsZerosAfterItsPagesWentToTheSystemAndCameBack) {
     pool_.deallocate(block);
 }
 
-TEST_P(PoolBytes, ZeroedCountThatOverflowsIsRefused) {
+TEST_P(PoolBytes, ZeroedCountThatOverflowsFails) {
     EXPECT_THROW(pool_.allocate_zeroed(SIZE_MAX, 2), AllocationError);
     EXPECT_THROW(pool_.allocate_zeroed(2, SIZE_MAX), AllocationError);
     EXPECT_THROW(pool_.allocate_zeroed(SIZE_MAX / 64 + 2, 64), AllocationError);
@@ -87,7 +87,7 @@ TEST_P(PoolBytes, ZeroedCountThatOverflowsIsRefused) {
 
 // Reallocate -------------------------------------------------------------------------------------
 
-TEST_P(PoolBytes, ReallocateOfNothingAllocates) {
+TEST_P(PoolBytes, ReallocateOfNullAllocates) {
     void* const block = pool_.reallocate(nullptr, 0, 1000);
     EXPECT_EQ(pool_.usable_size(block), 1024U);
     pool_.deallocate(block, 1000);
@@ -95,7 +95,7 @@ TEST_P(PoolBytes, ReallocateOfNothingAllocates) {
     EXPECT_EQ(pool_.get_allocation_count(), 1U);
 }
 
-TEST_P(PoolBytes, ReallocateToNothingFrees) {
+TEST_P(PoolBytes, ReallocateToZeroBytesFrees) {
     EXPECT_EQ(pool_.reallocate(pool_.allocate(1000), 1000, 0), nullptr);
     EXPECT_EQ(pool_.reallocate(pool_.allocate(mib), mib, 0), nullptr);
     EXPECT_EQ(pool_.get_deallocation_count(), 2U);
@@ -111,7 +111,7 @@ TEST_P(PoolBytes, ReallocateWithinItsBucketStaysAndIsNotCounted) {
     pool_.deallocate(block, 600);
 }
 
-TEST_P(PoolBytes, ReallocateThatMovesKeepsBytesAndCountsAsOneOfEach) {
+TEST_P(PoolBytes, ReallocateThatMovesKeepsBytesAndCountsBoth) {
     const std::size_t sizes[] = {64, 65, 5000, 64 * kib, 64 * kib + 1, 3 * mib, 64 * kib, 100, 1};
     std::size_t kept = sizes[0];
     std::size_t bytes = sizes[0];
@@ -139,7 +139,7 @@ TEST_P(PoolBytes, LargeBlockShrinksInPlaceUntilHalfWouldBeWasted) {
     pool_.deallocate(moved, 200 * kib);
 }
 
-TEST_P(PoolBytes, ReallocatedBlockIsFreedWithAnySizeFromWhatWasLastAsked) {
+TEST_P(PoolBytes, ReallocatedBlockIsFreedWithAnySizeFromTheLastRequest) {
     for (const std::size_t large : {std::size_t{1000}, 800 * kib}) {
         const std::size_t small = large * 3 / 4;
         void* shrunk = pool_.reallocate(pool_.allocate(large), large, small);
@@ -149,7 +149,7 @@ TEST_P(PoolBytes, ReallocatedBlockIsFreedWithAnySizeFromWhatWasLastAsked) {
     }
 }
 
-TEST_P(PoolBytes, ReallocateThatFailsLeavesTheOldBlock) {
+TEST_P(PoolBytes, FailedReallocateKeepsTheOldBlock) {
     for (const std::size_t bytes : {std::size_t{1000}, 300 * kib}) {
         unsigned char* const block = counting_block(bytes);
         const std::size_t allocations = pool_.get_allocation_count();

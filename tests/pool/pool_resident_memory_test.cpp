@@ -1,5 +1,5 @@
-// What a pool takes of the machine, in resident bytes: each measured in a child process of its own.
-// Built out under sanitizers, see `sanitized()`.
+// The resident memory of a pool, each measured in a child process of its own. Not compiled under
+// sanitizers, see `sanitized()`.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -30,10 +30,10 @@ std::size_t resident() {
     return testing::memory_figures().resident;
 }
 
-bool at_most(const char* what, std::size_t bytes, std::size_t most) {
-    if (bytes > most)
-        std::cerr << what << ": " << bytes << " B; expected at most " << most << " B\n";
-    return bytes <= most;
+bool at_most(const char* what, std::size_t bytes, std::size_t max_bytes) {
+    if (bytes > max_bytes)
+        std::cerr << what << ": " << bytes << " B; expected at most " << max_bytes << " B\n";
+    return bytes <= max_bytes;
 }
 
 std::size_t grown_since(std::size_t before) {
@@ -45,7 +45,7 @@ PoolOptions without_checks() {
     return {.checks = Checks::off};
 }
 
-/// What all pools of a process share is set up, and this thread's stack is touched.
+/// Sets up what all pools of a process share, and touches this thread's stack.
 void use_another_pool() {
     MemoryPool pool(without_checks());
     for (std::size_t bytes = 64; bytes <= mib; bytes *= 2) {
@@ -69,7 +69,7 @@ TEST(PoolResidentMemory, IdlePoolIsBelow1MiB) {
     }));
 }
 
-TEST(PoolResidentMemory, TrimDropsWholePagesBetweenBlocksInUse) {
+TEST(PoolResidentMemory, TrimReleasesWholePagesBetweenBlocksInUse) {
     if constexpr (testing::sanitized()) return;
     EXPECT_TRUE(testing::holds_in_child([] {
         bool holds = true;
@@ -90,9 +90,9 @@ TEST(PoolResidentMemory, TrimDropsWholePagesBetweenBlocksInUse) {
             free_all(pool, others, bytes);
             const std::size_t in_use = kept.size() * bytes;
             pool.trim();
-            // A block ends in pages where others begin.
-            const std::size_t most = in_use + 2 * kept.size() * platform::page_bytes();
-            holds = at_most("after trim", grown_since(before), most + mib) && holds;
+            // A block shares its first and last page with its neighbours.
+            const std::size_t max_bytes = in_use + 2 * kept.size() * platform::page_bytes();
+            holds = at_most("after trim", grown_since(before), max_bytes + mib) && holds;
             for (std::size_t i = 0; i != kept.size(); ++i) {
                 holds = kept[i][0] == 10 * i % 251 && kept[i][bytes - 1] == 10 * i % 251 && holds;
                 pool.deallocate(kept[i], bytes);
@@ -114,33 +114,34 @@ TEST(PoolResidentMemory, ThreadThatAllocatesOneBlockOfEachBucketParksLessThan512
     }).join();
 }
 
-TEST(PoolResidentMemory, PrefaultedBlockIsResidentAsFarAsItWasAskedForAndNoOther) {
+TEST(PoolResidentMemory, OnlyThePrefaultedBytesAreResident) {
     if constexpr (testing::sanitized()) return;
     EXPECT_TRUE(testing::holds_in_child([] {
         use_another_pool();
-        constexpr std::size_t asked = 40 * mib + 5 * kib;
+        constexpr std::size_t requested = 40 * mib + 5 * kib;
         MemoryPool pool(without_checks());
         const std::size_t before = resident();
-        void* const block = pool.allocate_prefaulted(asked);
+        void* const block = pool.allocate_prefaulted(requested);
         const std::size_t prefaulted = grown_since(before);
-        void* const again = pool.try_allocate_prefaulted(asked);
+        void* const again = pool.try_allocate_prefaulted(requested);
         const std::size_t both = grown_since(before);
-        void* const other = pool.allocate(asked);
-        void* const zeroed = pool.allocate_zeroed(asked, 1);
-        const bool as_told = block != nullptr && again != nullptr && prefaulted >= asked &&
-                             at_most("prefaulted", prefaulted, asked + mib) && both >= 2 * asked &&
-                             at_most("with others", grown_since(before), 2 * asked + mib);
+        void* const other = pool.allocate(requested);
+        void* const zeroed = pool.allocate_zeroed(requested, 1);
+        const bool as_expected = block != nullptr && again != nullptr && prefaulted >= requested &&
+                                 at_most("prefaulted", prefaulted, requested + mib) &&
+                                 both >= 2 * requested &&
+                                 at_most("with others", grown_since(before), 2 * requested + mib);
         for (void* const p : {block, again, other, zeroed}) pool.deallocate(p);
-        return as_told;
+        return as_expected;
     }));
 }
 
-TEST_P(PoolResidentMemory, TrimmedPoolIsBackWithin1MiBOfWhereItBegan) {
+TEST_P(PoolResidentMemory, TrimmedPoolIsWithin1MiBOfItsBeginning) {
     if constexpr (testing::sanitized()) return;
     EXPECT_TRUE(testing::holds_in_child([] {
         use_another_pool();
         const std::size_t bytes = GetParam();
-        // The list of blocks is touched before, and stays.
+        // The list of blocks is touched before the measurement, and stays.
         std::vector<void*> blocks(200 * mib / bytes, &blocks);
         const std::size_t before = resident();
         MemoryPool pool(without_checks());
@@ -155,7 +156,7 @@ TEST_P(PoolResidentMemory, TrimmedPoolIsBackWithin1MiBOfWhereItBegan) {
     }));
 }
 
-TEST_P(PoolResidentMemory, TrimmedPoolIsBackThoughOtherThreadsFilledAndFreed) {
+TEST_P(PoolResidentMemory, TrimReturnsMemoryOfOtherThreads) {
     if constexpr (testing::sanitized()) return;
     EXPECT_TRUE(testing::holds_in_child([] {
         use_another_pool();
@@ -175,7 +176,8 @@ TEST_P(PoolResidentMemory, TrimmedPoolIsBackThoughOtherThreadsFilledAndFreed) {
 TEST_P(PoolResidentMemory, RecordsStayBelowOnePercentOfCapacity) {
     if constexpr (testing::sanitized()) return;
     EXPECT_TRUE(testing::holds_in_child([] {
-        // Huge pages take more than is touched, so that what is asked here could not be told.
+        // Huge pages contain more than was touched, so the size of the records could not be
+        // measured.
         if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return false;
         use_another_pool();
         const std::size_t bytes = GetParam();

@@ -1,4 +1,5 @@
-// Which pools a snapshot shows, and when. How it is taken and printed is tried in tests/statistics.
+// The pools that a snapshot shows. How snapshots are taken and printed is tested in
+// tests/statistics.
 
 #include <tensorpool/snapshot.hpp>
 
@@ -38,7 +39,7 @@ std::unique_ptr<MemoryPool> make(const std::string& name) {
     return std::make_unique<MemoryPool>(PoolOptions{.name = name});
 }
 
-TEST(PoolSnapshot, ShowsEachLivingPoolByNameInTheOrderOfMaking) {
+TEST(PoolSnapshot, ShowsEachPoolByNameInOrderOfCreation) {
     const auto one = make("one");
     const auto two = make("two");
     auto names = names_in(take_snapshot());
@@ -46,41 +47,41 @@ TEST(PoolSnapshot, ShowsEachLivingPoolByNameInTheOrderOfMaking) {
     EXPECT_EQ(names, (std::vector<std::string>{"one", "two"}));
 }
 
-TEST(PoolSnapshot, ShowsNoPoolThatIsGone) {
+TEST(PoolSnapshot, ShowsNoDestroyedPool) {
     auto one = make("one");
     const auto two = make("two");
     one.reset();
     EXPECT_EQ(count_of("one"), 0);
     EXPECT_EQ(count_of("two"), 1);
     one = make("one");
-    EXPECT_EQ(count_of("one"), 1) << "another of the same name";
+    EXPECT_EQ(count_of("one"), 1) << "another pool of the same name";
 }
 
-TEST(PoolSnapshot, ShowsTheGlobalPoolOnceItIsUsed) {
+TEST(PoolSnapshot, ShowsTheGlobalPoolAfterFirstUse) {
     EXPECT_EQ(get_global_memory_pool().allocate(0), nullptr);
     get_global_memory_pool().deallocate(get_global_memory_pool().allocate(100), 100);
     EXPECT_EQ(count_of("global"), 1);
 }
 
-TEST(PoolSnapshot, ShowsNoPoolThatCouldNotBeMade) {
+TEST(PoolSnapshot, ShowsNoPoolWhoseConstructorThrew) {
     EXPECT_THROW(MemoryPool({.name = "refused", .max_allocation = 0}), std::invalid_argument);
     EXPECT_THROW(MemoryPool({.name = "refused", .initial_capacity = std::size_t{1} << 60}),
                  AllocationError);
     EXPECT_EQ(count_of("refused"), 0);
 }
 
-class PoolSnapshotFigures : public ::testing::TestWithParam<Checks> {};
+class PoolSnapshotValues : public ::testing::TestWithParam<Checks> {};
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolSnapshotFigures, testing::all_check_levels(),
+INSTANTIATE_TEST_SUITE_P(Checks, PoolSnapshotValues, testing::all_check_levels(),
                          testing::name_of_level);
 
-TEST_P(PoolSnapshotFigures, AreThoseOfThePool) {
+TEST_P(PoolSnapshotValues, EqualThePoolsStatistics) {
     MemoryPool pool({.name = "mine", .checks = GetParam()});
     void* const small = pool.allocate(1000);
     void* const large = pool.allocate(300'000);
     const Snapshot snapshot = take_snapshot();
-    const auto is_mine = [](const PoolStatistics& figures) {
-        return std::string_view(figures.name) == "mine";
+    const auto is_mine = [](const PoolStatistics& values) {
+        return std::string_view(values.name) == "mine";
     };
     const auto mine = std::find_if(snapshot.pools.begin(), snapshot.pools.end(), is_mine);
     ASSERT_NE(mine, snapshot.pools.end());
@@ -89,14 +90,14 @@ TEST_P(PoolSnapshotFigures, AreThoseOfThePool) {
     pool.deallocate(large);
 }
 
-TEST(PoolSnapshot, IsTakenInTheChildOfAForkToo) {
+TEST(PoolSnapshot, WorksInTheChildOfAFork) {
     const auto pool = make("mine");
     EXPECT_TRUE(testing::holds_in_child([] { return count_of("mine") == 1; }));
 }
 
 // Threads ----------------------------------------------------------------------------------------
 
-/// Makes, uses and destroys pools until the object goes.
+/// Makes, uses and destroys pools until this object is destroyed.
 class PoolMakers {
 public:
     explicit PoolMakers(unsigned threads) {
@@ -140,7 +141,7 @@ void expect_makes_sense(const Snapshot& snapshot) {
     ASSERT_EQ(staying, 1);
 }
 
-TEST(PoolSnapshotUnderThreads, ShowsOnlyWholePoolsWhileOthersComeAndGo) {
+TEST(PoolSnapshotUnderThreads, ShowsOnlyCompletePoolsWhileOthersAreMadeAndDestroyed) {
     const auto stays = make("stays");
     const PoolMakers makers(2);
     std::thread other([] {

@@ -1,4 +1,4 @@
-// Pool::statistics over a pool's life; how counters are summed is tried in tests/statistics.
+// Pool::statistics over a pool's lifetime. How counters are summed is tested in tests/statistics.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -21,56 +21,56 @@ using testing::free_all;
 constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
-class PoolFigures : public ::testing::TestWithParam<Checks> {
+class PoolMetrics : public ::testing::TestWithParam<Checks> {
 protected:
     MemoryPool pool_{PoolOptions{.name = "mine", .max_capacity = 256 * mib, .checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolFigures, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolMetrics, testing::all_check_levels(), testing::name_of_level);
 
-TEST_P(PoolFigures, NewPoolShowsNothingButItsNameAndLimit) {
-    const PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.version, PoolStatistics::current_version);
-    EXPECT_STREQ(figures.name, "mine");
-    EXPECT_EQ(figures.limit_bytes, 256 * mib);
-    for (std::size_t bucket = 0; bucket < figures.buckets.size(); ++bucket) {
-        EXPECT_EQ(figures.buckets[bucket].block_bytes, std::size_t{64} << bucket);
+TEST_P(PoolMetrics, NewPoolHasOnlyNameAndLimit) {
+    const PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.version, PoolStatistics::current_version);
+    EXPECT_STREQ(values.name, "mine");
+    EXPECT_EQ(values.limit_bytes, 256 * mib);
+    for (std::size_t bucket = 0; bucket < values.buckets.size(); ++bucket) {
+        EXPECT_EQ(values.buckets[bucket].block_bytes, std::size_t{64} << bucket);
     }
-    EXPECT_EQ(figures.in_use_bytes + figures.capacity_bytes + figures.allocations +
-                  figures.growths + figures.threads + figures.peak_in_use_bytes + figures.failures,
+    EXPECT_EQ(values.in_use_bytes + values.capacity_bytes + values.allocations + values.growths +
+                  values.threads + values.peak_in_use_bytes + values.failures,
               0U);
 }
 
-TEST_P(PoolFigures, EveryRequestIsCountedAsAskedAndAsHandedOut) {
-    std::uint64_t asked = 0;
+TEST_P(PoolMetrics, RequestedAndAllocatedBytesAreCounted) {
+    std::uint64_t requested = 0;
     std::uint64_t handed_out = 0;
     std::vector<void*> blocks;
     for (std::size_t bytes = 1; bytes < 2 * mib; bytes = bytes * 3 / 2 + 1) {
         blocks.push_back(pool_.allocate(bytes));
-        asked += bytes;
+        requested += bytes;
         handed_out += pool_.usable_size(blocks.back());
     }
-    PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.requested_bytes, asked);
-    EXPECT_EQ(figures.allocated_bytes, handed_out);
-    EXPECT_EQ(figures.in_use_bytes, handed_out);
-    EXPECT_EQ(figures.allocations, blocks.size());
+    PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.requested_bytes, requested);
+    EXPECT_EQ(values.allocated_bytes, handed_out);
+    EXPECT_EQ(values.in_use_bytes, handed_out);
+    EXPECT_EQ(values.allocations, blocks.size());
     free_all(pool_, blocks, 0);
-    figures = pool_.statistics();
-    EXPECT_EQ(figures.requested_bytes, asked);
-    EXPECT_EQ(figures.allocated_bytes, handed_out);
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.deallocations, blocks.size());
+    values = pool_.statistics();
+    EXPECT_EQ(values.requested_bytes, requested);
+    EXPECT_EQ(values.allocated_bytes, handed_out);
+    EXPECT_EQ(values.in_use_bytes, 0U);
+    EXPECT_EQ(values.deallocations, blocks.size());
 }
 
-TEST_P(PoolFigures, AlignedRequestCountsWhatWasAskedNotItsAlignment) {
+TEST_P(PoolMetrics, AlignedRequestCountsTheRequestNotItsAlignment) {
     pool_.deallocate(pool_.allocate(10, 2048));
     pool_.deallocate(pool_.allocate(10, 4096));
     EXPECT_EQ(pool_.statistics().requested_bytes, 20U);
     EXPECT_EQ(pool_.statistics().allocated_bytes, 2048U + 4096U);
 }
 
-TEST_P(PoolFigures, BucketsAndLargeBlocksAddUpToThePool) {
+TEST_P(PoolMetrics, BucketsAndLargeBlocksAddUpToThePool) {
     std::vector<void*> blocks;
     for (std::size_t bytes = 1; bytes < 3 * mib; bytes *= 2) {
         for (unsigned i = 0; i < 3; ++i) blocks.push_back(pool_.allocate(bytes));
@@ -79,9 +79,9 @@ TEST_P(PoolFigures, BucketsAndLargeBlocksAddUpToThePool) {
         pool_.deallocate(blocks.back());
         blocks.pop_back();
     }
-    const PoolStatistics figures = pool_.statistics();
+    const PoolStatistics values = pool_.statistics();
     BucketStatistics sum{};
-    for (const BucketStatistics& bucket : figures.buckets) {
+    for (const BucketStatistics& bucket : values.buckets) {
         sum.in_use_bytes += bucket.in_use_bytes;
         sum.parked_bytes += bucket.parked_bytes;
         sum.allocations += bucket.allocations;
@@ -93,49 +93,49 @@ TEST_P(PoolFigures, BucketsAndLargeBlocksAddUpToThePool) {
         EXPECT_EQ(bucket.cache_hits + bucket.cache_misses, bucket.allocations);
         EXPECT_LE(bucket.in_use_bytes + bucket.parked_bytes, bucket.capacity_bytes);
     }
-    EXPECT_EQ(figures.in_use_bytes, sum.in_use_bytes + figures.large.in_use_bytes);
-    EXPECT_EQ(figures.parked_bytes, sum.parked_bytes + figures.large.parked_bytes);
-    EXPECT_EQ(figures.cached_bytes, figures.large.cached_bytes);
-    EXPECT_EQ(figures.allocations, sum.allocations + figures.large.allocations);
-    EXPECT_EQ(figures.deallocations, sum.deallocations + figures.large.deallocations);
-    EXPECT_EQ(figures.requested_bytes, sum.requested_bytes + figures.large.requested_bytes);
-    EXPECT_EQ(figures.allocated_bytes, sum.allocated_bytes + figures.large.allocated_bytes);
-    EXPECT_EQ(figures.cache_hits, sum.cache_hits + figures.large.cache_hits);
-    EXPECT_EQ(figures.cache_misses, sum.cache_misses + figures.large.cache_misses);
-    EXPECT_EQ(figures.cache_hits + figures.cache_misses, figures.allocations);
+    EXPECT_EQ(values.in_use_bytes, sum.in_use_bytes + values.large.in_use_bytes);
+    EXPECT_EQ(values.parked_bytes, sum.parked_bytes + values.large.parked_bytes);
+    EXPECT_EQ(values.cached_bytes, values.large.cached_bytes);
+    EXPECT_EQ(values.allocations, sum.allocations + values.large.allocations);
+    EXPECT_EQ(values.deallocations, sum.deallocations + values.large.deallocations);
+    EXPECT_EQ(values.requested_bytes, sum.requested_bytes + values.large.requested_bytes);
+    EXPECT_EQ(values.allocated_bytes, sum.allocated_bytes + values.large.allocated_bytes);
+    EXPECT_EQ(values.cache_hits, sum.cache_hits + values.large.cache_hits);
+    EXPECT_EQ(values.cache_misses, sum.cache_misses + values.large.cache_misses);
+    EXPECT_EQ(values.cache_hits + values.cache_misses, values.allocations);
     free_all(pool_, blocks, 0);
 }
 
-TEST_P(PoolFigures, CapacityIsWhatGrewLessWhatWasGivenBack) {
+TEST_P(PoolMetrics, CapacityIsGrownLessGivenBackBytes) {
     free_all(pool_, {pool_.allocate(100), pool_.allocate(20 * mib)}, 0);
-    PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.capacity_bytes, figures.grown_bytes);
-    EXPECT_GE(figures.growths, 1U);
-    EXPECT_LE(figures.capacity_bytes, figures.reserved_bytes);
+    PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.capacity_bytes, values.grown_bytes);
+    EXPECT_GE(values.growths, 1U);
+    EXPECT_LE(values.capacity_bytes, values.reserved_bytes);
     pool_.trim();
-    figures = pool_.statistics();
-    EXPECT_EQ(figures.capacity_bytes, 0U);
-    EXPECT_EQ(figures.given_back_bytes, figures.grown_bytes);
-    EXPECT_GE(figures.give_backs, 1U);
-    EXPECT_GE(figures.peak_capacity_bytes, 20 * mib);
-    EXPECT_GE(figures.peak_reserved_bytes, figures.peak_capacity_bytes);
-    EXPECT_EQ(figures.reserved_bytes, 0U) << "its addresses were lent back";
+    values = pool_.statistics();
+    EXPECT_EQ(values.capacity_bytes, 0U);
+    EXPECT_EQ(values.given_back_bytes, values.grown_bytes);
+    EXPECT_GE(values.give_backs, 1U);
+    EXPECT_GE(values.peak_capacity_bytes, 20 * mib);
+    EXPECT_GE(values.peak_reserved_bytes, values.peak_capacity_bytes);
+    EXPECT_EQ(values.reserved_bytes, 0U) << "its addresses were returned";
 }
 
-TEST_P(PoolFigures, PeakStaysWhenBlocksAreFreed) {
+TEST_P(PoolMetrics, PeakStaysWhenBlocksAreFreed) {
     for (const std::size_t bytes : {100UL, 100 * kib}) {
         const std::vector<void*> blocks(testing::touched_blocks(pool_, 40 * mib, bytes));
-        const std::uint64_t most = pool_.statistics().in_use_bytes;
+        const std::uint64_t max_in_use = pool_.statistics().in_use_bytes;
         free_all(pool_, blocks, bytes);
-        const PoolStatistics figures = pool_.statistics();
-        EXPECT_EQ(figures.in_use_bytes, 0U);
-        EXPECT_GE(figures.peak_in_use_bytes, most);
-        // What one thread's caches may park, and what is rounded there.
-        EXPECT_LE(figures.peak_in_use_bytes, 53 * mib + 6 * mib);
+        const PoolStatistics values = pool_.statistics();
+        EXPECT_EQ(values.in_use_bytes, 0U);
+        EXPECT_GE(values.peak_in_use_bytes, max_in_use);
+        // The margin: what one thread's caches may park, and rounding.
+        EXPECT_LE(values.peak_in_use_bytes, 53 * mib + 6 * mib);
     }
 }
 
-TEST_P(PoolFigures, AllReturnToZeroWhenEverythingIsFreedOnAnyThread) {
+TEST_P(PoolMetrics, AllReturnToZeroAfterFreesOnAnyThread) {
     std::vector<std::vector<void*>> blocks(4);
     std::vector<std::thread> threads;
     for (std::vector<void*>& mine : blocks) {
@@ -152,20 +152,20 @@ TEST_P(PoolFigures, AllReturnToZeroWhenEverythingIsFreedOnAnyThread) {
     }
     for (std::thread& thread : threads) thread.join();
     pool_.trim();
-    const PoolStatistics figures = pool_.statistics();
-    EXPECT_EQ(figures.allocations, figures.deallocations);
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.parked_bytes, 0U);
-    EXPECT_EQ(figures.cached_bytes, 0U);
-    EXPECT_EQ(figures.free_bytes, 0U);
-    EXPECT_EQ(figures.capacity_bytes, 0U);
-    EXPECT_EQ(figures.lost_bytes, 0U);
-    EXPECT_EQ(figures.threads, 0U);
-    for (const BucketStatistics& bucket : figures.buckets) EXPECT_EQ(bucket.capacity_bytes, 0U);
+    const PoolStatistics values = pool_.statistics();
+    EXPECT_EQ(values.allocations, values.deallocations);
+    EXPECT_EQ(values.in_use_bytes, 0U);
+    EXPECT_EQ(values.parked_bytes, 0U);
+    EXPECT_EQ(values.cached_bytes, 0U);
+    EXPECT_EQ(values.free_bytes, 0U);
+    EXPECT_EQ(values.capacity_bytes, 0U);
+    EXPECT_EQ(values.lost_bytes, 0U);
+    EXPECT_EQ(values.threads, 0U);
+    for (const BucketStatistics& bucket : values.buckets) EXPECT_EQ(bucket.capacity_bytes, 0U);
 }
 
-// In use reads never below what it was: this thread's blocks are always seen.
-TEST_P(PoolFigures, WhatIsInUseIsSeenWhileOthersWork) {
+// The bytes in use never read lower than this thread's own blocks.
+TEST_P(PoolMetrics, OwnBlocksInUseAreSeenWhileOthersWork) {
     std::vector<void*> held;
     for (unsigned i = 0; i < 100; ++i) held.push_back(pool_.allocate(10 * kib));
     const std::size_t in_use = pool_.get_total_allocated();
@@ -173,17 +173,17 @@ TEST_P(PoolFigures, WhatIsInUseIsSeenWhileOthersWork) {
         for (unsigned i = 0; i < 20'000; ++i) pool_.deallocate(pool_.allocate(i % (80 * kib) + 1));
     });
     for (unsigned i = 0; i < 2000; ++i) {
-        const PoolStatistics figures = pool_.statistics();
-        EXPECT_GE(figures.in_use_bytes, in_use);
-        EXPECT_GE(figures.peak_in_use_bytes, figures.in_use_bytes);
-        EXPECT_GE(figures.allocations, figures.deallocations);
+        const PoolStatistics values = pool_.statistics();
+        EXPECT_GE(values.in_use_bytes, in_use);
+        EXPECT_GE(values.peak_in_use_bytes, values.in_use_bytes);
+        EXPECT_GE(values.allocations, values.deallocations);
     }
     other.join();
     EXPECT_EQ(pool_.get_total_allocated(), in_use);
     free_all(pool_, held, 0);
 }
 
-TEST_P(PoolFigures, PrintAsOneJsonObjectAndAsText) {
+TEST_P(PoolMetrics, PrintAsOneJsonObjectAndAsText) {
     pool_.deallocate(pool_.allocate(100));
     pool_.deallocate(pool_.allocate(100 * kib));
     const std::string json = to_json(pool_.statistics());
@@ -196,17 +196,17 @@ TEST_P(PoolFigures, PrintAsOneJsonObjectAndAsText) {
     EXPECT_EQ(text.back(), '\n');
 }
 
-TEST_P(PoolFigures, PrintForPrometheusUnderThePoolsName) {
+TEST_P(PoolMetrics, PrintForPrometheusUnderThePoolsName) {
     pool_.deallocate(pool_.allocate(100));
     const std::string text = to_prometheus(pool_.statistics());
     EXPECT_NE(text.find("# TYPE tensorpool_requested_bytes_total counter\n"), std::string::npos);
     EXPECT_NE(text.find("pool=\"mine\"} 100\n"), std::string::npos) << text;
-    EXPECT_EQ(text.find("tensorpool_process"), std::string::npos) << "of the pool only";
+    EXPECT_EQ(text.find("tensorpool_process"), std::string::npos) << "only metrics of the pool";
 }
 
 // Caches -----------------------------------------------------------------------------------------
 
-TEST(PoolCaches, ThreadsWithACacheAreCountedWhileTheyLive) {
+TEST(PoolCaches, ThreadsWithACacheAreCountedUntilTheyEnd) {
     MemoryPool pool(PoolOptions{.checks = Checks::off});
     pool.deallocate(pool.allocate(100), 100);
     EXPECT_EQ(pool.statistics().threads, 1U);
@@ -217,7 +217,7 @@ TEST(PoolCaches, ThreadsWithACacheAreCountedWhileTheyLive) {
     EXPECT_EQ(pool.statistics().threads, 1U);
 }
 
-TEST(PoolCaches, BlockFreedAndAskedForAgainIsAHit) {
+TEST(PoolCaches, AllocationAfterFreeIsAHit) {
     MemoryPool pool(PoolOptions{.checks = Checks::off});
     for (const std::size_t bytes : {1000UL, 300 * kib})
         pool.deallocate(pool.allocate(bytes), bytes);

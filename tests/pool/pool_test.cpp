@@ -26,12 +26,12 @@ bool holds_only(const void* block, unsigned char byte, std::size_t bytes) {
     return std::all_of(begin, begin + bytes, [byte](unsigned char one) { return one == byte; });
 }
 
-/// All that is promised of a pool, with caches and without.
+/// Tests of the pool's interface, with and without inline caches.
 class Pool : public ::testing::TestWithParam<Checks> {
 protected:
     void TearDown() override { EXPECT_EQ(pool_.get_total_allocated(), 0U); }
 
-    /// Bytes that are handed out for a request.
+    /// The usable bytes of the block that a request gets.
     std::size_t usable_for(std::size_t bytes, std::size_t alignment = 64) {
         void* const block = pool_.allocate(bytes, alignment);
         const std::size_t usable = pool_.usable_size(block);
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Checks, Pool, testing::all_check_levels(), testing::nam
 
 // Allocate ---------------------------------------------------------------------------------------
 
-TEST_P(Pool, NothingIsNoBlock) {
+TEST_P(Pool, ZeroBytesReturnsNull) {
     EXPECT_EQ(pool_.allocate(0), nullptr);
     EXPECT_EQ(pool_.allocate(0, 4096), nullptr);
     EXPECT_EQ(pool_.try_allocate(0), nullptr);
@@ -99,14 +99,14 @@ TEST_P(Pool, EveryBlockIsAlignedTo64) {
     }
 }
 
-TEST_P(Pool, SmallAlignmentsAskForNoMore) {
+TEST_P(Pool, SmallAlignmentsNeedNoMoreMemory) {
     for (std::size_t alignment = 1; alignment <= 64; alignment *= 2) {
         EXPECT_EQ(usable_for(1, alignment), 64U);
         EXPECT_EQ(usable_for(3000, alignment), 4096U);
     }
 }
 
-TEST_P(Pool, EveryAlignmentOfEverySizeIsMet) {
+TEST_P(Pool, EveryAlignmentOfEverySizeIsHonored) {
     const std::size_t sizes[] = {1, 100, 1000, 2048, 2049, 5000, 64 * kib, 64 * kib + 1, 3 * mib};
     for (std::size_t alignment = 1; alignment <= 4 * mib; alignment *= 2) {
         std::vector<void*> blocks;
@@ -122,7 +122,7 @@ TEST_P(Pool, EveryAlignmentOfEverySizeIsMet) {
     }
 }
 
-TEST_P(Pool, AlignmentThatIsNoPowerOfTwoIsRefused) {
+TEST_P(Pool, AlignmentThatIsNotAPowerOfTwoIsRejected) {
     for (const std::size_t alignment : {std::size_t{0}, std::size_t{3}, std::size_t{48},
                                         std::size_t{65}, std::size_t{4095}, SIZE_MAX}) {
         EXPECT_THROW(pool_.allocate(100, alignment), std::invalid_argument) << alignment;
@@ -133,7 +133,7 @@ TEST_P(Pool, AlignmentThatIsNoPowerOfTwoIsRefused) {
 
 // Deallocate -------------------------------------------------------------------------------------
 
-TEST_P(Pool, NullIsFreedWithoutEffect) {
+TEST_P(Pool, FreeingNullHasNoEffect) {
     pool_.deallocate(nullptr);
     pool_.deallocate(nullptr, 0);
     pool_.deallocate(nullptr, 100);
@@ -142,22 +142,22 @@ TEST_P(Pool, NullIsFreedWithoutEffect) {
     EXPECT_EQ(pool_.get_deallocation_count(), 0U);
 }
 
-TEST_P(Pool, SizedFreeTakesAnySizeFromAskedToUsable) {
-    for (std::size_t asked = 1; asked <= 300 * kib; asked = asked * 2 + 1) {
-        const std::size_t usable = usable_for(asked);
-        for (const std::size_t bytes : {asked, (asked + usable) / 2, usable - 1, usable}) {
-            pool_.deallocate(pool_.allocate(asked), std::max(asked, bytes));
+TEST_P(Pool, SizedFreeAcceptsAnySizeFromRequestedToUsable) {
+    for (std::size_t requested = 1; requested <= 300 * kib; requested = requested * 2 + 1) {
+        const std::size_t usable = usable_for(requested);
+        for (const std::size_t bytes : {requested, (requested + usable) / 2, usable - 1, usable}) {
+            pool_.deallocate(pool_.allocate(requested), std::max(requested, bytes));
         }
     }
     EXPECT_EQ(pool_.get_allocation_count(), pool_.get_deallocation_count());
 }
 
-TEST_P(Pool, AlignedBlockIsFreedWithItsAlignmentAndAnySizeFromAskedToUsable) {
+TEST_P(Pool, AlignedFreeAcceptsAnySizeFromRequestedToUsable) {
     for (std::size_t alignment = 1; alignment <= 64 * kib; alignment *= 2) {
-        for (std::size_t asked = 1; asked <= 300 * kib; asked = asked * 3 + 1) {
-            const std::size_t usable = usable_for(asked, alignment);
-            for (const std::size_t bytes : {asked, (asked + usable) / 2, usable}) {
-                pool_.deallocate(pool_.allocate(asked, alignment), bytes, alignment);
+        for (std::size_t requested = 1; requested <= 300 * kib; requested = requested * 3 + 1) {
+            const std::size_t usable = usable_for(requested, alignment);
+            for (const std::size_t bytes : {requested, (requested + usable) / 2, usable}) {
+                pool_.deallocate(pool_.allocate(requested, alignment), bytes, alignment);
             }
         }
     }
@@ -173,7 +173,7 @@ TEST_P(Pool, FreedBlockServesTheNextRequestOfItsSize) {
     }
 }
 
-TEST_P(Pool, NeverWritesIntoABlockThatIsFree) {
+TEST_P(Pool, NeverWritesIntoFreeBlocks) {
     constexpr std::size_t bytes = 8 * kib;
     std::vector<unsigned char*> blocks;
     for (unsigned i = 0; i < 200; ++i) {

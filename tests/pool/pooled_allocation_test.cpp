@@ -21,7 +21,7 @@ std::size_t blocks_in_use(const MemoryPool& pool) {
     return pool.get_allocation_count() - pool.get_deallocation_count();
 }
 
-TEST(PooledAllocation, OwnsItsBlockForItsLife) {
+TEST(PooledAllocation, OwnsItsBlockForItsLifetime) {
     MemoryPool pool;
     {
         const PooledAllocation block(pool, 1000);
@@ -39,7 +39,7 @@ TEST(PooledAllocation, WithoutAPoolUsesTheGlobalOne) {
     EXPECT_TRUE(get_global_memory_pool().owns(block.get()));
 }
 
-TEST(PooledAllocation, MadeOfNothingOwnsNothing) {
+TEST(PooledAllocation, ZeroBytesOwnsNothing) {
     MemoryPool pool;
     const PooledAllocation none;
     const PooledAllocation zero(pool, 0);
@@ -51,7 +51,7 @@ TEST(PooledAllocation, MadeOfNothingOwnsNothing) {
     EXPECT_EQ(pool.get_allocation_count(), 0U);
 }
 
-TEST(PooledAllocation, EveryAlignmentIsMetAndGivenBack) {
+TEST(PooledAllocation, EveryAlignmentIsHonoredAndFreed) {
     MemoryPool pool;
     for (std::size_t alignment = 1; alignment <= 65'536; alignment *= 2) {
         const PooledAllocation block(pool, 100, alignment);
@@ -60,14 +60,14 @@ TEST(PooledAllocation, EveryAlignmentIsMetAndGivenBack) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledAllocation, ThrowsWhatThePoolThrowsAndTakesNothing) {
+TEST(PooledAllocation, ThrowsWhatThePoolThrows) {
     MemoryPool pool(PoolOptions{.max_allocation = 1 << 20});
     EXPECT_THROW(PooledAllocation(pool, 2 << 20), AllocationError);
     EXPECT_THROW(PooledAllocation(pool, 100, 48), std::invalid_argument);
     EXPECT_EQ(blocks_in_use(pool), 0U);
 }
 
-TEST(PooledAllocation, MovingHandsTheBlockOver) {
+TEST(PooledAllocation, MoveTransfersTheBlock) {
     MemoryPool pool;
     PooledAllocation from(pool, 1000, 4096);
     void* const block = from.get();
@@ -79,7 +79,7 @@ TEST(PooledAllocation, MovingHandsTheBlockOver) {
     EXPECT_EQ(blocks_in_use(pool), 1U);
 }
 
-TEST(PooledAllocation, MoveAssignmentGivesTheOldBlockBack) {
+TEST(PooledAllocation, MoveAssignmentFreesTheOldBlock) {
     MemoryPool one;
     MemoryPool other;
     PooledAllocation from(one, 1000);
@@ -93,7 +93,7 @@ TEST(PooledAllocation, MoveAssignmentGivesTheOldBlockBack) {
     EXPECT_EQ(blocks_in_use(one), 0U);
 }
 
-TEST(PooledAllocation, AssignedToItselfStaysAsItIs) {
+TEST(PooledAllocation, SelfAssignmentHasNoEffect) {
     MemoryPool pool;
     PooledAllocation block(pool, 1000);
     void* const address = block.get();
@@ -121,7 +121,7 @@ TEST(PooledAllocation, SwapExchangesBlocksAndTheirPools) {
     EXPECT_EQ(blocks_in_use(other), 0U);
 }
 
-TEST(PooledAllocation, ReleasedBlockIsTheCallersToGiveBack) {
+TEST(PooledAllocation, ReleasePassesOwnershipToTheCaller) {
     MemoryPool pool;
     void* block = nullptr;
     {
@@ -135,7 +135,7 @@ TEST(PooledAllocation, ReleasedBlockIsTheCallersToGiveBack) {
     EXPECT_EQ(blocks_in_use(pool), 0U);
 }
 
-TEST(PooledAllocation, ResetGivesTheBlockBackOnce) {
+TEST(PooledAllocation, ResetFreesTheBlockOnce) {
     MemoryPool pool;
     PooledAllocation block(pool, 1000);
     block.reset();

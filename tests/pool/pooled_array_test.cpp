@@ -25,7 +25,7 @@ static_assert(std::ranges::contiguous_range<PooledArray<int>>);
 static_assert(std::is_convertible_v<PooledArray<int>&, std::span<int>>);
 static_assert(std::is_convertible_v<const PooledArray<int>&, std::span<const int>>);
 
-/// Counts those alive, and throws at a chosen one.
+/// Counts the existing objects. Its constructor throws for a chosen one.
 struct Counted {
     static inline int alive = 0;
     static inline int throws_at = -1;
@@ -75,7 +75,7 @@ TEST(PooledArray, ConstructsAndDestroysEachElement) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledArray, ConstructorThatThrowsLeavesNothingBehind) {
+TEST(PooledArray, ThrowingConstructorLeavesNothingBehind) {
     MemoryPool pool;
     Counted::throws_at = 50;
     EXPECT_THROW(PooledArray<Counted>(pool, 100), std::runtime_error);
@@ -85,16 +85,16 @@ TEST(PooledArray, ConstructorThatThrowsLeavesNothingBehind) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledArray, CountThatOverflowsThrowsAndTakesNothing) {
+TEST(PooledArray, OverflowingCountThrows) {
     MemoryPool pool;
-    // Volatile, or the compiler warns of the elements that it foresees.
-    const volatile std::size_t most = std::numeric_limits<std::size_t>::max();
-    EXPECT_THROW(PooledArray<double>(pool, most), AllocationError);
-    EXPECT_THROW(PooledArray<double>(pool, most / sizeof(double) + 2), AllocationError);
+    // Volatile, because the compiler would warn about the number of elements.
+    const volatile std::size_t max = std::numeric_limits<std::size_t>::max();
+    EXPECT_THROW(PooledArray<double>(pool, max), AllocationError);
+    EXPECT_THROW(PooledArray<double>(pool, max / sizeof(double) + 2), AllocationError);
     EXPECT_EQ(blocks_in_use(pool), 0U);
 }
 
-TEST(PooledArray, OfNothingOwnsNothing) {
+TEST(PooledArray, ZeroElementsOwnNothing) {
     MemoryPool pool;
     const PooledArray<std::string> none;
     const PooledArray<std::string> zero(pool, 0);
@@ -104,7 +104,7 @@ TEST(PooledArray, OfNothingOwnsNothing) {
     EXPECT_EQ(pool.get_allocation_count(), 0U);
 }
 
-TEST(PooledArray, OverAlignedElementsGetTheirAlignment) {
+TEST(PooledArray, OverAlignedElementsAreAligned) {
     MemoryPool pool;
     {
         const PooledArray<Wide> values(pool, 7);
@@ -115,7 +115,7 @@ TEST(PooledArray, OverAlignedElementsGetTheirAlignment) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(PooledArray, MovingHandsTheElementsOver) {
+TEST(PooledArray, MoveTransfersTheElements) {
     MemoryPool pool;
     {
         PooledArray<Counted> from(pool, 10);
@@ -143,7 +143,7 @@ TEST(PooledArray, MoveAssignmentDestroysTheOldElements) {
     EXPECT_EQ(blocks_in_use(one), 0U);
 }
 
-TEST(PooledArray, AssignedToItselfStaysAsItIs) {
+TEST(PooledArray, SelfAssignmentHasNoEffect) {
     MemoryPool pool;
     PooledArray<std::string> lines(pool, 3);
     lines[2] = "kept where it was, long enough to lie on the heap";
@@ -167,7 +167,7 @@ TEST(PooledArray, SwapExchangesElements) {
     EXPECT_TRUE(one.owns(right.data()));
 }
 
-TEST(PooledArray, HoldsTypesThatOnlyMove) {
+TEST(PooledArray, SupportsMoveOnlyTypes) {
     MemoryPool pool;
     PooledArray<std::unique_ptr<int>> owners(pool, 3);
     owners[1] = std::make_unique<int>(7);

@@ -1,4 +1,4 @@
-// The segment of a process that uses pools: its descriptor, its file, what a fork makes of it.
+// The segment of a process that uses pools: its descriptor, its file, forks.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -40,8 +40,8 @@ ProgramResult run(std::vector<std::string> arguments, const Variables& variables
     return testing::run_program(SEGMENT_PROGRAM, std::move(arguments), variables);
 }
 
-/// Figures of `pool` that change with each call.
-bool same_figures(const PoolStatistics& a, const PoolStatistics& b) {
+/// Compares the metrics that change with each call.
+bool same_values(const PoolStatistics& a, const PoolStatistics& b) {
     return a.allocations == b.allocations && a.deallocations == b.deallocations &&
            a.in_use_bytes == b.in_use_bytes && a.requested_bytes == b.requested_bytes &&
            a.capacity_bytes == b.capacity_bytes && a.record_bytes == b.record_bytes &&
@@ -70,38 +70,39 @@ private:
     int ends_[2];
 };
 
-/// The threads that count for a pool, as readers from outside see them.
+/// The threads that count for a pool, as readers in other processes see them.
 std::vector<std::uint64_t> threads_of(std::uint64_t pool) {
     std::vector<std::uint64_t> threads;
     statistics::SegmentHeader* const header = statistics::segment().header();
-    const auto* const slots = reinterpret_cast<const statistics::CountersRecord*>(
+    const auto* const counters = reinterpret_cast<const statistics::CountersRecord*>(
         reinterpret_cast<const std::byte*>(header) +
         statistics::offset_of<statistics::CountersRecord>);
     for (std::size_t i = 0; i < header->region<statistics::CountersRecord>().used; ++i) {
-        if (slots[i].pool == pool && slots[i].thread != 0) threads.push_back(slots[i].thread);
+        if (counters[i].pool == pool && counters[i].thread != 0)
+            threads.push_back(counters[i].thread);
     }
     return threads;
 }
 
 // Its descriptor --------------------------------------------------------------------------------
 
-TEST(SharedSegment, IsOneWithTheFirstPool) {
-    EXPECT_EQ(run({"count"}).output, "0\n") << "a program that uses no pool makes none";
+TEST(SharedSegment, IsMadeWithTheFirstPool) {
+    EXPECT_EQ(run({"count"}).output, "0\n") << "a program that uses no pool has no segment";
     EXPECT_EQ(run({"count", "pool"}).output, "1\n");
 }
 
-TEST(SharedSegment, IsLeftBehindByExec) {
+TEST(SharedSegment, IsClosedByExec) {
     EXPECT_EQ(run({"exec"}).output, "0\n");
 }
 
-TEST(SharedSegment, ProgramThatClosesItsDescriptorGoesOn) {
+TEST(SharedSegment, ProgramThatClosesItsDescriptorContinues) {
     EXPECT_TRUE(holds_in_child([] {
         MemoryPool pool;
         use(pool);
         const std::vector<OpenFile> files = segment_files();
         if (files.size() != 1) return false;
         close(files[0].number);
-        // Another file at that number is not ours to close.
+        // Another file with that descriptor must not be closed.
         if (dup2(STDIN_FILENO, files[0].number) != files[0].number) return false;
         use(pool);
         const bool child_goes_on = holds_in_child([&] {
@@ -114,13 +115,13 @@ TEST(SharedSegment, ProgramThatClosesItsDescriptorGoesOn) {
     }));
 }
 
-TEST(SharedSegment, ProgramThatClosesAllItsDescriptorsGoesOn) {
+TEST(SharedSegment, ProgramThatClosesAllDescriptorsContinues) {
     EXPECT_TRUE(holds_in_child([] {
         MemoryPool pool;
         use(pool);
         const auto before = pool.statistics();
         for (int file = 3; file < 1100; ++file) close(file);
-        if (!same_figures(pool.statistics(), before)) return false;
+        if (!same_values(pool.statistics(), before)) return false;
         use(pool);
         return holds_in_child([&] {
             use(pool);
@@ -149,26 +150,26 @@ TEST(SharedSegmentVariables, OffMakesNoFile) {
     EXPECT_EQ(result.exit_code, 0);
 }
 
-TEST(SharedSegmentVariables, WrongValueIsToldOnceWithWhatWasExpected) {
+TEST(SharedSegmentVariables, InvalidValueIsReportedOnce) {
     const ProgramResult result = run({"count", "pool"}, {{"TENSORPOOL_STATISTICS", "maybe"}});
     EXPECT_EQ(result.output, "1\n");
     EXPECT_EQ(result.errors,
               "tensorpool: TENSORPOOL_STATISTICS is 'maybe'; expected on or off; used instead: "
               "on\n");
     EXPECT_EQ(run({"count"}, {{"TENSORPOOL_STATISTICS", "maybe"}}).errors, "")
-        << "where nothing needs it nobody looks";
+        << "a program that uses no pool does not read the variable";
 }
 
-TEST(SharedSegmentVariables, FolderGetsAFileForEachProcessAsLongAsItRuns) {
+TEST(SharedSegmentVariables, FolderHasAFileForEachRunningProcess) {
     const FileTree folder;
     const ProgramResult result = run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", folder.root()}});
     EXPECT_EQ(result.output, "parent: mode 600, 16777216 B\nchild: mode 600, 16777216 B\n");
     EXPECT_EQ(result.errors, "");
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(std::filesystem::is_empty(folder.root())) << "gone after a normal end";
+    EXPECT_TRUE(std::filesystem::is_empty(folder.root())) << "removed at a normal exit";
 }
 
-TEST(SharedSegmentVariables, FileOfAProgramThatWasEndedStaysForTheReader) {
+TEST(SharedSegmentVariables, FileOfAnAbortedProgramStays) {
     const FileTree folder;
     const ProgramResult result = run({"abandon"}, {{"TENSORPOOL_STATISTICS_DIR", folder.root()}});
     EXPECT_EQ(result.exit_code, 0);
@@ -176,7 +177,7 @@ TEST(SharedSegmentVariables, FileOfAProgramThatWasEndedStaysForTheReader) {
     EXPECT_TRUE(std::filesystem::exists(folder.root() + "/" + number));
 }
 
-TEST(SharedSegmentVariables, UnusableFolderIsToldOnceAndTheProgramGoesOn) {
+TEST(SharedSegmentVariables, UnusableFolderIsReportedOnce) {
     const FileTree folder;
     const ProgramResult result =
         run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", folder.path("/missing")}});
@@ -184,38 +185,36 @@ TEST(SharedSegmentVariables, UnusableFolderIsToldOnceAndTheProgramGoesOn) {
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.errors,
               "tensorpool: TENSORPOOL_STATISTICS_DIR is '" + folder.path("/missing") +
-                  "', where no file of 16 MiB named after this process could be made; expected a "
-                  "folder that it may write to; used instead: figures for this machine's other "
-                  "processes only\n");
+                  "', where no file of 16 MiB named after this process could be created; expected "
+                  "a folder that it may write to; used instead: statistics that only processes of "
+                  "this machine can read\n");
 }
 
-TEST(SharedSegmentVariables, FolderThatIsNoWholePathIsToldAndTheProgramGoesOn) {
+TEST(SharedSegmentVariables, RelativeFolderIsReported) {
     const ProgramResult result = run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", "figures"}});
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.errors,
-              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'figures'; expected a path from the root "
-              "on; used instead: figures for this machine's other processes only\n");
+              "tensorpool: TENSORPOOL_STATISTICS_DIR is 'figures'; expected an absolute path; "
+              "used instead: statistics that only processes of this machine can read\n");
 }
 
-// The address sanitizer looks for leaks through descriptors and by attaching to the program, and
-// its companion for undefined behaviour tries addresses by a pipe: neither can where these tests
-// go.
+// The address sanitizer needs descriptors and attaches to the program to look for leaks, and the
+// undefined-behavior sanitizer tests addresses through a pipe. Both fail under these limits.
 #if !defined(__SANITIZE_ADDRESS__)
-// Who starts a program that runs with another's rights must not choose where that makes files.
-TEST(SharedSegmentVariables, ProgramWithAnothersRightsMakesNoFile) {
-    if (geteuid() != 0) GTEST_SKIP() << "takes root, to give a program to another user";
+// The user who starts a set-user-ID program must not choose where that program makes files.
+TEST(SharedSegmentVariables, SetUserIdProgramMakesNoFile) {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root to give a program to another user";
     const FileTree folder;
     const std::string program = folder.path("/program");
     std::filesystem::copy_file(SEGMENT_PROGRAM, program);
-    constexpr uid_t nobody = 65534;
-    ASSERT_EQ(chown(program.c_str(), nobody, nobody), 0);
+    constexpr uid_t other_user = 65534;
+    ASSERT_EQ(chown(program.c_str(), other_user, other_user), 0);
     ASSERT_EQ(chmod(program.c_str(), 04755), 0);
     ASSERT_EQ(chmod(folder.root().c_str(), 0777), 0);
     const ProgramResult result =
         testing::run_program(program, {"file"}, {{"TENSORPOOL_STATISTICS_DIR", folder.root()}});
-    if (result.exit_code == -1)
-        GTEST_SKIP() << "this file system gives no program another's rights";
+    if (result.exit_code == -1) GTEST_SKIP() << "this file system ignores the set-user-ID bit";
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.exit_code, 0);
 }
@@ -227,18 +226,18 @@ TEST(SharedSegmentLimits, PoolWorksWithoutDescriptors) {
 }
 #endif
 
-TEST(SharedSegmentVariables, FolderWithTooLongANameIsTold) {
+TEST(SharedSegmentVariables, FolderWithATooLongNameIsReported) {
     const ProgramResult result =
         run({"count", "pool"}, {{"TENSORPOOL_STATISTICS_DIR", std::string(480, 'd')}});
     EXPECT_EQ(result.output, "1\n");
     EXPECT_EQ(result.errors,
               "tensorpool: TENSORPOOL_STATISTICS_DIR has 480 characters; expected less than 480; "
-              "used instead: figures for this machine's other processes only\n");
+              "used instead: statistics that only processes of this machine can read\n");
 }
 
 // Limits ----------------------------------------------------------------------------------------
 
-TEST(SharedSegmentLimits, PoolWorksWhereFilesMayNotBeAsLarge) {
+TEST(SharedSegmentLimits, PoolWorksWithASmallFileSizeLimit) {
     EXPECT_EQ(run({"within", "FSIZE", "0"}).exit_code, 0);
     EXPECT_EQ(run({"within", "FSIZE", "16777215"}).exit_code, 0);
     EXPECT_EQ(run({"fork_within", "FSIZE", "0"}).exit_code, 0);
@@ -246,7 +245,7 @@ TEST(SharedSegmentLimits, PoolWorksWhereFilesMayNotBeAsLarge) {
 
 // Sanitizers need address space of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(SharedSegmentLimits, ChildOfAForkWorksWhereNoAddressSpaceIsLeft) {
+TEST(SharedSegmentLimits, ChildWorksWithoutFreeAddressSpace) {
     for (const char* const more : {"0", "4000000", "17000000", "34000000"}) {
         const ProgramResult result = run({"fork_within", "AS", more});
         EXPECT_EQ(result.exit_code, 0) << more << ": " << result.errors;
@@ -256,7 +255,7 @@ TEST(SharedSegmentLimits, ChildOfAForkWorksWhereNoAddressSpaceIsLeft) {
 
 // Forks -----------------------------------------------------------------------------------------
 
-TEST(SharedSegmentFork, ChildGoesOnWithItsParentsFiguresInASegmentOfItsOwn) {
+TEST(SharedSegmentFork, ChildHasItsParentsStatisticsInItsOwnSegment) {
     MemoryPool pool({.name = "inherited"});
     void* const block = pool.allocate(1000);
     use(pool);
@@ -266,32 +265,32 @@ TEST(SharedSegmentFork, ChildGoesOnWithItsParentsFiguresInASegmentOfItsOwn) {
     EXPECT_TRUE(holds_in_child([&] {
         const std::vector<OpenFile> own = segment_files();
         if (own.size() != 1 || own[0].inode == files[0].inode) return false;
-        if (!same_figures(pool.statistics(), before)) return false;
+        if (!same_values(pool.statistics(), before)) return false;
         const statistics::SegmentHeader& header = *statistics::segment().header();
         if (header.process != static_cast<std::uint64_t>(getpid())) return false;
         if (header.epoch % 2 != 0) return false;
         use(pool);
         pool.deallocate(block, 1000);
-        // It is its own file that it counts in.
+        // The child counts in a file of its own.
         std::uint64_t process = 0;
         const off_t at = offsetof(statistics::SegmentHeader, process);
         return pread(own[0].number, &process, sizeof process, at) == sizeof process &&
                process == header.process && pool.get_total_allocated() == 0;
     }));
-    EXPECT_TRUE(same_figures(pool.statistics(), before)) << "the child counted apart";
+    EXPECT_TRUE(same_values(pool.statistics(), before)) << "the child has its own counters";
     EXPECT_EQ(statistics::segment().header()->process, static_cast<std::uint64_t>(getpid()));
     EXPECT_EQ(segment_files().size(), 1U);
     EXPECT_EQ(segment_files()[0].inode, files[0].inode);
     pool.deallocate(block, 1000);
 }
 
-TEST(SharedSegmentFork, ChildDoesNotSeeWhatItsParentCountsLater) {
+TEST(SharedSegmentFork, ChildDoesNotSeeLaterCountsOfItsParent) {
     MemoryPool pool;
     use(pool);
     const PoolStatistics before = pool.statistics();
     Signal counted;
     const pid_t child = fork();
-    if (child == 0) _exit(counted.wait() && same_figures(pool.statistics(), before) ? 0 : 1);
+    if (child == 0) _exit(counted.wait() && same_values(pool.statistics(), before) ? 0 : 1);
     use(pool);
     { MemoryPool another; }
     EXPECT_TRUE(counted.give());
@@ -300,7 +299,7 @@ TEST(SharedSegmentFork, ChildDoesNotSeeWhatItsParentCountsLater) {
     EXPECT_EQ(status, 0);
 }
 
-TEST(SharedSegmentFork, GrandchildPartsFromItsParentToo) {
+TEST(SharedSegmentFork, GrandchildHasItsOwnSegment) {
     MemoryPool pool;
     void* const block = pool.allocate(100);
     EXPECT_TRUE(holds_in_child([&] {
@@ -308,19 +307,19 @@ TEST(SharedSegmentFork, GrandchildPartsFromItsParentToo) {
         const PoolStatistics before = pool.statistics();
         const std::uint64_t inode = segment_files().at(0).inode;
         const bool holds = holds_in_child([&] {
-            if (!same_figures(pool.statistics(), before)) return false;
+            if (!same_values(pool.statistics(), before)) return false;
             pool.deallocate(block, 100);
             pool.deallocate(second, 100);
             return pool.get_total_allocated() == 0 && segment_files().size() == 1 &&
                    segment_files()[0].inode != inode;
         });
-        return holds && same_figures(pool.statistics(), before);
+        return holds && same_values(pool.statistics(), before);
     }));
     pool.deallocate(block, 100);
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(SharedSegmentFork, ChildMakesAndEndsPoolsAsIfItWereTheFirst) {
+TEST(SharedSegmentFork, ChildMakesAndDestroysPools) {
     MemoryPool pool;
     use(pool);
     const std::uint64_t used =
@@ -335,7 +334,7 @@ TEST(SharedSegmentFork, ChildMakesAndEndsPoolsAsIfItWereTheFirst) {
     use(after);
 }
 
-TEST(SharedSegmentFork, ThreadThatGoesOnInTheChildHasItsNumberThere) {
+TEST(SharedSegmentFork, ForkingThreadHasItsNewNumberInTheChild) {
     MemoryPool pool;
     use(pool);
     const std::uint64_t id = pool.statistics().id;
@@ -344,9 +343,9 @@ TEST(SharedSegmentFork, ThreadThatGoesOnInTheChildHasItsNumberThere) {
         [&] { return threads_of(id) == std::vector{platform::current_thread_id()}; }));
 }
 
-// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+// Not under sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-/// Blocks that one thread allocates and another frees, without an end.
+/// One thread allocates blocks and another frees them, until this object is destroyed.
 class Exchange {
 public:
     explicit Exchange(MemoryPool& pool) : pool_(pool) {
@@ -354,7 +353,7 @@ public:
             while (!over_) put(pool_.allocate(64));
         });
         while (exchanged_ < 1000) std::this_thread::yield();
-        put_slots_between();
+        put_counters_between();
         frees_ = std::thread([this] {
             while (!over_) put(nullptr);
         });
@@ -365,8 +364,8 @@ public:
         allocates_.join();
         frees_.join();
         put(nullptr);
-        for (statistics::CountersRecord* const slot : between_them_) {
-            statistics::segment().remove(*slot);
+        for (statistics::CountersRecord* const counters : between_them_) {
+            statistics::segment().remove(*counters);
         }
     }
     Exchange(const Exchange&) = delete;
@@ -377,11 +376,12 @@ private:
         pool_.deallocate(between_.exchange(block), 64);
         ++exchanged_;
     }
-    // So that much is exchanged between the two looks at the two threads' counters.
-    void put_slots_between() {
-        const statistics::PoolRecord nobody{};
-        for (statistics::CountersRecord*& slot : between_them_) {
-            slot = add_slot(statistics::segment(), nobody);
+    // Adds records between the counters of the two threads, so that many blocks are exchanged
+    // between the times at which a reader reads the two.
+    void put_counters_between() {
+        const statistics::PoolRecord unused{};
+        for (statistics::CountersRecord*& counters : between_them_) {
+            counters = add_slot(statistics::segment(), unused);
         }
     }
 
@@ -394,7 +394,7 @@ private:
     std::thread frees_;
 };
 
-TEST(SharedSegmentFork, ChildNeverSeesMoreFreedThanAllocatedWhileOthersGoOn) {
+TEST(SharedSegmentFork, ChildForkedDuringCallsNeverSeesMoreFreesThanAllocations) {
     MemoryPool pool({.name = "exchange"});
     std::vector<void*> held;
     for (int i = 0; i < 50; ++i) held.push_back(pool.allocate(64));
@@ -402,9 +402,9 @@ TEST(SharedSegmentFork, ChildNeverSeesMoreFreedThanAllocatedWhileOthersGoOn) {
         const Exchange exchange(pool);
         for (int round = 0; round < 60; ++round) {
             ASSERT_TRUE(holds_in_child([&] {
-                const PoolStatistics figures = pool.statistics();
-                return figures.deallocations <= figures.allocations &&
-                       figures.in_use_bytes >= 50 * figures.buckets[0].block_bytes;
+                const PoolStatistics values = pool.statistics();
+                return values.deallocations <= values.allocations &&
+                       values.in_use_bytes >= 50 * values.buckets[0].block_bytes;
             })) << round;
         }
     }
@@ -412,7 +412,7 @@ TEST(SharedSegmentFork, ChildNeverSeesMoreFreedThanAllocatedWhileOthersGoOn) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
-TEST(SharedSegmentFork, ChildFreesWhatItInheritedWhileOthersGoOn) {
+TEST(SharedSegmentFork, ChildForkedDuringCallsFreesInheritedBlocks) {
     MemoryPool pool({.name = "exchange"});
     std::vector<void*> held;
     for (int i = 0; i < 500; ++i) held.push_back(pool.allocate(64));

@@ -1,5 +1,5 @@
-// Scopes that begin and end at random around random calls on pools that come and go, against sums
-// that are counted by hand.
+// A model test: random scopes around random calls to pools that are made and destroyed, compared
+// with sums that the test counts itself.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@
 namespace tensorpool {
 namespace {
 
-/// What a thread did so far, by hand.
+/// The model's sums for one thread.
 struct Sums {
     std::uint64_t allocations = 0;
     std::uint64_t deallocations = 0;
@@ -36,7 +36,7 @@ struct Expected : Sums {
     std::uint64_t calls = 0;
     std::uint64_t out_of_order = 0;
     std::int64_t true_peak = 0;
-    std::int64_t growth_at_end = 0;  // the most
+    std::int64_t growth_at_end = 0;  // the maximum
 };
 
 class ScopeModel {
@@ -131,7 +131,7 @@ private:
         open_.push_back({name, now_, now_.net(), std::make_unique<StatisticsScope>(name)});
     }
 
-    // Mostly the innermost.
+    // Usually the innermost.
     void end_scope() {
         if (open_.empty()) return;
         auto at = std::prev(open_.end());
@@ -158,16 +158,16 @@ private:
 
     void check() const {
         for (const auto& [name, sums] : expected_) {
-            const ScopeStatistics figures = testing::figures_of_scope(name);
-            EXPECT_EQ(figures.calls, sums.calls) << name;
-            EXPECT_EQ(figures.open, 0U) << name;
-            EXPECT_EQ(figures.out_of_order, sums.out_of_order) << name;
-            EXPECT_EQ(figures.allocations, sums.allocations) << name;
-            EXPECT_EQ(figures.deallocations, sums.deallocations) << name;
-            EXPECT_EQ(figures.requested_bytes, sums.requested) << name;
-            EXPECT_EQ(figures.allocated_bytes, sums.allocated) << name;
-            EXPECT_EQ(figures.deallocated_bytes, sums.deallocated) << name;
-            const auto peak = static_cast<std::int64_t>(figures.peak_bytes);
+            const ScopeStatistics values = testing::figures_of_scope(name);
+            EXPECT_EQ(values.calls, sums.calls) << name;
+            EXPECT_EQ(values.open, 0U) << name;
+            EXPECT_EQ(values.out_of_order, sums.out_of_order) << name;
+            EXPECT_EQ(values.allocations, sums.allocations) << name;
+            EXPECT_EQ(values.deallocations, sums.deallocations) << name;
+            EXPECT_EQ(values.requested_bytes, sums.requested) << name;
+            EXPECT_EQ(values.allocated_bytes, sums.allocated) << name;
+            EXPECT_EQ(values.deallocated_bytes, sums.deallocated) << name;
+            const auto peak = static_cast<std::int64_t>(values.peak_bytes);
             EXPECT_LE(peak, sums.true_peak) << name;
             EXPECT_GE(peak, sums.growth_at_end) << name;
         }
@@ -181,7 +181,7 @@ private:
     std::map<std::string, Expected> expected_;
 };
 
-TEST(StatisticsScopeModel, RandomScopesCountWhatIsCountedByHand) {
+TEST(StatisticsScopeModel, RandomScopesMatchTheModel) {
     ScopeModel model;
     for (unsigned seed = 1; seed <= 10; ++seed) {
         SCOPED_TRACE(seed);

@@ -1,4 +1,4 @@
-// What a StatisticsScope counts of pools, whichever way their calls are counted.
+// The counts of a StatisticsScope for pools, for every way in which calls are counted.
 
 #include <tensorpool/statistics_scope.hpp>
 
@@ -30,19 +30,20 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 class PoolInScope : public ::testing::TestWithParam<Checks> {
 protected:
     PoolOptions options() const { return {.checks = GetParam()}; }
-    /// What scopes of the name counted since the test began: names are few in a process.
-    ScopeStatistics figures(const char* of = name) const {
-        ScopeStatistics figures = figures_of_scope(of);
+    /// The counts of all scopes with this name since the test began. Tests share names, because the
+    /// number of names in a process is limited.
+    ScopeStatistics values(const char* of = name) const {
+        ScopeStatistics values = figures_of_scope(of);
         const ScopeStatistics& before = of == name ? before_ : before_of_other_;
-        figures.calls -= before.calls;
-        figures.allocations -= before.allocations;
-        figures.deallocations -= before.deallocations;
-        figures.requested_bytes -= before.requested_bytes;
-        figures.allocated_bytes -= before.allocated_bytes;
-        figures.deallocated_bytes -= before.deallocated_bytes;
-        return figures;
+        values.calls -= before.calls;
+        values.allocations -= before.allocations;
+        values.deallocations -= before.deallocations;
+        values.requested_bytes -= before.requested_bytes;
+        values.allocated_bytes -= before.allocated_bytes;
+        values.deallocated_bytes -= before.deallocated_bytes;
+        return values;
     }
-    /// Peaks know no difference, so they need names of their own.
+    /// A name for one test. Needed for peaks, for which there is no difference between two times.
     static std::string own_name(const char* of) {
         return std::string(of) + testing::name_of_level({GetParam(), 0});
     }
@@ -68,7 +69,7 @@ TEST_P(PoolInScope, CallsAreCountedAsThePoolCountsThem) {
     }
     const PoolStatistics after = pool.statistics();
     pool.deallocate(kept);
-    const ScopeStatistics counted = figures();
+    const ScopeStatistics counted = values();
     EXPECT_EQ(counted.allocations, after.allocations - before.allocations);
     EXPECT_EQ(counted.deallocations, after.deallocations - before.deallocations);
     EXPECT_EQ(counted.requested_bytes, after.requested_bytes - before.requested_bytes);
@@ -76,14 +77,14 @@ TEST_P(PoolInScope, CallsAreCountedAsThePoolCountsThem) {
     EXPECT_EQ(counted.growth_bytes(), 1024);
 }
 
-TEST_P(PoolInScope, BlocksOfBeforeThatAreFreedInsideMakeItShrink) {
+TEST_P(PoolInScope, FreeingEarlierBlocksCountsAsNegativeGrowth) {
     MemoryPool pool(options());
     void* const block = pool.allocate(1000);
     {
         const StatisticsScope scope(name);
         pool.deallocate(block, 1000);
     }
-    EXPECT_EQ(figures().growth_bytes(), -1024);
+    EXPECT_EQ(values().growth_bytes(), -1024);
 }
 
 TEST_P(PoolInScope, PoolMayBeMadeAndDestroyedInside) {
@@ -95,21 +96,21 @@ TEST_P(PoolInScope, PoolMayBeMadeAndDestroyedInside) {
         }
         EXPECT_FALSE(scope.growth().grew);
     }
-    EXPECT_EQ(figures().allocations, 3 * std::size(sizes));
-    EXPECT_EQ(figures().growth_bytes(), 0);
+    EXPECT_EQ(values().allocations, 3 * std::size(sizes));
+    EXPECT_EQ(values().growth_bytes(), 0);
 }
 
-TEST_P(PoolInScope, PoolMayDieOnAnotherThread) {
+TEST_P(PoolInScope, PoolMayBeDestroyedOnAnotherThread) {
     auto pool = std::make_unique<MemoryPool>(options());
     {
         const StatisticsScope scope(name);
         use(*pool);
         std::thread([&] { pool.reset(); }).join();
     }
-    EXPECT_EQ(figures().allocations, std::size(sizes));
+    EXPECT_EQ(values().allocations, std::size(sizes));
 }
 
-TEST_P(PoolInScope, CallsAreCountedOverAllPoolsHoweverMany) {
+TEST_P(PoolInScope, CallsAreCountedOverManyPools) {
     std::vector<std::unique_ptr<MemoryPool>> pools;
     {
         const StatisticsScope scope(name);
@@ -118,8 +119,8 @@ TEST_P(PoolInScope, CallsAreCountedOverAllPoolsHoweverMany) {
             pools.back()->deallocate(pools.back()->allocate(64), 64);
         }
     }
-    EXPECT_EQ(figures().allocations, 300U);
-    EXPECT_EQ(figures().deallocations, 300U);
+    EXPECT_EQ(values().allocations, 300U);
+    EXPECT_EQ(values().deallocations, 300U);
 }
 
 TEST_P(PoolInScope, BlocksAreCountedWhereTheyAreFreed) {
@@ -132,19 +133,19 @@ TEST_P(PoolInScope, BlocksAreCountedWhereTheyAreFreed) {
             pool.deallocate(block);
         }).join();
     }
-    EXPECT_EQ(figures().growth_bytes(), 1024);
-    EXPECT_EQ(figures(other_name).growth_bytes(), -1024);
+    EXPECT_EQ(values().growth_bytes(), 1024);
+    EXPECT_EQ(values(other_name).growth_bytes(), -1024);
 }
 
-TEST_P(PoolInScope, ThreadThatGoesOnWithASlotHasItsOwnFigures) {
+TEST_P(PoolInScope, ThreadThatReusesCountersHasItsOwnStatistics) {
     MemoryPool pool(options());
     const auto use_in_scope = [&] {
         const StatisticsScope scope(name);
         use(pool);
     };
     for (int i = 0; i < 3; ++i) std::thread(use_in_scope).join();
-    EXPECT_EQ(figures().calls, 3U);
-    EXPECT_EQ(figures().allocations, 3 * std::size(sizes));
+    EXPECT_EQ(values().calls, 3U);
+    EXPECT_EQ(values().allocations, 3 * std::size(sizes));
 }
 
 TEST_P(PoolInScope, PeakOfLargeBlocksIsExact) {
@@ -159,7 +160,7 @@ TEST_P(PoolInScope, PeakOfLargeBlocksIsExact) {
     EXPECT_EQ(figures_of_scope(own_name("large peak ")).peak_bytes, 3 * mib);
 }
 
-TEST_P(PoolInScope, PeakHasALargeBlockAtItsLongest) {
+TEST_P(PoolInScope, PeakContainsAGrownLargeBlock) {
     MemoryPool pool(options());
     {
         const StatisticsScope scope(own_name("longest "));
@@ -170,7 +171,7 @@ TEST_P(PoolInScope, PeakHasALargeBlockAtItsLongest) {
     EXPECT_EQ(figures_of_scope(own_name("longest ")).peak_bytes, 3 * mib);
 }
 
-TEST_P(PoolInScope, PeakLagsByWhatTheMagazinesHoldAtMost) {
+TEST_P(PoolInScope, PeakLagsByAtMostTheMagazines) {
     MemoryPool pool(options());
     constexpr std::size_t true_peak = 32 * mib, max_in_magazines = 4 * mib;
     {
@@ -183,7 +184,7 @@ TEST_P(PoolInScope, PeakLagsByWhatTheMagazinesHoldAtMost) {
     EXPECT_GE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak - max_in_magazines);
 }
 
-TEST_P(PoolInScope, OpenScopeTellsWhatItCountedSoFar) {
+TEST_P(PoolInScope, OpenScopeReportsItsCountsSoFar) {
     MemoryPool pool(options());
     const StatisticsScope scope(own_name("so far "));
     void* const one = pool.allocate(mib);
@@ -192,21 +193,21 @@ TEST_P(PoolInScope, OpenScopeTellsWhatItCountedSoFar) {
         pool.deallocate(pool.allocate(3 * mib));
         EXPECT_EQ(inner.statistics().allocations, 1U);
         EXPECT_EQ(inner.statistics().peak_bytes, 3 * mib);
-        // The inner scope is the one that is looked at, and the outer one knows of it.
+        // Peaks are updated in the innermost scope. The outer scope's query includes it.
         EXPECT_EQ(scope.statistics().peak_bytes, 4 * mib);
     }
     pool.deallocate(one);
-    const ScopeStatistics figures = scope.statistics();
-    EXPECT_EQ(figures.name, own_name("so far "));
-    EXPECT_EQ(figures.open, 1U);
-    EXPECT_EQ(figures.allocations, 2U);
-    EXPECT_EQ(figures.deallocations, 2U);
-    EXPECT_EQ(figures.requested_bytes, 4 * mib);
-    EXPECT_EQ(figures.growth_bytes(), 0);
-    EXPECT_EQ(figures.peak_bytes, 4 * mib);
+    const ScopeStatistics values = scope.statistics();
+    EXPECT_EQ(values.name, own_name("so far "));
+    EXPECT_EQ(values.open, 1U);
+    EXPECT_EQ(values.allocations, 2U);
+    EXPECT_EQ(values.deallocations, 2U);
+    EXPECT_EQ(values.requested_bytes, 4 * mib);
+    EXPECT_EQ(values.growth_bytes(), 0);
+    EXPECT_EQ(values.peak_bytes, 4 * mib);
 }
 
-TEST_P(PoolInScope, ScopeOfAThreadThatHasGoneTellsNothing) {
+TEST_P(PoolInScope, ScopeOfAnEndedThreadReportsNothing) {
     MemoryPool pool(options());
     std::optional<StatisticsScope> scope;
     std::thread([&] {
@@ -216,7 +217,7 @@ TEST_P(PoolInScope, ScopeOfAThreadThatHasGoneTellsNothing) {
     EXPECT_EQ(scope->statistics().allocations, 0U);
 }
 
-TEST_P(PoolInScope, ChildOfAForkGoesOnInside) {
+TEST_P(PoolInScope, ScopeContinuesInTheChildOfAFork) {
     MemoryPool pool(options());
     use(pool);
     std::optional<StatisticsScope> scope(std::in_place, name);
@@ -225,16 +226,16 @@ TEST_P(PoolInScope, ChildOfAForkGoesOnInside) {
         use(pool);
         pool.deallocate(block);
         scope.reset();
-        const ScopeStatistics counted = figures();
+        const ScopeStatistics counted = values();
         return counted.calls == 1 && counted.open == 0 &&
                counted.allocations == std::size(sizes) + 1 && counted.growth_bytes() == 0;
     }));
     scope.reset();
-    EXPECT_EQ(figures().allocations, 1U);
+    EXPECT_EQ(values().allocations, 1U);
     pool.deallocate(block);
 }
 
-TEST_P(PoolInScope, GrowthNamesWhatWasLeftBehind) {
+TEST_P(PoolInScope, GrowthIsTheBytesLeftAllocated) {
     MemoryPool pool(options());
     std::vector<void*> left;
     const ScopeGrowth growth = measure_growth([&] {
@@ -246,7 +247,7 @@ TEST_P(PoolInScope, GrowthNamesWhatWasLeftBehind) {
     for (void* const block : left) pool.deallocate(block);
 }
 
-TEST_P(PoolInScope, WhatGivesBackAllItTookDidNotGrow) {
+TEST_P(PoolInScope, ScopeThatFreesEverythingDoesNotGrow) {
     MemoryPool pool(options());
     const ScopeGrowth growth = measure_growth([&] { use(pool); });
     EXPECT_TRUE(growth) << to_text(growth);

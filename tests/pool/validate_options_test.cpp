@@ -12,7 +12,7 @@
 namespace tensorpool {
 namespace {
 
-/// What the refusal says; "" for options that are taken.
+/// The message of the exception for invalid options; "" for valid ones.
 std::string refusal_of(const PoolOptions& options) {
     try {
         validate(options);
@@ -36,11 +36,11 @@ PoolOptions with_fraction(double fraction) {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ValidateOptions, DefaultsAreTaken) {
+TEST(ValidateOptions, DefaultsAreValid) {
     EXPECT_EQ(refusal_of(PoolOptions{}), "");
 }
 
-TEST(ValidateOptions, InitialCapacityUpToTheLimitIsTaken) {
+TEST(ValidateOptions, InitialCapacityUpToTheLimitIsValid) {
     EXPECT_EQ(refusal_of({.initial_capacity = 4096, .max_capacity = 4096}), "");
     EXPECT_EQ(refusal_of({.initial_capacity = 4096, .max_capacity = 0}), "");
     EXPECT_EQ(
@@ -48,14 +48,14 @@ TEST(ValidateOptions, InitialCapacityUpToTheLimitIsTaken) {
         "tensorpool: pool 'mine': initial_capacity is 4097 B, more than max_capacity, 4096 B");
 }
 
-TEST(ValidateOptions, LimitOfARequestIsAboveZero) {
+TEST(ValidateOptions, MaxAllocationMustBeAboveZero) {
     EXPECT_EQ(refusal_of({.max_allocation = 1}), "");
     EXPECT_EQ(refusal_of({.max_allocation = std::numeric_limits<std::size_t>::max()}), "");
     EXPECT_EQ(refusal_of({.name = "mine", .max_allocation = 0}),
               "tensorpool: pool 'mine': max_allocation is 0 B; expected at least 1 B");
 }
 
-TEST(ValidateOptions, GrowthIsFromZeroUp) {
+TEST(ValidateOptions, GrowthMustNotBeNegative) {
     for (const double taken : {0.0, 1.0, 1024.0}) EXPECT_EQ(refusal_of(with_factor(taken)), "");
     for (const double refused : {-0.1, 1024.5, not_a_number}) {
         EXPECT_EQ(refusal_of(with_factor(refused)), "tensorpool: pool 'pool': growth.factor is " +
@@ -70,7 +70,7 @@ TEST(ValidateOptions, GrowthIsFromZeroUp) {
     }
 }
 
-TEST(ValidateOptions, PreferredNodeIsOneOfTheMachine) {
+TEST(ValidateOptions, PreferredNodeMustExist) {
     PoolOptions options;
     options.numa = {.placement = NumaPolicy::Placement::prefer, .node = 0};
     EXPECT_EQ(refusal_of(options), "");
@@ -81,7 +81,7 @@ TEST(ValidateOptions, PreferredNodeIsOneOfTheMachine) {
     EXPECT_EQ(refusal_of(options), "");
 }
 
-TEST(ValidateOptions, PoolIsNotMadeOfOptionsThatMakeNoSense) {
+TEST(ValidateOptions, PoolRejectsInvalidOptions) {
     EXPECT_THROW(MemoryPool(PoolOptions{.max_allocation = 0}), std::invalid_argument);
     EXPECT_THROW(MemoryPool(with_factor(-1)), std::invalid_argument);
 }

@@ -16,7 +16,7 @@ std::uintptr_t number(const void* address) {
     return reinterpret_cast<std::uintptr_t>(address);
 }
 
-TEST(AddressArena, HandsOutMemoryThatCanBeWritten) {
+TEST(AddressArena, MemoryIsWritable) {
     AddressArena arena(8 * mib, [](std::uintptr_t, std::size_t) {});
     void* const memory = arena.take(100);
     ASSERT_NE(memory, nullptr);
@@ -26,25 +26,25 @@ TEST(AddressArena, HandsOutMemoryThatCanBeWritten) {
     EXPECT_EQ(arena.take(9 * mib), nullptr);
 }
 
-TEST(AddressArena, LetsFreedAddressesRest) {
+TEST(AddressArena, FreedAddressesRest) {
     AddressArena arena(8 * mib, [](std::uintptr_t, std::size_t) {});
     void* const first = arena.take(mib);
     arena.give(first, mib);
     EXPECT_NE(arena.take(mib), first);
 }
 
-TEST(AddressArena, WakesWhatRestsWhereNothingElseIsLeft) {
+TEST(AddressArena, ReusesRestingAddressesIfNoOthersAreLeft) {
     std::vector<std::uintptr_t> forgotten;
     AddressArena arena(4 * mib, [&](std::uintptr_t at, std::size_t) { forgotten.push_back(at); });
     void* const halves[] = {arena.take(2 * mib), arena.take(2 * mib)};
     EXPECT_EQ(arena.take(1), nullptr);
     for (void* const half : halves) arena.give(half, 2 * mib);
     EXPECT_TRUE(forgotten.empty());
-    EXPECT_NE(arena.take(4 * mib), nullptr);  // both, joined
+    EXPECT_NE(arena.take(4 * mib), nullptr);  // both halves, merged
     EXPECT_EQ(forgotten, (std::vector<std::uintptr_t>{number(halves[0]), number(halves[1])}));
 }
 
-TEST(AddressArena, NeverHandsOutAnAddressTwiceAtOnce) {
+TEST(AddressArena, RangesInUseDoNotOverlap) {
     AddressArena arena(4 * mib, [](std::uintptr_t, std::size_t) {});
     std::set<void*> held;
     for (int round = 0; round < 5'000; ++round) {

@@ -1,4 +1,4 @@
-// Programs of the shapes of hazards_test.cpp that are right: no alarm is raised.
+// Correct variants of the programs of hazards_test.cpp: no hazard is reported.
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST_P(CorrectProgram, EventsOrderStreams) {
     device.free(memory);
 }
 
-TEST_P(CorrectProgram, OrderGoesThroughAThirdStream) {
+TEST_P(CorrectProgram, OrderIsTransitive) {
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     const StreamHandle three = device.stream();
@@ -57,13 +57,13 @@ TEST_P(CorrectProgram, OrderGoesThroughAThirdStream) {
     device.free(memory);
 }
 
-TEST_P(CorrectProgram, StreamsReadTheSameAtOnce) {
+TEST_P(CorrectProgram, StreamsReadTheSameMemoryConcurrently) {
     void* const memory = device.memory();
     EXPECT_EQ(device.fill(0, memory, 1, page), DeviceStatus::ok);
     for (int i = 0; i < 4; ++i) device.reads(device.stream(), memory, "read");
 }
 
-TEST_P(CorrectProgram, StreamsWriteToPartsOfTheirOwn) {
+TEST_P(CorrectProgram, StreamsWriteToSeparateParts) {
     char* const memory = static_cast<char*>(device.memory());
     for (int i = 0; i < 4; ++i) device.writes(device.stream(), memory + i * 1024, "write", 1024);
     EXPECT_EQ(device.synchronize_device(0), DeviceStatus::ok);
@@ -78,7 +78,7 @@ TEST_P(CorrectProgram, TheHostOrdersStreamsByWaiting) {
     device.writes(device.stream(), memory, "overwrite");
 }
 
-TEST_P(CorrectProgram, AQueryThatSaysOkOrdersToo) {
+TEST_P(CorrectProgram, SuccessfulQueryOrdersStreams) {
     const StreamHandle one = device.stream();
     void* const memory = device.memory();
     device.writes(one, memory, "produce");
@@ -107,7 +107,7 @@ TEST_P(CorrectProgram, CopiesThroughPinnedMemoryAreWaitedFor) {
     EXPECT_EQ(device.deallocate_pinned(0, host, page), DeviceStatus::ok);
 }
 
-TEST_P(CorrectProgram, HostFunctionsTakeTheirPlaceInTheOrder) {
+TEST_P(CorrectProgram, HostFunctionsAreOrdered) {
     const StreamHandle stream = device.stream();
     char* const host = static_cast<char*>(device.pinned());
     void* const memory = device.memory();
@@ -136,7 +136,7 @@ TEST_P(CorrectProgram, PeersCopyInTheOrderOfAnEvent) {
     device.free(to, page, 1);
 }
 
-TEST_P(CorrectProgram, StreamOrderedMemoryGoesRoundAndRound) {
+TEST_P(CorrectProgram, StreamOrderedMemoryIsReused) {
     const StreamHandle stream = device.stream();
     for (int round = 0; round < 10; ++round) {
         void* memory = nullptr;
@@ -171,7 +171,7 @@ TEST_P(CorrectProgram, SharedMemoryIsWrittenByTheHost) {
     device.host_write(memory, page);
 }
 
-TEST_P(CorrectProgram, ATemporaryBufferOfTheHostIsUsedAgain) {
+TEST_P(CorrectProgram, HostBufferIsReusedAfterSynchronousCopies) {
     void* const memory = device.memory();
     for (int round = 0; round < 3; ++round) {
         std::vector<char> host(page, 1);
@@ -185,7 +185,7 @@ TEST_P(CorrectProgram, ATemporaryBufferOfTheHostIsUsedAgain) {
 
 // Blocks of an allocator -------------------------------------------------------------------------
 
-TEST_P(CorrectProgram, ABlockReturnsToItsStreamAtOnce) {
+TEST_P(CorrectProgram, BlockIsReusedByItsStreamAtOnce) {
     const StreamHandle stream = device.stream();
     Slab slab(device);
     for (int round = 0; round < 3; ++round) {
@@ -198,7 +198,7 @@ TEST_P(CorrectProgram, ABlockReturnsToItsStreamAtOnce) {
     device.free(slab.at(0), Slab::bytes);
 }
 
-TEST_P(CorrectProgram, ABlockOfTwoStreamsIsReusableWhenBothHavePassed) {
+TEST_P(CorrectProgram, BlockOfTwoStreamsIsReusedAfterBoth) {
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     Slab slab(device);
@@ -214,7 +214,7 @@ TEST_P(CorrectProgram, ABlockOfTwoStreamsIsReusableWhenBothHavePassed) {
     device.writes(one, slab.at(0), "write", Slab::block);
 }
 
-TEST_P(CorrectProgram, AUseThatTheBlocksStreamWaitedForNeedsNoRecord) {
+TEST_P(CorrectProgram, UseThatTheOwnStreamWaitedForNeedsNoRecordUse) {
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     Slab slab(device);
@@ -228,7 +228,7 @@ TEST_P(CorrectProgram, AUseThatTheBlocksStreamWaitedForNeedsNoRecord) {
     device.writes(one, slab.at(0), "write", Slab::block);
 }
 
-TEST_P(CorrectProgram, AFreedBlockIsCutAndJoined) {
+TEST_P(CorrectProgram, FreedBlocksAreSplitAndMerged) {
     Slab slab(device);
     slab.allocated(0, nullptr);
     slab.allocated(1, nullptr);

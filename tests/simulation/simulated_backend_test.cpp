@@ -15,7 +15,7 @@ namespace {
 using test::Device;
 using test::small_device;
 
-TEST(SimulatedBackend, SixteenGibibytesCostOnlyWhatIsTouched) {
+TEST(SimulatedBackend, UntouchedMemoryCostsNothing) {
     Device device(SimulationOptions{});
     DeviceMemoryInfo info;
     EXPECT_EQ(device.memory_info(0, info), DeviceStatus::ok);
@@ -32,7 +32,7 @@ TEST(SimulatedBackend, SixteenGibibytesCostOnlyWhatIsTouched) {
     device.free(most, info.total_bytes);
 }
 
-TEST(SimulatedBackend, LazyWorkIsDoneWhenItIsWaitedFor) {
+TEST(SimulatedBackend, LazyWorkRunsWhenWaitedFor) {
     Device device(small_device(Schedule::lazy));
     const StreamHandle stream = device.stream();
     std::string order;
@@ -54,7 +54,7 @@ TEST(SimulatedBackend, EagerWorkIsDoneBeforeTheCallReturns) {
     EXPECT_TRUE(done);
 }
 
-TEST(SimulatedBackend, AStreamThatWaitsForAnEventComesAfterIt) {
+TEST(SimulatedBackend, StreamWaitsForAnEvent) {
     Device device(small_device(Schedule::lazy));
     const StreamHandle first = device.stream();
     const StreamHandle second = device.stream();
@@ -104,7 +104,7 @@ TEST(SimulatedBackend, ContentMovesWithItsMemory) {
     EXPECT_EQ(device.release_addresses(0, addresses, 4 * granule), DeviceStatus::ok);
 }
 
-TEST(SimulatedBackend, AGraphDoesWhatWasKeptEachTimeItIsLaunched) {
+TEST(SimulatedBackend, GraphRunsCapturedWorkAtEachLaunch) {
     Device device;
     const StreamHandle stream = device.stream();
     const StreamHandle branch = device.stream();
@@ -127,14 +127,14 @@ TEST(SimulatedBackend, AGraphDoesWhatWasKeptEachTimeItIsLaunched) {
     EXPECT_EQ(device.destroy_graph(0, graph), DeviceStatus::ok);
 }
 
-TEST(SimulatedBackend, AFunctionMayNotCallIt) {
+TEST(SimulatedBackend, FunctionsMayNotCallTheBackend) {
     Device device;
     DeviceStatus inside = DeviceStatus::ok;
     device.calls_back(nullptr, [&] { inside = device.synchronize_device(0); });
     EXPECT_EQ(inside, DeviceStatus::failed);
 }
 
-TEST(SimulatedBackend, OptionsThatMakeNoSenseAreRefused) {
+TEST(SimulatedBackend, InvalidOptionsAreRejected) {
     for (const int devices : {0, 65}) {
         SimulationOptions options;
         options.devices = devices;

@@ -18,7 +18,7 @@ inline SimulationOptions small_device(Schedule schedule = Schedule::eager) {
     return options;
 }
 
-/// A backend with helpers that fail the test where a call fails.
+/// A backend with helper functions that fail the test if a call fails.
 struct Device : SimulatedBackend {
     explicit Device(const SimulationOptions& options = small_device())
         : SimulatedBackend(options) {}
@@ -73,7 +73,7 @@ struct Device : SimulatedBackend {
     }
 };
 
-/// What an allocator would tell of blocks of one slab, which this is.
+/// A slab whose blocks are reported to the device as an allocator would report them.
 struct Slab {
     static constexpr std::size_t block = 65'536;
     static constexpr std::size_t bytes = 16 * block;
@@ -105,7 +105,7 @@ inline void expect_none(const Device& device) {
     EXPECT_EQ(device.hazard_count(), 0U) << device.hazard_report();
 }
 
-/// Exactly one, of this kind, between operations of these labels, which its text names.
+/// Expects exactly one hazard, of this kind and between operations with these labels.
 inline void expect_hazard(const Device& device, HazardKind kind, const std::string& operation,
                           const std::string& other) {
     ASSERT_EQ(device.hazard_count(), 1U) << device.hazard_report();

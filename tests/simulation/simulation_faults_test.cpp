@@ -15,7 +15,7 @@ using test::small_device;
 constexpr std::size_t page = 4096;
 constexpr StorageKind storage = StorageKind::private_storage;
 
-TEST(SimulationFaults, TheCallsThatWereNamedFailAndChangeNothing) {
+TEST(SimulationFaults, NamedCallsFailWithoutSideEffects) {
     Device device;
     device.set_faults({.failing = {{SimulatedCall::allocate, 2, 2}}});
     void* memory = nullptr;
@@ -43,7 +43,7 @@ TEST(SimulationFaults, RequestsAboveASizeAreOutOfMemory) {
     EXPECT_EQ(device.destroy_memory(0, physical), DeviceStatus::ok);
 }
 
-TEST(SimulationFaults, AMappingFailsHalfWay) {
+TEST(SimulationFaults, MappingFailsHalfway) {
     Device device;
     const std::size_t granule = device.abilities(0).granularity;
     void* addresses = nullptr;
@@ -60,7 +60,7 @@ TEST(SimulationFaults, AMappingFailsHalfWay) {
     EXPECT_EQ(device.map_memory(0, begin + granule, granule, memory[1]), DeviceStatus::ok);
 }
 
-TEST(SimulationFaults, PinnedMemoryIsRefused) {
+TEST(SimulationFaults, PinnedMemoryFails) {
     Device device;
     device.set_faults({.refuses_pinned = true});
     void* memory = nullptr;
@@ -70,7 +70,7 @@ TEST(SimulationFaults, PinnedMemoryIsRefused) {
     EXPECT_EQ(memory, nullptr);
 }
 
-TEST(SimulationFaults, EventsAreLateWithTheirAnswer) {
+TEST(SimulationFaults, EventQueriesAnswerLate) {
     Device device;
     device.set_faults({.slow_event_queries = 2});
     const EventHandle event = device.recorded(nullptr);
@@ -84,7 +84,7 @@ TEST(SimulationFaults, EventsAreLateWithTheirAnswer) {
     }
 }
 
-TEST(SimulationFaults, ALostDeviceAnswersNothing) {
+TEST(SimulationFaults, LostDeviceFailsAllCalls) {
     Device device;
     device.set_faults({.lost_from = 3});
     void* const memory = device.memory();
@@ -96,7 +96,7 @@ TEST(SimulationFaults, ALostDeviceAnswersNothing) {
     EXPECT_EQ(device.memory_info(0, info), DeviceStatus::device_lost);
 }
 
-TEST(SimulationFaults, StreamsAndEventsAreRefused) {
+TEST(SimulationFaults, CreatingStreamsAndEventsFails) {
     Device device;
     device.set_faults({.failing = {{SimulatedCall::create_stream}, {SimulatedCall::create_event}}});
     StreamHandle stream = nullptr;

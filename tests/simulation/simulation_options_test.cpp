@@ -27,7 +27,7 @@ std::size_t free_bytes(Device& device) {
     return info.free_bytes;
 }
 
-TEST(SimulationOptions, AbilitiesAreThoseThatWereAskedFor) {
+TEST(SimulationOptions, AbilitiesFollowTheOptions) {
     SimulationOptions options = small_device();
     options.virtual_memory = options.stream_ordered_allocation = options.graph_capture = false;
     options.shared_storage = options.managed_storage = options.watches_blocks = false;
@@ -99,7 +99,7 @@ TEST(SimulationOptions, FreshAndFreedMemoryHoldPatterns) {
     }
 }
 
-TEST(SimulationOptions, WithoutHazardsNothingIsLookedFor) {
+TEST(SimulationOptions, HazardDetectionCanBeDisabled) {
     SimulationOptions options = small_device(Schedule::lazy);
     options.finds_hazards = false;
     Device device(options);
@@ -109,13 +109,13 @@ TEST(SimulationOptions, WithoutHazardsNothingIsLookedFor) {
     EXPECT_EQ(device.launch(0, device.stream(), {"", {}, {{memory, page}}, [&] { done = true; }}),
               DeviceStatus::ok);
     device.free(memory);
-    EXPECT_TRUE(done);  // and yet no work finds its memory gone
+    EXPECT_TRUE(done);  // memory is still not freed before the pending work ran
     EXPECT_EQ(device.launch(0, nullptr, {"", {{memory, page}}, {}, {}}),
               DeviceStatus::invalid_argument);
     expect_none(device);
 }
 
-TEST(SimulationOptions, AsManyHazardsAreKeptAsWasSaid) {
+TEST(SimulationOptions, MaxHazardsLimitsTheKeptHazards) {
     SimulationOptions options = small_device();
     options.max_hazards = 2;
     Device device(options);
@@ -141,13 +141,13 @@ std::string order_with_seed(std::uint64_t seed) {
     return order;
 }
 
-TEST(SimulationOptions, ASeedDecidesTheOrder) {
+TEST(SimulationOptions, SeedDecidesTheOrder) {
     EXPECT_EQ(order_with_seed(1), order_with_seed(1));
     EXPECT_NE(order_with_seed(1), order_with_seed(2));
     EXPECT_EQ(order_with_seed(1).size(), 26U);
 }
 
-TEST(SimulationOptions, AProgramThatPollsGetsOnWhenPatienceEnds) {
+TEST(SimulationOptions, PollingProgramAdvancesWhenPatienceEnds) {
     SimulationOptions options = small_device(Schedule::lazy);
     options.patience = 3;
     Device device(options);
@@ -159,7 +159,7 @@ TEST(SimulationOptions, AProgramThatPollsGetsOnWhenPatienceEnds) {
     EXPECT_TRUE(done);
 }
 
-TEST(SimulationOptions, AStreamIsLedStepByStep) {
+TEST(SimulationOptions, StreamIsAdvancedStepByStep) {
     Device device(small_device(Schedule::lazy));
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -193,7 +193,7 @@ TEST(SimulatedCalls, EachFunctionIsCounted) {
     EXPECT_STREQ(to_string(SimulatedCall::launch), "launch");
 }
 
-TEST(SimulatedClock, TimesAreThoseOfStreamsThatRunAtOnce) {
+TEST(SimulatedClock, StreamsRunConcurrentlyInSimulatedTime) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
         SimulationOptions options = small_device(schedule);
         options.launch_latency_ns = 10;
@@ -212,7 +212,7 @@ TEST(SimulatedClock, TimesAreThoseOfStreamsThatRunAtOnce) {
     }
 }
 
-TEST(SimulatedClock, EventsTellHowLongWorkTook) {
+TEST(SimulatedClock, EventsMeasureTheDurationOfWork) {
     SimulationOptions options = small_device();
     options.launch_latency_ns = 0;
     options.host_to_device_bytes_per_ns = 2;
@@ -229,10 +229,10 @@ TEST(SimulatedClock, EventsTellHowLongWorkTook) {
     EXPECT_FLOAT_EQ(ms, static_cast<float>(mib / 2) / 1e6F);
 }
 
-// At size ----------------------------------------------------------------------------------------
+// Large workloads --------------------------------------------------------------------------------
 
-/// Blocks come and go on four streams, each on its own, whose work touches them; now and then one
-/// is used by a second stream, with events around that.
+/// Allocates and frees blocks on four streams, whose work accesses them. Sometimes a second stream
+/// uses a block too, ordered by events.
 class Workload {
 public:
     Workload(Device& device, std::uint64_t seed) : device_(device), random_(seed) {
@@ -289,7 +289,7 @@ private:
     char* begin_ = nullptr;
 };
 
-TEST(Simulation, HundredThousandStepsAreRightInEverySchedule) {
+TEST(Simulation, RandomWorkloadHasNoHazardInAnySchedule) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
         Device device(small_device(schedule));
         Workload workload(device, 7);
@@ -302,7 +302,7 @@ TEST(Simulation, HundredThousandStepsAreRightInEverySchedule) {
     }
 }
 
-TEST(Simulation, ThreadsWorkAtOnceWithoutAlarm) {
+TEST(Simulation, ConcurrentThreadsReportNoHazard) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
         Device device(small_device(schedule));
         std::vector<std::thread> threads;

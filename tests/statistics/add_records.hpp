@@ -5,7 +5,7 @@
 
 #include "statistics/segment/owned_record.hpp"
 
-/// Records as their owners add them.
+/// Adds records to a segment as their owners do.
 namespace tensorpool::statistics {
 
 inline PoolRecord* add_pool(Segment& segment, std::string_view name, std::uint64_t limit) {
@@ -19,8 +19,8 @@ inline ArenaRecord* add_arena(Segment& segment, std::string_view name, std::uint
     });
 }
 inline CountersRecord* add_slot(Segment& segment, const PoolRecord& pool) {
-    return segment.add<CountersRecord>("",
-                                       [&](CountersRecord& slot) { slot.pool = pool.id.load(); });
+    return segment.add<CountersRecord>(
+        "", [&](CountersRecord& record) { record.pool = pool.id.load(); });
 }
 inline DeviceRecord* add_device(Segment& segment, std::string_view name, std::uint64_t kind,
                                 std::string_view device) {
@@ -40,7 +40,7 @@ inline PlannedRecord* add_planned(Segment& segment, std::string_view name) {
     return segment.add<PlannedRecord>(name, [](PlannedRecord&) {});
 }
 
-/// The record of a pool, as a pool owns it.
+/// Creates the record of a pool as a pool does.
 inline OwnedRecord<PoolRecord> own_pool(std::string_view name, std::uint64_t limit) {
     return {name, [&](PoolRecord& pool) { pool.limit_bytes = limit; }};
 }

@@ -16,7 +16,7 @@ using testing::FakeSystem;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-TEST(CommitBudget, TakesWhatIsWantedWhileThereIsPlenty) {
+TEST(CommitBudget, TakesWantedBytesIfAvailable) {
     FakeSystem::set(1000 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(mib, 4 * mib, 0.75, 4096), 4 * mib);
@@ -25,15 +25,15 @@ TEST(CommitBudget, TakesWhatIsWantedWhileThereIsPlenty) {
     EXPECT_EQ(budget.committed(), 0U);
 }
 
-TEST(CommitBudget, SurplusEndsAtTheFraction) {
+TEST(CommitBudget, SurplusIsLimitedByFraction) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(70 * mib, 70 * mib, 0.75, 4096), 70 * mib);
-    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), 5 * mib) << "up to 75 of 100";
-    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), mib) << "beyond it the bare need";
+    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), 5 * mib) << "up to 75 of 100 MiB";
+    EXPECT_EQ(budget.take(mib, 50 * mib, 0.75, 4096), mib) << "only the needed bytes beyond it";
 }
 
-TEST(CommitBudget, NeedMayTakeAllThatIsAvailableAndNoMore) {
+TEST(CommitBudget, NeededBytesMayUseAllAvailableMemory) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(100 * mib, 100 * mib, 0.75, 4096), 100 * mib);
@@ -43,7 +43,7 @@ TEST(CommitBudget, NeedMayTakeAllThatIsAvailableAndNoMore) {
     EXPECT_EQ(budget.take(mib, mib, 0.75, 4096), mib);
 }
 
-TEST(CommitBudget, WhatIsCommittedAndResidentCountsAsAvailable) {
+TEST(CommitBudget, CommittedResidentMemoryCountsAsAvailable) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(40 * mib, 40 * mib, 1.0, 4096), 40 * mib);
@@ -53,7 +53,7 @@ TEST(CommitBudget, WhatIsCommittedAndResidentCountsAsAvailable) {
     EXPECT_EQ(budget.take(4096, 4096, 1.0, 4096), 0U);
 }
 
-TEST(CommitBudget, WhatOthersOfTheProcessHaveResidentLeavesNoRoom) {
+TEST(CommitBudget, OtherResidentMemoryDoesNotCountAsAvailable) {
     FakeSystem::set(60 * mib, 40 * mib);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(61 * mib, 61 * mib, 1.0, 4096), 0U);
@@ -63,14 +63,14 @@ TEST(CommitBudget, WhatOthersOfTheProcessHaveResidentLeavesNoRoom) {
     EXPECT_EQ(budget.ceiling(), 60 * mib);
 }
 
-TEST(CommitBudget, WhatTheSystemRefusesIsTriedWithoutTheSurplusAndThenGivenBack) {
+TEST(CommitBudget, RetriesWithoutSurplusIfSystemRefuses) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     std::vector<std::size_t> tried;
-    const auto get_at_most = [&](std::size_t most) {
+    const auto get_at_most = [&](std::size_t limit) {
         return budget.take_and_get(mib, 4 * mib, 0.75, 4096, [&](std::size_t bytes) {
             tried.push_back(bytes);
-            return bytes <= most;
+            return bytes <= limit;
         });
     };
     EXPECT_EQ(get_at_most(4 * mib), 4 * mib);
@@ -88,7 +88,7 @@ TEST(CommitBudget, TakesWholeUnits) {
     EXPECT_EQ(budget.take(4096, 100 * 4096, 1.0, 4096), 10U * 4096);
 }
 
-TEST(CommitBudget, LooksAgainBeforeItRefuses) {
+TEST(CommitBudget, RereadsMemoryBeforeRefusing) {
     FakeSystem::set(10 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 10 * mib);
@@ -96,17 +96,17 @@ TEST(CommitBudget, LooksAgainBeforeItRefuses) {
     EXPECT_EQ(budget.take(15 * mib, 15 * mib, 1.0, 4096), 15 * mib) << "another process ended";
 }
 
-TEST(CommitBudget, NoticesThatMemoryBecomesShort) {
+TEST(CommitBudget, DetectsMemoryShortage) {
     FakeSystem::set(640 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(mib, mib, 1.0, 4096), mib);
     FakeSystem::set(mib, mib);
-    // A sixty-fourth of what was available, and it looks again.
+    // More than a sixty-fourth of the available memory, so the budget reads it again.
     EXPECT_EQ(budget.take(10 * mib, 10 * mib, 1.0, 4096), 0U);
     EXPECT_EQ(budget.committed(), mib);
 }
 
-TEST(CommitBudget, LooksAgainWhenWhatWasGivenBackIsTakenAgain) {
+TEST(CommitBudget, RereadsMemoryWhenReturnedBytesAreTakenAgain) {
     FakeSystem::set(640 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(590 * mib, 590 * mib, 1.0, 4096), 590 * mib);
@@ -118,19 +118,19 @@ TEST(CommitBudget, LooksAgainWhenWhatWasGivenBackIsTakenAgain) {
     EXPECT_EQ(budget.take(20 * mib, 20 * mib, 1.0, 4096), 20 * mib);
 }
 
-TEST(CommitBudget, WhatNobodyWasHandedKeepsNobodyFromMemoryThatIsThere) {
+TEST(CommitBudget, UntouchedMemoryDoesNotBlockAvailableMemory) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(90 * mib, 90 * mib, 1.0, 4096), 90 * mib);
     FakeSystem::set(95 * mib, 5 * mib, 80 * mib);
     EXPECT_EQ(budget.take(91 * mib, 91 * mib, 1.0, 4096), 0U)
-        << "ten were handed out, five to come";
-    EXPECT_EQ(budget.take(90 * mib, 120 * mib, 1.0, 4096), 90 * mib) << "and no surplus";
+        << "10 MiB were handed out, 5 MiB are left";
+    EXPECT_EQ(budget.take(90 * mib, 120 * mib, 1.0, 4096), 90 * mib) << "no surplus is granted";
     FakeSystem::set(5 * mib, 95 * mib, 80 * mib);
     EXPECT_EQ(budget.take(6 * mib, 6 * mib, 1.0, 4096), 0U);
 }
 
-TEST(CommitBudget, LooksSeldomWhileThereIsPlenty) {
+TEST(CommitBudget, RarelyRereadsWhileMemoryIsPlentiful) {
     FakeSystem::set(6400 * mib, 0);
     CommitBudget budget(FakeSystem::source());
     FakeSystem::looks = 0;
@@ -138,7 +138,7 @@ TEST(CommitBudget, LooksSeldomWhileThereIsPlenty) {
     EXPECT_EQ(FakeSystem::looks, 1U);
 }
 
-TEST(CommitBudget, IsShortWhenLessThanASixteenthIsLeft) {
+TEST(CommitBudget, ShortWhenLessThanOneSixteenthIsLeft) {
     const CommitBudget budget(FakeSystem::source());
     FakeSystem::set(10 * mib, 150 * mib);
     EXPECT_FALSE(budget.short_of_memory());
@@ -152,12 +152,12 @@ TEST(CommitBudget, SystemWithoutALimitNeverRefuses) {
     FakeSystem::looks = 0;
     for (int i = 0; i < 90; ++i) ASSERT_EQ(budget.take(mib, 2 * mib, 1.0, 4096), 2 * mib);
     EXPECT_EQ(budget.take(mib, 2 * mib, 0.75, 4096), 2 * mib);
-    EXPECT_EQ(FakeSystem::looks, 1U) << "nothing that was committed comes near the limit";
+    EXPECT_EQ(FakeSystem::looks, 1U) << "the committed bytes are far below the limit";
     EXPECT_EQ(budget.ceiling(), SIZE_MAX);
     EXPECT_FALSE(budget.short_of_memory());
 }
 
-TEST(CommitBudget, TakesUpToTheLastByteOfASystemWithoutALimit) {
+TEST(CommitBudget, UnlimitedSystemGrantsSizeMax) {
     FakeSystem::set(SIZE_MAX, 0);
     CommitBudget budget(FakeSystem::source());
     EXPECT_EQ(budget.take(SIZE_MAX, SIZE_MAX, 1.0, 1), SIZE_MAX);
@@ -165,7 +165,7 @@ TEST(CommitBudget, TakesUpToTheLastByteOfASystemWithoutALimit) {
     EXPECT_EQ(budget.committed(), SIZE_MAX);
 }
 
-TEST(CommitBudget, ThreadsTogetherNeverTakeMoreThanThereIs) {
+TEST(CommitBudget, ConcurrentThreadsNeverExceedAvailableMemory) {
     constexpr std::size_t pages = 10'000;
     FakeSystem::set(pages * 4096, 0);
     CommitBudget budget(FakeSystem::source());
@@ -181,7 +181,7 @@ TEST(CommitBudget, ThreadsTogetherNeverTakeMoreThanThereIs) {
     EXPECT_EQ(budget.committed(), pages * 4096);
 }
 
-TEST(CommitBudget, OfTheProcessAsksThePlatform) {
+TEST(CommitBudget, ProcessBudgetUsesPlatform) {
     CommitBudget& budget = commit_budget();
     const std::size_t before = budget.committed();
     ASSERT_EQ(budget.take(4096, 4096, 1.0, 4096), 4096U);

@@ -12,8 +12,8 @@
 
 namespace tensorpool::testing {
 
-/// A slot of a pool that is not there: what a thread does with it is counted, and nothing else. The
-/// thread that makes it counts in it.
+/// Counters of a pool that does not exist. The test counts in them directly. The thread that
+/// creates them uses them.
 class FakeCounters {
 public:
     FakeCounters() { begin(); }
@@ -24,7 +24,7 @@ public:
     void begin() { statistics::begin(of_thread, counters, 0); }
     void end() { statistics::end(of_thread); }
 
-    /// Blocks of a bucket, each asked for with one byte less than it has.
+    /// Counts blocks of a bucket, each requested with one byte less than its size.
     void allocate(unsigned bucket, std::uint64_t blocks = 1) {
         detail::BucketCounters& counted = counters.buckets[bucket];
         detail::add(counted.allocations, blocks);
@@ -49,20 +49,20 @@ public:
     statistics::CountersLink of_thread;
 };
 
-/// What stands in the segment for scopes of this name.
+/// Returns the statistics in the segment of the scopes of this name.
 inline ScopeStatistics figures_of_scope(std::string_view name) {
     const statistics::ScopeRecord& record = *statistics::segment().find_or_add_scope(name);
-    ScopeStatistics figures;
-    figures.calls = record.calls;
-    figures.open = record.open;
-    figures.allocations = record.allocations;
-    figures.deallocations = record.deallocations;
-    figures.requested_bytes = record.requested_bytes;
-    figures.allocated_bytes = record.allocated_bytes;
-    figures.deallocated_bytes = record.deallocated_bytes;
-    figures.peak_bytes = record.peak_bytes;
-    figures.out_of_order = record.out_of_order;
-    return figures;
+    ScopeStatistics statistics;
+    statistics.calls = record.calls;
+    statistics.open = record.open;
+    statistics.allocations = record.allocations;
+    statistics.deallocations = record.deallocations;
+    statistics.requested_bytes = record.requested_bytes;
+    statistics.allocated_bytes = record.allocated_bytes;
+    statistics.deallocated_bytes = record.deallocated_bytes;
+    statistics.peak_bytes = record.peak_bytes;
+    statistics.out_of_order = record.out_of_order;
+    return statistics;
 }
 
 }  // namespace tensorpool::testing

@@ -18,12 +18,12 @@ inline void put(statistics::Counter& counter, std::uint64_t value) {
     counter.store(value, std::memory_order_relaxed);
 }
 
-/// A segment such as a process makes, but written by the test: it may hold anything.
+/// A segment like that of a process, but written by the test: it may contain anything.
 class FakeSegment {
 public:
     enum class Sealed : bool { no, yes };
 
-    /// `name` is that of the file.
+    /// `name` is the name of the file.
     explicit FakeSegment(Sealed sealed = Sealed::yes, const char* name = "fake")
         : file_(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
         using namespace statistics;
@@ -41,64 +41,64 @@ public:
     FakeSegment& operator=(const FakeSegment&) = delete;
 
     statistics::SegmentHeader& header() { return *static_cast<statistics::SegmentHeader*>(base_); }
-    statistics::PoolRecord& pool(std::size_t place) { return at<statistics::PoolRecord>(place); }
-    statistics::ArenaRecord& arena(std::size_t place) { return at<statistics::ArenaRecord>(place); }
-    statistics::DeviceRecord& device(std::size_t place) {
-        return at<statistics::DeviceRecord>(place);
+    statistics::PoolRecord& pool(std::size_t index) { return at<statistics::PoolRecord>(index); }
+    statistics::ArenaRecord& arena(std::size_t index) { return at<statistics::ArenaRecord>(index); }
+    statistics::DeviceRecord& device(std::size_t index) {
+        return at<statistics::DeviceRecord>(index);
     }
-    statistics::DeviceStreamRecord& device_stream(std::size_t place) {
-        return at<statistics::DeviceStreamRecord>(place);
+    statistics::DeviceStreamRecord& device_stream(std::size_t index) {
+        return at<statistics::DeviceStreamRecord>(index);
     }
-    statistics::PlannedRecord& planned(std::size_t place) {
-        return at<statistics::PlannedRecord>(place);
+    statistics::PlannedRecord& planned(std::size_t index) {
+        return at<statistics::PlannedRecord>(index);
     }
-    statistics::CountersRecord& slot(std::size_t place) {
-        return at<statistics::CountersRecord>(place);
+    statistics::CountersRecord& counters(std::size_t index) {
+        return at<statistics::CountersRecord>(index);
     }
-    statistics::ScopeRecord& scope(std::size_t place) { return at<statistics::ScopeRecord>(place); }
-    statistics::EntryRecord& entry(std::size_t place) { return at<statistics::EntryRecord>(place); }
+    statistics::ScopeRecord& scope(std::size_t index) { return at<statistics::ScopeRecord>(index); }
+    statistics::EntryRecord& entry(std::size_t index) { return at<statistics::EntryRecord>(index); }
 
     statistics::PoolRecord& add_pool(const char* name, std::uint64_t id) {
-        const auto place = header().region<statistics::PoolRecord>().used.fetch_add(1);
-        put(pool(place).id, id);
-        statistics::store_name(pool(place).name, name);
-        return pool(place);
+        const auto index = header().region<statistics::PoolRecord>().used.fetch_add(1);
+        put(pool(index).id, id);
+        statistics::store_name(pool(index).name, name);
+        return pool(index);
     }
-    statistics::CountersRecord& add_slot(std::uint64_t pool_id, std::uint64_t thread) {
-        const auto place = header().region<statistics::CountersRecord>().used.fetch_add(1);
-        put(slot(place).pool, pool_id);
-        put(slot(place).thread, thread);
-        return slot(place);
+    statistics::CountersRecord& add_counters(std::uint64_t pool_id, std::uint64_t thread) {
+        const auto index = header().region<statistics::CountersRecord>().used.fetch_add(1);
+        put(counters(index).pool, pool_id);
+        put(counters(index).thread, thread);
+        return counters(index);
     }
     statistics::ArenaRecord& add_arena(const char* name, std::uint64_t id, std::uint64_t kind) {
-        const auto place = header().region<statistics::ArenaRecord>().used.fetch_add(1);
-        put(arena(place).id, id);
-        put(arena(place).kind, kind);
-        statistics::store_name(arena(place).name, name);
-        return arena(place);
+        const auto index = header().region<statistics::ArenaRecord>().used.fetch_add(1);
+        put(arena(index).id, id);
+        put(arena(index).kind, kind);
+        statistics::store_name(arena(index).name, name);
+        return arena(index);
     }
     statistics::DeviceRecord& add_device(const char* name, std::uint64_t id) {
-        const auto place = header().region<statistics::DeviceRecord>().used.fetch_add(1);
-        put(device(place).id, id);
-        statistics::store_name(device(place).name, name);
-        statistics::store_text(device(place).device, "cuda:0");
-        return device(place);
+        const auto index = header().region<statistics::DeviceRecord>().used.fetch_add(1);
+        put(device(index).id, id);
+        statistics::store_name(device(index).name, name);
+        statistics::store_text(device(index).device, "cuda:0");
+        return device(index);
     }
     statistics::DeviceStreamRecord& add_device_stream(std::uint64_t device_id) {
-        const auto place = header().region<statistics::DeviceStreamRecord>().used.fetch_add(1);
-        put(device_stream(place).id, 1000 + place);
-        put(device_stream(place).device, device_id);
-        return device_stream(place);
+        const auto index = header().region<statistics::DeviceStreamRecord>().used.fetch_add(1);
+        put(device_stream(index).id, 1000 + index);
+        put(device_stream(index).device, device_id);
+        return device_stream(index);
     }
 
     statistics::PlannedRecord& add_planned(const char* name, std::uint64_t id) {
-        const auto place = header().region<statistics::PlannedRecord>().used.fetch_add(1);
-        put(planned(place).id, id);
-        statistics::store_name(planned(place).name, name);
-        return planned(place);
+        const auto index = header().region<statistics::PlannedRecord>().used.fetch_add(1);
+        put(planned(index).id, id);
+        statistics::store_name(planned(index).name, name);
+        return planned(index);
     }
 
-    /// For reading, as a reader opens it.
+    /// Opens it for reading, as a reader does.
     platform::ObservedFile open() const {
         const std::string path = "/proc/self/fd/" + std::to_string(file_);
         return platform::ObservedFile(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -110,8 +110,8 @@ public:
 
 private:
     template <class Record>
-    Record& at(std::size_t place) {
-        return statistics::records_in<Record>(header())[place];
+    Record& at(std::size_t index) {
+        return statistics::records_in<Record>(header())[index];
     }
 
     void describe() {
@@ -123,7 +123,7 @@ private:
             Region& region = header().region<Record>();
             put(region.offset, offset_of<Record>);
             put(region.record_bytes, sizeof(Record));
-            put(region.places, kind.count);
+            put(region.record_count, kind.count);
             put(region.used, kind.first == First::record ? 0 : 1);
         });
         put(header().process, static_cast<std::uint64_t>(getpid()));

@@ -8,12 +8,12 @@
 
 namespace tensorpool::testing {
 
-/// What a test says in place of the system: how much memory there is, and what time it is.
+/// Replaces the system in a test: how much memory there is, and what time it is.
 struct FakeSystem {
     inline static std::atomic<std::size_t> available = 0;
     inline static std::atomic<std::size_t> resident = 0;
     inline static std::atomic<std::size_t> untouched = 0;
-    inline static std::atomic<unsigned> looks = 0;  // how often it was asked for available memory
+    inline static std::atomic<unsigned> looks = 0;  // how often the available memory was read
     inline static std::atomic<std::uint64_t> now_ns = 0;
 
     static void set(std::size_t available_bytes, std::size_t resident_bytes,

@@ -9,7 +9,7 @@
 
 namespace tensorpool::testing {
 
-/// A JSON value of the kinds that reports hold: objects, arrays, strings, whole numbers.
+/// A JSON value of the kinds used in reports: objects, arrays, strings and whole numbers.
 struct Json {
     std::map<std::string, Json> members;
     std::vector<Json> elements;
@@ -17,8 +17,8 @@ struct Json {
     std::uint64_t number = 0;
 };
 
-/// Reads one value by the grammar of RFC 8259, as far as those kinds go; strict: no text after it,
-/// no name twice, no raw control character.
+/// Parses one value of these kinds by the grammar of RFC 8259. Strict: rejects trailing text,
+/// duplicate names and raw control characters.
 class JsonReader {
 public:
     static std::optional<Json> read(std::string_view text) {
@@ -83,7 +83,7 @@ private:
         return plain(to);
     }
 
-    // Only those below 128 are read: no others have to be escaped.
+    // Reads only code units below 128: no others need to be escaped.
     bool code_unit(std::string& to) {
         if (rest_.size() < 4) return false;
         const unsigned long unit = std::stoul(std::string(rest_.substr(0, 4)), nullptr, 16);

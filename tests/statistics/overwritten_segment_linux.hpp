@@ -18,8 +18,9 @@
 
 namespace tensorpool::testing {
 
-/// Overwrites a segment, cuts it, and looks at it in between, as the bytes say. Throws
-/// std::logic_error where a look gives more than there are places; nothing else may happen.
+/// Overwrites a segment, truncates it, and reads it in between, as directed by the input bytes.
+/// Throws std::logic_error if a read returns more objects than there are records. Nothing else may
+/// go wrong.
 class OverwrittenSegment {
 public:
     explicit OverwrittenSegment(std::span<const std::uint8_t> bytes)
@@ -33,18 +34,18 @@ public:
         put(segment_.add_device("weights", 4).totals.capacity_bytes, 1 << 20);
         put(segment_.add_device_stream(4).counters.allocated_bytes, 4096);
         put(segment_.add_planned("step", 5).totals.capacity_bytes, 1 << 20);
-        if (view_.open()) throw std::logic_error("a good segment was refused");
+        if (view_.open()) throw std::logic_error("a valid segment was rejected");
     }
 
     void run() {
-        while (!rest_.empty() && looks_ < max_looks) obey(byte());
+        while (!rest_.empty() && looks_ < max_looks) execute(byte());
         look();
     }
 
 private:
-    static constexpr unsigned max_looks = 20;  // so that one input takes a moment only
+    static constexpr unsigned max_looks = 20;  // so that one input takes only a moment
 
-    void obey(unsigned what) {
+    void execute(unsigned what) {
         using namespace statistics;
         switch (what % 11) {
             case 0:
@@ -52,7 +53,7 @@ private:
             case 1:
                 return overwrite(&segment_.pool(byte() % 4), sizeof(PoolRecord));
             case 2:
-                return overwrite(&segment_.slot(byte() % 4), sizeof(CountersRecord));
+                return overwrite(&segment_.counters(byte() % 4), sizeof(CountersRecord));
             case 3:
                 return overwrite(&segment_.arena(byte() % 4), sizeof(ArenaRecord));
             case 4:
@@ -74,11 +75,11 @@ private:
 
     void add_pool(const char* name, std::uint64_t id) {
         put(segment_.add_pool(name, id).totals.peak_held_bytes, 1 << 20);
-        put(segment_.add_slot(id, 100 + id).counters.buckets[id].allocations, 5);
+        put(segment_.add_counters(id, 100 + id).counters.buckets[id].allocations, 5);
     }
 
     void overwrite(void* record, std::size_t bytes) {
-        if (is_cut_) return;  // there the test itself would get the signal
+        if (is_cut_) return;  // the test itself would get the signal there
         const std::size_t word = (byte() + std::size_t{256} * byte()) % (bytes / 8);
         put(static_cast<statistics::Counter*>(record)[word], value());
     }
@@ -105,16 +106,16 @@ private:
             snapshot.devices.size() > count_of<DeviceRecord> ||
             snapshot.planned.size() > count_of<PlannedRecord> ||
             snapshot.threads.size() > count_of<CountersRecord> + count_of<PoolRecord>) {
-            throw std::logic_error("more figures than places");
+            throw std::logic_error("more objects than records");
         }
         for (const DeviceStatistics& device : snapshot.devices) check(device);
         for (const PlannedArenaStatistics& planned : snapshot.planned) check(planned);
-        // All of them where they are few; else that they can be told is shown by the first.
+        // All objects if there are few; otherwise the first ones suffice to check the formatting.
         if (snapshot.pools.size() > 8) snapshot.pools.resize(8);
         if (snapshot.threads.size() > 8) snapshot.threads.resize(8);
         if (snapshot.arenas.size() > 8) snapshot.arenas.resize(8);
         if (to_json(snapshot).empty() || to_prometheus(snapshot).empty()) {
-            throw std::logic_error("nothing is told");
+            throw std::logic_error("empty output");
         }
         (void)to_json(difference(before_, snapshot));
         before_ = std::move(snapshot);
@@ -129,7 +130,7 @@ private:
             device.peak_in_use_bytes > device.peak_active_bytes ||
             device.peak_active_bytes > device.peak_capacity_bytes ||
             device.deallocations > device.allocations) {
-            throw std::logic_error("more in a part than in the whole: " + to_json(device));
+            throw std::logic_error("a part exceeds the whole: " + to_json(device));
         }
         (void)to_text(device);
     }
@@ -142,7 +143,7 @@ private:
             fits = fits && reason <= left;
             left -= reason;
         }
-        if (!fits) throw std::logic_error("more in a part than in the whole: " + to_json(planned));
+        if (!fits) throw std::logic_error("a part exceeds the whole: " + to_json(planned));
         (void)to_text(planned);
     }
 
@@ -157,7 +158,7 @@ private:
                                       .made_unix_ns = read(image.header().made_unix_ns)},
                                      byte());
         if (part.entries.size() > statistics::entry_count) {
-            throw std::logic_error("more entries than places");
+            throw std::logic_error("more entries than records");
         }
         for (const TimelineEntry& entry : part.entries) (void)(to_json(entry) + to_text(entry));
     }

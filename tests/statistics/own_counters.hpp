@@ -5,16 +5,16 @@
 
 namespace tensorpool::testing {
 
-struct OwnPlace {
-    statistics::OwnedRecord<statistics::PoolRecord> place = statistics::own_pool("slots", 0);
+struct OwnPoolRecord {
+    statistics::OwnedRecord<statistics::PoolRecord> record = statistics::own_pool("counters", 0);
 };
 
-/// The slots of a pool that has nothing else.
-struct OwnCounters : OwnPlace, statistics::PoolCounters {
-    OwnCounters() : PoolCounters(place) {}
-    std::uint64_t record_bytes() const { return place->totals.record_bytes; }
-    /// What others see of it.
-    std::uint64_t left_out_allocations() const { return place->left_out.buckets[0].allocations; }
+/// The counters of a pool that has nothing else.
+struct OwnCounters : OwnPoolRecord, statistics::PoolCounters {
+    OwnCounters() : PoolCounters(record) {}
+    std::uint64_t record_bytes() const { return record->totals.record_bytes; }
+    /// Allocations that other processes see for counters without a record.
+    std::uint64_t left_out_allocations() const { return record->left_out.buckets[0].allocations; }
 };
 
 }  // namespace tensorpool::testing

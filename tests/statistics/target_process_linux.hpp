@@ -21,8 +21,8 @@
 
 #include "statistics/segment/segment.hpp"
 
-/// A process for readers to look at: this test program, started anew, which then does what it is
-/// told by letters. Each test file that uses it calls `act_as_target_if_asked` before main.
+/// A process that tests read: this test program, started again, which executes commands of one
+/// letter each. Each test file that uses it calls `act_as_target_if_requested` before main.
 namespace tensorpool::testing {
 
 inline constexpr const char* target_variable = "TENSORPOOL_TEST_TARGET";
@@ -31,9 +31,9 @@ inline constexpr uid_t nobody = 65534;
 class Target {
 public:
     void run() {
-        answer(true);  // it has become itself
+        answer(true);  // the process has started
         for (char letter; ::read(STDIN_FILENO, &letter, 1) == 1;) {
-            answer(obey(letter));
+            answer(execute(letter));
         }
         ::_exit(0);
     }
@@ -45,17 +45,17 @@ private:
         if (::write(STDOUT_FILENO, done ? "." : "!", 1) != 1) ::_exit(1);
     }
 
-    bool obey(char letter) {
+    bool execute(char letter) {
         switch (letter) {
-            case 'p':  // a pool, and blocks of it
+            case 'p':  // creates a pool and allocates blocks
                 pool_.emplace(PoolOptions{.name = "photos"});
                 for (int i = 0; i < 100; ++i) blocks_.push_back(pool_->allocate(block_bytes));
                 return true;
-            case 'f':  // frees them
+            case 'f':  // frees the blocks
                 for (void* const block : blocks_) pool_->deallocate(block, block_bytes);
                 blocks_.clear();
                 return true;
-            case 't':  // a thread with a name, which uses the pool
+            case 't':  // starts a named thread that uses the pool
                 std::thread([this] {
                     pthread_setname_np(pthread_self(), "worker");
                     pool_->deallocate(pool_->allocate(64), 64);
@@ -64,19 +64,19 @@ private:
                 }).detach();
                 while (!worked_) std::this_thread::yield();
                 return true;
-            case 'm':  // an entry of its timeline
+            case 'm':  // writes an entry to the timeline
                 mark_timeline("hello", 5);
                 return true;
-            case 'c':  // closes what it does not know
+            case 'c':  // closes all unknown descriptors
                 for (int i = 3; i < 2000; ++i) ::close(i);
                 return true;
-            case 'v':  // a segment of another version
+            case 'v':  // changes the version of the segment
                 statistics::segment().header()->version.store(9);
                 return true;
-            case 'b':  // one that is being made: its magic comes last
+            case 'b':  // simulates a segment that is being initialized: its magic comes last
                 statistics::segment().header()->magic.store(0);
                 return true;
-            case 'o':  // one that is overwritten
+            case 'o':  // overwrites the segment
                 statistics::segment().header()->magic.store(0x6f6f6f);
                 return true;
             case 'd':
@@ -88,7 +88,7 @@ private:
                        ::setresuid(nobody, nobody, nobody) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
             case 'n':
                 return ::unshare(CLONE_NEWUSER) == 0;
-            case 'x':  // runs another program; no answer
+            case 'x':  // runs another program; does not answer
                 ::fcntl(STDOUT_FILENO, F_SETFD, FD_CLOEXEC);
                 ::execl("/bin/sleep", "sleep", "1000", nullptr);
                 return false;
@@ -102,15 +102,15 @@ private:
     std::atomic<bool> worked_ = false;
 };
 
-inline bool act_as_target_if_asked() {
+inline bool act_as_target_if_requested() {
     if (std::getenv(target_variable) != nullptr) Target().run();
     return false;
 }
 
-/// Starts a target, and ends it at the end.
+/// Starts a target process and ends it in the destructor.
 class TargetProcess {
 public:
-    /// `variables`: set in its environment, as "NAME=value".
+    /// `variables` are set in its environment, as "NAME=value".
     explicit TargetProcess(const std::string& letters,
                            const std::vector<std::string>& variables = {}) {
         int orders[2];
@@ -122,7 +122,7 @@ public:
         ::close(answers[1]);
         orders_ = orders[1];
         answers_ = answers[0];
-        obeys_ = hear() && tell(letters);
+        is_ready_ = receive_answer() && send(letters);
     }
     ~TargetProcess() {
         end();
@@ -133,11 +133,11 @@ public:
     TargetProcess& operator=(const TargetProcess&) = delete;
 
     std::uint64_t number() const { return static_cast<std::uint64_t>(process_); }
-    /// Whether it could do all that it was told first.
-    bool obeys() const { return obeys_; }
+    /// Returns whether it could execute all initial commands.
+    bool is_ready() const { return is_ready_; }
 
-    /// Waits until each letter is done; false where it could not be, or the process went away.
-    bool tell(const std::string& letters) {
+    /// Waits until each command is done. Returns false if one failed or the process ended.
+    bool send(const std::string& letters) {
         for (const char letter : letters) {
             char answer = 0;
             if (::write(orders_, &letter, 1) != 1 || ::read(answers_, &answer, 1) != 1)
@@ -147,21 +147,21 @@ public:
         return true;
     }
     void kill() { ::kill(process_, SIGKILL); }
-    /// Ends it, and asks for what it came to.
+    /// Ends the process and waits for it.
     void end() {
         if (ended_) return;
         kill();
         ::waitpid(process_, nullptr, 0);
         ended_ = true;
     }
-    /// Waits until it has ended, and leaves what it came to with the system.
+    /// Waits until the process has ended, without reaping it.
     void wait_until_zombie() {
         siginfo_t info;
         ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOWAIT);
     }
 
 private:
-    bool hear() {
+    bool receive_answer() {
         char answer = 0;
         return ::read(answers_, &answer, 1) == 1 && answer == '.';
     }
@@ -182,7 +182,7 @@ private:
     pid_t process_ = -1;
     int orders_ = -1;
     int answers_ = -1;
-    bool obeys_ = false;
+    bool is_ready_ = false;
     bool ended_ = false;
 };
 

@@ -11,18 +11,18 @@ namespace tensorpool::stress {
 namespace {
 
 constexpr const char* help =
-    "pool_stress: several pools under threads that come and go and hand each other blocks.\n"
-    "Every block is written when it is made and verified when it is freed; at the end all\n"
-    "figures must be back at zero. Exits with 1 when something is wrong and says what.\n\n"
-    "  --rounds N    rounds with new pools each (default 2)\n"
-    "  --minutes N   rounds until N minutes are over, each with the next seed: the long form\n"
-    "  --seed N      of the first round (default 1)\n"
-    "  --threads N   at once, beside one that trims, reserves and looks (default 3)\n"
-    "  --lives N     threads that follow one another in the place of each (default 8)\n"
-    "  --calls N     of each of them (default 2000)\n"
+    "pool_stress: several pools, with threads that start, end and hand each other blocks.\n"
+    "Every block is written when it is allocated and verified when it is freed. At the end all\n"
+    "statistics must be back at zero. If something is wrong, reports it and exits with 1.\n\n"
+    "  --rounds N    rounds, each with new pools (default 2)\n"
+    "  --minutes N   runs rounds for N minutes, each with the next seed: the long form\n"
+    "  --seed N      seed of the first round (default 1)\n"
+    "  --threads N   concurrent threads, besides one that trims, reserves and reads (default 3)\n"
+    "  --lives N     threads that run one after another in place of each (default 8)\n"
+    "  --calls N     calls of each of them (default 2000)\n"
     "  --map         also keeps a map of all blocks in use, under a lock\n"
     "  --plant WHAT  plants a fault that must be found: twice, forget, dirt or lose\n\n"
-    "The long form, before a release and after any change to what is lock-free:\n"
+    "Run the long form before a release, and after any change to lock-free code:\n"
     "  pool_stress --minutes 20 && pool_stress --minutes 20 --map\n";
 
 std::uint64_t number_from(const std::string& text) {
@@ -63,7 +63,7 @@ CommandLine command_line_from(int count, char** arguments) {
         const auto option = options.find(name);
         if (option == options.end() || ++i == count) {
             throw std::invalid_argument("expected an option and its value, found " +
-                                        std::string(name) + "; --help tells the options");
+                                        std::string(name) + "; --help lists the options");
         }
         option->second(arguments[i]);
     }

@@ -5,19 +5,19 @@
 
 namespace tensorpool::stress {
 
-/// What the program is told; the defaults are the short form.
+/// The options of the program. The defaults are the short form.
 struct CommandLine {
     std::uint64_t seed = 1;
     unsigned rounds = 2;
-    unsigned minutes = 0;  // if not 0: rounds until then
+    unsigned minutes = 0;  // if not 0: the time for which rounds are started
     unsigned threads = 3;
     unsigned lives = 8;
-    unsigned calls = 2000;  // in each life
+    unsigned calls = 2000;  // of each thread
     bool map = false;
     std::string plant;
 };
 
-/// Prints and exits for --help; throws std::invalid_argument for what it does not know.
+/// Prints the help and exits for --help. Throws std::invalid_argument for unknown options.
 CommandLine command_line_from(int count, char** arguments);
 
 }  // namespace tensorpool::stress

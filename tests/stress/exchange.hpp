@@ -7,10 +7,10 @@
 
 namespace tensorpool::stress {
 
-/// A block in use, whoever holds it.
+/// A block in use, with what is needed to verify and free it.
 struct Holding {
     void* p = nullptr;
-    std::size_t asked = 0;
+    std::size_t requested = 0;
     std::size_t usable = 0;
     std::size_t alignment = 0;  // 0 for the default
     std::uint64_t mark = 0;
@@ -18,24 +18,24 @@ struct Holding {
 };
 using HoldingPointer = std::unique_ptr<Holding>;
 
-/// Places where threads leave blocks for others. Lock-free.
+/// Cells where threads leave blocks for other threads. Lock-free.
 class Exchange {
 public:
-    static constexpr std::size_t places = 32;
+    static constexpr std::size_t cells = 32;
 
     Exchange() = default;
     Exchange(const Exchange&) = delete;
     Exchange& operator=(const Exchange&) = delete;
 
-    /// Leaves one and takes what another left, which may be nothing.
-    HoldingPointer swap(std::size_t place, HoldingPointer holding) {
-        // Acquire and release: what the last holder wrote into the block comes first.
+    /// Leaves a block and takes the one that another thread left, which may be nullptr.
+    HoldingPointer swap(std::size_t cell, HoldingPointer holding) {
+        // Acquire and release: the writes of the former holder are visible to the new one.
         return HoldingPointer(
-            places_[place % places].exchange(holding.release(), std::memory_order_acq_rel));
+            cells_[cell % cells].exchange(holding.release(), std::memory_order_acq_rel));
     }
 
 private:
-    std::array<std::atomic<Holding*>, places> places_ = {};
+    std::array<std::atomic<Holding*>, cells> cells_ = {};
 };
 
 }  // namespace tensorpool::stress

@@ -23,7 +23,7 @@ pthread_key_t key() {
     return made;
 }
 
-// Half of the blocks in this round of destructors, the others in the next.
+// Frees half of the blocks in this round of destructors, and the others in the next.
 void speak(void* words) {
     std::unique_ptr<LastWords> last(static_cast<LastWords*>(words));
     Worker worker(last->round, last->worker_number, last->worker_number);
@@ -38,7 +38,7 @@ void speak(void* words) {
 
 pthread_key_t make_key() {
     pthread_key_t made{};
-    if (pthread_key_create(&made, speak) != 0) found("no pthread key can be had");
+    if (pthread_key_create(&made, speak) != 0) found("pthread_key_create failed");
     return made;
 }
 

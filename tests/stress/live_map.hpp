@@ -9,8 +9,8 @@
 
 namespace tensorpool::stress {
 
-/// All blocks in use of all pools, to see at once when two overlap. Its lock puts all threads in
-/// order, and so hides what a missing order in the pool would do: a check beside the other one.
+/// A map of all blocks in use of all pools, which detects overlaps at once. Its lock orders all
+/// threads and so hides missing synchronization in the pool. Therefore it is an optional check.
 class LiveMap {
 public:
     void insert(const void* p, std::size_t bytes) {
@@ -25,7 +25,7 @@ public:
     void erase(const void* p) {
         const std::lock_guard guard(mutex_);
         if (ends_.erase(reinterpret_cast<std::uintptr_t>(p)) != 1)
-            found("block %p is in no map", p);
+            found("block %p is not in the map", p);
     }
 
 private:

@@ -9,7 +9,7 @@ namespace {
 
 using namespace tensorpool::stress;
 
-// Rounds are counted, but for the long form, which somebody waits for.
+// The number of rounds is fixed, except in the long form, which runs for a time.
 void run(const CommandLine& line) {
     const auto ends = std::chrono::steady_clock::now() + std::chrono::minutes(line.minutes);
     const auto goes_on = [&](unsigned rounds) {

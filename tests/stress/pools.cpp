@@ -5,11 +5,11 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-void expect(const PoolUnderStress& under_stress, const char* what, std::uint64_t figure,
+void expect(const PoolUnderStress& under_stress, const char* what, std::uint64_t value,
             std::uint64_t expected) {
-    if (figure == expected) return;
+    if (value == expected) return;
     found("pool '%s': %s is %zu, not %zu", under_stress.options.name.c_str(), what,
-          std::size_t{figure}, std::size_t{expected});
+          std::size_t{value}, std::size_t{expected});
 }
 
 }  // namespace
@@ -49,7 +49,8 @@ void check_that_nothing_is_left(PoolUnderStress& under_stress) {
     expect(under_stress, "failures", is.failures, totals.failures);
     expect(under_stress, "get_total_allocated", under_stress.pool.get_total_allocated(), 0);
     if (is.requested_bytes > is.allocated_bytes) {
-        found("pool '%s': more requested than allocated", under_stress.options.name.c_str());
+        found("pool '%s': requested bytes exceed allocated bytes",
+              under_stress.options.name.c_str());
     }
     for (const BucketStatistics& bucket : is.buckets) {
         expect(under_stress, "a bucket's bytes in use", bucket.in_use_bytes, 0);

@@ -13,7 +13,7 @@
 
 namespace tensorpool::stress {
 
-/// What the threads did to a pool, to compare its figures with.
+/// What the threads did to a pool, to be compared with its statistics.
 struct Totals {
     std::uint64_t allocations = 0;
     std::uint64_t deallocations = 0;
@@ -28,7 +28,7 @@ struct Totals {
     }
 };
 
-/// One of the pools of a round, each with a life of its own.
+/// One of the pools of a round.
 struct PoolUnderStress {
     PoolUnderStress(const PoolOptions& its_options, std::size_t largest, std::string_view plant)
         : options(its_options),
@@ -37,11 +37,11 @@ struct PoolUnderStress {
           subject(testing::subject_with_fault(plant, pool)) {}
 
     const PoolOptions options;
-    const std::size_t largest_bytes;  // that is asked of it
+    const std::size_t largest_bytes;  // largest request
     MemoryPool pool;
     std::unique_ptr<testing::Subject> subject;
     std::mutex mutex;
-    Totals totals;  // under mutex
+    Totals totals;  // guarded by `mutex`
 
     void add(const Totals& of_a_thread) {
         const std::lock_guard guard(mutex);
@@ -52,9 +52,11 @@ struct PoolUnderStress {
 inline constexpr unsigned pool_count = 4;
 using Pools = std::array<std::unique_ptr<PoolUnderStress>, pool_count>;
 
-/// A pool as it comes, one with a small limit, one that gives back at once, one with checks.
+/// Makes a pool with default options, one with a small limit, one that releases memory at once, and
+/// one with checks.
 Pools make_pools(std::string_view plant);
-/// All that was in use is freed and no thread but the caller's has a cache: everything is zero.
+/// Checks that all statistics are zero. REQUIRES: all blocks are freed, and no thread but the
+/// caller has a cache.
 void check_that_nothing_is_left(PoolUnderStress& under_stress);
 
 }  // namespace tensorpool::stress

@@ -10,12 +10,12 @@
 namespace tensorpool::stress {
 namespace {
 
-// Relaxed: set before there is a second thread.
+// Relaxed: set before a second thread exists.
 std::atomic<bool> planted = false;
 
 }  // namespace
 
-// The pool says itself what it stops for.
+// A pool that detects the fault itself aborts with its own message.
 void expect_planted_fault(std::string_view name) {
     planted.store(!name.empty(), std::memory_order_relaxed);
     if (name.empty()) return;

@@ -4,9 +4,9 @@
 
 namespace tensorpool::stress {
 
-/// What a fault that is found ends the process with: 1, or 0 when it was planted.
+/// Sets the exit code for a fault that is found: 0 if `name` is a planted fault, 1 if it is empty.
 void expect_planted_fault(std::string_view name);
-/// Says what is wrong, as printf does, and ends the process.
+/// Prints what is wrong, formatted as by printf, and ends the process.
 [[noreturn, gnu::format(printf, 1, 2)]] void found(const char* format, ...);
 
 }  // namespace tensorpool::stress

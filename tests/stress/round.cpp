@@ -10,16 +10,16 @@
 namespace tensorpool::stress {
 namespace {
 
-// The last numbers are those of workers that only free.
+// Numbers from here on belong to workers that only free.
 constexpr std::uint64_t cleaner = 1 << 20;
 
-// Threads one after another in one place. What one holds at its end is split: some it frees in its
-// last destructors, some it leaves to the next.
-void live_again_and_again(Round& round, const CommandLine& line, std::uint64_t seed,
-                          unsigned place) {
+// Runs threads one after another. The blocks that a thread holds at its end are split: it frees one
+// half in its last destructors and leaves the other half to the next thread.
+void run_threads_in_turn(Round& round, const CommandLine& line, std::uint64_t seed,
+                         unsigned index) {
     std::vector<HoldingPointer> held;
-    for (unsigned life = 0; life < line.lives; ++life) {
-        const std::uint64_t number = std::uint64_t{place} * line.lives + life + 1;
+    for (unsigned turn = 0; turn < line.lives; ++turn) {
+        const std::uint64_t number = std::uint64_t{index} * line.lives + turn + 1;
         std::thread([&] {
             Worker worker(round, seed, number);
             if (!line.map) worker.crowd(line.calls * 16);
@@ -32,26 +32,26 @@ void live_again_and_again(Round& round, const CommandLine& line, std::uint64_t s
             free_when_this_thread_ends(round, cleaner + number, std::move(last));
         }).join();
     }
-    Worker last(round, seed, 2 * cleaner + place);
+    Worker last(round, seed, 2 * cleaner + index);
     for (HoldingPointer& holding : held) last.deallocate(std::move(holding));
 }
 
 void run_threads(Round& round, const CommandLine& line, std::uint64_t seed) {
     std::atomic<bool> done = false;
     std::thread watcher([&] { watch(round, seed, done); });
-    std::vector<std::thread> places;
-    for (unsigned place = 0; place < line.threads; ++place) {
-        places.emplace_back([&, place] { live_again_and_again(round, line, seed, place); });
+    std::vector<std::thread> threads;
+    for (unsigned index = 0; index < line.threads; ++index) {
+        threads.emplace_back([&, index] { run_threads_in_turn(round, line, seed, index); });
     }
-    for (std::thread& place : places) place.join();
+    for (std::thread& thread : threads) thread.join();
     done.store(true, std::memory_order_relaxed);
     watcher.join();
 }
 
 void free_what_was_left(Round& round, std::uint64_t seed) {
     Worker worker(round, seed, 3 * cleaner);
-    for (std::size_t place = 0; place < Exchange::places; ++place) {
-        HoldingPointer left = round.exchange.swap(place, nullptr);
+    for (std::size_t cell = 0; cell < Exchange::cells; ++cell) {
+        HoldingPointer left = round.exchange.swap(cell, nullptr);
         if (left != nullptr) worker.deallocate(std::move(left));
     }
 }

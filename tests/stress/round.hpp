@@ -6,7 +6,7 @@
 
 namespace tensorpool::stress {
 
-/// New pools, threads that use them, and the figures at the end.
+/// Runs threads on new pools, and checks the pools' statistics at the end.
 void run_round(const CommandLine& line, std::uint64_t seed);
 
 }  // namespace tensorpool::stress

@@ -10,21 +10,24 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-void look_at_figures(const PoolUnderStress& under_stress) {
+void check_statistics(const PoolUnderStress& under_stress) {
     const char* const name = under_stress.options.name.c_str();
     const PoolStatistics is = under_stress.pool.statistics();
     const std::size_t limit = under_stress.options.max_capacity;
-    if (is.deallocations > is.allocations) found("pool '%s': more freed than allocated", name);
-    if (is.peak_in_use_bytes < is.in_use_bytes) found("pool '%s': in use above its peak", name);
-    if (limit != 0 && is.capacity_bytes > limit) found("pool '%s': beyond its limit", name);
-    if (is.allocated_bytes < is.requested_bytes / 2) found("pool '%s': requested too much", name);
-    if (under_stress.pool.get_utilization_ratio() < 0.0) found("pool '%s': negative use", name);
+    if (is.deallocations > is.allocations) found("pool '%s': more frees than allocations", name);
+    if (is.peak_in_use_bytes < is.in_use_bytes) found("pool '%s': in use exceeds its peak", name);
+    if (limit != 0 && is.capacity_bytes > limit)
+        found("pool '%s': capacity exceeds its limit", name);
+    if (is.allocated_bytes < is.requested_bytes / 2)
+        found("pool '%s': requested bytes exceed allocated bytes", name);
+    if (under_stress.pool.get_utilization_ratio() < 0.0)
+        found("pool '%s': negative utilization", name);
 }
 
-// Anything goes for an address that may be in use or not, but it must be answered.
-void ask(PoolUnderStress& under_stress, const void* p) {
+// Queries any address, in use or not. Any valid answer is accepted.
+void query(PoolUnderStress& under_stress, const void* p) {
     if (under_stress.pool.usable_size(p) > 8 * under_stress.largest_bytes) {
-        found("pool '%s': usable size of %p", under_stress.options.name.c_str(), p);
+        found("pool '%s': too large usable size of %p", under_stress.options.name.c_str(), p);
     }
     (void)under_stress.pool.owns(p);
 }
@@ -34,7 +37,7 @@ bool reserves(PoolUnderStress& under_stress, std::size_t capacity) {
         under_stress.pool.reserve(capacity);
         return true;
     } catch (const AllocationError&) {
-        if (under_stress.options.max_capacity == 0) found("%zu B could not be reserved", capacity);
+        if (under_stress.options.max_capacity == 0) found("reserving %zu B failed", capacity);
         return false;
     }
 }
@@ -44,7 +47,7 @@ bool reserves(PoolUnderStress& under_stress, std::size_t capacity) {
 void watch(Round& round, std::uint64_t seed, const std::atomic<bool>& done) {
     std::mt19937_64 random(seed);
     std::uintptr_t somewhere = 0;
-    // Relaxed: the end is seen at last, and orders nothing; the thread is joined.
+    // Relaxed: the store becomes visible eventually and orders nothing; the thread is joined.
     while (!done.load(std::memory_order_relaxed)) {
         PoolUnderStress& under_stress = *round.pools[random() % pool_count];
         Totals totals;
@@ -66,10 +69,11 @@ void watch(Round& round, std::uint64_t seed, const std::atomic<bool>& done) {
                 break;
             case 3:
             case 4:
-                ask(under_stress, reinterpret_cast<const void*>(somewhere + random() % (32 * mib)));
+                query(under_stress,
+                      reinterpret_cast<const void*>(somewhere + random() % (32 * mib)));
                 break;
             default:
-                look_at_figures(under_stress);
+                check_statistics(under_stress);
         }
         under_stress.add(totals);
         std::this_thread::yield();

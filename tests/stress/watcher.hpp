@@ -7,7 +7,7 @@ namespace tensorpool::stress {
 
 struct Round;
 
-/// Trims, reserves and reads figures of all pools until `done`.
+/// Trims, reserves and reads statistics of all pools until `done`.
 void watch(Round& round, std::uint64_t seed, const std::atomic<bool>& done);
 
 }  // namespace tensorpool::stress

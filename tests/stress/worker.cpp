@@ -14,7 +14,7 @@ namespace {
 using testing::Pattern;
 
 constexpr std::size_t max_held = 32;
-// Every fourth block is of one of these, so that threads meet at the same lists.
+// Every fourth block has one of these sizes, so that threads use the same lists.
 constexpr std::size_t favourites[] = {64, 1000, 66'000};
 
 }  // namespace
@@ -63,46 +63,48 @@ void Worker::allocate(std::vector<HoldingPointer>& held) {
     made->pool = static_cast<unsigned>(below(pool_count));
     made->mark = next_mark_++;
     PoolUnderStress& under_stress = *round_.pools[made->pool];
-    made->asked = size(under_stress.largest_bytes);
+    made->requested = size(under_stress.largest_bytes);
     made->p = call(under_stress, *made);
     Totals& totals = totals_[made->pool];
     if (made->p == nullptr) {
-        if (under_stress.options.max_capacity == 0) found("%zu B were refused", made->asked);
+        if (under_stress.options.max_capacity == 0)
+            found("a request of %zu B failed", made->requested);
         ++totals.failures;
         return after_failure(made->pool, held);
     }
     ++totals.allocations;
-    totals.requested += made->asked;
+    totals.requested += made->requested;
     begin(*made);
-    Pattern(made->mark).write(made->p, made->asked);
+    Pattern(made->mark).write(made->p, made->requested);
     held.push_back(std::move(made));
 }
 
-// One of the ways to ask for a block; nullptr when it is refused.
+// Allocates in one of several ways. Returns nullptr if the request failed.
 void* Worker::call(PoolUnderStress& under_stress, Holding& wanted) {
     testing::Subject& subject = *under_stress.subject;
     try {
         switch (below(8)) {
             case 0:
                 wanted.alignment = std::size_t{1} << below(15);
-                return subject.allocate(wanted.asked, wanted.alignment);
+                return subject.allocate(wanted.requested, wanted.alignment);
             case 1: {
-                void* const zeros = subject.allocate_zeroed(wanted.asked, 1);
-                const std::size_t at = testing::first_not_zero(zeros, wanted.asked);
-                if (at != wanted.asked) found("byte %zu of %zu is not zero", at, wanted.asked);
+                void* const zeros = subject.allocate_zeroed(wanted.requested, 1);
+                const std::size_t at = testing::first_not_zero(zeros, wanted.requested);
+                if (at != wanted.requested)
+                    found("byte %zu of %zu is not zero", at, wanted.requested);
                 return zeros;
             }
             case 2:
-                return under_stress.pool.try_allocate(wanted.asked);
+                return under_stress.pool.try_allocate(wanted.requested);
             default:
-                return subject.allocate(wanted.asked);
+                return subject.allocate(wanted.requested);
         }
     } catch (const AllocationError&) {
         return nullptr;
     }
 }
 
-// Only what is freed can make room: half of what is held of that pool.
+// Frees half of the blocks held of that pool, because only freed blocks make room.
 void Worker::after_failure(unsigned pool, std::vector<HoldingPointer>& held) {
     bool free_this = true;
     for (HoldingPointer& holding : held) {
@@ -123,10 +125,10 @@ void Worker::deallocate(HoldingPointer holding) {
         case 0:
             return subject.deallocate(holding->p);
         case 1:
-            return subject.deallocate(holding->p, holding->asked,
+            return subject.deallocate(holding->p, holding->requested,
                                       std::max<std::size_t>(holding->alignment, 64));
         case 2:
-            return subject.deallocate(holding->p, holding->asked);
+            return subject.deallocate(holding->p, holding->requested);
         default:
             return subject.deallocate(holding->p, holding->usable);
     }
@@ -137,20 +139,20 @@ void Worker::reallocate(Holding& holding) {
     PoolUnderStress& under_stress = *round_.pools[holding.pool];
     const std::size_t bytes = size(under_stress.largest_bytes);
     verify(holding);
-    const bool has_pages = holding.asked > detail::largest_block_bytes;
+    const bool has_pages = holding.requested > detail::largest_block_bytes;
     const std::size_t usable =
         has_pages ? under_stress.pool.usable_size(holding.p) : detail::largest_block_bytes;
     end(holding);
     void* moved = nullptr;
     try {
-        moved = under_stress.subject->reallocate(holding.p, holding.asked, bytes);
+        moved = under_stress.subject->reallocate(holding.p, holding.requested, bytes);
     } catch (const AllocationError&) {
-        if (under_stress.options.max_capacity == 0) found("%zu B were refused", bytes);
+        if (under_stress.options.max_capacity == 0) found("a request of %zu B failed", bytes);
         ++totals_[holding.pool].failures;
         return begin(holding);
     }
-    const std::size_t kept = std::min(bytes, holding.asked);
-    const std::size_t same = Pattern(holding.mark).first_difference(moved, kept, holding.asked);
+    const std::size_t kept = std::min(bytes, holding.requested);
+    const std::size_t same = Pattern(holding.mark).first_difference(moved, kept, holding.requested);
     if (same != kept) found("reallocate kept %zu B of %zu", same, kept);
     if (moved != holding.p) {
         ++totals_[holding.pool].deallocations;
@@ -160,13 +162,13 @@ void Worker::reallocate(Holding& holding) {
         totals_[holding.pool].requested += bytes - usable;
     }
     holding.p = moved;
-    holding.asked = bytes;
+    holding.requested = bytes;
     begin(holding);
     Pattern(holding.mark).write(moved, bytes);
 }
 
 void Worker::hand_over(std::vector<HoldingPointer>& held) {
-    HoldingPointer other = round_.exchange.swap(below(Exchange::places), take(held));
+    HoldingPointer other = round_.exchange.swap(below(Exchange::cells), take(held));
     if (other == nullptr) return;
     verify(*other);
     held.push_back(std::move(other));
@@ -174,19 +176,20 @@ void Worker::hand_over(std::vector<HoldingPointer>& held) {
 
 void Worker::verify(const Holding& holding) const {
     const std::size_t same =
-        Pattern(holding.mark).first_difference(holding.p, holding.asked, holding.asked);
-    if (same == holding.asked) return;
+        Pattern(holding.mark).first_difference(holding.p, holding.requested, holding.requested);
+    if (same == holding.requested) return;
     found("pool '%s': byte %zu of %zu at %p has changed",
-          round_.pools[holding.pool]->options.name.c_str(), same, holding.asked, holding.p);
+          round_.pools[holding.pool]->options.name.c_str(), same, holding.requested, holding.p);
 }
 
-// Asking takes locks, which put threads in order and so would hide that the pool does not: seldom.
+// Done rarely: the query takes locks, which order threads and could hide missing synchronization.
 void Worker::begin(Holding& holding) {
-    holding.usable = holding.asked;
+    holding.usable = holding.requested;
     if (round_.map != nullptr || below(64) == 0) {
         holding.usable = round_.pools[holding.pool]->pool.usable_size(holding.p);
-        if (holding.usable < holding.asked) {
-            found("%zu B gave a block of %zu", holding.asked, holding.usable);
+        if (holding.usable < holding.requested) {
+            found("a request of %zu B returned a block of %zu B", holding.requested,
+                  holding.usable);
         }
     }
     if (round_.map != nullptr) round_.map->insert(holding.p, holding.usable);
@@ -196,7 +199,7 @@ void Worker::end(const Holding& holding) const {
     if (round_.map != nullptr) round_.map->erase(holding.p);
 }
 
-// From 1 to `most`, each doubling as often as the others.
+// Returns a size from 1 to `most`; each doubling is equally likely.
 std::size_t Worker::size(std::size_t most) {
     if (below(4) == 0) return favourites[below(std::size(favourites))];
     std::uniform_real_distribution<double> exponent(0.0, std::log2(static_cast<double>(most)));

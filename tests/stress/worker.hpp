@@ -9,27 +9,27 @@
 
 namespace tensorpool::stress {
 
-/// What all threads of a round share.
+/// The state shared by all threads of a round.
 struct Round {
     Pools pools;
     Exchange exchange;
-    LiveMap* map = nullptr;  // where one is kept
+    LiveMap* map = nullptr;  // set with --map
 };
 
-/// What one thread does in its life. The blocks it holds at the end go to the next one.
+/// The work of one thread. Blocks that it holds at the end go to the next thread.
 class Worker {
 public:
-    /// `number` tells it from all other workers of the round.
+    /// `number` is unique among the workers of the round.
     Worker(Round& round, std::uint64_t seed, std::uint64_t number)
         : round_(round), random_(seed * 0x9e3779b97f4a7c15U + number), next_mark_(number << 40) {}
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
-    /// Adds to the pools' totals what it did.
+    /// Adds the worker's counts to the totals of the pools.
     ~Worker();
 
     void work(unsigned calls, std::vector<HoldingPointer>& held);
-    /// Allocates and frees a few sizes as fast as it can, as all other threads do meanwhile: where
-    /// two can come to hold the same block, they must meet often.
+    /// Allocates and frees a few sizes as fast as possible, concurrently with all other threads. If
+    /// two threads could get the same block, this makes it likely.
     void crowd(unsigned calls);
     /// Verifies a block and frees it.
     void deallocate(HoldingPointer holding);

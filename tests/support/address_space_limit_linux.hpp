@@ -9,7 +9,7 @@
 
 namespace tensorpool::testing {
 
-/// Leaves this process so much address space beyond what it has. The hard limit stays.
+/// Limits the process to `bytes` of address space more than it uses now. Keeps the hard limit.
 inline bool leave_address_space(std::size_t bytes) {
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;
@@ -19,7 +19,7 @@ inline bool leave_address_space(std::size_t bytes) {
     return setrlimit(RLIMIT_AS, &limit) == 0;
 }
 
-/// As much as the hard limit allows.
+/// Raises the limit to the hard limit.
 inline bool leave_all_address_space() {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) != 0) return false;

@@ -4,7 +4,7 @@
 
 namespace tensorpool {
 
-/// Makes `allocator` the default one while it lives.
+/// Makes `allocator` the default allocator during the object's lifetime.
 class AsDefault {
 public:
     explicit AsDefault(cv::MatAllocator& allocator) { cv::Mat::setDefaultAllocator(&allocator); }

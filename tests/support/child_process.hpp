@@ -5,7 +5,7 @@
 
 namespace tensorpool::testing {
 
-/// What a child process came to: its exit code, or -1 where a signal ended it.
+/// Runs `function` in a child process and returns its exit code, or -1 if a signal ended it.
 template <class Function>
 int exit_code_of_child(Function&& function) {
     const pid_t child = fork();
@@ -15,7 +15,7 @@ int exit_code_of_child(Function&& function) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Whether `function` holds in a child process, where it may do what it likes to the process.
+/// Returns whether `function` returns true in a child process, whose state it may change freely.
 template <class Function>
 bool holds_in_child(Function&& function) {
     return exit_code_of_child([&] { return function() ? 0 : 1; }) == 0;

@@ -7,17 +7,17 @@
 
 namespace tensorpool::testing {
 
-/// What one call executes, on its thread. x86-64.
+/// The instructions that one call executes on its thread. x86-64 only.
 struct CountedCall {
     unsigned instructions = 0;
-    /// Those that lock a cache line, or wait until all stores are seen.
+    /// Instructions that lock a cache line or wait until all stores are visible.
     unsigned locked = 0;
     unsigned system_calls = 0;
 };
 
 namespace counting {
 
-/// Whether the instruction at `code` is `lock ...`, an exchange with memory, or a fence of stores.
+/// Whether the instruction at `code` has a lock prefix, exchanges with memory, or is `mfence`.
 inline bool is_locked(const std::uint8_t* code) {
     const auto is_prefix = [](std::uint8_t byte) {
         return byte == 0x66 || byte == 0x67 || byte == 0xF2 || byte == 0xF3 || byte == 0x2E ||
@@ -27,7 +27,7 @@ inline bool is_locked(const std::uint8_t* code) {
     if (*code == 0xF0) return true;
     if ((*code & 0xF0) == 0x40) ++code;  // REX
     const bool is_exchange = *code == 0x86 || *code == 0x87;
-    if (is_exchange) return code[1] < 0xC0;  // not of two registers
+    if (is_exchange) return code[1] < 0xC0;  // not between two registers
     return code[0] == 0x0F && code[1] == 0xAE && code[2] == 0xF0;
 }
 
@@ -52,9 +52,9 @@ inline void before_an_instruction(int, siginfo_t*, void* context) {
 
 }  // namespace counting
 
-/// Counts what `call` executes: the processor's trap flag raises a signal after each instruction.
-/// One thread at a time. Call it once before what you count: the first call of a function may have
-/// the loader look its name up.
+/// Counts what `call` executes: with the processor's trap flag set, each instruction raises a
+/// signal. One thread at a time. Make the call once before counting it, because the loader may look
+/// up a function's name at its first call.
 template <class Call>
 CountedCall count_call(Call call) {
     struct sigaction action = {};

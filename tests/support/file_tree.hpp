@@ -10,7 +10,7 @@
 
 namespace tensorpool::testing {
 
-/// A temporary directory with files that a test makes up; gone with the object.
+/// A temporary directory with files made by a test. The destructor removes it.
 class FileTree {
 public:
     FileTree() {
@@ -26,7 +26,7 @@ public:
     FileTree& operator=(const FileTree&) = delete;
 
     const std::string& root() const { return root_; }
-    /// Where a path of the tree, such as "/proc/meminfo", lies on this machine.
+    /// Returns the real path of a path in the tree, such as "/proc/meminfo".
     std::string path(const std::string& path) const { return root_ + path; }
 
     void write(const std::string& path, const std::string& text) const {

@@ -10,7 +10,7 @@
 
 namespace tensorpool::testing {
 
-/// Numbers of ggml, as its header has them, for those that tests use most.
+/// Numbers of ggml's types, from its header, for those that tests use most.
 namespace ggml {
 inline constexpr std::uint32_t f32 = 0;
 inline constexpr std::uint32_t f16 = 1;
@@ -34,8 +34,8 @@ inline constexpr std::uint32_t u8 = 0, i8 = 1, u16 = 2, i16 = 3, u32 = 4, i32 = 
 ///     model.add("general.architecture", "llama").add("llama.block_count", std::uint32_t{2});
 ///     model.add_tensor("output.weight", ggml::f32, {4, 2});  // 4 is the fastest dimension
 ///     const WrittenFile file = model.write();
-/// Fields are called as errors should call them: "version", "metadata 0 'k': type", "tensor 1 'b':
-/// offset" and so on.
+/// Fields are named as errors name them: "version", "metadata 0 'k': type", "tensor 1 'b': offset",
+/// and so on.
 class GgufWriter {
 public:
     explicit GgufWriter(std::uint32_t version = 3) : version_(version) {}
@@ -81,15 +81,15 @@ public:
         return add_numbers(std::move(key), gguf::boolean,
                            std::vector<std::uint8_t>(values.begin(), values.end()));
     }
-    /// Any value: `write` gets the file, and what the value's fields are called.
+    /// Writes any value: called with the file and the prefix for the names of the value's fields.
     using Value = std::function<void(WrittenFile&, const std::string&)>;
     GgufWriter& add_value(std::string key, std::uint32_t type, Value write) {
         metadata_.push_back({std::move(key), type, std::move(write)});
         return *this;
     }
 
-    /// `shape` as the file has it: the fastest dimension first. Its bytes are counted for the types
-    /// of namespace ggml; give them for others.
+    /// Adds a tensor of zeros. `shape` is in the file's order, the fastest dimension first. For
+    /// types outside namespace ggml, use the overload with data.
     GgufWriter& add_tensor(std::string name, std::uint32_t type, std::vector<std::uint64_t> shape) {
         const std::uint64_t bytes = bytes_of(type, shape);
         return add_tensor(std::move(name), type, std::move(shape), std::string(bytes, '\0'));
@@ -99,7 +99,7 @@ public:
         tensors_.push_back({std::move(name), type, std::move(shape), std::move(data)});
         return *this;
     }
-    /// Of the data; say the same by add("general.alignment", …).
+    /// Sets the alignment of the data. Declare it with add("general.alignment", …) as well.
     GgufWriter& align(std::uint64_t alignment) {
         alignment_ = alignment;
         return *this;
@@ -145,11 +145,11 @@ public:
             case ggml::q6_k:
                 return elements / 256 * 210;
         }
-        throw std::invalid_argument("give the bytes of a tensor of ggml's type " +
+        throw std::invalid_argument("pass the bytes of a tensor of ggml's type " +
                                     std::to_string(type));
     }
 
-    /// What begins an array: the type of its elements, and their number.
+    /// Writes the head of an array: the type and the number of its elements.
     static void head(WrittenFile& to, const std::string& at, std::uint32_t type,
                      std::uint64_t count) {
         to.append_field(at + "element type", type);

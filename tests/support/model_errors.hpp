@@ -15,7 +15,7 @@ inline ModelFile read_model(const WrittenFile& file, std::string name = "model")
     return ModelFile::read(file.view(), std::move(name));
 }
 
-/// What reading the file throws; nothing where it is read.
+/// Reads the file and returns the error that it throws, or nothing.
 inline std::optional<ModelFileError> error_of(const WrittenFile& file) {
     try {
         read_model(file);
@@ -25,7 +25,7 @@ inline std::optional<ModelFileError> error_of(const WrittenFile& file) {
     return std::nullopt;
 }
 
-/// The file is refused because of this field, where it stands, and the text says `what`.
+/// Expects that the file is rejected because of this field at this offset, with `what` in the text.
 inline void expect_refused(const WrittenFile& file, const std::string& field, std::uint64_t offset,
                            const std::string& what) {
     const std::optional<ModelFileError> error = error_of(file);
@@ -38,7 +38,7 @@ inline void expect_refused(const WrittenFile& file, const std::string& field, st
         "tensorpool: model: " + field + ", at byte " + std::to_string(offset) + ": ";
     EXPECT_EQ(text.substr(0, begin.size()), begin);
 }
-/// The same of a field by the name that the writer gave it.
+/// Expects that the file is rejected because of the field that the writer recorded by this name.
 inline void expect_refused(const WrittenFile& file, const std::string& field,
                            const std::string& what) {
     expect_refused(file, field, file.field(field).offset, what);

@@ -14,14 +14,14 @@
 
 namespace tensorpool::testing {
 
-/// Reads any bytes as a model. What is read must keep what ModelFile promises, and what is refused
-/// must be a ModelFileError that says where; anything else is a std::logic_error. Sums are made
-/// anew here, by other means than the readers'.
+/// Reads any bytes as a model. A model that is read must keep the guarantees of ModelFile. Rejected
+/// bytes must throw a ModelFileError with a position. Anything else throws std::logic_error. Sums
+/// are computed here by other means than the readers'.
 class ModelPromises {
 public:
     explicit ModelPromises(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-    /// Whether it was read.
+    /// Returns whether the bytes were read as a model.
     bool check() {
         try {
             const ModelFile model = ModelFile::read(bytes_, "model");
@@ -35,15 +35,15 @@ public:
     }
 
 private:
-    static void require(bool kept, const std::string& promise) {
-        if (!kept) throw std::logic_error("a promise was broken: " + promise);
+    static void require(bool kept, const std::string& guarantee) {
+        if (!kept) throw std::logic_error("a guarantee is violated: " + guarantee);
     }
 
     void check_error(const ModelFileError& error) const {
         require(error.offset() <= bytes_.size(), "the offset lies in the file");
         require(!error.field().empty(), "the field has a name");
         const std::string text = error.what();
-        require(text.size() < 2000, "what is said is short");
+        require(text.size() < 2000, "the text is short");
         for (const char c : text) {
             require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "no control characters");
         }
@@ -53,16 +53,17 @@ private:
         std::set<std::string_view> names;
         std::map<std::uint64_t, std::uint64_t> ends;  // by their beginnings
         for (const ModelTensor& tensor : model.tensors()) {
-            require(names.insert(tensor.name).second, "names stand once");
+            require(names.insert(tensor.name).second, "names are unique");
             require(model.find(tensor.name) == &tensor, "tensors are found");
             check_size(tensor);
             const auto data = model.bytes(tensor);
             require(data.size() == tensor.bytes, "a tensor has its bytes");
             if (data.empty()) continue;
-            require(data.data() == bytes_.data() + tensor.offset, "they lie at its offset");
+            require(data.data() == bytes_.data() + tensor.offset, "a tensor lies at its offset");
             require(tensor.offset < bytes_.size() && data.size() <= bytes_.size() - tensor.offset,
-                    "within the file");
-            require(ends.emplace(tensor.offset, tensor.offset + tensor.bytes).second, "apart");
+                    "a tensor lies in the file");
+            require(ends.emplace(tensor.offset, tensor.offset + tensor.bytes).second,
+                    "tensors begin at different offsets");
         }
         std::uint64_t end = 0;
         for (const auto& [begin, own_end] : ends) {

@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Files of each format, made in memory: `ModelFile::read(writer.write().view(), "name")`.
+/// Writers that make files of each format in memory: `ModelFile::read(writer.write().view(),
+/// "name")`.
 
 #include "support/gguf_writer.hpp"
 #include "support/numpy_writer.hpp"

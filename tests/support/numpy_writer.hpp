@@ -9,8 +9,8 @@
 
 namespace tensorpool::testing {
 
-/// A .npy file: `header` is the Python literal, without the padding that is put behind it so that
-/// the data begins at a multiple of 64.
+/// Makes a .npy file. `header` is the Python literal; it is padded so that the data begins at a
+/// multiple of 64.
 inline WrittenFile npy_file(const std::string& header, const std::string& data,
                             unsigned version = 1) {
     WrittenFile file;
@@ -28,24 +28,24 @@ inline WrittenFile npy_file(const std::string& header, const std::string& data,
     return file;
 }
 
-/// The literal that NumPy writes; `shape` as in "(2, 3)".
+/// Returns the literal that NumPy writes; `shape` is, for example, "(2, 3)".
 inline std::string npy_header(const std::string& descr, const std::string& shape,
                               bool fortran_order = false) {
     return "{'descr': '" + descr + "', 'fortran_order': " + (fortran_order ? "True" : "False") +
            ", 'shape': " + shape + ", }";
 }
 
-/// Makes a zip file in memory, its entries stored. Fields are called as errors should call them:
-/// "entry 0 'a.npy': local signature" and so on.
+/// Makes a zip file in memory, with stored entries. Fields are named as errors name them:
+/// "entry 0 'a.npy': local signature", and so on.
 class ZipWriter {
 public:
     struct Entry {
         std::string name;
         std::string data;
-        std::uint16_t method = 0;  ///< 8: says that it is deflated
+        std::uint16_t method = 0;  ///< 8: claims to be deflated
         std::uint16_t flags = 0;
-        bool zip64 = false;         ///< sizes in an extra field of 64 bits, as NumPy writes them
-        bool sizes_behind = false;  ///< a data descriptor, as for a stream
+        bool zip64 = false;         ///< sizes are in an extra field of 64 bits, as in NumPy's files
+        bool sizes_behind = false;  ///< sizes are in a data descriptor, as in streams
     };
 
     ZipWriter& add(Entry entry) {
@@ -55,7 +55,7 @@ public:
     ZipWriter& add(std::string name, const WrittenFile& data) {
         return add({.name = std::move(name), .data = data.bytes()});
     }
-    /// The directory's own end of 64 bits.
+    /// Adds the 64-bit end of the central directory.
     ZipWriter& zip64() {
         zip64_ = true;
         return *this;
@@ -96,7 +96,7 @@ private:
         file.append_field(at("local flags"), flags_of(entry));
         file.append_field(at("local method"), entry.method);
         file.append_number(std::uint32_t{0x00210000});  // 1980-01-01 00:00
-        file.append_number(std::uint32_t{0});  // the checksum, which no reader of ours reads
+        file.append_number(std::uint32_t{0});           // the checksum, which the reader ignores
         const std::uint32_t small = entry.zip64 ? 0xffffffff : size;
         file.append_field(at("local compressed size"), small);
         file.append_field(at("local size"), small);

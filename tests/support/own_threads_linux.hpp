@@ -7,7 +7,7 @@
 
 namespace tensorpool::testing {
 
-/// The lines of /proc/self/task/<n>/status of each thread of this name.
+/// Returns /proc/self/task/<n>/status of each thread with this name.
 inline std::vector<std::string> threads_named(const std::string& name) {
     std::vector<std::string> found;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -9,7 +9,7 @@
 
 namespace tensorpool::testing {
 
-/// A sanitizer's shadow and its own allocator drown what a process takes in memory.
+/// Whether a sanitizer is active, whose memory would hide the program's own use.
 constexpr bool sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return true;
@@ -18,24 +18,24 @@ constexpr bool sanitized() {
 #endif
 }
 
-/// Bytes of this process, from /proc/self/status (proc(5)).
+/// Memory use of this process in bytes, from /proc/self/status (proc(5)).
 struct MemoryFigures {
     std::size_t address_space = 0;
-    /// Without what is resident of files: a program's own code comes in as it is run.
+    /// Without resident pages of files, since a program's code becomes resident as it runs.
     std::size_t resident = 0;
 };
 
 inline MemoryFigures memory_figures() {
     std::ifstream file("/proc/self/status");
-    MemoryFigures figures;
+    MemoryFigures memory;
     for (std::string name; file >> name;
          file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
         std::size_t kilobytes = 0;
-        if (name == "VmSize:" && file >> kilobytes) figures.address_space = kilobytes * 1024;
+        if (name == "VmSize:" && file >> kilobytes) memory.address_space = kilobytes * 1024;
         if ((name == "RssAnon:" || name == "RssShmem:") && file >> kilobytes)
-            figures.resident += kilobytes * 1024;
+            memory.resident += kilobytes * 1024;
     }
-    return figures;
+    return memory;
 }
 
 inline std::size_t mapping_count() {

@@ -12,7 +12,7 @@
 
 namespace tensorpool::testing {
 
-/// What a program came to: its exit code, or -1 where a signal ended it, and all it wrote.
+/// The result of a program: its exit code, or -1 if a signal ended it, and its output.
 struct ProgramResult {
     int exit_code = -1;
     std::string output;
@@ -29,12 +29,12 @@ inline std::string content_of(int file) {
     return content;
 }
 
-/// Runs a program with these variables added to the environment, and waits for its end.
+/// Runs a program with these variables added to the environment, and waits for it to end.
 inline ProgramResult run_program(const std::string& path, std::vector<std::string> arguments,
                                  const Variables& variables = {}) {
-    std::vector<char*> words = {const_cast<char*>(path.c_str())};
-    for (std::string& argument : arguments) words.push_back(argument.data());
-    words.push_back(nullptr);
+    std::vector<char*> argv = {const_cast<char*>(path.c_str())};
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
     const int output = memfd_create("output", 0);
     const int errors = memfd_create("errors", 0);
     const pid_t child = fork();
@@ -42,7 +42,7 @@ inline ProgramResult run_program(const std::string& path, std::vector<std::strin
         for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
         dup2(output, STDOUT_FILENO);
         dup2(errors, STDERR_FILENO);
-        execv(path.c_str(), words.data());
+        execv(path.c_str(), argv.data());
         _exit(127);
     }
     ProgramResult result;

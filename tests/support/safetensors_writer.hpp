@@ -9,8 +9,8 @@
 
 namespace tensorpool::testing {
 
-/// Makes a safetensors file in memory, its header padded to 8 bytes as the format's own writer
-/// does. Names are written as they are: escape what JSON wants escaped.
+/// Makes a safetensors file in memory, its header padded to 8 bytes as the reference writer does.
+/// Names are written unchanged, so JSON escapes must be part of them.
 class SafetensorsWriter {
 public:
     SafetensorsWriter& add(std::string key, std::string value) {
@@ -28,7 +28,7 @@ public:
         for (const Tensor& tensor : tensors_) data += tensor.data;
         return write(header(), data);
     }
-    /// Of any header and data.
+    /// Makes a file of any header and data.
     static WrittenFile write(const std::string& header, const std::string& data) {
         WrittenFile file;
         const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');

@@ -20,7 +20,7 @@ inline std::uint64_t inode_of(int file) {
     return fstat(file, &status) == 0 ? status.st_ino : 0;
 }
 
-/// Those that readers would find this process by.
+/// Returns the files by which readers would find this process.
 inline std::vector<OpenFile> segment_files() {
     std::vector<OpenFile> files;
     std::error_code error;

@@ -10,11 +10,11 @@
 
 namespace tensorpool::testing {
 
-/// Stops a thread within a call, after so many of its instructions: the processor's trap flag
-/// raises a signal after each. One such thread at a time; x86-64.
+/// Stops a thread within a call after a number of its instructions: with the processor's trap flag
+/// set, each instruction raises a signal. One such thread at a time; x86-64 only.
 class StoppedThread {
 public:
-    /// How many instructions a thread makes for a call. Also sets the process up for the others.
+    /// Returns the number of instructions of a call. Also sets up the process for `stop`.
     template <class Call>
     static unsigned instructions_of(Call call) {
         struct sigaction action {};
@@ -28,17 +28,18 @@ public:
         return made;
     }
 
-    /// Makes a call, or all of it if it takes fewer instructions, on a thread that `prepare` was
-    /// called on; when it stands, calls `meanwhile`; then lets it come to its end.
-    template <class Prepare, class Call, class Meanwhile>
-    static void stop(unsigned instructions, Prepare prepare, Call call, Meanwhile meanwhile) {
+    /// Starts a thread, which calls `prepare` and then `call`, and stops it after `instructions` of
+    /// them or at the end of the call. Then calls `while_stopped` and lets the thread finish.
+    template <class Prepare, class Call, class WhileStopped>
+    static void stop(unsigned instructions, Prepare prepare, Call call,
+                     WhileStopped while_stopped) {
         may_go_on_ = is_stopped_ = false;
         std::thread thread([&] {
             prepare();
             stepped(instructions, call);
         });
         while (!is_stopped_) std::this_thread::yield();
-        meanwhile();
+        while_stopped();
         may_go_on_ = true;
         thread.join();
     }
@@ -46,7 +47,7 @@ public:
 private:
     static constexpr long long trap_flag = 0x100;
 
-    /// Returns how many of the instructions are left.
+    /// Makes the call and returns how many of the instructions were left.
     template <class Call>
     static unsigned stepped(unsigned instructions, Call& call) {
         instructions_left_ = instructions;

@@ -6,8 +6,7 @@
 
 namespace tensorpool::testing {
 
-/// A file or folder that nobody else has, not even the same test in another process; removed with
-/// the object, whatever it is by then.
+/// A path that no other test or process uses. The destructor removes the file or folder at it.
 class TemporaryPath {
 public:
     explicit TemporaryPath(const std::string& ending = "") {

@@ -1,1 +1,1 @@
-// Nothing: this file is compiled so that the headers of most tests are precompiled once.
+// Empty. It is compiled to precompile the headers that most tests include.

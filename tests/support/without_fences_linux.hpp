@@ -11,7 +11,7 @@
 
 namespace tensorpool::testing {
 
-/// From now on membarrier fails in this process, as where a container forbids it.
+/// Makes membarrier fail in this process from now on, as in containers that forbid it.
 inline bool forbid_fences() {
     sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offsetof(seccomp_data, nr))),

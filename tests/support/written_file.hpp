@@ -12,14 +12,15 @@
 
 namespace tensorpool::testing {
 
-/// A field of a file that a test wrote: what errors should call it, and where it stands.
+/// A field of a file written by a test: its name in errors, and its position.
 struct WrittenField {
     std::string name;
     std::uint64_t offset;
     std::size_t bytes;
 };
 
-/// A file in memory, little-endian, and where its fields lie. Shares nothing with the readers.
+/// A little-endian file in memory, with the positions of its fields. Shares no code with the
+/// readers.
 class WrittenFile {
 public:
     std::span<const std::byte> view() const { return std::as_bytes(std::span(bytes_)); }
@@ -27,7 +28,7 @@ public:
     std::uint64_t size() const { return bytes_.size(); }
 
     const std::vector<WrittenField>& fields() const { return fields_; }
-    /// Throws std::out_of_range for a name that no field has.
+    /// Throws std::out_of_range if no field has this name.
     const WrittenField& field(std::string_view name) const {
         for (const WrittenField& field : fields_) {
             if (field.name == name) return field;
@@ -37,7 +38,7 @@ public:
 
     void cut_to(std::uint64_t bytes) { bytes_.resize(bytes); }
     void append(std::string_view bytes) { bytes_ += bytes; }
-    /// A number of as many bytes as `Number` has.
+    /// Appends a number with the size of `Number`.
     template <class Number>
     void append_number(Number number) {
         append(little_endian(number, sizeof number));
@@ -51,11 +52,11 @@ public:
         fields_.push_back({field, size(), sizeof number});
         append_number(number);
     }
-    /// Zeros up to a multiple of `alignment`.
+    /// Appends zeros up to a multiple of `alignment`.
     void pad_to(std::uint64_t alignment) {
         bytes_.resize((size() + alignment - 1) / alignment * alignment);
     }
-    /// Writes a number over a field, in as many bytes as it has.
+    /// Overwrites a field with a number of the same size.
     void overwrite(std::string_view name, std::uint64_t number) {
         const WrittenField& to = field(name);
         overwrite_at(to.offset, little_endian(number, to.bytes));

@@ -8,7 +8,7 @@
 
 namespace tensorpool::photos {
 
-/// A new folder, gone with all that lies in it when this goes.
+/// A new folder, which is removed with its contents by the destructor.
 class TemporaryFolder {
 public:
     TemporaryFolder() {
@@ -24,7 +24,7 @@ public:
 
     const std::filesystem::path& path() const { return path_; }
 
-    /// The path of a file of this content in it.
+    /// Creates a file with this content in the folder, and returns its path.
     std::filesystem::path file(std::string_view name, std::string_view content) const {
         std::ofstream(path_ / name, std::ios::binary) << content;
         return path_ / name;

@@ -4,12 +4,12 @@
 
 namespace tensorpool::testing {
 
-/// Holds what a thread writes into a recording's file: it waits in the middle of its first write
-/// until it is let go. The linker leads the library's calls past here (--wrap);
-/// recorder_file_linux_test.cpp has the function.
+/// Holds a thread in the middle of its first write into a recording's file until `let_go`. The
+/// linker redirects the library's calls (--wrap); recorder_file_linux_test.cpp defines the
+/// function.
 class HeldWrites {
 public:
-    /// From here on of the calling thread.
+    /// Holds writes of the calling thread from now on.
     void hold_mine() { mine_ = this; }
     void wait_until_held() { held_.wait(); }
     void let_go() { let_go_.count_down(); }

@@ -2,24 +2,33 @@
 #include <tensorpool/tensorpool.hpp>
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <latch>
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "support/child_process.hpp"
+#include "trace/inline_path.hpp"
 #include "trace/moved_clock.hpp"
 #include "trace/read_trace.hpp"
 #include "trace/ring_layout.hpp"
-#include "trace/shown_cache.hpp"
 
 extern "C" {
 int __real_clock_gettime(clockid_t clock, timespec* now);
@@ -43,28 +52,28 @@ std::uint64_t address_of(const void* p) {
     return reinterpret_cast<std::uintptr_t>(p);
 }
 
-/// The first slow path of a process makes its control.
-LiveTrace ask_self(std::uint64_t stack_interval = 0) {
+/// Requests a recording of this process. Its first slow path makes the control.
+LiveTrace request_from_self(std::uint64_t stack_interval = 0) {
     MemoryPool& pool = get_global_memory_pool();
     pool.deallocate(pool.allocate(std::size_t{1} << 20));
     return LiveTrace::ask(own_number(), stack_interval);
 }
 
-/// A large block takes the slow path.
-void let_it_be_seen() {
+/// Allocates a large block, which takes the slow path, where requests are seen.
+void take_slow_path() {
     MemoryPool& pool = get_global_memory_pool();
     pool.deallocate(pool.allocate(std::size_t{1} << 20));
 }
 
 void end(LiveTrace& trace) {
     trace.stop();
-    let_it_be_seen();
+    take_slow_path();
     EXPECT_TRUE(trace.has_ended());
 }
 
-TEST(LiveTrace, TellsEachCallOfTheThreadThatRecords) {
+TEST(LiveTrace, RecordsEachCallOfTheRecordingThread) {
     MemoryPool pool;
-    LiveTrace trace = ask_self();
+    LiveTrace trace = request_from_self();
     EXPECT_FALSE(trace.has_begun());
     void* const large = pool.allocate(100'000, 4096);
     void* const small = pool.allocate(100);
@@ -96,22 +105,22 @@ TEST(LiveTrace, TellsEachCallOfTheThreadThatRecords) {
     EXPECT_LE(allocations[1].cycles, frees[0].cycles);
 }
 
-TEST(LiveTrace, HoldsForThreadsThatWereThereBefore) {
+TEST(LiveTrace, RecordsThreadsThatExistedBefore) {
     MemoryPool pool;
     std::latch cached(1);
-    std::latch asked(1);
+    std::latch requested(1);
     void* block = nullptr;
     std::thread thread([&] {
         for (int i = 0; i < 10; ++i) pool.deallocate(pool.allocate(100), 100);
         cached.count_down();
-        asked.wait();
+        requested.wait();
         block = pool.allocate(100);  // its magazine has one
         pool.deallocate(block, 100);
     });
     cached.wait();
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
-    asked.count_down();
+    LiveTrace trace = request_from_self();
+    take_slow_path();
+    requested.count_down();
     thread.join();
     ReadTrace read;
     trace.look([&](const TracePart& part) { read.add(part); });
@@ -122,7 +131,7 @@ TEST(LiveTrace, HoldsForThreadsThatWereThereBefore) {
     }));
 }
 
-/// What a source held, change by change.
+/// Returns the capacities that were recorded for a source, in order.
 std::vector<std::uint64_t> capacities_of(const ReadTrace& read, const std::string& name) {
     std::vector<std::uint64_t> bytes;
     for (const TraceEntry& one : read.entries(TraceAction::capacity)) {
@@ -131,14 +140,14 @@ std::vector<std::uint64_t> capacities_of(const ReadTrace& read, const std::strin
     return bytes;
 }
 
-TEST(LiveTrace, TellsWhatAPoolHeldBeforeAndEachChange) {
+TEST(LiveTrace, RecordsAPoolsCapacityAndEachChange) {
     PoolOptions options;
     options.name = "weights";
     MemoryPool pool(options);
     void* const first = pool.allocate(std::size_t{8} << 20);
     std::vector<std::uint64_t> held{pool.statistics().capacity_bytes};
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     void* const second = pool.allocate(std::size_t{100} << 20);
     held.push_back(pool.statistics().capacity_bytes);
     pool.deallocate(second);
@@ -153,7 +162,7 @@ TEST(LiveTrace, TellsWhatAPoolHeldBeforeAndEachChange) {
     EXPECT_EQ(capacities_of(read, "weights"), held);
 }
 
-/// Of the calling thread's scratch, which is told while it grows.
+/// Grows the calling thread's scratch, which records its capacity, and returns that.
 std::size_t grown_scratch_capacity() {
     Scratch& scratch = Scratch::local();
     const ScratchScope scope(scratch);
@@ -161,9 +170,9 @@ std::size_t grown_scratch_capacity() {
     return scratch.capacity();
 }
 
-TEST(LiveTrace, TellsWhatArenasAndScratchesHold) {
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+TEST(LiveTrace, RecordsCapacitiesOfArenasAndScratches) {
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     ArenaOptions options;
     options.name = "batch";
     Arena arena(options);
@@ -188,12 +197,12 @@ TEST(LiveTrace, TellsWhatArenasAndScratchesHold) {
         std::ranges::any_of(all, [&](const TraceEntry& one) { return one.bytes == own_capacity; }));
 }
 
-TEST(LiveTrace, TellsArenasScratchesAndScopesByName) {
+TEST(LiveTrace, NamesArenasScratchesAndScopes) {
     ArenaOptions options;
     options.name = "batch";
     Arena arena(options);
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     {
         const StatisticsScope scope("forward");
         const Arena::Mark mark = arena.mark();
@@ -217,17 +226,17 @@ TEST(LiveTrace, TellsArenasScratchesAndScopesByName) {
     EXPECT_EQ(only(TraceAction::arena_mark).source, read.sources["batch"]);
     EXPECT_EQ(only(TraceAction::arena_allocate).bytes, 1000U);
     const TraceEntry release = only(TraceAction::arena_release);
-    EXPECT_EQ(release.address, release.bytes);  // to where the arena begins
+    EXPECT_EQ(release.address, release.bytes);  // the beginning of the arena
     EXPECT_EQ(only(TraceAction::arena_allocate).address, release.address);
     EXPECT_EQ(only(TraceAction::scratch_mark).address, 0U);
     EXPECT_EQ(only(TraceAction::scratch_allocate).bytes, 500U);
     EXPECT_EQ(only(TraceAction::scratch_release).address, 0U);
 }
 
-TEST(LiveTrace, TellsOfTheAllocationThatGrowsAnArena) {
+TEST(LiveTrace, RecordsTheAllocationThatGrowsAnArena) {
     Arena arena;
-    LiveTrace trace = ask_self();
-    arena.allocate(std::size_t{64} << 20);  // by the inline path, until it finds no room
+    LiveTrace trace = request_from_self();
+    arena.allocate(std::size_t{64} << 20);  // the inline path finds no room
     ReadTrace read;
     trace.look([&](const TracePart& part) { read.add(part); });
     end(trace);
@@ -236,9 +245,9 @@ TEST(LiveTrace, TellsOfTheAllocationThatGrowsAnArena) {
     EXPECT_EQ(allocations[0].bytes, std::size_t{64} << 20);
 }
 
-TEST(LiveTrace, TellsRefusalsAndWhatIsGone) {
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+TEST(LiveTrace, RecordsRefusalsAndDestroyedPools) {
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     {
         PoolOptions options;
         options.name = "small";
@@ -258,12 +267,11 @@ TEST(LiveTrace, TellsRefusalsAndWhatIsGone) {
     EXPECT_EQ(gone[0].source, read.sources["small"]);
 }
 
-TEST(LiveTrace, AFullRingDropsAndCountsAndGoesOnWhenItIsRead) {
+TEST(LiveTrace, FullRingCountsDropsAndContinuesOnceRead) {
     MemoryPool pool;
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
-    constexpr std::size_t pairs =
-        trace::ring_entries;  // twice as many entries as there is room for
+    LiveTrace trace = request_from_self();
+    take_slow_path();
+    constexpr std::size_t pairs = trace::ring_entries;  // twice as many entries as the ring holds
     ReadTrace read;
     std::uint64_t last = 0;
     std::thread([&] {
@@ -279,16 +287,16 @@ TEST(LiveTrace, AFullRingDropsAndCountsAndGoesOnWhenItIsRead) {
     for (const auto& [ring, count] : read.dropped) dropped += count;
     const std::size_t calls =
         read.entries(TraceAction::allocate).size() + read.entries(TraceAction::deallocate).size();
-    // Two more of let_it_be_seen, and two of the block of another size.
+    // Plus two entries of take_slow_path, and two of the block of another size.
     EXPECT_EQ(calls + dropped, 2 * pairs + 2 + 2);
     EXPECT_GE(dropped, pairs);
     EXPECT_EQ(read.entries(TraceAction::allocate).back().address, last);
 }
 
-TEST(LiveTrace, RingsGoFromThreadToThread) {
+TEST(LiveTrace, RingsAreReusedByLaterThreads) {
     MemoryPool pool;
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     for (std::size_t i = 0; i < 2 * trace::ring_count; ++i) {
         std::thread([&] { pool.deallocate(pool.allocate(100), 100); }).join();
     }
@@ -302,10 +310,10 @@ TEST(LiveTrace, RingsGoFromThreadToThread) {
     EXPECT_GT(threads.size(), trace::ring_count);
 }
 
-TEST(LiveTrace, CountsWhatFoundNoRoomInARingThatAnotherThreadFilled) {
+TEST(LiveTrace, CountsDropsInARingThatAnotherThreadFilled) {
     MemoryPool pool;
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     const auto in_thread = [&](std::size_t pairs) {
         std::thread([&pool, pairs] {
             for (std::size_t i = 0; i < pairs; ++i) pool.deallocate(pool.allocate(100), 100);
@@ -320,13 +328,13 @@ TEST(LiveTrace, CountsWhatFoundNoRoomInARingThatAnotherThreadFilled) {
     for (const auto& [ring, count] : read.dropped) dropped += count;
     const std::size_t calls =
         read.entries(TraceAction::allocate).size() + read.entries(TraceAction::deallocate).size();
-    EXPECT_EQ(calls + dropped, 2 * (trace::ring_entries + 10) + 2);  // two of let_it_be_seen
+    EXPECT_EQ(calls + dropped, 2 * (trace::ring_entries + 10) + 2);  // two of take_slow_path
 }
 
 TEST(LiveTrace, CountsAThreadWithoutARingOnce) {
     MemoryPool pool;
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     std::latch taken(trace::ring_count - 1);
     std::latch done(1);
     std::vector<std::thread> threads;
@@ -350,8 +358,8 @@ TEST(LiveTrace, CountsAThreadWithoutARingOnce) {
 
 TEST(LiveTrace, SamplesStacksByBytes) {
     MemoryPool pool;
-    LiveTrace trace = ask_self(std::uint64_t{1} << 16);
-    let_it_be_seen();
+    LiveTrace trace = request_from_self(std::uint64_t{1} << 16);
+    take_slow_path();
     for (int i = 0; i < 100; ++i) pool.deallocate(pool.allocate(std::size_t{1} << 20));
     ReadTrace read;
     trace.look([&](const TracePart& part) { read.add(part); });
@@ -363,26 +371,26 @@ TEST(LiveTrace, SamplesStacksByBytes) {
     EXPECT_TRUE(read.modules[module].starts_with('/')) << read.modules[module];
     std::size_t stacks = 0;
     for (const TraceEntry& one : frames) stacks += one.reserved;
-    // Of 16 times the interval all but one in nine million is sampled.
+    // Each has 16 times the interval, so all but one in nine million are sampled.
     EXPECT_GE(stacks, 99U);
 }
 
-TEST(LiveTrace, WhatWasRecordedOutlivesAKilledProcess) {
-    int told[2];
-    ASSERT_EQ(::pipe(told), 0);
+TEST(LiveTrace, EntriesOutliveAKilledProcess) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
     const pid_t child = ::fork();
     if (child == 0) {
         MemoryPool& pool = get_global_memory_pool();
         pool.deallocate(pool.allocate(std::size_t{1} << 20));
         char byte = 1;
-        (void)!::write(told[1], &byte, 1);
+        (void)!::write(ready[1], &byte, 1);
         for (;;) {
             void* const block = pool.allocate(std::size_t{1} << 20);
             pool.deallocate(block);
         }
     }
     char byte;
-    ASSERT_EQ(::read(told[0], &byte, 1), 1);
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
     LiveTrace trace = LiveTrace::ask(static_cast<std::uint64_t>(child));
     ReadTrace read;
     const auto look = [&] { return trace.look([&](const TracePart& part) { read.add(part); }); };
@@ -395,27 +403,27 @@ TEST(LiveTrace, WhatWasRecordedOutlivesAKilledProcess) {
     const std::size_t allocations = read.entries(TraceAction::allocate).size();
     const std::size_t frees = read.entries(TraceAction::deallocate).size();
     EXPECT_GE(allocations + 1, frees);
-    ::close(told[0]);
-    ::close(told[1]);
+    ::close(ready[0]);
+    ::close(ready[1]);
 }
 
-TEST(LiveTrace, OneProcessIsRecordedByOneOnly) {
-    LiveTrace trace = ask_self();
+TEST(LiveTrace, SecondRecorderIsRefused) {
+    LiveTrace trace = request_from_self();
     try {
         LiveTrace::ask(own_number());
         FAIL();
     } catch (const AttachError& error) {
         EXPECT_NE(std::string(error.what()).find("recorded already"), std::string::npos);
     }
-    let_it_be_seen();
+    take_slow_path();
     trace.look([](const TracePart&) {});
     end(trace);
 }
 
-TEST(LiveTrace, CanBeAskedForAgainAndAgain) {
+TEST(LiveTrace, CanBeRequestedRepeatedly) {
     MemoryPool pool;
     for (int round = 0; round < 3; ++round) {
-        LiveTrace trace = ask_self();
+        LiveTrace trace = request_from_self();
         void* const block = pool.allocate(100'000);
         pool.deallocate(block);
         ReadTrace read;
@@ -425,7 +433,7 @@ TEST(LiveTrace, CanBeAskedForAgainAndAgain) {
     }
 }
 
-/// Bytes of shared memory that this process has resident (proc(5)).
+/// Returns the bytes of shared memory that this process has resident (proc(5)).
 std::size_t shared_resident_bytes() {
     std::ifstream file("/proc/self/status");
     std::string word;
@@ -436,35 +444,35 @@ std::size_t shared_resident_bytes() {
     return kib * 1024;
 }
 
-TEST(LiveTrace, ARecordingThatHasEndedHoldsNoMemory) {
+TEST(LiveTrace, EndedRecordingHoldsNoMemory) {
     const auto record_once = [] {
-        LiveTrace trace = ask_self();
-        let_it_be_seen();
+        LiveTrace trace = request_from_self();
+        take_slow_path();
         trace.look([](const TracePart&) {});
         end(trace);
     };
     record_once();
     const std::size_t before = shared_resident_bytes();
-    ASSERT_GT(before, 0U);  // of the segment
+    ASSERT_GT(before, 0U);  // the segment
     for (int round = 0; round < 8; ++round) record_once();
     EXPECT_LE(shared_resident_bytes(), before + trace::ring_bytes);
 }
 
-TEST(LiveTrace, WhereNobodyReadsAnyMoreRecordingEndsAndCanBeAskedForAgain) {
+TEST(LiveTrace, AbandonedRecordingEndsAndCanBeRequestedAgain) {
     MemoryPool pool;
     {
-        const LiveTrace killed = ask_self();
-        let_it_be_seen();
+        const LiveTrace killed = request_from_self();
+        take_slow_path();
     }
     const auto fill = [&] {
         for (std::size_t i = 0; i < trace::ring_entries; ++i) pool.deallocate(pool.allocate(100));
     };
-    fill();  // and drop as many: the ring is looked at, and found full
+    fill();  // drops as many entries, so the ring is checked and found full
     testing::moved_seconds = 11;
     fill();
     testing::moved_seconds = 0;
-    EXPECT_TRUE(testing::shows_its_cache());
-    LiveTrace trace = ask_self();
+    EXPECT_TRUE(testing::inline_path_is_open());
+    LiveTrace trace = request_from_self();
     pool.deallocate(pool.allocate(100'000));
     ReadTrace read;
     trace.look([&](const TracePart& part) { read.add(part); });
@@ -472,18 +480,18 @@ TEST(LiveTrace, WhereNobodyReadsAnyMoreRecordingEndsAndCanBeAskedForAgain) {
     EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
 }
 
-TEST(LiveTrace, NothingIsSeenOfAProcessThatDoesNothing) {
-    LiveTrace trace = ask_self();
+TEST(LiveTrace, IdleProcessRecordsNothing) {
+    LiveTrace trace = request_from_self();
     EXPECT_EQ(trace.look([](const TracePart&) { FAIL(); }), 0U);
     trace.stop();
-    let_it_be_seen();
+    take_slow_path();
     EXPECT_EQ(trace.look([](const TracePart&) { FAIL(); }), 0U);
     EXPECT_FALSE(trace.has_begun());
 }
 
-TEST(LiveTrace, TheChildOfAForkRecordsNothingUnasked) {
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+TEST(LiveTrace, ChildOfAForkRecordsOnlyOnRequest) {
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     EXPECT_TRUE(testing::holds_in_child([] {
         MemoryPool pool;
         for (int i = 0; i < 1000; ++i) pool.deallocate(pool.allocate(100), 100);
@@ -503,10 +511,11 @@ TEST(LiveTrace, TheChildOfAForkRecordsNothingUnasked) {
     EXPECT_EQ(read.entries(TraceAction::allocate).back().bytes, 100'000U);
 }
 
-// The child gives back the scratches of threads that it has not, and has no rings.
-TEST(LiveTrace, TheChildOfAForkLivesWhereAnotherThreadHasAScratch) {
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
+// The child gives back the scratches of threads that it does not have, without rings to record
+// that.
+TEST(LiveTrace, ChildOfAForkGivesBackScratchesWithoutRings) {
+    LiveTrace trace = request_from_self();
+    take_slow_path();
     Scratch::local().allocate(100);  // this thread has a ring
     std::latch taken(1);
     std::latch done(1);
@@ -523,17 +532,17 @@ TEST(LiveTrace, TheChildOfAForkLivesWhereAnotherThreadHasAScratch) {
     end(trace);
 }
 
-TEST(LiveTrace, TheChildOfAForkTakesItsQuickPathsAgain) {
-    LiveTrace trace = ask_self();
-    let_it_be_seen();
-    EXPECT_FALSE(testing::shows_its_cache());
-    EXPECT_TRUE(testing::holds_in_child([] { return testing::shows_its_cache(); }));
+TEST(LiveTrace, ChildOfAForkOpensTheInlinePaths) {
+    LiveTrace trace = request_from_self();
+    take_slow_path();
+    EXPECT_FALSE(testing::inline_path_is_open());
+    EXPECT_TRUE(testing::holds_in_child([] { return testing::inline_path_is_open(); }));
     trace.look([](const TracePart&) {});
     end(trace);
-    EXPECT_TRUE(testing::shows_its_cache());
+    EXPECT_TRUE(testing::inline_path_is_open());
 }
 
-TEST(LiveTrace, SaysWhyThereIsNone) {
+TEST(LiveTrace, ReportsWhyItCannotAttach) {
     try {
         LiveTrace::ask(1'000'000'000);
         FAIL();
@@ -541,6 +550,70 @@ TEST(LiveTrace, SaysWhyThereIsNone) {
         EXPECT_EQ(error.failure(), AttachFailure::no_process);
         EXPECT_NE(std::string(error.what()).find("1000000000"), std::string::npos);
     }
+}
+
+TEST(LiveTrace, IsBegunAndEndedByTheBackgroundTrimmerThatSleeps) {
+    MemoryPool pool(PoolOptions{.retain = {.milliseconds = 1, .background = BackgroundTrim::on}});
+    pool.deallocate(pool.allocate(std::size_t{1} << 20));
+    while (pool.get_total_capacity() != 0) std::this_thread::yield();
+    LiveTrace trace = LiveTrace::ask(own_number());
+    while (!trace.has_begun()) trace.look([](const TracePart&) {});
+    trace.stop();
+    while (!trace.has_ended()) std::this_thread::yield();
+}
+
+/// From now on the system has no pages for memory of the control's size.
+bool refuse_control_pages() {
+    constexpr unsigned advice_populate_write = 23;
+    const auto word = [](unsigned argument) {
+        return static_cast<unsigned>(offsetof(seccomp_data, args) + 8 * argument);
+    };
+    sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<unsigned>(offsetof(seccomp_data, nr))),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(SYS_madvise), 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, word(1)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(trace::control_bytes), 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, word(2)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, advice_populate_write, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(ENOMEM)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{static_cast<unsigned short>(std::size(steps)), steps};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+std::size_t mapped_controls() {
+    std::ifstream lines("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line);) {
+        count += line.find("memfd:tensorpool-control") != std::string::npos ? 1 : 0;
+    }
+    return count;
+}
+
+bool has_control_open() {
+    for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;
+        const auto target = std::filesystem::read_symlink(file.path(), gone).string();
+        if (target.find("tensorpool-control") != std::string::npos) return true;
+    }
+    return false;
+}
+
+TEST(LiveTrace, AControlWithoutPagesIsNotKept) {
+    constexpr int cannot = 77;
+    const int code = testing::exit_code_of_child([] {
+        if (!refuse_control_pages()) return cannot;
+        let_it_be_seen();
+        return has_control_open() || mapped_controls() != 0 ? 1 : 0;
+    });
+    if (code == cannot) GTEST_SKIP() << "this system filters no calls";
+    EXPECT_EQ(code, 0);
+    EXPECT_TRUE(testing::holds_in_child([] {
+        let_it_be_seen();
+        return has_control_open() && mapped_controls() == 1;
+    })) << "it is found by its name";
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace tensorpool::testing {
 
-/// Moves the clock that does not stand still in sleep (CLOCK_MONOTONIC) ahead, for the library. The
-/// linker leads its calls past here (--wrap); live_trace_linux_test.cpp has the function.
+/// Advances CLOCK_MONOTONIC for the library. The linker redirects its calls (--wrap);
+/// live_trace_linux_test.cpp defines the function.
 inline std::atomic<long> moved_seconds = 0;
 
 }  // namespace tensorpool::testing

@@ -13,11 +13,11 @@
 
 namespace tensorpool::testing {
 
-/// What a trace holds, as a test wants to see it. Entries of each ring in their order.
+/// The contents of a trace. Entries of each ring are in their order.
 struct ReadTrace {
     std::vector<TraceProcess> processes;
     std::map<std::string, std::uint64_t> sources;  // by name
-    std::map<std::string, TraceSource> kinds;      // of those
+    std::map<std::string, TraceSource> kinds;      // by name
     std::map<std::uint64_t, std::string> modules;
     std::map<std::uint32_t, std::vector<TraceEntry>> rings;
     std::map<std::uint32_t, std::uint64_t> dropped;
@@ -62,20 +62,21 @@ struct ReadTrace {
 private:
     template <class T>
     static std::vector<T> all(std::span<const std::byte> payload) {
-        if (payload.size() % sizeof(T) != 0) throw std::runtime_error("a payload of half a record");
+        if (payload.size() % sizeof(T) != 0)
+            throw std::runtime_error("a payload with half a record");
         std::vector<T> records(payload.size() / sizeof(T));
         if (!records.empty()) std::memcpy(records.data(), payload.data(), payload.size());
         return records;
     }
 };
 
-/// A file as the recorder writes it: raw. Throws where its parts are not what they should be.
+/// Reads a file as the recorder writes it: uncompressed. Throws if a part of it is invalid.
 inline ReadTrace read_trace_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const std::span<const std::byte> all = std::as_bytes(std::span(text));
     TraceHeader header{};
-    if (all.size() < sizeof header) throw std::runtime_error(path + " is no trace");
+    if (all.size() < sizeof header) throw std::runtime_error(path + " is not a trace");
     std::memcpy(&header, all.data(), sizeof header);
     if (std::memcmp(header.magic, trace_magic, sizeof trace_magic) != 0 ||
         header.version != trace_version) {

@@ -1,5 +1,5 @@
-// A recording into a file: what TENSORPOOL_TRACE names. Each in a child, whose first slow path
-// looks at the environment anew.
+// Recordings into the file that TENSORPOOL_TRACE names. Each runs in a child, whose first slow path
+// reads the environment again.
 
 #include "trace/recorder.hpp"
 
@@ -21,8 +21,8 @@
 #include "statistics/recorder_hooks.hpp"
 #include "support/child_process.hpp"
 #include "trace/held_writes.hpp"
+#include "trace/inline_path.hpp"
 #include "trace/read_trace.hpp"
-#include "trace/shown_cache.hpp"
 
 extern "C" {
 ssize_t __real_writev(int file, const iovec* parts, int count);
@@ -50,13 +50,13 @@ protected:
 
     std::string path(const std::string& name = "a.tpt") const { return folder_ / name; }
 
-    /// Runs `work` in a child that records into the file, and reads that.
+    /// Runs `work` in a child that records into the file, and reads the file.
     template <class Work>
     ReadTrace record(Work&& work) {
         const int code = exit_code_of_child([&] {
             ::setenv("TENSORPOOL_TRACE", path().c_str(), 1);
             work();
-            recorder().finish();  // as at exit, which a test's child does not come to
+            recorder().finish();  // as at exit, which a test's child does not reach
             return 0;
         });
         EXPECT_EQ(code, 0);
@@ -67,7 +67,7 @@ private:
     std::filesystem::path folder_;
 };
 
-TEST_F(RecorderFile, HoldsEveryCallFromTheFirstOn) {
+TEST_F(RecorderFile, ContainsEveryCallFromTheFirst) {
     const ReadTrace read = record([] {
         MemoryPool pool;
         pool.deallocate(pool.allocate(100), 100);
@@ -80,7 +80,7 @@ TEST_F(RecorderFile, HoldsEveryCallFromTheFirstOn) {
     EXPECT_TRUE(read.ended);
 }
 
-TEST_F(RecorderFile, HoldsWhatAPoolHeldBeforeTheBlockThatItGrewFor) {
+TEST_F(RecorderFile, RecordsGrowthBeforeItsBlock) {
     const ReadTrace read = record([] {
         MemoryPool pool;
         pool.deallocate(pool.allocate(std::size_t{8} << 20));
@@ -95,8 +95,8 @@ TEST_F(RecorderFile, HoldsWhatAPoolHeldBeforeTheBlockThatItGrewFor) {
     EXPECT_LE(grown->cycles, blocks[0].cycles);
 }
 
-// Which takes no slow path.
-TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
+// The first allocation takes no slow path.
+TEST_F(RecorderFile, ContainsTheFirstAllocationOfAnArena) {
     const ReadTrace read = record([] {
         Arena arena;
         arena.allocate(1000);
@@ -108,17 +108,17 @@ TEST_F(RecorderFile, HoldsTheFirstAllocationFromAnArena) {
     EXPECT_LT(allocations[0].address, allocations[1].address);
 }
 
-TEST_F(RecorderFile, NamesADevicesAllocatorAndTellsWhatItHoldsAndDoes) {
+TEST_F(RecorderFile, RecordsNameCapacityAndBlocksOfADeviceAllocator) {
     const ReadTrace read = record([] {
-        device::OwnedDeviceRecord place("weights", DeviceStatistics::Kind::caching, {});
+        device::OwnedDeviceRecord record("weights", DeviceStatistics::Kind::caching, {});
         int block = 0;
         int stream = 0;
-        place.totals().count_growth(4096);
-        place.note_capacity();
-        statistics::record_device_block(place.id(), &stream, &block, 100);
-        statistics::record_device_block(place.id(), nullptr, &block, 200);
+        record.totals().count_growth(4096);
+        record.note_capacity();
+        statistics::record_device_block(record.id(), &stream, &block, 100);
+        statistics::record_device_block(record.id(), nullptr, &block, 200);
     });
-    // Of this allocator: pools of tests before this one report theirs too.
+    // Of this allocator only: pools of earlier tests record their capacities too.
     auto held = read.entries(TraceAction::capacity);
     std::erase_if(
         held, [&](const TraceEntry& entry) { return entry.source != read.sources.at("weights"); });
@@ -126,7 +126,7 @@ TEST_F(RecorderFile, NamesADevicesAllocatorAndTellsWhatItHoldsAndDoes) {
     EXPECT_EQ(held[0].bytes, 4096U);
     EXPECT_EQ(read.entries(TraceAction::gone).size(), 1U);
     const auto streams = read.entries(TraceAction::stream);
-    ASSERT_EQ(streams.size(), 1U) << "the default one is not told";
+    ASSERT_EQ(streams.size(), 1U) << "the default stream is not recorded";
     const auto blocks = read.entries(TraceAction::allocate);
     ASSERT_EQ(blocks.size(), 2U);
     EXPECT_EQ(blocks[0].bytes, 100U);
@@ -135,8 +135,8 @@ TEST_F(RecorderFile, NamesADevicesAllocatorAndTellsWhatItHoldsAndDoes) {
     EXPECT_EQ(read.kinds.at("weights"), TraceSource::device);
 }
 
-// The writing of the file's first bytes is held up meanwhile.
-TEST_F(RecorderFile, HoldsCallsOfOtherThreadsWhileTheFirstOneBegins) {
+// The write of the file's first bytes is held during the test.
+TEST_F(RecorderFile, ContainsCallsOfThreadsThatWaitForTheFirst) {
     const ReadTrace read = record([] {
         MemoryPool pool;
         HeldWrites writes;
@@ -154,7 +154,7 @@ TEST_F(RecorderFile, HoldsCallsOfOtherThreadsWhileTheFirstOneBegins) {
     EXPECT_EQ(read.entries(TraceAction::allocate).size(), 2U);
 }
 
-TEST_F(RecorderFile, AFullRingIsWrittenOutAndNothingIsLost) {
+TEST_F(RecorderFile, FullRingIsWrittenOutWithoutLoss) {
     constexpr std::size_t pairs = 3 * ring_entries;
     const ReadTrace read = record([] {
         MemoryPool pool;
@@ -170,7 +170,7 @@ TEST_F(RecorderFile, AFullRingIsWrittenOutAndNothingIsLost) {
     for (const auto& [ring, count] : read.dropped) EXPECT_EQ(count, 0U) << ring;
 }
 
-TEST_F(RecorderFile, AnotherProcessThatRecordsWritesBeside) {
+TEST_F(RecorderFile, OtherProcessesWriteTheirOwnFiles) {
     const ReadTrace read = record([] {
         MemoryPool pool;
         pool.deallocate(pool.allocate(100'000));
@@ -194,8 +194,8 @@ TEST_F(RecorderFile, AnotherProcessThatRecordsWritesBeside) {
     EXPECT_EQ(read_trace_file(other).entries(TraceAction::allocate).at(0).bytes, 200'000U);
 }
 
-/// A thread with the first ring of the process, which is held as it writes that out.
-std::thread hold_amid_writing(HeldWrites& writes, MemoryPool& pool) {
+/// Starts a thread that has the first ring of the process and is held while it writes the ring out.
+std::thread hold_while_writing(HeldWrites& writes, MemoryPool& pool) {
     std::thread thread([&] {
         void* const first = pool.allocate(100);
         writes.hold_mine();
@@ -206,11 +206,11 @@ std::thread hold_amid_writing(HeldWrites& writes, MemoryPool& pool) {
     return thread;
 }
 
-TEST_F(RecorderFile, AThreadThatWritesItsRingOutAtExitKeepsNoOtherRingFromTheFile) {
+TEST_F(RecorderFile, ExitWritesOtherRingsDespiteABusyOne) {
     const ReadTrace read = record([] {
         MemoryPool pool;
         HeldWrites writes;
-        std::thread other = hold_amid_writing(writes, pool);
+        std::thread other = hold_while_writing(writes, pool);
         pool.deallocate(pool.allocate(100'000));
         recorder().finish();
         writes.let_go();
@@ -222,12 +222,12 @@ TEST_F(RecorderFile, AThreadThatWritesItsRingOutAtExitKeepsNoOtherRingFromTheFil
     EXPECT_TRUE(read.ended);
 }
 
-TEST_F(RecorderFile, AForkWhileAThreadWritesItsRingOutLeavesTheChildItsRings) {
+TEST_F(RecorderFile, ForkDuringAWriteLeavesTheChildItsRings) {
     std::string child;
     record([&] {
         MemoryPool pool;
         HeldWrites writes;
-        std::thread other = hold_amid_writing(writes, pool);
+        std::thread other = hold_while_writing(writes, pool);
         const pid_t forked = ::fork();
         if (forked == 0) {
             MemoryPool own;
@@ -257,7 +257,7 @@ void* use_pool_when_cancelled(void* done) {
     return nullptr;
 }
 
-TEST_F(RecorderFile, NoCallOfOursEndsAThreadThatIsCancelled) {
+TEST_F(RecorderFile, RecordingIsNotACancellationPoint) {
     const ReadTrace read = record([] {
         bool done = false;
         pthread_t thread{};
@@ -268,7 +268,7 @@ TEST_F(RecorderFile, NoCallOfOursEndsAThreadThatIsCancelled) {
     EXPECT_EQ(read.entries(TraceAction::allocate).size(), 2 * ring_entries + 1);
 }
 
-TEST_F(RecorderFile, WhatStoodThereIsReplaced) {
+TEST_F(RecorderFile, OldContentIsReplaced) {
     const auto once = [] {
         get_global_memory_pool().deallocate(get_global_memory_pool().allocate(100'000));
     };
@@ -276,7 +276,7 @@ TEST_F(RecorderFile, WhatStoodThereIsReplaced) {
     EXPECT_EQ(record(once).entries(TraceAction::allocate).size(), 1U);
 }
 
-TEST_F(RecorderFile, WhereItCannotBeWrittenTheProgramGoesOn) {
+TEST_F(RecorderFile, ProgramContinuesIfTheFileCannotBeWritten) {
     EXPECT_EQ(exit_code_of_child([] {
                   ::setenv("TENSORPOOL_TRACE", "/nonexistent/folder/a.tpt", 1);
                   MemoryPool pool;
@@ -287,8 +287,8 @@ TEST_F(RecorderFile, WhereItCannotBeWrittenTheProgramGoesOn) {
               0);
 }
 
-// The first piece of calls begins where no byte more is allowed, which sends a signal.
-TEST_F(RecorderFile, ALimitOnTheSizeOfFilesEndsRecordingOnly) {
+// The first chunk of calls would begin at the size limit, where a write raises a signal.
+TEST_F(RecorderFile, FileSizeLimitEndsOnlyTheRecording) {
     constexpr rlim_t limit = sizeof(TraceHeader) + sizeof(TraceChunkHeader) + sizeof(TraceProcess);
     EXPECT_EQ(exit_code_of_child([&] {
                   const rlimit wanted{limit, limit};
@@ -298,7 +298,7 @@ TEST_F(RecorderFile, ALimitOnTheSizeOfFilesEndsRecordingOnly) {
                   for (std::size_t i = 0; i < 2 * ring_entries; ++i) {
                       pool.deallocate(pool.allocate(100), 100);
                   }
-                  if (!testing::shows_its_cache()) return 3;
+                  if (!testing::inline_path_is_open()) return 3;
                   sigset_t pending;
                   sigpending(&pending);
                   return sigismember(&pending, SIGXFSZ);

@@ -38,8 +38,8 @@ TEST(TrimRequest, IsAnsweredByTheNextSlowPathOfAnyPool) {
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
-// The call that answers may be made with a lock held that the callback takes.
-TEST(TrimRequest, CallsNoCallbackOfAnyPool) {
+// The answering call may hold a lock that the callback takes.
+TEST(TrimRequest, CallsNoEventCallback) {
     unsigned given_back = 0;
     MemoryPool pool(PoolOptions{.on_event = [&](const PoolEvent& event) {
         given_back += event.kind == PoolEvent::Kind::give_back ? 1 : 0;
@@ -52,7 +52,7 @@ TEST(TrimRequest, CallsNoCallbackOfAnyPool) {
     EXPECT_EQ(given_back, 0U);
     free_at_once(pool, 32 * mib);
     pool.trim();
-    EXPECT_EQ(given_back, 1U) << "later ones are told";
+    EXPECT_EQ(given_back, 1U) << "later events are reported";
 }
 
 TEST(TrimRequest, IsAnsweredOnce) {
@@ -65,7 +65,7 @@ TEST(TrimRequest, IsAnsweredOnce) {
     EXPECT_GE(pool.get_total_capacity(), 32 * mib);
 }
 
-TEST(TrimRequest, IsAnsweredTogetherWithOthers) {
+TEST(TrimRequest, IsAnsweredTogetherWithAnotherOne) {
     MemoryPool pool;
     free_at_once(pool, 32 * mib);
     const TrimRequest first = TrimRequest::ask(own_number());
@@ -74,7 +74,7 @@ TEST(TrimRequest, IsAnsweredTogetherWithOthers) {
     EXPECT_TRUE(first.trimmed_bytes() && second.trimmed_bytes());
 }
 
-TEST(TrimRequest, IsAnsweredByTheBackgroundTrimmerThatSleeps) {
+TEST(TrimRequest, WakesTheBackgroundTrimmer) {
     MemoryPool pool(PoolOptions{.retain = {.milliseconds = 1, .background = BackgroundTrim::on}});
     MemoryPool kept;
     free_at_once(kept, 32 * mib);
@@ -86,7 +86,7 @@ TEST(TrimRequest, IsAnsweredByTheBackgroundTrimmerThatSleeps) {
     EXPECT_EQ(kept.get_total_capacity(), 0U);
 }
 
-TEST(TrimRequest, LeavesARecordingAsItIs) {
+TEST(TrimRequest, DoesNotAffectARecording) {
     MemoryPool pool;
     free_at_once(pool, mib);
     LiveTrace trace = LiveTrace::ask(own_number());
@@ -116,7 +116,7 @@ TEST(TrimRequest, StartsNoRecording) {
     EXPECT_FALSE(trace.has_begun());
 }
 
-TEST(TrimRequest, IsOfTheProcessThatWasAskedAlone) {
+TEST(TrimRequest, ChildOfAForkDoesNotAnswer) {
     MemoryPool pool;
     free_at_once(pool, 32 * mib);
     const TrimRequest request = TrimRequest::ask(own_number());
@@ -127,13 +127,14 @@ TEST(TrimRequest, IsOfTheProcessThatWasAskedAlone) {
     EXPECT_EQ(request.trimmed_bytes(), std::nullopt);
 }
 
-TEST(TrimRequest, OfAProcessWithoutAPoolIsRefused) {
+TEST(TrimRequest, IsRefusedWithoutAPool) {
     try {
         (void)TrimRequest::ask(own_number());
         FAIL();
     } catch (const AttachError& error) {
         EXPECT_EQ(error.failure(), AttachFailure::no_segment);
-        EXPECT_NE(std::string(error.what()).find("it cannot be asked to trim"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("it accepts no request to trim"),
+                  std::string::npos);
     }
 }
 

@@ -1,5 +1,5 @@
-// A small pipeline on whatever device is there: tensors go through it in pieces, on two streams,
-// so that one piece arrives while the one before it leaves. Run it with --help.
+// A small pipeline on any available device. Tensors pass through it in pieces, on two streams, so
+// that one piece arrives while the previous one leaves. Run it with --help.
 
 #include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/current_device.hpp>
@@ -31,12 +31,12 @@ constexpr const char* help =
     "usage: device_pipeline [--device cpu|cuda|simulated|auto]\n"
     "\n"
     "Copies a tensor to a device in pieces on one stream, and from there back on another, with\n"
-    "events between them, checks the result, and prints what happened.\n"
+    "events between them, checks the result, and prints statistics.\n"
     "\n"
-    "  --device D  on the first device of this type; auto (default): the first CUDA device,\n"
-    "              else the CPU. simulated: one that exists only in this program, and that also\n"
-    "              checks the order of all work.\n"
-    "  --help      this text\n";
+    "  --device D  the first device of this type; auto (default): the first CUDA device,\n"
+    "              or else the CPU. simulated: a device inside this program that also\n"
+    "              checks the order of all operations.\n"
+    "  --help      print this text\n";
 
 Device choose(const std::string& name) {
     if (name == "auto") return current_device();
@@ -58,7 +58,7 @@ std::vector<float> make_tensor() {
     return elements;
 }
 
-/// One of two places in the pipeline: while one fills, the other empties.
+/// One of two slots in the pipeline: while one is filled, the other is emptied.
 struct Lane {
     Lane(Runtime& runtime, StreamHandle in, StreamHandle out)
         : from(runtime.allocate_pinned(piece_bytes, in)),
@@ -84,8 +84,8 @@ struct Lane {
 
 void give_piece(Runtime& runtime, Lane& lane, std::span<const float> piece, const DeviceStream& in,
                 const DeviceStream& out) {
-    // The host may write `from` again when its last copy is done, and the device `arriving` when
-    // the other stream has read it.
+    // The host may write `from` again when its last copy has ended, and the device may write
+    // `arriving` when the other stream has read it.
     lane.arrived.synchronize();
     const std::span<const std::byte> bytes = std::as_bytes(piece);
     std::copy(bytes.begin(), bytes.end(), lane.host(lane.from).begin());
@@ -99,9 +99,10 @@ void give_piece(Runtime& runtime, Lane& lane, std::span<const float> piece, cons
     runtime.copy_device_to_host(lane.to.data(), lane.leaving.data(), piece_bytes, out);
 }
 
-/// Sums what went through the pipeline, on the host, in the order of the stream that brought it.
+/// Sums the tensor after it has passed through the pipeline, on the host, in the order of the
+/// output stream.
 double run(Runtime& runtime, const std::vector<float>& tensor) {
-    double sum = 0;  // outlives the stream that adds to it
+    double sum = 0;  // must outlive the stream that adds to it
     const DeviceStream in(runtime);
     const DeviceStream out(runtime);
     std::vector<std::unique_ptr<Lane>> lanes;
@@ -118,7 +119,7 @@ double run(Runtime& runtime, const std::vector<float>& tensor) {
     return sum;
 }
 
-/// A tensor on the device that is filled, copied and read back; false where that went wrong.
+/// Fills, copies and reads back a tensor on the device; returns whether the result is correct.
 bool copy_on_device(Runtime& runtime) {
     DeviceMemory first = runtime.allocate(piece_bytes);
     DeviceMemory second = runtime.allocate(piece_bytes);
@@ -157,13 +158,13 @@ int show(const Device& device) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int count, char** values) {
     std::string device = "auto";
-    const std::vector<std::string> words(arguments + 1, arguments + count);
-    if (words.size() == 1 && words[0] == "--help") return std::fputs(help, stdout) < 0;
-    if (words.size() == 2 && words[0] == "--device") {
-        device = words[1];
-    } else if (!words.empty()) {
+    const std::vector<std::string> arguments(values + 1, values + count);
+    if (arguments.size() == 1 && arguments[0] == "--help") return std::fputs(help, stdout) < 0;
+    if (arguments.size() == 2 && arguments[0] == "--device") {
+        device = arguments[1];
+    } else if (!arguments.empty()) {
         std::fputs(help, stderr);
         return 2;
     }

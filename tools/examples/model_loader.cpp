@@ -1,5 +1,5 @@
-// Loads a model: its weights stay in the file's mapping and are handed out as DLPack views, or go
-// to a device through pinned memory. Run it with --help.
+// Loads a model. Its weights stay in the mapped file and are handed out as DLPack views, or are
+// copied to a device through pinned memory. Run it with --help.
 
 #include "progress.hpp"
 
@@ -33,17 +33,18 @@ using namespace tensorpool;
 constexpr const char* help =
     "usage: model_loader [--device host|simulated|cuda] [--lock] [--check] MODEL\n"
     "\n"
-    "Maps a model (GGUF, safetensors, .npy, .npz) and loads its weights, with its progress on\n"
-    "standard error: a bar on a terminal, else a line at each tenth.\n"
+    "Maps a model (GGUF, safetensors, .npy, .npz) and loads its weights, and shows the progress "
+    "on\n"
+    "standard error: a bar on a terminal, otherwise a line for each tenth.\n"
     "\n"
-    "  --device host   (default) into memory, where the file is mapped; each tensor is handed out\n"
-    "                  as a DLPack view, and nothing is copied\n"
-    "  --device cuda   to the first CUDA device, through pinned memory; what was copied is\n"
-    "                  unmapped. simulated: to a device that exists only in this program\n"
-    "  --lock          keeps the weights in memory (host only), as far as the system lets it, and\n"
-    "                  says which limit it met\n"
-    "  --check         compares what the device holds with the file\n"
-    "  --help          this text\n";
+    "  --device host   (default) into memory, where the file is mapped; each tensor becomes a\n"
+    "                  DLPack view, without a copy\n"
+    "  --device cuda   to the first CUDA device, through pinned memory; copied parts are\n"
+    "                  unmapped. simulated: to a device inside this program\n"
+    "  --lock          keeps the weights in memory (host only), as far as the system allows, and\n"
+    "                  reports the limit that was reached\n"
+    "  --check         compares the contents of the device with the file\n"
+    "  --help          print this text\n";
 
 struct Options {
     std::string model;
@@ -52,7 +53,7 @@ struct Options {
     bool check = false;
 };
 
-/// In the order in which they lie in the file, so that it is read from front to back.
+/// Sorts the tensors by their position in the file, so that it is read from front to back.
 std::vector<const ModelTensor*> in_file_order(const ModelFile& model) {
     std::vector<const ModelTensor*> tensors;
     for (const ModelTensor& tensor : model.tensors()) tensors.push_back(&tensor);
@@ -66,15 +67,16 @@ std::uint64_t bytes_of(const std::vector<const ModelTensor*>& tensors) {
     return bytes;
 }
 
-// Where the file is mapped ------------------------------------------------------------------------
+// On the host
+// --------------------------------------------------------------------------------------
 
 struct CallDeleter {
     void operator()(DLManagedTensor* tensor) const { tensor->deleter(tensor); }
 };
-/// What a library would be given that takes DLPack.
+/// A view to be passed to a library that accepts DLPack.
 using View = std::unique_ptr<DLManagedTensor, CallDeleter>;
 
-/// Types in blocks are not DLPack's: whoever knows them takes the bytes.
+/// DLPack has no block-quantized types; libraries that support them receive a view of the bytes.
 View hand_out(const std::shared_ptr<const ModelFile>& model, const ModelTensor& tensor) {
     return View(has_dlpack_view(*model, tensor) ? to_dlpack(model, tensor)
                                                 : bytes_to_dlpack(model, tensor));
@@ -100,7 +102,7 @@ void load_on_host(const std::shared_ptr<ModelFile>& model, const Options& option
     }
     const auto typed = std::ranges::count_if(
         tensors, [&](const ModelTensor* tensor) { return has_dlpack_view(*model, *tensor); });
-    std::printf("views: %zu, and %zu of bytes, whose types are not DLPack's or lie unaligned\n",
+    std::printf("views: %zu, and %zu of bytes, whose types DLPack lacks or which are unaligned\n",
                 static_cast<std::size_t>(typed), views.size() - static_cast<std::size_t>(typed));
     std::printf("in memory: %s\n", bytes_text(mapping.resident_bytes()).c_str());
     if (!options.lock) return;
@@ -112,7 +114,7 @@ void load_on_host(const std::shared_ptr<ModelFile>& model, const Options& option
 
 constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
-/// One of two pinned buffers: while one is copied from, the other is filled.
+/// One of two pinned buffers: while one is copied to the device, the other is filled.
 struct Lane {
     Lane(Runtime& runtime, StreamHandle stream)
         : pinned(runtime.allocate_pinned(piece_bytes, stream)), copied(runtime) {}
@@ -147,7 +149,8 @@ private:
     void load_piece(std::uint64_t offset, std::byte* to, std::size_t bytes) {
         Lane& lane = lanes_[next_++ % lanes_.size()];
         lane.copied.synchronize();
-        // Not from the mapping: a file that somebody cuts short now is an error, not the end.
+        // Reads the file rather than the mapping: if another process truncates the file, this fails
+        // with an error instead of a signal.
         mapping_.copy_to(offset, lane.bytes(bytes));
         runtime_.copy_host_to_device(to, lane.bytes(bytes).data(), bytes, stream_);
         lane.copied.record(stream_);
@@ -189,7 +192,7 @@ void load_on_device(ModelFile& model, const Options& options) {
     std::vector<DeviceMemory> weights;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const ModelTensor& tensor = *tensors[i];
-        // The disk works on the next one meanwhile.
+        // Meanwhile, the disk reads the next tensor.
         if (i + 1 < tensors.size()) {
             mapping.prefetch(Prefetch::ahead, {tensors[i + 1]->offset, tensors[i + 1]->bytes});
         }
@@ -198,16 +201,16 @@ void load_on_device(ModelFile& model, const Options& options) {
             loader.finish();
             if (!holds(weights.back(), model.bytes(tensor))) {
                 throw std::runtime_error("tensor '" + std::string(tensor.name) +
-                                         "' is not the same on the device");
+                                         "' differs on the device");
             }
         }
-        mapping.unmap({tensor.offset, tensor.bytes});  // names and metadata stay
+        mapping.unmap({tensor.offset, tensor.bytes});  // names and metadata stay mapped
     }
     loader.finish();
     std::printf("device: %s, %s: %s copied through %zu pinned buffers of %s%s\n",
                 to_string(runtime.device()).c_str(), runtime.name().c_str(),
                 bytes_text(bytes_of(tensors)).c_str(), std::size_t{2},
-                bytes_text(piece_bytes).c_str(), options.check ? ", as the file has it" : "");
+                bytes_text(piece_bytes).c_str(), options.check ? ", equal to the file" : "");
     std::printf("unmapped: %s of %s\n", bytes_text(mapping.unmapped_bytes()).c_str(),
                 bytes_text(model.file_bytes()).c_str());
 }
@@ -223,21 +226,21 @@ void load(const Options& options) {
     options.device == "host" ? load_on_host(model, options) : load_on_device(*model, options);
 }
 
-/// Throws std::invalid_argument for what it does not know.
-Options parse(const std::vector<std::string>& words) {
+/// Throws std::invalid_argument for unknown arguments.
+Options parse(const std::vector<std::string>& arguments) {
     Options options;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const std::string& word = words[i];
-        if (word == "--lock") {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string& argument = arguments[i];
+        if (argument == "--lock") {
             options.lock = true;
-        } else if (word == "--check") {
+        } else if (argument == "--check") {
             options.check = true;
-        } else if (word == "--device" && i + 1 < words.size()) {
-            options.device = words[++i];
-        } else if (options.model.empty() && !word.starts_with("--")) {
-            options.model = word;
+        } else if (argument == "--device" && i + 1 < arguments.size()) {
+            options.device = arguments[++i];
+        } else if (options.model.empty() && !argument.starts_with("--")) {
+            options.model = argument;
         } else {
-            throw std::invalid_argument("unexpected '" + word + "'");
+            throw std::invalid_argument("unexpected '" + argument + "'");
         }
     }
     if (options.model.empty()) throw std::invalid_argument("no MODEL");
@@ -249,12 +252,12 @@ Options parse(const std::vector<std::string>& words) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-    const std::vector<std::string> words(arguments + 1, arguments + count);
-    if (words.size() == 1 && words[0] == "--help") return std::fputs(help, stdout) < 0;
+int main(int count, char** values) {
+    const std::vector<std::string> arguments(values + 1, values + count);
+    if (arguments.size() == 1 && arguments[0] == "--help") return std::fputs(help, stdout) < 0;
     Options options;
     try {
-        options = parse(words);
+        options = parse(arguments);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "model_loader: %s\n%s", error.what(), help);
         return 2;

@@ -1,5 +1,5 @@
-// A small transformer, computed three times: with the pool, with an arena that was measured before,
-// and with a plan. Each prints what memory it took; the results are the same. Run it with --help.
+// Computes a small transformer three times: with the pool, with an arena that was measured before,
+// and with a plan. Prints the memory that each needs; the results are equal. Run it with --help.
 
 #include <tensorpool/arena.hpp>
 #include <tensorpool/memory_plan.hpp>
@@ -31,9 +31,8 @@ constexpr std::size_t alignment = 64;
 constexpr const char* help =
     "usage: planned_graph\n"
     "\n"
-    "Computes a transformer of four layers with memory from the pool, from an arena and by a "
-    "plan,\n"
-    "and prints the peak of each. Ends with 1 where the results differ.\n";
+    "Computes a transformer of four layers with memory from the pool, from an arena and\n"
+    "from a plan, and prints the peak of each. The status is 1 if the results differ.\n";
 
 using TensorNumber = std::size_t;
 
@@ -43,18 +42,18 @@ struct Tensor {
     std::size_t bytes() const noexcept { return rows * columns * sizeof(float); }
 };
 
-/// Where a run has its tensors.
-struct Places {
-    std::vector<float*> of;  // each tensor's elements
+/// The addresses of a run's tensors.
+struct Addresses {
+    std::vector<float*> of;  // indexed by tensor
 };
 
-/// What is computed, in its order: each operator makes one tensor from others.
+/// The operators in execution order. Each computes one tensor from others.
 class Graph {
 public:
     struct Operator {
         TensorNumber made;
         std::vector<TensorNumber> read;
-        std::function<void(const Places&)> compute;
+        std::function<void(const Addresses&)> compute;
     };
 
     TensorNumber tensor(std::size_t rows, std::size_t columns) {
@@ -62,14 +61,14 @@ public:
         return tensors_.size() - 1;
     }
     void add(TensorNumber made, std::vector<TensorNumber> read,
-             std::function<void(const Places&)> compute) {
+             std::function<void(const Addresses&)> compute) {
         operators_.push_back({made, std::move(read), std::move(compute)});
     }
     const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
     const std::vector<Operator>& operators() const noexcept { return operators_; }
 
-    /// A tensor lives from the operator that makes it to the last one that reads it; the result,
-    /// and what nobody reads, to the end.
+    /// A tensor lives from the operator that computes it to the last one that reads it. The result,
+    /// and tensors that are not read, live to the end.
     std::vector<TensorLifetime> lifetimes() const {
         const auto end = static_cast<std::int64_t>(operators_.size()) + 1;
         std::vector<TensorLifetime> lives(tensors_.size());
@@ -77,7 +76,7 @@ public:
             const auto time = static_cast<std::int64_t>(step);
             const Operator& op = operators_[step];
             lives[op.made] = {time, end, tensors_[op.made].bytes(), alignment};
-            // Until after this operator, so that what it makes lies elsewhere.
+            // Inputs live until after this operator, so that its output lies elsewhere.
             for (const TensorNumber read : op.read) lives[read].end = time + 1;
         }
         lives[operators_.back().made].end = end;
@@ -89,15 +88,15 @@ private:
     std::vector<Operator> operators_;
 };
 
-/// Numbers that look drawn, the same on every machine.
+/// Pseudorandom weights, the same on every machine.
 float weight(std::size_t seed, std::size_t row, std::size_t column) noexcept {
     std::uint64_t mixed = (seed << 40 ^ row << 20 ^ column) * 0x9e3779b97f4a7c15;
     mixed ^= mixed >> 31;
     return (static_cast<float>(mixed % 2001) - 1000) / 8000;
 }
 
-/// The operators of a transformer. Weights are computed where they are used: they are not what is
-/// planned.
+/// The operators of a transformer. Weights are computed where they are used, because they are not
+/// part of the plan.
 class Transformer {
 public:
     Transformer() {
@@ -111,9 +110,9 @@ public:
 private:
     TensorNumber input() {
         const TensorNumber made = graph_.tensor(tokens, width);
-        graph_.add(made, {}, [made](const Places& places) {
+        graph_.add(made, {}, [made](const Addresses& addresses) {
             for (std::size_t i = 0; i < tokens * width; ++i) {
-                places.of[made][i] = 8 * weight(1, i / width, i % width);
+                addresses.of[made][i] = 8 * weight(1, i / width, i % width);
             }
         });
         return made;
@@ -133,15 +132,15 @@ private:
 
     Tensor shape(TensorNumber number) const { return graph_.tensors()[number]; }
 
-    /// Each row of one tensor to the row of another that has the same shape.
+    /// Applies `row` to each row of a tensor; the result has the same shape.
     template <class Row>
     TensorNumber by_rows(TensorNumber from, Row row) {
         const auto [rows, columns] = shape(from);
         const TensorNumber made = graph_.tensor(rows, columns);
-        graph_.add(made, {from}, [=, rows = rows, columns = columns](const Places& places) {
+        graph_.add(made, {from}, [=, rows = rows, columns = columns](const Addresses& addresses) {
             for (std::size_t i = 0; i < rows; ++i) {
-                row(std::span<const float>(places.of[from] + i * columns, columns),
-                    places.of[made] + i * columns, i);
+                row(std::span<const float>(addresses.of[from] + i * columns, columns),
+                    addresses.of[made] + i * columns, i);
             }
         });
         return made;
@@ -159,14 +158,14 @@ private:
             for (const float element : row) *made++ = std::max(element, 0.0f);
         });
     }
-    /// Of what is not later.
+    /// Causal: each row uses only its elements up to the diagonal.
     TensorNumber softmax(TensorNumber from) {
         return by_rows(from, [](std::span<const float> row, float* made, std::size_t number) {
             const std::span<const float> seen = row.first(number + 1);
-            const float most = *std::max_element(seen.begin(), seen.end());
+            const float max = *std::max_element(seen.begin(), seen.end());
             float sum = 0;
             for (std::size_t i = 0; i < row.size(); ++i) {
-                made[i] = i <= number ? std::exp(row[i] - most) : 0;
+                made[i] = i <= number ? std::exp(row[i] - max) : 0;
                 sum += made[i];
             }
             for (std::size_t i = 0; i < row.size(); ++i) made[i] /= sum;
@@ -175,31 +174,32 @@ private:
     TensorNumber sum(TensorNumber a, TensorNumber b) {
         const auto [rows, columns] = shape(a);
         const TensorNumber made = graph_.tensor(rows, columns);
-        graph_.add(made, {a, b}, [=, count = rows * columns](const Places& places) {
+        graph_.add(made, {a, b}, [=, count = rows * columns](const Addresses& addresses) {
             for (std::size_t i = 0; i < count; ++i) {
-                places.of[made][i] = places.of[a][i] + places.of[b][i];
+                addresses.of[made][i] = addresses.of[a][i] + addresses.of[b][i];
             }
         });
         return made;
     }
-    /// With a matrix of weights.
+    /// Multiplies by a matrix of weights.
     TensorNumber product(TensorNumber from, std::size_t columns, std::size_t seed) {
         return multiplied(from, {}, columns, shape(from).columns,
-                          [seed](const Places&, std::size_t inner, std::size_t column) {
+                          [seed](const Addresses&, std::size_t inner, std::size_t column) {
                               return weight(seed, inner, column);
                           });
     }
     TensorNumber scores(TensorNumber query, TensorNumber key) {
         return multiplied(query, {key}, tokens, width,
-                          [key](const Places& places, std::size_t inner, std::size_t column) {
-                              return places.of[key][column * width + inner] / 8;
+                          [key](const Addresses& addresses, std::size_t inner, std::size_t column) {
+                              return addresses.of[key][column * width + inner] / 8;
                           });
     }
     TensorNumber weighted(TensorNumber parts, TensorNumber value) {
-        return multiplied(parts, {value}, width, tokens,
-                          [value](const Places& places, std::size_t inner, std::size_t column) {
-                              return places.of[value][inner * width + column];
-                          });
+        return multiplied(
+            parts, {value}, width, tokens,
+            [value](const Addresses& addresses, std::size_t inner, std::size_t column) {
+                return addresses.of[value][inner * width + column];
+            });
     }
     template <class Right>
     TensorNumber multiplied(TensorNumber left, std::vector<TensorNumber> read, std::size_t columns,
@@ -207,13 +207,14 @@ private:
         const std::size_t rows = shape(left).rows;
         const TensorNumber made = graph_.tensor(rows, columns);
         read.push_back(left);
-        graph_.add(made, std::move(read), [=](const Places& places) {
+        graph_.add(made, std::move(read), [=](const Addresses& addresses) {
             for (std::size_t i = 0; i < rows * columns; ++i) {
                 float sum = 0;
                 for (std::size_t k = 0; k < inner; ++k) {
-                    sum += places.of[left][i / columns * inner + k] * right(places, k, i % columns);
+                    sum += addresses.of[left][i / columns * inner + k] *
+                           right(addresses, k, i % columns);
                 }
-                places.of[made][i] = sum;
+                addresses.of[made][i] = sum;
             }
         });
         return made;
@@ -228,27 +229,27 @@ struct Run {
     std::vector<float> result;
 };
 
-std::vector<float> copy_of(const Transformer& model, const Places& places) {
-    const float* const result = places.of[model.result()];
+std::vector<float> copy_of(const Transformer& model, const Addresses& addresses) {
+    const float* const result = addresses.of[model.result()];
     return {result, result + tokens * width};
 }
 
-/// The pool's blocks, added up as it hands them out.
+/// Allocates tensors from a pool, and tracks the bytes of its blocks in use.
 class Pooled {
 public:
     explicit Pooled(std::size_t tensors)
-        : pool_(options()), places_{std::vector<float*>(tensors)} {}
+        : pool_(options()), addresses_{std::vector<float*>(tensors)} {}
 
     void make(TensorNumber number, std::size_t bytes) {
-        places_.of[number] = static_cast<float*>(pool_.allocate(bytes));
-        in_use_ += pool_.usable_size(places_.of[number]);
+        addresses_.of[number] = static_cast<float*>(pool_.allocate(bytes));
+        in_use_ += pool_.usable_size(addresses_.of[number]);
         peak_ = std::max(peak_, in_use_);
     }
     void end(TensorNumber number) {
-        in_use_ -= pool_.usable_size(places_.of[number]);
-        pool_.deallocate(places_.of[number]);
+        in_use_ -= pool_.usable_size(addresses_.of[number]);
+        pool_.deallocate(addresses_.of[number]);
     }
-    const Places& places() const noexcept { return places_; }
+    const Addresses& addresses() const noexcept { return addresses_; }
     std::size_t peak() const noexcept { return peak_; }
 
 private:
@@ -259,12 +260,12 @@ private:
     }
 
     MemoryPool pool_;
-    Places places_;
+    Addresses addresses_;
     std::size_t in_use_ = 0;
     std::size_t peak_ = 0;
 };
 
-/// Each tensor is asked for when it is made and given back when nobody reads it any more.
+/// Allocates each tensor when it is computed, and frees it after its last use.
 Run with_pool(const Transformer& model) {
     const Graph& graph = model.graph();
     const std::vector<TensorLifetime> lives = graph.lifetimes();
@@ -272,23 +273,23 @@ Run with_pool(const Transformer& model) {
     for (std::size_t step = 0; step < graph.operators().size(); ++step) {
         const Graph::Operator& op = graph.operators()[step];
         pooled.make(op.made, graph.tensors()[op.made].bytes());
-        op.compute(pooled.places());
+        op.compute(pooled.addresses());
         for (TensorNumber number = 0; number < lives.size(); ++number) {
             if (lives[number].end == static_cast<std::int64_t>(step) + 1) pooled.end(number);
         }
     }
-    Run run = {pooled.peak(), copy_of(model, pooled.places())};
+    Run run = {pooled.peak(), copy_of(model, pooled.addresses())};
     pooled.end(model.result());
     return run;
 }
 
-/// All tensors one behind the other: an arena gives nothing back before the end.
-Places allocate_all(const Graph& graph, Arena& arena) {
-    Places places;
+/// Allocates all tensors one after the other: an arena frees nothing before the end.
+Addresses allocate_all(const Graph& graph, Arena& arena) {
+    Addresses addresses;
     for (const Tensor& tensor : graph.tensors()) {
-        places.of.push_back(static_cast<float*>(arena.allocate(tensor.bytes())));
+        addresses.of.push_back(static_cast<float*>(arena.allocate(tensor.bytes())));
     }
-    return places;
+    return addresses;
 }
 
 Arena arena_of(std::size_t bytes) {
@@ -299,28 +300,28 @@ Arena arena_of(std::size_t bytes) {
     return Arena(options);
 }
 
-Run compute_in(const Transformer& model, const Places& places, std::size_t peak_bytes) {
-    for (const Graph::Operator& op : model.graph().operators()) op.compute(places);
-    return {peak_bytes, copy_of(model, places)};
+Run compute_in(const Transformer& model, const Addresses& addresses, std::size_t peak_bytes) {
+    for (const Graph::Operator& op : model.graph().operators()) op.compute(addresses);
+    return {peak_bytes, copy_of(model, addresses)};
 }
 
 Run with_arena(const Transformer& model) {
     Arena measuring = Arena::measuring();
     (void)allocate_all(model.graph(), measuring);
     Arena arena = arena_of(measuring.peak());
-    const Places places = allocate_all(model.graph(), arena);
-    return compute_in(model, places, arena.peak());
+    const Addresses addresses = allocate_all(model.graph(), arena);
+    return compute_in(model, addresses, arena.peak());
 }
 
-/// One block of the arena, with each tensor where the plan has it.
+/// One block of the arena, with each tensor at its offset in the plan.
 Run with_plan(const Transformer& model, const MemoryPlan& plan) {
     Arena arena = arena_of(plan.peak_bytes);
     auto* const memory = static_cast<std::byte*>(arena.allocate(plan.peak_bytes));
-    Places places;
+    Addresses addresses;
     for (const std::uint64_t offset : plan.offsets) {
-        places.of.push_back(reinterpret_cast<float*>(memory + offset));
+        addresses.of.push_back(reinterpret_cast<float*>(memory + offset));
     }
-    return compute_in(model, places, arena.peak());
+    return compute_in(model, addresses, arena.peak());
 }
 
 bool same(const Run& a, const Run& b) {
@@ -328,7 +329,7 @@ bool same(const Run& a, const Run& b) {
            std::memcmp(a.result.data(), b.result.data(), a.result.size() * sizeof(float)) == 0;
 }
 
-void tell(const char* how, const Run& run) {
+void print(const char* how, const Run& run) {
     std::printf("%-8s %9zu bytes\n", how, run.peak_bytes);
 }
 
@@ -340,11 +341,11 @@ int run() {
     const Run pool = with_pool(model);
     const Run arena = with_arena(model);
     const Run planned = with_plan(model, plan);
-    std::printf("%zu tensors; most bytes alive at once: %llu\n", lives.size(),
+    std::printf("%zu tensors; maximum bytes alive at once: %llu\n", lives.size(),
                 static_cast<unsigned long long>(plan.lower_bound_bytes));
-    tell("arena", arena);
-    tell("pool", pool);
-    tell("plan", planned);
+    print("arena", arena);
+    print("pool", pool);
+    print("plan", planned);
     const bool equal = same(pool, arena) && same(pool, planned);
     std::printf("results: %s\n", equal ? "equal" : "different");
     return equal ? 0 : 1;
@@ -352,10 +353,10 @@ int run() {
 
 }  // namespace
 
-int main(int count, char** words) try {
+int main(int count, char** arguments) try {
     if (count == 1) return run();
-    std::fputs(help, std::string(words[1]) == "--help" ? stdout : stderr);
-    return std::string(words[1]) == "--help" ? 0 : 2;
+    std::fputs(help, std::string(arguments[1]) == "--help" ? stdout : stderr);
+    return std::string(arguments[1]) == "--help" ? 0 : 2;
 } catch (const std::exception& error) {
     std::fprintf(stderr, "planned_graph: %s\n", error.what());
     return 1;

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <string>
 
-/// A size for people, such as "1.5 GiB".
+/// Formats a size for people, such as "1.5 GiB".
 inline std::string bytes_text(std::uint64_t bytes) {
     static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     auto shown = static_cast<double>(bytes);
@@ -19,8 +19,7 @@ inline std::string bytes_text(std::uint64_t bytes) {
     return text;
 }
 
-/// How far something got, on standard error: a bar where that is a terminal, else a line at each
-/// tenth of the way.
+/// Shows progress on standard error: a bar on a terminal, otherwise a line for each tenth.
 class Progress {
 public:
     explicit Progress(std::uint64_t total)

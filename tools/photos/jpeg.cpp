@@ -54,10 +54,10 @@ cv::Mat read_jpeg(const std::filesystem::path& path) {
     int width = 0, height = 0, subsampling = 0, colours = 0;
     if (tjDecompressHeader3(codec.get(), bytes.data(), bytes.size(), &width, &height, &subsampling,
                             &colours) != 0) {
-        fail("is no JPEG picture", tjGetErrorStr2(codec.get()));
+        fail("is not a JPEG picture", tjGetErrorStr2(codec.get()));
     }
     cv::Mat picture(height, width, CV_8UC3);
-    // A warning counts as a failure: it is how TurboJPEG tells of a file that was cut short.
+    // A warning counts as a failure, because TurboJPEG reports truncated files as warnings.
     if (tjDecompress2(codec.get(), bytes.data(), bytes.size(), picture.data, width,
                       static_cast<int>(picture.step), height, TJPF_BGR, 0) != 0) {
         fail("cannot be decoded", tjGetErrorStr2(codec.get()));

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Pictures in JPEG files, through TurboJPEG.
+/// Reads and writes JPEG files, through TurboJPEG.
 
 #include <filesystem>
 
@@ -9,8 +9,8 @@
 
 namespace tensorpool::photos {
 
-/// The picture as 8-bit BGR. Throws std::runtime_error with the reason when the file cannot be read
-/// or is not a whole JPEG picture, and what cv::Mat throws when there is no memory.
+/// Reads a picture as 8-bit BGR. Throws std::runtime_error with the reason if the file cannot be
+/// read or is not a complete JPEG picture. Exceptions of cv::Mat, for lack of memory, pass through.
 cv::Mat read_jpeg(const std::filesystem::path& file);
 
 /// Writes an 8-bit BGR picture, replacing the file. `quality` is 1 to 100. Throws

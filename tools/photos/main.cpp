@@ -1,6 +1,6 @@
 /// @file
 /// A real tensor program: develops photographs with memory from malloc, from the pool and from a
-/// Context, and tells what each took.
+/// Context, and compares the resource usage.
 
 #include <cstdio>
 #include <exception>
@@ -12,10 +12,11 @@
 #include "contest/worker.hpp"
 #include "options.hpp"
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     using namespace tensorpool::photos;
     try {
-        const Options options = parse_options(std::vector<std::string>(words + 1, words + count));
+        const Options options =
+            parse_options(std::vector<std::string>(arguments + 1, arguments + count));
         if (options.help) {
             std::fputs(usage().c_str(), stdout);
             return 0;

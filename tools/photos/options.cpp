@@ -9,28 +9,28 @@ namespace {
 constexpr int max_rounds = 99;
 constexpr int max_threads = 1024;
 
-int parse_number(const std::string& option, const std::string& text, int most) {
+int parse_number(const std::string& option, const std::string& text, int max) {
     int number = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc() && stop == end && number >= 1 && number <= most) return number;
+    if (error == std::errc() && stop == end && number >= 1 && number <= max) return number;
     throw std::invalid_argument(option + ": \"" + text + "\" is not a number from 1 to " +
-                                std::to_string(most));
+                                std::to_string(max));
 }
 
 }  // namespace
 
-Options parse_options(const std::vector<std::string>& words) {
+Options parse_options(const std::vector<std::string>& arguments) {
     Options options;
     options.output = TENSORPOOL_PHOTOS_OUTPUT;
     bool only_pictures = false;
-    for (auto word = words.begin(); word != words.end(); ++word) {
+    for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
         const auto value = [&] {
-            if (word + 1 == words.end())
-                throw std::invalid_argument(*word + ": a value is missing");
-            return *++word;
+            if (argument + 1 == arguments.end())
+                throw std::invalid_argument(*argument + ": a value is missing");
+            return *++argument;
         };
-        const std::string option = *word;
+        const std::string option = *argument;
         if (only_pictures || option.empty() || option[0] != '-') {
             options.pictures.push_back(option);
         } else if (option == "--") {
@@ -48,7 +48,7 @@ Options parse_options(const std::vector<std::string>& words) {
         } else if (option == "--work") {
             options.work = value();
         } else {
-            throw std::invalid_argument(option + ": no such option; --help lists them");
+            throw std::invalid_argument(option + ": unknown option; --help lists the options");
         }
     }
     return options;
@@ -59,21 +59,21 @@ std::string usage() {
            "                         [PICTURE|FOLDER]...\n"
            "\n"
            "Develops photographs (denoise, sharpen, boost detail, in floats, with OpenCV) with\n"
-           "pictures' memory from malloc, from tcmalloc where it is installed, from the pool, and\n"
-           "from a Context (arena and scratch), each in a process of its own; checks that the\n"
-           "results are the same bit for bit, and prints what each took, and what each operator\n"
-           "needed.\n"
+           "memory from malloc, from tcmalloc if it is installed, from the pool, and from a\n"
+           "Context (arena and scratch), each in a process of its own. Checks that the results\n"
+           "are identical, and prints the resource usage of each, and the scratch memory of each\n"
+           "operator.\n"
            "\n"
-           "  PICTURE|FOLDER  JPEG files, and folders of them; default: the photographs of nature\n"
+           "  PICTURE|FOLDER  JPEG files, or folders of them; default: the nature photographs\n"
            "                  in Debian's package mate-backgrounds\n"
-           "  --rounds N      run all of it N times and print medians; default 3\n"
+           "  --rounds N      run everything N times and print medians; default 3\n"
            "  --threads N     threads that OpenCV may use; default 1\n"
-           "  --frugal        all contenders hold as little at once as the Context's operators do\n"
-           "  --output DIR    where the results go, in a folder for each allocator; default\n"
+           "  --frugal        use the Context's operators, which hold less memory, for all\n"
+           "  --output DIR    folder for the results, with a folder for each allocator; default\n"
            "                  " TENSORPOOL_PHOTOS_OUTPUT
            "\n"
            "\n"
-           "Exit status: 0, 1 when a picture or a run failed or results differ, 2 for wrong "
+           "Exit status: 0; 1 if a picture or a run failed or results differ; 2 for wrong "
            "usage.\n";
 }
 

@@ -14,16 +14,16 @@ struct Options {
     bool frugal = false;
     std::string output = {};
     bool help = false;
-    /// Set in the processes that the program starts of itself: `malloc`, `pool`, `context` or
-    /// `probe`.
+    /// Set in the processes that the program starts itself: `malloc`, `pool`, `context` or `probe`.
     std::string work = {};
     std::vector<std::string> pictures = {};
 };
 
-/// Throws std::invalid_argument that names the word, and what was expected.
-Options parse_options(const std::vector<std::string>& words);
+/// Parses the arguments. Throws std::invalid_argument that names the argument and what was
+/// expected.
+Options parse_options(const std::vector<std::string>& arguments);
 
-/// What --help prints.
+/// Returns the text of --help.
 std::string usage();
 
 }  // namespace tensorpool::photos

@@ -26,7 +26,7 @@ std::vector<fs::path> pictures_in(const fs::path& folder) {
     }
     if (error) throw std::runtime_error(folder.string() + ": " + error.message());
     if (files.empty()) {
-        throw std::runtime_error(folder.string() + ": no .jpg or .jpeg file lies in this folder");
+        throw std::runtime_error(folder.string() + ": contains no .jpg or .jpeg file");
     }
     std::ranges::sort(files);
     return files;
@@ -39,7 +39,7 @@ std::vector<fs::path> find_pictures(const std::vector<std::string>& named) {
     if (named.empty() && !fs::is_directory(nature_folder, ignored)) {
         throw std::runtime_error(
             std::string(nature_folder) +
-            ": not here; install the package mate-backgrounds, or name pictures");
+            ": not found; install the package mate-backgrounds, or name pictures");
     }
     std::vector<fs::path> files;
     for (const std::string& name :

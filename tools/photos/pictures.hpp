@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Which photographs are processed, and where the results go.
+/// Chooses the photographs to process, and the names of the results.
 
 #include <filesystem>
 #include <string>
@@ -11,20 +11,20 @@ namespace tensorpool::photos {
 
 struct Picture {
     std::filesystem::path file;
-    std::string result;  ///< the result's file name, unlike that of any other picture of the list
+    std::string result;  ///< the file name of the result, unique within the list
 };
 
-/// Where Debian's package mate-backgrounds puts its photographs of nature.
+/// The folder of nature photographs of Debian's package mate-backgrounds.
 inline constexpr const char* nature_folder = "/usr/share/backgrounds/mate/nature";
 
-/// The files named, and the JPEG files that lie in the folders named, by name; not those in folders
-/// below. With nothing named, those of `nature_folder`. A file that is named stays in the list,
-/// whatever it is. Throws std::runtime_error that says what to do when a folder cannot be read or
-/// has no pictures.
+/// Returns the named files, and the JPEG files in the named folders in alphabetical order, without
+/// subfolders. If nothing is named, uses `nature_folder`. A named file is kept in the list,
+/// whatever its type. Throws std::runtime_error with advice if a folder cannot be read or has no
+/// pictures.
 std::vector<std::filesystem::path> find_pictures(const std::vector<std::string>& named);
 
-/// Gives each file the name of its result: its own name with `.jpg`, and a number where two would
-/// be the same. The same list gives the same names.
+/// Gives each file the name of its result: its own name with `.jpg`, and a number if two would be
+/// equal. The same list gives the same names.
 std::vector<Picture> with_result_names(const std::vector<std::filesystem::path>& files);
 
 }  // namespace tensorpool::photos

@@ -15,7 +15,7 @@
 namespace tensorpool::command {
 namespace {
 
-// A screen has room for no more: exit statuses are in the manual.
+// A screen has no room for more: the exit statuses are in the manual.
 constexpr const char* footer =
     "Examples:\n"
     "  tensorpool top    all processes with pools, live (more: tensorpool top --help)";
@@ -27,13 +27,14 @@ public:
     }
 };
 
-/// The subcommand that was begun, else all.
+/// The subcommand being parsed, or the whole application if there is none.
 const CLI::App& chosen(const CLI::App& app) {
     const auto subcommands = app.get_subcommands();
     return subcommands.empty() ? app : *subcommands.front();
 }
 
-/// Without CLI11's "A subcommand is required" where there was a word, but no subcommand's.
+/// The reason for the error. If an unknown subcommand was given, this replaces CLI11's "A
+/// subcommand is required".
 std::string reason(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> unknown = app.remaining();
     if (!app.get_subcommands().empty() || unknown.empty()) return printable(error.what());
@@ -43,19 +44,19 @@ std::string reason(const CLI::App& app, const CLI::ParseError& error) {
 int refuse(const CLI::App& app, const CLI::ParseError& error) {
     const CLI::App& sub = chosen(app);
     const std::string name = &sub == &app ? app.get_name() : app.get_name() + ' ' + sub.get_name();
-    fmt::print(stderr, "{}: {}; `{} --help` shows what there is\n", name, reason(app, error), name);
+    fmt::print(stderr, "{}: {}; `{} --help` lists the options\n", name, reason(app, error), name);
     return wrong_usage;
 }
 
-/// What stands after -- is the program's of `run`: CLI11 would take its words apart. Returns how
-/// many are ours.
-int set_program_aside(int count, const char* const* words, Settings& settings) {
-    if (count < 2 || std::string_view(words[1]) != "run") return count;
-    const auto is_end = [](std::string_view word) { return word == "--"; };
-    const char* const* const end = std::find_if(words, words + count, is_end);
-    if (end == words + count) return count;
-    settings.program.assign(end + 1, words + count);
-    return static_cast<int>(end - words);
+/// Stores the arguments after `--` of `run` as the program to start, because CLI11 would parse
+/// them. Returns the number of arguments that remain for CLI11.
+int set_program_aside(int count, const char* const* arguments, Settings& settings) {
+    if (count < 2 || std::string_view(arguments[1]) != "run") return count;
+    const auto is_end = [](std::string_view argument) { return argument == "--"; };
+    const char* const* const end = std::find_if(arguments, arguments + count, is_end);
+    if (end == arguments + count) return count;
+    settings.program.assign(end + 1, arguments + count);
+    return static_cast<int>(end - arguments);
 }
 
 int run(const Settings& settings) try {
@@ -64,7 +65,8 @@ int run(const Settings& settings) try {
     fmt::print(stderr, "tensorpool: {}\n", error.what());
     return error.code();
 } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "tensorpool: out of memory; `tensorpool doctor` tells what there is\n");
+    fmt::print(stderr,
+               "tensorpool: out of memory; `tensorpool doctor` shows how much is available\n");
     return finding;
 } catch (const std::exception& error) {
     fmt::print(stderr, "tensorpool: {}\n", printable(error.what()));
@@ -75,7 +77,7 @@ int run(const Settings& settings) try {
 
 std::unique_ptr<CLI::App> declare(Settings& settings) {
     auto app = std::make_unique<CLI::App>(
-        "Shows where the memory of programs is, and puts tensorpool under them.", "tensorpool");
+        "Shows where the memory of programs is, and runs programs on tensorpool.", "tensorpool");
     app->formatter(std::make_shared<HelpFormatter>());
     app->set_help_flag("-h,--help", "Print this help");
     app->set_version_flag("--version", "tensorpool " TENSORPOOL_VERSION)
@@ -99,12 +101,12 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     return app;
 }
 
-int run_command(int count, const char* const* words) {
+int run_command(int count, const char* const* arguments) {
     use_locale();
     Settings settings;
     const std::unique_ptr<CLI::App> app = declare(settings);
     try {
-        app->parse(set_program_aside(count, words, settings), words);
+        app->parse(set_program_aside(count, arguments, settings), arguments);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app->exit(error);  // help, or the version
         return refuse(*app, error);

@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// The command line of `tensorpool`, declared once: help, manual and completion are made from it.
+/// The command line of `tensorpool`. It is declared once; help, manual and completion are generated
+/// from it.
 
 #include <memory>
 
@@ -13,10 +14,11 @@ class App;
 
 namespace tensorpool::command {
 
-/// All subcommands. `settings` must outlive the result.
+/// Declares all subcommands. `settings` must outlive the result.
 std::unique_ptr<CLI::App> declare(Settings& settings);
 
-/// `main`: returns an ExitCode, and prints to standard output and standard error.
-int run_command(int count, const char* const* words);
+/// Runs the command, as `main` does. Returns an ExitCode; prints to standard output and standard
+/// error.
+int run_command(int count, const char* const* arguments);
 
 }  // namespace tensorpool::command

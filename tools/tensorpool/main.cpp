@@ -1,10 +1,10 @@
 #include "command.hpp"
-#include "replay/contender.hpp"
+#include "replay/allocator_task.hpp"
 
-int main(int count, char** words) {
-    // First of all: what asks for memory here would ask the allocator that is to be measured.
-    if (tensorpool::command::replay::is_contender(count, words)) {
-        return tensorpool::command::replay::contend(count, words);
+int main(int count, char** arguments) {
+    // This comes first, because memory allocated here would come from the measured allocator.
+    if (tensorpool::command::replay::is_allocator_process(count, arguments)) {
+        return tensorpool::command::replay::run_allocator_process(count, arguments);
     }
-    return tensorpool::command::run_command(count, words);
+    return tensorpool::command::run_command(count, arguments);
 }

@@ -6,10 +6,10 @@ namespace tensorpool::command {
 
 CLI::Option* add_process_options(CLI::App& command, Settings& settings) {
     CLI::Option* const process =
-        command.add_option("-p,--pid", settings.process, "The process of this number")
+        command.add_option("-p,--pid", settings.process, "The process with this id")
             ->option_text("PID")
             ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
-    return command.add_option("--name", settings.name, "The process of this name, or part of it")
+    return command.add_option("--name", settings.name, "The process with this name, or part of it")
         ->option_text("NAME")
         ->excludes(process);
 }
@@ -23,16 +23,16 @@ void add_target_options(CLI::App& command, Settings& settings) {
 }
 
 void add_output_options(CLI::App& command, Settings& settings) {
-    command.add_flag("--json", settings.json, "Print JSON, one object a line");
+    command.add_flag("--json", settings.json, "Print JSON, one object per line");
     command.add_flag("--bytes", settings.bytes, "Print sizes as numbers of bytes, not as MiB");
 }
 
 void add_repetition_options(CLI::App& command, Repetition& repetition) {
-    // Below a hundredth of a second the reader would show little but itself.
-    command.add_option("-i,--interval", repetition.interval, "Seconds between looks (1)")
+    // At intervals below 10 ms, the measurement would show mostly the reader's own load.
+    command.add_option("-i,--interval", repetition.interval, "Seconds between samples (1)")
         ->option_text("S")
         ->check(CLI::Range(0.01, 86400.0));
-    command.add_option("-n,--times", repetition.times, "Looks, then end (without end)")
+    command.add_option("-n,--times", repetition.times, "Number of samples (unlimited)")
         ->option_text("N")
         ->check(CLI::PositiveNumber);
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Options that several subcommands take.
+/// Options that several subcommands share.
 
 #include "common/settings.hpp"
 #include "common/units.hpp"
@@ -13,18 +13,18 @@ class Option;
 
 namespace tensorpool::command {
 
-/// --pid and --name. Returns that of --name.
+/// Adds --pid and --name. Returns the option --name.
 CLI::Option* add_process_options(CLI::App& command, Settings& settings);
-/// The same, and --wait.
+/// Adds --pid, --name and --wait.
 void add_target_options(CLI::App& command, Settings& settings);
-/// --json and --bytes.
+/// Adds --json and --bytes.
 void add_output_options(CLI::App& command, Settings& settings);
 
 struct Repetition {
     double interval = 1;      ///< seconds
-    std::uint64_t times = 0;  ///< 0: without end
+    std::uint64_t times = 0;  ///< 0: unlimited
 };
-/// -i and -n.
+/// Adds -i and -n.
 void add_repetition_options(CLI::App& command, Repetition& repetition);
 
 inline Sizes sizes_of(const Settings& settings) {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Each subcommand adds itself to the command line. CLI11 takes a compiler five seconds, so headers
-/// only declare its classes.
+/// Each subcommand adds itself to the command line. CLI11's headers take a compiler five seconds,
+/// so this header only declares its classes.
 
 #include "common/settings.hpp"
 
@@ -16,7 +16,7 @@ CLI::App* add_ls(CLI::App& app, Settings& settings);
 CLI::App* add_top(CLI::App& app, Settings& settings);
 CLI::App* add_stat(CLI::App& app, Settings& settings);
 CLI::App* add_events(CLI::App& app, Settings& settings);
-/// Built without its libraries it says which are missing.
+/// If built without its libraries, `serve` reports which are missing.
 CLI::App* add_serve(CLI::App& app, Settings& settings);
 CLI::App* add_run(CLI::App& app, Settings& settings);
 CLI::App* add_record(CLI::App& app, Settings& settings);
@@ -26,7 +26,7 @@ CLI::App* add_inspect(CLI::App& app, Settings& settings);
 CLI::App* add_plan(CLI::App& app, Settings& settings);
 CLI::App* add_export(CLI::App& app, Settings& settings);
 CLI::App* add_doctor(CLI::App& app, Settings& settings);
-/// Makes the manual and the completion while the project is built; not shown.
+/// Generates the manual and the completion during the build; hidden from the help.
 CLI::App* add_manual(CLI::App& app, Settings& settings);
 
 }  // namespace tensorpool::command

@@ -27,9 +27,9 @@ struct Scratch::Over {
 namespace {
 
 constexpr std::size_t cache_line_bytes = 64;
-// A first-level cache has 64 sets of 64 bytes, on all x86-64 processors and most others: rows that
-// are a multiple of 4096 apart all begin in one set, and those that are a multiple of this in eight
-// at most.
+// A first-level cache has 64 sets of 64 bytes on all x86-64 processors and most others. Rows whose
+// distance is a multiple of 4096 bytes all begin in one set, and rows whose distance is a multiple
+// of this constant in at most eight.
 constexpr std::size_t few_sets_bytes = 512;
 
 [[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Refusal& refusal) {
@@ -101,7 +101,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
     const std::size_t bytes = product(cols, element_bytes);
     if (rows == 0 || bytes == 0) return {};
     if (bytes > std::numeric_limits<std::size_t>::max() - 2 * cache_line_bytes) {
-        refuse(*state_, bytes, {"what a size can hold", SIZE_MAX});
+        refuse(*state_, bytes, {"the largest size", SIZE_MAX});
     }
     std::size_t row_bytes = base::align_up(bytes, cache_line_bytes);
     if (row_bytes % few_sets_bytes == 0) row_bytes += cache_line_bytes;
@@ -111,7 +111,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
 std::size_t Scratch::product(std::size_t one, std::size_t other) const {
     std::size_t result = 0;
     if (!base::multiply(one, other, result)) {
-        refuse(*state_, SIZE_MAX, {"what a size can hold", SIZE_MAX});
+        refuse(*state_, SIZE_MAX, {"the largest size", SIZE_MAX});
     }
     return result;
 }

@@ -14,10 +14,10 @@ namespace tensorpool::arena {
 namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-// Of the memory that the process may have: how far what is more than needed may go.
+// The part of the memory available to the process up to which a surplus may grow.
 constexpr double surplus_fraction = 0.75;
 
-/// From the beginning of a chunk to the first multiple of `alignment`.
+/// Returns the bytes from the beginning of a chunk to the first multiple of `alignment`.
 std::size_t padding_of(const ScratchChunks::Chunk& chunk, std::size_t alignment) noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(chunk.begin);
     return base::align_up(begin, alignment) - begin;
@@ -52,37 +52,44 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
     needed = base::align_up(needed, page);
     wanted = std::max(needed, base::align_up(wanted, page));
     statistics::CommitBudget& budget = statistics::commit_budget();
-    bool asked = false;
+    bool tried = false;
     const std::size_t bytes =
         budget.take_and_get(needed, wanted, surplus_fraction, page, [&](std::size_t got) {
-            asked = true;
+            tried = true;
             return append(platform::map(got, std::max(alignment, page)), got);
         });
     if (bytes != 0) return bytes;
-    refusal = asked ? Refusal{"address space", platform::available_address_space()}
+    refusal = tried ? Refusal{"address space", platform::available_address_space()}
                     : budget.refuse(needed, false);
-    refusal.missing = 0;  // of a pool's pages
+    refusal.missing = 0;  // counts the pages of a pool only
     return 0;
 }
 
-// False, and the memory given back, where there is none or no record for it.
+// Returns false, and gives the memory back, if there is no memory or no room for its entry.
 bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
     if (memory == nullptr) return false;
     drop_spares();
     auto* const begin = static_cast<std::byte*>(memory);
-    const std::lock_guard guard(scratch_registry());
+    // A pool may serve malloc, and its slow path may begin a recording, which takes the lock of the
+    // registry: nothing is allocated or freed under it.
+    std::vector<Chunk> chunks;
     try {
-        chunks_.push_back({begin, begin + bytes});
+        chunks.reserve(chunks_.size() + 1);
     } catch (const std::bad_alloc&) {
         platform::unmap(memory, bytes);
         return false;
     }
+    chunks = chunks_;  // has room
+    chunks.push_back({begin, begin + bytes});
+    const std::lock_guard guard(scratch_registry());
+    chunks_.swap(chunks);
     totals_.count_growth(bytes);
     detail::add(totals_.charged_bytes, bytes);
     return true;
 }
 
-// The record first, so that nobody takes it for charged and untouched who sees it given back.
+// The record is updated before the budget. So no reader that sees the budget lowered still counts
+// the bytes as charged and untouched.
 void ScratchChunks::give_back(const Chunk& chunk) noexcept {
     detail::add(totals_.charged_bytes, 0 - chunk.bytes());
     platform::unmap(chunk.begin, chunk.bytes());

@@ -10,17 +10,17 @@ namespace tensorpool::arena {
 
 using base::Refusal;
 
-/// What the chunks are joined into when a run needed `need` bytes.
+/// Returns the size of the chunk that replaces several ones after a run that needed `need` bytes.
 std::size_t joined_bytes(std::size_t need) noexcept;
 
-/// The chunks of one scratch, in the order of their use. Those after the present one hold nothing.
-/// One thread's; but a fork in another thread finds it whole.
+/// The chunks of one scratch, in the order of their use. Chunks after the present one hold nothing.
+/// Used by one thread, but consistent at a fork in another thread.
 class ScratchChunks {
 public:
     struct Chunk {
         std::byte* begin = nullptr;
         std::byte* end = nullptr;
-        /// Bytes that were in use in those before it when its use began.
+        /// Bytes that were in use in the earlier chunks when the use of this one began.
         std::size_t below = 0;
 
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
@@ -31,32 +31,34 @@ public:
     ScratchChunks(const ScratchChunks&) = delete;
     ScratchChunks& operator=(const ScratchChunks&) = delete;
 
-    /// The only chunk, of the caller's memory; there will be no other.
+    /// Makes memory of the caller the only chunk; no other is ever added.
     void set_buffer(std::byte* begin, std::byte* end);
     bool is_buffer() const noexcept { return is_buffer_; }
 
     bool empty() const noexcept { return chunks_.empty(); }
-    /// The chunk in use; there is at least one.
+    /// Returns the chunk in use. REQUIRES: not empty.
     const Chunk& present() const noexcept { return chunks_[present_]; }
     std::size_t present_number() const noexcept { return present_; }
     bool is_one() const noexcept { return chunks_.size() == 1; }
-    /// Whether the next chunk has `bytes` from a multiple of `alignment`.
+    /// Returns whether the next chunk has room for `bytes` bytes from a multiple of `alignment`.
     bool next_has(std::size_t bytes, std::size_t alignment) const noexcept;
 
-    /// Puts a chunk of `wanted` bytes, or at least `needed` where memory is short, that begins at a
-    /// multiple of `alignment`, after the present one in place of those that stood there. The first
-    /// one is the present one at once. Returns its bytes; 0 when it is refused, and then nothing
-    /// changed.
+    /// Adds a chunk of `wanted` bytes, or of at least `needed` if memory is short, that begins at a
+    /// multiple of `alignment`. It replaces all chunks after the present one. If there was none,
+    /// the new chunk becomes the present one. Returns its bytes; 0 if it is refused, in which case
+    /// nothing changed.
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
                          Refusal& refusal) noexcept;
-    /// Makes the next chunk the present one; `below` bytes are in use in those before it.
+    /// Makes the next chunk the present one. `below` bytes are in use in the earlier chunks.
     void go_on(std::size_t below) noexcept;
+    /// Makes the chunk `number` the present one.
     void go_back_to(std::size_t number) noexcept { present_ = number; }
-    /// Gives back the present one; the next, which there is, takes its place.
+    /// Gives the present chunk back to the system; the next one replaces it. REQUIRES: there is a
+    /// next chunk.
     void drop_present() noexcept;
-    /// Gives back those after the present one. Returns their bytes.
+    /// Gives the chunks after the present one back to the system. Returns their bytes.
     std::size_t drop_spares() noexcept;
-    /// Gives back all but a buffer. Returns their bytes.
+    /// Gives all chunks back to the system, except a buffer of the caller. Returns their bytes.
     std::size_t drop_all() noexcept;
 
 private:

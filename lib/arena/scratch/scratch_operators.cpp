@@ -5,7 +5,7 @@
 namespace tensorpool {
 namespace arena {
 
-// Never destroyed: threads may end, and scopes with them, after static objects are gone.
+// Never destroyed: threads, and scopes with them, may end after static objects are destroyed.
 ScratchOperators& scratch_operators() {
     static ScratchOperators& operators = *new ScratchOperators();
     return operators;
@@ -27,8 +27,8 @@ std::string ScratchOperators::name_of(const detail::ScratchOperator* known) cons
 }
 
 ScratchReport ScratchOperators::report() const {
-    const auto read = [](const std::atomic<std::uint64_t>& figure) {
-        return figure.load(std::memory_order_relaxed);
+    const auto read = [](const std::atomic<std::uint64_t>& value) {
+        return value.load(std::memory_order_relaxed);
     };
     ScratchReport report;
     const std::lock_guard guard(mutex_);

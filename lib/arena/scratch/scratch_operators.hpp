@@ -12,11 +12,11 @@
 
 namespace tensorpool::detail {
 
-/// What is known of an operator. Relaxed throughout: figures that order nothing.
+/// What is known of an operator. Relaxed throughout: the values publish nothing else.
 struct ScratchOperator {
     std::atomic<std::uint64_t> calls = 0;
     std::atomic<std::uint64_t> peak_bytes = 0;
-    std::atomic<std::uint64_t> need_bytes = 0;  ///< the peak, and room for alignment
+    std::atomic<std::uint64_t> need_bytes = 0;  ///< the peak, with room for alignment
     std::atomic<std::uint64_t> growths = 0;
     std::atomic<std::uint64_t> grown_bytes = 0;
 };
@@ -25,21 +25,21 @@ struct ScratchOperator {
 
 namespace tensorpool::arena {
 
-/// All operators of the process by name. They are added and never removed, so that a pointer to one
-/// stays good. Thread-safe; the only one is the process's.
+/// All operators of the process by name. They are added and never removed, so a pointer to one
+/// stays valid. Thread-safe. There is one table in the process.
 class ScratchOperators {
 public:
     struct Entry {
         std::string_view name;  ///< lives as long as the operator
         detail::ScratchOperator* found;
     };
-    /// Throws std::bad_alloc.
+    /// Returns the operator `name`, adding it if it is new. Throws std::bad_alloc.
     Entry find_or_add(std::string_view name);
-    /// "" for none.
+    /// Returns the name of an operator; "" if it is nullptr or unknown.
     std::string name_of(const detail::ScratchOperator* known) const;
     ScratchReport report() const;
 
-    /// Around a fork.
+    /// Locks and unlocks the table around a fork.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 

@@ -28,7 +28,7 @@ void give_back_local() noexcept {
     delete scratch;
 }
 
-// While the library is loaded, before there are threads.
+// Set while the library is loaded, before there are threads.
 [[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
     platform::ForkPlace::scratches, [] { scratch_registry().before_fork(); },
     [] { scratch_registry().after_fork_in_parent(); },
@@ -41,7 +41,8 @@ ScratchRegistry& scratch_registry() noexcept {
 }
 
 void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
-    // Refused to a thread in its last destructors: what it takes now stays until the process ends.
+    // Fails for a thread in its last destructors: memory that it takes now stays until the process
+    // ends.
     (void)platform::call_at_thread_exit(exit_handler());
     const std::lock_guard guard(mutex_);
     scratch.next_of_all = first_;
@@ -49,7 +50,8 @@ void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
     scratch.show_quick_path(!hidden_);
 }
 
-// Under the lock, so that no fork comes amid it: the child would wait for it for ever.
+// Under the lock, so that no fork comes in the middle of the initialization: the child would wait
+// for its end forever.
 platform::ExitHandler ScratchRegistry::exit_handler() noexcept {
     const std::lock_guard guard(mutex_);
     static const platform::ExitHandler handler = platform::add_thread_exit_handler(give_back_local);
@@ -78,7 +80,7 @@ void ScratchRegistry::after_fork_in_parent() noexcept {
     scratch_operators().unlock();
 }
 
-// The other threads are not in the child.
+// The child has only the forking thread.
 void ScratchRegistry::after_fork_in_child() noexcept {
     after_fork_in_parent();
     detail::ScratchState* scratch = std::exchange(first_, nullptr);

@@ -12,17 +12,18 @@ class ScratchState;
 
 namespace tensorpool::arena {
 
-/// The scratches of all threads, and the lock under which any scratch changes its chunks, so that
-/// the child of a fork finds them whole and gives back those of threads that are not in it (not the
-/// other records of such a thread, which may have been amid anything).
-/// Thread-safe; the only one is the process's.
+/// The scratches of all threads, and the lock under which each scratch changes its chunks. The lock
+/// lets the child of a fork find the chunks consistent and give back those of threads that it does
+/// not have. (Other records of such a thread are left alone: the thread may have been in the middle
+/// of changing them.) Thread-safe. There is one registry in the process.
 class ScratchRegistry : public base::Registry<detail::ScratchState> {
 public:
-    /// The calling thread's, to be given back when it ends.
+    /// Enters the scratch of the calling thread, which is given back when the thread ends.
     void enter(detail::ScratchState& scratch) noexcept;
 
-    /// From now on every allocation from every thread's scratch takes the slow path.
+    /// Makes every allocation from every scratch take the slow path from now on.
     void hide_quick_paths() noexcept;
+    /// Lets the inline paths serve allocations again.
     void show_quick_paths() noexcept;
 
     void before_fork() noexcept;

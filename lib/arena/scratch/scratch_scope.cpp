@@ -1,4 +1,4 @@
-// How scratch ends: scopes, marks, resets.
+// The end of scratch memory: scopes, marks, resets.
 
 #include <algorithm>
 #include <stdexcept>
@@ -32,7 +32,7 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
     high_->store(scope.used_before_, std::memory_order_relaxed);
     base::Refusal refusal;
-    // Where it is refused, the operator asks again for what it needs this time.
+    // If this is refused, the operator's allocations request what they need themselves.
     (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
 }
 
@@ -80,8 +80,9 @@ void Scratch::release_to(const Mark& mark) {
 }
 
 void Scratch::release_to(const Mark& mark, const char* call) {
-    if (mark.scratch_ == 0) refuse(*state_, call, "nothing was marked");
-    if (mark.scratch_ != state_->number) refuse(*state_, call, "the mark is of another scratch");
+    if (mark.scratch_ == 0) refuse(*state_, call, "the mark is empty");
+    if (mark.scratch_ != state_->number)
+        refuse(*state_, call, "the mark belongs to another scratch");
     if (mark.scope_ != scope()) refuse(*state_, call, "the mark was made in another scope");
     if (state_->history.went_below(mark.offset_, mark.releases_)) {
         refuse(*state_, call, "the mark is stale: a release went below it since");

@@ -21,10 +21,10 @@ namespace tensorpool::detail {
 namespace {
 
 constexpr std::size_t granule = 64;
-// A chunk that is chained doubles the scratch, but adds no more than this beyond what is asked for.
+// A chained chunk doubles the scratch, but adds at most this much beyond the request.
 constexpr std::size_t max_chained_surplus = std::size_t{64} << 20;
 
-// Beyond this, room for alignment is not kept ready.
+// Room for alignment beyond this is not kept ready.
 constexpr std::size_t max_slack = std::size_t{4} << 20;
 
 }  // namespace
@@ -46,7 +46,7 @@ ScratchState::~ScratchState() {
         const std::lock_guard guard(arena::scratch_registry());
         record.leave();
     }
-    // The child of a fork takes what is in the registry for whole.
+    // The child of a fork treats every scratch in the registry as consistent.
     arena::scratch_registry().leave(*this);
     statistics::snapshot_sources().leave(*this);
 }
@@ -76,7 +76,7 @@ statistics::SnapshotSource::Identity ScratchState::identify() const noexcept {
     return {TraceSource::scratch, number, name_};
 }
 
-// Requests above take the slow path anyway, so that rounding cannot overflow.
+// Larger requests take the slow path in any case, so that rounding cannot overflow.
 void ScratchState::show_quick_path(bool shown) noexcept {
     constexpr std::size_t max_quick_bytes = std::size_t{1} << 30;
     const std::size_t bytes = std::min(arena_defaults().max_allocation, max_quick_bytes);
@@ -138,7 +138,7 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
     }
 }
 
-// Goes on in the next chunk: a spare one, or one from the system.
+// Continues in the next chunk: a spare one, or a new one from the system.
 bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept {
     const bool first = chunks.empty();
     if (first || !chunks.next_has(bytes, alignment)) {
@@ -147,7 +147,7 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal&
         if (!add_chunk(bytes, wanted, alignment, refusal)) return false;
     }
     if (!first) chunks.go_on(scratch_.used());
-    // In one piece with what comes before, the block may need padding.
+    // If all memory lay in one piece, the block might need padding.
     slack_ += std::min(alignment - granule, max_slack);
     use_present_chunk();
     note_changes();
@@ -171,7 +171,7 @@ bool ScratchState::make_ready(std::size_t bytes, base::Refusal& refusal) noexcep
     const bool first = chunks.empty();
     if (!add_chunk(bytes, bytes, granule, refusal)) return false;
     if (!first && (scratch_.used() != 0 || scratch_.scope() != outside)) return true;
-    // In place of a chunk in which there is nothing, not beside it.
+    // The new chunk replaces one that holds nothing.
     if (!first) chunks.drop_present();
     use_present_chunk();
     scratch_.unsettled_ = scratch_.scope() != outside;
@@ -218,14 +218,14 @@ void ScratchState::settle() noexcept {
     scratch_.unsettled_ = false;
     if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
     chunks.drop_all();
-    // Where it is refused, the next allocation asks again for what it needs.
+    // If this is refused, the next allocation requests what it needs itself.
     base::Refusal refusal;
     (void)chunks.add_next(need, arena::joined_bytes(need), granule, refusal);
     use_present_chunk();
     note_changes();
 }
 
-// Puts on the timeline what grew and what was given back since the last time.
+// Puts growth and give-backs since the last call on the timeline.
 void ScratchState::note_changes() noexcept {
     const auto note = [this](EntryKind kind, const statistics::Counter& total,
                              std::uint64_t& noted) {

@@ -18,7 +18,7 @@
 
 namespace tensorpool::detail {
 
-/// What stands behind a Scratch, apart from the words that every allocation reads.
+/// The state of a Scratch, except for the words that every allocation reads.
 class ScratchState final : public statistics::SnapshotSource {
 public:
     static constexpr std::size_t first_chunk_bytes = std::size_t{512} << 10;
@@ -35,46 +35,51 @@ public:
     std::size_t capacity() const noexcept override;
     std::size_t peak() const noexcept;
 
-    /// The operator of this name, asked for once a thread; nullptr when there is no memory for it.
+    /// Returns the operator `name`, which is looked up once a thread; nullptr if there is no memory
+    /// for it.
     ScratchOperator* find_operator(std::string_view name) noexcept;
 
-    /// Allocation where the present chunk has no room: `refusal` says why it is nullptr.
+    /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
+    /// `refusal`, if that fails.
     void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
-    /// Memory of the caller's in place of chunks.
+    /// Uses memory of the caller in place of chunks.
     void set_buffer(std::span<std::byte> buffer);
-    /// Room for `bytes` without growth.
+    /// Makes room for `bytes` bytes, so that they need no growth. Returns false, with the reason in
+    /// `refusal`, if that fails.
     [[nodiscard]] bool prepare(std::size_t bytes, base::Refusal& refusal) noexcept;
 
+    /// Sets the present chunk and the bytes in use.
     void go_back_to(std::size_t chunk, std::size_t used) noexcept;
-    /// Everything has ended: one chunk that would have held it all, in place of several.
+    /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in use.
     void settle() noexcept;
     std::size_t trim() noexcept;
-    /// What alignment may take beside what was in use since the last joining, had all been in one
-    /// piece.
+    /// Returns the bytes that alignment might have needed, in addition to the bytes in use since
+    /// the last joining, if all memory had been one piece.
     std::size_t slack() const noexcept { return slack_; }
-    /// In the child of a fork, of a thread that is not in it, and that may have been amid anything:
-    /// gives back the chunks. The records stay as they are.
+    /// Gives back the chunks of a thread that does not exist in the child of a fork. The thread may
+    /// have been in the middle of anything, so its records stay as they are.
     void abandon() noexcept;
-    /// In the child of a fork, whose only thread has another number.
+    /// Records the new thread number in the child of a fork.
     void belong_to_this_thread() noexcept;
-    /// Counts that a request was not met, and puts it on the timeline.
+    /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
 
     arena::OwnedArenaRecord record;
-    /// Of no other scratch of the process, one that is gone included; never 0.
+    /// Differs from the number of any other scratch of the process, living or dead; never 0.
     const std::uint64_t number;
-    /// The number of no scope, for what is allocated outside of any.
+    /// The scope number of allocations outside of any scope.
     static constexpr std::uint64_t outside = 0;
-    /// Whose scope is the innermost one with a name; nullptr for none.
+    /// The operator of the innermost named scope; nullptr for none.
     ScratchOperator* innermost = nullptr;
     statistics::ArenaTotals& totals = record->totals;
     arena::ScratchChunks chunks{totals};
     arena::ReleaseHistory history;
 
-    ScratchState* next_of_all = nullptr;  ///< of the registry
-    /// Whether the scratch's inline path takes what it can. Any thread.
+    ScratchState* next_of_all = nullptr;  ///< owned by the registry
+    /// Opens or closes the inline path of the scratch. May be called by any thread.
     void show_quick_path(bool shown) noexcept;
-    /// The scope in which something was told to a recorder shall tell its end.
+    /// Makes the present scope end on the slow path, so that its end is recorded as its allocations
+    /// were.
     void end_scope_slowly() noexcept { scratch_.unsettled_ = true; }
 
 private:
@@ -92,10 +97,10 @@ private:
 
     Scratch& scratch_;
     std::string name_;
-    // How far what was made ready reached at most, in bytes in use.
+    // The largest number of bytes in use for which room was made.
     std::size_t prepared_ = 0;
     std::size_t slack_ = 0;
-    // Of the totals, what is on the timeline.
+    // The parts of the totals that are on the timeline.
     std::uint64_t noted_grown_ = 0;
     std::uint64_t noted_given_back_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;

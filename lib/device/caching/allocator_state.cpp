@@ -19,9 +19,9 @@ AllocatorState::AllocatorState(Backend& of_backend, int of_device, const Caching
       options(with),
       abilities(of_backend.abilities(of_device)),
       granule(granule_bytes(abilities, with)),
-      place(with.name, DeviceStatistics::Kind::caching, {of_backend.type(), of_device}),
-      totals(place.totals()),
-      watch(of_backend, {of_backend.type(), of_device}, with, place),
+      record(with.name, DeviceStatistics::Kind::caching, {of_backend.type(), of_device}),
+      totals(record.totals()),
+      watch(of_backend, {of_backend.type(), of_device}, with, record),
       heap(totals),
       events(of_backend, of_device),
       deferred(of_backend, of_device, events, totals) {

@@ -13,18 +13,18 @@ constinit thread_local unsigned callbacks_under_way = 0;
 
 }  // namespace
 
-bool AllocatorWatch::is_telling() noexcept {
+bool AllocatorWatch::is_in_callback() noexcept {
     return callbacks_under_way != 0;
 }
 
 AllocatorWatch::AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
-                               OwnedDeviceRecord& place)
+                               OwnedDeviceRecord& record)
     : backend_(backend),
       device_(device),
       timeline_(options.timeline),
       watches_blocks_(backend.abilities(device.index).watches_blocks),
       name_(options.name),
-      place_(place) {}
+      record_(record) {}
 
 std::uint64_t AllocatorWatch::add(AllocatorCallback callback) {
     const std::lock_guard guard(mutex_);
@@ -36,7 +36,8 @@ std::uint64_t AllocatorWatch::add(AllocatorCallback callback) {
 }
 
 bool AllocatorWatch::remove(std::uint64_t number) noexcept try {
-    std::shared_ptr<const Callbacks> former;  // goes after the lock, as may what it calls
+    std::shared_ptr<const Callbacks> former;  // destroyed after the lock is released: its
+                                              // destructor may call this allocator
     const std::lock_guard guard(mutex_);
     if (!callbacks_) return false;
     auto next = std::make_shared<Callbacks>(*callbacks_);
@@ -46,7 +47,7 @@ bool AllocatorWatch::remove(std::uint64_t number) noexcept try {
     if (!next->empty()) callbacks_ = std::move(next);
     return true;
 } catch (...) {
-    return false;  // no memory for the list without it
+    return false;  // no memory for the new list
 }
 
 bool AllocatorWatch::wants_all() const noexcept {
@@ -59,7 +60,7 @@ std::shared_ptr<const AllocatorWatch::Callbacks> AllocatorWatch::callbacks() con
     return callbacks_;
 }
 
-void AllocatorWatch::tell(AllocatorEvent::Kind kind, const Seen& block) noexcept {
+void AllocatorWatch::notify(AllocatorEvent::Kind kind, const Seen& block) noexcept {
     const std::shared_ptr<const Callbacks> all = callbacks();
     if (!all) return;
     const AllocatorEvent event = {kind, device_, block.address, block.bytes, block.stream};
@@ -85,8 +86,8 @@ void AllocatorWatch::keep(TimelineSet part, EntryKind kind, std::size_t bytes) n
 
 void AllocatorWatch::keep_profile() noexcept {
     if (!contains(timeline_, TimelineSet::profile)) return;
-    const std::uint64_t in_use = place_.figures().in_use_bytes;
-    // Relaxed: whoever raises it writes the entry.
+    const std::uint64_t in_use = record_.statistics().in_use_bytes;
+    // Relaxed: the thread that raises the value writes the entry; no other data depends on it.
     std::uint64_t last = profiled_.load(std::memory_order_relaxed);
     while (in_use > last + last / 16) {
         if (profiled_.compare_exchange_weak(last, in_use, std::memory_order_relaxed)) {
@@ -98,19 +99,19 @@ void AllocatorWatch::keep_profile() noexcept {
 void AllocatorWatch::handed_out(const Seen& block, Memory memory) noexcept {
     const bool fresh = memory == Memory::fresh;
     note(BlockNote::Kind::allocated, block);
-    statistics::record_device_block(place_.id(), block.stream, block.address, block.requested);
+    statistics::record_device_block(record_.id(), block.stream, block.address, block.requested);
     keep(fresh ? TimelineSet::allocations : TimelineSet::recycles,
          fresh ? EntryKind::allocation : EntryKind::recycle, block.bytes);
     keep_profile();
-    tell(fresh ? AllocatorEvent::Kind::allocated : AllocatorEvent::Kind::recycled, block);
+    notify(fresh ? AllocatorEvent::Kind::allocated : AllocatorEvent::Kind::recycled, block);
 }
 
 void AllocatorWatch::freed(const Seen& block) noexcept {
-    statistics::record(block.deferred ? TraceAction::defer : TraceAction::deallocate, place_.id(),
+    statistics::record(block.deferred ? TraceAction::defer : TraceAction::deallocate, record_.id(),
                        block.address, block.bytes);
     note(BlockNote::Kind::freed, block);
     keep(TimelineSet::releases, EntryKind::release, block.bytes);
-    tell(AllocatorEvent::Kind::freed, block);
+    notify(AllocatorEvent::Kind::freed, block);
 }
 
 void AllocatorWatch::used(const Seen& block) noexcept {
@@ -119,29 +120,29 @@ void AllocatorWatch::used(const Seen& block) noexcept {
 
 void AllocatorWatch::reusable(const Seen& block) noexcept {
     if (block.requested != 0) {
-        statistics::record(TraceAction::deallocate, place_.id(), block.address, block.bytes);
+        statistics::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
     }
     note(BlockNote::Kind::reusable, block);
 }
 
 void AllocatorWatch::gained(const void* address, std::size_t bytes) const noexcept {
-    statistics::record(TraceAction::slab, place_.id(), address, bytes);
+    statistics::record(TraceAction::slab, record_.id(), address, bytes);
 }
 
 void AllocatorWatch::losing(const void* address, std::size_t bytes) const noexcept {
-    statistics::record(TraceAction::slab_end, place_.id(), address, bytes);
+    statistics::record(TraceAction::slab_end, record_.id(), address, bytes);
 }
 
 void AllocatorWatch::refused(std::size_t bytes) const noexcept {
-    statistics::record(TraceAction::refuse, place_.id(), nullptr, bytes);
+    statistics::record(TraceAction::refuse, record_.id(), nullptr, bytes);
 }
 
 void AllocatorWatch::released(void* address, std::size_t bytes, StreamHandle stream) noexcept {
-    tell(AllocatorEvent::Kind::released, {address, bytes, bytes, stream});
+    notify(AllocatorEvent::Kind::released, {address, bytes, bytes, stream});
 }
 
 void AllocatorWatch::failing(std::size_t bytes, StreamHandle stream) noexcept {
-    tell(AllocatorEvent::Kind::allocation_failed, {nullptr, bytes, bytes, stream});
+    notify(AllocatorEvent::Kind::allocation_failed, {nullptr, bytes, bytes, stream});
 }
 
 }  // namespace tensorpool::device

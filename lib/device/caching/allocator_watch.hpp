@@ -17,16 +17,16 @@
 
 namespace tensorpool::device {
 
-/// Tells what an allocator does to all who want to know: callbacks, the timeline, a backend that
-/// watches blocks, a recorder. Called with no lock of the allocator held. Any thread.
+/// Reports an allocator's actions to callbacks, the timeline, a backend that watches blocks, and a
+/// recorder. Called with no lock of the allocator held. Any thread.
 class AllocatorWatch {
 public:
     AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
-                   OwnedDeviceRecord& place);
+                   OwnedDeviceRecord& record);
 
     std::uint64_t add(AllocatorCallback callback);
     bool remove(std::uint64_t number) noexcept;
-    /// Whether anybody but a recorder wants to know of each call.
+    /// Whether anything besides a recorder needs to see each call.
     bool wants_all() const noexcept;
 
     struct Seen {
@@ -34,37 +34,37 @@ public:
         std::size_t bytes = 0;
         std::size_t requested = 0;
         StreamHandle stream = nullptr;
-        bool deferred = false;  // freed, and held back until other streams have passed
+        bool deferred = false;  // freed, but held back until other streams have passed
     };
     enum class Memory : bool { fresh, recycled };
-    /// After a block became a caller's.
+    /// Called after a block was handed to a caller.
     void handed_out(const Seen& block, Memory memory) noexcept;
-    /// Before anybody else can get it.
+    /// Called before the freed block can be handed out again.
     void freed(const Seen& block) noexcept;
-    /// Another stream uses it.
+    /// Called when another stream uses the block.
     void used(const Seen& block) noexcept;
-    /// All of those have passed. Of a block of scalars, which nobody had whole, 0 were requested.
+    /// Called when all other streams have passed. For a block of scalars, `requested` is 0.
     void reusable(const Seen& block) noexcept;
-    /// Memory came from the device, or goes back to it in a moment. For a recorder only.
+    /// Memory came from the device, or is about to return to it. Only a recorder sees these.
     void gained(const void* address, std::size_t bytes) const noexcept;
     void losing(const void* address, std::size_t bytes) const noexcept;
-    /// A request was not met.
+    /// A request failed.
     void refused(std::size_t bytes) const noexcept;
-    /// Before it goes back to the device.
+    /// Called before memory returns to the device.
     void released(void* address, std::size_t bytes, StreamHandle stream) noexcept;
     void failing(std::size_t bytes, StreamHandle stream) noexcept;
 
     void write(EntryKind kind, std::size_t bytes, LimitKind limit = LimitKind::none) const noexcept;
     bool watches_blocks() const noexcept { return watches_blocks_; }
-    /// Whether this thread is in a callback, of whatever allocator: then it waits for no other
-    /// thread, which may wait for what this one was about to do.
-    static bool is_telling() noexcept;
+    /// Whether this thread is in a callback of any allocator. It must then not wait for another
+    /// thread, which may be waiting for work that this thread does after the callback.
+    static bool is_in_callback() noexcept;
 
 private:
     using Callbacks = std::vector<std::pair<std::uint64_t, AllocatorCallback>>;
 
     std::shared_ptr<const Callbacks> callbacks() const noexcept;
-    void tell(AllocatorEvent::Kind kind, const Seen& block) noexcept;
+    void notify(AllocatorEvent::Kind kind, const Seen& block) noexcept;
     void note(BlockNote::Kind kind, const Seen& block) noexcept;
     void keep(TimelineSet part, EntryKind kind, std::size_t bytes) noexcept;
     void keep_profile() noexcept;
@@ -74,9 +74,9 @@ private:
     const TimelineSet timeline_;
     const bool watches_blocks_;
     const std::string name_;
-    OwnedDeviceRecord& place_;
-    std::atomic<std::uint64_t> profiled_ = 0;  // bytes in use in the last entry
-    mutable std::mutex mutex_;                 // of what follows
+    OwnedDeviceRecord& record_;
+    std::atomic<std::uint64_t> profiled_ = 0;  // bytes in use, as of the last entry
+    mutable std::mutex mutex_;                 // guards what follows
     std::shared_ptr<const Callbacks> callbacks_;
     std::uint64_t last_number_ = 0;
 };

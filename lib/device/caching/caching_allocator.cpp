@@ -58,7 +58,7 @@ std::size_t CachingAllocator::trim() noexcept {
 }
 
 void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) {
-    if (bytes == 0 || bytes > device::ScalarPage::place_bytes) {
+    if (bytes == 0 || bytes > device::ScalarPage::scalar_bytes) {
         throw std::invalid_argument("tensorpool: allocate_scalar: bytes is " +
                                     std::to_string(bytes) + "; expected 1 to 8");
     }

@@ -56,7 +56,7 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
     return seen.address;
 }
 
-/// A block that is the caller's, and counted.
+/// Returns a block that belongs to the caller and is counted.
 Outcome CachingCore::find(StreamCache& cache, const Request& request) {
     if (is_too_large(request.bytes)) {
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request);
@@ -72,19 +72,19 @@ Outcome CachingCore::find(StreamCache& cache, const Request& request) {
 }
 
 Request CachingCore::request_of(std::size_t bytes, const StreamCache& cache) const noexcept {
-    // Also without any slack a block serves what its slab was made for.
+    // At least `slab_step`, so that a block can serve the request its slab was made for.
     const std::size_t slack = std::max(state_.options.oversize_slack_bytes, slab_step);
     Request request = {bytes, round_bytes(bytes), Pool::small, slack, false};
     const bool alone =
         !state_.is_expandable(cache) && request.rounded >= state_.options.oversize_bytes;
-    // A capture has one pool, so that what was reserved for it serves all sizes.
+    // A capture has one pool, so that memory reserved for it serves all sizes.
     if (bytes > small_limit && cache.capture() == 0)
         request.pool = alone ? Pool::oversize : Pool::large;
     return request;
 }
 
-/// Also what the device can never have, for which no tables of granules are made. Managed storage
-/// may exceed the device: the rest of it lies on the host.
+/// True also for sizes that the device can never have, so that no tables of granules are made for
+/// them. Managed storage may exceed the device: the excess is in host memory.
 bool CachingCore::is_too_large(std::size_t bytes) const noexcept {
     const auto exceeds = [&](std::size_t limit) { return limit != 0 && bytes > limit; };
     return bytes > max_bytes || exceeds(state_.options.max_allocation) ||
@@ -92,16 +92,16 @@ bool CachingCore::is_too_large(std::size_t bytes) const noexcept {
            (state_.options.storage != StorageKind::managed && exceeds(state_.total_bytes));
 }
 
-/// A block out of the sets, from the device, or after others gave theirs back.
+/// Returns a block from the sets, from the device, or after memory pressure was relieved.
 Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
     const auto pool = static_cast<std::size_t>(request.pool);
     while (true) {
         Outcome outcome;
         outcome.block = free_.take(cache, request);
         if (outcome.block != nullptr) return outcome;
-        // A callback may run in the middle of that very growth.
-        if (!cache.memory.growing[pool] || AllocatorWatch::is_telling()) break;
-        // What another thread is getting may do for both.
+        // A callback may run during that very growth, so it must not wait for it.
+        if (!cache.memory.growing[pool] || AllocatorWatch::is_in_callback()) break;
+        // The slab that another thread is allocating may serve both.
         wait_unlocked(state_.grown, state_.mutex);
     }
     Request growth = request;
@@ -128,7 +128,7 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
     void* const address = scalars_.take(cache, bytes);
     lock.unlock();
     if (state_.is_watched()) {
-        state_.watch.handed_out({address, ScalarPage::place_bytes, bytes, stream},
+        state_.watch.handed_out({address, ScalarPage::scalar_bytes, bytes, stream},
                                 AllocatorWatch::Memory::recycled);
     }
     return address;
@@ -146,10 +146,10 @@ void CachingCore::open_page(StreamCache& cache, Outcome& outcome, const Request&
     scalars_.open(cache, *outcome.block, page);
 }
 
-/// What is free is what the sets hold, and what streams have parked.
+/// Fills in the failure. Memory counts as free if it is in the sets or parked by a stream.
 void CachingCore::explain(const Outcome& outcome, const Request& request,
                           DeviceAllocationFailure& failure) {
-    FailureReport report(failure, state_.options.name, device(), state_.place.figures(),
+    FailureReport report(failure, state_.options.name, device(), state_.record.statistics(),
                          state_.hard_limit);
     for (const auto& cache : state_.caches) {
         report.add_free(*cache);
@@ -183,14 +183,14 @@ void CachingCore::deallocate(void* address) noexcept {
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     if (!state_.deferred.is_empty()) free_.complete(captures_.of(home.stream()));
     if (block->uses != nullptr) return state_.deferred.defer(*block);
-    // Under the allocator's lock it gets no other home.
+    // Under the allocator's lock the block's home does not change.
     StreamCache& still_home = *block->home.load(std::memory_order_relaxed);
     const std::lock_guard guard(still_home);
     still_home.park(*block);
 }
 
-/// The block is no caller's any more, and everybody who watches was told; nullptr for a scalar,
-/// which is freed.
+/// Ends the use of a block and notifies all observers. Returns nullptr for a scalar, which is
+/// freed.
 Block* CachingCore::end_use(void* address, Lock& lock) noexcept {
     Block* const block = state_.heap.find(address);
     if (block != nullptr && block->is(BlockState::scalars)) {
@@ -223,12 +223,12 @@ void CachingCore::free_scalar(Block& block, void* address) noexcept {
     if (state_.is_watched()) {
         const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
         const Unlocked unlocked(state_.mutex);
-        state_.watch.freed({address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+        state_.watch.freed({address, ScalarPage::scalar_bytes, ScalarPage::scalar_bytes, stream});
     }
     scalars_.free(block, address);
 }
 
-/// Throws DeviceError where there is none.
+/// Returns the block in use at the address. Throws DeviceError if there is none.
 Block& CachingCore::block_in_use(void* address, const char* call) const {
     Block* const block = state_.heap.find(address);
     if (block != nullptr && block->is(BlockState::scalars) && Scalars::has(*block, address)) {
@@ -251,7 +251,7 @@ void CachingCore::record_use(void* address, StreamHandle stream) {
         scalars_.close(block);
         lock.unlock();
         return state_.watch.used(
-            {address, ScalarPage::place_bytes, ScalarPage::place_bytes, stream});
+            {address, ScalarPage::scalar_bytes, ScalarPage::scalar_bytes, stream});
     }
     {
         const std::lock_guard guard(home);
@@ -267,7 +267,7 @@ std::size_t CachingCore::usable_size(const void* address) const noexcept {
     if (block == nullptr) return 0;
     if (block->is(BlockState::scalars)) {
         const Lock lock(state_.mutex);
-        return Scalars::has(*block, address) ? ScalarPage::place_bytes : 0;
+        return Scalars::has(*block, address) ? ScalarPage::scalar_bytes : 0;
     }
     const bool in_use = block->address == address &&
                         (block->is(BlockState::in_use) || block->is(BlockState::shared));
@@ -290,7 +290,7 @@ std::size_t CachingCore::trim() noexcept try {
     free_.flush_all();
     return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, max_bytes);
 } catch (...) {
-    return 0;  // no memory for the list of what to give back
+    return 0;  // no memory for the list of blocks to release
 }
 
 void CachingCore::end_stream(StreamHandle stream) {
@@ -347,7 +347,7 @@ void CachingCore::release_capture(std::uint64_t id) {
     }
     const DeviceStatus status = state_.backend.synchronize_device(state_.device);
     if (status != DeviceStatus::ok)
-        state_.throw_error(status, "release_capture", "the device could not be waited for");
+        state_.throw_error(status, "release_capture", "the wait for the device failed");
     const Lock lock(state_.mutex);
     detail::add(state_.totals.synchronizations, 1);
     free_.complete(0);
@@ -362,7 +362,7 @@ std::uint64_t CachingCore::add_callback(AllocatorCallback callback) {
 }
 
 bool CachingCore::remove_callback(std::uint64_t number) noexcept {
-    // Without the lock: what goes with the callback may be a block of this allocator.
+    // Without the lock: destroying the callback may free a block of this allocator.
     const bool removed = state_.watch.remove(number);
     const Lock lock(state_.mutex);
     captures_.set_gate();

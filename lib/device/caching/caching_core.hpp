@@ -14,8 +14,8 @@
 
 namespace tensorpool::device {
 
-/// What stands behind a CachingAllocator: the fast path through a stream's bins, and behind it one
-/// lock under which the parts find, make and give back blocks. Any thread.
+/// The implementation of CachingAllocator: a fast path through a stream's bins, and behind it one
+/// lock under which the parts find, make and release blocks. Any thread.
 class CachingCore {
 public:
     CachingCore(Backend& backend, int device, const CachingOptions& options);
@@ -25,7 +25,7 @@ public:
 
     Device device() const noexcept { return state_.name_of_device(); }
 
-    /// A block parked by its stream; nullptr where the slow path has to be taken.
+    /// Returns a block that its stream parked, or nullptr if the slow path is needed.
     void* take_parked(std::size_t bytes, StreamHandle stream) noexcept {
         if (state_.is_gated()) [[unlikely]]
             return take_parked_unless_captured(bytes, stream);
@@ -35,22 +35,22 @@ public:
         Block* const block = cache->take(round_bytes(bytes), bytes);
         return block != nullptr ? block->address : nullptr;
     }
-    /// False where the slow path has to be taken.
+    /// Parks the block. Returns false if the slow path is needed.
     bool park(void* address) noexcept {
         Block* const block = state_.heap.find(address);
         if (block == nullptr || block->address != address || state_.is_watched()) [[unlikely]] {
             return false;
         }
-        // Relaxed: it was the block's home before its address became known, or `put` says that it
-        // is no more.
+        // Relaxed: `home` was set before the block's address was returned to the caller. If it has
+        // changed since, `put` notices under the stream's lock.
         StreamCache* const home = block->home.load(std::memory_order_relaxed);
         return home->put(*block) == StreamCache::Put::parked;
     }
 
     // Slow paths ---------------------------------------------------------------------------------
 
-    /// Where it fails: nullptr and, if wanted, why. Throws std::bad_alloc where records are
-    /// missing.
+    /// On failure returns nullptr and, if `failure` is not null, fills it in. Throws std::bad_alloc
+    /// if there is no memory for records.
     void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
     void* allocate_or_throw(std::size_t bytes, StreamHandle stream);
     void* allocate_scalar(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
@@ -58,7 +58,7 @@ public:
     void record_use(void* address, StreamHandle stream);
     std::size_t usable_size(const void* address) const noexcept;
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
-    DeviceStatistics statistics() const noexcept { return state_.place.figures(); }
+    DeviceStatistics statistics() const noexcept { return state_.record.statistics(); }
     std::size_t trim() noexcept;
     void end_stream(StreamHandle stream);
 
@@ -70,7 +70,7 @@ public:
     void end_capture() noexcept;
     void release_capture(std::uint64_t id);
 
-    /// Throws what a failure throws.
+    /// Throws the exception for a failure.
     [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
 
 private:

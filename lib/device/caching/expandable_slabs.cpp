@@ -6,25 +6,26 @@
 namespace tensorpool::device {
 namespace {
 
-// How much more than the most that was ever in use at once is held before granules move instead, in
-// sixteenths: tests/device/caching/slabs_held_test.cpp, as for slab_goal_sixteenths of growth.cpp.
+// How far the bytes held may exceed the peak of bytes in use before granules move instead, in
+// sixteenths. Source: tests/device/caching/slabs_held_test.cpp, as for slab_goal_sixteenths.
 constexpr unsigned granule_goal_sixteenths = 1;
 
-/// Address space for one stream and pool, of which there may be several: as much as the device
-/// has, and as much again, so that a run of addresses is found between blocks in use.
+/// Address space of one range for one stream and pool. For large blocks it is twice the device's
+/// memory, so that free runs of addresses remain between blocks in use. A stream may have several.
 std::size_t range_bytes(std::size_t total, Pool pool) noexcept {
     return pool == Pool::small ? total / 4 : 2 * total;
 }
 
 }  // namespace
 
-/// What one request moves, maps and makes. Elements of granule tables under it are its own.
+/// The granules that one request moves, maps and creates. The elements of granule tables under them
+/// belong to the request's thread.
 struct ExpandableSlabs::Granules {
-    BlockHeap::Place place;
-    std::vector<Block*> moved;              // where they come from; those kept are still mapped
-    std::vector<MemoryHandle> handles;      // neither here nor there
-    const std::byte* mapped_end = nullptr;  // of the place, as far as it got
-    std::size_t fresh_bytes = 0;            // that may be made
+    BlockHeap::Run run;
+    std::vector<Block*> moved;              // blocks to take them from; kept ones stay mapped
+    std::vector<MemoryHandle> handles;      // unmapped, not yet mapped again
+    const std::byte* mapped_end = nullptr;  // end of the part of the run mapped so far
+    std::size_t fresh_bytes = 0;            // bytes that may be created
     std::size_t created_bytes = 0;
     std::size_t destroyed_bytes = 0;
 };
@@ -34,28 +35,28 @@ Outcome ExpandableSlabs::grow(StreamCache& cache, const Request& request) {
     Outcome outcome;
     for (const bool all : {false, true}) {
         DeviceStatus status = DeviceStatus::ok;
-        const BlockHeap::Place place = find_place(cache, request, status);
-        if (place.first == nullptr) return Outcome::failed(status, Outcome::Cause::own_use);
-        outcome = map_place(place, request, all);
+        const BlockHeap::Run run = find_run(cache, request, status);
+        if (run.first == nullptr) return Outcome::failed(status, Outcome::Cause::own_use);
+        outcome = map_run(run, request, all);
         if (!outcome.lacks_memory()) break;
     }
     return outcome;
 }
 
-BlockHeap::Place ExpandableSlabs::find_place(StreamCache& cache, const Request& request,
-                                             DeviceStatus& status) {
+BlockHeap::Run ExpandableSlabs::find_run(StreamCache& cache, const Request& request,
+                                         DeviceStatus& status) {
     for (Slab& slab : cache.memory.slabs) {
         if (!slab.is_expandable() || slab.pool != request.pool) continue;
-        const BlockHeap::Place place = state_.heap.take_place(slab, request.rounded);
-        if (place.first != nullptr) return place;
+        const BlockHeap::Run run = state_.heap.take_run(slab, request.rounded);
+        if (run.first != nullptr) return run;
     }
     Slab* slab = take_empty_range(cache, request);
     if (slab == nullptr) slab = add_range(cache, request, status);
-    return slab != nullptr ? state_.heap.take_place(*slab, request.rounded) : BlockHeap::Place{};
+    return slab != nullptr ? state_.heap.take_run(*slab, request.rounded) : BlockHeap::Run{};
 }
 
-/// One of another stream in which nothing is mapped: streams that come and end would take more
-/// addresses each time.
+/// Takes over another stream's range in which nothing is mapped. Otherwise streams that are created
+/// and destroyed in turn would use up more and more addresses.
 Slab* ExpandableSlabs::take_empty_range(StreamCache& cache, const Request& request) noexcept {
     for (const auto& other : state_.caches) {
         for (Slab& slab : other->memory.slabs) {
@@ -87,7 +88,7 @@ Slab* ExpandableSlabs::add_range(StreamCache& cache, const Request& request, Dev
     }
 }
 
-/// Half as many addresses as long as the device refuses, down to what the request needs.
+/// Halves the number of addresses while the device refuses, down to what the request needs.
 DeviceStatus ExpandableSlabs::reserve_addresses(std::size_t least, std::size_t& bytes,
                                                 void*& address) noexcept {
     while (true) {
@@ -98,24 +99,23 @@ DeviceStatus ExpandableSlabs::reserve_addresses(std::size_t least, std::size_t& 
     }
 }
 
-Outcome ExpandableSlabs::map_place(const BlockHeap::Place& place, const Request& request,
-                                   bool all) {
+Outcome ExpandableSlabs::map_run(const BlockHeap::Run& run, const Request& request, bool all) {
     Granules granules;
-    granules.place = place;
-    const std::size_t wanted = bytes_to_move(place.missing, request, all);
+    granules.run = run;
+    const std::size_t wanted = bytes_to_move(run.missing, request, all);
     try {
-        granules.handles.reserve(place.missing / state_.granule);
-        granules.moved = reclaim_.take_idle_granules(*place.slab->home, wanted);
+        granules.handles.reserve(run.missing / state_.granule);
+        granules.moved = reclaim_.take_idle_granules(*run.slab->home, wanted);
     } catch (...) {
-        state_.heap.untake_place(place);  // nothing was moved
+        state_.heap.untake_run(run);  // no granule was moved
         throw;
     }
     std::size_t moved = 0;
     for (const Block* block : granules.moved) moved += block->bytes;
-    granules.fresh_bytes = place.missing - moved;
+    granules.fresh_bytes = run.missing - moved;
     if (!state_.may_grow(granules.fresh_bytes)) {
         for (Block* block : granules.moved) state_.heap.put_back(*block, block->stamp);
-        state_.heap.untake_place(place);
+        state_.heap.untake_run(run);
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
     }
     state_.growing_bytes += granules.fresh_bytes;
@@ -127,17 +127,17 @@ Outcome ExpandableSlabs::map_place(const BlockHeap::Place& place, const Request&
     state_.growing_bytes -= granules.fresh_bytes;
     settle(granules);
     if (status != DeviceStatus::ok) {
-        state_.heap.untake_place(place);
+        state_.heap.untake_run(run);
         return Outcome::failed(status, Outcome::cause_of(status));
     }
     Outcome outcome;
-    outcome.block = state_.heap.merge_place(place, request.rounded);
+    outcome.block = state_.heap.merge_run(run, request.rounded);
     outcome.memory = AllocatorWatch::Memory::fresh;
     return outcome;
 }
 
-/// Of what is missing, what is to come from free blocks: all that would exceed the goal or the
-/// limit.
+/// Returns how many of the missing bytes must come from free blocks: those that would exceed the
+/// goal or the limit.
 std::size_t ExpandableSlabs::bytes_to_move(std::size_t missing, const Request& request,
                                            bool all) const noexcept {
     if (all) return missing;
@@ -148,7 +148,7 @@ std::size_t ExpandableSlabs::bytes_to_move(std::size_t missing, const Request& r
     return missing - std::min(missing, fresh);
 }
 
-/// Without the lock. Where it fails, memory that was moved or made goes back to the device.
+/// Called without the lock. On failure, memory that was moved or created returns to the device.
 DeviceStatus ExpandableSlabs::move(Granules& granules) noexcept {
     unmap(granules);
     DeviceStatus status = create_missing(granules);
@@ -175,52 +175,52 @@ void ExpandableSlabs::unmap(Granules& granules) noexcept {
 }
 
 DeviceStatus ExpandableSlabs::create_missing(Granules& granules) noexcept {
-    const std::size_t needed = granules.place.missing / state_.granule;
+    const std::size_t needed = granules.run.missing / state_.granule;
     while (granules.handles.size() < needed) {
-        // Not instead of what could not be unmapped: the limit would not hold.
+        // Granules that could not be unmapped are not replaced by new ones, to keep the limit.
         if (granules.created_bytes == granules.fresh_bytes) return DeviceStatus::out_of_memory;
         MemoryHandle handle = nullptr;
         const DeviceStatus status =
             state_.backend.create_memory(state_.device, state_.granule, &handle);
         if (status != DeviceStatus::ok) return status;
-        granules.handles.push_back(handle);  // there is room
+        granules.handles.push_back(handle);  // capacity was reserved
         granules.created_bytes += state_.granule;
     }
     return DeviceStatus::ok;
 }
 
 DeviceStatus ExpandableSlabs::map_missing(Granules& granules) noexcept {
-    const BlockHeap::Place& place = granules.place;
-    const std::byte* const end = place.last->end();
-    for (Block* block = place.first; block->address < end; block = block->next) {
-        if (!block->is(BlockState::mapping)) continue;  // a free one, mapped already
+    const BlockHeap::Run& run = granules.run;
+    const std::byte* const end = run.last->end();
+    for (Block* block = run.first; block->address < end; block = block->next) {
+        if (!block->is(BlockState::mapping)) continue;  // a free block, already mapped
         for (std::byte* at = block->address; at != block->end(); at += state_.granule) {
             const MemoryHandle handle = granules.handles.back();
             const DeviceStatus status =
                 state_.backend.map_memory(state_.device, at, state_.granule, handle);
             if (status != DeviceStatus::ok) return status;
             state_.watch.gained(at, state_.granule);
-            place.slab->granule_at(at) = handle;
+            run.slab->granule_at(at) = handle;
             granules.handles.pop_back();
             granules.mapped_end = at + state_.granule;
         }
-        if (block == place.last) break;
+        if (block == run.last) break;
     }
     return DeviceStatus::ok;
 }
 
 void ExpandableSlabs::undo(Granules& granules) noexcept {
-    const BlockHeap::Place& place = granules.place;
-    for (Block* block = place.first;; block = block->next) {
+    const BlockHeap::Run& run = granules.run;
+    for (Block* block = run.first;; block = block->next) {
         for (std::byte* at = block->address; block->is(BlockState::mapping) && at != block->end();
              at += state_.granule) {
             if (at >= granules.mapped_end) break;
             state_.watch.losing(at, state_.granule);
             (void)state_.backend.unmap_memory(state_.device, at, state_.granule);
-            granules.handles.push_back(place.slab->granule_at(at));
-            place.slab->granule_at(at) = nullptr;
+            granules.handles.push_back(run.slab->granule_at(at));
+            run.slab->granule_at(at) = nullptr;
         }
-        if (block == place.last) break;
+        if (block == run.last) break;
     }
     for (const MemoryHandle handle : granules.handles) {
         (void)state_.backend.destroy_memory(state_.device, handle);
@@ -230,7 +230,7 @@ void ExpandableSlabs::undo(Granules& granules) noexcept {
     granules.created_bytes = 0;
 }
 
-/// Counts, and makes holes where granules were taken from.
+/// Updates the counters, and makes holes where granules were taken from.
 void ExpandableSlabs::settle(const Granules& granules) noexcept {
     for (Block* const block : granules.moved) {
         if (block->is(BlockState::kept)) {
@@ -247,7 +247,7 @@ void ExpandableSlabs::settle(const Granules& granules) noexcept {
         state_.totals.count_give_back(granules.destroyed_bytes);
         state_.watch.write(EntryKind::give_back, granules.destroyed_bytes);
     }
-    state_.place.note_capacity();
+    state_.record.note_capacity();
 }
 
 void ExpandableSlabs::end(Slab& slab) noexcept {

@@ -7,27 +7,27 @@
 
 namespace tensorpool::device {
 
-/// More memory where the device has virtual memory: granules are mapped where a request finds room
-/// between blocks, lowest addresses first. They come from free blocks whose work is done, as far as
-/// more would be held than is good, and otherwise from the device.
+/// Growth on devices with virtual memory: maps granules where a request finds room between blocks,
+/// lowest addresses first. Granules come from free blocks with no pending work if new ones would
+/// exceed the goal or the limit, and otherwise from the device.
 class ExpandableSlabs {
 public:
     ExpandableSlabs(AllocatorState& state, Reclaim& reclaim) noexcept
         : state_(state), reclaim_(reclaim) {}
 
     Outcome grow(StreamCache& cache, const Request& request);
-    /// Unmaps a slab and gives its addresses back, whatever lies in it.
+    /// Unmaps a slab and releases its addresses, whatever is in it.
     void end(Slab& slab) noexcept;
 
 private:
     struct Granules;
 
-    BlockHeap::Place find_place(StreamCache& cache, const Request& request, DeviceStatus& status);
+    BlockHeap::Run find_run(StreamCache& cache, const Request& request, DeviceStatus& status);
     Slab* take_empty_range(StreamCache& cache, const Request& request) noexcept;
     Slab* add_range(StreamCache& cache, const Request& request, DeviceStatus& status);
     DeviceStatus reserve_addresses(std::size_t least, std::size_t& bytes, void*& address) noexcept;
 
-    Outcome map_place(const BlockHeap::Place& place, const Request& request, bool all);
+    Outcome map_run(const BlockHeap::Run& run, const Request& request, bool all);
     std::size_t bytes_to_move(std::size_t missing, const Request& request, bool all) const noexcept;
     DeviceStatus move(Granules& granules) noexcept;
     void unmap(Granules& granules) noexcept;

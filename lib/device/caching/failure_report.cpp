@@ -12,7 +12,7 @@ namespace {
 
 using Cause = FailureReport::Cause;
 
-/// Of an allocator that would need more than `room` from its device.
+/// Returns the cause if the allocator would need more than `room` from its device.
 Cause cause_of_shortage(const DeviceAllocationFailure& failure, std::size_t room) noexcept {
     if (failure.free + room >= failure.asked) return Cause::fragmentation;
     const std::size_t lacking = failure.asked - failure.free - room;
@@ -33,9 +33,9 @@ const char* state_text(BlockState state) noexcept {
             return "is free already";
         case BlockState::leaving:
         case BlockState::deferred:
-            return "was freed already, and waits for streams";
+            return "was freed already and waits for streams";
         case BlockState::scalars:
-            return "holds scalars, none of which begins there or is in use";
+            return "holds scalars, but none in use begins there";
         case BlockState::in_use:
         case BlockState::shared:
             return "begins elsewhere";
@@ -68,7 +68,7 @@ void FailureReport::add_free(const StreamCache& cache) noexcept {
     }
 }
 
-/// Those that hold most stay, the largest first.
+/// Keeps the streams that hold back the most bytes, the largest first.
 void FailureReport::add_holder(const StreamCache& cache) noexcept {
     constexpr std::size_t most = DeviceAllocationFailure::max_streams;
     const auto bytes = static_cast<std::size_t>(cache.memory.queue.bytes);
@@ -81,23 +81,23 @@ void FailureReport::add_holder(const StreamCache& cache) noexcept {
     }
 }
 
-void FailureReport::judge(std::size_t asked, DeviceStatus status, Cause cause,
+void FailureReport::judge(std::size_t requested, DeviceStatus status, Cause cause,
                           Room certainty) noexcept {
-    failure_.asked = asked;
+    failure_.asked = requested;
     failure_.status = status;
     failure_.cause = cause;
     std::size_t room = failure_.device_free;
     if (failure_.limit != 0) {
         room = std::min(room, failure_.limit - std::min(failure_.limit, failure_.capacity));
     }
-    failure_.missing = asked - std::min(asked, std::max(room, failure_.largest_free));
+    failure_.missing = requested - std::min(requested, std::max(room, failure_.largest_free));
     if (cause == Cause::limit) {
         const Cause shortage = cause_of_shortage(failure_, room);
         const bool is_held_back = shortage == Cause::held_back && certainty == Room::unknown;
         if (shortage == Cause::fragmentation || is_held_back) failure_.cause = shortage;
     } else if (cause == Cause::own_use) {
         const bool is_memory = status == DeviceStatus::out_of_memory;
-        // A device that has nothing for an allocator that holds nothing: the shortage is not its.
+        // If the device has no memory and the allocator holds none, the allocator is not the cause.
         const bool is_its = certainty == Room::certain || failure_.in_use != 0;
         if (!is_memory || !is_its) {
             failure_.cause = Cause::device;
@@ -131,7 +131,8 @@ void fail_free(const std::string& allocator, Device device, const void* address,
                const Block* block) noexcept {
     const std::string owner = allocator + " on " + to_string(device);
     if (block == nullptr) {
-        platform::fail("%s: deallocate: %p is no block of this allocator", owner.c_str(), address);
+        platform::fail("%s: deallocate: %p is not a block of this allocator", owner.c_str(),
+                       address);
     }
     platform::fail("%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address,
                    block->bytes, static_cast<const void*>(block->address),
@@ -141,7 +142,7 @@ void fail_free(const std::string& allocator, Device device, const void* address,
 void throw_not_in_use(const std::string& allocator, Device device, const char* call,
                       const void* address) {
     char text[160];
-    std::snprintf(text, sizeof text, "tensorpool: %.47s on %s: %s: %p is no block in use",
+    std::snprintf(text, sizeof text, "tensorpool: %.47s on %s: %s: %p is not a block in use",
                   allocator.c_str(), to_string(device).c_str(), call, address);
     throw DeviceError(DeviceStatus::invalid_argument, text);
 }

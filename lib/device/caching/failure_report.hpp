@@ -14,24 +14,24 @@ namespace tensorpool::device {
 
 class StreamCache;
 
-/// Why a request of a caching or a pinned allocator failed, put together under the allocator's
-/// lock. `judge` comes last.
+/// Collects why a request of a caching or pinned allocator failed, under the allocator's lock.
+/// `judge` is called last.
 class FailureReport {
 public:
     using Cause = DeviceAllocationFailure::Cause;
 
-    /// What the allocator holds, and what was asked of it.
+    /// Fills in what the allocator holds.
     FailureReport(DeviceAllocationFailure& failure, const std::string& allocator, Device device,
                   const DeviceStatistics& statistics, std::size_t limit) noexcept;
 
     void add_free(const StreamCache& cache) noexcept;
-    /// A stream that holds freed blocks back.
+    /// Adds a stream that holds back freed blocks.
     void add_holder(const StreamCache& cache) noexcept;
-    /// Whether what the device says to be free can be had by this allocator.
+    /// Whether the allocator can obtain all memory that the device reports as free.
     enum class Room { certain, unknown };
-    void judge(std::size_t asked, DeviceStatus status, Cause cause, Room room) noexcept;
+    void judge(std::size_t requested, DeviceStatus status, Cause cause, Room room) noexcept;
 
-    /// For the timeline.
+    /// The entry for the timeline.
     EntryKind entry() const noexcept;
     LimitKind limit() const noexcept;
 
@@ -39,15 +39,15 @@ private:
     DeviceAllocationFailure& failure_;
 };
 
-/// What a failure throws: a lack of memory as DeviceAllocationError, all else as DeviceError with
-/// what the backend says.
+/// Throws DeviceAllocationError for a lack of memory, and DeviceError with the backend's text for
+/// any other failure.
 [[noreturn]] void throw_failure(const DeviceAllocationFailure& failure, Backend& backend);
 
-/// Ends the process: `address` is no block that could be freed. `block` is what lies there, or
-/// nullptr.
+/// Ends the process because `address` is not a block that can be freed. `block` is the block found
+/// at the address, or nullptr.
 [[noreturn]] void fail_free(const std::string& allocator, Device device, const void* address,
                             const Block* block) noexcept;
-/// Throws DeviceError: `address` is no block in use.
+/// Throws DeviceError because `address` is not a block in use.
 [[noreturn]] void throw_not_in_use(const std::string& allocator, Device device, const char* call,
                                    const void* address);
 

@@ -6,7 +6,8 @@ Block* FreeBlocks::take(StreamCache& cache, const Request& request) {
     complete(cache.capture());
     put_back(cache, cache.take_all());
     Block* block = state_.heap.take_best(cache, request);
-    // The other kind of a large block: whole, if it is not much too large, or part of a slab.
+    // Large and oversize requests may use each other's blocks: whole if the excess is small, or a
+    // part of a slab.
     if (block == nullptr && request.pool != Pool::small) {
         Request other = request;
         other.pool = request.pool == Pool::large ? Pool::oversize : Pool::large;
@@ -32,8 +33,8 @@ void FreeBlocks::complete_up_to(StreamCache& stream, std::uint64_t added) noexce
     }
 }
 
-// Told under the lock, so that no other thread gets the block before; the backend does not call
-// back.
+// The note is sent under the lock, so that no other thread gets the block first. The backend does
+// not call back.
 void FreeBlocks::reuse(Block& block) noexcept {
     const StreamCache& home = *block.home.load(std::memory_order_relaxed);
     state_.watch.reusable({block.address, block.bytes, block.requested, home.stream()});

@@ -8,26 +8,26 @@
 
 namespace tensorpool::device {
 
-/// Finds free blocks in the sets of their streams, and brings into the sets what may be found
-/// there: what streams have parked, and what waited for other streams.
+/// Finds free blocks in the sets of their streams. Fills the sets with blocks that streams parked
+/// and with blocks that waited for other streams.
 class FreeBlocks {
 public:
     FreeBlocks(AllocatorState& state, Scalars& scalars) noexcept
         : state_(state), scalars_(scalars) {}
 
-    /// A block from the sets of the stream, after all that it had parked went there; nullptr if
-    /// there is none. Throws std::bad_alloc.
+    /// Takes a block from the sets of the stream, after moving its parked blocks there. Returns
+    /// nullptr if there is none. Throws std::bad_alloc.
     Block* take(StreamCache& cache, const Request& request);
-    /// Blocks that other streams used and have passed are free. Not while the caller captures: then
-    /// no event may be queried.
+    /// Frees blocks whose other streams have passed. Does nothing while the caller captures,
+    /// because no event may be queried then.
     void complete(std::uint64_t capture) noexcept;
-    /// Those for which the first `added` uses by this stream were waited for.
+    /// Frees the blocks behind the first `added` uses of this stream, which are known to be done.
     void complete_up_to(StreamCache& stream, std::uint64_t added) noexcept;
-    /// Puts a list of blocks that were parked into the sets; their bytes.
+    /// Puts a list of parked blocks into the sets and returns their bytes.
     std::size_t put_back(StreamCache& cache, Block* parked) noexcept;
-    /// Puts all that streams have parked into the sets; its bytes.
+    /// Puts the parked blocks of all streams into the sets and returns their bytes.
     std::size_t flush_all() noexcept;
-    /// In the sets.
+    /// The bytes in the sets.
     std::size_t bytes() const noexcept;
 
 private:

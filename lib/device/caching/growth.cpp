@@ -5,17 +5,17 @@
 namespace tensorpool::device {
 namespace {
 
-// How much more than the most that was ever in use at once is held before free slabs are given back
-// for a new one, in sixteenths: tests/device/caching/slabs_held_test.cpp.
+// How far the bytes held may exceed the peak of bytes in use before free slabs are released for a
+// new one, in sixteenths. Source: tests/device/caching/slabs_held_test.cpp.
 constexpr unsigned slab_goal_sixteenths = 3;
 
 std::size_t preferred_bytes(const Request& request) noexcept {
-    static_assert(small_slab_bytes == slab_step);  // what a small request needs; captures need more
+    static_assert(small_slab_bytes == slab_step);  // enough for a small request; captures need more
     const std::size_t needed = base::align_up(request.rounded, slab_step);
     return request.pool == Pool::large ? std::max(needed, large_slab_bytes) : needed;
 }
 
-/// A stream's growth in one pool, over when this goes, also when an exception ends it.
+/// Marks a stream's growth in one pool until the object is destroyed, also by an exception.
 class Growing {
 public:
     Growing(bool& flag, std::condition_variable& grown) : flag_(flag), grown_(grown) {
@@ -90,7 +90,7 @@ Outcome Growth::add_slab(StreamCache& cache, Pool pool, std::size_t bytes) {
     return Outcome::failed(status, Outcome::cause_of(status));
 }
 
-/// Memory that has just come. Throws std::bad_alloc; then it went back.
+/// Adds newly allocated memory as a slab. Throws std::bad_alloc after returning the memory.
 void Growth::keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t bytes) {
     try {
         state_.heap.add_slab(cache, pool, static_cast<std::byte*>(memory), bytes);
@@ -100,7 +100,7 @@ void Growth::keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t 
         throw;
     }
     state_.totals.count_growth(bytes);
-    state_.place.note_capacity();
+    state_.record.note_capacity();
     state_.watch.gained(memory, bytes);
     if (captures_.has_slabs_of(cache)) detail::add(state_.totals.captured_bytes, bytes);
     state_.watch.write(EntryKind::growth, bytes);

@@ -8,19 +8,19 @@
 
 namespace tensorpool::device {
 
-/// More memory from the device for one request: granules of expandable slabs, or slabs that stay as
-/// large as they are made.
+/// Obtains memory from the device for one request: granules of expandable slabs, or slabs of fixed
+/// size.
 class Growth {
 public:
     Growth(AllocatorState& state, Reclaim& reclaim, Captures& captures) noexcept
         : state_(state), reclaim_(reclaim), captures_(captures), expandable_(state, reclaim) {}
 
-    /// A block out of memory that is new. Throws std::bad_alloc.
+    /// Returns a block of new memory. Throws std::bad_alloc.
     Outcome grow(StreamCache& cache, const Request& request);
-    /// A slab for captures to come; its outcome has no block.
+    /// Allocates a slab for later captures. The outcome has no block.
     Outcome reserve(const Request& request);
-    /// Gives back whatever lies in the slabs of a stream, as the allocator ends. Records of blocks
-    /// go with the heap.
+    /// Releases all slabs of a stream, whatever is in them, when the allocator is destroyed. The
+    /// records of their blocks are destroyed with the heap.
     void end_slabs(StreamCache& cache) noexcept;
 
 private:

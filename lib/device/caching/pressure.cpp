@@ -4,7 +4,7 @@ namespace tensorpool::device {
 
 constexpr Pressure::Step Pressure::steps[] = {
     {&Pressure::complete, Retry::search},
-    // What other streams had parked may be whole slabs now, or granules to be moved.
+    // Blocks that other streams had parked may form whole slabs now, or granules that can be moved.
     {&Pressure::coalesce, Retry::grow_if_expandable},
     {&Pressure::give_aged_back, Retry::grow_if_freed},
     {&Pressure::call_back, Retry::grow},
@@ -14,7 +14,7 @@ constexpr Pressure::Step Pressure::steps[] = {
 
 Outcome Pressure::relieve(const Outcome& refused) {
     outcome_ = refused;
-    // Nothing may be asked of the device during a capture, or waited for.
+    // During a capture the device may not be called or waited for.
     if (cache_.capture() != 0) return outcome_;
     for (const Step& step : steps) {
         const std::size_t freed = (this->*step.take)();
@@ -38,7 +38,7 @@ bool Pressure::may_grow_after(Retry retry, std::size_t freed) const noexcept {
     return false;
 }
 
-/// Whether there is a block now, or the device said something else than that it has no memory.
+/// Returns whether there is a block now, or the device failed for another reason than memory.
 bool Pressure::is_over(bool may_grow) {
     outcome_.block = free_.take(cache_, request_);
     outcome_.memory = AllocatorWatch::Memory::recycled;
@@ -74,7 +74,7 @@ std::size_t Pressure::give_aged_back() {
     return bytes;
 }
 
-/// Returns 0: what callbacks free is not known, so a growth is tried in any case.
+/// Returns 0: how much callbacks free is unknown, so growth is tried in any case.
 std::size_t Pressure::call_back() {
     state_.watch.write(EntryKind::called_back, request_.bytes);
     const Unlocked unlocked(state_.mutex);

@@ -8,8 +8,8 @@
 
 namespace tensorpool::device {
 
-/// What is tried before a request fails, the cheapest step first: one object for one request. Each
-/// step that was taken stands on the timeline, with what it brought.
+/// The steps taken before a request fails, cheapest first. One object serves one request. Each step
+/// taken is an entry on the timeline, with the bytes that it freed.
 class Pressure {
 public:
     Pressure(AllocatorState& state, FreeBlocks& free, Growth& growth, Reclaim& reclaim,
@@ -21,11 +21,11 @@ public:
           cache_(cache),
           request_(request) {}
 
-    /// What came of it, after `refused`. Throws std::bad_alloc.
+    /// Returns the outcome of the steps, after the failure `refused`. Throws std::bad_alloc.
     Outcome relieve(const Outcome& refused);
 
 private:
-    /// What follows a step: a look into the sets, and a growth where that may help.
+    /// What follows a step: a search of the sets, and a growth if it may help.
     enum class Retry { search, grow, grow_if_freed, grow_if_expandable };
     struct Step {
         std::size_t (Pressure::*take)();

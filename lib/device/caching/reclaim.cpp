@@ -11,7 +11,7 @@ std::size_t index(const Block& block) noexcept {
     return static_cast<std::size_t>(block.slab->pool);
 }
 
-/// Chances to be used that a free block has missed.
+/// The number of searches in which a free block could have been used but was not.
 std::uint64_t age(const Block* block) noexcept {
     const StreamCache& cache = *block->home.load(std::memory_order_relaxed);
     return cache.memory.searches[index(*block)] - block->born;
@@ -32,7 +32,7 @@ std::uint64_t mean_age(const std::vector<Block*>& blocks) noexcept {
 
 }  // namespace
 
-/// Queries how far the stream has come, and leaves a mark in it if it is still at work.
+/// Queries how far the stream has progressed, and leaves a mark in it if work is pending.
 void Reclaim::look_at_marks(StreamCache& cache) noexcept {
     StreamMarks& marks = cache.memory.marks;
     if (is_captured(state_.backend, state_.device, cache.stream())) return;
@@ -57,10 +57,10 @@ void Reclaim::leave_mark(StreamCache& cache) noexcept try {
         state_.events.give(event);
     }
 } catch (...) {
-    return;  // no memory for it: left the next time
+    return;  // no memory for a mark: one is left next time
 }
 
-/// Free blocks that can go back, or that granules of can.
+/// Collects free blocks that can be released, or that contain releasable granules.
 void Reclaim::collect_idle(StreamCache& cache, Which which, std::vector<Block*>& found) const {
     for (FreeSet& set : cache.memory.free) {
         for (auto block = set.rbegin(); block != set.rend(); ++block) {
@@ -108,8 +108,8 @@ std::vector<Block*> Reclaim::take_idle_granules(StreamCache& first, std::size_t 
     return found;
 }
 
-/// Takes free blocks, or their whole granules, out of the sets until there are `bytes`; the rest of
-/// the list goes.
+/// Takes free blocks, or their whole granules, out of the sets until there are `bytes`. Drops the
+/// rest of the list.
 void Reclaim::take_out(std::vector<Block*>& blocks, std::size_t bytes) noexcept {
     std::size_t sum = 0;
     std::size_t count = 0;
@@ -124,12 +124,12 @@ void Reclaim::take_out(std::vector<Block*>& blocks, std::size_t bytes) noexcept 
             sum += block->bytes;
         }
     } catch (...) {
-        // no memory for a record: what was taken so far has to do
+        // No memory for a record: release only what was taken so far.
     }
     blocks.resize(count);
 }
 
-/// REQUIRES: taken blocks, whole slabs or whole granules.
+/// REQUIRES: the blocks are taken, and are whole slabs or whole granules.
 std::size_t Reclaim::give_back(std::vector<Block*>& blocks) noexcept {
     if (blocks.empty()) return 0;
     ++state_.returns;
@@ -141,12 +141,12 @@ std::size_t Reclaim::give_back(std::vector<Block*>& blocks) noexcept {
     const std::size_t bytes = settle(blocks);
     if (bytes == 0) return 0;
     state_.totals.count_give_back(bytes);
-    state_.place.note_capacity();
+    state_.record.note_capacity();
     state_.watch.write(EntryKind::give_back, bytes);
     return bytes;
 }
 
-/// The blocks that are gone end; their bytes.
+/// Removes the blocks that were released and returns their bytes.
 std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
     std::size_t bytes = 0;
     for (Block* const block : blocks) {
@@ -164,7 +164,7 @@ std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
     return bytes;
 }
 
-/// Without the lock. A block that the device did not take is marked kept.
+/// Called without the lock. A block that the device did not take back is marked kept.
 void Reclaim::return_to_device(Block& block) noexcept {
     const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
     if (state_.is_watched()) state_.watch.released(block.address, block.bytes, stream);
@@ -215,7 +215,7 @@ std::size_t Reclaim::synchronize() noexcept try {
     }
     detail::add(state_.totals.synchronizations, 1);
     if (status != DeviceStatus::ok) return 0;
-    // New ones may have come in the meantime: at the end, with marks of their own.
+    // Caches added in the meantime are at the end of the list and have marks of their own.
     for (std::size_t i = 0; i < stamps.size(); ++i) {
         state_.caches[i]->memory.marks.pass(stamps[i]);
     }
@@ -227,7 +227,7 @@ std::size_t Reclaim::synchronize() noexcept try {
 }
 
 void Reclaim::wait_for_returns() {
-    if (AllocatorWatch::is_telling()) return;
+    if (AllocatorWatch::is_in_callback()) return;
     wait_unlocked(state_.grown, state_.mutex, [this] { return state_.returns == 0; });
 }
 

@@ -10,29 +10,29 @@
 
 namespace tensorpool::device {
 
-/// Gives memory that no block in use lies in back to the device, once no work uses it. What goes
-/// first is what was not used for longest.
+/// Releases memory without blocks in use to the device, once no work uses it. The memory that was
+/// unused for longest is released first.
 class Reclaim {
 public:
     Reclaim(AllocatorState& state, FreeBlocks& free, Captures& captures) noexcept
         : state_(state), free_(free), captures_(captures) {}
 
     enum class Which : std::uint8_t { all, aged, whole_slabs };
-    /// Gives up to about `bytes` of it back, or of `aged` all that is older than the mean. Returns
-    /// how much the device took. Throws std::bad_alloc; then nothing has changed.
+    /// Releases about `bytes`, or with `aged` all that is older than the mean age. Returns how many
+    /// bytes the device took back. Throws std::bad_alloc and then changes nothing.
     std::size_t give_back(Which which, std::size_t bytes);
-    /// Aged memory goes back where a growth would exceed the soft limit.
+    /// Releases aged memory if a growth would exceed the soft limit.
     void keep_soft_limit(std::size_t growth);
-    /// Waits for all work of the device and gives back what is free by then; its bytes. Not while a
-    /// stream is captured: that ends its capture.
+    /// Waits for all work of the device, releases what is free by then, and returns its bytes. Does
+    /// nothing while a stream is being captured, because the wait would end the capture.
     std::size_t synchronize() noexcept;
-    /// What other threads are giving back counts as held until they have.
+    /// Waits until other threads have released their memory; until then it counts as held.
     void wait_for_returns();
     /// Lets a device that counts freed memory late count it now.
     void settle_memory() noexcept;
 
-    /// Free granules of a stream whose work is done, then of others, taken out of the sets: about
-    /// `bytes`. Throws std::bad_alloc; then nothing has changed.
+    /// Takes about `bytes` of free granules with no pending work out of the sets: first those of
+    /// `first`, then those of other streams. Throws std::bad_alloc and then changes nothing.
     std::vector<Block*> take_idle_granules(StreamCache& first, std::size_t bytes);
 
 private:

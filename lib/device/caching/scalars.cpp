@@ -3,14 +3,14 @@
 namespace tensorpool::device {
 namespace {
 
-std::size_t place_of(const Block& block, const void* address) noexcept {
+std::size_t position_of(const Block& block, const void* address) noexcept {
     const auto offset =
         static_cast<std::size_t>(static_cast<const std::byte*>(address) - block.address);
-    return offset / ScalarPage::place_bytes;
+    return offset / ScalarPage::scalar_bytes;
 }
 
-std::uint64_t bit(std::size_t place) noexcept {
-    return std::uint64_t{1} << place;
+std::uint64_t bit(std::size_t position) noexcept {
+    return std::uint64_t{1} << position;
 }
 
 void unlink(StreamCache& cache, const ScalarPage& page) noexcept {
@@ -36,35 +36,35 @@ void Scalars::open(StreamCache& cache, Block& block, ScalarPage& page) noexcept 
 
 void* Scalars::take(StreamCache& cache, std::size_t bytes) noexcept {
     ScalarPage& page = *cache.memory.pages;
-    const std::size_t place = page.lowest_free();
-    page.used |= bit(place);
-    page.bytes[place] = static_cast<std::uint8_t>(bytes);
+    const std::size_t position = page.lowest_free();
+    page.used |= bit(position);
+    page.bytes[position] = static_cast<std::uint8_t>(bytes);
     if (page.is_full()) cache.memory.pages = page.next;
     const std::lock_guard guard(cache);
-    cache.count_allocation(bytes, ScalarPage::place_bytes);
-    return page.block->address + place * ScalarPage::place_bytes;
+    cache.count_allocation(bytes, ScalarPage::scalar_bytes);
+    return page.block->address + position * ScalarPage::scalar_bytes;
 }
 
 bool Scalars::has(const Block& block, const void* address) noexcept {
     const bool begins = base::is_aligned(
         static_cast<std::size_t>(static_cast<const std::byte*>(address) - block.address),
-        ScalarPage::place_bytes);
+        ScalarPage::scalar_bytes);
     return begins && block.page != nullptr &&
-           (block.page->used & bit(place_of(block, address))) != 0;
+           (block.page->used & bit(position_of(block, address))) != 0;
 }
 
 void Scalars::free(Block& block, void* address) noexcept {
     ScalarPage& page = *block.page;
     StreamCache& home = *block.home.load(std::memory_order_relaxed);
-    const std::size_t place = place_of(block, address);
+    const std::size_t position = position_of(block, address);
     {
         const std::lock_guard guard(home);
-        home.count_free(page.bytes[place], ScalarPage::place_bytes);
+        home.count_free(page.bytes[position], ScalarPage::scalar_bytes);
     }
     const bool was_full = page.is_full();
-    page.used &= ~bit(place);
+    page.used &= ~bit(position);
     if (page.closed) {
-        // No place is used again: `used` counts down to the end of the page.
+        // A closed page reuses no position; `used` counts down to the end of the page.
         if (page.used == 0) end(block);
     } else if (was_full) {
         page.next = home.memory.pages;
@@ -78,7 +78,8 @@ void Scalars::close(Block& block) noexcept {
     unlink(*block.home.load(std::memory_order_relaxed), *block.page);
 }
 
-/// The block goes like any other. REQUIRES: no scalar of it is in use, and it is in no list.
+/// Frees the page's block like any other. REQUIRES: no scalar of it is in use, and it is in no
+/// list.
 void Scalars::end(Block& block) noexcept {
     records_.give(*block.page);
     block.page = nullptr;

@@ -13,9 +13,9 @@ constexpr double largest_fraction = 2;
 }
 
 void check_fraction(const CachingOptions& options, const char* name, double fraction) {
-    if (fraction >= 0 && fraction <= largest_fraction) return;  // not a number is neither
+    if (fraction >= 0 && fraction <= largest_fraction) return;  // false for NaN
     refuse(options, std::string(name) + " is " + std::to_string(fraction) +
-                        "; expected 0 for none, or a part of what the device recommends, up to 2");
+                        "; expected 0 for no limit, or up to 2 times what the device recommends");
 }
 
 bool has_storage(const DeviceAbilities& abilities, StorageKind kind) {
@@ -28,8 +28,8 @@ bool has_storage(const DeviceAbilities& abilities, StorageKind kind) {
 int validated(Backend& backend, int device, const CachingOptions& options) {
     const int count = backend.device_count();
     if (device < 0 || device >= count) {
-        refuse(options, "device is " + std::to_string(device) + "; of type " +
-                            to_string(backend.type()) + " there are " + std::to_string(count));
+        refuse(options, "device is " + std::to_string(device) + "; there are " +
+                            std::to_string(count) + " of type " + to_string(backend.type()));
     }
     check_fraction(options, "hard_limit", options.hard_limit);
     check_fraction(options, "soft_limit", options.soft_limit);
@@ -40,10 +40,10 @@ int validated(Backend& backend, int device, const CachingOptions& options) {
     }
     if (options.oversize_bytes <= small_limit) {
         refuse(options, "oversize_bytes is " + std::to_string(options.oversize_bytes) +
-                            "; expected more than 1 MiB, up to which blocks are small");
+                            "; expected more than 1 MiB, the largest size of small blocks");
     }
     if (!has_storage(backend.abilities(device), options.storage)) {
-        refuse(options, "the device has no storage of the kind asked for");
+        refuse(options, "the device does not have storage of the requested kind");
     }
     return device;
 }

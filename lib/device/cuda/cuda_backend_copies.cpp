@@ -20,30 +20,31 @@ DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* fr
                        std::size_t bytes, Stream stream) {
     switch (kind) {
         case CopyKind::host_to_host:
-            return state.ask(state.api.copy, address_of(to), address_of(from), bytes, stream);
+            return state.invoke(state.api.copy, address_of(to), address_of(from), bytes, stream);
         case CopyKind::host_to_device:
-            return state.ask(state.api.copy_to_device, address_of(to), from, bytes, stream);
+            return state.invoke(state.api.copy_to_device, address_of(to), from, bytes, stream);
         case CopyKind::device_to_host:
-            return state.ask(state.api.copy_to_host, to, address_of(from), bytes, stream);
+            return state.invoke(state.api.copy_to_host, to, address_of(from), bytes, stream);
         case CopyKind::device_to_device:
-            return state.ask(state.api.copy_on_device, address_of(to), address_of(from), bytes,
-                             stream);
+            return state.invoke(state.api.copy_on_device, address_of(to), address_of(from), bytes,
+                                stream);
     }
     throw DeviceError(DeviceStatus::invalid_argument,
                       "no such kind of copy: " + std::to_string(static_cast<int>(kind)));
 }
 
-/// `give(stream)` on a stream of our own, until it is done. The driver's plain copies and fills are
-/// none of that: they wait for the default stream, and some return before all has arrived.
+/// Calls `give(stream)` with the backend's own stream and waits until the copy is done. The
+/// driver's synchronous copies and fills are not used: they wait for the default stream, and some
+/// return before all data has arrived.
 template <class Give>
 DeviceStatus wait_for(CudaState& state, CudaDevice& device, Give give) {
     state.refuse_in_capture();
     const Stream stream = state.copy_stream_of(device);
     give(stream);
-    return state.ask(state.api.stream_synchronize, stream);
+    return state.invoke(state.api.stream_synchronize, stream);
 }
 
-/// Mapped memory does not follow the contexts' access: it is told for each mapping.
+/// Access to mapped memory does not follow from peer access; it is set for each mapping.
 void let_read_mappings(CudaState& state, CudaDevice& owner, DeviceNumber reader) {
     const std::lock_guard guard(owner.mapping);
     if (std::find(owner.readers.begin(), owner.readers.end(), reader) != owner.readers.end()) {
@@ -77,7 +78,7 @@ DeviceStatus CudaBackend::fill(int device, void* memory, std::uint8_t byte,
     return state_->run(device, [&](CudaDevice& its) {
         if (bytes == 0) return DeviceStatus::ok;
         return wait_for(*state_, its, [&](Stream stream) {
-            state_->ask(state_->api.fill, address_of(memory), byte, bytes, stream);
+            state_->invoke(state_->api.fill, address_of(memory), byte, bytes, stream);
         });
     });
 }
@@ -86,7 +87,7 @@ DeviceStatus CudaBackend::fill_async(int device, void* memory, std::uint8_t byte
                                      StreamHandle stream) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         if (bytes == 0) return DeviceStatus::ok;
-        return state_->ask(state_->api.fill, address_of(memory), byte, bytes, stream);
+        return state_->invoke(state_->api.fill, address_of(memory), byte, bytes, stream);
     });
 }
 
@@ -95,8 +96,8 @@ DeviceStatus CudaBackend::fill_async(int device, void* memory, std::uint8_t byte
 bool CudaBackend::can_access_peer(int device, int peer) noexcept {
     int can = 0;
     state_->errors.guard("cuda", [&] {
-        return state_->ask(state_->api.can_access_peer, &can, state_->device_at(device).number,
-                           state_->device_at(peer).number);
+        return state_->invoke(state_->api.can_access_peer, &can, state_->device_at(device).number,
+                              state_->device_at(peer).number);
     });
     return can != 0;
 }
@@ -104,7 +105,7 @@ bool CudaBackend::can_access_peer(int device, int peer) noexcept {
 DeviceStatus CudaBackend::enable_peer_access(int device, int peer) noexcept {
     return state_->run(device, [&](const CudaDevice& its) {
         CudaDevice& owner = state_->device_at(peer);
-        state_->ask(state_->api.enable_peer_access, state_->context_of(owner), 0U);
+        state_->invoke(state_->api.enable_peer_access, state_->context_of(owner), 0U);
         let_read_mappings(*state_, owner, its.number);
     });
 }
@@ -115,8 +116,8 @@ DeviceStatus CudaBackend::copy_peer_async(int to_device, void* to, int from_devi
     return state_->run(to_device, [&](CudaDevice& its) {
         CudaDevice& other = state_->device_at(from_device);
         if (bytes == 0) return DeviceStatus::ok;
-        return state_->ask(state_->api.copy_peer, address_of(to), state_->context_of(its),
-                           address_of(from), state_->context_of(other), bytes, stream);
+        return state_->invoke(state_->api.copy_peer, address_of(to), state_->context_of(its),
+                              address_of(from), state_->context_of(other), bytes, stream);
     });
 }
 

@@ -18,12 +18,12 @@ namespace {
 void expect_graphs(const CudaDevice& device) {
     if (device.abilities.graph_capture) return;
     throw DeviceError(DeviceStatus::not_supported,
-                      "the driver cannot capture; expected that of CUDA 11.3 or newer");
+                      "the driver cannot capture; expected a driver of CUDA 11.3 or newer");
 }
 
 GraphExec instantiate(CudaState& state, Graph graph) {
     GraphExec made = nullptr;
-    state.ask(state.api.graph_instantiate, &made, graph, nullptr, nullptr, std::size_t{0});
+    state.invoke(state.api.graph_instantiate, &made, graph, nullptr, nullptr, std::size_t{0});
     return made;
 }
 
@@ -33,7 +33,7 @@ DeviceStatus CudaBackend::begin_capture(int device, StreamHandle stream) noexcep
     return state_->run(device, [&](const CudaDevice& its) {
         expect_graphs(its);
         const Stream captured = to_driver(stream);
-        state_->ask(state_->api.begin_capture, captured, CaptureMode::relaxed);
+        state_->invoke(state_->api.begin_capture, captured, CaptureMode::relaxed);
         try {
             state_->captures.begin(captured);
         } catch (...) {
@@ -52,7 +52,7 @@ DeviceStatus CudaBackend::end_capture(int device, StreamHandle stream,
         expect_graphs(its);
         state_->captures.end(to_driver(stream));
         Graph kept = nullptr;
-        state_->ask(state_->api.end_capture, stream, &kept);
+        state_->invoke(state_->api.end_capture, stream, &kept);
         const auto destroy = [&] { state_->api.graph_destroy(kept); };
         try {
             *graph = reinterpret_cast<GraphHandle>(instantiate(*state_, kept));
@@ -68,11 +68,11 @@ DeviceStatus CudaBackend::capture_state(int device, StreamHandle stream,
                                         CaptureState& state) noexcept {
     state = {};
     return state_->run(device, [&](const CudaDevice& its) {
-        // The default stream is never captured, and the driver does not like to be asked.
+        // The default stream is never captured, and the driver rejects this query for it.
         if (!its.abilities.graph_capture || stream == nullptr) return DeviceStatus::ok;
         CaptureStatus status = CaptureStatus::none;
         std::uint64_t id = 0;
-        state_->ask(state_->api.capture_info, stream, &status, &id, nullptr, nullptr, nullptr);
+        state_->invoke(state_->api.capture_info, stream, &status, &id, nullptr, nullptr, nullptr);
         if (status != CaptureStatus::none) state = {true, id};
         return DeviceStatus::ok;
     });

@@ -18,7 +18,7 @@ using device::cuda::PointerAttribute;
 namespace {
 
 void refuse_nothing(std::size_t bytes) {
-    if (bytes == 0) throw DeviceError(DeviceStatus::invalid_argument, "0 bytes were asked for");
+    if (bytes == 0) throw DeviceError(DeviceStatus::invalid_argument, "0 bytes requested");
 }
 
 void expect_ability(bool there, const char* what) {
@@ -29,15 +29,15 @@ DeviceStatus allocate_kind(CudaState& state, const CudaDevice& device, std::size
                            StorageKind kind, void** memory) {
     if (kind == StorageKind::shared) {
         expect_ability(device.abilities.shared_storage, "the device has no shared storage");
-        return state.ask(state.api.host_allocate, memory, bytes,
-                         host_alloc_portable | host_alloc_device_map);
+        return state.invoke(state.api.host_allocate, memory, bytes,
+                            host_alloc_portable | host_alloc_device_map);
     }
     DeviceAddress address = 0;
     if (kind == StorageKind::managed) {
         expect_ability(device.abilities.managed_storage, "the device has no managed storage");
-        state.ask(state.api.memory_allocate_managed, &address, bytes, attach_global);
+        state.invoke(state.api.memory_allocate_managed, &address, bytes, attach_global);
     } else {
-        state.ask(state.api.memory_allocate, &address, bytes);
+        state.invoke(state.api.memory_allocate, &address, bytes);
     }
     *memory = pointer_of(address);
     return DeviceStatus::ok;
@@ -65,9 +65,9 @@ DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHa
     return state_->run(device, [&](const CudaDevice& its) {
         refuse_nothing(bytes);
         expect_ability(its.abilities.stream_ordered_allocation,
-                       "the device, or its driver, has no stream-ordered allocation");
+                       "the device or its driver has no stream-ordered allocation");
         DeviceAddress address = 0;
-        state_->ask(state_->api.memory_allocate_async, &address, bytes, stream);
+        state_->invoke(state_->api.memory_allocate_async, &address, bytes, stream);
         *memory = pointer_of(address);
     });
 }
@@ -79,7 +79,7 @@ DeviceStatus CudaBackend::deallocate_async(int device, void* memory, std::size_t
 
 void* CudaBackend::host_pointer(int device, void* memory) noexcept {
     void* pointer = nullptr;
-    // Asked without `ask`: that there is none is no failure.
+    // Called without `invoke`, because a missing host pointer is not an error.
     state_->run(device, [&](const CudaDevice&) {
         state_->api.pointer_attribute(&pointer, PointerAttribute::host_pointer, address_of(memory));
         return DeviceStatus::ok;
@@ -90,7 +90,7 @@ void* CudaBackend::host_pointer(int device, void* memory) noexcept {
 DeviceStatus CudaBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         refuse_nothing(bytes);
-        return state_->ask(state_->api.host_allocate, memory, bytes, host_alloc_portable);
+        return state_->invoke(state_->api.host_allocate, memory, bytes, host_alloc_portable);
     });
 }
 

@@ -9,7 +9,7 @@ using device::cuda::CudaDevice;
 DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         device::cuda::Stream made = nullptr;
-        state_->ask(state_->api.stream_create, &made, device::cuda::stream_non_blocking);
+        state_->invoke(state_->api.stream_create, &made, device::cuda::stream_non_blocking);
         *stream = reinterpret_cast<StreamHandle>(made);
     });
 }
@@ -40,9 +40,9 @@ DeviceStatus CudaBackend::create_event(int device, EventTiming timing,
                                        EventHandle* event) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         device::cuda::Event made = nullptr;
-        state_->ask(state_->api.event_create, &made,
-                    timing == EventTiming::on ? device::cuda::event_default
-                                              : device::cuda::event_disable_timing);
+        state_->invoke(state_->api.event_create, &made,
+                       timing == EventTiming::on ? device::cuda::event_default
+                                                 : device::cuda::event_disable_timing);
         *event = reinterpret_cast<EventHandle>(made);
     });
 }

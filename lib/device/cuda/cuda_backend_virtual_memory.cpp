@@ -25,8 +25,8 @@ void give_access_to_all(CudaState& state, const CudaDevice& device, DeviceAddres
     }
 }
 
-/// Throws DeviceError where the range is not one of whole mappings, side by side. REQUIRES: the
-/// device's mapping lock.
+/// Throws DeviceError unless the range consists of whole, adjacent mappings. REQUIRES: the device's
+/// mapping lock.
 void expect_whole_mappings(const CudaDevice& device, DeviceAddress address, std::size_t bytes) {
     DeviceAddress at = address;
     for (auto found = device.mappings.find(at);
@@ -36,7 +36,7 @@ void expect_whole_mappings(const CudaDevice& device, DeviceAddress address, std:
     if (at == address + bytes && bytes != 0) return;
     throw DeviceError(DeviceStatus::invalid_argument,
                       device::to_text(pointer_of(address)) + " and " + std::to_string(bytes) +
-                          " bytes are not one or several whole mappings");
+                          " bytes are not one or more whole mappings");
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ DeviceStatus CudaBackend::reserve_addresses(int device, std::size_t bytes,
                                             void** address) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         DeviceAddress reserved = 0;
-        state_->ask(state_->api.address_reserve, &reserved, bytes, std::size_t{0}, DeviceAddress{0},
-                    0ULL);
+        state_->invoke(state_->api.address_reserve, &reserved, bytes, std::size_t{0},
+                       DeviceAddress{0}, 0ULL);
         *address = pointer_of(reserved);
     });
 }
@@ -61,7 +61,7 @@ DeviceStatus CudaBackend::create_memory(int device, std::size_t bytes,
         AllocationProperties properties;
         properties.location.id = its.number;
         MemoryNumber made = 0;
-        state_->ask(state_->api.memory_create, &made, bytes, &properties, 0ULL);
+        state_->invoke(state_->api.memory_create, &made, bytes, &properties, 0ULL);
         *memory = reinterpret_cast<MemoryHandle>(static_cast<std::uintptr_t>(made));
     });
 }
@@ -75,7 +75,7 @@ DeviceStatus CudaBackend::map_memory(int device, void* address, std::size_t byte
     return state_->run(device, [&](CudaDevice& its) {
         const DeviceAddress at = address_of(address);
         const std::lock_guard guard(its.mapping);
-        state_->ask(state_->api.memory_map, at, bytes, std::size_t{0}, memory, 0ULL);
+        state_->invoke(state_->api.memory_map, at, bytes, std::size_t{0}, memory, 0ULL);
         try {
             give_access_to_all(*state_, its, at, bytes);
             its.mappings.emplace(at, bytes);
@@ -86,7 +86,7 @@ DeviceStatus CudaBackend::map_memory(int device, void* address, std::size_t byte
     });
 }
 
-// The driver takes one mapping at a time.
+// The driver unmaps one mapping a call.
 DeviceStatus CudaBackend::unmap_memory(int device, void* address, std::size_t bytes) noexcept {
     return state_->run(device, [&](CudaDevice& its) {
         state_->expect(state_->api.memory_unmap);
@@ -95,7 +95,7 @@ DeviceStatus CudaBackend::unmap_memory(int device, void* address, std::size_t by
         expect_whole_mappings(its, at, bytes);
         for (auto found = its.mappings.find(at);
              found != its.mappings.end() && found->first < at + bytes;) {
-            state_->ask(state_->api.memory_unmap, found->first, found->second);
+            state_->invoke(state_->api.memory_unmap, found->first, found->second);
             found = its.mappings.erase(found);
         }
     });

@@ -11,7 +11,7 @@ std::string version_text(int version) {
 
 const char* text_without_driver(Result result) noexcept {
     if (result != Result::stub_library) return "an error without a text";
-    return "it is the toolkit's stub, made to link with; expected the driver's own library";
+    return "it is the toolkit's stub for linking; expected the driver's own library";
 }
 
 }  // namespace
@@ -24,12 +24,12 @@ CudaState::CudaState(const std::string& library) {
     try {
         find_devices();
     } catch (const DeviceError& error) {
-        problem = library + " is here, but no device: " + error.what();
+        problem = library + " was loaded but has no usable device: " + error.what();
         devices.clear();
     }
 }
 
-// The driver may have gone before us, when a process ends: then each call fails, and does nothing.
+// At the end of a process the driver may be unloaded first. Each call fails then and has no effect.
 CudaState::~CudaState() {
     for (CudaDevice& device : devices) {
         const Context context = device.context.load(std::memory_order_acquire);
@@ -46,18 +46,18 @@ CudaState::~CudaState() {
 }
 
 void CudaState::find_devices() {
-    ask(api.init, 0U);
-    ask(api.driver_version, &version_);
+    invoke(api.init, 0U);
+    invoke(api.driver_version, &version_);
     int count = 0;
-    ask(api.device_count, &count);
-    if (count == 0) problem = "the CUDA driver knows no device";
+    invoke(api.device_count, &count);
+    if (count == 0) problem = "the CUDA driver found no device";
     for (int index = 0; index < count; ++index) describe(devices.emplace_back(index));
 }
 
 void CudaState::describe(CudaDevice& device) {
     char name[256] = {};
-    ask(api.device_get, &device.number, device.index);
-    ask(api.device_name, name, static_cast<int>(sizeof name - 1), device.number);
+    invoke(api.device_get, &device.number, device.index);
+    invoke(api.device_name, name, static_cast<int>(sizeof name - 1), device.number);
     device.name = name;
     DeviceAbilities& abilities = device.abilities;
     abilities.shared_storage = has(device, DeviceAttribute::can_map_host_memory) &&
@@ -75,13 +75,13 @@ void CudaState::describe(CudaDevice& device) {
     if (!has_functions || !has(device, DeviceAttribute::virtual_memory_management)) return;
     AllocationProperties properties;
     properties.location.id = device.number;
-    ask(api.granularity, &abilities.granularity, &properties, Granularity::minimum);
+    invoke(api.granularity, &abilities.granularity, &properties, Granularity::minimum);
     abilities.virtual_memory = true;
 }
 
 bool CudaState::has(const CudaDevice& device, DeviceAttribute attribute) const noexcept {
     int value = 0;
-    // A driver does not know attributes that are younger than itself.
+    // A driver does not know attributes newer than itself.
     return api.device_attribute(&value, attribute, device.number) == Result::success && value != 0;
 }
 
@@ -100,7 +100,7 @@ Context CudaState::context_of(CudaDevice& device) {
     const std::lock_guard guard(device.making);
     Context context = device.context.load(std::memory_order_relaxed);  // relaxed: under the lock
     if (context != nullptr) return context;
-    ask(api.context_retain, &context, device.number);
+    invoke(api.context_retain, &context, device.number);
     device.context.store(context, std::memory_order_release);
     return context;
 }
@@ -108,9 +108,9 @@ Context CudaState::context_of(CudaDevice& device) {
 Stream CudaState::copy_stream_of(CudaDevice& device) {
     if (const Stream stream = device.copy_stream.load(std::memory_order_acquire)) return stream;
     const std::lock_guard guard(device.making);
-    Stream stream = device.copy_stream.load(std::memory_order_relaxed);  // relaxed: as above
+    Stream stream = device.copy_stream.load(std::memory_order_relaxed);  // relaxed: under the lock
     if (stream != nullptr) return stream;
-    ask(api.stream_create, &stream, stream_non_blocking);
+    invoke(api.stream_create, &stream, stream_non_blocking);
     device.copy_stream.store(stream, std::memory_order_release);
     return stream;
 }
@@ -118,17 +118,17 @@ Stream CudaState::copy_stream_of(CudaDevice& device) {
 void CudaState::give_access(DeviceAddress address, std::size_t bytes, DeviceNumber reader) {
     AccessDescription access;
     access.location.id = reader;
-    ask(api.memory_set_access, address, bytes, &access, std::size_t{1});
+    invoke(api.memory_set_access, address, bytes, &access, std::size_t{1});
 }
 
 void CudaState::refuse_in_capture() const {
     if (!captures.by_this_thread()) return;
     throw DeviceError(DeviceStatus::in_capture,
-                      "not while a stream is captured that this thread began to capture");
+                      "not allowed while this thread is capturing a stream");
 }
 
 CudaState::ContextScope::ContextScope(CudaState& state, CudaDevice& device) : api_(state.api) {
-    state.ask(state.api.context_push, state.context_of(device));
+    state.invoke(state.api.context_push, state.context_of(device));
 }
 
 CudaState::ContextScope::~ContextScope() {

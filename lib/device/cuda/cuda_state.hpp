@@ -19,11 +19,11 @@
 
 namespace tensorpool::device::cuda {
 
-/// Returns what a result of the driver means to users of a backend. Results without a meaning of
-/// their own are `failed`.
+/// Converts a result of the driver to a status of the backend. Results without an equivalent become
+/// `failed`.
 DeviceStatus status_of(Result result) noexcept;
 
-// The backend's handles are the driver's under another name. All else is handed on as it is.
+// The backend's handles are the driver's handles as other types. Other arguments are passed as is.
 inline Stream to_driver(StreamHandle stream) noexcept {
     return reinterpret_cast<Stream>(stream);
 }
@@ -47,7 +47,7 @@ inline void* pointer_of(DeviceAddress address) noexcept {
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-/// What is known of one device. The first part does not change.
+/// One device. The first members do not change after construction.
 struct CudaDevice {
     explicit CudaDevice(int its_index) noexcept : index(its_index) {}
 
@@ -56,27 +56,29 @@ struct CudaDevice {
     std::string name;
     DeviceAbilities abilities;
 
-    /// Made under the lock, when first needed; released stores pair with acquiring loads.
+    /// Held to make the context and the stream when first needed. The release stores pair with
+    /// acquire loads.
     std::mutex making;
     std::atomic<Context> context = nullptr;
-    std::atomic<Stream> copy_stream = nullptr;  // for copies that are done when the call returns
+    std::atomic<Stream> copy_stream = nullptr;  // for synchronous copies
 
-    std::mutex mapping;  // of the two below
+    std::mutex mapping;  // guards the two below
     std::map<DeviceAddress, std::size_t> mappings;
-    std::vector<DeviceNumber> readers = {};  // peers that have access to this one's memory
+    std::vector<DeviceNumber> readers = {};  // peers with access to this device's memory
 };
 
-/// Which threads capture. In the relaxed mode, which lets other threads go on, the driver refuses
-/// little, and what it refuses breaks the capture; so calls are checked here before they reach it.
+/// The captures in progress and their threads. In relaxed mode, which does not restrict other
+/// threads, the driver rejects few calls, and a rejected call breaks the capture. So calls are
+/// checked here before they reach the driver.
 class Captures {
 public:
-    /// By the calling thread. Throws std::bad_alloc.
+    /// Records a capture by the calling thread. Throws std::bad_alloc.
     void begin(Stream stream) {
         const std::lock_guard guard(mutex_);
         under_way_.push_back({stream, std::this_thread::get_id()});
         count_.store(under_way_.size(), std::memory_order_relaxed);
     }
-    /// By any thread. Does nothing for a stream that none captures.
+    /// Ends a capture, on any thread. Does nothing for a stream that is not being captured.
     void end(Stream stream) noexcept {
         const std::lock_guard guard(mutex_);
         std::erase_if(under_way_,
@@ -84,7 +86,7 @@ public:
         count_.store(under_way_.size(), std::memory_order_relaxed);
     }
     bool by_this_thread() const noexcept {
-        // Relaxed: a thread sees its own `begin`, and no other's matters.
+        // Relaxed: a thread sees its own `begin`, and other threads' captures do not matter.
         if (count_.load(std::memory_order_relaxed) == 0) return false;
         const std::lock_guard guard(mutex_);
         return std::any_of(under_way_.begin(), under_way_.end(), [](const UnderWay& capture) {
@@ -103,8 +105,8 @@ private:
     std::atomic<std::size_t> count_ = 0;
 };
 
-/// The driver and its devices, and the way calls take to them: in the device's context, with
-/// handles as the driver has them. What fails throws DeviceError, to be caught by `guard`.
+/// The driver and its devices. Calls are made in the device's context, with the driver's handles.
+/// Failures throw DeviceError, which `guard` catches.
 class CudaState {
 public:
     explicit CudaState(const std::string& library);
@@ -112,22 +114,22 @@ public:
     CudaState(const CudaState&) = delete;
     CudaState& operator=(const CudaState&) = delete;
 
-    /// A function of the driver with these arguments, in the device's context.
+    /// Calls a function of the driver with these arguments, in the device's context.
     template <class... Parameters, class... Arguments>
     DeviceStatus call(int index, const DriverFunction<Result(Parameters...)>& function,
                       Arguments... arguments) noexcept {
-        return run(index, [&](CudaDevice&) { return ask(function, arguments...); });
+        return run(index, [&](CudaDevice&) { return invoke(function, arguments...); });
     }
-    /// The same, where it waits: not while the calling thread captures.
+    /// Like `call`, for functions that wait: rejected while the calling thread captures.
     template <class... Parameters, class... Arguments>
     DeviceStatus call_waiting(int index, const DriverFunction<Result(Parameters...)>& function,
                               Arguments... arguments) noexcept {
         return run(index, [&](CudaDevice&) {
             refuse_in_capture();
-            return ask(function, arguments...);
+            return invoke(function, arguments...);
         });
     }
-    /// `body(device)` in the device's context; its status, or that of what it throws.
+    /// Calls `body(device)` in the device's context. Returns its status, or that of its exception.
     template <class Body>
     DeviceStatus run(int index, Body body) noexcept {
         return errors.guard("cuda", [&] {
@@ -136,28 +138,28 @@ public:
             return body(device);
         });
     }
-    /// The driver's word: ok or not_ready. Throws DeviceError for all else, or where the driver has
-    /// no such function. REQUIRES: a context is current where the function wants one.
+    /// Calls a function of the driver and returns ok or not_ready. Throws DeviceError for any other
+    /// result, or if the driver lacks the function. REQUIRES: a context is current if needed.
     template <class... Parameters, class... Arguments>
-    DeviceStatus ask(const DriverFunction<Result(Parameters...)>& function,
-                     Arguments... arguments) {
+    DeviceStatus invoke(const DriverFunction<Result(Parameters...)>& function,
+                        Arguments... arguments) {
         expect(function);
         return check(function.name, function(to_driver(arguments)...));
     }
 
-    /// Throws DeviceError where the driver has no such function.
+    /// Throws DeviceError if the driver lacks the function.
     void expect(const DriverSymbol& symbol) const {
         if (!symbol) throw_missing(symbol);
     }
-    /// Throws DeviceError where there is no such device.
+    /// Throws DeviceError if the device does not exist.
     CudaDevice& device_at(int index);
-    /// Its primary context, made if need be.
+    /// Returns the device's primary context, and creates it if needed.
     Context context_of(CudaDevice& device);
-    /// REQUIRES: its context is current.
+    /// Returns the stream for synchronous copies. REQUIRES: the device's context is current.
     Stream copy_stream_of(CudaDevice& device);
-    /// What is mapped there is for nobody until its access is set, device by device.
+    /// Gives a device access to mapped memory. Without this, no device has access to it.
     void give_access(DeviceAddress address, std::size_t bytes, DeviceNumber reader);
-    /// Throws DeviceError where the calling thread captures.
+    /// Throws DeviceError if the calling thread is capturing.
     void refuse_in_capture() const;
 
     DriverApi api;
@@ -167,7 +169,7 @@ public:
     std::deque<CudaDevice> devices;
 
 private:
-    /// The device's context is the thread's current one, for as long as this lives.
+    /// Makes the device's context current on the thread until the object is destroyed.
     class ContextScope {
     public:
         ContextScope(CudaState& state, CudaDevice& device);

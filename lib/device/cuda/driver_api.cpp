@@ -3,8 +3,8 @@
 namespace tensorpool::device::cuda {
 namespace {
 
-/// Asks the driver itself for functions, in the form that a CUDA version has; a driver before CUDA
-/// 11.3 cannot be asked.
+/// Finds functions through cuGetProcAddress, in the form of a given CUDA version. Drivers before
+/// CUDA 11.3 do not have it; their functions are looked up in the library.
 class AddressSource {
 public:
     explicit AddressSource(const platform::DynamicLibrary& file) noexcept
@@ -13,7 +13,7 @@ public:
           without_(reinterpret_cast<Without>(file.find("cuGetProcAddress"))) {}
 
     void* find(const DriverSymbol& symbol) const noexcept {
-        void* const address = ask(symbol);
+        void* const address = look_up(symbol);
         return address != nullptr ? address : file_.find(symbol.exported);
     }
 
@@ -21,7 +21,7 @@ private:
     using WithStatus = Result (*)(const char*, void**, int, std::uint64_t, AddressQuery*);  // 12.0
     using Without = Result (*)(const char*, void**, int, std::uint64_t);                    // 11.3
 
-    void* ask(const DriverSymbol& symbol) const noexcept {
+    void* look_up(const DriverSymbol& symbol) const noexcept {
         void* address = nullptr;
         Result result = Result::not_found;
         if (with_status_ != nullptr) {

@@ -9,12 +9,12 @@
 
 namespace tensorpool::device::cuda {
 
-/// Whether there is anything to be done with a driver that lacks a function.
+/// Whether a driver that lacks a function is still usable.
 enum class Need : bool { optional, always };
 
-/// A function of the driver by name. `version` is the CUDA version (1000 for each major number, 10
-/// for each minor one) in which the form that we declare came, `exported` the name of that form in
-/// the library.
+/// A function of the driver, by name. `version` is the CUDA version in which the declared form of
+/// the function appeared (1000 for each major number, 10 for each minor one). `exported` is the
+/// name of that form in the library.
 struct DriverSymbol {
     DriverSymbol(DriverSymbol*& symbols, Need need_it, const char* its_name, int its_version,
                  const char* exported_as) noexcept
@@ -35,13 +35,13 @@ struct DriverSymbol {
     const char* const exported;
     const Need need;
     void* address = nullptr;
-    DriverSymbol* const next;  // the one declared before
+    DriverSymbol* const next;  // the symbol declared before this one
 };
 
 template <class Signature>
 struct DriverFunction;
 
-/// REQUIRES for calls: it is there.
+/// REQUIRES, for calls: the function was found.
 template <class Returned, class... Parameters>
 struct DriverFunction<Returned(Parameters...)> : DriverSymbol {
     using DriverSymbol::DriverSymbol;
@@ -54,11 +54,11 @@ struct DriverFunction<Returned(Parameters...)> : DriverSymbol {
     }
 };
 
-/// The functions of the driver that we use. All of them take 64-bit calls as C functions do on each
-/// system, so no calling convention is named.
+/// The functions of the driver that the backend uses. On 64-bit systems the driver uses the normal
+/// calling convention of C, so none is named here.
 struct DriverApi {
-    /// Loads the library and looks the functions up. False where it cannot be loaded or lacks one
-    /// that is always needed: then `problem` tells. Throws std::bad_alloc.
+    /// Loads the library and looks up all functions. Returns false, with the reason in `problem`,
+    /// if the library cannot be loaded or lacks a required function. Throws std::bad_alloc.
     [[nodiscard]] bool load(const std::string& library);
 
     template <class Signature>
@@ -66,7 +66,7 @@ struct DriverApi {
 
     platform::DynamicLibrary file;
     std::string problem;
-    DriverSymbol* symbols = nullptr;  // all below, the last first
+    DriverSymbol* symbols = nullptr;  // list of all functions below, the last first
 
     // The driver and its devices.
     Function<Result(unsigned)> init{symbols, Need::always, "cuInit", 2000};

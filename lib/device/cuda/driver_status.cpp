@@ -5,7 +5,7 @@ namespace tensorpool::device::cuda {
 DeviceStatus status_of(Result result) noexcept {
     switch (result) {
         case Result::success:
-        case Result::peer_access_already_enabled:  // as the backend's rules have it
+        case Result::peer_access_already_enabled:  // not an error by the rules of Backend
             return DeviceStatus::ok;
         case Result::not_ready:
             return DeviceStatus::not_ready;
@@ -31,8 +31,8 @@ DeviceStatus status_of(Result result) noexcept {
         case Result::captured_event:
         case Result::stream_capture_wrong_thread:
             return DeviceStatus::in_capture;
-        // After each of these the reference calls for an end of the process, or says that every
-        // later call fails too.
+        // The reference documents for each of these that the process must end, or that all later
+        // calls fail too.
         case Result::deinitialized:
         case Result::ecc_uncorrectable:
         case Result::nvlink_uncorrectable:

@@ -1,13 +1,13 @@
 #pragma once
 
-/// What is needed of the CUDA driver's interface, declared here so that no toolkit is needed to
-/// build: names, values and layouts are those of NVIDIA's reference, "CUDA Driver API". Where a
-/// toolkit is installed, tests/device/cuda/driver_api_test.cpp holds them against its headers.
+/// The part of the CUDA driver's interface that is used. It is declared here so that building needs
+/// no toolkit. Names, values and layouts follow NVIDIA's reference, "CUDA Driver API". If a toolkit
+/// is installed, tests/device/cuda/driver_api_test.cpp compares them with its headers.
 
 #include <cstddef>
 #include <cstdint>
 
-// The driver's own names, so that a program may hand the handles on.
+// The driver's own names, so that a program can pass the handles to other libraries.
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;

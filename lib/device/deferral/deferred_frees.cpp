@@ -25,7 +25,7 @@ void DeferredFrees::add_reserved_use(DeferrableBlock& block, StreamQueue& stream
     try {
         use.event = events_.take();
     } catch (const std::bad_alloc&) {
-        use.event = nullptr;  // the stream itself will be asked
+        use.event = nullptr;  // the stream itself is queried instead
     }
     add(block, stream, use);
 }
@@ -65,8 +65,8 @@ void DeferredFrees::defer(DeferrableBlock& block) noexcept {
     block.uses = nullptr;
 }
 
-/// Records an event: all that the stream was given so far. Where that fails, the use has passed
-/// when the stream is seen with nothing to do.
+/// Records an event behind all work submitted to the stream so far. If that fails, the use ends
+/// when the stream is found idle.
 void DeferredFrees::queue(StreamUse& use) noexcept {
     StreamQueue& stream = *use.queue;
     if (use.event != nullptr &&
@@ -127,7 +127,7 @@ DeferrableBlock* DeferredFrees::next_of_all(StreamQueue& stream) noexcept {
     return next_up_to(stream, stream.added);
 }
 
-/// Its block, if no other stream is waited for; nullptr otherwise.
+/// Ends the first use. Returns its block if no other stream is waited for, and otherwise nullptr.
 DeferrableBlock* DeferredFrees::pass_first(StreamQueue& stream) noexcept {
     StreamUse& use = *stream.first;
     DeferrableBlock& block = *use.block;
@@ -149,13 +149,13 @@ bool DeferredFrees::has_passed(const StreamUse& use) const noexcept {
 
 template <class Condition>
 void DeferredFrees::forget_uses_if(DeferrableBlock& block, Condition is_over) noexcept {
-    for (StreamUse** place = &block.uses; *place != nullptr;) {
-        StreamUse& use = **place;
+    for (StreamUse** link = &block.uses; *link != nullptr;) {
+        StreamUse& use = **link;
         if (is_over(use)) {
-            *place = use.next_of_block;
+            *link = use.next_of_block;
             give(use);
         } else {
-            place = &use.next_of_block;
+            link = &use.next_of_block;
         }
     }
 }

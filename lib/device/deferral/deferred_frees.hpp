@@ -15,27 +15,27 @@ namespace tensorpool::device {
 struct StreamUse;
 
 enum class BlockState : std::uint8_t {
-    free,      // in a set of its stream. Owner: the allocator's lock
-    parked,    // in a bin of its stream. Owner: the stream's lock
-    in_use,    // a caller's, and no other stream was told. Changed under the stream's lock
-    shared,    // a caller's, and other streams were told
-    leaving,   // a caller gave it back, and somebody is being told of it
-    deferred,  // free once other streams have passed. Owner: the allocator's lock
-    scalars,   // cut into scalars. Owner: the allocator's lock
-    taken,     // out of the sets: being handed out, or given back, by one thread
-    mapping,   // addresses that one thread is mapping memory at
-    kept,      // taken, and the device did not take its memory back
+    free,      // in a set of its stream. Guarded by the allocator's lock
+    parked,    // in a bin of its stream. Guarded by the stream's lock
+    in_use,    // held by a caller; no other stream is recorded. Changed under the stream's lock
+    shared,    // held by a caller; other streams are recorded
+    leaving,   // freed by the caller; observers are being notified
+    deferred,  // waits until other streams have passed. Guarded by the allocator's lock
+    scalars,   // cut into scalars. Guarded by the allocator's lock
+    taken,     // out of the sets: one thread is handing it out or releasing it
+    mapping,   // addresses at which one thread is mapping memory
+    kept,      // taken, but the device did not take its memory back
     hole,      // addresses without memory
 };
 
-/// A block that streams may still use after it was freed. Under the allocator's lock, but for what
-/// is said otherwise.
+/// A block that streams may still use after it was freed. Guarded by the allocator's lock, unless
+/// stated otherwise.
 struct DeferrableBlock {
     std::byte* address = nullptr;
     std::size_t bytes = 0;
     StreamUse* uses = nullptr;  // streams that use it
-    std::uint32_t waits = 0;    // of a deferred one: streams that have not passed
-    // Relaxed: neighbours look whether it is free, which only changes under the allocator's lock.
+    std::uint32_t waits = 0;    // of a deferred block: streams that have not passed
+    // Relaxed: the neighbours only check for `free`, which changes only under the allocator's lock.
     std::atomic<BlockState> state = BlockState::free;
 
     bool is(BlockState other) const noexcept {
@@ -50,59 +50,60 @@ struct StreamQueue {
     StreamHandle stream = nullptr;
     StreamUse* first = nullptr;
     StreamUse* last = nullptr;
-    std::uint64_t added = 0;   // uses that came into the queue
-    std::uint64_t passed = 0;  // uses that left it
-    std::uint64_t bytes = 0;   // of those too that have no event yet: the stream is captured
+    std::uint64_t added = 0;   // uses ever added to the queue
+    std::uint64_t passed = 0;  // uses ever removed from it
+    std::uint64_t bytes = 0;   // includes uses without an event yet, while the stream is captured
 };
 
-/// A stream that uses a block. With the block's record until it is freed, then in the queue of that
-/// stream until that has passed.
+/// A stream's use of a block. It belongs to the block's record until the block is freed, and then
+/// to the stream's queue until the stream has passed.
 struct StreamUse {
     DeferrableBlock* block = nullptr;
     StreamQueue* queue = nullptr;
-    EventHandle event = nullptr;  // taken when the use was told, recorded when the block was freed
+    EventHandle event = nullptr;  // reserved with the use, recorded at the free
     StreamUse* next_of_block = nullptr;
     StreamUse* next_in_queue = nullptr;
 };
 
-/// Blocks that were freed while streams may use them. Each stream has a queue of its own, in the
-/// order in which events were recorded on it, so a slow stream holds back its own blocks only, and
-/// one look at the head tells whether anything is to be done. Under the allocator's lock.
+/// Blocks that were freed while streams may still use them. Each stream has its own queue, in the
+/// order in which events were recorded on it. So a slow stream holds back only its own blocks, and
+/// the head of a queue shows whether any block can be freed. Guarded by the allocator's lock.
 class DeferredFrees {
 public:
     DeferredFrees(Backend& backend, int device, EventPool& events,
                   statistics::DeviceTotals& totals) noexcept
         : backend_(backend), device_(device), events_(events), totals_(totals) {}
 
-    /// What the free will need is made now, so that it cannot fail. False if the stream is known
-    /// to use it already. Throws std::bad_alloc.
+    /// Adds a use and allocates everything that the free will need, so that it cannot fail. Returns
+    /// false if this use is already recorded. Throws std::bad_alloc.
     bool add_use(DeferrableBlock& block, StreamQueue& stream);
-    /// The same for a stream that is told at the free itself. REQUIRES: one use was reserved.
+    /// Adds a use by a stream that is only known at the free. REQUIRES: one use was reserved.
     void add_reserved_use(DeferrableBlock& block, StreamQueue& stream) noexcept;
-    /// So many reserved uses can be added. Throws std::bad_alloc.
+    /// Reserves records for `uses` calls of `add_reserved_use`. Throws std::bad_alloc.
     void reserve(std::size_t uses) { records_.reserve(uses); }
     static bool has_use(const DeferrableBlock& block, StreamHandle stream) noexcept;
-    /// A block with uses was freed: records an event on each of their streams.
+    /// Takes a freed block with uses, and records an event on each of their streams.
     void defer(DeferrableBlock& block) noexcept;
-    /// Puts into queues what waited for the end of a capture.
+    /// Queues the uses that waited for the end of a capture.
     void begin() noexcept;
-    /// A block that may be used again, each time; nullptr when there is none left. `begin` first.
+    /// Returns a block that may be used again, or nullptr if there is none left. Call `begin`
+    /// first.
     DeferrableBlock* next(StreamQueue& stream) noexcept;
-    /// The same of the first `added` uses, of which it is known that the stream has passed them,
-    /// whatever their events say by now.
+    /// Like `next`, for the first `added` uses, which the caller knows that the stream has passed.
+    /// Their events are not queried.
     DeferrableBlock* next_up_to(StreamQueue& stream, std::uint64_t added) noexcept;
-    /// The same of all uses, those too that waited for the end of a capture. REQUIRES: nothing runs
-    /// on the device any more.
+    /// Like `next`, for all uses, including those that waited for the end of a capture. REQUIRES:
+    /// no work is running on the device.
     DeferrableBlock* next_of_all(StreamQueue& stream) noexcept;
-    /// Nothing more is given to this stream, and all that it was given is done.
+    /// Drops the block's use by a stream that has done all its work and gets no more.
     void forget_uses(DeferrableBlock& block, const StreamQueue& stream) noexcept;
-    /// The uses by streams that have nothing to do are no more.
+    /// Drops the block's uses by streams that have no pending work.
     void forget_idle_uses(DeferrableBlock& block) noexcept;
 
-    /// Any thread, without the lock too: who has just freed a block need not see it.
+    /// Any thread, also without the lock. May miss a block that another thread has just freed.
     bool is_empty() const noexcept { return waiting_.load(std::memory_order_relaxed) == 0; }
     bool is_captured(StreamHandle stream) const noexcept;
-    /// Whether work that was given to the stream so far may be under way.
+    /// Whether work submitted to the stream so far may be pending.
     bool is_busy(StreamHandle stream) const noexcept;
 
 private:
@@ -120,7 +121,7 @@ private:
     statistics::DeviceTotals& totals_;
     RecordPool<StreamUse> records_;
     detail::Counter waiting_ = 0;         // uses of freed blocks
-    StreamUse* after_capture_ = nullptr;  // of streams that were captured when the block was freed
+    StreamUse* after_capture_ = nullptr;  // by streams that were captured when the block was freed
 };
 
 }  // namespace tensorpool::device

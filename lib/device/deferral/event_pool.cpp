@@ -14,7 +14,7 @@ EventHandle EventPool::take() {
         return event;
     }
     if (all_.capacity() == all_.size()) all_.reserve(2 * all_.size() + 16);
-    free_.reserve(all_.capacity());  // so that `give` has room
+    free_.reserve(all_.capacity());  // so that `give` never allocates
     const DeviceStatus status = backend_.create_event(device_, EventTiming::off, &event);
     if (status != DeviceStatus::ok) return nullptr;
     all_.push_back(event);

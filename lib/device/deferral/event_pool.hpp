@@ -6,8 +6,8 @@
 
 namespace tensorpool::device {
 
-/// Events without timing, made when there is none left and used again; all of them end with it.
-/// REQUIRES: one thread at a time.
+/// A pool of events without timing. They are created on demand, reused, and destroyed with the
+/// pool. REQUIRES: one thread at a time.
 class EventPool {
 public:
     EventPool(Backend& backend, int device) noexcept : backend_(backend), device_(device) {}
@@ -15,9 +15,9 @@ public:
     EventPool(const EventPool&) = delete;
     EventPool& operator=(const EventPool&) = delete;
 
-    /// nullptr where the device makes none. Throws std::bad_alloc.
+    /// Returns an event, or nullptr if the device cannot create one. Throws std::bad_alloc.
     EventHandle take();
-    /// nullptr does nothing.
+    /// Returns an event to the pool. A null handle is ignored.
     void give(EventHandle event) noexcept {
         if (event != nullptr) free_.push_back(event);
     }

@@ -6,12 +6,13 @@
 
 namespace tensorpool::device {
 
-/// Records of one type, that are used again and never given back before the pool ends: a look at
-/// one that has gone reads one of the same type. REQUIRES: one thread at a time.
+/// A pool of records of one type. Records are reused, and freed only with the pool: a thread that
+/// reads a record after it was given back still reads a record of this type. REQUIRES: one thread
+/// at a time.
 template <class Record>
 class RecordPool {
 public:
-    /// Its fields are as they were left. Throws std::bad_alloc.
+    /// Returns a record; its fields keep the values they were left with. Throws std::bad_alloc.
     Record& take() {
         if (!free_.empty()) {
             Record& record = *free_.back();
@@ -22,7 +23,7 @@ public:
         return all_.emplace_back();
     }
     void give(Record& record) noexcept { free_.push_back(&record); }
-    /// So many can be taken without an exception. Throws std::bad_alloc.
+    /// Makes sure that `count` records can be taken without an exception. Throws std::bad_alloc.
     void reserve(std::size_t count) {
         while (free_.size() < count) {
             make_room();
@@ -31,7 +32,7 @@ public:
     }
 
 private:
-    /// For one record more in `free_`: `give` allocates nothing.
+    /// Makes room for one more record in `free_`, so that `give` never allocates.
     void make_room() {
         if (free_.capacity() <= all_.size()) free_.reserve(2 * all_.size() + 16);
     }

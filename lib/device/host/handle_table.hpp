@@ -13,37 +13,37 @@
 
 namespace tensorpool::device {
 
-/// Objects that callers know by handles. A handle is no address but a slot's number and how often
-/// that slot was used, so any value that a caller comes up with can be told from one that was
-/// handed out and lives. Objects are made once, never move, and live as long as the table: a
-/// thread that still uses one whose handle ended finds an object, perhaps under another handle.
+/// A table of objects that callers refer to by handle. A handle consists of a slot's number and the
+/// count of the slot's uses, so any invalid value that a caller passes is recognized. Objects are
+/// made once, never move, and live as long as the table. A thread that still uses an object whose
+/// handle ended therefore accesses a valid object, which may have another handle by then.
 template <class T, class Handle>
 class HandleTable {
 public:
     HandleTable() noexcept = default;
     ~HandleTable() {
         for (const std::atomic<Slot*>& chunk : chunks_) {
-            delete[] chunk.load(std::memory_order_relaxed);  // nobody else is here any more
+            delete[] chunk.load(std::memory_order_relaxed);  // no other thread uses the table now
         }
     }
     HandleTable(const HandleTable&) = delete;
     HandleTable& operator=(const HandleTable&) = delete;
 
-    /// The object, or nullptr for what is no handle, or none any more. Takes no lock.
+    /// Returns the object, or nullptr if the value is not a valid handle. Takes no lock.
     T* find(Handle handle) const noexcept {
         const std::uintptr_t value = reinterpret_cast<std::uintptr_t>(handle);
         const std::uintptr_t number = (value & number_mask) - 1;
-        // Acquire: with the release in `take_slot`, its chunk is there.
+        // Acquire: pairs with the release in `take_slot`, so that the slot's chunk is visible.
         if (number >= count_.load(std::memory_order_acquire)) return nullptr;
         Slot& slot = slot_at(number);
         const std::uintptr_t uses = value >> number_bits;
-        // Acquire: with the release in `add`, what was prepared is seen.
+        // Acquire: pairs with the release in `add`, so that the prepared object is visible.
         const bool lives = slot.uses.load(std::memory_order_acquire) == uses && uses % 2 != 0;
         return lives ? &slot.object : nullptr;
     }
 
-    /// A handle for an object that nobody has; `prepare` gets it before. Throws std::bad_alloc, or
-    /// what `prepare` throws; then nothing happened.
+    /// Returns a new handle for an unused object, after calling `prepare` with the object. Throws
+    /// std::bad_alloc or what `prepare` throws, and then changes nothing.
     template <class Prepare>
     Handle add(Prepare prepare) {
         const std::uintptr_t number = take_slot();
@@ -54,14 +54,14 @@ public:
             give_slot_back(number);
             throw;
         }
-        // Nobody else changes it while there is no handle.
+        // Relaxed: no other thread changes it while the slot has no handle.
         const std::uintptr_t uses = next(slot.uses.load(std::memory_order_relaxed));
         slot.uses.store(uses, std::memory_order_release);
         return handle_of(number, uses);
     }
 
-    /// Ends the handle; false where it is none. Of several threads that try, one succeeds. The
-    /// object is nobody's until `recycle`.
+    /// Ends the handle. Returns false if it is invalid; of several threads that try, one succeeds.
+    /// The object is not used again until `recycle`.
     bool end(Handle handle) noexcept {
         if (find(handle) == nullptr) return false;
         const std::uintptr_t value = reinterpret_cast<std::uintptr_t>(handle);
@@ -69,12 +69,12 @@ public:
         return slot_at((value & number_mask) - 1)
             .uses.compare_exchange_strong(uses, next(uses), std::memory_order_acq_rel);
     }
-    /// Its object may have another handle. REQUIRES: `end` of this one succeeded.
+    /// Allows the object to get a new handle. REQUIRES: `end` of this handle succeeded.
     void recycle(Handle ended) noexcept {
         give_slot_back((reinterpret_cast<std::uintptr_t>(ended) & number_mask) - 1);
     }
 
-    /// Each object that was ever made, with a handle or without.
+    /// Calls `visit` for each object ever made, with a handle or without.
     template <class Visit>
     void for_each(Visit visit) {
         const std::uintptr_t count = count_.load(std::memory_order_acquire);
@@ -84,11 +84,11 @@ public:
 private:
     struct Slot {
         T object;
-        std::atomic<std::uintptr_t> uses{0};  // odd: it has a handle
+        std::atomic<std::uintptr_t> uses{0};  // odd: the slot has a handle
     };
     static constexpr unsigned number_bits = sizeof(std::uintptr_t) * CHAR_BIT / 2;
     static constexpr std::uintptr_t number_mask = (std::uintptr_t{1} << number_bits) - 1;
-    // Chunk k holds first << k slots, so that few chunks hold many.
+    // Chunk k holds first << k slots, so that few chunks suffice for many slots.
     static constexpr std::uintptr_t first = 16;
 
     static unsigned chunk_of(std::uintptr_t number) noexcept {
@@ -99,10 +99,10 @@ private:
     }
     Slot& slot_at(std::uintptr_t number) const noexcept {
         const unsigned chunk = chunk_of(number);
-        // Relaxed: who knows the number saw `count_`.
+        // Relaxed: the caller read `count_` with acquire, or got the number from such a thread.
         return chunks_[chunk].load(std::memory_order_relaxed)[number - begin_of(chunk)];
     }
-    /// As many as a handle can tell; after the last comes 0, which is even too.
+    /// The next count of uses, within the bits of a handle. After the last comes 0, also even.
     static std::uintptr_t next(std::uintptr_t uses) noexcept { return (uses + 1) & number_mask; }
     static Handle handle_of(std::uintptr_t number, std::uintptr_t uses) noexcept {
         return reinterpret_cast<Handle>((uses << number_bits) | (number + 1));
@@ -118,7 +118,7 @@ private:
         const std::uintptr_t number = count_.load(std::memory_order_relaxed);
         const unsigned chunk = chunk_of(number);
         if (chunk >= chunks_.size()) throw std::bad_alloc();
-        free_.reserve(number + 1);  // so that giving back needs no memory
+        free_.reserve(number + 1);  // so that give_slot_back never allocates
         if (number == begin_of(chunk)) {
             chunks_[chunk].store(new Slot[first << chunk], std::memory_order_relaxed);
         }
@@ -132,7 +132,7 @@ private:
 
     std::array<std::atomic<Slot*>, number_bits - 5> chunks_{};
     std::atomic<std::uintptr_t> count_{0};
-    std::mutex mutex_;  // of what follows, and of adding a chunk
+    std::mutex mutex_;  // guards `free_`, and the addition of chunks
     std::vector<std::uintptr_t> free_;
 };
 

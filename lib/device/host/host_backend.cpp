@@ -55,7 +55,7 @@ DeviceStatus HostBackend::synchronize_device(int device) noexcept {
     });
 }
 
-// The rest ---------------------------------------------------------------------------------------
+// Errors -----------------------------------------------------------------------------------------
 
 std::string HostBackend::last_error() {
     return state_->errors.last();

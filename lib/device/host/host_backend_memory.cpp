@@ -16,7 +16,7 @@ constexpr device::HostMemory::Kind pinned_kind = 0;
 device::HostMemory::Kind number_of(StorageKind kind) {
     if (kind <= StorageKind::managed) return static_cast<device::HostMemory::Kind>(kind);
     throw DeviceError(DeviceStatus::invalid_argument,
-                      "storage kind " + std::to_string(static_cast<int>(kind)) + " is none");
+                      "storage kind " + std::to_string(static_cast<int>(kind)) + " is unknown");
 }
 
 }  // namespace

@@ -34,9 +34,9 @@ DeviceStatus HostBackend::synchronize_stream(int device, StreamHandle stream) no
 
 DeviceStatus HostBackend::query_stream(int device, StreamHandle stream) noexcept {
     return state_->call("query_stream", device, [&] {
-        const HostStream& asked = state_->streams.find(stream);
-        state_->captures.check_stream(asked);
-        return asked.is_idle() ? DeviceStatus::ok : DeviceStatus::not_ready;
+        const HostStream& queried = state_->streams.find(stream);
+        state_->captures.check_stream(queried);
+        return queried.is_idle() ? DeviceStatus::ok : DeviceStatus::not_ready;
     });
 }
 
@@ -59,7 +59,7 @@ DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
                                                void (*function)(void*), void* argument) noexcept {
     return state_->call("launch_host_function", device, [&] {
         HostStream& worker = state_->streams.find(stream);
-        if (function == nullptr) device::refuse("function nullptr, expected one");
+        if (function == nullptr) device::refuse("the function is nullptr, expected a function");
         state_->give(worker, [function, argument] { function(argument); });
     });
 }
@@ -69,15 +69,15 @@ DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
 DeviceStatus HostBackend::create_event(int device, EventTiming timing,
                                        EventHandle* event) noexcept {
     return state_->call("create_event", device, [&] {
-        *event = state_->events.add([timing](HostEvent& made) { made.begin_life(timing); });
+        *event = state_->events.add([timing](HostEvent& made) { made.begin_lifetime(timing); });
     });
 }
 
 DeviceStatus HostBackend::destroy_event(int device, EventHandle event) noexcept {
     return state_->call("destroy_event", device, [&] {
         HostEvent& ended = state_->event_of(event);
-        if (!state_->events.end(event)) device::refuse("event destroyed by two threads at once");
-        ended.end_life();
+        if (!state_->events.end(event)) device::refuse("two threads destroyed the event at once");
+        ended.end_lifetime();
         state_->events.recycle(event);
     });
 }
@@ -115,11 +115,11 @@ DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle t
         const HostEvent::Time begin = state_->event_of(from).time();
         const HostEvent::Time end = state_->event_of(to).time();
         if (begin.timing == EventTiming::off || end.timing == EventTiming::off) {
-            device::refuse("an event without timing, expected two that were created with it");
+            device::refuse("an event was created without timing, expected two with timing");
         }
         if (begin.mark.stream == nullptr || end.mark.stream == nullptr) {
             device::refuse(
-                "an event that was never recorded, or in a capture, expected two that were");
+                "an event was never recorded, or last in a capture, expected two recorded events");
         }
         if (!begin.is_reached || !end.is_reached) return DeviceStatus::not_ready;
         *ms =

@@ -17,12 +17,12 @@ namespace {
 
 void check_range(const char* what, const void* memory, std::size_t bytes) {
     if (memory != nullptr || bytes == 0) return;
-    refuse(std::string(what) + " nullptr, expected " + std::to_string(bytes) + " B of memory");
+    refuse(std::string(what) + " is nullptr, expected " + std::to_string(bytes) + " B of memory");
 }
 
 void check_copy(CopyKind kind, const void* to, const void* from, std::size_t bytes) {
     if (kind > CopyKind::device_to_device) {
-        refuse("copy kind " + std::to_string(static_cast<int>(kind)) + " is none");
+        refuse("copy kind " + std::to_string(static_cast<int>(kind)) + " is unknown");
     }
     check_range("to", to, bytes);
     check_range("from", from, bytes);
@@ -95,7 +95,7 @@ DeviceStatus HostBackend::launch_graph(int device, GraphHandle graph,
                                        StreamHandle stream) noexcept {
     return state_->call("launch_graph", device, [&] {
         HostStream& worker = state_->streams.find(stream);
-        // One piece of work, which keeps the graph until it is done.
+        // Submitted as one piece of work, which keeps the graph alive until it is done.
         state_->give(worker, [work = state_->graph_of(graph)] {
             for (const HostStream::Work& piece : *work) piece();
         });

@@ -17,7 +17,7 @@ std::size_t HostCapture::add(HostStream::Work work, Points after) {
 bool HostCapture::is_all_before(const Points& points) const {
     std::vector<bool> is_before(work_.size() + 1);
     for (const std::size_t point : points) is_before[point] = true;
-    // What a piece waits for has a lower number, so one way down finds all.
+    // A piece waits only for pieces with lower numbers, so one descending pass finds all.
     for (std::size_t point = work_.size(); point > 0; --point) {
         if (!is_before[point]) return false;
         for (const std::size_t before : after_[point - 1]) is_before[before] = true;
@@ -30,7 +30,7 @@ std::atomic<std::uint64_t> HostCaptures::last_id_{0};
 void HostCaptures::begin(HostStream& stream) {
     const std::lock_guard guard(mutex_);
     if (streams_.contains(&stream)) {
-        throw DeviceError(DeviceStatus::in_capture, "the stream is captured already");
+        throw DeviceError(DeviceStatus::in_capture, "the stream is already being captured");
     }
     const std::uint64_t id = last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
     auto capture = std::make_shared<HostCapture>(stream, id);
@@ -43,15 +43,15 @@ HostGraph HostCaptures::end(HostStream& stream) {
     const auto found = streams_.find(&stream);
     if (found == streams_.end() || &found->second.capture->origin() != &stream) {
         throw DeviceError(DeviceStatus::invalid_argument,
-                          "no capture began in this stream, expected one that is under way");
+                          "no capture in progress began in this stream, expected one");
     }
     const HostCapturePoint point = found->second;
     const bool came_back = point.capture->is_all_before(point.points);
     end_members(*point.capture);
     if (!came_back) {
         throw DeviceError(DeviceStatus::in_capture,
-                          "work of another stream was kept that this one does not wait for; the "
-                          "capture is over and nothing of it is left");
+                          "the capture has work of a stream that this one does not wait for; the "
+                          "capture ended and its work was discarded");
     }
     return point.capture->take_work();
 }
@@ -105,13 +105,13 @@ void HostCaptures::join(HostStream& stream, const HostCapturePoint& point) {
     const std::lock_guard guard(mutex_);
     if (!point.capture->is_under_way()) {
         throw DeviceError(DeviceStatus::invalid_argument,
-                          "the event was last recorded in a capture that is over");
+                          "the event was last recorded in a capture that has ended");
     }
     const auto [member, is_new] = streams_.try_emplace(&stream, point);
     if (is_new) return;
     if (member->second.capture != point.capture) {
         throw DeviceError(DeviceStatus::in_capture,
-                          "the event was recorded in another capture than that of the stream");
+                          "the event was recorded in a capture other than that of the stream");
     }
     HostCapture::Points& points = member->second.points;
     points.insert(points.end(), point.points.begin(), point.points.end());
@@ -124,14 +124,14 @@ void HostCaptures::check_thread_slow() {
     for (const auto& [stream, point] : streams_) {
         if (!point.capture->is_by_this_thread()) continue;
         throw DeviceError(DeviceStatus::in_capture,
-                          "this thread captures a stream, and must end that first");
+                          "this thread is capturing a stream and must end that capture first");
     }
 }
 
 void HostCaptures::check_stream(const HostStream& stream) {
     if (point_of(stream) == nullptr) return;
     throw DeviceError(DeviceStatus::in_capture,
-                      "the stream is captured: what is given to it is kept, not done");
+                      "the stream is being captured: its work is recorded, not done");
 }
 
 }  // namespace tensorpool::device

@@ -17,14 +17,14 @@
 
 namespace tensorpool::device {
 
-/// Work that was kept, in the order in which it was given: each piece comes after all that it waits
-/// for, so one after another they are in a right order.
+/// Captured work in the order of submission. Each piece comes after all pieces that it waits for,
+/// so running them in this order is correct.
 using HostGraph = std::vector<HostStream::Work>;
 
-/// One capture: the work that was given to its streams, and which piece waits for which.
+/// One capture: the work submitted to its streams, and which piece waits for which.
 class HostCapture {
 public:
-    /// Pieces of work after which the next may run; the first has number 1.
+    /// Numbers of pieces that must be done before the next one; the first piece has number 1.
     using Points = std::vector<std::size_t>;
 
     HostCapture(HostStream& origin, std::uint64_t id) : origin_(&origin), id_(id) {}
@@ -35,9 +35,9 @@ public:
     bool is_under_way() const noexcept { return is_under_way_; }
     void end() noexcept { is_under_way_ = false; }
 
-    /// The piece's point.
+    /// Adds a piece and returns its number.
     std::size_t add(HostStream::Work work, Points after);
-    /// Whether all that was kept comes before these.
+    /// Whether all captured pieces come before these or are among them.
     bool is_all_before(const Points& points) const;
     HostGraph take_work() { return std::move(work_); }
 
@@ -47,18 +47,17 @@ private:
     std::thread::id thread_ = std::this_thread::get_id();
     bool is_under_way_ = true;
     HostGraph work_;
-    std::vector<Points> after_;  // of each piece: all of them lower than its own
+    std::vector<Points> after_;  // for each piece: the pieces it waits for, with lower numbers
 };
 
-/// What an event stands for that was recorded in a stream that is captured.
+/// What an event stands for if it was recorded in a captured stream.
 struct HostCapturePoint {
     std::shared_ptr<HostCapture> capture;
     HostCapture::Points points;
 };
 
-/// The captures of a backend, and how far each captured stream has got in its capture. While no
-/// capture is under way, each call here loads one number. Errors are thrown as DeviceError. Any
-/// thread.
+/// The captures of a backend, and the position of each captured stream in its capture. While no
+/// capture is in progress, each call costs one load. Errors are thrown as DeviceError. Any thread.
 class HostCaptures {
 public:
     HostCaptures() noexcept = default;
@@ -66,42 +65,42 @@ public:
     HostCaptures& operator=(const HostCaptures&) = delete;
 
     void begin(HostStream& stream);
-    /// The capture is over even where it is refused since not all streams came back.
+    /// Ends the capture. If some streams were not joined, throws, and the capture ends as well.
     HostGraph end(HostStream& stream);
-    /// The stream goes, and with it a capture that began in it.
+    /// Removes a destroyed stream, and the capture that began in it.
     void forget(HostStream& stream) noexcept;
     CaptureState state(const HostStream& stream);
 
-    /// Whether the work was kept; then it was moved from.
+    /// Adds the work to the stream's capture. Returns whether it did; `work` is moved from then.
     bool keep(HostStream& stream, HostStream::Work& work) {
         return any() && keep_slow(stream, work);
     }
-    /// Where the stream is in its capture; nullptr: it is in none.
+    /// Returns the stream's position in its capture, or nullptr if it is not being captured.
     std::shared_ptr<const HostCapturePoint> point_of(const HostStream& stream) {
         return any() ? point_of_slow(stream) : nullptr;
     }
-    /// The stream comes after the point, and is captured from now on.
+    /// Orders the stream after the point; the stream joins the capture.
     void join(HostStream& stream, const HostCapturePoint& point);
-    /// Refuses what waits on the thread that captures.
+    /// Throws if the calling thread began a capture, for calls that wait.
     void check_thread() {
         if (any()) check_thread_slow();
     }
-    /// Refuses what may not be asked of a stream that is captured.
+    /// Throws if the stream is being captured, for calls that are not allowed then.
     void check_stream(const HostStream& stream);
 
 private:
-    // Relaxed: a thread sees what it began itself, and has nothing to say of others' captures that
-    // it was not told of.
+    // Relaxed: a thread sees captures that it began itself. A capture begun by another thread
+    // affects it only after some synchronization between the two.
     bool any() const noexcept { return under_way_.load(std::memory_order_relaxed) != 0; }
     bool keep_slow(HostStream& stream, HostStream::Work& work);
     std::shared_ptr<const HostCapturePoint> point_of_slow(const HostStream& stream);
     void check_thread_slow();
     void end_members(const HostCapture& capture) noexcept;
 
-    std::mutex mutex_;                                       // of what follows, and of all captures
-    std::map<const HostStream*, HostCapturePoint> streams_;  // that are captured, and how far
-    std::atomic<std::size_t> under_way_{0};                  // captures; written under the lock
-    // Unlike that of any other capture of the process.
+    std::mutex mutex_;                                       // guards all captures, and:
+    std::map<const HostStream*, HostCapturePoint> streams_;  // captured streams, their positions
+    std::atomic<std::size_t> under_way_{0};  // captures in progress; written under the lock
+    // Ids are unique among all captures of the process.
     static std::atomic<std::uint64_t> last_id_;
 };
 

@@ -6,13 +6,13 @@
 
 namespace tensorpool::device {
 
-void HostEvent::begin_life(EventTiming timing) noexcept {
+void HostEvent::begin_lifetime(EventTiming timing) noexcept {
     const std::lock_guard guard(mutex_);
     timing_ = timing;
     mark_ = {};
 }
 
-void HostEvent::end_life() noexcept {
+void HostEvent::end_lifetime() noexcept {
     const std::lock_guard guard(mutex_);
     ++records_;
     mark_ = {};
@@ -32,7 +32,7 @@ void HostEvent::record(HostStream& stream) {
         return;
     }
     const std::uint64_t record = records_ + 1;
-    // Done soon or even now: the stamp waits for our lock.
+    // The work may run before `give` returns, but `stamp` waits for this lock.
     mark_ = {&stream, stream.give([this, record] { stamp(record); }), nullptr};
     records_ = record;
 }
@@ -55,7 +55,7 @@ HostMark HostEvent::mark() const noexcept {
 
 HostEvent::Time HostEvent::time() const noexcept {
     const std::lock_guard guard(mutex_);
-    // The stamp takes our lock before the mark is reached.
+    // `stamp` took the lock before the mark was reached, so the time is set if it is reached.
     return {mark_, timing_, mark_.is_reached(), time_ns_};
 }
 

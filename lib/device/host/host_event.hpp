@@ -11,11 +11,11 @@
 
 namespace tensorpool::device {
 
-/// A point in a stream's work: what an event stands for. Streams never go, so it stays good.
+/// The point in a stream's work that an event stands for. Valid for ever, as streams are kept.
 struct HostMark {
-    HostStream* stream = nullptr;  // nullptr: nothing was recorded, or in a capture
+    HostStream* stream = nullptr;  // nullptr: nothing was recorded, or in a capture only
     std::uint64_t number = 0;
-    std::shared_ptr<const HostCapturePoint> captured;  // nullptr: in none
+    std::shared_ptr<const HostCapturePoint> captured;  // nullptr: not recorded in a capture
 
     bool is_reached() const noexcept { return stream == nullptr || stream->reached(number); }
     void wait() const noexcept {
@@ -23,15 +23,15 @@ struct HostMark {
     }
 };
 
-/// An event: the mark of the last record, and with timing the time at which it was reached. Nothing
-/// goes into the stream's queue without timing. Any thread.
+/// An event: the mark of its last record and, with timing, the time at which the mark was reached.
+/// Without timing, recording adds no work to the stream's queue. Any thread.
 class HostEvent {
 public:
-    /// Before it has a handle, and after.
-    void begin_life(EventTiming timing) noexcept;
-    void end_life() noexcept;
+    /// Called before the event gets a handle, and after the handle ended.
+    void begin_lifetime(EventTiming timing) noexcept;
+    void end_lifetime() noexcept;
 
-    /// Throws what `HostStream::give` throws; then it stands for what it stood for.
+    /// Throws what `HostStream::give` throws, and then leaves the event unchanged.
     void record(HostStream& stream);
     void record(std::shared_ptr<const HostCapturePoint> point) noexcept;
     HostMark mark() const noexcept;
@@ -39,20 +39,20 @@ public:
     struct Time {
         HostMark mark;
         EventTiming timing;
-        bool is_reached;   // as of when the rest was read
-        std::uint64_t ns;  // where it is reached
+        bool is_reached;   // at the time of the call
+        std::uint64_t ns;  // valid if reached
     };
     Time time() const noexcept;
 
 private:
-    /// Unless it was recorded anew since, or ended.
+    /// Sets the time, unless the event was recorded again since or has ended.
     void stamp(std::uint64_t record) noexcept;
 
     mutable std::mutex mutex_;  // taken before a stream's
     EventTiming timing_ = EventTiming::off;
     HostMark mark_;
-    std::uint64_t records_ = 0;  // of all lives: tells a late stamp from one that is wanted
-    std::uint64_t time_ns_ = 0;  // of the last record, when it is reached
+    std::uint64_t records_ = 0;  // never reset: identifies stamps that come too late
+    std::uint64_t time_ns_ = 0;  // time at which the last record was reached
 };
 
 }  // namespace tensorpool::device

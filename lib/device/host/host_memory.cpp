@@ -12,12 +12,12 @@
 namespace tensorpool::device {
 namespace {
 
-/// Memory that is there and memory that can be promised are two things: the system kills who uses
-/// what it promised too much of.
+/// Refuses more than is available. The system could promise more, but it kills processes that use
+/// what it cannot back.
 void check_available(std::size_t bytes) {
     const std::size_t available = platform::available_memory();
     if (bytes <= available) return;
-    throw DeviceError(DeviceStatus::out_of_memory, std::to_string(bytes) + " B asked for, " +
+    throw DeviceError(DeviceStatus::out_of_memory, std::to_string(bytes) + " B requested, " +
                                                        std::to_string(available) + " B available");
 }
 
@@ -44,7 +44,7 @@ HostMemory::~HostMemory() {
 }
 
 void* HostMemory::allocate(std::size_t bytes, Kind kind) {
-    if (bytes == 0) refuse("0 B asked for, expected more");
+    if (bytes == 0) refuse("0 B requested, expected more");
     void* const memory = map_host_pages(bytes);
     try {
         const std::lock_guard guard(mutex_);
@@ -66,12 +66,12 @@ HostMemory::Leaving HostMemory::begin_leave(void* memory, std::size_t bytes, Kin
     const auto* const range = ranges_.find(memory);
     if (range == nullptr) {
         refuse("no memory of this backend begins at " + to_text(memory) +
-               ", expected what an allocation returned and nothing gave back");
+               ", expected an allocation that was not freed");
     }
     if (range->bytes != bytes || range->value != kind) {
-        refuse("memory at " + to_text(memory) + " was made with " + std::to_string(range->bytes) +
-               " B of kind " + std::to_string(range->value) + ", found " + std::to_string(bytes) +
-               " B of kind " + std::to_string(kind));
+        refuse("memory at " + to_text(memory) + " was allocated as " +
+               std::to_string(range->bytes) + " B of kind " + std::to_string(range->value) +
+               ", found " + std::to_string(bytes) + " B of kind " + std::to_string(kind));
     }
     return ranges_.take(memory);
 }
@@ -88,11 +88,11 @@ void HostMemory::end(void* memory, std::size_t bytes) noexcept {
 void HostMemory::add_foreign(void* memory, std::size_t bytes) {
     const std::lock_guard guard(mutex_);
     if (memory == nullptr || bytes == 0) {
-        refuse(std::to_string(bytes) + " B at " + to_text(memory) + ", expected memory");
+        refuse("found " + std::to_string(bytes) + " B at " + to_text(memory) + ", expected memory");
     }
     if (ranges_.overlaps(memory, bytes) || !foreign_.add(memory, bytes, 0)) {
-        refuse("of " + std::to_string(bytes) + " B at " + to_text(memory) +
-               " a part is pinned already, or lies beyond all addresses");
+        refuse("a part of " + std::to_string(bytes) + " B at " + to_text(memory) +
+               " is pinned already or lies outside the address space");
     }
 }
 

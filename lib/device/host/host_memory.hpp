@@ -7,18 +7,18 @@
 
 namespace tensorpool::device {
 
-/// At least `bytes` of zeros from the system, in huge pages where there are enough; unmapped with
-/// `bytes` rounded up to pages. Throws DeviceError with out_of_memory.
+/// Maps at least `bytes` of zeros from the system, in huge pages if it is large enough. Unmap it
+/// with `bytes` rounded up to whole pages. Throws DeviceError with out_of_memory.
 void* map_host_pages(std::size_t bytes);
 
-/// Memory from the system, whole pages of zeros, and who has it. Each kind of it is told from
-/// others by a number. What is wrong with a call is thrown as DeviceError. Any thread.
+/// Memory from the system, in whole pages of zeros, and the record of what is allocated. Kinds of
+/// memory are distinguished by a number. Errors are thrown as DeviceError. Any thread.
 class HostMemory {
 public:
     using Kind = int;
 
     HostMemory() noexcept = default;
-    /// All that was not given back goes.
+    /// Unmaps everything that was not freed.
     ~HostMemory();
     HostMemory(const HostMemory&) = delete;
     HostMemory& operator=(const HostMemory&) = delete;
@@ -26,14 +26,14 @@ public:
     void* allocate(std::size_t bytes, Kind kind);
     void deallocate(void* memory, std::size_t bytes, Kind kind);
 
-    /// Nobody's any more, and still there until `end` is called, which needs no lock of ours; or
-    /// until `resume` makes it what it was.
+    /// Removes the record of an allocation; the memory stays mapped until `end`, which takes no
+    /// lock. `resume` restores the record.
     using Leaving = RangeMap<Kind>::Node;
     Leaving begin_leave(void* memory, std::size_t bytes, Kind kind);
     void resume(Leaving leaving) noexcept;
     static void end(void* memory, std::size_t bytes) noexcept;
 
-    /// Remembers memory of somebody else's; refused where a part of it is remembered.
+    /// Registers memory owned by others. Rejected if a part of it is allocated or registered.
     void add_foreign(void* memory, std::size_t bytes);
     void remove_foreign(void* memory);
 

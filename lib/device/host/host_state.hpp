@@ -18,10 +18,10 @@
 
 namespace tensorpool {
 
-/// The parts of a HostBackend, and what several of its functions need of them. Errors are thrown as
-/// DeviceError within `call`.
+/// The parts of a HostBackend, and what several of its functions need of them. `call` catches the
+/// DeviceError that they throw.
 ///
-/// Streams stand last: their work, which uses the rest, is done before any other part is destroyed.
+/// `streams` is the last member, because its destructor waits for work that uses the other parts.
 struct HostBackend::State {
     using HostEvent = device::HostEvent;
     using HostGraph = device::HostGraph;
@@ -32,8 +32,8 @@ struct HostBackend::State {
         if (name.empty()) name = "CPU";
     }
 
-    /// Makes a call for device 0: returns what `body` returns, ok if that is nothing, or the status
-    /// of what it throws.
+    /// Makes a call for device 0. Returns what `body` returns, ok if it returns nothing, or the
+    /// status of what it throws.
     template <class Body>
     DeviceStatus call(const char* function, int device, Body body) noexcept {
         return errors.guard(function, [&] {
@@ -60,17 +60,17 @@ struct HostBackend::State {
                        ": expected one that was created and not destroyed");
     }
 
-    /// Into the stream's queue, or into its capture.
+    /// Submits work to the stream's queue, or records it in the stream's capture.
     void give(HostStream& stream, HostStream::Work work) {
         if (!captures.keep(stream, work)) stream.give(std::move(work));
     }
 
-    /// What it stands for, unless that is never done.
+    /// Returns the event's mark. Throws if it was recorded in a capture and so is never reached.
     HostMark awaited_mark(EventHandle event) const {
         HostMark mark = event_of(event).mark();
         if (mark.captured == nullptr) return mark;
         throw DeviceError(DeviceStatus::in_capture,
-                          "the event was last recorded in a stream that was captured");
+                          "the event was last recorded in a captured stream");
     }
 
     [[noreturn]] static void refuse_graph(GraphHandle handle) {

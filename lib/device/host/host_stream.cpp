@@ -35,14 +35,14 @@ void HostStream::wait_until(std::uint64_t number) noexcept {
     something_done_.wait(lock, [&] { return reached(number); });
 }
 
-void HostStream::end_life() noexcept {
+void HostStream::end_lifetime() noexcept {
     std::unique_lock lock(mutex_);
     if (!worker_.joinable()) return;
     ending_ = true;
     lock.unlock();
     something_given_.notify_one();
     worker_.join();
-    // Nobody else gives or waits any more; the lock is for those who still hold a number.
+    // No other thread submits or waits now. The lock is for threads that still poll a number.
     lock.lock();
     worker_ = {};
     ending_ = false;
@@ -57,7 +57,7 @@ void HostStream::run() noexcept {
         queue_.pop_front();
         lock.unlock();
         work();
-        work = nullptr;  // what it held goes outside of the lock, and before it counts as done
+        work = nullptr;  // destroyed outside the lock, and before the work counts as done
         lock.lock();
         done_.store(done_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         something_done_.notify_all();

@@ -18,8 +18,8 @@ namespace {
 }  // namespace
 
 HostStreams::~HostStreams() {
-    default_stream_.end_life();
-    streams_.for_each([](HostStream& stream) { stream.end_life(); });
+    default_stream_.end_lifetime();
+    streams_.for_each([](HostStream& stream) { stream.end_lifetime(); });
 }
 
 StreamHandle HostStreams::create() {
@@ -47,7 +47,7 @@ void HostStreams::destroy(StreamHandle handle) {
 
 void HostStreams::end_leaving() noexcept {
     while (const std::optional<Leaving> idle = take_idle()) {
-        idle->stream->end_life();
+        idle->stream->end_lifetime();
         streams_.recycle(idle->handle);
     }
 }

@@ -11,8 +11,8 @@
 
 namespace tensorpool::device {
 
-/// All streams of a backend: the default one, those with a handle, and those that were destroyed
-/// with work under way. What is wrong with a call is thrown as DeviceError. Any thread.
+/// All streams of a backend: the default stream, those with a handle, and destroyed ones that still
+/// have work. Errors are thrown as DeviceError. Any thread.
 class HostStreams {
 public:
     HostStreams() noexcept = default;
@@ -22,9 +22,9 @@ public:
     HostStreams& operator=(const HostStreams&) = delete;
 
     StreamHandle create();
-    /// Never waits for work.
+    /// Does not wait for the stream's work.
     void destroy(StreamHandle handle);
-    /// nullptr: the default stream.
+    /// Returns the stream; nullptr means the default stream.
     HostStream& find(StreamHandle handle);
     void wait_for_all();
 
@@ -40,7 +40,7 @@ private:
 
     HostStream default_stream_;
     HandleTable<HostStream, StreamHandle> streams_;
-    std::mutex mutex_;  // of `leaving_`
+    std::mutex mutex_;  // guards `leaving_`
     std::vector<Leaving> leaving_;
 };
 

@@ -67,10 +67,10 @@ void HostVirtualMemory::release(void* address, std::size_t bytes) {
         const std::lock_guard guard(mutex_);
         const auto* const range = reservations_.find(address);
         if (range == nullptr || range->bytes != bytes) {
-            refuse(range_text(address, bytes) + " is not what one reservation gave");
+            refuse(range_text(address, bytes) + " is not exactly one reservation");
         }
         if (mappings_.overlaps(address, bytes)) {
-            refuse("in " + range_text(address, bytes) + " memory is still mapped");
+            refuse("memory is still mapped in " + range_text(address, bytes));
         }
         reservations_.take(address);
     }
@@ -92,7 +92,7 @@ MemoryHandle HostVirtualMemory::create(std::size_t bytes) {
 
 HostVirtualMemory::Memory& HostVirtualMemory::memory_of(MemoryHandle handle) const {
     if (Memory* const memory = memories_.find(handle)) return *memory;
-    refuse("memory " + to_text(handle) + " is none, or none any more");
+    refuse("memory " + to_text(handle) + " does not exist or was destroyed");
 }
 
 void HostVirtualMemory::destroy(MemoryHandle handle) {
@@ -116,17 +116,17 @@ void HostVirtualMemory::map(void* address, std::size_t bytes, MemoryHandle handl
     Memory& memory = memory_of(handle);
     if (memory.bytes != bytes) {
         refuse("memory " + to_text(handle) + " has " + std::to_string(memory.bytes) + " B, found " +
-               std::to_string(bytes) + ", and all of it is mapped at once");
+               std::to_string(bytes) + "; expected to map all of it");
     }
     if (memory.mapped_at != nullptr) {
         refuse("memory " + to_text(handle) + " is mapped at " + to_text(memory.mapped_at) +
-               ", and can be at one place only");
+               ", expected memory that is not mapped");
     }
     if (reservations_.find_around(address, bytes) == nullptr) {
         refuse(range_text(address, bytes) + " does not lie within one reservation");
     }
     if (!mappings_.add(address, bytes, &memory)) {
-        refuse("in " + range_text(address, bytes) + " memory is mapped already");
+        refuse("memory is already mapped in " + range_text(address, bytes));
     }
     if (!platform::move_memory(address, memory.home, bytes)) {
         mappings_.take(address);
@@ -140,9 +140,9 @@ std::size_t HostVirtualMemory::count_whole_mappings(char* address, std::size_t b
     for (std::size_t done = 0; done < bytes; ++count) {
         const auto* const range = mappings_.find(address + done);
         if (range == nullptr || range->bytes > bytes - done) {
-            refuse(range_text(address, bytes) + " is not one or several whole mappings: none of " +
-                   "at most " + std::to_string(bytes - done) + " B begins at " +
-                   to_text(address + done));
+            refuse(range_text(address, bytes) +
+                   " is not one or more whole mappings: no mapping of " + "at most " +
+                   std::to_string(bytes - done) + " B begins at " + to_text(address + done));
         }
         done += range->bytes;
     }
@@ -177,7 +177,7 @@ bool HostVirtualMemory::take_home(const Mapping& mapping) noexcept {
 void HostVirtualMemory::take_back(Mapping mapping) noexcept {
     Memory& memory = *mapping.mapped().value;
     auto* const address = reinterpret_cast<char*>(mapping.key());
-    // Where even this fails, the addresses lead nowhere and the memory is at home.
+    // If even this fails, nothing is mapped at the addresses and the memory stays in its home.
     if (!platform::move_memory(address, memory.home, memory.bytes)) return;
     memory.mapped_at = address;
     mappings_.put_back(std::move(mapping));

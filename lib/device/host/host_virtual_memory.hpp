@@ -10,25 +10,25 @@
 
 namespace tensorpool::device {
 
-/// Addresses without memory and memory that moves there. Memory that is mapped nowhere waits in a
-/// home of its own, address space that it keeps, so that to unmap needs nothing new. It is private
-/// memory of the process, so the child of a fork has a copy, as of all other memory of a CPU; a
-/// file in memory (memfd) would be one for both.
+/// Reserved addresses, and memory that is moved to them. Memory that is not mapped stays in a home
+/// of its own: address space that it keeps, so that unmapping needs no new resources. It is private
+/// memory of the process, so the child of a fork has a copy of it, as of all memory of the CPU. A
+/// file in memory (memfd) would be shared by both.
 ///
-/// What is wrong with a call is thrown as DeviceError. Any thread.
+/// Errors are thrown as DeviceError. Any thread.
 class HostVirtualMemory {
 public:
-    /// Of everything here: a huge page. With 4 KiB the system's 65530 mappings are spent at 128
-    /// MiB.
+    /// Granularity of all sizes and addresses: a huge page. With 4 KiB, the system's limit of
+    /// 65,530 mappings would be reached at 128 MiB.
     static constexpr std::size_t granularity = std::size_t{2} << 20;
 
     HostVirtualMemory() noexcept;
-    /// All goes that was not given back.
+    /// Unmaps and releases everything that was not freed.
     ~HostVirtualMemory();
     HostVirtualMemory(const HostVirtualMemory&) = delete;
     HostVirtualMemory& operator=(const HostVirtualMemory&) = delete;
 
-    /// Whether the system can do all this. Otherwise nothing but this may be called.
+    /// Whether the system supports virtual memory. If not, no other function may be called.
     bool is_there() const noexcept { return is_there_; }
 
     void* reserve(std::size_t bytes);
@@ -40,9 +40,9 @@ public:
 
 private:
     struct Memory {
-        char* home = nullptr;  // nullptr: it has none and no pages
+        char* home = nullptr;  // nullptr: unused record without pages
         std::size_t bytes = 0;
-        char* mapped_at = nullptr;  // nullptr: it is at home
+        char* mapped_at = nullptr;  // nullptr: the memory is in its home
     };
     struct Nothing {};
     using Mapping = RangeMap<Memory*>::Node;
@@ -53,7 +53,7 @@ private:
     void take_back(Mapping mapping) noexcept;
 
     const bool is_there_;
-    // Held while memory moves: the records must tell where it is.
+    // Held while memory moves, so that the records always match where it is.
     std::mutex mutex_;
     RangeMap<Nothing> reservations_;
     RangeMap<Memory*> mappings_;

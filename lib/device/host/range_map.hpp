@@ -7,7 +7,7 @@
 
 namespace tensorpool::device {
 
-/// Ranges of addresses that do not overlap, each with a value. One thread at a time.
+/// Ranges of addresses that do not overlap, each with a value. Not thread-safe.
 template <class Value>
 class RangeMap {
 public:
@@ -18,8 +18,8 @@ public:
     using Map = std::map<std::uintptr_t, Range>;
     using Node = typename Map::node_type;
 
-    /// False, and nothing added, where it overlaps another, is empty or goes beyond all addresses.
-    /// Throws std::bad_alloc.
+    /// Adds a range. Returns false, and adds nothing, if it overlaps another one, is empty, or
+    /// exceeds the address space. Throws std::bad_alloc.
     bool add(const void* address, std::size_t bytes, Value value) {
         const std::uintptr_t begin = number(address);
         if (bytes == 0 || begin + bytes < begin || overlaps(address, bytes)) return false;
@@ -27,12 +27,12 @@ public:
         return true;
     }
 
-    /// The range that begins there; nullptr for none.
+    /// Returns the range that begins at the address, or nullptr.
     Range* find(const void* address) noexcept {
         const auto found = ranges_.find(number(address));
         return found == ranges_.end() ? nullptr : &found->second;
     }
-    /// The range that holds all of these addresses; nullptr for none.
+    /// Returns the range that contains all of these addresses, or nullptr.
     const Range* find_around(const void* address, std::size_t bytes) const noexcept {
         auto after = ranges_.upper_bound(number(address));
         if (after == ranges_.begin()) return nullptr;
@@ -50,8 +50,8 @@ public:
         return begin - before->first < before->second.bytes;
     }
 
-    /// Takes out the range that begins there; empty for none. What was taken can be put back, which
-    /// needs no memory.
+    /// Removes the range that begins at the address; the result is empty if there is none. It can
+    /// be put back without allocating memory.
     Node take(const void* address) noexcept { return ranges_.extract(number(address)); }
     void put_back(Node node) noexcept { ranges_.insert(std::move(node)); }
 

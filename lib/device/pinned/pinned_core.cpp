@@ -12,30 +12,30 @@
 namespace tensorpool::device {
 namespace {
 
-/// More do not help: a lane's lock is held for some ten instructions.
+/// More lanes do not help: a lane's lock is held for some ten instructions.
 constexpr unsigned max_lanes = 16;
 
 int validated(Backend& backend, int device, const PinnedOptions& options) {
-    const std::string who = "tensorpool: pinned allocator '" + options.name + "': ";
+    const std::string prefix = "tensorpool: pinned allocator '" + options.name + "': ";
     const int count = backend.device_count();
     if (device < 0 || device >= count) {
-        throw std::invalid_argument(who + "device is " + std::to_string(device) + "; of type " +
-                                    to_string(backend.type()) + " there are " +
-                                    std::to_string(count));
+        throw std::invalid_argument(prefix + "device is " + std::to_string(device) +
+                                    "; there are " + std::to_string(count) + " of type " +
+                                    to_string(backend.type()));
     }
     if (options.largest_slab < slab_step || options.largest_slab % slab_step != 0) {
-        throw std::invalid_argument(who + "largest_slab is " +
+        throw std::invalid_argument(prefix + "largest_slab is " +
                                     std::to_string(options.largest_slab) +
                                     "; expected a multiple of 2 MiB");
     }
     return device;
 }
 
-/// Threads count up; each keeps its number.
+/// Returns the number of the calling thread. Threads are numbered at their first call.
 unsigned number_of_thread() noexcept {
     static std::atomic<unsigned> last{0};
     constinit static thread_local unsigned number = 0;
-    // Relaxed: only the number matters.
+    // Relaxed: the number only has to be unique.
     if (number == 0) [[unlikely]]
         number = last.fetch_add(1, std::memory_order_relaxed) + 1;
     return number;
@@ -52,8 +52,8 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
     : backend_(backend),
       device_(validated(backend, device, options)),
       options_(options),
-      place_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
-      totals_(place_.totals()),
+      record_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
+      totals_(record_.totals()),
       heap_(totals_),
       events_(backend, device),
       deferred_(backend, device, events_, totals_),
@@ -63,9 +63,9 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
         std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, max_lanes);
     for (unsigned i = 0; i < count; ++i) {
         lanes_.push_back(std::make_unique<StreamCache>(nullptr, 0));
-        lanes_.back()->set_counters(&place_.add_stream(nullptr));
+        lanes_.back()->set_counters(&record_.add_stream(nullptr));
     }
-    detail::add(totals_.streams, 0 - std::uint64_t{count});  // lanes are none
+    detail::add(totals_.streams, 0 - std::uint64_t{count});  // lanes are not streams
 }
 
 PinnedCore::~PinnedCore() {
@@ -93,7 +93,7 @@ StreamCache& PinnedCore::queue_of(StreamHandle stream) {
     return *queues_.back();
 }
 
-// Handed out -------------------------------------------------------------------------------------
+// Allocation -------------------------------------------------------------------------------------
 
 void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
                            DeviceAllocationFailure& failure) {
@@ -108,11 +108,11 @@ void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
         if (block == nullptr) return nullptr;
         address = block->address;
     }
-    statistics::record(TraceAction::allocate, place_.id(), address, bytes);
+    statistics::record(TraceAction::allocate, record_.id(), address, bytes);
     return address;
 }
 
-/// A block that is the caller's. Throws std::bad_alloc; then it is free again.
+/// Returns a block that belongs to the caller. Throws std::bad_alloc after freeing it again.
 Block* PinnedCore::take(StreamCache& lane, const Request& request, StreamHandle stream,
                         DeviceAllocationFailure& failure) {
     if (stream != nullptr) (void)queue_of(stream);
@@ -164,7 +164,7 @@ bool PinnedCore::is_used_on(const void* address, StreamHandle stream) const noex
     return is_in_use(block, address) && DeferredFrees::has_use(*block, stream);
 }
 
-// Given back -------------------------------------------------------------------------------------
+// Deallocation -----------------------------------------------------------------------------------
 
 void PinnedCore::deallocate(void* address) noexcept {
     if (address == nullptr) return;
@@ -172,7 +172,7 @@ void PinnedCore::deallocate(void* address) noexcept {
     Block* const block = heap_.find(address);
     if (block == nullptr || block->address != address)
         fail_free(options_.name, device(), address, block);
-    statistics::record(TraceAction::deallocate, place_.id(), address, block->bytes);
+    statistics::record(TraceAction::deallocate, record_.id(), address, block->bytes);
     const std::lock_guard guard(mutex_);
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     {
@@ -185,7 +185,7 @@ void PinnedCore::deallocate(void* address) noexcept {
     deferred_.defer(*block);
 }
 
-/// Blocks whose streams have passed come into the sets.
+/// Inserts blocks whose streams have passed into the sets.
 void PinnedCore::complete() noexcept {
     if (deferred_.is_empty()) return;
     deferred_.begin();
@@ -196,7 +196,7 @@ void PinnedCore::complete() noexcept {
     }
 }
 
-/// What lanes have parked joins its neighbours.
+/// Inserts all blocks that lanes have parked into the sets, where they merge with neighbours.
 void PinnedCore::flush() noexcept {
     for (const auto& lane : lanes_) {
         for (Block* next = lane->take_all(); next != nullptr;) {
@@ -232,11 +232,11 @@ void PinnedCore::synchronize_stream(StreamHandle stream) {
     const DeviceStatus status = backend_.synchronize_stream(device_, stream);
     if (status == DeviceStatus::ok) return;
     throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) +
-                                  ": end_stream: the stream could not be waited for: " +
+                                  ": end_stream: the wait for the stream failed: " +
                                   to_string(status) + ": " + backend_.last_error());
 }
 
-/// Blocks in use are not this stream's any more.
+/// Drops this stream's uses of blocks in use.
 void PinnedCore::forget(const StreamQueue& queue) noexcept {
     for (Slab& slab : slabs_.memory.slabs) {
         for (Block* block = slab.first; block != nullptr; block = block->next) {
@@ -245,9 +245,9 @@ void PinnedCore::forget(const StreamQueue& queue) noexcept {
     }
 }
 
-// What may not be --------------------------------------------------------------------------------
+// Errors -----------------------------------------------------------------------------------------
 
-/// Throws DeviceError where there is none.
+/// Returns the block in use at the address. Throws DeviceError if there is none.
 Block& PinnedCore::block_in_use(void* address, const char* call) const {
     Block* const block = heap_.find(address);
     if (!is_in_use(block, address)) throw_not_in_use(options_.name, device(), call, address);

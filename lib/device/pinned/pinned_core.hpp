@@ -21,12 +21,12 @@
 
 namespace tensorpool::device {
 
-/// What stands behind a PinnedAllocator, of the parts of the caching allocator: a block that no
-/// stream uses is parked, when it is freed, in the bins of the *lane* that it was handed out from;
-/// a thread has one lane of a few. All slabs are the heap's, for all lanes; a stream has a queue of
-/// blocks that wait for it.
+/// The implementation of PinnedAllocator, built from parts of the caching allocator. A freed block
+/// that no stream uses is parked in the bins of the *lane* that it was allocated from. There are at
+/// most 16 lanes, and each thread uses one. All slabs belong to the heap and serve all lanes. A
+/// stream has a queue of blocks that wait for it.
 ///
-/// Locks: the allocator's, then a lane's. Under a lane's nothing else is taken.
+/// Order of locks: the allocator's, then a lane's. No lock is taken under a lane's.
 class PinnedCore {
 public:
     PinnedCore(Backend& backend, int device, const PinnedOptions& options);
@@ -36,43 +36,44 @@ public:
 
     Device device() const noexcept { return {backend_.type(), device_}; }
 
-    /// A parked block for no stream; nullptr where the slow path has to be taken.
+    /// Returns a parked block for no stream, or nullptr if the slow path is needed.
     void* take_parked(std::size_t bytes) noexcept {
         if (statistics::is_recording()) [[unlikely]]
             return nullptr;
         Block* const block = lane_of_thread().take(round_pinned(bytes), bytes);
         return block != nullptr ? block->address : nullptr;
     }
-    /// False where the slow path has to be taken.
+    /// Parks the block. Returns false if the slow path is needed.
     bool park(void* address) noexcept {
         Block* const block = heap_.find(address);
         if (block == nullptr || block->address != address || statistics::is_recording())
             [[unlikely]] {
             return false;
         }
-        // Relaxed: it was the block's home before its address became known.
+        // Relaxed: `home` was set before the block's address was returned to the caller.
         StreamCache* const home = block->home.load(std::memory_order_relaxed);
         return home->put(*block) == StreamCache::Put::parked;
     }
 
     // Slow paths ---------------------------------------------------------------------------------
 
-    /// Where it fails: nullptr and why. Throws std::bad_alloc where records are missing.
+    /// On failure returns nullptr and fills in `failure`. Throws std::bad_alloc if there is no
+    /// memory for records.
     void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure& failure);
     void deallocate(void* address) noexcept;
     void record_use(void* address, StreamHandle stream);
     std::size_t usable_size(const void* address) const noexcept;
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
-    DeviceStatistics statistics() const noexcept { return place_.figures(); }
+    DeviceStatistics statistics() const noexcept { return record_.statistics(); }
     std::size_t trim() noexcept;
     void end_stream(StreamHandle stream);
-    /// What a failure throws.
+    /// Throws the exception for a failure.
     [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
 
 private:
     using Cause = DeviceAllocationFailure::Cause;
 
-    /// What came of looking for a block.
+    /// The result of the search for a block.
     struct Outcome {
         Block* block = nullptr;
         DeviceStatus status = DeviceStatus::ok;
@@ -81,8 +82,8 @@ private:
 
     StreamCache& lane_of_thread() noexcept;
 
-    // REQUIRES, from here on: the mutex is held. It is let go of where the system or a stream is
-    // waited for.
+    // REQUIRES, from here on: the mutex is held. It is released during calls to the system and
+    // waits for streams.
 
     // pinned_core.cpp
     StreamCache& queue_of(StreamHandle stream);
@@ -110,19 +111,19 @@ private:
     Backend& backend_;
     const int device_;
     const PinnedOptions options_;
-    std::vector<std::unique_ptr<StreamCache>> lanes_;  // as many as a power of two
+    std::vector<std::unique_ptr<StreamCache>> lanes_;  // their number is a power of two
 
-    alignas(64) mutable std::mutex mutex_;  // of all that follows
+    alignas(64) mutable std::mutex mutex_;  // guards everything below
     std::condition_variable grown_;
-    OwnedDeviceRecord place_;
+    OwnedDeviceRecord record_;
     statistics::DeviceTotals& totals_;
     BlockHeap heap_;
     EventPool events_;
     DeferredFrees deferred_;
     StreamTable streams_;
-    std::vector<std::unique_ptr<StreamCache>> queues_;  // of streams, nothing is parked there
+    std::vector<std::unique_ptr<StreamCache>> queues_;  // one for each stream; nothing is parked
     StreamCache slabs_;                                 // home of all slabs and their free blocks
-    std::size_t growing_bytes_ = 0;                     // asked of the system just now
+    std::size_t growing_bytes_ = 0;                     // being requested from the system
     bool growing_[pool_count] = {};
 };
 

@@ -5,7 +5,7 @@
 #include "platform/platform.hpp"
 #include "statistics/timeline/timeline.hpp"
 
-// Memory that comes from the system and goes back to it.
+// Allocation of slabs from the system, and their release.
 
 namespace tensorpool::device {
 
@@ -25,10 +25,10 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
     while (true) {
         if (Block* const block = take_free(request)) return {block, DeviceStatus::ok};
         if (!growing) break;
-        wait_unlocked(grown_, mutex_);  // what another thread is getting may do for both
+        wait_unlocked(grown_, mutex_);  // another thread's new slab may serve both requests
     }
     growing = true;
-    // Also when an exception ends it.
+    // Ends the growth also if an exception is thrown.
     struct Growing {
         bool& flag;
         std::condition_variable& grown;
@@ -82,13 +82,13 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
         throw;
     }
     totals_.count_growth(bytes);
-    place_.note_capacity();
-    statistics::record(TraceAction::slab, place_.id(), memory, bytes);
+    record_.note_capacity();
+    statistics::record(TraceAction::slab, record_.id(), memory, bytes);
     statistics::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
     return {heap_.take_best(slabs_, request), DeviceStatus::ok};
 }
 
-/// Free slabs go back, and make room; then a small block is cut from a slab of large ones.
+/// Releases free slabs to make room. If that fails, cuts a small block from a slab of large ones.
 PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome refused) {
     if (refused.status != DeviceStatus::out_of_memory) return refused;
     Outcome outcome = refused;
@@ -116,7 +116,8 @@ std::size_t PinnedCore::trim() noexcept {
     return give_back();
 }
 
-/// A slab that is one free block, which is nobody's from now on; nullptr if there is none.
+/// Takes out a slab that is one free block, so that it can be released. Returns nullptr if there is
+/// none.
 Slab* PinnedCore::take_free_slab() noexcept {
     for (Slab& slab : slabs_.memory.slabs) {
         if (!slab.is_all_free()) continue;
@@ -126,18 +127,18 @@ Slab* PinnedCore::take_free_slab() noexcept {
     return nullptr;
 }
 
-/// All of them, without the lock while the system takes them.
+/// Releases all free slabs, without the lock during the calls to the system.
 std::size_t PinnedCore::give_back() noexcept {
     std::size_t given = 0;
     while (Slab* const slab = take_free_slab()) {
         DeviceStatus status = DeviceStatus::ok;
         {
             const Unlocked unlocked(mutex_);
-            statistics::record(TraceAction::slab_end, place_.id(), slab->base, slab->bytes);
+            statistics::record(TraceAction::slab_end, record_.id(), slab->base, slab->bytes);
             status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
         }
         if (status != DeviceStatus::ok) {
-            statistics::record(TraceAction::slab, place_.id(), slab->base, slab->bytes);
+            statistics::record(TraceAction::slab, record_.id(), slab->base, slab->bytes);
             heap_.put_back(*slab->first, idle_stamp);
             break;
         }
@@ -146,18 +147,19 @@ std::size_t PinnedCore::give_back() noexcept {
         heap_.remove_slab(*slab);
     }
     if (given == 0) return 0;
-    place_.note_capacity();
+    record_.note_capacity();
     statistics::write_entry(EntryKind::give_back, LimitKind::none, given, options_.name);
     return given;
 }
 
-// Why a request failed ---------------------------------------------------------------------------
+// Failure reports --------------------------------------------------------------------------------
 
-/// Under the lock, after all that was parked came into the sets. Instead of the device's memory
-/// that of the machine is reported: pinned memory comes from it, as far as the system allows.
+/// Called under the lock, after all parked blocks were put into the sets. Reports the machine's
+/// memory instead of the device's, because pinned memory is part of it.
 void PinnedCore::explain(const Outcome& outcome, const Request& request,
                          DeviceAllocationFailure& failure) noexcept {
-    FailureReport report(failure, options_.name, device(), place_.figures(), options_.max_bytes);
+    FailureReport report(failure, options_.name, device(), record_.statistics(),
+                         options_.max_bytes);
     report.add_free(slabs_);
     for (const auto& queue : queues_) report.add_holder(*queue);
     failure.device_total = platform::total_memory();

@@ -8,10 +8,10 @@
 #include "device/caching/blocks/block_heap.hpp"
 #include "device/caching/blocks/size_rules.hpp"
 
-/// What sizes blocks and slabs of pinned memory have. All bytes.
+/// The sizes of blocks and slabs of pinned memory, in bytes.
 namespace tensorpool::device {
 
-/// Blocks above 1 MiB begin and end at multiples of what the block map tells apart: 16 KiB.
+/// Blocks above 1 MiB begin and end at multiples of 16 KiB, the granularity of the block map.
 constexpr std::size_t round_pinned(std::size_t bytes) noexcept {
     return base::align_up(bytes, bytes <= small_limit ? small_grain : large_grain);
 }
@@ -23,12 +23,12 @@ inline Request pinned_request(std::size_t bytes) noexcept {
             bytes <= small_limit ? Pool::small : Pool::large, 0};
 }
 
-/// What a slab must have at least for a request.
+/// The smallest slab for a request.
 constexpr std::size_t min_slab(const Request& request) noexcept {
     return base::align_up(request.rounded, slab_step);
 }
-/// What it has, when there is enough: an eighth of what is held already, so that slabs are few, for
-/// each takes the system long, and at most an eighth of them lies idle.
+/// The preferred size of a slab: an eighth of what is held already. This keeps slabs few, because
+/// the system takes long for each, and at most an eighth of the memory is idle.
 constexpr std::size_t preferred_slab(const Request& request, std::size_t held,
                                      std::size_t largest) noexcept {
     if (request.pool == Pool::small) return small_slab_bytes;

@@ -6,8 +6,8 @@
 
 namespace tensorpool::device {
 
-/// Throws std::invalid_argument unless memory of so many bytes holds a tensor of this shape, or
-/// there is no shape.
+/// Throws std::invalid_argument if `bytes` bytes of memory are too few for a tensor of this shape,
+/// or if the shape is invalid. An empty shape is always accepted.
 void check_shape(const MemoryShape& shape, std::size_t bytes);
 
 }  // namespace tensorpool::device

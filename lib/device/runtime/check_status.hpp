@@ -8,12 +8,12 @@
 
 namespace tensorpool::device {
 
-/// Throws DeviceError: which call, on which device, what came of it, and what the backend says,
-/// such as "tensorpool: fill of 64 bytes on cuda:1: device lost: ...".
+/// Throws DeviceError with the call, the device, the status, and the backend's text, such as
+/// "tensorpool: fill of 64 bytes on cuda:1: device lost: ...".
 [[noreturn]] void throw_status(DeviceStatus status, const std::string& call, Device device,
                                Backend& backend);
 
-/// Throws it unless the call that has just returned this succeeded.
+/// Throws DeviceError unless `status` is ok.
 inline void check_status(DeviceStatus status, const char* call, Device device, Backend& backend) {
     if (status != DeviceStatus::ok) [[unlikely]]
         throw_status(status, call, device, backend);

@@ -15,8 +15,8 @@ using device::runtime_registry;
 
 struct Current {
     Device device;
-    bool was_set;           // by the program
-    std::uint32_t changes;  // of devices, when it was last known to be there; 0: never
+    bool was_set;           // by set_current_device
+    std::uint32_t changes;  // value of device_changes when it was last checked; 0: never
 };
 constinit thread_local Current current = {};
 
@@ -40,7 +40,7 @@ Device look_again(std::uint32_t changes) {
 }  // namespace
 
 Device current_device() {
-    // Acquire: pairs with the release of who changed something.
+    // Acquire: pairs with the release in note_device_change.
     const std::uint32_t changes = device_changes.load(std::memory_order_acquire);
     if (current.changes == changes) [[likely]]
         return current.device;
@@ -61,7 +61,7 @@ CurrentDeviceScope::CurrentDeviceScope(Device device)
 CurrentDeviceScope::~CurrentDeviceScope() {
     current.device = before_;
     current.was_set = was_set_;
-    // Whether it is still there is looked up at the next question.
+    // The next call of current_device checks whether this device still exists.
     current.changes = 0;
 }
 

@@ -19,7 +19,7 @@ void check_range(const DeviceAllocation& memory, const char* call, std::size_t o
     if (offset <= memory.size() && bytes <= memory.size() - offset) [[likely]]
         return;
     throw std::out_of_range(std::string("tensorpool: ") + call + ": " + std::to_string(bytes) +
-                            " bytes from " + std::to_string(offset) + " on do not lie in the " +
+                            " bytes at offset " + std::to_string(offset) + " exceed the " +
                             std::to_string(memory.size()) + " bytes on " +
                             to_string(memory.device()));
 }
@@ -83,7 +83,7 @@ void DeviceAllocation::swap(DeviceAllocation& other) noexcept {
 }
 
 void DeviceAllocation::reset() noexcept {
-    // Its allocator was made when it was allocated, so that asking for it here makes nothing.
+    // The allocator was created before this memory was allocated, so this call does not create it.
     if (data_ != nullptr && core_->is_ours()) core_->allocator(kind_).deallocate(data_);
     data_ = nullptr;
     bytes_ = 0;
@@ -102,7 +102,7 @@ StreamHandle DeviceAllocation::stream() const noexcept {
     return core_->allocator(kind_).is_used_on(data_, stream_) ? stream_ : nullptr;
 }
 
-// A pinned block made for nullptr is for no stream until the allocator is told of one.
+// A pinned block allocated with nullptr belongs to no stream until record_use names one.
 StreamHandle DeviceAllocation::stream_for_work() const {
     const StreamHandle now = stream();
     if (kind_ == MemoryKind::pinned && now == nullptr && data_ != nullptr) {
@@ -140,9 +140,9 @@ void DeviceAllocation::fill(std::uint8_t byte) {
 
 void DeviceAllocation::copy_from(const DeviceAllocation& other) {
     if (other.bytes_ != bytes_) {
-        throw std::invalid_argument("tensorpool: copy_from: the other has " +
+        throw std::invalid_argument("tensorpool: copy_from: the source has " +
                                     std::to_string(other.bytes_) + " bytes, expected the " +
-                                    std::to_string(bytes_) + " of this one");
+                                    std::to_string(bytes_) + " of the destination");
     }
     if (bytes_ == 0 || this == &other) return;
     device::copy_between({*core_, data_, kind_, stream_for_work()},

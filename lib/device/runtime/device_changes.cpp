@@ -5,7 +5,7 @@
 namespace tensorpool::device {
 
 void watch_forks() noexcept {
-    // Where this fails, for want of memory, a child must not use devices; nothing else is lost.
+    // This fails only for lack of memory. A child must then not use devices; nothing else is lost.
     (void)platform::set_fork_handlers(
         platform::ForkPlace::devices, [] {}, [] {},
         [] {

@@ -58,8 +58,8 @@ float DeviceEvent::elapsed_ms_since(const DeviceEvent& start) const {
     if (&start.core_->backend() != &core_->backend()) {
         throw DeviceError(DeviceStatus::invalid_argument,
                           "tensorpool: elapsed_ms_since on " + to_string(device()) +
-                              ": the other event is one of " + to_string(start.device()) +
-                              " of another backend: expected two of one backend");
+                              ": the other event belongs to " + to_string(start.device()) +
+                              " of another backend; expected two events of one backend");
     }
     float ms = 0;
     core_->check(core_->backend().elapsed_ms(core_->index(), start.event_, event_, &ms),

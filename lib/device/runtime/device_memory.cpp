@@ -7,7 +7,7 @@
 namespace tensorpool {
 namespace {
 
-/// What handles that own nothing refer to; never changed, and never destroyed.
+/// The target of handles that own nothing. Never changed, and never destroyed.
 struct Nothing {
     DeviceAllocation allocation;
     MemoryShape shape;
@@ -38,7 +38,7 @@ const DeviceAllocation& DeviceMemory::allocation() const noexcept {
     return allocation_ != nullptr ? *allocation_ : nothing().allocation;
 }
 
-// Without memory, what follows either does nothing or throws.
+// For a handle without memory, operations on the empty allocation do nothing or throw.
 DeviceAllocation& DeviceMemory::own() noexcept {
     return allocation_ != nullptr ? *allocation_ : nothing().allocation;
 }

@@ -45,7 +45,7 @@ void DeviceStream::wait(const DeviceEvent& event) const {
         throw DeviceError(DeviceStatus::invalid_argument,
                           "tensorpool: a stream of " + to_string(device()) +
                               " cannot wait for an event of " + to_string(event.device()) +
-                              ": expected devices of one backend; DeviceEvent::synchronize waits "
+                              "; expected devices of one backend; DeviceEvent::synchronize waits "
                               "for any");
     }
     core_->check(core_->backend().wait_event(core_->index(), stream_, event.event_), "wait_event");

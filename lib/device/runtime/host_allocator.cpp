@@ -50,7 +50,7 @@ bool HostAllocator::is_used_on(const void* block, StreamHandle stream) const noe
 }
 
 DeviceStatistics HostAllocator::statistics() const {
-    return blocks_->figures();
+    return blocks_->statistics();
 }
 
 std::size_t HostAllocator::trim() noexcept {

@@ -19,9 +19,9 @@ HostBlocks::HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemo
     : backend_(backend),
       device_(device),
       source_(std::move(source)),
-      place_("host", DeviceStatistics::Kind::host, device),
+      record_("host", DeviceStatistics::Kind::host, device),
       events_(backend, device.index),
-      deferred_(backend, device.index, events_, place_.totals()) {}
+      deferred_(backend, device.index, events_, record_.totals()) {}
 
 HostBlocks::~HostBlocks() {
     backend_.synchronize_device(device_.index);
@@ -37,7 +37,7 @@ HostBlocks::~HostBlocks() {
     }
 }
 
-// Handed out -------------------------------------------------------------------------------------
+// Allocation -------------------------------------------------------------------------------------
 
 void* HostBlocks::allocate(std::size_t bytes, StreamHandle stream) {
     statistics::look_for_recorder();
@@ -74,58 +74,58 @@ void HostBlocks::enter(void* memory, std::size_t bytes, StreamHandle stream) {
     block.address = static_cast<std::byte*>(memory);
     block.bytes = bytes;
     block.home = &home;
-    place_.totals().count_growth(bytes);
-    place_.totals().hold(bytes);
+    record_.totals().count_growth(bytes);
+    record_.totals().hold(bytes);
     add(home.counters->allocations, 1);
     add(home.counters->requested_bytes, bytes);
     add(home.counters->allocated_bytes, bytes);
-    place_.note_capacity();
-    statistics::record_device_block(place_.id(), stream, memory, bytes);
+    record_.note_capacity();
+    statistics::record_device_block(record_.id(), stream, memory, bytes);
 }
 
 HostBlocks::Stream& HostBlocks::stream_of(StreamHandle stream) {
-    const auto [place, is_new] = streams_.try_emplace(stream);
-    if (!is_new) return place->second;
+    const auto [entry, is_new] = streams_.try_emplace(stream);
+    if (!is_new) return entry->second;
     try {
-        place->second.counters = &place_.add_stream(stream);
+        entry->second.counters = &record_.add_stream(stream);
     } catch (...) {
-        streams_.erase(place);
+        streams_.erase(entry);
         throw;
     }
-    place->second.queue.stream = stream;
-    return place->second;
+    entry->second.queue.stream = stream;
+    return entry->second;
 }
 
 void HostBlocks::record_use(void* memory, StreamHandle stream) {
     const std::lock_guard guard(mutex_);
-    const auto place = blocks_.find(memory);
-    if (place == blocks_.end()) {
+    const auto found = blocks_.find(memory);
+    if (found == blocks_.end()) {
         throw DeviceError(DeviceStatus::invalid_argument,
                           "tensorpool: record_use: no block in use of the host allocator of " +
-                              to_string(device_) + " begins at the address given");
+                              to_string(device_) + " begins at the given address");
     }
-    Block& block = *place->second;
+    Block& block = *found->second;
     if (stream == block.home->queue.stream) return;
     deferred_.reserve(blocks_.size() + 1);
     if (!deferred_.add_use(block, stream_of(stream).queue)) return;
-    add(place_.totals().cross_stream_uses, 1);
+    add(record_.totals().cross_stream_uses, 1);
 }
 
 std::size_t HostBlocks::size_of(const void* memory) const noexcept {
     const std::lock_guard guard(mutex_);
-    const auto place = blocks_.find(memory);
-    return place == blocks_.end() ? 0 : place->second->bytes;
+    const auto found = blocks_.find(memory);
+    return found == blocks_.end() ? 0 : found->second->bytes;
 }
 
 bool HostBlocks::is_used_on(const void* memory, StreamHandle stream) const noexcept {
     const std::lock_guard guard(mutex_);
-    const auto place = blocks_.find(memory);
-    if (place == blocks_.end()) return false;
-    const Block& block = *place->second;
+    const auto found = blocks_.find(memory);
+    if (found == blocks_.end()) return false;
+    const Block& block = *found->second;
     return block.home->queue.stream == stream || DeferredFrees::has_use(block, stream);
 }
 
-// Given back -------------------------------------------------------------------------------------
+// Deallocation -----------------------------------------------------------------------------------
 
 void HostBlocks::deallocate(void* memory) noexcept {
     if (!deferred_.is_empty()) complete_and_give();
@@ -139,10 +139,10 @@ void HostBlocks::deallocate(void* memory) noexcept {
             deferred_.add_reserved_use(block, block.home->queue);
         }
         if (block.uses != nullptr) {
-            statistics::record(TraceAction::defer, place_.id(), memory, bytes);
+            statistics::record(TraceAction::defer, record_.id(), memory, bytes);
             return deferred_.defer(block);
         }
-        place_.totals().let_go(bytes);
+        record_.totals().let_go(bytes);
         count_give_back(block);
         records_.give(block);
     }
@@ -150,14 +150,14 @@ void HostBlocks::deallocate(void* memory) noexcept {
 }
 
 HostBlocks::Block& HostBlocks::remove(void* memory) noexcept {
-    const auto place = blocks_.find(memory);
-    if (place == blocks_.end()) {
+    const auto found = blocks_.find(memory);
+    if (found == blocks_.end()) {
         statistics::count_failed_check(statistics::CheckKind::misuse, "host");
         platform::fail("deallocate: no block in use of the host allocator of %s begins at %p",
                        to_string(device_).c_str(), memory);
     }
-    Block& block = *place->second;
-    blocks_.erase(place);
+    Block& block = *found->second;
+    blocks_.erase(found);
     statistics::DeviceStreamCounters& counters = *block.home->counters;
     add_release(counters.deallocations, 1);
     add_release(counters.deallocated_bytes, block.bytes);
@@ -166,9 +166,9 @@ HostBlocks::Block& HostBlocks::remove(void* memory) noexcept {
 }
 
 void HostBlocks::count_give_back(const Block& block) noexcept {
-    statistics::record(TraceAction::deallocate, place_.id(), block.address, block.bytes);
-    place_.totals().count_give_back(block.bytes);
-    place_.note_capacity();
+    statistics::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
+    record_.totals().count_give_back(block.bytes);
+    record_.note_capacity();
 }
 
 void HostBlocks::pass(DeferrableBlock& block, Block*& passed) noexcept {
@@ -190,7 +190,8 @@ void HostBlocks::complete_up_to(Stream& stream, std::uint64_t added, Block*& pas
     }
 }
 
-/// The bytes of the list, whose records may be used again.
+/// Returns the blocks of the list to the source, and their records to the pool. Returns their
+/// bytes.
 std::size_t HostBlocks::give(Block* passed) noexcept {
     if (passed == nullptr) return 0;
     std::size_t bytes = 0;
@@ -212,16 +213,16 @@ std::size_t HostBlocks::complete_and_give() noexcept {
     return give(passed);
 }
 
-/// Waits for the streams that hold something back; for the whole device where one cannot be waited
-/// for, as it may have been destroyed before its end was told.
+/// Waits for the streams that hold back blocks. If one of them cannot be waited for, it may have
+/// been destroyed before end_stream was called, so this waits for the whole device instead.
 void HostBlocks::wait_and_give() noexcept {
     const std::lock_guard only_one(waiting_);
     Block* passed = nullptr;
     {
         const std::lock_guard guard(mutex_);
-        add(place_.totals().pressures, 1);
+        add(record_.totals().pressures, 1);
         bool have_ended = true;
-        // Others may add streams meanwhile, which moves none.
+        // Other threads may add streams during the waits; the map never moves its nodes.
         for (auto& [handle, stream] : streams_) {
             if (stream.queue.first == nullptr) continue;
             stream.awaited = stream.queue.added;
@@ -235,14 +236,14 @@ void HostBlocks::wait_and_give() noexcept {
 }
 
 bool HostBlocks::wait_for(const Stream& stream) noexcept {
-    add(place_.totals().synchronizations, 1);
+    add(record_.totals().synchronizations, 1);
     const Unlocked unlocked(mutex_);
     return is_done(backend_.synchronize_stream(device_.index, stream.queue.stream));
 }
 
 void HostBlocks::wait_for_device(Block*& passed) noexcept {
     for (auto& [handle, stream] : streams_) stream.awaited = stream.queue.added;
-    add(place_.totals().synchronizations, 1);
+    add(record_.totals().synchronizations, 1);
     {
         const Unlocked unlocked(mutex_);
         if (!is_done(backend_.synchronize_device(device_.index))) return;
@@ -256,9 +257,9 @@ void HostBlocks::end_stream(StreamHandle stream) {
     check_status(status, "end_stream", device_, backend_);
     const std::lock_guard only_one(waiting_);
     std::unique_lock lock(mutex_);
-    const auto place = streams_.find(stream);
-    if (place == streams_.end()) return;
-    Stream& ending = place->second;
+    const auto found = streams_.find(stream);
+    if (found == streams_.end()) return;
+    Stream& ending = found->second;
     Stream& heir = stream_of(nullptr);
     for (auto& [memory, block] : blocks_) {
         if (block->home == &ending) block->home = &heir;
@@ -276,8 +277,8 @@ void HostBlocks::end_stream(StreamHandle stream) {
         deferred_.begin();
     }
     if (status == DeviceStatus::ok) {
-        place_.end_stream(*ending.counters);
-        streams_.erase(place);
+        record_.end_stream(*ending.counters);
+        streams_.erase(found);
     }
     lock.unlock();
     give(passed);

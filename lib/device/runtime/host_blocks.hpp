@@ -16,14 +16,14 @@
 
 namespace tensorpool::device {
 
-/// What stands behind a HostAllocator: which blocks are out, for which streams, and what they come
-/// to. A block's own stream uses it like any other: what is freed stays until all have passed.
+/// The implementation of HostAllocator: the blocks in use, their streams, and the counters. A
+/// block's own stream is treated like any other: a freed block is held back until all have passed.
 ///
-/// Locks: `waiting_`, then `mutex_`. The source is called under neither, and no stream is waited
-/// for under the latter.
+/// Order of locks: `waiting_`, then `mutex_`. The source is called under neither, and no stream is
+/// waited for under `mutex_`.
 class HostBlocks {
 public:
-    /// Of CachingAllocator's blocks too.
+    /// The same as for blocks of CachingAllocator.
     static constexpr std::size_t alignment = 256;
 
     HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source);
@@ -32,8 +32,8 @@ public:
     HostBlocks& operator=(const HostBlocks&) = delete;
 
     Device device() const noexcept { return device_; }
-    /// nullptr where the source has nothing, also after all that is held back was waited for.
-    /// Throws std::bad_alloc where there is no memory for the record.
+    /// Returns nullptr if the source has no memory, even after waiting for all blocks held back.
+    /// Throws std::bad_alloc if there is no memory for the record.
     void* allocate(std::size_t bytes, StreamHandle stream);
     [[noreturn]] void fail(std::size_t bytes);
     void deallocate(void* memory) noexcept;
@@ -41,18 +41,18 @@ public:
     std::size_t size_of(const void* memory) const noexcept;
     bool is_used_on(const void* memory, StreamHandle stream) const noexcept;
     void end_stream(StreamHandle stream);
-    DeviceStatistics figures() const { return place_.figures(); }
+    DeviceStatistics statistics() const { return record_.statistics(); }
     std::size_t trim() noexcept;
 
 private:
     struct Stream {
         StreamQueue queue;
         statistics::DeviceStreamCounters* counters = nullptr;
-        std::uint64_t awaited = 0;  // uses of the queue that a wait under way is for
+        std::uint64_t awaited = 0;  // uses in the queue that the current wait covers
     };
     struct Block : DeferrableBlock {
         Stream* home = nullptr;
-        Block* next = nullptr;  // in a list of those that go back to the source
+        Block* next = nullptr;  // in a list of blocks that return to the source
     };
 
     void* take(std::size_t bytes) noexcept;
@@ -61,7 +61,8 @@ private:
     Block& remove(void* memory) noexcept;
     void count_give_back(const Block& block) noexcept;
 
-    // What all streams have passed comes into a list under the lock, and goes back without it.
+    // Blocks that all streams have passed are put into a list under the lock; they return to the
+    // source without it.
     void pass(DeferrableBlock& block, Block*& passed) noexcept;
     void complete(Block*& passed) noexcept;
     void complete_up_to(Stream& stream, std::uint64_t added, Block*& passed) noexcept;
@@ -75,9 +76,9 @@ private:
     const Device device_;
     const std::shared_ptr<HostMemorySource> source_;
 
-    std::mutex waiting_;        // who waits for streams, or ends one: none ends meanwhile
-    mutable std::mutex mutex_;  // of what follows
-    OwnedDeviceRecord place_;
+    std::mutex waiting_;        // held while waiting for streams or ending one, so that none ends
+    mutable std::mutex mutex_;  // guards what follows
+    OwnedDeviceRecord record_;
     EventPool events_;
     DeferredFrees deferred_;  // with a use reserved for each block in use
     RecordPool<Block> records_;

@@ -12,7 +12,7 @@ using Cause = DeviceAllocationFailure::Cause;
 
 Cause cause_of(const DeviceAllocationFailure& failure) {
     if (failure.asked > failure.device_total) return Cause::request;
-    // The system has it, so the source has a limit of its own.
+    // The system has the memory, so the source must have a limit of its own.
     if (failure.asked <= failure.device_free) return Cause::limit;
     return failure.capacity >= failure.other_processes ? Cause::own_use : Cause::other_processes;
 }
@@ -22,9 +22,9 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
 void HostBlocks::fail(std::size_t bytes) {
     {
         const std::lock_guard guard(mutex_);
-        detail::add(place_.totals().failures, 1);
+        detail::add(record_.totals().failures, 1);
     }
-    const DeviceStatistics now = figures();
+    const DeviceStatistics now = statistics();
     DeviceAllocationFailure failure;
     failure.device = device_;
     std::copy(std::begin(now.name), std::end(now.name), std::begin(failure.allocator));

@@ -44,8 +44,8 @@ private:
     EventHandle event_ = nullptr;
 };
 
-/// Work given to the stream of `later` from now on comes after what `earlier`'s has so far. One
-/// backend.
+/// Orders later work of the stream of `later` after the work submitted to the stream of `earlier`
+/// so far. REQUIRES: both belong to one backend.
 void order(const CopyEnd& earlier, const CopyEnd& later) {
     if (one_device(earlier, later) && earlier.stream == later.stream) return;
     PassingEvent event(earlier.core);
@@ -70,7 +70,7 @@ void copy_peer(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     order(to, from);
 }
 
-/// A copy that one end's device makes alone, the other being host memory or on the same device.
+/// A copy made by the device of one end; the other end is host memory or on the same device.
 void copy_alone(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     const CopyEnd& worker = to.on_host() && !from.on_host() ? from : to;
     const CopyEnd& other = &worker == &to ? from : to;
@@ -80,12 +80,12 @@ void copy_alone(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
         order(worker, other);
         return;
     }
-    // Streams of one backend cannot wait for those of another, but we can.
+    // Streams of one backend cannot wait for those of another, so the calling thread waits.
     other.core.synchronize_stream(other.stream);
     worker.core.wait_and_copy(kind_of(to, from), to.memory, from.memory, bytes, worker.stream);
 }
 
-/// A pinned buffer, and when its content has arrived.
+/// A pinned buffer, with an event for the arrival of its content.
 class StagingBuffer {
 public:
     StagingBuffer(RuntimeCore& core, std::size_t bytes)
@@ -112,10 +112,10 @@ private:
     RuntimeCore& core_;
     DeviceAllocator& allocator_;
     PassingEvent arrived_;
-    void* memory_;  // last: where it throws, nothing else is left
+    void* memory_;  // last member: if its allocation throws, nothing else leaks
 };
 
-/// Two buffers, so that one piece leaves while the one before it arrives.
+/// Uses two buffers, so that one piece is read while the piece before it is written.
 void copy_in_pieces(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     const std::size_t piece = std::min(bytes, to.core.staging_bytes());
     StagingBuffer one(to.core, piece);
@@ -140,7 +140,7 @@ void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
 
 void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
     RuntimeCore& core = end.core;
-    // Devices fill their own memory only.
+    // Devices can fill only their own memory.
     if (end.on_host() && core.device().type != DeviceType::cpu) {
         const auto set = [memory = end.memory, byte, bytes] { std::memset(memory, byte, bytes); };
         return core.call_once(end.stream, set, "fill of host memory");

@@ -22,10 +22,10 @@ struct CopyEnd {
     }
 };
 
-/// Copies `bytes` in the order of both streams, as DeviceAllocation::copy_from says. Throws
+/// Copies `bytes` in the order of both streams, as DeviceAllocation::copy_from documents. Throws
 /// DeviceError.
 void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes);
-/// Sets each byte, in the order of the stream. Throws DeviceError.
+/// Sets each byte to `byte`, in the order of the stream. Throws DeviceError.
 void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes);
 
 }  // namespace tensorpool::device

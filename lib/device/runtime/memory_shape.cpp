@@ -25,7 +25,7 @@ std::size_t bytes_of(const MemoryShape& shape) {
     }
     if (!fits) {
         throw std::invalid_argument(
-            "tensorpool: a shape takes more bytes than a program can address");
+            "tensorpool: a shape needs more bytes than a program can address");
     }
     return bytes;
 }
@@ -38,7 +38,7 @@ void check_shape(const MemoryShape& shape, std::size_t bytes) {
     if (shape == MemoryShape{}) return;
     const std::size_t needed = bytes_of(shape);
     if (needed <= bytes) return;
-    throw std::invalid_argument("tensorpool: a shape takes " + std::to_string(needed) +
+    throw std::invalid_argument("tensorpool: a shape needs " + std::to_string(needed) +
                                 " bytes, expected at most the " + std::to_string(bytes) +
                                 " of the memory");
 }

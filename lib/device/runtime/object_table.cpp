@@ -16,7 +16,7 @@ void ObjectTable::end() noexcept {
 }
 
 void* ObjectTable::find(const std::type_info& type) const noexcept {
-    // Acquire: pairs with the release in `make`, so that entry and object are seen whole.
+    // Acquire: pairs with the release in `make`, so that the entry and its object are visible.
     for (const Entry* entry = last_.load(std::memory_order_acquire); entry != nullptr;
          entry = entry->next) {
         if (*entry->type == type) return entry->object;
@@ -31,17 +31,17 @@ void* ObjectTable::make(Runtime& runtime, const Recipe& recipe) {
     auto entry = std::make_unique<Entry>(Entry{recipe.type, nullptr, recipe.destroy, nullptr});
     const UnderWay here = {recipe.type, under_way_};
     struct Restore {
-        const UnderWay*& place;
+        const UnderWay*& current;
         const UnderWay* before;
-        ~Restore() { place = before; }
+        ~Restore() { current = before; }
     } const restore = {under_way_, std::exchange(under_way_, &here)};
     entry->object = recipe.make(runtime, recipe.factory);
     if (entry->object == nullptr) {
         throw std::logic_error(
-            std::string("tensorpool: Runtime::object: the factory made no object of type ") +
-            recipe.type->name() + ", expected one");
+            std::string("tensorpool: Runtime::object: the factory returned nullptr for type ") +
+            recipe.type->name() + ", expected an object");
     }
-    // Those that it asked for stand there by now, behind it.
+    // Objects that the factory requested are already in the list, so they are destroyed later.
     entry->next = last_.load(std::memory_order_relaxed);
     last_.store(entry.get(), std::memory_order_release);
     return entry.release()->object;
@@ -52,7 +52,7 @@ void ObjectTable::check_not_under_way(const std::type_info& type) const {
         if (*now->type != type) continue;
         throw std::logic_error(
             std::string("tensorpool: Runtime::object: an object of type ") + type.name() +
-            " asks for itself while it is made; expected objects that only ask for others");
+            " requests itself during its construction; expected requests for other types only");
     }
 }
 

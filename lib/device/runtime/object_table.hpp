@@ -8,8 +8,8 @@
 
 namespace tensorpool::device {
 
-/// A program's objects of one device, one of each type. Found without a lock; made one at a time,
-/// so that two that ask for each other's kind from two threads cannot wait for one another.
+/// A program's objects for one device, one of each type. Lookups take no lock. Objects are made one
+/// at a time, so that two threads whose objects request each other's types cannot deadlock.
 class ObjectTable {
 public:
     using Recipe = Runtime::ObjectRecipe;
@@ -19,13 +19,13 @@ public:
     ObjectTable(const ObjectTable&) = delete;
     ObjectTable& operator=(const ObjectTable&) = delete;
 
-    /// nullptr where none of this type was made yet.
+    /// Returns the object of this type, or nullptr if none was made yet.
     void* find(const std::type_info& type) const noexcept;
-    /// The one there is, or a new one. Throws what making it throws, std::logic_error where a type
-    /// is being made already by the calling thread, and std::bad_alloc.
+    /// Returns the object of this type and makes it if needed. Throws what the factory throws,
+    /// std::logic_error if the calling thread is already making this type, and std::bad_alloc.
     void* make(Runtime& runtime, const Recipe& recipe);
-    /// Destroys all, those made last first. One that asks for another meanwhile gets it, made anew
-    /// if need be: the runtime still has its table then.
+    /// Destroys all objects, the last one made first. An object that requests another during its
+    /// destruction gets it; it is made again if needed, because the table still exists.
     void end() noexcept;
 
 private:
@@ -33,7 +33,7 @@ private:
         const std::type_info* type;
         void* object;
         void (*destroy)(void* object) noexcept;
-        Entry* next;  // made before it
+        Entry* next;  // the entry made before this one
     };
     struct UnderWay {
         const std::type_info* type;
@@ -43,9 +43,9 @@ private:
     void check_not_under_way(const std::type_info& type) const;
 
     std::atomic<Entry*> last_{nullptr};
-    // Held while an object is made; by one thread more than once, for objects that ask for others.
+    // Held while an object is made; recursively if the factory requests other objects.
     std::recursive_mutex making_;
-    const UnderWay* under_way_ = nullptr;  // under making_
+    const UnderWay* under_way_ = nullptr;  // guarded by making_
 };
 
 }  // namespace tensorpool::device

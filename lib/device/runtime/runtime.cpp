@@ -17,7 +17,7 @@ Runtime::Runtime(std::shared_ptr<Backend> backend, Device device, const RuntimeO
 
 Runtime::~Runtime() {
     if (core_->is_ours()) {
-        // A device that is lost cannot be waited for, and needs not.
+        // A lost device cannot be waited for, but then no work runs either.
         core_->backend().synchronize_device(core_->index());
         objects_->end();
     } else {

@@ -13,7 +13,7 @@ namespace {
 std::shared_ptr<Backend> check_device(std::shared_ptr<Backend> backend, Device device) {
     if (backend == nullptr) {
         throw std::invalid_argument("tensorpool: a runtime of " + to_string(device) +
-                                    " without a backend, expected one");
+                                    " has no backend; expected one");
     }
     const int count = backend->device_count();
     if (device.index >= 0 && device.index < count) return backend;
@@ -46,7 +46,7 @@ RuntimeCore::~RuntimeCore() {
     (void)caching_.release();
     pinned_.abandon();
     host_.abandon();
-    // Nobody destroys what this one refers to.
+    // Leaks a reference to the backend, so that it is never destroyed in this process.
     new std::shared_ptr<Backend>(std::move(backend_));
 }
 
@@ -85,8 +85,8 @@ void RuntimeCore::destroy_stream(StreamHandle stream) noexcept {
         if (PinnedAllocator* const pinned = pinned_.get_if_made()) pinned->end_stream(stream);
         if (HostAllocator* const host = host_.get_if_made()) host->end_stream(stream);
     } catch (...) {
-        // The device is lost, or a capture was never ended: the handle stays taken, so that no
-        // other stream is mistaken for this one.
+        // The device is lost, or a capture was never ended. The handle is leaked, so that no other
+        // stream can be mistaken for this one.
         return;
     }
     backend_->synchronize_stream(index(), stream);

@@ -17,14 +17,14 @@
 
 namespace tensorpool::device {
 
-/// An object that the first thread that needs it makes, while others wait. If making it throws, the
+/// An object made by the first thread that needs it, while others wait. If making it throws, the
 /// next call tries again.
 template <class T>
 class MadeOnce {
 public:
     template <class Make>
     T& get(Make make) {
-        // Acquire: pairs with the release below, so that what was made is seen whole.
+        // Acquire: pairs with the release below, so that the whole object is visible.
         if (T* const made = made_.load(std::memory_order_acquire)) return *made;
         const std::lock_guard guard(mutex_);
         if (owned_ == nullptr) {
@@ -33,9 +33,9 @@ public:
         }
         return *owned_;
     }
-    /// nullptr before it is made.
+    /// Returns nullptr if the object was not made yet.
     T* get_if_made() const noexcept { return made_.load(std::memory_order_acquire); }
-    /// It is never destroyed.
+    /// Releases the object without destroying it.
     void abandon() noexcept { (void)owned_.release(); }
 
 private:
@@ -45,11 +45,11 @@ private:
 };
 
 /// A backend and the allocators over it: the part of a runtime that its memory, streams and events
-/// share and keep alive. It makes their calls to the backend and turns failures into exceptions.
+/// share and keep alive. Makes their calls to the backend and turns failures into exceptions.
 /// Any thread.
 class RuntimeCore {
 public:
-    /// Throws std::invalid_argument for a device that is not there.
+    /// Throws std::invalid_argument for a device that does not exist.
     RuntimeCore(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options);
     ~RuntimeCore();
     RuntimeCore(const RuntimeCore&) = delete;
@@ -59,39 +59,40 @@ public:
     int index() const noexcept { return device_.index; }
     Backend& backend() const noexcept { return *backend_; }
     std::size_t staging_bytes() const noexcept { return options_.staging_bytes; }
-    /// False in the child of a fork: then nothing of it may be touched.
+    /// False in the child of a fork; nothing of this object may be used there.
     bool is_ours() const noexcept;
 
-    /// Made at the first call for its kind. Throws as the allocators' constructors.
+    /// Returns the allocator, which the first call for its kind makes. Throws what the allocator's
+    /// constructor throws.
     DeviceAllocator& allocator(MemoryKind kind);
-    /// nullptr of the CPU.
+    /// Returns nullptr for the CPU.
     CachingAllocator* caching_allocator() const noexcept { return caching_.get(); }
     std::size_t trim() noexcept;
-    /// Whether the host finds memory of this kind at its address.
+    /// Whether memory of this kind is host memory.
     bool is_host_memory(MemoryKind kind) const noexcept {
         return kind != MemoryKind::device || device_.type == DeviceType::cpu;
     }
 
     StreamHandle create_stream();
-    /// Waits for its work, and tells the allocators first.
+    /// Ends the stream in the allocators, waits for its work, and destroys it.
     void destroy_stream(StreamHandle stream) noexcept;
 
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes);
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes, StreamHandle stream);
-    /// After all that the stream was given so far; done when it returns. Nothing of it is left in
-    /// a graph, or for later, where it throws.
+    /// Waits for the stream and then copies synchronously. A failed copy is not done later either,
+    /// and no part of it becomes part of a graph.
     void wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                        StreamHandle stream);
-    /// Calls the function once, in the stream's order. Throws DeviceError if the stream is
-    /// captured: a graph may be launched often, or never.
+    /// Calls the function once, in the stream's order. Throws DeviceError if the stream is being
+    /// captured, because a graph may be launched any number of times.
     void call_once(StreamHandle stream, std::function<void()> function, const char* call);
     void synchronize_stream(StreamHandle stream);
 
-    /// Throws DeviceError unless the call that has just returned this succeeded.
+    /// Throws DeviceError unless `status` is ok.
     void check(DeviceStatus status, const char* call) const;
-    /// Throws DeviceError unless the call for so many bytes that has just returned this succeeded.
+    /// Throws DeviceError, which also names the size, unless `status` is ok.
     void check(DeviceStatus status, const char* call, std::size_t bytes) const;
-    /// Whether the work that was queried is done. Throws DeviceError if the query failed.
+    /// Returns whether the queried work is done. Throws DeviceError if the query failed.
     bool is_done(DeviceStatus status, const char* call) const;
 
 private:

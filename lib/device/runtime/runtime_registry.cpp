@@ -17,8 +17,8 @@ constinit std::atomic<RuntimeRegistry*> the_registry{nullptr};
 RuntimeRegistry& make_registry(RuntimeRegistry* before) {
     watch_forks();
     auto made = std::make_unique<RuntimeRegistry>();
-    // Release: pairs with the acquire in `runtime_registry`. The one before, of the parent of a
-    // fork, is left alone.
+    // Release: pairs with the acquire in `runtime_registry`. The registry of the parent process is
+    // left untouched.
     if (the_registry.compare_exchange_strong(before, made.get(), std::memory_order_acq_rel)) {
         return *made.release();
     }
@@ -38,9 +38,9 @@ std::shared_ptr<Backend> make_backend(DeviceType type) {
 }
 
 [[noreturn]] void refuse_options(Device there) {
-    throw std::logic_error("tensorpool: set_runtime_options: there is a runtime of " +
-                           to_string(there) +
-                           " already; options come before it, or after reset_runtimes");
+    throw std::logic_error("tensorpool: set_runtime_options: a runtime of " + to_string(there) +
+                           " exists already; expected the call before its first use, or after "
+                           "reset_runtimes");
 }
 
 void destroy_last_first(std::vector<std::unique_ptr<Runtime>>& runtimes) {
@@ -61,12 +61,12 @@ RuntimeRegistry::RuntimeRegistry() : forks_(forks_seen.load(std::memory_order_re
 RuntimeRegistry::Type& RuntimeRegistry::of(DeviceType type) {
     const auto number = static_cast<std::size_t>(type);
     if (number < device_type_count) return types_[number];
-    throw std::invalid_argument("tensorpool: there is no type of device with number " +
+    throw std::invalid_argument("tensorpool: there is no device type with number " +
                                 std::to_string(number) + ": expected less than " +
                                 std::to_string(device_type_count));
 }
 
-// REQUIRES: the type's lock. nullptr where there is none.
+// Returns nullptr if the type has no backend. REQUIRES: the type's lock.
 Backend* RuntimeRegistry::backend_of(DeviceType name, Type& type) {
     if (type.backend == nullptr) type.backend = make_backend(name);
     return type.backend.get();
@@ -88,7 +88,7 @@ void RuntimeRegistry::check_device(Device device) {
                                 std::to_string(count) + (count == 0 ? why_none(device.type) : ""));
 }
 
-// What the backend says of it, such as that there is no driver; "" for nothing.
+// Returns the backend's reason, such as a missing driver, or "".
 std::string RuntimeRegistry::why_none(DeviceType name) {
     Type& type = of(name);
     const std::lock_guard guard(type.mutex);
@@ -140,8 +140,8 @@ void RuntimeRegistry::check_known(const Runtime& runtime) {
     const auto index = static_cast<std::size_t>(device.index);
     if (index < type.runtimes.size() && type.runtimes[index].get() == &runtime) return;
     throw std::invalid_argument("tensorpool: this runtime of " + to_string(device) +
-                                " is not the one of get_runtime, expected that to make its device "
-                                "current");
+                                " is not the one that get_runtime returns; expected that one to "
+                                "make its device current");
 }
 
 RuntimeRegistry::Runtimes RuntimeRegistry::take_runtimes(Type& type) {
@@ -156,7 +156,7 @@ void RuntimeRegistry::set_backend(DeviceType name, std::shared_ptr<Backend> back
         const std::lock_guard guard(type.mutex);
         old = take_runtimes(type);
         type.was_set = backend != nullptr;
-        type.options_of_one.clear();  // they were for devices that went
+        type.options_of_one.clear();  // they were for devices of the former backend
         type.backend.swap(backend);
     }
     note_device_change();
@@ -204,7 +204,7 @@ std::size_t RuntimeRegistry::trim() noexcept {
 }
 
 void RuntimeRegistry::reset() {
-    // Accelerators first: their runtimes may have objects with memory of the CPU's.
+    // Accelerators first: objects of their runtimes may have memory of the CPU's runtime.
     static_assert(DeviceType::cpu == DeviceType{});
     for (std::size_t number = device_type_count; number-- > 0;) {
         Type& type = types_[number];

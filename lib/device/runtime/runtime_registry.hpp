@@ -16,9 +16,9 @@
 
 namespace tensorpool::device {
 
-/// The backend of each device type, and the runtimes made so far; runtimes.hpp forwards to it. A
-/// backend and a runtime are made under the lock of their type, and no other code than the
-/// backend's runs there. The CPU's lock may be taken under another's, and no other.
+/// The backend of each device type, and the runtimes made so far. The functions of runtimes.hpp
+/// forward to it. A backend or runtime is made under the lock of its type; only the backend's code
+/// runs under that lock. Order of locks: the lock of another type, then the CPU's.
 class RuntimeRegistry {
 public:
     RuntimeRegistry();
@@ -31,9 +31,9 @@ public:
             return *made;
         return make(device);
     }
-    /// Also nullptr for devices beyond `quick_devices`.
+    /// Returns nullptr if the runtime was not made yet, or for devices beyond `quick_devices`.
     Runtime* get_if_made(Device device) const noexcept;
-    /// Throws std::invalid_argument unless it is one of ours.
+    /// Throws std::invalid_argument if the runtime is not in this registry.
     void check_known(const Runtime& runtime);
     void check_device(Device device);
 
@@ -47,18 +47,18 @@ public:
     std::uint64_t forks() const noexcept { return forks_; }
 
 private:
-    /// Devices of a type whose runtimes are found without a lock.
+    /// The number of devices of a type whose runtimes are found without a lock.
     static constexpr int quick_devices = 16;
     using Runtimes = std::vector<std::unique_ptr<Runtime>>;
 
     struct Type {
-        std::mutex mutex;  // of what follows but `quick`
+        std::mutex mutex;  // guards what follows, except `quick`
         std::shared_ptr<Backend> backend;
-        bool was_set = false;  // by the program
+        bool was_set = false;  // by set_backend
         RuntimeOptions options;
-        std::map<int, RuntimeOptions> options_of_one;  // by index; others have `options`
-        Runtimes runtimes;                             // by index; nullptr where none was made yet
-        // Release: pairs with the acquire of `get_if_made`, so that a runtime is seen whole.
+        std::map<int, RuntimeOptions> options_of_one;  // by index; other devices use `options`
+        Runtimes runtimes;                             // by index; nullptr if not made yet
+        // Release: pairs with the acquire in `get_if_made`, so that the whole runtime is visible.
         std::atomic<Runtime*> quick[quick_devices] = {};
     };
 
@@ -73,8 +73,8 @@ private:
     const std::uint64_t forks_;
 };
 
-/// The one of this process. Made at its first use, and anew in the child of a fork; never
-/// destroyed. Throws std::bad_alloc.
+/// Returns the registry of this process. It is made at its first use, and again in the child of a
+/// fork, and never destroyed. Throws std::bad_alloc.
 RuntimeRegistry& runtime_registry();
 
 }  // namespace tensorpool::device

@@ -9,7 +9,7 @@
 #include "files/utf8.hpp"
 
 /// @file
-/// GGUF, versions 2 and 3, as ggml's docs/gguf.md describes it and its own reader takes it.
+/// GGUF, versions 2 and 3, as ggml's docs/gguf.md describes it and as ggml's own reader accepts it.
 
 namespace tensorpool::files {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::uint64_t magic_bytes = 4;
 constexpr std::uint64_t default_alignment = 32;
 constexpr std::uint64_t max_alignment = std::uint64_t{1} << 31;
 constexpr std::uint64_t max_key_bytes = 65535;
-// A key of one byte with its length, a type, a value of one byte.
+// A length, a key of one byte, a type, and a value of one byte.
 constexpr std::uint64_t min_metadata_bytes = 8 + 1 + 4 + 1;
 
 class GgufReader {
@@ -31,7 +31,7 @@ public:
         const std::uint64_t tensors = read_count("tensor count", min_gguf_tensor_bytes);
         const std::uint64_t entries = read_count("metadata count", min_metadata_bytes);
         for (std::uint64_t i = 0; i < entries; ++i) read_metadata(i);
-        refuse_twins();
+        refuse_duplicates();
         read_gguf_tensors(in_, tensors, alignment_, to_);
     }
 
@@ -71,7 +71,7 @@ private:
             in_.fail("key text", begin, "found " + in_quotes(key) + ", expected UTF-8");
         }
         in_.call(key);
-        const std::uint64_t value_begin = in_.position() + sizeof(std::uint32_t);  // behind a type
+        const std::uint64_t value_begin = in_.position() + sizeof(std::uint32_t);  // after a type
         to_.metadata.push_back({key, read_gguf_value(in_)});
         if (key == "general.alignment") set_alignment(to_.metadata.back().value, value_begin);
     }
@@ -86,13 +86,13 @@ private:
         alignment_ = *alignment;
     }
 
-    void refuse_twins() {
-        if (const auto twins = to_.index_metadata()) {
-            const std::string_view key = to_.metadata[twins->second].key;
-            in_.enter("metadata", twins->second);
+    void refuse_duplicates() {
+        if (const auto duplicates = to_.index_metadata()) {
+            const std::string_view key = to_.metadata[duplicates->second].key;
+            in_.enter("metadata", duplicates->second);
             in_.call(key);
             in_.fail("key text", offset_of(key),
-                     "found the key of metadata " + std::to_string(twins->first) +
+                     "found the key of metadata " + std::to_string(duplicates->first) +
                          " again, expected each key once");
         }
     }

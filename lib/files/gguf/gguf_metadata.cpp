@@ -8,9 +8,9 @@
 namespace tensorpool::files {
 namespace {
 
-/// Arrays of arrays of arrays …: no writer nests them even once.
+/// The limit for arrays of arrays. No known writer nests them even once.
 constexpr unsigned max_depth = 8;
-/// Of an array's head: the type of its elements, and their number.
+/// Bytes of an array's head: the type of its elements, and their number.
 constexpr std::uint64_t head_bytes = 12;
 constexpr std::uint64_t length_bytes = 8;
 
@@ -49,7 +49,7 @@ void walk_arrays(ByteReader& in, std::uint64_t count, unsigned depth) {
     for (std::uint64_t i = 0; i < count; ++i) walk(in, read_head(in), depth + 1);
 }
 
-/// Goes over an array's elements.
+/// Checks all elements of an array and moves past them.
 void walk(ByteReader& in, const Head& head, unsigned depth) {
     const std::uint64_t bytes = gguf_value_type(head.type).bytes;
     const bool is_array = head.type == GgufValue::array;
@@ -117,7 +117,7 @@ MetadataValue read_gguf_value(ByteReader& in) {
         case GgufValue::array:
             return read_array(in);
     }
-    return {};  // read_type lets no other through
+    return {};  // not reached: read_type rejects other types
 }
 
 }  // namespace tensorpool::files

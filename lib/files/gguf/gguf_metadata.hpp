@@ -9,10 +9,10 @@
 
 namespace tensorpool::files {
 
-/// A string of GGUF: its length, then its bytes.
+/// Reads a string of GGUF: its length, then its bytes.
 std::string_view read_gguf_string(ByteReader& in, Field length, Field text);
 
-/// A value of metadata, and before it its type. Arrays are walked, not unpacked.
+/// Reads a metadata value, preceded by its type. Arrays are checked, but not unpacked.
 MetadataValue read_gguf_value(ByteReader& in);
 
 }  // namespace tensorpool::files

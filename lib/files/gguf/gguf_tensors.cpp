@@ -15,7 +15,7 @@ namespace tensorpool::files {
 namespace {
 
 constexpr std::size_t max_ggml_dimensions = 4;
-// Nobody has more; a hostile count within the size of a huge file must not reserve as much again.
+// More than any model has. A hostile count in a huge file must not reserve as much memory again.
 constexpr std::uint64_t reserved_tensors = 1 << 20;
 
 class Tensors {
@@ -27,7 +27,7 @@ public:
         to_.tensors.reserve(std::min(count, reserved_tensors));
         for (std::uint64_t i = 0; i < count; ++i) read_tensor(i);
         in_.leave();
-        refuse_twins();
+        refuse_duplicates();
         place_all();
     }
 
@@ -52,7 +52,8 @@ private:
         to_.tensors.push_back(tensor);
     }
 
-    /// The file has the fastest dimension first: they are put at the end, in the other order.
+    /// Reads the dimensions to the end of `to`, in reverse order: the file has the fastest one
+    /// first.
     std::size_t read_dimensions(std::array<std::uint64_t, max_ggml_dimensions>& to) {
         constexpr const char* field = "dimension count";
         const auto count = in_.read<std::uint32_t>(field);
@@ -70,17 +71,17 @@ private:
         const GgmlType* const found = ggml_type(number);
         if (found == nullptr) {
             in_.fail_read("type", number,
-                          "a type of ggml's, below " + std::to_string(ggml_type_count()));
+                          "a type of ggml, below " + std::to_string(ggml_type_count()));
         }
         if (found->removed) {
             in_.fail_read("type", number,
                           "a type that ggml still has: " + std::string(found->type.name) +
-                              " was removed from it, so quantise the model anew");
+                              " was removed from it, so quantise the model again");
         }
         return found->type;
     }
 
-    /// To be called right behind the type, which stands behind the dimensions.
+    /// Must be called directly after the type was read, which follows the dimensions.
     std::uint64_t bytes_of(const ModelTensor& tensor) const {
         const std::size_t count = tensor.shape.size();
         const std::uint64_t first_dimension = in_.position() - sizeof(std::uint32_t) - 8 * count;
@@ -101,18 +102,19 @@ private:
         return *bytes;
     }
 
-    void refuse_twins() {
-        if (const auto twins = to_.index_tensors()) {
-            const std::string_view name = to_.tensors[twins->second].name;
-            in_.enter("tensor", twins->second);
+    void refuse_duplicates() {
+        if (const auto duplicates = to_.index_tensors()) {
+            const std::string_view name = to_.tensors[duplicates->second].name;
+            in_.enter("tensor", duplicates->second);
             in_.call(name);
             in_.fail("name text", offset_of(name),
-                     "found the name of tensor " + std::to_string(twins->first) +
+                     "found the name of tensor " + std::to_string(duplicates->first) +
                          " again, expected each name once");
         }
     }
 
-    /// Where the offsets of the file count from. May lie behind its end, when nothing is there.
+    /// Returns the position from which the file's offsets count. It may lie behind the end of the
+    /// file if there is no data.
     std::uint64_t data_begin() const { return base::align_up(in_.position(), alignment_); }
 
     void place_all() {
@@ -124,18 +126,18 @@ private:
             }
             tensor.offset += begin;
         }
-        visit_by_offset(to_.tensors, [this](std::size_t number, std::size_t before) {
-            if (number != before) check_apart(to_.tensors[before], to_.tensors[number]);
+        visit_by_offset(to_.tensors, [this](std::size_t number, std::size_t previous) {
+            if (number != previous) check_apart(to_.tensors[previous], to_.tensors[number]);
         });
     }
 
-    void check_apart(const ModelTensor& before, const ModelTensor& tensor) {
-        if (before.offset + before.bytes <= tensor.offset) return;
+    void check_apart(const ModelTensor& previous, const ModelTensor& tensor) {
+        if (previous.offset + previous.bytes <= tensor.offset) return;
         call(tensor);
         in_.fail("offset", offset_field(tensor),
                  "found " + std::to_string(tensor.offset - data_begin()) + ", expected at least " +
-                     std::to_string(before.offset + before.bytes - data_begin()) +
-                     ", where tensor " + in_quotes(before.name) + " ends");
+                     std::to_string(previous.offset + previous.bytes - data_begin()) +
+                     ", where tensor " + in_quotes(previous.name) + " ends");
     }
 
     [[noreturn]] void fail_beyond(const ModelTensor& tensor, std::uint64_t begin,
@@ -143,7 +145,7 @@ private:
         call(tensor);
         in_.fail("offset", offset_field(tensor),
                  "found " + std::to_string(tensor.offset) + ", where " +
-                     std::to_string(tensor.bytes) + " B are to be, expected them within the " +
+                     std::to_string(tensor.bytes) + " B should be, expected them within the " +
                      std::to_string(there) + " B from the data's beginning at " +
                      std::to_string(begin) + " to the file's end");
     }
@@ -157,7 +159,7 @@ private:
         return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(text.data()) -
                                           to_.bytes.data());
     }
-    /// Behind the name: the number of dimensions, these, the type.
+    /// The name is followed by the number of dimensions, the dimensions and the type.
     std::uint64_t offset_field(const ModelTensor& tensor) const {
         return offset_of(tensor.name) + tensor.name.size() + 4 + 8 * tensor.shape.size() + 4;
     }

@@ -18,8 +18,8 @@ constexpr GgmlType removed(std::string_view name) {
     return {{name, 1, 0, no_code}, true};
 }
 
-// By their numbers, from `enum ggml_type` (ggml.h, as of 2026, up to its number 42); sizes from the
-// block structures of ggml-common.h.
+// Indexed by the numbers of `enum ggml_type` (ggml.h, as of 2026, up to number 42). Sizes are those
+// of the block structures in ggml-common.h.
 constexpr auto types = std::to_array<GgmlType>({
     plain("F32", 4, float_code),    // 0
     plain("F16", 2, float_code),    //
@@ -66,7 +66,7 @@ constexpr auto types = std::to_array<GgmlType>({
     blocks("Q2_0", 64, 18),         //
 });
 
-// By their numbers, from ggml's docs/gguf.md.
+// Indexed by their numbers, from ggml's docs/gguf.md.
 constexpr auto value_types = std::to_array<GgufValueType>({
     {"u8", 1},
     {"i8", 1},

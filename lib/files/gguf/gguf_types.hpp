@@ -10,15 +10,15 @@ namespace tensorpool::files {
 /// A tensor type of ggml.
 struct GgmlType {
     ElementType type;
-    bool removed = false;  ///< of its name nothing is left in ggml but its number
+    bool removed = false;  ///< ggml keeps only the number of this type
 };
 
-/// nullptr for a number that ggml has not given out.
+/// Returns the type with this number, or nullptr if ggml has not assigned it.
 const GgmlType* ggml_type(std::uint32_t number) noexcept;
-/// How many it has given out.
+/// Returns how many numbers ggml has assigned.
 std::uint32_t ggml_type_count() noexcept;
 
-/// A type of metadata of GGUF. `bytes` is 0 for strings and arrays, which say their own length.
+/// A type of GGUF metadata. `bytes` is 0 for strings and arrays, which contain their own length.
 struct GgufValueType {
     std::string_view name;
     std::uint8_t bytes;

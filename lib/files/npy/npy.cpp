@@ -8,7 +8,7 @@
 #include "files/utf8.hpp"
 
 /// @file
-/// NumPy's arrays, versions 1.0, 2.0 and 3.0 of numpy.lib.format.
+/// NumPy's array files, versions 1.0, 2.0 and 3.0 of numpy.lib.format.
 
 namespace tensorpool::files {
 namespace {
@@ -42,7 +42,7 @@ ElementType type_of(const ByteReader& in, const NpyHeader& header) {
     in.fail("header", header.descr_offset,
             "found the type " + in_quotes(header.descr) +
                 (objects ? ", expected one without Python's objects: they are pickled"
-                         : ", expected one of NumPy's such as '<f4'"));
+                         : ", expected a type of NumPy such as '<f4'"));
 }
 
 std::uint64_t bytes_of(const ByteReader& in, const NpyHeader& header, const ElementType& type) {
@@ -61,7 +61,7 @@ void check_data(const ByteReader& in, std::uint64_t bytes) {
                 (in.left() > bytes ? " and no second array" : ""));
 }
 
-/// What the file is called, without folder and ending.
+/// Returns the name of the file without its folder and extension.
 std::string_view stem_of(std::string_view file) {
     file.remove_prefix(file.find_last_of("/\\") + 1);
     if (file.ends_with(".npy")) file.remove_suffix(4);

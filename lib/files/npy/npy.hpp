@@ -8,8 +8,8 @@
 
 namespace tensorpool::files {
 
-/// Reads an array, which begins at `in`'s position and is to end where `in` does, as the tensor
-/// `name`. Returns its format's version.
+/// Reads an array that begins at `in`'s position and must end where `in` ends, as the tensor
+/// `name`. Returns the version of the format.
 std::uint32_t read_npy_array(ByteReader& in, std::string_view name, ModelContents& to);
 
 }  // namespace tensorpool::files

@@ -13,7 +13,7 @@ bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/// As much of Python's literals as such a header has.
+/// Parses the subset of Python's literals that such a header contains.
 class HeaderParser {
 public:
     HeaderParser(const ByteReader& in, std::string_view text, std::uint64_t offset)
@@ -81,7 +81,7 @@ private:
             }
             header_.shape.push_back(read_number());
             if (accept(',')) continue;
-            // Python takes what is in parentheses without a comma as a number.
+            // In Python, a single value in parentheses without a comma is a number, not a tuple.
             if (header_.shape.size() == 1) fail("expected ','");
             expect(')', "',' or ')'");
             break;
@@ -96,14 +96,14 @@ private:
         if (error == std::errc::result_out_of_range) fail("expected a number below 2^64");
         if (error != std::errc()) fail("expected a number");
         at_ = static_cast<std::size_t>(rest - text_.data());
-        accept_word("L");  // what Python 2 put behind long numbers
+        accept_word("L");  // Python 2 wrote this suffix after long numbers
         return number;
     }
 
-    /// Without escapes: no key and no simple type has one.
+    /// Reads a string without escapes: no key and no simple type has any.
     std::string_view read_string() {
         const char quote = peek();
-        if (quote != '\'' && quote != '"') fail("expected a text in quotes");
+        if (quote != '\'' && quote != '"') fail("expected a string in quotes");
         const std::size_t begin = ++at_;
         const std::size_t end = text_.find(quote, begin);
         if (end == std::string_view::npos) fail("expected a closing quote");
@@ -114,7 +114,7 @@ private:
     void skip_spaces() {
         while (at_ < text_.size() && is_space(text_[at_])) ++at_;
     }
-    /// The next character that is no space; 0 at the end.
+    /// Returns the next character that is not a space; 0 at the end.
     char peek() {
         skip_spaces();
         return at_ < text_.size() ? text_[at_] : '\0';

@@ -8,7 +8,7 @@
 
 namespace tensorpool::files {
 
-/// What the header of a .npy file says, and where.
+/// The content of a .npy header, with the offsets of its fields in the file.
 struct NpyHeader {
     std::string_view descr;
     std::uint64_t descr_offset = 0;
@@ -18,7 +18,8 @@ struct NpyHeader {
 };
 
 /// Reads a Python literal: a dictionary of exactly these three keys, in any order, as
-/// numpy.lib.format writes it. `text` begins at byte `offset` of the file; errors are `in`'s.
+/// numpy.lib.format writes it. `text` begins at byte `offset` of the file. Errors are reported
+/// through `in`.
 NpyHeader read_npy_header(const ByteReader& in, std::string_view text, std::uint64_t offset);
 
 }  // namespace tensorpool::files

@@ -10,17 +10,17 @@
 namespace tensorpool::files {
 namespace {
 
-// NumPy keeps an element's size in an int.
+// NumPy stores the size of an element in an int.
 constexpr std::uint32_t max_bytes = std::numeric_limits<std::int32_t>::max();
 
-/// Bytes of the characters that a text of NumPy's kind U has.
+/// Bytes of a character in NumPy's text type (kind U).
 constexpr std::uint32_t character_bytes = 4;
 
 bool is_one_of(std::uint32_t bytes, std::initializer_list<std::uint32_t> sizes) noexcept {
     return std::ranges::find(sizes, bytes) != sizes.end();
 }
 
-/// 12 and 24: what i386 has for long double, alone and in pairs.
+/// 12 and 24 bytes are the sizes of long double on i386, single and as a complex number.
 bool is_size_of(char kind, std::uint32_t bytes) noexcept {
     switch (kind) {
         case 'b':
@@ -66,7 +66,7 @@ bool is_native(char order) noexcept {
     return order == '|' || (order == '<') == (std::endian::native == std::endian::little);
 }
 
-/// What may stand behind the size: the unit of times, as in "<M8[ns]".
+/// Returns whether `text` may follow the size: the unit of a time, as in "<M8[ns]".
 bool is_unit(char kind, std::string_view text) noexcept {
     if (text.empty()) return true;
     return (kind == 'm' || kind == 'M') && text.size() > 2 && text.front() == '[' &&

@@ -7,8 +7,9 @@
 
 namespace tensorpool::files {
 
-/// The type that NumPy writes as `descr`, such as "<f4" or "|S12"; its name is `descr`. Nothing for
-/// what is none that NumPy writes, and for objects. Numbers of the other byte order have no code.
+/// Returns the type that NumPy writes as `descr`, such as "<f4" or "|S12"; its name is `descr`.
+/// Returns nothing for Python objects and for types that NumPy does not write. Numbers of the other
+/// byte order have no DLPack code.
 std::optional<ElementType> npy_type(std::string_view descr) noexcept;
 
 }  // namespace tensorpool::files

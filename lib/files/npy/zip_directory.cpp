@@ -8,7 +8,7 @@
 #include "files/utf8.hpp"
 
 /// @file
-/// Names and numbers from PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.5.3.
+/// Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.5.3.
 
 namespace tensorpool::files {
 namespace {
@@ -16,22 +16,22 @@ namespace {
 constexpr std::uint32_t local_signature = 0x04034b50;
 constexpr std::uint32_t central_signature = 0x02014b50;
 constexpr std::uint16_t encrypted_flag = 1;
-constexpr std::uint16_t sizes_behind_flag = 8;  // they stand behind the data, not in the header
+constexpr std::uint16_t sizes_behind_flag = 8;  // the sizes follow the data
 constexpr std::uint16_t zip64_extra = 1;
-constexpr std::uint32_t in_extra = 0xffffffff;  // the figure stands in the extra field
+constexpr std::uint32_t in_extra = 0xffffffff;  // the value is in the extra field
 
-/// What the directory and an entry's own header both say of it.
+/// The fields that the directory and an entry's own header have in common.
 struct Header {
     std::uint16_t flags = 0;
     std::uint16_t method = 0;
     std::uint64_t compressed_bytes = 0;
     std::uint64_t bytes = 0;
     std::uint64_t offset = 0;        // in the directory only
-    std::uint64_t offset_field = 0;  // where that stands
+    std::uint64_t offset_field = 0;  // the position of `offset` in the file
     std::string_view name;
 };
 
-/// Of an extra field, the part that has figures of 64 bits; empty where there is none.
+/// Returns the part of an extra field that has the 64-bit values; an empty reader if there is none.
 ByteReader find_zip64(ByteReader extra) {
     constexpr std::uint64_t head_bytes = 4;
     while (extra.left() >= head_bytes) {
@@ -44,8 +44,8 @@ ByteReader find_zip64(ByteReader extra) {
     return extra.part(extra.position(), extra.position());
 }
 
-/// Figures of 64 bits stand in the extra field in a fixed order, each only where its own field says
-/// so; `offset` is nullptr in an entry's own header, which has none.
+/// Reads the 64-bit values of the extra field. They have a fixed order, and each is present only if
+/// the field of 32 bits says so. `offset` is nullptr for an entry's own header, which has none.
 void read_extra(ByteReader& in, std::uint64_t bytes, Header& header, std::uint64_t* offset) {
     const std::uint64_t begin = in.position();
     in.take(bytes, "extra field");
@@ -64,7 +64,7 @@ void read_signature(ByteReader& in, const char* field, std::uint32_t expected) {
     if (found != expected) in.fail_read(field, found, std::to_string(expected));
 }
 
-/// What the directory says of an entry. From its name on, errors call it by that.
+/// Reads the directory's header of an entry. After its name was read, errors use the name.
 Header read_central(ByteReader& in) {
     read_signature(in, "signature", central_signature);
     Header header;
@@ -91,7 +91,7 @@ Header read_central(ByteReader& in) {
     return header;
 }
 
-/// The header before an entry's data.
+/// Reads the header in front of an entry's data.
 Header read_local(ByteReader& in) {
     read_signature(in, "local signature", local_signature);
     Header header;
@@ -108,7 +108,7 @@ Header read_local(ByteReader& in) {
     return header;
 }
 
-/// `header_begin`: where the local one stands.
+/// `header_begin` is the position of the local header.
 void check_equal(const ByteReader& in, std::uint64_t header_begin, const Header& central,
                  const Header& local) {
     const auto fail = [&](const char* field, const std::string& found,
@@ -143,11 +143,12 @@ void check_stored(const ByteReader& in, std::uint64_t header_begin, const Header
     }
     if (header.bytes != header.compressed_bytes) {
         fail("size", "found " + std::to_string(header.bytes) + " B, expected " +
-                         std::to_string(header.compressed_bytes) + " B, for it is stored");
+                         std::to_string(header.compressed_bytes) + " B, since it is stored");
     }
 }
 
-/// `in` stands in the directory; an entry's header and data lie before `directory_begin`.
+/// Reads an entry at `in`'s position in the directory. Its header and data must lie before
+/// `directory_begin`.
 ZipEntry read_entry(std::uint64_t index, ByteReader& in, std::uint64_t directory_begin) {
     in.enter("entry", index);
     const Header central = read_central(in);
@@ -165,20 +166,20 @@ ZipEntry read_entry(std::uint64_t index, ByteReader& in, std::uint64_t directory
     return {central.name, central.offset, data_begin, own.position()};
 }
 
-/// Entries may stand in any order.
+/// Checks that entries do not overlap. They may be in any order.
 void check_apart(ByteReader& in, const std::vector<ZipEntry>& entries) {
     std::vector<std::size_t> order(entries.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t i) { return entries[i].header_begin; });
     for (std::size_t i = 1; i < order.size(); ++i) {
-        const ZipEntry& before = entries[order[i - 1]];
+        const ZipEntry& previous = entries[order[i - 1]];
         const ZipEntry& entry = entries[order[i]];
-        if (before.data_end <= entry.header_begin) continue;
+        if (previous.data_end <= entry.header_begin) continue;
         in.enter("entry", order[i]);
         in.call(entry.name);
         in.fail("offset", entry.header_begin,
-                "found it within entry " + in_quotes(before.name) +
-                    ", expected it at or behind byte " + std::to_string(before.data_end));
+                "found it within entry " + in_quotes(previous.name) +
+                    ", expected it at or behind byte " + std::to_string(previous.data_end));
     }
 }
 

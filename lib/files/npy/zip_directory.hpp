@@ -9,7 +9,7 @@
 
 namespace tensorpool::files {
 
-/// An entry of a zip file, as its directory and its own header agree on it.
+/// An entry of a zip file. Its directory and its own header agree on these values.
 struct ZipEntry {
     std::string_view name;
     std::uint64_t header_begin = 0;
@@ -17,9 +17,9 @@ struct ZipEntry {
     std::uint64_t data_end = 0;
 };
 
-/// Reads the directory of a zip file whose entries are stored, not compressed, and holds it against
-/// the header of each entry; entries do not overlap. Checksums are not looked at: that would touch
-/// all data. Errors call fields "entry 3 'name': …".
+/// Reads the directory of a zip file whose entries are stored, not compressed, and compares it with
+/// the header of each entry. Entries must not overlap. Checksums are not verified, since that would
+/// read all data. Errors name fields as "entry 3 'name': …".
 std::vector<ZipEntry> read_zip_directory(const ModelContents& file);
 
 }  // namespace tensorpool::files

@@ -5,7 +5,7 @@
 #include <string_view>
 
 /// @file
-/// Names and numbers from PKWARE's APPNOTE.TXT, 4.3.14 to 4.3.16.
+/// Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.14 to 4.3.16.
 
 namespace tensorpool::files {
 namespace {
@@ -17,10 +17,10 @@ constexpr std::uint64_t end_bytes = 22;
 constexpr std::uint64_t end64_bytes = 56;
 constexpr std::uint64_t locator_bytes = 20;
 constexpr std::uint64_t max_comment_bytes = 65535;
-// What a directory's entry takes without its name.
+// The bytes of a directory entry without its name.
 constexpr std::uint64_t min_entry_bytes = 46;
 
-/// Sizes and offsets as a record has them.
+/// The sizes and offsets of an end record.
 struct Record {
     std::uint64_t disk = 0;
     std::uint64_t directory_disk = 0;
@@ -47,7 +47,8 @@ private:
         return {file_, std::min<std::uint64_t>(begin, file_.size()), file_.size(), file_name_};
     }
 
-    /// The last place that has the signature, and a comment that ends where the file does.
+    /// Finds the last position that has the signature and a comment that ends at the end of the
+    /// file.
     std::uint64_t find_end() const {
         const std::uint64_t size = file_.size();
         const std::uint64_t most = std::min(size, end_bytes + max_comment_bytes);
@@ -59,10 +60,11 @@ private:
         }
         at(size).fail("end of directory", size,
                       "found none within the last " + std::to_string(most) +
-                          " B, expected the record with which a zip file ends: it is cut short");
+                          " B, expected the record at the end of a zip file: it is cut short");
     }
 
-    /// Where the record of 64 bits is that a locator right before the other one points to.
+    /// Returns the position of the 64-bit record, if there is a locator of it directly before
+    /// `end`.
     std::optional<std::uint64_t> find_end64(std::uint64_t end) const {
         if (end < locator_bytes) return std::nullopt;
         ByteReader in = at(end - locator_bytes);
@@ -109,7 +111,7 @@ private:
         return record;
     }
 
-    /// `record_begin`: where the record stands, before which the directory ends.
+    /// The directory must end before the record, which is at `record_begin`.
     ZipEnd directory_of(const Record& record, std::uint64_t record_begin) const {
         const auto fail = [&](const std::string& problem) {
             at(record_begin).fail("end of directory", record_begin, problem);

@@ -12,10 +12,10 @@
 namespace tensorpool::files {
 namespace {
 
-/// Of values that the format does not know, and that are skipped as its own library skips them.
+/// The limit for the depth of unknown values, which are skipped as the format's own library does.
 constexpr unsigned max_depth = 32;
 
-/// Tells how far the parser has read: it has no other way to say where a text stands.
+/// An iterator that reports how far the parser has read. The parser does not report positions.
 class TrackedIterator {
 public:
     using iterator_category = std::input_iterator_tag;
@@ -44,10 +44,10 @@ private:
     const char** reached_;
 };
 
-/// What comes next.
+/// The next expected element.
 enum class Next {
     header,
-    name,  // of a tensor, or __metadata__, or the header's end
+    name,  // of a tensor, or __metadata__, or the end of the header
     metadata,
     metadata_key,
     metadata_value,
@@ -58,7 +58,7 @@ enum class Next {
     dimension,
     data_offsets,
     data_offset,
-    ignored,  // a value, or within one
+    ignored,  // a value that is skipped, or a part of one
     nothing,
 };
 
@@ -70,7 +70,7 @@ const char* expected(Next next) {
             return "an object";
         case Next::metadata_value:
         case Next::dtype:
-            return "a text";
+            return "a string";
         case Next::shape:
         case Next::data_offsets:
             return "an array";
@@ -82,7 +82,7 @@ const char* expected(Next next) {
     }
 }
 
-/// Takes the parser's events. Its names are the library's.
+/// Receives the parser's events. The names of its functions are given by the library.
 class HeaderHandler {
 public:
     HeaderHandler(std::string_view header, std::uint64_t offset, ModelContents& to,
@@ -100,7 +100,7 @@ public:
         const char* const end = header_.data() + header_.size();
         json::sax_parse(TrackedIterator(header_.data(), &reached_), TrackedIterator(end, &reached_),
                         this);
-        refuse_twin_keys();
+        refuse_duplicate_keys();
     }
 
     bool null() { return take_ignored("null"); }
@@ -125,7 +125,7 @@ public:
             next_ = Next::metadata_key;
             return true;
         }
-        if (next_ != Next::dtype) return take_ignored("a text");
+        if (next_ != Next::dtype) return take_ignored("a string");
         tensor_.type_offset = text_offset(text);
         tensor_.type = view_of(text);
         next_ = Next::tensor_key;
@@ -209,7 +209,7 @@ public:
     }
 
 private:
-    /// Without the library's own account of the place, and of what it read last.
+    /// Removes the library's description of the position, and of the last input, from an error.
     static std::string reason_of(const std::string& text) {
         const std::size_t dash = text.find(" - ");
         const std::size_t begin = dash == std::string::npos ? 0 : dash + 3;
@@ -220,7 +220,7 @@ private:
                (behind == std::string::npos || behind < read ? "" : text.substr(behind + 1));
     }
 
-    /// The parser would take one as the end, and what stands behind it for nothing.
+    /// The parser would take a zero byte as the end, and ignore everything behind it.
     void refuse_zeros() const {
         const std::size_t zero = header_.find('\0');
         if (zero == std::string_view::npos) return;
@@ -316,22 +316,23 @@ private:
         in_.fail(field, last_offset(), problem);
     }
 
-    void refuse_twin_keys() {
-        const auto twins = to_.index_metadata();
-        if (!twins) return;
-        in_.enter("metadata", twins->second);
-        in_.call(to_.metadata[twins->second].key);
-        in_.fail("key", key_offsets_[twins->second],
-                 "found the key of metadata " + std::to_string(twins->first) +
+    void refuse_duplicate_keys() {
+        const auto duplicates = to_.index_metadata();
+        if (!duplicates) return;
+        in_.enter("metadata", duplicates->second);
+        in_.call(to_.metadata[duplicates->second].key);
+        in_.fail("key", key_offsets_[duplicates->second],
+                 "found the key of metadata " + std::to_string(duplicates->first) +
                      " again, expected each key once");
     }
 
-    /// Of the last character that was read: of a number, the one behind it.
+    /// Returns the offset of the last character that was read. For a number, that is the one after
+    /// it.
     std::uint64_t last_offset() const {
         return offset_ + static_cast<std::uint64_t>(reached_ - header_.data()) - 1;
     }
-    /// Where a text that has just been read begins, if it has no escapes: its end is known, the
-    /// quote that was read last.
+    /// Returns the beginning of a text that has just been read, if it has no escapes. Its end is
+    /// known: the quote that was read last.
     const char* text_begin(const std::string& text) const {
         const auto read = static_cast<std::size_t>(reached_ - header_.data());
         return reached_ - 1 - std::min(text.size(), read - 1);
@@ -339,7 +340,7 @@ private:
     std::uint64_t text_offset(const std::string& text) const {
         return offset_ + static_cast<std::uint64_t>(text_begin(text) - header_.data());
     }
-    /// The text in the file, or where it had escapes, decoded.
+    /// Returns the text in the file, or a decoded copy if it has escapes.
     std::string_view view_of(const std::string& text) {
         const std::string_view in_file(text_begin(text), text.size());
         return in_file == text ? in_file : to_.decoded.emplace_back(text);
@@ -353,7 +354,7 @@ private:
     const char* reached_;
 
     Next next_ = Next::header;
-    unsigned depth_ = 0;  // within a value that is ignored
+    unsigned depth_ = 0;  // within a value that is skipped
     SafetensorsTensor tensor_;
     bool has_metadata_ = false;
     bool has_dtype_ = false;

@@ -7,7 +7,7 @@ void read_safetensors_header(std::string_view, std::uint64_t offset, ModelConten
     throw ModelFileError(
         to.name, "header", offset,
         "found JSON, which this build of tensorpool cannot read; expected one that "
-        "was built where nlohmann-json is (Debian package nlohmann-json3-dev)");
+        "was built with nlohmann-json (Debian package nlohmann-json3-dev)");
 }
 
 }  // namespace tensorpool::files

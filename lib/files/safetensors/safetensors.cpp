@@ -6,12 +6,12 @@
 #include "files/safetensors/tensors.hpp"
 
 /// @file
-/// safetensors, as the format's own library (huggingface/safetensors) takes it.
+/// safetensors, as the format's own library (huggingface/safetensors) accepts it.
 
 namespace tensorpool::files {
 namespace {
 
-/// As there.
+/// The limit of the format's own library.
 constexpr std::uint64_t max_header_bytes = 100'000'000;
 
 std::uint64_t read_length(ByteReader& in) {

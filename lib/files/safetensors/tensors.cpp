@@ -19,13 +19,13 @@ void SafetensorsTensors::add(const SafetensorsTensor& tensor) {
             "found " + in_quotes(tensor.type) + ", expected a type of the format, such as F32");
     }
     const std::uint64_t bytes = bytes_of(tensor, *type);
-    check_place(tensor, bytes);
+    check_offsets(tensor, bytes);
     to_.tensors.push_back({.name = tensor.name,
                            .type = *type,
                            .shape = to_.shapes.add(tensor.shape),
                            .offset = data_begin_ + tensor.data_offsets[0],
                            .bytes = bytes});
-    places_.push_back({tensor.name_offset, tensor.data_offsets_offset});
+    positions_.push_back({tensor.name_offset, tensor.data_offsets_offset});
 }
 
 std::uint64_t SafetensorsTensors::bytes_of(const SafetensorsTensor& tensor,
@@ -46,7 +46,7 @@ std::uint64_t SafetensorsTensors::bytes_of(const SafetensorsTensor& tensor,
     return *bytes;
 }
 
-void SafetensorsTensors::check_place(const SafetensorsTensor& tensor, std::uint64_t bytes) const {
+void SafetensorsTensors::check_offsets(const SafetensorsTensor& tensor, std::uint64_t bytes) const {
     const std::uint64_t begin = tensor.data_offsets[0];
     const std::uint64_t end = tensor.data_offsets[1];
     const auto fail = [&](const std::string& expected) {
@@ -62,17 +62,17 @@ void SafetensorsTensors::check_place(const SafetensorsTensor& tensor, std::uint6
 }
 
 void SafetensorsTensors::finish() {
-    refuse_twins();
+    refuse_duplicates();
     check_tiling();
 }
 
-void SafetensorsTensors::refuse_twins() {
-    const auto twins = to_.index_tensors();
-    if (!twins) return;
-    in_.enter("tensor", twins->second);
-    in_.call(to_.tensors[twins->second].name);
-    in_.fail("name", places_[twins->second].name,
-             "found the name of tensor " + std::to_string(twins->first) +
+void SafetensorsTensors::refuse_duplicates() {
+    const auto duplicates = to_.index_tensors();
+    if (!duplicates) return;
+    in_.enter("tensor", duplicates->second);
+    in_.call(to_.tensors[duplicates->second].name);
+    in_.fail("name", positions_[duplicates->second].name,
+             "found the name of tensor " + std::to_string(duplicates->first) +
                  " again, expected each name once");
 }
 
@@ -94,7 +94,7 @@ void SafetensorsTensors::check_begin(std::size_t number, std::uint64_t expected)
     if (tensor.offset == expected) return;
     in_.enter("tensor", number);
     in_.call(tensor.name);
-    in_.fail("data_offsets", places_[number].data_offsets,
+    in_.fail("data_offsets", positions_[number].data_offsets,
              "found a beginning of " + std::to_string(tensor.offset - data_begin_) + ", expected " +
                  std::to_string(expected - data_begin_) +
                  ", where the tensor before it ends: there are neither holes nor overlaps");

@@ -9,8 +9,8 @@ namespace {
 constexpr std::int8_t no_code = -1, signed_code = 0, unsigned_code = 1, float_code = 2,
                       bfloat_code = 4, complex_code = 5, bool_code = 6;
 
-// The names of the format's own library (huggingface/safetensors, safetensors/src/tensor.rs, 2026).
-// Of those below a byte it wants as many as fill whole bytes: 2 of 4 bits, 4 of 6 bits.
+// Names of the format's own library (huggingface/safetensors, safetensors/src/tensor.rs, 2026). The
+// number of elements of types below a byte must fill whole bytes: 2 of 4 bits, 4 of 6 bits.
 constexpr auto types = std::to_array<ElementType>({
     {"F32", 1, 4, float_code},      {"F16", 1, 2, float_code},    {"BF16", 1, 2, bfloat_code},
     {"F64", 1, 8, float_code},      {"BOOL", 1, 1, bool_code},    {"U8", 1, 1, unsigned_code},

@@ -6,7 +6,7 @@
 
 namespace tensorpool::files {
 
-/// nullptr for a name that the format does not know.
+/// Returns the type of this name, or nullptr if the format does not have it.
 const ElementType* safetensors_type(std::string_view name) noexcept;
 
 }  // namespace tensorpool::files

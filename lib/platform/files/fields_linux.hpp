@@ -8,7 +8,8 @@
 
 namespace tensorpool::platform {
 
-/// Takes what stands before the next `separator`, and that one, from the front of `text`.
+/// Removes the text up to and including the next `separator` from the front of `text`. Returns the
+/// text before the separator.
 inline std::string_view take_field(std::string_view& text, char separator) noexcept {
     const std::size_t length = std::min(text.find(separator), text.size());
     const std::string_view field = text.substr(0, length);
@@ -16,8 +17,8 @@ inline std::string_view take_field(std::string_view& text, char separator) noexc
     return field;
 }
 
-/// The number that `text` begins with, after spaces. Nothing for what is no number (the "max" of
-/// control groups is none) and for one too large for a size.
+/// Returns the number at the beginning of `text`, after any spaces. Returns nullopt if there is no
+/// number (such as the "max" of control groups) or if it is too large for a size.
 inline std::optional<std::size_t> parse_number(std::string_view text) noexcept {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     std::size_t number = 0;

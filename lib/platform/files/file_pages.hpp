@@ -1,33 +1,33 @@
 #pragma once
 
-/// Pages of a mapped file. Addresses and sizes are multiples of `page_bytes()`; none of these calls
-/// raises a signal, whatever becomes of the file.
+/// Pages of a mapped file. Addresses and sizes are multiples of `page_bytes()`. None of these calls
+/// raises a signal, even if the file is truncated or removed.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace tensorpool::platform {
 
-/// What became of a wish.
+/// The result of a request to the system.
 enum class Outcome : std::uint8_t { done, unsupported, refused };
 
 enum class ReadAhead : std::uint8_t { normal, much, none };
-/// How much shall be read beside what is touched.
+/// Sets how much the system reads ahead of the pages that are touched.
 Outcome set_read_ahead(void* address, std::size_t bytes, ReadAhead how_much) noexcept;
-/// Begins to read them into memory.
+/// Starts reading the pages into memory, without waiting for them.
 Outcome begin_to_read(void* address, std::size_t bytes) noexcept;
-/// Reads them into memory and enters them into the process's page table. `refused` also where some
-/// are beyond the end of their file.
+/// Reads the pages into memory and enters them into the page table of the process. Also returns
+/// `refused` if some of them are beyond the end of the file.
 Outcome populate_for_reading(void* address, std::size_t bytes) noexcept;
-/// Takes them out of the process's page table. They come back at the next touch.
+/// Removes the pages from the page table of the process. They are mapped again at the next access.
 Outcome drop_file_pages(void* address, std::size_t bytes) noexcept;
-/// Bytes of them that are in memory; 0 where there is no telling.
+/// Returns how many bytes of the range are in memory; 0 if that is unknown.
 std::size_t resident_file_bytes(const void* address, std::size_t bytes) noexcept;
 
-/// Ends their mapping and keeps their addresses: any access faults. False on failure; then they are
-/// as they were.
+/// Ends the mapping and keeps its addresses reserved: any access faults. Returns false on failure
+/// and then leaves the pages as they were.
 [[nodiscard]] bool bar_file_pages(void* address, std::size_t bytes) noexcept;
-/// Ends a whole mapping, what was barred included.
+/// Ends a whole mapping, including pages that were barred.
 void unmap_file(void* address, std::size_t bytes) noexcept;
 
 }  // namespace tensorpool::platform

@@ -1,4 +1,4 @@
-// What only Linux has; the rest is in file_pages_posix.cpp.
+// What only Linux has. The rest is in file_pages_posix.cpp.
 
 #include "platform/files/file_pages.hpp"
 
@@ -15,11 +15,11 @@
 namespace tensorpool::platform {
 namespace {
 
-// From the kernel's mman-common.h, which may be older than the kernel that runs.
+// From the kernel's mman-common.h. The system's headers may be older than the running kernel.
 constexpr int advice_populate_read = 22;
 
-/// Whether the kernel (5.14 and later) knows the advice: of no bytes it refuses only what it does
-/// not know.
+/// Returns whether the kernel (5.14 and later) supports the advice. For a range of no bytes it
+/// rejects only unknown advice.
 bool knows_populate_read(void* address) noexcept {
     return madvise(address, 0, advice_populate_read) == 0;
 }

@@ -1,4 +1,4 @@
-// What macOS has instead of Linux's; the rest is in file_pages_posix.cpp.
+// macOS's replacements for calls that only Linux has. The rest is in file_pages_posix.cpp.
 
 #include "platform/files/file_pages.hpp"
 

@@ -1,4 +1,4 @@
-// What Linux and macOS share.
+// The implementation that Linux and macOS share.
 
 #include <sys/mman.h>
 
@@ -35,7 +35,7 @@ Outcome drop_file_pages(void* address, std::size_t bytes) noexcept {
 
 bool bar_file_pages(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    // One call, so that no other thread's mapping can take the place in between.
+    // One call, so that no mapping of another thread can take these addresses in between.
     return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE | MAP_FIXED, -1,
                 0) != MAP_FAILED;
 }

@@ -5,7 +5,7 @@
 #include "platform/files/file_pages.hpp"
 
 #include <windows.h>
-// After windows.h, which it needs.
+// Must be included after windows.h, which it needs.
 #include <psapi.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace tensorpool::platform {
 
-// Windows takes that when a file is opened only.
+// Windows accepts this only when a file is opened.
 Outcome set_read_ahead(void*, std::size_t, ReadAhead) noexcept {
     return Outcome::unsupported;
 }
@@ -31,8 +31,8 @@ Outcome populate_for_reading(void*, std::size_t) noexcept {
 }
 
 Outcome drop_file_pages(void* address, std::size_t bytes) noexcept {
-    // Of pages that are not locked it says that they are not, and takes them out of the working
-    // set, as its documentation has it.
+    // For pages that are not locked, VirtualUnlock fails with ERROR_NOT_LOCKED and removes them
+    // from the working set, as its documentation says.
     if (VirtualUnlock(address, bytes) || GetLastError() == ERROR_NOT_LOCKED) return Outcome::done;
     return Outcome::refused;
 }
@@ -54,7 +54,8 @@ std::size_t resident_file_bytes(const void* address, std::size_t bytes) noexcept
     return resident;
 }
 
-// A view ends as a whole only; a part of it can be made to fault, and leaves the working set.
+// A view can only be unmapped as a whole. A part of it can be made inaccessible and removed from
+// the working set.
 bool bar_file_pages(void* address, std::size_t bytes) noexcept {
     DWORD before = 0;
     if (!VirtualProtect(address, bytes, PAGE_NOACCESS, &before)) return false;

@@ -10,17 +10,17 @@ namespace tensorpool::platform {
 
 enum class FileKind : std::uint8_t { none, regular, folder, pipe, device, other };
 
-/// A mapping of a file; `address` is nullptr where it could not be had.
+/// A mapping of a file; `address` is nullptr if mapping failed.
 struct FileMapping {
     void* address = nullptr;
     std::size_t bytes = 0;
 };
 
-/// A file open for reading; closed by exec. Functions that can fail put the system's reason into
-/// `error`, and leave it alone when they do not.
+/// A file that is open for reading and closed by exec. Functions that can fail store the system's
+/// reason in `error`; on success they leave it unchanged.
 class InputFile {
 public:
-    /// The system's number for it, or its handle.
+    /// The system's descriptor or handle of the file.
     using Handle = std::intptr_t;
     static constexpr Handle none = -1;
 
@@ -32,21 +32,24 @@ public:
     }
     ~InputFile();
 
-    /// Opens whatever has this name, waiting for nobody. Throws std::bad_alloc.
+    /// Opens the file, folder, pipe or device of this name without blocking. Throws std::bad_alloc.
     static InputFile open(const std::string& path, std::error_code& error);
 
     explicit operator bool() const noexcept { return handle_ != none; }
     FileKind kind() const noexcept;
-    /// 0 where that cannot be told.
+    /// Returns the size of the file in bytes; 0 if it is unknown.
     std::uint64_t bytes() const noexcept;
-    /// How much it read: less than asked for at the end of the file, and on failure.
+    /// Reads up to `bytes` bytes at `offset` and returns the number read. It is less than requested
+    /// at the end of the file and on failure.
     std::size_t read(std::uint64_t offset, void* to, std::size_t bytes,
                      std::error_code& error) const noexcept;
-    /// Maps [offset, offset + bytes) read-only; offset is a multiple of `mapping_granularity()`.
-    /// Lies so that huge pages of the file can be huge pages of memory, where it is that large.
+    /// Maps [offset, offset + bytes) read-only; offset is a multiple of `mapping_granularity()`. A
+    /// mapping of at least one huge page is placed so that huge pages of the file can be huge pages
+    /// of memory.
     FileMapping map(std::uint64_t offset, std::size_t bytes, bool shared,
                     std::error_code& error) const noexcept;
-    /// The system's cache lets go of these whole pages. False where it cannot be asked.
+    /// Drops these whole pages from the system's page cache. Returns false if the system does not
+    /// support this.
     bool drop_from_cache(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
 private:
@@ -54,7 +57,7 @@ private:
     Handle handle_ = none;
 };
 
-/// What offsets of mappings are multiples of: a power of two, a page at least.
+/// Offsets of mappings are multiples of this number of bytes: a power of two, at least a page.
 std::size_t mapping_granularity() noexcept;
 
 }  // namespace tensorpool::platform

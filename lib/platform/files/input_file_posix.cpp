@@ -30,8 +30,9 @@ FileKind kind_of(mode_t mode) noexcept {
     return S_ISCHR(mode) || S_ISBLK(mode) ? FileKind::device : FileKind::other;
 }
 
-/// An address at which `bytes` may be mapped over nothing else, as far from a huge page's beginning
-/// as `offset` is; nullptr on failure. Both are as `map` takes them.
+/// Reserves an address at which `bytes` can be mapped without replacing another mapping. Its
+/// distance from the beginning of a huge page equals that of `offset`. Returns nullptr on failure.
+/// Both arguments are as for `map`.
 void* find_place(std::uint64_t offset, std::size_t bytes) noexcept {
     if (bytes < huge_page_bytes) return reserve(bytes, page_bytes());
     const auto skipped = static_cast<std::size_t>(offset % huge_page_bytes);
@@ -51,7 +52,8 @@ InputFile::~InputFile() {
 
 InputFile InputFile::open(const std::string& path, std::error_code& error) {
     const SystemCalls system_calls;
-    // A pipe must not make us wait for who writes it, nor a terminal become ours.
+    // Opening a pipe must not wait for its writer, and a terminal must not become the controlling
+    // one.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0) error = last_error();
     return InputFile(file);

@@ -21,7 +21,7 @@ std::error_code last_error() noexcept {
     return {static_cast<int>(GetLastError()), std::system_category()};
 }
 
-/// A path in UTF-8 as Windows takes it; "" where it is none.
+/// Converts a UTF-8 path to the wide characters of Windows; "" if it is not valid UTF-8.
 std::wstring wide(const std::string& path) {
     const int length = static_cast<int>(path.size());
     const int wanted =
@@ -52,7 +52,8 @@ InputFile::~InputFile() {
 }
 
 InputFile InputFile::open(const std::string& path, std::error_code& error) {
-    // Without backup semantics a folder could not be told from a file that may not be read.
+    // Without backup semantics, a folder could not be distinguished from a file without read
+    // permission.
     const HANDLE file = CreateFileW(wide(path).c_str(), GENERIC_READ,
                                     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
                                     OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr);
@@ -81,7 +82,7 @@ std::uint64_t InputFile::bytes() const noexcept {
 
 std::size_t InputFile::read(std::uint64_t offset, void* to, std::size_t bytes,
                             std::error_code& error) const noexcept {
-    constexpr std::size_t most = std::size_t{1} << 30;  // what is asked for is a DWORD
+    constexpr std::size_t most = std::size_t{1} << 30;  // ReadFile takes the size as a DWORD
     std::size_t done = 0;
     while (done < bytes) {
         OVERLAPPED place = at(offset + done);
@@ -97,7 +98,7 @@ std::size_t InputFile::read(std::uint64_t offset, void* to, std::size_t bytes,
     return done;
 }
 
-// A view that is only read is the same whether shared or not.
+// A read-only view is the same whether shared or private.
 FileMapping InputFile::map(std::uint64_t offset, std::size_t bytes, bool /*shared*/,
                            std::error_code& error) const noexcept {
     const HANDLE section =
@@ -107,7 +108,7 @@ FileMapping InputFile::map(std::uint64_t offset, std::size_t bytes, bool /*share
                            : MapViewOfFile(section, FILE_MAP_READ, static_cast<DWORD>(offset >> 32),
                                            static_cast<DWORD>(offset), bytes);
     if (address == nullptr) error = last_error();
-    if (section != nullptr) CloseHandle(section);  // the view keeps it
+    if (section != nullptr) CloseHandle(section);  // the view keeps it open
     if (address == nullptr) return {};
     return {address, base::align_up(bytes, page_bytes())};
 }

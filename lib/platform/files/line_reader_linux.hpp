@@ -12,8 +12,8 @@
 
 namespace tensorpool::platform {
 
-/// A text file line by line through a fixed buffer: nothing is allocated, however long the file.
-/// Of a line longer than the buffer the rest is left out.
+/// Reads a text file line by line through a fixed buffer. Allocates nothing, however long the file
+/// is. The rest of a line that is longer than the buffer is skipped.
 class LineReader {
 public:
     static constexpr std::size_t longest_line = 2048;
@@ -25,8 +25,8 @@ public:
     LineReader(const LineReader&) = delete;
     LineReader& operator=(const LineReader&) = delete;
 
-    /// The next line without its end; it lives until the next call. False at the end of the file,
-    /// which one that cannot be read has reached from the start.
+    /// Sets `line` to the next line without its newline; it is valid until the next call. Returns
+    /// false at the end of the file, and at once if the file cannot be read.
     bool next(std::string_view& line) noexcept {
         bool continues_line;
         do {
@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    /// What stands before the next newline, or what the buffer can hold of it.
+    /// Sets `piece` to the text before the next newline, or to as much of it as fits in the buffer.
     bool next_piece(std::string_view& piece) noexcept {
         const char* newline = find_newline();
         while (newline == nullptr && fill()) newline = find_newline();
@@ -53,7 +53,7 @@ private:
         return static_cast<const char*>(std::memchr(buffer_ + begin_, '\n', end_ - begin_));
     }
 
-    /// Reads more behind what is left. False when the buffer is full or the file ends.
+    /// Reads more behind the unread text. Returns false if the buffer is full or the file ends.
     bool fill() noexcept {
         std::memmove(buffer_, buffer_ + begin_, end_ - begin_);
         end_ -= begin_;
@@ -73,7 +73,7 @@ private:
         return got;
     }
 
-    SystemCalls system_calls_;  // while it is read
+    SystemCalls system_calls_;  // for as long as the file is read
     int file_;
     bool cut_ = false;
     std::size_t begin_ = 0;

@@ -4,8 +4,8 @@
 
 namespace tensorpool::platform {
 
-/// A write beyond the limit on the size of files sends SIGXFSZ, which ends a program. Within this
-/// scope it only fails.
+/// Blocks SIGXFSZ within a scope. A write beyond the limit on file sizes sends this signal, which
+/// ends the program by default. Within the scope such a write only fails.
 class NoSizeSignal {
 public:
     NoSizeSignal() noexcept {
@@ -16,7 +16,7 @@ public:
     ~NoSizeSignal() {
         sigset_t pending;
         int taken = 0;
-        // It was sent to this thread, so that nobody else takes it.
+        // The signal was sent to this thread, so no other thread can take it.
         if (sigismember(&before_, SIGXFSZ) == 0 && sigpending(&pending) == 0 &&
             sigismember(&pending, SIGXFSZ) == 1) {
             sigwait(&signal_, &taken);

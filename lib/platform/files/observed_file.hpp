@@ -7,36 +7,39 @@
 
 namespace tensorpool::platform {
 
-/// A regular file of another process, open for reading; closed by exec. Whatever it holds and
-/// whoever cuts it short, reading it brings no signal.
+/// A regular file of another process, open for reading and closed by exec. Reading it raises no
+/// signal, whatever it contains and even if its owner truncates it.
 class ObservedFile {
 public:
     ObservedFile() noexcept = default;
-    /// Takes a descriptor over.
+    /// Takes ownership of a descriptor.
     explicit ObservedFile(int descriptor) noexcept;
     ObservedFile(ObservedFile&& other) noexcept;
     ObservedFile& operator=(ObservedFile&& other) noexcept;
     ~ObservedFile();
 
-    /// False: it could not be opened, or is no regular file.
+    /// False if the file could not be opened or is not a regular file.
     explicit operator bool() const noexcept { return descriptor_ >= 0; }
     std::uint64_t bytes() const noexcept;
-    /// Whether its size stands for ever: only then may it be mapped.
+    /// Returns whether the size of the file is sealed against change. Only such a file may be
+    /// mapped.
     bool is_sealed() const noexcept;
-    /// How much it read: less than asked for at the end of the file.
+    /// Reads up to `bytes` bytes at `offset` and returns the number read, which is less at the end
+    /// of the file.
     std::size_t read(std::uint64_t offset, void* to, std::size_t bytes) const noexcept;
-    /// Its first bytes, read-only and shared with who writes them; nullptr on failure. `unmap` of
-    /// platform.hpp ends it.
+    /// Maps the first `bytes` bytes read-only, shared with the process that writes them. Returns
+    /// nullptr on failure. `unmap` of platform.hpp ends the mapping.
     const void* map(std::size_t bytes) const noexcept;
 
-    /// The same file, open for writing too; none where that is refused.
+    /// Opens the same file for reading and writing. Returns an empty object if the system refuses.
     ObservedFile reopen_for_writing() const;
-    /// As `map`, for reading and writing.
+    /// Maps the first `bytes` bytes for reading and writing. Returns nullptr on failure.
     void* map_for_writing(std::size_t bytes) const noexcept;
-    /// Holds its lock from now on, as long as the descriptor is open. False where somebody does.
+    /// Acquires the exclusive lock (flock) and holds it for as long as the descriptor is open.
+    /// Returns false if another process holds it.
     [[nodiscard]] bool hold_lock() const noexcept;
 
-    /// Whether somebody holds its lock (flock), as the process does that made it.
+    /// Whether a process holds the lock (flock) of the file, as the process that created it does.
     enum class Lock { held, free, unknown };
     Lock lock() const noexcept;
 
@@ -49,14 +52,16 @@ private:
     std::uint64_t inode_ = 0;
 };
 
-// Folders with one file a process, whose name is its number.
+// Folders that contain one file a process, named after the process's number.
 // ---------------------------------------
 
-/// The numbers in their order; none where the folder cannot be read. Throws std::bad_alloc.
+/// Returns the numbers that name files in `folder`, in ascending order. Returns none if the folder
+/// cannot be read. Throws std::bad_alloc.
 std::vector<std::uint64_t> numbers_in(const std::string& folder);
-/// Follows no link, and waits for nobody.
+/// Opens the file of this number. Follows no symbolic link and does not block.
 ObservedFile open_in(const std::string& folder, std::uint64_t number);
-/// Removes the file, if it is still this one. False where it is not, or may not be removed.
+/// Removes the file if it is still the same one. Returns false if it is another file or may not be
+/// removed.
 bool remove_in(const std::string& folder, std::uint64_t number, const ObservedFile& file);
 
 }  // namespace tensorpool::platform

@@ -22,7 +22,7 @@ struct CloseFolder {
     void operator()(DIR* folder) const noexcept { ::closedir(folder); }
 };
 
-/// The whole of a name as a number.
+/// Parses the whole of a name as a number.
 std::optional<std::uint64_t> number_of(std::string_view name) noexcept {
     std::uint64_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -85,7 +85,7 @@ const void* ObservedFile::map(std::size_t bytes) const noexcept {
     return address == MAP_FAILED ? nullptr : address;
 }
 
-// Through /proc, for a file may have no path.
+// Uses /proc because the file may have no path.
 ObservedFile ObservedFile::reopen_for_writing() const {
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor_);
     return ObservedFile(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
@@ -101,7 +101,8 @@ bool ObservedFile::hold_lock() const noexcept {
     return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
 }
 
-// A shared lock, for a moment: readers do not meet, and who holds an exclusive one is found.
+// Takes a shared lock for a moment. Readers do not block each other, and an exclusive lock of
+// another process is detected.
 ObservedFile::Lock ObservedFile::lock() const noexcept {
     if (::flock(descriptor_, LOCK_SH | LOCK_NB) == 0) {
         ::flock(descriptor_, LOCK_UN);
@@ -122,7 +123,7 @@ std::vector<std::uint64_t> numbers_in(const std::string& folder) {
 }
 
 ObservedFile open_in(const std::string& folder, std::uint64_t number) {
-    // A pipe of this name must not make us wait.
+    // Opening a pipe of this name must not block.
     constexpr int how = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     return ObservedFile(::open(path_in(folder, number).c_str(), how));
 }

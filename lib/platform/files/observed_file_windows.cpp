@@ -1,4 +1,4 @@
-// No file of another process can be watched here.
+// Files of other processes cannot be observed on Windows.
 
 #include "platform/files/observed_file.hpp"
 

@@ -1,4 +1,4 @@
-// What only Linux tells; the rest is in page_locks_posix.cpp.
+// What only Linux reports. The rest is in page_locks_posix.cpp.
 
 #include "platform/files/page_locks.hpp"
 

@@ -1,4 +1,4 @@
-// What macOS does not tell; the rest is in page_locks_posix.cpp.
+// What macOS does not report. The rest is in page_locks_posix.cpp.
 
 #include "platform/files/page_locks.hpp"
 

@@ -1,4 +1,4 @@
-// What Linux and macOS share.
+// The implementation that Linux and macOS share.
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -23,7 +23,7 @@ bool is_beyond_limit(std::size_t bytes) noexcept {
     return soft != SIZE_MAX && bytes > soft - std::min(soft, locked_memory());
 }
 
-/// mlock has one number for several reasons (mlock(2)).
+/// Finds the reason of a failed mlock, which has one error number for several reasons (mlock(2)).
 LockRefusal reason_of(int error, void* address, std::size_t bytes) noexcept {
     if (error == EPERM) return LockRefusal::limit;
     if (error == EAGAIN) return LockRefusal::memory;
@@ -39,7 +39,7 @@ LockRefusal lock_pages(void* address, std::size_t bytes, int& error) noexcept {
     if (mlock(address, bytes) == 0) return LockRefusal::none;
     error = errno;
     const LockRefusal reason = reason_of(error, address, bytes);
-    // Those that could be locked may have been.
+    // Some of the pages may have been locked.
     munlock(address, bytes);
     return reason;
 }

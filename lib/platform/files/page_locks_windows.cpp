@@ -1,4 +1,5 @@
-// Windows lets a process lock about as much as its minimum working set, which it may raise itself.
+// On Windows a process may lock about as much as its minimum working set, which it may raise
+// itself.
 
 #define NOMINMAX
 #define WIN32_LEAN_AND_MEAN
@@ -23,7 +24,7 @@ WorkingSet working_set() noexcept {
     return set;
 }
 
-/// Nobody could lock anything with what a process has at first, 50 pages; who may, raises it.
+/// Raises the working set. The initial one of 50 pages would be too small to lock anything.
 bool raise_working_set(std::size_t by) noexcept {
     const WorkingSet set = working_set();
     return SetProcessWorkingSetSize(GetCurrentProcess(), set.least + by, set.most + by) != 0;
@@ -58,7 +59,7 @@ LockRefusal lock_pages(void* address, std::size_t bytes, int& error) noexcept {
 }
 
 void unlock_pages(void* address, std::size_t bytes) noexcept {
-    // A range with a page that is not locked is refused as a whole.
+    // VirtualUnlock fails for a whole range if one page in it is not locked.
     for (std::size_t at = 0; at < bytes; at += page_bytes()) {
         VirtualUnlock(static_cast<char*>(address) + at, page_bytes());
     }

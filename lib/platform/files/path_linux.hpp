@@ -6,8 +6,8 @@
 
 namespace tensorpool::platform {
 
-/// A path in a buffer of its own: nothing is allocated. One that does not fit becomes the empty
-/// path, which no file has.
+/// A path in a fixed buffer; allocates nothing. A path that does not fit becomes the empty path,
+/// which names no file.
 class Path {
 public:
     static constexpr std::size_t max_bytes = 1024;
@@ -21,7 +21,7 @@ public:
         shorten(length_ + text.size());
     }
 
-    /// Appends a path as /proc/self/mountinfo writes it: a space as \040, and so on.
+    /// Appends a path with the escapes of /proc/self/mountinfo, such as \040 for a space.
     void append_unescaped(std::string_view text) noexcept {
         while (!text.empty()) {
             const bool escaped = is_escape(text);
@@ -31,7 +31,7 @@ public:
         }
     }
 
-    /// `length` is at most what it is now.
+    /// Shortens the path to `length` bytes. REQUIRES: `length` is at most the current length.
     void shorten(std::size_t length) noexcept {
         length_ = length;
         text_[length] = '\0';

@@ -4,28 +4,29 @@
 
 namespace tensorpool::platform {
 
-/// A file that threads append to, each a piece at a time. Neither throws nor allocates.
+/// A file to which several threads append pieces. Neither throws nor allocates.
 class TraceOutput {
 public:
     constexpr TraceOutput() noexcept = default;
     TraceOutput(const TraceOutput&) = delete;
     TraceOutput& operator=(const TraceOutput&) = delete;
 
-    /// Makes the file, or empties one that no process writes; where one does, its own number is
-    /// added to the name (`trace.tpt.4711`). Readable by this user only. False on failure: then
-    /// `problem` is the system's word for it. Always in a program with more rights than who started
-    /// it (setuid).
+    /// Creates the file, or empties an existing one that no process is writing. If another process
+    /// is writing it, the number of this process is added to the name (`trace.tpt.4711`). The file
+    /// is readable by this user only. Returns false on failure and sets `problem` to the system's
+    /// message. Always fails in a program that has more rights than the user who started it
+    /// (setuid).
     [[nodiscard]] bool open(const char* path) noexcept;
     bool is_open() const noexcept { return file_ >= 0; }
-    /// Closes it, and lets others have it. Not while another thread writes.
+    /// Closes the file and releases its lock. REQUIRES: no other thread is writing.
     void close() noexcept;
 
     struct Part {
         const void* data;
         std::size_t bytes;
     };
-    /// Appends both parts as one piece that no other thread's piece lies within. False on failure,
-    /// as when the disk is full: a part of it may be there.
+    /// Appends both parts as one piece, which pieces of other threads do not interrupt. Returns
+    /// false on failure, such as a full disk; a part of the piece may then have been written.
     [[nodiscard]] bool append(Part first, Part second) noexcept;
 
     const char* path() const noexcept { return path_; }

@@ -19,7 +19,8 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Whether the program has more rights than who started it: then it opens no file where he says.
+/// Returns whether the program has more rights than the user who started it. Such a program must
+/// not open a file at a path that this user chose.
 bool has_more_rights() noexcept {
 #ifdef AT_SECURE
     return getauxval(AT_SECURE) != 0;
@@ -28,7 +29,8 @@ bool has_more_rights() noexcept {
 #endif
 }
 
-/// Open and locked, or -1 with the reason in errno: EWOULDBLOCK where another process writes it.
+/// Opens and locks the file. Returns -1 with the reason in errno, which is EWOULDBLOCK if another
+/// process is writing it.
 int open_locked(const char* path) noexcept {
     if (has_more_rights()) {
         errno = EPERM;
@@ -43,12 +45,13 @@ int open_locked(const char* path) noexcept {
     return -1;
 }
 
-/// Open and locked, beside what another process writes; -1 with the reason in errno.
+/// Opens and locks the file, under another name if another process is writing it. Returns -1 with
+/// the reason in errno.
 template <std::size_t Bytes>
 int open_own(const char* path, char (&opened)[Bytes]) noexcept {
     int length = std::snprintf(opened, Bytes, "%s", path);
     const auto open_it = [&] {
-        errno = ENAMETOOLONG;  // what is cut is another file's name
+        errno = ENAMETOOLONG;  // a truncated path would name another file
         const bool fits = length > 0 && static_cast<std::size_t>(length) < Bytes;
         return fits ? open_locked(opened) : -1;
     };
@@ -58,7 +61,7 @@ int open_own(const char* path, char (&opened)[Bytes]) noexcept {
     return open_it();
 }
 
-// strerror_r gives the text in GNU's C library, and puts it where it was told in others.
+// strerror_r returns the text in GNU's C library and stores it in the given buffer in others.
 [[maybe_unused]] const char* text_of(const char* given, const char*) noexcept {
     return given;
 }
@@ -94,8 +97,8 @@ bool TraceOutput::append(Part first, Part second) noexcept {
     const iovec parts[] = {{const_cast<void*>(first.data), first.bytes},
                            {const_cast<void*>(second.data), second.bytes}};
     ssize_t written = 0;
-    // A signal may come before the first byte. After it a regular file takes all, or its disk is
-    // full.
+    // A signal may interrupt before the first byte. After that, a regular file takes everything
+    // unless the disk is full.
     do {
         written = writev(file_, parts, 2);
     } while (written < 0 && errno == EINTR);

@@ -6,7 +6,7 @@ namespace tensorpool::platform {
 
 bool TraceOutput::open(const char* path) noexcept {
     std::snprintf(path_, sizeof path_, "%s", path);
-    std::snprintf(problem_, sizeof problem_, "recording is not known on this system");
+    std::snprintf(problem_, sizeof problem_, "recording is not supported on this system");
     return false;
 }
 

@@ -14,17 +14,17 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Which memory gets such pages: none, that which asks for them, or all.
-enum class Setting : std::uint8_t { missing, never, asked, always, inherit };
+/// Which memory gets such pages: none, memory that requests them (`requested`), or all.
+enum class Setting : std::uint8_t { missing, never, requested, always, inherit };
 
-/// The word in brackets: `always inherit [madvise] never`.
+/// Reads the setting, which is the word in brackets: `always inherit [madvise] never`.
 Setting read_setting(const Path& path) noexcept {
     LineReader lines(path.c_str());
     std::string_view line;
     if (!lines.next(line)) return Setting::missing;
     if (line.find("[never]") != line.npos) return Setting::never;
     if (line.find("[inherit]") != line.npos) return Setting::inherit;
-    return line.find("[always]") != line.npos ? Setting::always : Setting::asked;
+    return line.find("[always]") != line.npos ? Setting::always : Setting::requested;
 }
 
 Path setting_of_size(const Path& folder, std::size_t bytes) noexcept {
@@ -45,11 +45,11 @@ FolioSizes read_folio_sizes(std::string_view text) noexcept {
     // Kernels before 6.8 have only the common setting.
     const Setting huge = effective(read_setting(setting_of_size(folder, huge_page_bytes)));
     if (huge == Setting::always) return {};
-    FolioSizes sizes{.huge = huge == Setting::asked};
-    // The kernel has none of two pages.
+    FolioSizes sizes{.huge = huge == Setting::requested};
+    // The kernel does not have a size of two pages.
     for (std::size_t bytes = huge_page_bytes / 2; bytes >= 4 * page_bytes(); bytes /= 2) {
         const Setting setting = read_setting(setting_of_size(folder, bytes));
-        if (setting == Setting::missing || effective(setting) != Setting::asked) continue;
+        if (setting == Setting::missing || effective(setting) != Setting::requested) continue;
         sizes.medium = bytes;
         break;
     }

@@ -6,7 +6,7 @@
 
 namespace tensorpool::platform {
 
-/// What `folio_sizes` returns where the settings lie in `folder`
+/// Reads the settings in `folder` and returns the value of `folio_sizes`
 /// (/sys/kernel/mm/transparent_hugepage; Linux, Documentation/admin-guide/mm/transhuge.rst).
 FolioSizes read_folio_sizes(std::string_view folder) noexcept;
 

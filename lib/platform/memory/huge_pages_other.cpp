@@ -1,5 +1,5 @@
-// macOS has none for programs to ask for; Windows has large pages only for memory that is locked,
-// by a privilege.
+// macOS does not let programs request huge pages. Windows has large pages only for locked memory,
+// which requires a privilege.
 
 #include "platform/platform.hpp"
 

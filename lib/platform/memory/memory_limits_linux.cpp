@@ -11,16 +11,17 @@
 namespace tensorpool::platform {
 namespace {
 
-/// One version of control groups: how its mounts look and what its files are called.
+/// Describes one version of control groups: its mounts and the names of its files.
 struct CgroupVersion {
     std::string_view filesystem;
-    /// In the list of a mount's options and of a group's controllers; version 2 leaves that empty.
+    /// In the list of a mount's options and of a group's controllers. Version 2 leaves it empty.
     std::string_view controller;
     std::string_view limit;
-    /// Above it the kernel slows the group down and takes pages back; version 1 has none.
+    /// Above this limit the kernel slows the group down and reclaims pages. Version 1 has no such
+    /// limit.
     std::string_view soft_limit;
     std::string_view usage;
-    /// In memory.stat: page cache of the group and those below it which the kernel drops first.
+    /// In memory.stat: the page cache of the group and its descendants that the kernel drops first.
     std::string_view droppable;
 };
 
@@ -46,7 +47,7 @@ std::optional<std::size_t> read_number(const Path& path) noexcept {
     return parse_number(line);
 }
 
-/// The number in the line that begins with `key` and a space.
+/// Returns the number in the line that begins with `key` and a space.
 std::optional<std::size_t> read_field(const Path& path, std::string_view key) noexcept {
     LineReader lines(path.c_str());
     std::string_view line;
@@ -61,7 +62,7 @@ std::optional<std::size_t> read_field(const Path& path, std::string_view key) no
 std::size_t read_limit(const Path& directory, std::string_view file) noexcept {
     if (file.empty()) return no_limit;
     const std::size_t limit = read_number(directory / file).value_or(no_limit);
-    // Version 1 writes "no limit" as 2^63 less a page.
+    // Version 1 writes "no limit" as 2^63 minus a page.
     return limit >= no_limit / 4 ? no_limit : limit;
 }
 
@@ -87,7 +88,7 @@ void apply_group(const CgroupVersion& version, const Path& directory,
 
 // Finding the groups -----------------------------------------------------------------------------
 
-/// A line of /proc/self/mountinfo (proc(5)), the paths in it still escaped.
+/// A line of /proc/self/mountinfo (proc(5)); its paths are still escaped.
 struct Mount {
     std::string_view root;
     std::string_view point;
@@ -100,7 +101,7 @@ Mount parse_mount(std::string_view line) noexcept {
     for (int skipped = 0; skipped < 3; ++skipped) take_field(line, ' ');
     mount.root = take_field(line, ' ');
     mount.point = take_field(line, ' ');
-    // Optional fields, any number of them, end with a dash.
+    // The optional fields, any number of them, end with a dash.
     line.remove_prefix(std::min(line.find(" - "), line.size()));
     for (int skipped = 0; skipped < 2; ++skipped) take_field(line, ' ');
     mount.filesystem = take_field(line, ' ');
@@ -114,8 +115,9 @@ bool shows_memory_of(const Mount& mount, const CgroupVersion& version) noexcept 
     return version.controller.empty() || list_has(mount.options, version.controller);
 }
 
-/// The process's group in the hierarchy of `version`, from a line "number:controllers:path"; "/" is
-/// given as "". False where there is none.
+/// Finds the group of the process in the hierarchy of `version`, in a line
+/// "number:controllers:path". The path "/" is returned as "". Returns false if there is no such
+/// line.
 bool find_group(const char* root, const CgroupVersion& version, Path& group) noexcept {
     LineReader lines((Path(root) / "/proc/self/cgroup").c_str());
     std::string_view line;
@@ -131,13 +133,13 @@ bool find_group(const char* root, const CgroupVersion& version, Path& group) noe
     return false;
 }
 
-/// Whether a path, seen from the process's cgroup namespace, leads out of it.
+/// Returns whether a path, as seen from the cgroup namespace of the process, leads out of it.
 bool leaves_namespace(std::string_view path) noexcept {
     return path == "/.." || path.starts_with("/../");
 }
 
-/// The directory of `group` below the mount point; nothing where the mount does not show it. In a
-/// container the mount's root is often the container's own group.
+/// Returns the directory of `group` below the mount point; nullopt if the mount does not contain
+/// it. In a container the root of the mount is often the container's own group.
 std::optional<std::string_view> below_mount(std::string_view mount_root,
                                             std::string_view group) noexcept {
     if (mount_root == "/") mount_root = "";
@@ -145,12 +147,13 @@ std::optional<std::string_view> below_mount(std::string_view mount_root,
     if (group.starts_with(mount_root) && (below.empty() || below[0] == '/')) {
         return leaves_namespace(below) ? std::nullopt : std::optional(below);
     }
-    // The mount shows a group above the namespace's root, so above the process's own group.
+    // The mount's root is above the root of the namespace, and therefore above the process's own
+    // group.
     if (leaves_namespace(mount_root)) return "";
     return std::nullopt;
 }
 
-/// Applies the group's limits and those of its ancestors, up to the mount point.
+/// Applies the limits of the group and of its ancestors up to the mount point.
 void apply_mount(const char* root, const CgroupVersion& version, const Mount& mount,
                  std::string_view group, MemoryLimits& limits) noexcept {
     Path mount_root;
@@ -186,7 +189,7 @@ struct MachineMemory {
     std::size_t free_swap = no_limit;
 };
 
-/// The kernel writes the text for each reader, so it is read once.
+/// Reads the file once, because the kernel generates the text for each reader.
 MachineMemory read_machine(const char* root) noexcept {
     MachineMemory memory;
     LineReader lines((Path(root) / "/proc/meminfo").c_str());

@@ -1,4 +1,4 @@
-// Systems that cannot move memory and keep the range that it leaves in one step.
+// Systems that cannot move memory and keep the old address range in one step.
 
 #include "platform/platform.hpp"
 

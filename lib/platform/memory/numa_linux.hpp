@@ -8,11 +8,11 @@
 
 namespace tensorpool::platform {
 
-/// The kernel knows 1024 nodes at most (CONFIG_NODES_SHIFT is 10 at most).
+/// The kernel supports at most 1024 nodes (CONFIG_NODES_SHIFT is at most 10).
 inline constexpr unsigned max_numa_nodes = 1024;
 
-/// Number of nodes in a list such as "0-1,4": one more than the highest, which stands last. Nodes
-/// in between may be missing. 1 where it is no list.
+/// Returns the number of nodes in a list such as "0-1,4": one more than the highest node, which is
+/// listed last. Nodes in between may be missing. Returns 1 if the text is not a list.
 inline unsigned count_numa_nodes(std::string_view list) noexcept {
     const std::size_t last = list.find_last_of("-,");
     if (last != std::string_view::npos) list.remove_prefix(last + 1);

@@ -1,8 +1,9 @@
 #pragma once
 
-/// From which memory nodes pages come. Of pages of a file the system asks the thread that reads
-/// them in, not the mapping, save for files that live in memory (kernel:
-/// admin-guide/mm/numa_memory_policy.rst). All of it is a wish, and none where there is one node.
+/// Chooses the NUMA nodes from which pages come. For pages of a file, the system uses the policy of
+/// the thread that reads them in, not that of the mapping; files in memory are the exception
+/// (kernel: admin-guide/mm/numa_memory_policy.rst). A policy is a hint and has no effect on a
+/// machine with one node.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +12,12 @@ namespace tensorpool::platform {
 
 enum class NumaPolicy : std::uint8_t { none, interleave, prefer };
 
-/// `prefer_numa_node` and `interleave_numa_nodes` of platform.hpp, or what ends them. False on
-/// failure.
+/// Applies `prefer_numa_node` or `interleave_numa_nodes` of platform.hpp, or removes the policy
+/// (`none`). Returns false on failure.
 bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsigned node) noexcept;
 
-/// As long as it lives, pages that this thread reads in come from these nodes. With
-/// NumaPolicy::none, and where the system refuses, it changes nothing.
+/// While this object exists, pages that this thread reads in come from the chosen nodes. Changes
+/// nothing with NumaPolicy::none or if the system refuses.
 class ThreadNumaPolicy {
 public:
     ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept;
@@ -29,7 +30,7 @@ public:
 private:
     bool is_set_ = false;
     int before_ = 0;
-    unsigned long nodes_before_[16] = {};  // 1024, as many as a kernel knows
+    unsigned long nodes_before_[16] = {};  // 1024 bits, the maximum that a kernel supports
 };
 
 }  // namespace tensorpool::platform

@@ -18,10 +18,10 @@ constexpr int policy_preferred = 1;
 constexpr int policy_interleave = 3;
 
 constexpr unsigned bits_per_word = sizeof(unsigned long) * CHAR_BIT;
-// The kernel reads one bit less than it is told to.
-constexpr unsigned long bits_told = max_numa_nodes + 1UL;
+// The kernel reads one bit less than the number it is given.
+constexpr unsigned long bits_passed = max_numa_nodes + 1UL;
 
-/// A policy as the kernel takes it: its number, and a set of nodes.
+/// A policy in the kernel's form: its number, and a set of nodes.
 struct Policy {
     int number = policy_default;
     unsigned long nodes[max_numa_nodes / bits_per_word] = {};
@@ -48,7 +48,7 @@ bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsign
     const SystemCalls system_calls;
     if (node >= max_numa_nodes) return false;
     const Policy wanted(policy, node);
-    return syscall(SYS_mbind, address, bytes, wanted.number, wanted.nodes, bits_told, 0U) == 0;
+    return syscall(SYS_mbind, address, bytes, wanted.number, wanted.nodes, bits_passed, 0U) == 0;
 }
 
 ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept {
@@ -56,13 +56,13 @@ ThreadNumaPolicy::ThreadNumaPolicy(NumaPolicy policy, unsigned node) noexcept {
     const SystemCalls system_calls;
     if (policy == NumaPolicy::none || node >= max_numa_nodes) return;
     const Policy wanted(policy, node);
-    is_set_ = syscall(SYS_get_mempolicy, &before_, nodes_before_, bits_told, nullptr, 0UL) == 0 &&
-              syscall(SYS_set_mempolicy, wanted.number, wanted.nodes, bits_told) == 0;
+    is_set_ = syscall(SYS_get_mempolicy, &before_, nodes_before_, bits_passed, nullptr, 0UL) == 0 &&
+              syscall(SYS_set_mempolicy, wanted.number, wanted.nodes, bits_passed) == 0;
 }
 
 ThreadNumaPolicy::~ThreadNumaPolicy() {
     const SystemCalls system_calls;
-    if (is_set_) syscall(SYS_set_mempolicy, before_, nodes_before_, bits_told);
+    if (is_set_) syscall(SYS_set_mempolicy, before_, nodes_before_, bits_passed);
 }
 
 }  // namespace tensorpool::platform

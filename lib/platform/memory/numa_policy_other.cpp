@@ -1,4 +1,4 @@
-// macOS has one node; Windows takes the wish with each allocation, and for files not at all.
+// macOS has one node. Windows takes a node with each allocation, and not at all for files.
 
 #include "platform/memory/numa_policy.hpp"
 

@@ -1,4 +1,4 @@
-// Memory that other processes may read: a memfd (memfd_create(2)), or a file where that is wished.
+// Memory that other processes may read: a memfd (memfd_create(2)), or a file if a folder is given.
 
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -21,18 +21,18 @@
 namespace tensorpool::platform {
 namespace {
 
-// From the kernel's uapi headers, which may be older than the kernel that runs: fcntl.h.
+// From the kernel's fcntl.h. The system's headers may be older than the running kernel.
 constexpr int seal_future_write = 0x0010;
 constexpr int advice_populate_write = 23;  // mman-common.h
 constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
 
-// Programs count on low descriptors, and select(2) takes none from here on. Higher ones would make
-// the process's table of descriptors grow.
+// Programs expect low descriptors for their files, and select(2) does not support much higher ones
+// than this. Even higher numbers would make the descriptor table of the process grow.
 constexpr int beyond_others = 960;
-// Where a program closed one of its three streams, what it prints must not go into the segment.
+// If a program closed one of its three standard streams, its output must not go into the segment.
 constexpr int beyond_standard = 3;
 
-/// A descriptor that is closed unless it is released.
+/// A descriptor that is closed by the destructor unless it is released.
 class File {
 public:
     explicit File(int number) noexcept : number_(number) {}
@@ -44,12 +44,12 @@ public:
     explicit operator bool() const noexcept { return number_ >= 0; }
     int number() const noexcept { return number_; }
 
-    /// Gives the descriptor away, moved to a high number where there is one.
+    /// Releases the descriptor, moved to a high number if one is free.
     int release_high() noexcept {
         rlimit limit{};
         getrlimit(RLIMIT_NOFILE, &limit);
-        const auto most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, beyond_others + 64));
-        const int high = fcntl(number_, F_DUPFD_CLOEXEC, std::max(beyond_standard, most - 64));
+        const auto end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, beyond_others + 64));
+        const int high = fcntl(number_, F_DUPFD_CLOEXEC, std::max(beyond_standard, end - 64));
         const int kept = high >= 0 ? high : number_;
         if (high >= 0) ::close(number_);
         number_ = -1;
@@ -60,7 +60,7 @@ private:
     int number_;
 };
 
-/// A larger file would bring SIGXFSZ.
+/// Returns whether the limit on file sizes permits `bytes`. A larger file would cause SIGXFSZ.
 bool may_be_as_large(std::size_t bytes) noexcept {
     rlimit limit{};
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes <= limit.rlim_cur;
@@ -70,7 +70,7 @@ bool is_own_regular_file(int file, struct stat& status) noexcept {
     return fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid();
 }
 
-/// The mapping of a file that has its size; `then` is done to the file when it is mapped.
+/// Maps a file that already has its size. Calls `then` once the file is mapped.
 template <class Then>
 SharedMemory map_file(File& file, std::size_t bytes, Then then) noexcept {
     struct stat status {};
@@ -95,11 +95,12 @@ Path own_path(const char* folder) noexcept {
     return path;
 }
 
-/// Makes way for a file of ours. False where the one that is there is somebody's who lives.
+/// Removes the file of an ended process to make way for a new one. Returns false if the owner of
+/// the file still runs.
 bool remove_dead_file(const char* path, std::size_t bytes) noexcept {
     const File old(::open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     struct stat status {};
-    const auto is_one = [&] {  // whole, or not yet begun
+    const auto is_one = [&] {  // complete, or created and not yet sized
         return status.st_size == 0 || status.st_size == static_cast<off_t>(bytes);
     };
     return old && is_own_regular_file(old.number(), status) && is_one() &&
@@ -115,14 +116,14 @@ int create_file(const char* path, std::size_t bytes) noexcept {
     return create();
 }
 
-/// Whether its descriptor is still its own.
+/// Returns whether the descriptor still refers to the same file.
 bool is_still_open(const SharedMemory& memory) noexcept {
     struct stat status {};
     return memory.file >= 0 && fstat(memory.file, &status) == 0 && status.st_dev == memory.device &&
            status.st_ino == memory.inode;
 }
 
-/// The number of a name space of this process; 0 where there is no telling.
+/// Returns the number of the process's name space; 0 if it is unknown.
 std::uint64_t process_name_space() noexcept {
     struct stat status {};
     return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
@@ -136,7 +137,8 @@ SharedMemory share_memory(const char* name, std::size_t bytes, Writers writers) 
     File file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0) return {};
     return map_file(file, bytes, [&] {
-        // Linux 5.1 and later can keep others from writing; our mapping stands.
+        // Linux 5.1 and later can prevent others from writing; this process's mapping stays
+        // writable.
         if (writers == Writers::same_user ||
             fcntl(file.number(), F_ADD_SEALS, seals | seal_future_write) != 0) {
             fcntl(file.number(), F_ADD_SEALS, seals);
@@ -147,7 +149,8 @@ SharedMemory share_memory(const char* name, std::size_t bytes, Writers writers) 
 SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     const Path path = own_path(folder);
-    // A program with more rights than who started it makes no files where he says.
+    // A program with more rights than the user who started it creates no files at a path of that
+    // user.
     if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
     File file(create_file(path.text, bytes));
     if (!file) return {};
@@ -160,7 +163,7 @@ SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
 
 bool get_shared_pages(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    // Linux 5.14 and later. An older one says that it does not know the advice.
+    // Linux 5.14 and later. Older kernels return EINVAL because they do not know the advice.
     return madvise(address, bytes, advice_populate_write) == 0 || errno == EINVAL;
 }
 
@@ -193,14 +196,14 @@ bool make_private(void* address, const SharedMemory& memory, std::size_t bytes) 
                                          MAP_PRIVATE | MAP_FIXED, memory.file, 0) != MAP_FAILED;
 }
 
-// proc(5): number, name in parentheses, which may hold any character, newlines too, state, and from
-// the fourth on numbers; the 22nd is the start.
+// proc(5): number, name in parentheses, which may contain any character including newlines, state,
+// and numbers from the fourth field on. The 22nd field is the start time.
 ProcessIdentity identify_process() noexcept {
     const SystemCalls system_calls;
     ProcessIdentity identity{.number = static_cast<std::uint64_t>(getpid()),
                              .name_space = process_name_space()};
     const File file(::open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
-    char text[1024];  // more than all its numbers have digits
+    char text[1024];  // large enough for all digits of its numbers
     const ssize_t got = file ? ::read(file.number(), text, sizeof text) : -1;
     std::string_view line(text, got > 0 ? static_cast<std::size_t>(got) : 0);
     const std::size_t begin = line.find('(') + 1;

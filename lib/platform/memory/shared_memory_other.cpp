@@ -1,4 +1,4 @@
-// Systems whose processes nobody looks into: their figures are private.
+// Systems on which other processes cannot read the statistics: they are private memory.
 
 #include "platform/platform.hpp"
 

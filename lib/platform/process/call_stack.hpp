@@ -5,17 +5,18 @@
 
 namespace tensorpool::platform {
 
-/// Return addresses of the calling thread, innermost first; how many were found. Neither allocates
-/// nor takes a lock of ours; the first call of a process may take one of the loader's.
-std::size_t capture_stack(std::uintptr_t* frames, std::size_t most) noexcept;
+/// Stores up to `max` return addresses of the calling thread in `frames`, innermost first, and
+/// returns how many were found. Neither allocates nor takes a lock of this library. The first call
+/// of a process may take a lock of the loader.
+std::size_t capture_stack(std::uintptr_t* frames, std::size_t max) noexcept;
 
-/// Where code comes from.
+/// The file that a code address belongs to.
 struct CodeOrigin {
-    const char* path = nullptr;  // of the file that was loaded; nullptr: no file's code
-    std::uint64_t offset = 0;    // as the file's symbols count
+    const char* path = nullptr;  // of the file that was loaded; nullptr if the code is in no file
+    std::uint64_t offset = 0;    // offset in the file, as its symbols count
 };
-/// Lives as long as the code stays loaded. Takes the loader's lock only where the C library cannot
-/// do without (glibc before 2.35).
+/// Finds the file of a code address. The path is valid while the code stays loaded. Takes the
+/// loader's lock only if the C library requires it (glibc before 2.35).
 CodeOrigin find_code(std::uintptr_t address) noexcept;
 
 }  // namespace tensorpool::platform

@@ -16,23 +16,24 @@ namespace {
 
 struct Walk {
     std::uintptr_t* frames;
-    std::size_t most;
+    std::size_t max;
     std::size_t count;
 };
 
 _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) noexcept {
     Walk& walk = *static_cast<Walk*>(argument);
-    if (walk.count == walk.most) return _URC_END_OF_STACK;
+    if (walk.count == walk.max) return _URC_END_OF_STACK;
     const std::uintptr_t address = _Unwind_GetIP(context);
     if (address == 0) return _URC_END_OF_STACK;
-    // The call lies before the address to which it returns.
+    // The call is before the address to which it returns.
     walk.frames[walk.count++] = address - 1;
     return _URC_NO_REASON;
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-// The program's own file has no name in the loader's list. Whoever comes first asks. Nobody waits
-// for it: in the child of a fork amid it, it would be for ever.
+// The loader's list has no name for the program's own file. The first thread that needs the name
+// reads it; other threads do not wait, because in the child of a fork that interrupted the reading
+// they would wait forever.
 const char* own_path() noexcept {
     enum class State : std::uint8_t { unknown, being_read, known };
     static constinit std::atomic<State> state = State::unknown;
@@ -52,8 +53,8 @@ const char* own_path() noexcept {
 
 }  // namespace
 
-std::size_t capture_stack(std::uintptr_t* frames, std::size_t most) noexcept {
-    Walk walk{frames, most, 0};
+std::size_t capture_stack(std::uintptr_t* frames, std::size_t max) noexcept {
+    Walk walk{frames, max, 0};
     _Unwind_Backtrace(take_frame, &walk);
     return walk.count;
 }

@@ -4,19 +4,20 @@
 
 namespace tensorpool::platform {
 
-/// The name under which the system finds the driver of NVIDIA's devices, where it is installed.
+/// The name under which the system finds the driver of NVIDIA's devices, if it is installed.
 extern const char* const cuda_driver_name;
 
-/// A library that is loaded while the program runs. It stays loaded: threads of its own may run in
-/// it for as long as the process lives.
+/// A library that is loaded at run time. It is never unloaded: its threads may run for as long as
+/// the process exists.
 class DynamicLibrary {
 public:
     DynamicLibrary() noexcept = default;
 
-    /// By a name that the system looks for, or a path. False on failure: then `problem` is the
-    /// system's word for it. Throws std::bad_alloc.
+    /// Opens the library by a name that the system searches for, or by a path. Returns false on
+    /// failure and sets `problem` to the system's message. Throws std::bad_alloc.
     [[nodiscard]] bool open(const std::string& name);
-    /// The function or object of this name; nullptr where there is none. REQUIRES: it is open.
+    /// Returns the function or object of this name; nullptr if there is none. REQUIRES: the library
+    /// is open.
     void* find(const char* symbol) const noexcept;
 
     const std::string& problem() const noexcept { return problem_; }

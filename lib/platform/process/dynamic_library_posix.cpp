@@ -10,7 +10,7 @@ bool DynamicLibrary::open(const std::string& name) {
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_ != nullptr) return true;
     const char* const text = dlerror();
-    problem_ = text != nullptr ? text : "dlopen failed and gave no reason";
+    problem_ = text != nullptr ? text : "dlopen failed without a message";
     return false;
 }
 

@@ -10,7 +10,7 @@ const char* const cuda_driver_name = "nvcuda.dll";
 bool DynamicLibrary::open(const std::string& name) {
     handle_ = LoadLibraryA(name.c_str());
     if (handle_ != nullptr) return true;
-    problem_ = name + ": error " + std::to_string(GetLastError()) + " of LoadLibrary";
+    problem_ = name + ": LoadLibrary failed with error " + std::to_string(GetLastError());
     return false;
 }
 

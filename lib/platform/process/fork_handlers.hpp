@@ -1,28 +1,30 @@
 #pragma once
 
 /// @file
-/// What is called around a fork, in an order that rests on nothing but this list.
+/// Functions that are called around a fork, in an order that depends only on the list below.
 
 #include <atomic>
 #include <mutex>
 
 namespace tensorpool::platform {
 
-/// Whose locks a fork takes, in this order: each may be held while those behind it are taken, never
-/// those before it. What is taken last is given back first.
+/// The components whose locks a fork takes, in this order. A lock may be held while locks further
+/// down the list are taken, never the other way round. They are released in the reverse order.
 enum class ForkPlace : unsigned {
-    // In a library of its own, which the system calls before the pool's for it is loaded after.
-    allocator,   ///< that serves malloc from a pool
-    devices,     ///< no locks: a child leaves alone what its parent made
-    planned,     ///< arenas; under their locks a map grows, which a pool may serve and record
-    recorder,    ///< of calls
-    arenas,      ///< under their locks vectors grow, and a pool may serve malloc
-    scratches,   ///< the same
-    trimmer,     ///< the thread that gives back what pools do not need, under their locks
-    pools,       ///< of a process, their threads' caches and their address space
-    pool_list,   ///< pools enter it under a lock of theirs
-    statistics,  ///< what all of the others share
-    rings,       ///< of recorded calls: any of the others may be recorded under its locks
+    // In a separate library. The system calls its handlers before those of the pool's library
+    // because it is loaded later.
+    allocator,  ///< serves malloc from a pool
+    devices,    ///< no locks: a child does not use what its parent created
+    planned,   ///< planned arenas; under their locks a map grows, which a pool may serve and record
+    recorder,  ///< the recorder of calls
+    arenas,    ///< arenas; under their locks vectors grow, and a pool may serve malloc
+    scratches,   ///< scratches; their vectors grow under locks as well
+    trimmer,     ///< the thread that releases unused memory of pools, under their locks
+    pools,       ///< the pools of a process, their threads' caches and their address space
+    pool_list,   ///< the list of pools, which pools enter under a lock of theirs
+    statistics,  ///< what all of the components above share
+    rings,       ///< rings of recorded calls: calls of all components above may be recorded under
+                 ///< their locks
 };
 inline constexpr unsigned fork_places = 11;
 
@@ -32,38 +34,40 @@ struct ForkHandlers {
     void (*after_in_child)() = nullptr;
 };
 
-/// One set of handlers a place. Static storage needs no constructor run.
+/// One entry of handlers for each place of the list. A table with static storage needs no
+/// constructor.
 class ForkTable {
 public:
     constexpr ForkTable() noexcept = default;
 
-    /// A place is taken once: asked for again, it stays as it is. False while another thread takes
-    /// it for the first time.
+    /// Sets the handlers of a place. A place is set once; later calls leave it unchanged. Returns
+    /// false while another thread is setting it for the first time.
     bool set(ForkPlace place, const ForkHandlers& handlers) noexcept;
-    /// Around each fork, on the thread that forks; those of other threads wait from `before` on.
-    /// Handlers that are set in between are not called before the next fork.
+    /// Called around each fork on the thread that forks. Forks of other threads wait from `before`
+    /// on. Handlers that are set between `before` and `after` are first called at the next fork.
     void before() noexcept;
     void after_in_parent() noexcept { after(&ForkHandlers::after_in_parent); }
     void after_in_child() noexcept { after(&ForkHandlers::after_in_child); }
 
 private:
     enum class State : unsigned { free, being_set, set };
-    struct Place {
+    struct Entry {
         std::atomic<State> state = State::free;
         ForkHandlers handlers;
-        bool called = false;  // around the fork under way; under mutex_
+        bool called = false;  // around the current fork; guarded by mutex_
     };
 
     void after(void (*ForkHandlers::*function)()) noexcept;
 
-    Place places_[fork_places];
+    Entry entries_[fork_places];
     std::mutex mutex_;
 };
 
-/// Calls these around a fork: `before` and `after_in_parent` in the process that forks,
-/// `after_in_child` in the new one, each on the thread that forks. As ForkTable::set. While the
-/// library is loaded, or any time later, on any thread. Does nothing where there is no fork. False
-/// where the system has no memory for it too: ask again then.
+/// Sets handlers that are called around each fork, on the thread that forks: `before` and
+/// `after_in_parent` in the parent, `after_in_child` in the child. A place is set once; later calls
+/// leave it unchanged. May be called on any thread, while the library is loaded or later. Does
+/// nothing on systems without fork. Returns false if the system has no memory or another thread is
+/// setting the same place: the caller should try again later.
 [[nodiscard]] bool set_fork_handlers(ForkPlace place, void (*before)(), void (*after_in_parent)(),
                                      void (*after_in_child)()) noexcept;
 

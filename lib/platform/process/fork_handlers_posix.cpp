@@ -9,20 +9,20 @@ namespace {
 
 constinit base::NeverDestroyed<ForkTable> table;
 
-enum class Asked : unsigned { no, being_asked, yes };
-constinit std::atomic<Asked> asked_the_system = Asked::no;
+enum class Registered : unsigned { no, in_progress, yes };
+constinit std::atomic<Registered> registered = Registered::no;
 
-bool ask_the_system() noexcept {
-    Asked asked = Asked::no;
-    if (!asked_the_system.compare_exchange_strong(asked, Asked::being_asked,
-                                                  std::memory_order_relaxed)) {
-        return asked == Asked::yes;
+bool register_with_system() noexcept {
+    Registered seen = Registered::no;
+    if (!registered.compare_exchange_strong(seen, Registered::in_progress,
+                                            std::memory_order_relaxed)) {
+        return seen == Registered::yes;
     }
     const SystemCalls system_calls;
     const bool done =
         pthread_atfork([] { table.get().before(); }, [] { table.get().after_in_parent(); },
                        [] { table.get().after_in_child(); }) == 0;
-    asked_the_system.store(done ? Asked::yes : Asked::no, std::memory_order_relaxed);
+    registered.store(done ? Registered::yes : Registered::no, std::memory_order_relaxed);
     return done;
 }
 
@@ -30,7 +30,8 @@ bool ask_the_system() noexcept {
 
 bool set_fork_handlers(ForkPlace place, void (*before)(), void (*after_in_parent)(),
                        void (*after_in_child)()) noexcept {
-    return ask_the_system() && table.get().set(place, {before, after_in_parent, after_in_child});
+    return register_with_system() &&
+           table.get().set(place, {before, after_in_parent, after_in_child});
 }
 
 }  // namespace tensorpool::platform

@@ -1,4 +1,4 @@
-// Descriptors and notes for another process, through a socket (unix(7), SCM_RIGHTS).
+// Sends descriptors and notes to another process through a socket (unix(7), SCM_RIGHTS).
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,10 +14,10 @@ namespace tensorpool::platform {
 namespace {
 
 constexpr unsigned max_files = 8;
-// Whoever listens and does not take what comes must not hold the program up.
+// A listener that does not receive messages must not block the program for longer than this.
 constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
 
-/// A socket that is closed with it.
+/// A socket that is closed by the destructor.
 struct Socket {
     int number = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     Socket() noexcept = default;
@@ -28,12 +28,12 @@ struct Socket {
     Socket& operator=(const Socket&) = delete;
 };
 
-/// The length of the address, or 0 where the name does not fit.
+/// Returns the length of the address; 0 if the name does not fit.
 socklen_t make_address(const char* name, sockaddr_un& address) noexcept {
     const std::size_t length = std::strlen(name);
     if (length == 0 || length >= sizeof address.sun_path) return 0;
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path + 1, name, length);  // a zero first: no path
+    std::memcpy(address.sun_path + 1, name, length);  // a leading zero: abstract name, no path
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
 }
 

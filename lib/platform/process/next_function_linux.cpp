@@ -5,7 +5,7 @@
 namespace tensorpool::platform {
 
 void* next_function(const char* name) noexcept {
-    // Not a tail call: dlsym tells by the address it returns to which library asks.
+    // Not a tail call: dlsym identifies the calling library by its return address.
     void* volatile const found = dlsym(RTLD_NEXT, name);
     return found;
 }

@@ -2,8 +2,8 @@
 
 namespace tensorpool::platform {
 
-/// The function of this name that the loader finds behind the library that asks, in the order in
-/// which it looks; nullptr where there is none.
+/// Returns the function of this name that the loader finds after the calling library, in its search
+/// order; nullptr if there is none.
 void* next_function(const char* name) noexcept;
 
 }  // namespace tensorpool::platform

@@ -12,7 +12,8 @@
 namespace tensorpool::platform {
 namespace {
 
-constexpr int lowest_priority = 19;  // of nice(2); SCHED_IDLE might never let it give up a lock
+constexpr int lowest_priority = 19;  // of nice(2); with SCHED_IDLE the thread might never run to
+                                     // release a lock
 
 void* run_own_thread(void* run) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
@@ -58,7 +59,7 @@ void wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
 
 void wake_waiter(std::atomic<std::uint32_t>& word) noexcept {
     const SystemCalls system_calls;
-    // The kernel compares the word: a waiter that comes later does not sleep.
+    // The kernel compares the word, so a waiter that comes later does not sleep.
     word.fetch_add(1, std::memory_order_release);
     futex(word, FUTEX_WAKE, 1, nullptr);
 }

@@ -1,6 +1,6 @@
 #include "platform/process/own_thread.hpp"
 
-// No thread is started here, so none waits.
+// No thread is started on these systems, so no thread waits.
 namespace tensorpool::platform {
 
 OwnThread start_own_thread(const char*, void (*)()) noexcept {

@@ -10,22 +10,23 @@
 
 namespace tensorpool::platform {
 
-/// What /proc/<pid>/status tells everybody about the rights of a process (proc(5)).
+/// What /proc/<pid>/status shows to all users about the rights of a process (proc(5)).
 class ProcessStatus {
 public:
-    /// `folder` as /proc/1.
+    /// Reads the status in `folder`, such as /proc/1.
     explicit ProcessStatus(const std::string& folder) {
         LineReader lines((folder + "/status").c_str());
         for (std::string_view line; lines.next(line);) take(line);
     }
 
     bool has_ids() const noexcept { return users_.known && groups_.known; }
-    /// As its real, its effective and its saved user: one who looks into it must be all three.
+    /// Returns whether the real, the effective and the saved user of the process are all `user`.
+    /// The kernel requires all three before another process may look into it.
     bool runs_as_user(std::uint64_t user) const noexcept { return users_.are_all(user); }
     bool runs_as_group(std::uint64_t group) const noexcept { return groups_.are_all(group); }
     std::uint64_t permitted() const noexcept { return permitted_; }
     std::uint64_t effective() const noexcept { return effective_; }
-    /// Its number in its own name space; 0 where there is no telling.
+    /// Returns the number of the process in its own name space; 0 if it is unknown.
     std::uint64_t innermost_number() const noexcept { return innermost_number_; }
 
 private:
@@ -80,8 +81,8 @@ private:
     std::uint64_t innermost_number_ = 0;
 };
 
-/// Whether two processes are in user name spaces that count users alike, as far as everybody may
-/// see. Folders as /proc/1.
+/// Returns whether two processes are in user name spaces with the same numbering of users, as far
+/// as all users can see. The arguments are folders such as /proc/1.
 inline bool same_user_space(const std::string& one, const std::string& other) {
     LineReader one_map((one + "/uid_map").c_str());
     LineReader other_map((other + "/uid_map").c_str());

@@ -1,5 +1,5 @@
-// What /proc tells of other processes (proc(5)), and who may see it (ptrace(2), "Ptrace access mode
-// checking").
+// What /proc shows about other processes (proc(5)), and which processes may see it (ptrace(2),
+// "Ptrace access mode checking").
 
 #include "platform/process/processes.hpp"
 
@@ -24,14 +24,14 @@ std::string folder_of(std::uint64_t process) {
     return "/proc/" + std::to_string(process);
 }
 
-/// What a link says; "" where it cannot be read.
+/// Returns the target of a link; "" if it cannot be read.
 std::string target_of(const std::string& link) {
     char text[256];
     const ssize_t length = ::readlink(link.c_str(), text, sizeof text);
     return length < 0 ? std::string() : std::string(text, static_cast<std::size_t>(length));
 }
 
-/// The number in what name spaces' links say, as in pid:[4026531836].
+/// Returns the number in the text of a name space's link, such as pid:[4026531836].
 std::uint64_t bracketed(std::string_view text) noexcept {
     text.remove_prefix(std::min(text.find('[') + 1, text.size()));
     return parse_number(text).value_or(0);
@@ -41,12 +41,12 @@ std::string memory_file_text(std::string_view name) {
     return "/memfd:" + std::string(name) + " (deleted)";
 }
 
-/// For a process that is there but may not be looked into.
+/// Returns why a process that exists may not be looked into.
 Look why_refused(std::uint64_t process) {
     const std::string folder = folder_of(process);
     struct stat owner {};
     if (::stat((folder + "/status").c_str(), &owner) != 0) {
-        // A /proc that hides other users' processes (hidepid) says that there is none.
+        // A /proc that hides other users' processes (hidepid) reports them as missing.
         const bool possible = process != 0 && process <= INT_MAX;
         return possible && (::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM)
                    ? Look::other_user
@@ -60,7 +60,7 @@ Look why_refused(std::uint64_t process) {
     if ((its.permitted() & ~mine.effective()) != 0) return Look::more_capabilities;
     if (!its.runs_as_user(::geteuid())) return Look::other_user;
     if (!its.runs_as_group(::getegid())) return Look::other_group;
-    // Files of a process that may not be dumped belong to root.
+    // Files of a process that is not dumpable belong to root.
     if (owner.st_uid != ::geteuid() || ::geteuid() == 0) return Look::not_dumpable;
     return Look::refused;
 }
@@ -72,13 +72,13 @@ bool ObservedFile::is_sealed() const noexcept {
     return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
-// Number, name in parentheses, which may hold any character, state, and from the fourth on numbers:
-// the tenth are the minor faults, the 22nd is the start, the 23rd the bytes of address space, the
-// 24th the pages in memory.
+// The fields are: number, name in parentheses, which may contain any character, state, and numbers
+// from the fourth field on. The 10th field is the number of minor faults, the 22nd the start time,
+// the 23rd the bytes of address space and the 24th the pages in memory.
 std::optional<ProcessFacts> facts_of(std::uint64_t process) {
     LineReader lines((folder_of(process) + "/stat").c_str());
     std::string text;
-    // A name may hold newlines too.
+    // A name may contain newlines as well.
     for (std::string_view line; lines.next(line);) text.append(line) += '\n';
     const std::size_t begin = text.find('(');
     const std::size_t end = text.rfind(") ");
@@ -144,7 +144,7 @@ bool holds_file(std::uint64_t process, std::uint64_t descriptor, const ObservedF
            status.st_ino == file.inode();
 }
 
-// Address range, rights, offset, device, inode, spaces, path.
+// The fields are: address range, permissions, offset, device, inode, spaces, path.
 bool maps_memory_file(std::uint64_t process, std::string_view name, std::uint64_t inode) {
     const std::string wanted = memory_file_text(name);
     const auto is_it = [&](std::string_view line) {

@@ -1,4 +1,4 @@
-// Systems on which we look into no other process.
+// Systems on which the library does not look into other processes.
 
 #include "platform/process/processes.hpp"
 

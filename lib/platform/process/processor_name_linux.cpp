@@ -1,5 +1,5 @@
-// proc(5): /proc/cpuinfo has a line "model name<tab>: ..." for each processor, save on some
-// architectures, which have none.
+// proc(5): /proc/cpuinfo has a line "model name<tab>: ..." for each processor, except on some
+// architectures.
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Systems that are not asked for the name of the processor.
+// Systems whose processor name is not read.
 
 #include "platform/platform.hpp"
 

@@ -7,47 +7,47 @@
 namespace tensorpool::platform {
 namespace {
 
-/// One of the functions that are called when threads end. Nothing here is locked: a child of a fork
-/// would keep what another thread had locked.
-struct ExitSlot {
+/// One function that is called when threads end. There is no lock here: in the child of a fork a
+/// lock held by another thread would stay locked.
+struct ExitEntry {
     std::atomic<bool> taken{false};
     ThreadKey key{};
-    // Stored with release after `key` is made, loaded with acquire before that is used.
+    // Stored with release after `key` was made; loaded with acquire before `key` is used.
     std::atomic<void (*)()> function{nullptr};
 };
-constinit std::array<ExitSlot, max_exit_handlers> exit_slots{};
+constinit std::array<ExitEntry, max_exit_handlers> exit_entries{};
 
-ExitSlot* added_slot(ExitHandler handler) noexcept {
+ExitEntry* added_entry(ExitHandler handler) noexcept {
     if (handler < 0 || handler >= max_exit_handlers) return nullptr;
-    ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
-    return slot.function.load(std::memory_order_acquire) == nullptr ? nullptr : &slot;
+    ExitEntry& entry = exit_entries[static_cast<std::size_t>(handler)];
+    return entry.function.load(std::memory_order_acquire) == nullptr ? nullptr : &entry;
 }
 
 }  // namespace
 
-/// What a thread's key holds is the slot.
-void run_exit_handler(void* slot) noexcept {
-    static_cast<ExitSlot*>(slot)->function.load(std::memory_order_acquire)();
+/// The value of a thread's key is the entry.
+void run_exit_handler(void* entry) noexcept {
+    static_cast<ExitEntry*>(entry)->function.load(std::memory_order_acquire)();
 }
 
 ExitHandler add_thread_exit_handler(void (*function)()) noexcept {
     for (ExitHandler handler = 0; handler < max_exit_handlers; ++handler) {
-        ExitSlot& slot = exit_slots[static_cast<std::size_t>(handler)];
-        // Acquire: after the release of a thread that took it and failed.
-        if (slot.taken.exchange(true, std::memory_order_acquire)) continue;
-        if (!make_thread_key(slot.key)) {
-            slot.taken.store(false, std::memory_order_release);
+        ExitEntry& entry = exit_entries[static_cast<std::size_t>(handler)];
+        // Acquire: pairs with the release below, of a thread that took the entry and failed.
+        if (entry.taken.exchange(true, std::memory_order_acquire)) continue;
+        if (!make_thread_key(entry.key)) {
+            entry.taken.store(false, std::memory_order_release);
             return no_exit_handler;
         }
-        slot.function.store(function, std::memory_order_release);
+        entry.function.store(function, std::memory_order_release);
         return handler;
     }
     return no_exit_handler;
 }
 
 bool call_at_thread_exit(ExitHandler handler) noexcept {
-    ExitSlot* const slot = added_slot(handler);
-    return slot != nullptr && set_thread_key(slot->key, slot);
+    ExitEntry* const entry = added_entry(handler);
+    return entry != nullptr && set_thread_key(entry->key, entry);
 }
 
 }  // namespace tensorpool::platform

@@ -13,8 +13,9 @@ bool make_thread_key(ThreadKey& key) noexcept {
     return true;
 }
 
-// Any value but null has the destructor called; it is set back to null before that, so setting it
-// again from within asks for another round (PTHREAD_DESTRUCTOR_ITERATIONS of them).
+// A value other than null causes the destructor to be called. The system resets the value before
+// that, so setting it again from within causes another round (at most
+// PTHREAD_DESTRUCTOR_ITERATIONS).
 bool set_thread_key(ThreadKey key, void* value) noexcept {
     const SystemCalls system_calls;
     return pthread_setspecific(static_cast<pthread_key_t>(key), value) == 0;

@@ -9,10 +9,10 @@ std::uintptr_t begin_of(const MemoryRange& range) noexcept {
     return reinterpret_cast<std::uintptr_t>(range.address);
 }
 
-// Work of a graph may touch what was freed within its capture: that memory stays its own. What
-// others got since then is not.
-bool of_its_capture(const Toucher& by, const Life& life) noexcept {
-    return by.capture != 0 && life.capture == by.capture;
+// A graph may touch memory that was freed within its own capture, because that memory stays
+// reserved for the graph. It may not touch what was handed out for other purposes since.
+bool of_its_capture(const Toucher& by, const Lifetime& lifetime) noexcept {
+    return by.capture != 0 && lifetime.capture == by.capture;
 }
 
 }  // namespace
@@ -39,14 +39,14 @@ bool AccessChecker::there(const Toucher& by, const MemoryRange& range) {
     if (gap == end) return reached(by, *allocation, begin, range.bytes);
     const Cell* const freed = watch_.shadow.find(gap);
     if (freed != nullptr && freed->content == Content::freed) {
-        watch_.log.add(HazardKind::access_after_free, by.operation, freed->life->freed, gap,
+        watch_.log.add(HazardKind::access_after_free, by.operation, freed->lifetime->freed, gap,
                        std::min(end, freed->end) - gap);
         return false;
     }
     const Cell* const before = watch_.shadow.find_before(gap);
-    const bool known = before != nullptr && before->life != nullptr;
+    const bool known = before != nullptr && before->lifetime != nullptr;
     watch_.log.add(HazardKind::out_of_allocation, by.operation,
-                   known ? before->life->born : Operation{}, gap, end - gap);
+                   known ? before->lifetime->born : Operation{}, gap, end - gap);
     return false;
 }
 
@@ -58,9 +58,9 @@ bool AccessChecker::reached(const Toucher& by, const Allocation& allocation, std
         return true;
     }
     const Cell* const cell = watch_.shadow.find(address);
-    const bool known = cell != nullptr && cell->life != nullptr;
+    const bool known = cell != nullptr && cell->lifetime != nullptr;
     watch_.log.add(by_itself ? HazardKind::host_access_to_private : HazardKind::out_of_allocation,
-                   by.operation, known ? cell->life->born : Operation{}, address, bytes);
+                   by.operation, known ? cell->lifetime->born : Operation{}, address, bytes);
     return false;
 }
 
@@ -68,9 +68,9 @@ void AccessChecker::read(const Toucher& by, const MemoryRange& range) {
     const auto look = [&](std::uintptr_t address, Cell& cell) {
         if (!usable(by, address, cell) || by.kind == Toucher::Kind::captured) return;
         if (cell.content == Content::uninitialised) {
-            watch_.log.add(HazardKind::read_of_uninitialised, by.operation, cell.life->born,
+            watch_.log.add(HazardKind::read_of_uninitialised, by.operation, cell.lifetime->born,
                            address, cell.end - address);
-            cell.content = Content::written;  // once is enough
+            cell.content = Content::written;  // reported once
         }
         order(by, address, cell, cell.writer);
         if (by.host()) return;
@@ -87,7 +87,7 @@ void AccessChecker::write(const Toucher& by, const MemoryRange& range) {
         if (!usable(by, address, cell) || by.kind == Toucher::Kind::captured) return;
         order(by, address, cell, cell.writer);
         for (const Operation& reader : cell.readers) order(by, address, cell, reader);
-        // What was freed stays so, also where a graph writes to what is its own.
+        // Freed content stays freed, even if a graph writes to memory of its own capture.
         if (cell.content == Content::uninitialised) cell.content = Content::written;
         if (by.host()) return;
         cell.readers.clear();
@@ -97,19 +97,19 @@ void AccessChecker::write(const Toucher& by, const MemoryRange& range) {
 }
 
 bool AccessChecker::usable(const Toucher& by, std::uintptr_t address, const Cell& cell) {
-    if (cell.life == nullptr || of_its_capture(by, *cell.life)) return true;
-    const Life& life = *cell.life;
+    if (cell.lifetime == nullptr || of_its_capture(by, *cell.lifetime)) return true;
+    const Lifetime& lifetime = *cell.lifetime;
     const std::size_t bytes = cell.end - address;
     if (cell.content == Content::freed) {
-        watch_.log.add(HazardKind::access_after_free, by.operation, life.freed, address, bytes);
+        watch_.log.add(HazardKind::access_after_free, by.operation, lifetime.freed, address, bytes);
         return false;
     }
     if (cell.content == Content::unallocated) {
-        watch_.log.add(HazardKind::out_of_allocation, by.operation, life.born, address, bytes);
+        watch_.log.add(HazardKind::out_of_allocation, by.operation, lifetime.born, address, bytes);
         return false;
     }
-    if (by.capture != 0 && life.born.number > by.captured_until) {
-        watch_.log.add(HazardKind::access_after_free, by.operation, life.born, address, bytes);
+    if (by.capture != 0 && lifetime.born.number > by.captured_until) {
+        watch_.log.add(HazardKind::access_after_free, by.operation, lifetime.born, address, bytes);
         return false;
     }
     return true;
@@ -120,8 +120,9 @@ void AccessChecker::order(const Toucher& by, std::uintptr_t address, const Cell&
     if (ordered(prior, *by.clock)) return;
     HazardKind kind = HazardKind::unordered_access;
     if (by.host()) kind = HazardKind::host_access_too_early;
-    const bool other_life = cell.life != nullptr && prior.number < cell.life->born.number;
-    if (other_life) kind = HazardKind::reuse_before_last_use;
+    const bool other_lifetime =
+        cell.lifetime != nullptr && prior.number < cell.lifetime->born.number;
+    if (other_lifetime) kind = HazardKind::reuse_before_last_use;
     watch_.log.add(kind, by.operation, prior, address, cell.end - address);
 }
 

@@ -12,26 +12,25 @@
 
 namespace tensorpool::device {
 
-/// The work, or the host, that touches memory.
+/// Describes one access to memory: by work in a stream, or by the host.
 struct Toucher {
     Operation operation;
-    const VectorClock* clock = nullptr;  // what it comes after
+    const VectorClock* clock = nullptr;  // everything ordered before the access
     int device = 0;
     enum class Kind : std::uint8_t {
-        work,      // of a stream
-        captured,  // not done yet: only whether the memory is there
-        copy,      // without a stream: it is done now
-        host,      // the host itself: it does not reach private memory
+        work,      // work in a stream
+        captured,  // recorded but not run: only checks that the memory exists
+        copy,      // a synchronous copy without a stream, done during the call
+        host,      // an access by the host itself, which cannot reach private memory
     } kind = Kind::work;
-    std::uint64_t capture = 0;         // the graph whose work it is; 0: of none
-    std::uint64_t captured_until = 0;  // the last operation of that capture
+    std::uint64_t capture = 0;         // capture whose graph does the work, or 0
+    std::uint64_t captured_until = 0;  // number of that capture's last operation
 
     bool host() const noexcept { return kind == Kind::copy || kind == Kind::host; }
 };
 
-/// Checks each access to memory: that the memory is there and reached, and that the access is
-/// ordered after those before it. Accesses are kept in the shadow memory for the checks that
-/// follow.
+/// Checks each access to memory: that the memory exists, that the device can reach it, and that the
+/// access is ordered after earlier ones. Records accesses in the shadow memory for later checks.
 class AccessChecker {
 public:
     using Reaches = std::function<bool(int device, int other)>;
@@ -39,13 +38,14 @@ public:
     AccessChecker(Watch& watch, const SimulatedMemory& memory, Reaches reaches)
         : watch_(watch), memory_(memory), reaches_(std::move(reaches)) {}
 
-    /// Like `touch`, but refuses with DeviceError what is not there.
+    /// Like `touch`, but throws DeviceError if the access touches memory that does not exist.
     void check(const Toucher& by, const std::vector<MemoryRange>& reads,
                const std::vector<MemoryRange>& writes) {
         if (!touch(by, reads, writes)) refuse_touch();
     }
     [[noreturn]] static void refuse_touch() { refuse("it touches memory that is not there"); }
-    /// Returns false if the access touches what is not there; then nothing of it may be done.
+    /// Returns false if the access touches memory that does not exist. The caller must then not
+    /// perform any of it.
     bool touch(const Toucher& by, const std::vector<MemoryRange>& reads,
                const std::vector<MemoryRange>& writes);
 

@@ -47,9 +47,9 @@ std::string to_string(const Hazard& hazard) {
     std::string text = to_string(hazard.kind);
     text += ": " + text_of(hazard.operation) + " after " + text_of(hazard.other);
     if (hazard.bytes == 0) return text;
-    char place[64];
-    std::snprintf(place, sizeof place, ", %zu bytes at %p", hazard.bytes, hazard.address);
-    return text + place;
+    char range[64];
+    std::snprintf(range, sizeof range, ", %zu bytes at %p", hazard.bytes, hazard.address);
+    return text + range;
 }
 
 }  // namespace tensorpool

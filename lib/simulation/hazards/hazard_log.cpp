@@ -30,9 +30,9 @@ void HazardLog::add(HazardKind kind, const Operation& operation, const Operation
     if (std::find(reported_.begin(), reported_.end(), report) != reported_.end()) return;
     reported_.push_back(report);
     ++count_;
-    if (kept_.size() >= most_) return;
-    kept_.push_back(
-        {kind, told(operation), told(other), reinterpret_cast<const void*>(address), bytes});
+    if (kept_.size() >= max_kept_) return;
+    kept_.push_back({kind, describe(operation), describe(other),
+                     reinterpret_cast<const void*>(address), bytes});
 }
 
 void HazardLog::clear() noexcept {
@@ -40,7 +40,7 @@ void HazardLog::clear() noexcept {
     count_ = 0;
 }
 
-HazardOperation HazardLog::told(const Operation& operation) const {
+HazardOperation HazardLog::describe(const Operation& operation) const {
     if (operation.number == 0) return {};
     return {labels_[operation.label], text_of(operation.stream), operation.number};
 }

@@ -12,18 +12,19 @@
 
 namespace tensorpool::device {
 
-/// The hazards that were found, each reported once for a kind and a pair of operations. It also
-/// keeps the labels of operations, which hazards are reported with.
+/// Stores the hazards found, each once for a kind and a pair of operations. It also stores the
+/// labels of operations, which reports quote.
 class HazardLog {
 public:
-    /// Keeps `most`, or notes nothing at all.
-    HazardLog(bool on, std::size_t most) : on_(on), most_(most) {}
+    /// Keeps the text of at most `max_kept` hazards and counts the rest. Ignores all if `on` is
+    /// false.
+    HazardLog(bool on, std::size_t max_kept) : on_(on), max_kept_(max_kept) {}
 
-    /// The number of a label, the same for the same text.
+    /// Returns the number of a label; equal texts have the same number.
     std::uint32_t label(const std::string& text);
-    /// A new operation begins: what was reported with the last one may be reported again.
+    /// Begins a new operation: pairs reported for the previous one may be reported again.
     void begin() noexcept { reported_.clear(); }
-    /// Once for each kind and pair of operations.
+    /// Adds a hazard, unless this kind and pair of operations was already reported.
     void add(HazardKind kind, const Operation& operation, const Operation& other,
              std::uintptr_t address, std::size_t bytes);
 
@@ -39,10 +40,10 @@ private:
         friend bool operator==(const Reported&, const Reported&) = default;
     };
 
-    HazardOperation told(const Operation& operation) const;
+    HazardOperation describe(const Operation& operation) const;
 
     bool on_;
-    std::size_t most_;
+    std::size_t max_kept_;
     std::uint64_t count_ = 0;
     std::vector<Hazard> kept_;
     std::vector<Reported> reported_;

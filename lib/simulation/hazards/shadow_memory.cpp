@@ -11,9 +11,9 @@ bool known(const VectorClock& host, const Operation& operation) noexcept {
     return host[operation.timeline] >= operation.tick;
 }
 
-// The host's own memory, of which nothing is under way.
-bool tells_nothing(const Cell& cell) noexcept {
-    return cell.life == nullptr && cell.idle();
+// Memory of the host itself with no pending work.
+bool is_blank(const Cell& cell) noexcept {
+    return cell.lifetime == nullptr && cell.idle();
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ void Cell::forget(const VectorClock& host) {
     std::erase_if(readers, [&](const Operation& reader) { return known(host, reader); });
 }
 
-// The cell that begins here and ends at `end` at most.
+// Returns the cell that begins at `begin` and ends no later than `end`.
 ShadowMemory::Cells::iterator ShadowMemory::cut(std::uintptr_t begin, std::uintptr_t end) {
     split(begin);
     const auto found = cells_.lower_bound(begin);
@@ -51,7 +51,7 @@ void ShadowMemory::join(std::uintptr_t begin, std::uintptr_t end) {
     if (cell != cells_.begin()) --cell;
     while (cell != cells_.end() && cell->first <= end) {
         const auto next = std::next(cell);
-        if (tells_nothing(cell->second)) {
+        if (is_blank(cell->second)) {
             cell = cells_.erase(cell);
         } else if (next != cells_.end() && next->first == cell->second.end &&
                    next->second.like(cell->second)) {

@@ -11,47 +11,48 @@
 
 namespace tensorpool::device {
 
-/// One life of some memory, from where it was handed out to where it was freed.
-struct Life {
+/// One lifetime of a range of memory, from its allocation to its free.
+struct Lifetime {
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     Operation born;
-    Operation freed;               // number 0: it is alive
-    StreamName owner;              // of a noted block: the stream that it is for
-    bool noted = false;            // by an allocator; otherwise the backend's own
-    bool slab = false;             // not noted, and there are noted blocks in it
-    bool host_reaches = false;     // so what the host wrote is not known
-    std::uint64_t capture = 0;     // in which it was born; 0: in none
-    std::vector<StreamName> uses;  // that the allocator was told of
+    Operation freed;               // number 0: still alive
+    StreamName owner;              // for an allocator's block: the stream it was allocated for
+    bool noted = false;            // reported by an allocator; otherwise the backend's own
+    bool slab = false;             // the backend's own, and it holds blocks of an allocator
+    bool host_reaches = false;     // writes by the host are not observed
+    std::uint64_t capture = 0;     // capture during which it was allocated, or 0
+    std::vector<StreamName> uses;  // streams reported to the allocator by record_use
 
     bool alive() const noexcept { return freed.number == 0; }
 };
 
 enum class Content : std::uint8_t { unallocated, uninitialised, written, freed };
 
-/// What is known of a range: who touched it last, as far as it may still be under way for the host.
+/// What is known of a range: its content and the last accesses that the host has not yet seen
+/// complete.
 struct Cell {
     std::uintptr_t end = 0;
     Content content = Content::written;
-    std::shared_ptr<Life> life;  // nullptr: the host's own memory
+    std::shared_ptr<Lifetime> lifetime;  // nullptr: memory of the host itself
     Operation writer;
-    std::vector<Operation> readers;  // since then; of each timeline the last one
+    std::vector<Operation> readers;  // since the write; the last one of each timeline
 
     bool idle() const noexcept { return writer.number == 0 && readers.empty(); }
     bool like(const Cell& other) const noexcept {
-        return content == other.content && life == other.life && writer == other.writer &&
+        return content == other.content && lifetime == other.lifetime && writer == other.writer &&
                readers == other.readers;
     }
-    /// Forgets what the host knows to be done: whatever is given from now on comes after it.
+    /// Forgets accesses that the host has seen complete: all later work is ordered after them.
     void forget(const VectorClock& host);
 };
 
-/// Ranges of memory and what is known of them. No two overlap, and no two that touch are alike for
-/// long.
+/// Maps ranges of memory to what is known of them. Ranges never overlap. Adjacent equal ranges are
+/// merged soon.
 class ShadowMemory {
 public:
-    /// Calls `function(begin, cell)` for all of the range, which it cuts at its ends; cells that
-    /// are not there are made, as the host's own memory.
+    /// Calls `function(begin, cell)` for each cell of the range. Cells at the ends of the range are
+    /// split; gaps are filled with new cells, as memory of the host itself.
     template <class Function>
     void visit(std::uintptr_t begin, std::size_t bytes, const VectorClock& host,
                Function&& function) {
@@ -65,12 +66,13 @@ public:
         join(begin, end);
         if (cells_.size() > sweep_at_) sweep(host);
     }
-    /// Nothing is known of the range any more.
+    /// Removes everything known of the range.
     void erase(std::uintptr_t begin, std::size_t bytes);
-    /// All of it becomes one cell.
+    /// Makes the whole range one cell.
     void replace(std::uintptr_t begin, std::size_t bytes, Cell cell);
-    /// The cell at this address, or nullptr; and the last one that begins before it.
+    /// Returns the cell that contains the address, or nullptr.
     const Cell* find(std::uintptr_t address) const noexcept;
+    /// Returns the last cell that begins before the address, or nullptr.
     const Cell* find_before(std::uintptr_t address) const noexcept;
 
     std::size_t cells() const noexcept { return cells_.size(); }

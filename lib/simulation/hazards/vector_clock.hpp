@@ -7,9 +7,9 @@
 
 namespace tensorpool::device {
 
-/// How far each timeline had got when something happened (Mattern, "Virtual Time and Global States
-/// of Distributed Systems", 1988). A timeline is what does one thing after the other: a stream, or
-/// a branch of a graph.
+/// How far each timeline had advanced when something happened (Mattern, "Virtual Time and Global
+/// States of Distributed Systems", 1988). A timeline is a sequence of operations that run one after
+/// the other: a stream, or a branch of a graph.
 class VectorClock {
 public:
     std::uint64_t operator[](std::size_t timeline) const noexcept {
@@ -19,7 +19,7 @@ public:
         if (timeline >= ticks_.size()) ticks_.resize(timeline + 1);
         ticks_[timeline] = std::max(ticks_[timeline], tick);
     }
-    /// True where that told anything new.
+    /// Merges `other` into this clock. Returns whether this clock advanced.
     bool join(const VectorClock& other) {
         if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size());
         bool later = false;

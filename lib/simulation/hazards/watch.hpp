@@ -12,12 +12,12 @@
 
 namespace tensorpool::device {
 
-/// What the parts that look for hazards share: the log, the shadow memory and the host's clock.
+/// The state shared by the parts that detect hazards: the log, shadow memory and the host's clock.
 struct Watch {
     explicit Watch(const SimulationOptions& options)
         : on(options.finds_hazards), log(options.finds_hazards, options.max_hazards) {}
 
-    /// Gives the next operation its number.
+    /// Numbers the next operation.
     Operation operation(const std::string& label, StreamName stream, std::uint32_t timeline = 0,
                         std::uint64_t tick = 0) {
         log.begin();
@@ -27,7 +27,7 @@ struct Watch {
     Operation host_operation(const std::string& label) {
         return operation(label, StreamName::host());
     }
-    /// The host waited for something, and knows now what that knew.
+    /// Merges a clock into the host's, after the host waited for what the clock stands for.
     void learn(const VectorClock& clock) {
         if (host.join(clock)) ++host_version;
     }
@@ -40,8 +40,8 @@ struct Watch {
     std::uint64_t operations = 0;
 };
 
-/// Whether something with this clock comes after the operation. What the host knows comes before
-/// everything that it gives later.
+/// Whether anything with this clock is ordered after the operation. Everything that the host has
+/// waited for is ordered before all work that it submits later.
 inline bool ordered(const Operation& operation, const VectorClock& clock) noexcept {
     return operation.number == 0 || clock[operation.timeline] >= operation.tick;
 }

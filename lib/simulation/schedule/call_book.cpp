@@ -3,7 +3,7 @@
 namespace tensorpool::device {
 namespace {
 
-bool asks_for_memory(SimulatedCall call) noexcept {
+bool requests_memory(SimulatedCall call) noexcept {
     using enum SimulatedCall;
     return call == allocate || call == allocate_async || call == reserve_addresses ||
            call == create_memory || call == map_memory || call == allocate_pinned ||
@@ -21,14 +21,14 @@ void CallBook::set_faults(const SimulationFaults& faults) {
 DeviceStatus CallBook::admit(SimulatedCall call) {
     const auto index = static_cast<std::size_t>(call);
     ++calls_.counts[index];
-    if (call == SimulatedCall::note_block) return DeviceStatus::ok;  // asks nothing of a device
+    if (call == SimulatedCall::note_block) return DeviceStatus::ok;  // requests nothing of a device
     ++since_faults_.counts[index];
     ++all_since_faults_;
     if (faults_.lost_from != 0 && all_since_faults_ >= faults_.lost_from) {
         return DeviceStatus::device_lost;
     }
     if (!demanded(call)) return DeviceStatus::ok;
-    return asks_for_memory(call) ? DeviceStatus::out_of_memory : DeviceStatus::failed;
+    return requests_memory(call) ? DeviceStatus::out_of_memory : DeviceStatus::failed;
 }
 
 bool CallBook::demanded(SimulatedCall call) const noexcept {

@@ -10,8 +10,8 @@
 
 namespace tensorpool::device {
 
-/// Counts calls, decides which of them fail on demand, and keeps what each thread's last failure
-/// was. One thread at a time.
+/// Counts calls, decides which of them fail by injected faults, and keeps each thread's last error
+/// text. Not thread-safe: the simulation's lock guards it.
 class CallBook {
 public:
     const SimulatedCalls& calls() const noexcept { return calls_; }
@@ -19,7 +19,7 @@ public:
     const SimulationFaults& faults() const noexcept { return faults_; }
     void set_faults(const SimulationFaults& faults);
 
-    /// Counts the call; ok where it may go on.
+    /// Counts the call. Returns ok if no fault is injected into it.
     DeviceStatus admit(SimulatedCall call);
 
     void keep_error(std::string text) { errors_[std::this_thread::get_id()] = std::move(text); }

@@ -24,7 +24,7 @@ bool any_overlap(const std::vector<MemoryRange>& some, const std::vector<MemoryR
     });
 }
 
-// Whether it matters which of the two comes first.
+// Whether the order of the two steps matters.
 bool depend(const Step& a, const Step& b) {
     if (a.stream == b.stream) return true;
     if (a.footprint == nullptr || b.footprint == nullptr) return false;
@@ -88,7 +88,7 @@ unsigned Explorer::choose_step(const std::vector<Step>& steps) {
     return std::min(go(path_[depth_]), static_cast<unsigned>(steps.size()) - 1);
 }
 
-// All that was tried before the choice sleeps from now on.
+// Steps tried before the chosen one sleep from now on.
 unsigned Explorer::go(const Point& point) {
     ++depth_;
     asleep_ = point.asleep;
@@ -98,7 +98,7 @@ unsigned Explorer::go(const Point& point) {
     return point.chosen;
 }
 
-// What the host hears may depend on anything: nothing sleeps after it.
+// What the host does after an answer may depend on anything, so no step sleeps after it.
 bool Explorer::choose_not_ready() {
     if (redundant_) return true;
     if (depth_ == path_.size()) path_.push_back({});

@@ -7,17 +7,17 @@
 
 namespace tensorpool::device {
 
-/// Leads run after run through the tree of choices, depth first. `begin`, a run, `next`, until that
-/// says that all was seen.
+/// Drives run after run through the tree of choices, depth first. Use: `begin`, one run, `next`,
+/// repeated until `next` returns false.
 ///
-/// A step that was tried at a point sleeps below the point's other choices until something is done
-/// that it depends on: before that, to do it would only be another order of the same.
+/// A step that was tried at a point sleeps below the point's other choices until a step runs that
+/// it depends on. Running it earlier would only repeat an equivalent order (sleep sets).
 class Explorer final : public ScheduleDriver {
 public:
     void begin();
-    /// False where no choice is left.
+    /// Moves on to the next untried choice. Returns false if none is left.
     bool next();
-    /// This run is only another order of one before.
+    /// Whether this run is only an equivalent order of an earlier one.
     bool redundant() const noexcept { return redundant_; }
     std::vector<unsigned> choices() const;
 
@@ -27,8 +27,8 @@ public:
 
 private:
     struct Point {
-        std::vector<Step> steps;   // empty: a query, with two answers
-        std::vector<Step> asleep;  // when it was met
+        std::vector<Step> steps;   // empty: a query, which has two answers
+        std::vector<Step> asleep;  // when the point was reached
         unsigned chosen = 0;
     };
 

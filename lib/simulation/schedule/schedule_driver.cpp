@@ -16,7 +16,7 @@ unsigned ReplayDriver::next(unsigned count) noexcept {
     return std::min(choices_[made_++], count - 1);
 }
 
-// A choice between one thing is none: it is not written down.
+// A choice with one alternative is not recorded.
 unsigned ReplayDriver::choose_step(const std::vector<Step>& steps) {
     return steps.size() == 1 ? 0 : next(static_cast<unsigned>(steps.size()));
 }

@@ -13,13 +13,13 @@
 namespace tensorpool::device {
 
 /// Makes the choices of one run: which stream does its next work, and whether a query is answered
-/// late. The scheduler reports each piece of work before it is done.
+/// late. The scheduler reports each piece of work before it runs.
 class ScheduleDriver {
 public:
     struct Step {
         StreamName stream;
         std::uint64_t position = 0;                  // of the work in its stream
-        std::shared_ptr<const Footprint> footprint;  // nullptr: nothing
+        std::shared_ptr<const Footprint> footprint;  // nullptr: touches nothing
     };
 
     static std::unique_ptr<SimulatedBackend> make_backend(const SimulationOptions& options,
@@ -30,15 +30,16 @@ public:
     ScheduleDriver(const ScheduleDriver&) = delete;
     ScheduleDriver& operator=(const ScheduleDriver&) = delete;
 
-    /// Which of these, of which there is at least one, is done next.
+    /// Returns the index of the step to run next. `steps` is not empty.
     virtual unsigned choose_step(const std::vector<Step>& steps) = 0;
-    /// Whether a query of what is not done yet says so, or does it first.
+    /// Returns true if a query of unfinished work reports not_ready, or false if the work is done
+    /// first.
     virtual bool choose_not_ready() = 0;
-    /// This is about to be done, whether it was chosen or not.
+    /// Called before each step runs, whether it was chosen or was the only one.
     virtual void done(const Step& step) = 0;
 };
 
-/// Makes the choices that are given, then the first one each.
+/// Makes the given choices in order, and the first alternative of each after that.
 class ReplayDriver final : public ScheduleDriver {
 public:
     explicit ReplayDriver(std::vector<unsigned> choices) noexcept : choices_(std::move(choices)) {}

@@ -8,10 +8,10 @@ namespace {
 
 thread_local bool at_work_now = false;
 
-// One in four: a queue gets some length before it is worked off.
+// One in four: queues grow to some length before their work runs.
 constexpr std::uint64_t random_chance = 4;
 
-// A driven program that polls would have endlessly many orders.
+// Without this limit, a driven program that polls would have infinitely many orders.
 constexpr std::uint64_t driven_patience = 2;
 
 ScheduleDriver::Step step_of(const Stream& stream) {
@@ -26,7 +26,7 @@ Scheduler::Scheduler(const SimulationOptions& options, ScheduleDriver* driver)
       driver_(driver),
       random_(options.seed) {}
 
-// Streams that wait for each other hold each other.
+// Streams that wait for each other hold references to each other; clearing the queues frees them.
 Scheduler::~Scheduler() {
     for (const auto& stream : streams_) stream->queue.clear();
 }
@@ -96,7 +96,8 @@ bool Scheduler::step(SimulationLock& lock, Stream& stream) {
     return true;
 }
 
-// One piece of work towards the target; false where all that could be done is done by others.
+// Runs one piece of work towards the target. Returns false if other threads are running all the
+// work that could be run.
 bool Scheduler::advance(SimulationLock& lock, const Target& target) {
     Stream* const next = choose(target);
     if (next == nullptr) return false;
@@ -186,7 +187,8 @@ void Scheduler::finish_first(Stream& stream) noexcept {
     stream.polls = 0;
 }
 
-// A wait is passed as soon as it can be: that is no step, and nobody chooses when.
+// A wait is passed as soon as its target is reached. It is no step, so no schedule chooses its
+// time.
 void Scheduler::pass_waits() noexcept {
     for (bool passed = true; passed;) {
         passed = false;

@@ -17,7 +17,7 @@ namespace tensorpool::device {
 using SimulationLock = std::unique_lock<std::mutex>;
 
 /// Holds the queues of all streams and decides, by the schedule, which stream does its next work.
-/// The work is done on the thread that gives or waits for work, outside of the lock.
+/// The work runs on the thread that submits or waits for work, outside the lock.
 class Scheduler {
 public:
     Scheduler(const SimulationOptions& options, ScheduleDriver* driver);
@@ -26,22 +26,23 @@ public:
     Scheduler& operator=(const Scheduler&) = delete;
 
     void add(std::shared_ptr<Stream> stream) { streams_.push_back(std::move(stream)); }
-    /// The stream goes as soon as it is empty.
+    /// Removes the stream as soon as its queue is empty.
     void retire(Stream& stream);
 
-    /// In the order in which they were made; those that were destroyed as long as they have work.
+    /// All streams in order of creation, with destroyed ones that still have work.
     const std::vector<std::shared_ptr<Stream>>& streams() const noexcept { return streams_; }
 
-    /// REQUIRES for all that follow: the lock is held. It is let go while work is done.
+    /// REQUIRES, for this and all functions below: the lock is held. It is released while work
+    /// runs.
     void give(SimulationLock& lock, Stream& stream, QueueEntry entry);
     void wait(SimulationLock& lock, const Target& target);
-    /// Whether it is reached, after some work where the schedule says so.
+    /// Returns whether the target is reached, after running some work if the schedule says so.
     bool poll(SimulationLock& lock, const Target& target);
-    /// Does all that was given, in any order: where no schedule has a say.
+    /// Runs all submitted work, in any order, regardless of the schedule.
     void drain(SimulationLock& lock);
     bool step(SimulationLock& lock, Stream& stream);
 
-    /// The thread does work of a stream now.
+    /// Whether the calling thread is running work of a stream.
     static bool at_work() noexcept;
 
 private:
@@ -59,10 +60,10 @@ private:
 
     Schedule schedule_;
     std::uint64_t patience_;
-    ScheduleDriver* driver_;  // nullptr, but for Schedule::replayed
+    ScheduleDriver* driver_;  // set for Schedule::replayed only
     std::mt19937_64 random_;
     std::vector<std::shared_ptr<Stream>> streams_;
-    std::size_t waits_ = 0;  // entries of queues that only wait
+    std::size_t waits_ = 0;  // queue entries that are waits
     std::condition_variable changed_;
 };
 

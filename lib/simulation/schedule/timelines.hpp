@@ -8,14 +8,14 @@
 
 namespace tensorpool::device {
 
-/// One thing after the other, in the clocks' numbers.
+/// A sequence of operations, by its index in vector clocks.
 struct Timeline {
     std::uint32_t number = 0;
-    std::uint64_t tick = 0;  // of the last that was done
+    std::uint64_t tick = 0;  // of the last operation
 };
 
-/// Numbers of timelines. Those of streams that ended are used again, from where they stopped and as
-/// soon as the host knows all of what they did: then the clocks stay short.
+/// Hands out timeline numbers. The number of an ended stream is reused, continuing at its last
+/// tick, once the host has seen all of that stream's work complete. This keeps the clocks short.
 class Timelines {
 public:
     Timeline take(const VectorClock& host) {

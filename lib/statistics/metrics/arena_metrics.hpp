@@ -11,25 +11,25 @@
 
 namespace tensorpool::statistics {
 
-/// What is counted of an arena or of a scratch, apart from what is in use. Written by whoever
-/// changes its memory, who is alone; read by anybody. No pointers: it lies in the shared
-/// segment.
+/// Counters of an arena or a scratch, except the bytes in use. Only the thread that changes the
+/// memory of the arena writes them; any thread or process may read them. Contains no pointers
+/// because it lies in the shared segment.
 struct ArenaTotals {
     Counter capacity_bytes = 0;
     Counter peak_capacity_bytes = 0;
     Counter reserved_bytes = 0;
-    Counter limit_bytes = 0;      // how far the capacity may grow; 0: no limit
+    Counter limit_bytes = 0;      // maximum of the capacity; 0 means no limit
     Counter peak_used_bytes = 0;  // as of the last release
     Counter growths = 0;
     Counter grown_bytes = 0;
     Counter give_backs = 0;
     Counter given_back_bytes = 0;
-    // Of the capacity, what counts against the commit budget; and up to where it was touched ahead.
-    // What is charged and lies above that and above the peak, nobody has touched.
+    // The part of the capacity that counts against the commit budget, and the end of the part that
+    // was touched in advance. Charged memory above that end and above the peak was never touched.
     Counter charged_bytes = 0;
     Counter touched_bytes = 0;
     Counter refusals =
-        0;  // by atomic addition: the one word that several threads may write at once
+        0;  // by atomic addition: the only counter that several threads may write at once
 
     void count_growth(std::uint64_t bytes) noexcept {
         detail::add(capacity_bytes, bytes);
@@ -46,40 +46,39 @@ struct ArenaTotals {
     void count_refusal() noexcept { refusals.fetch_add(1, std::memory_order_relaxed); }
 };
 
-/// Of an arena or a scratch.
+/// Metrics of an arena or a scratch.
 template <>
 struct Metrics<ArenaStatistics> {
     using enum MetricKind;
     using Of = ArenaStatistics;
     static constexpr const char* of = "arena";
     static constexpr Metric<Of, ArenaTotals> all[] = {
-        {"id", &Of::id, "number", gauge, "Unlike that of any other pool or arena of the process."},
+        {"id", &Of::id, "number", gauge, "Number that no other pool or arena of the process has."},
         {"thread", &Of::thread, "number", gauge,
-         "Whose scratch it is, by the system's number; 0 for an arena."},
+         "System's number of the thread that owns the scratch; 0 for an arena."},
         {"used_bytes", &Of::used_bytes, "bytes", gauge,
-         "Handed out since the last release below them, alignment included.",
-         "tensorpool_arena_used_bytes"},
-        {"peak_used_bytes", &Of::peak_used_bytes, "bytes", peak, "The most bytes used at once.",
-         "tensorpool_arena_peak_used_bytes", &ArenaTotals::peak_used_bytes},
+         "Bytes allocated and not released, alignment included.", "tensorpool_arena_used_bytes"},
+        {"peak_used_bytes", &Of::peak_used_bytes, "bytes", peak,
+         "Highest number of bytes used at once.", "tensorpool_arena_peak_used_bytes",
+         &ArenaTotals::peak_used_bytes},
         {"capacity_bytes", &Of::capacity_bytes, "bytes", gauge,
          "Committed memory, or the size of the buffer.", "tensorpool_arena_capacity_bytes",
          &ArenaTotals::capacity_bytes},
-        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "The largest capacity.",
+        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "Highest capacity.",
          "tensorpool_arena_peak_capacity_bytes", &ArenaTotals::peak_capacity_bytes},
         {"reserved_bytes", &Of::reserved_bytes, "bytes", gauge,
-         "Address space; it takes no memory.", "tensorpool_arena_reserved_bytes",
+         "Reserved address space, which takes no memory.", "tensorpool_arena_reserved_bytes",
          &ArenaTotals::reserved_bytes},
         {"limit_bytes", &Of::limit_bytes, "bytes", gauge,
-         "How far the capacity may grow; 0 without a limit.", "", &ArenaTotals::limit_bytes},
-        {"growths", &Of::growths, "times", total, "Times that memory was committed.",
+         "Maximum of the capacity; 0 if there is no limit.", "", &ArenaTotals::limit_bytes},
+        {"growths", &Of::growths, "times", total, "Number of times that memory was committed.",
          "tensorpool_arena_system_maps_total", &ArenaTotals::growths},
-        {"grown_bytes", &Of::grown_bytes, "bytes", total, "Memory committed by all growths.", "",
+        {"grown_bytes", &Of::grown_bytes, "bytes", total, "Bytes committed by all growths.", "",
          &ArenaTotals::grown_bytes},
         {"give_backs", &Of::give_backs, "times", total,
-         "Times that memory was given back to the system.", "", &ArenaTotals::give_backs},
-        {"given_back_bytes", &Of::given_back_bytes, "bytes", total,
-         "Memory given back to the system.", "tensorpool_arena_released_bytes_total",
-         &ArenaTotals::given_back_bytes},
+         "Number of times that memory was returned to the system.", "", &ArenaTotals::give_backs},
+        {"given_back_bytes", &Of::given_back_bytes, "bytes", total, "Bytes returned to the system.",
+         "tensorpool_arena_released_bytes_total", &ArenaTotals::given_back_bytes},
         {"refusals", &Of::refusals, "calls", total, "Requests that could not be met.",
          "tensorpool_arena_allocation_failures_total", &ArenaTotals::refusals},
     };

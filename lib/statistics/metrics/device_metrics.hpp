@@ -10,9 +10,10 @@
 
 namespace tensorpool::statistics {
 
-/// What one stream did with one allocator. Written under the stream's lock, with plain stores;
-/// anybody reads it at any time, frees before allocations. No pointers: it lies in the shared
-/// segment. Bytes in use are those allocated less those deallocated.
+/// What one stream did with one allocator. Written under the stream's lock with plain stores; any
+/// thread or process may read it at any time, frees before allocations. Contains no pointers
+/// because it lies in the shared segment. The bytes in use are the allocated bytes minus the
+/// deallocated bytes.
 struct alignas(64) DeviceStreamCounters {
     Counter allocations;
     Counter requested_bytes;
@@ -20,12 +21,13 @@ struct alignas(64) DeviceStreamCounters {
     Counter deallocations;
     Counter deallocated_bytes;
     Counter deallocated_requested_bytes;
-    Counter parked_hits;   // allocations that a block freed lately on this stream served
-    Counter parked_bytes;  // free, lately freed, ready for this stream
+    Counter parked_hits;   // allocations served by a block that was recently freed on this stream
+    Counter parked_bytes;  // free bytes in recently freed blocks, ready for this stream
 };
 static_assert(sizeof(DeviceStreamCounters) == 64);
 
-/// What is counted once for an allocator. Written under its lock; read by anybody.
+/// Counters that exist once for each allocator. Written under its lock; any thread or process may
+/// read them.
 struct alignas(64) DeviceTotals {
     Counter capacity_bytes;
     Counter peak_capacity_bytes;
@@ -39,7 +41,8 @@ struct alignas(64) DeviceTotals {
     Counter deferred_bytes;
     Counter deferred_blocks;
     Counter streams;
-    // Blocks that left the sets of free ones, in use or parked: never less than what is in use.
+    // Bytes of blocks that are in use or parked, and therefore not in the sets of free blocks.
+    // Never less than the bytes in use.
     Counter held_bytes;
     Counter peak_held_bytes;
     Counter peak_active_bytes;  // held and deferred
@@ -66,13 +69,14 @@ struct alignas(64) DeviceTotals {
         detail::add(give_backs, 1);
         detail::add(given_back_bytes, bytes);
     }
-    /// `bytes` more left the sets.
+    /// Counts `bytes` more that left the sets of free blocks.
     void hold(std::uint64_t bytes) noexcept {
         detail::add(held_bytes, bytes);
         raise_peaks();
     }
     void let_go(std::uint64_t bytes) noexcept { detail::add(held_bytes, 0 - bytes); }
-    /// Freed, and not yet for anybody: moves from held to deferred, so no peak rises.
+    /// Counts a freed block that cannot be reused yet. It moves from held to deferred, so no peak
+    /// rises.
     void defer(std::uint64_t bytes) noexcept {
         detail::add(deferred_bytes, bytes);
         detail::add(deferred_blocks, 1);
@@ -92,7 +96,7 @@ private:
 };
 static_assert(sizeof(DeviceTotals) == 256);
 
-/// Of a device allocator, with what PyTorch calls each.
+/// Metrics of a device allocator, with PyTorch's name for each.
 template <>
 struct Metrics<DeviceStatistics> {
     using enum MetricKind;
@@ -101,112 +105,113 @@ struct Metrics<DeviceStatistics> {
     static constexpr const char* of = "device";
     static constexpr Metric<Of, DeviceTotals, OfStream> all[] = {
         {"id", &Of::id, "number", gauge,
-         "Unlike that of any other pool, arena or device allocator of the process."},
+         "Number that no other pool, arena or device allocator of the process has."},
         {"in_use_bytes",
          &Of::in_use_bytes,
          "bytes",
          gauge,
-         "Of blocks that callers hold.",
+         "Bytes of blocks that callers hold.",
          "tensorpool_device_block_bytes",
          {},
          "allocated_bytes.all.current"},
         {"peak_in_use_bytes", &Of::peak_in_use_bytes, "bytes", peak,
-         "The most bytes in use at once, with what streams parked at that time.",
+         "Highest number of bytes in use at once, including bytes parked for streams.",
          "tensorpool_device_peak_block_bytes", &DeviceTotals::peak_held_bytes,
          "allocated_bytes.all.peak"},
         {"requested_in_use_bytes",
          &Of::requested_in_use_bytes,
          "bytes",
          gauge,
-         "Asked for with the blocks that callers hold.",
+         "Bytes requested for the blocks that callers hold.",
          "tensorpool_device_requested_block_bytes",
          {},
          "requested_bytes.all.current"},
         {"deferred_bytes", &Of::deferred_bytes, "bytes", gauge,
-         "Freed, and held back until streams have passed.", "tensorpool_device_deferred_bytes",
-         &DeviceTotals::deferred_bytes, "active_pending_free"},
+         "Freed bytes that wait until streams have finished with them.",
+         "tensorpool_device_deferred_bytes", &DeviceTotals::deferred_bytes, "active_pending_free"},
         {"peak_active_bytes", &Of::peak_active_bytes, "bytes", peak,
-         "The most bytes in use and deferred at once.", "tensorpool_device_peak_active_bytes",
-         &DeviceTotals::peak_active_bytes, "active_bytes.all.peak"},
+         "Highest number of bytes in use and deferred at once.",
+         "tensorpool_device_peak_active_bytes", &DeviceTotals::peak_active_bytes,
+         "active_bytes.all.peak"},
         {"capacity_bytes", &Of::capacity_bytes, "bytes", gauge,
-         "Of all slabs, free memory included.", "tensorpool_device_capacity_bytes",
+         "Bytes of all slabs, free memory included.", "tensorpool_device_capacity_bytes",
          &DeviceTotals::capacity_bytes, "reserved_bytes.all.current"},
-        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "The largest capacity.",
+        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "Highest capacity.",
          "tensorpool_device_peak_capacity_bytes", &DeviceTotals::peak_capacity_bytes,
          "reserved_bytes.all.peak"},
         {"address_bytes", &Of::address_bytes, "bytes", gauge,
-         "Address space of slabs that can grow; it takes no memory.",
+         "Address space of slabs that can grow, which takes no memory.",
          "tensorpool_device_address_bytes", &DeviceTotals::address_bytes},
-        {"free_bytes", &Of::free_bytes, "bytes", gauge, "Of slabs, neither in use nor deferred.",
-         "tensorpool_device_free_bytes"},
-        {"split_bytes", &Of::split_bytes, "bytes", gauge, "Free, in slabs that are partly in use.",
-         "tensorpool_device_split_bytes", &DeviceTotals::split_bytes,
-         "inactive_split_bytes.all.current"},
+        {"free_bytes", &Of::free_bytes, "bytes", gauge,
+         "Bytes of slabs that are neither in use nor deferred.", "tensorpool_device_free_bytes"},
+        {"split_bytes", &Of::split_bytes, "bytes", gauge,
+         "Free bytes in slabs that are partly in use.", "tensorpool_device_split_bytes",
+         &DeviceTotals::split_bytes, "inactive_split_bytes.all.current"},
         {"parked_bytes", &Of::parked_bytes, "bytes", gauge,
-         "Free, in lately freed blocks that are ready for their stream.",
+         "Free bytes in recently freed blocks that are ready for their stream.",
          "tensorpool_device_parked_bytes", &OfStream::parked_bytes},
         {"captured_bytes", &Of::captured_bytes, "bytes", gauge,
-         "Of slabs of graphs, which nobody else gets.", "tensorpool_device_captured_bytes",
-         &DeviceTotals::captured_bytes},
+         "Bytes of slabs that are reserved for captured graphs.",
+         "tensorpool_device_captured_bytes", &DeviceTotals::captured_bytes},
         {"limit_bytes", &Of::limit_bytes, "bytes", gauge,
-         "How far the capacity may grow; 0 without a limit.", "", &DeviceTotals::limit_bytes},
+         "Maximum of the capacity; 0 if there is no limit.", "", &DeviceTotals::limit_bytes},
         {"soft_limit_bytes", &Of::soft_limit_bytes, "bytes", gauge,
-         "The capacity from which free blocks are given back; 0 for none.", "",
+         "Capacity above which free blocks are returned; 0 if there is no such limit.", "",
          &DeviceTotals::soft_limit_bytes},
-        {"slabs", &Of::slabs, "slabs", gauge, "Slabs held.", "tensorpool_device_slabs",
+        {"slabs", &Of::slabs, "slabs", gauge, "Number of slabs.", "tensorpool_device_slabs",
          &DeviceTotals::slabs, "segment.all.current"},
         {"free_blocks", &Of::free_blocks, "blocks", gauge,
-         "Free runs of bytes, those parked not included.", "tensorpool_device_free_blocks",
+         "Free runs of bytes, not counting parked blocks.", "tensorpool_device_free_blocks",
          &DeviceTotals::free_blocks, "inactive"},
         {"deferred_blocks", &Of::deferred_blocks, "blocks", gauge,
-         "Blocks freed, and held back until streams have passed.",
+         "Freed blocks that wait until streams have finished with them.",
          "tensorpool_device_deferred_blocks", &DeviceTotals::deferred_blocks,
          "active_pending_free"},
-        {"streams", &Of::streams, "streams", gauge, "Streams that the allocator knows.",
+        {"streams", &Of::streams, "streams", gauge, "Streams that have used the allocator.",
          "tensorpool_device_streams", &DeviceTotals::streams},
-        {"allocations", &Of::allocations, "calls", total, "Blocks handed out.", "",
+        {"allocations", &Of::allocations, "calls", total, "Blocks allocated.", "",
          &OfStream::allocations, "allocation.all.allocated"},
-        {"deallocations", &Of::deallocations, "calls", total, "Blocks that came back.",
+        {"deallocations", &Of::deallocations, "calls", total, "Blocks freed.",
          "tensorpool_device_deallocations_total", read_first(&OfStream::deallocations),
          "allocation.all.freed"},
-        {"requested_bytes", &Of::requested_bytes, "bytes", total, "Asked for by all allocations.",
-         "tensorpool_device_requested_bytes_total", &OfStream::requested_bytes,
-         "requested_bytes.all.allocated"},
+        {"requested_bytes", &Of::requested_bytes, "bytes", total,
+         "Bytes requested by all allocations.", "tensorpool_device_requested_bytes_total",
+         &OfStream::requested_bytes, "requested_bytes.all.allocated"},
         {"allocated_bytes", &Of::allocated_bytes, "bytes", total,
-         "Handed out by all allocations; what exceeds the requested bytes is rounding.",
+         "Bytes allocated; the excess over the requested bytes is due to rounding.",
          "tensorpool_device_allocated_bytes_total", &OfStream::allocated_bytes,
          "allocated_bytes.all.allocated"},
-        {"deallocated_bytes", &Of::deallocated_bytes, "bytes", total,
-         "Of the blocks that came back.", "tensorpool_device_deallocated_bytes_total",
-         read_first(&OfStream::deallocated_bytes), "allocated_bytes.all.freed"},
+        {"deallocated_bytes", &Of::deallocated_bytes, "bytes", total, "Bytes of the blocks freed.",
+         "tensorpool_device_deallocated_bytes_total", read_first(&OfStream::deallocated_bytes),
+         "allocated_bytes.all.freed"},
         {"parked_hits", &Of::parked_hits, "calls", total,
-         "Allocations that a block freed lately on their stream served.", "",
+         "Allocations served by a block recently freed on the same stream.", "",
          &OfStream::parked_hits},
-        {"free_hits", &Of::free_hits, "calls", total, "Allocations that a free run served.", "",
+        {"free_hits", &Of::free_hits, "calls", total, "Allocations served by a free run.", "",
          &DeviceTotals::free_hits},
-        {"growths", &Of::growths, "times", total, "Slabs made, or grown.",
+        {"growths", &Of::growths, "times", total, "Number of times that a slab was made or grown.",
          "tensorpool_device_growths_total", &DeviceTotals::growths, "num_device_alloc"},
         {"grown_bytes", &Of::grown_bytes, "bytes", total,
-         "Memory that all growths took from the device.", "tensorpool_device_grown_bytes_total",
+         "Bytes that all growths took from the device.", "tensorpool_device_grown_bytes_total",
          &DeviceTotals::grown_bytes, "reserved_bytes.all.allocated"},
         {"give_backs", &Of::give_backs, "times", total,
-         "Times that memory went back to the device.", "tensorpool_device_give_backs_total",
-         &DeviceTotals::give_backs, "num_device_free"},
-        {"given_back_bytes", &Of::given_back_bytes, "bytes", total,
-         "Memory that went back to the device.", "tensorpool_device_released_bytes_total",
-         &DeviceTotals::given_back_bytes, "reserved_bytes.all.freed"},
+         "Number of times that memory was returned to the device.",
+         "tensorpool_device_give_backs_total", &DeviceTotals::give_backs, "num_device_free"},
+        {"given_back_bytes", &Of::given_back_bytes, "bytes", total, "Bytes returned to the device.",
+         "tensorpool_device_released_bytes_total", &DeviceTotals::given_back_bytes,
+         "reserved_bytes.all.freed"},
         {"cross_stream_uses", &Of::cross_stream_uses, "calls", total,
-         "Times that a stream was said to use a block of another one's.",
+         "Uses of a block on another stream than its own, as reported by callers.",
          "tensorpool_device_cross_stream_uses_total", &DeviceTotals::cross_stream_uses},
         {"events", &Of::events, "events", total, "Events recorded on streams.",
          "tensorpool_device_events_total", &DeviceTotals::events},
         {"synchronizations", &Of::synchronizations, "times", total,
-         "Times that the allocator waited for the device.",
+         "Number of times that the allocator waited for the device.",
          "tensorpool_device_synchronizations_total", &DeviceTotals::synchronizations,
          "num_sync_all_streams"},
         {"pressures", &Of::pressures, "calls", total,
-         "Requests met only after memory had been gathered.", "tensorpool_device_pressures_total",
-         &DeviceTotals::pressures, "num_alloc_retries"},
+         "Requests met only after the allocator had reclaimed memory.",
+         "tensorpool_device_pressures_total", &DeviceTotals::pressures, "num_alloc_retries"},
         {"failures", &Of::failures, "calls", total, "Requests that could not be met.",
          "tensorpool_device_allocation_failures_total", &DeviceTotals::failures, "num_ooms"},
     };

@@ -6,23 +6,24 @@
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/timeline.hpp>
 
-/// Every metric is declared once, in a table beside the words that count it: `Metrics<Statistics>`.
-/// JSON, Prometheus, the manual and the sums over the segment are made from these tables.
+/// Each metric is declared once, in the table `Metrics<Statistics>`, next to the counters it is
+/// read from. JSON, Prometheus, the manual and the sums over the segment are generated from these
+/// tables.
 namespace tensorpool::statistics {
 
 using detail::Counter;
 
 enum class MetricKind : std::uint8_t {
-    gauge,  // goes up and down
-    total,  // only grows
-    peak,   // the highest so far
+    gauge,  // rises and falls
+    total,  // only rises
+    peak,   // the highest value so far
 };
 
-/// What ends something is read before what begins it, of all threads: so nothing reads as freed
-/// that does not read as allocated.
+/// When a counter is read. Counters of frees are read before counters of allocations, for all
+/// threads. A block therefore never reads as freed without reading as allocated.
 enum class Reading : std::uint8_t { first, second };
 
-/// The field of a metric: one number, or one for each kind of limit.
+/// The field of a metric: a single number, or one number for each kind of limit.
 template <class Statistics>
 struct Field {
     constexpr Field(std::uint64_t Statistics::*field) : number(field) {}
@@ -32,7 +33,7 @@ struct Field {
     std::array<std::uint64_t, limit_kind_count> Statistics::*list = nullptr;
 };
 
-/// A word, or one for each kind of limit, in one structure of counters.
+/// A counter, or one counter for each kind of limit, in a structure of counters.
 template <class Counters>
 struct Words {
     Counter Counters::*number = nullptr;
@@ -49,7 +50,7 @@ constexpr ReadFirst<Counters> read_first(Counter Counters::*counter) {
     return {counter};
 }
 
-/// The counter that a metric comes from, in one of several structures; in none where the metric is
+/// The counter that a metric is read from, in one of several structures. Empty if the metric is
 /// computed.
 template <class... Counters>
 struct Source : Words<Counters>... {
@@ -72,22 +73,25 @@ struct Source : Words<Counters>... {
 
 template <class Statistics, class... Counters>
 struct Metric {
-    const char* name;  // of the field
+    const char* name;  // the name of the field
     Field<Statistics> field;
     const char* unit;
     MetricKind kind;
     const char* sentence;
-    const char* prometheus = "";  // "" where it is no metric there, or part of a divided one
+    const char* prometheus = "";  // "" if Prometheus has no such metric, or only parts of a divided
+                                  // one
     Source<Counters...> source = {};
-    const char* pytorch = "";  // its word there, where it has one
+    const char* pytorch = "";  // PyTorch's name of the metric, if it has one
 };
 
-/// The table of what `Statistics` holds: `of`, whose metrics these are, and `all`.
+/// The table of the metrics of `Statistics`: `of` names the object that they describe, and `all`
+/// lists them.
 template <class Statistics>
 struct Metrics;
 
-/// Adds to each metric that comes from a counter of `from` and is read at this time. Relaxed: each
-/// is a number of its own. What is read first pairs with the writers' `add_release`.
+/// Adds each metric that is read from a counter of `from` with this `reading`. Relaxed: each
+/// counter is independent of the others. Counters that are read first pair with the writers'
+/// `add_release`.
 template <class Statistics, class Counters>
 void add_counters(Statistics& to, const Counters& from, Reading reading) noexcept {
     const auto order =

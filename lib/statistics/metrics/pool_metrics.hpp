@@ -10,10 +10,11 @@
 
 namespace tensorpool::statistics {
 
-/// What is counted once for a pool, beside what each thread counts. No pointers: it lies in the
-/// shared segment. Anybody reads it at any time; who writes a word stands beside it.
+/// Counters that exist once for each pool, next to the counters of each thread. Contains no
+/// pointers because it lies in the shared segment. Any thread or process may read them at any time;
+/// the comments below say how they are written.
 struct alignas(64) PoolTotals {
-    // Under the page heap's lock.
+    // Written under the page heap's lock.
     Counter capacity_bytes;
     Counter reserved_bytes;
     Counter free_bytes;
@@ -23,26 +24,29 @@ struct alignas(64) PoolTotals {
     Counter grown_bytes;
     Counter give_backs;
     Counter given_back_bytes;
-    // By atomic addition, on slow paths only.
+    // Written by atomic addition, on slow paths only.
     Counter failures[limit_kind_count];  // by LimitKind
     Counter lost_bytes;
     Counter large_cached_bytes;
     Counter record_bytes;
-    // By atomic addition, under each bucket's lock: finer sizes count where the bucket would.
+    // Written by atomic addition under each bucket's lock. Finer sizes count under the bucket that
+    // would serve the same requests.
     Counter bucket_capacity_bytes[detail::bucket_count];
-    Counter bucket_out_bytes[detail::bucket_count];  // not at home: in use, parked, in the depot
+    Counter bucket_out_bytes[detail::bucket_count];  // not in the spans of the bucket: in use,
+                                                     // parked or in the depot
 
-    // In a line of their own: all threads add to it now and then. Bytes that left the central
-    // lists, in use or parked, and what threads took ahead: never less than what is in use.
+    // On a cache line of their own because all threads add to it occasionally. Bytes that left the
+    // central lists, in use or parked, and bytes that threads took in advance. Never less than the
+    // bytes in use.
     alignas(64) Counter held_bytes;
     Counter peak_held_bytes;
-    Counter lost_large_bytes;  // of large blocks, as lost_bytes of small ones
+    Counter lost_large_bytes;  // of large blocks, like lost_bytes of small blocks
 
-    /// `bytes` more left the central lists.
+    /// Counts `bytes` more that left the central lists.
     void hold(std::uint64_t bytes) noexcept {
         const auto now = held_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-        // Below 0 in the child of a fork that gives back what another thread took while the segment
-        // was copied: that was no peak.
+        // The sum is below 0 in the child of a fork if a block is freed that another thread
+        // allocated while the segment was copied. Such a value is no peak.
         if (static_cast<std::int64_t>(now) > 0) base::raise_to(peak_held_bytes, now);
     }
     void let_go(std::uint64_t bytes) noexcept {
@@ -50,39 +54,40 @@ struct alignas(64) PoolTotals {
     }
 };
 
-/// Of a pool. What has no counter here is a sum over its buckets and large blocks, or computed.
+/// Metrics of a pool. Metrics without a counter here are computed, or are sums over its buckets and
+/// large blocks.
 template <>
 struct Metrics<PoolStatistics> {
     using enum MetricKind;
     using Of = PoolStatistics;
     static constexpr const char* of = "pool";
     static constexpr Metric<Of, PoolTotals> all[] = {
-        {"id", &Of::id, "number", gauge, "Unlike that of any other pool or arena of the process."},
-        {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Of blocks that callers hold.",
+        {"id", &Of::id, "number", gauge, "Number that no other pool or arena of the process has."},
+        {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Bytes of blocks that callers hold.",
          "tensorpool_block_bytes"},
         {"capacity_bytes", &Of::capacity_bytes, "bytes", gauge,
-         "Committed memory, free memory included and records not.", "tensorpool_capacity_bytes",
+         "Committed bytes, including free memory but not records.", "tensorpool_capacity_bytes",
          &PoolTotals::capacity_bytes},
         {"reserved_bytes", &Of::reserved_bytes, "bytes", gauge,
-         "Address space lent to the pool; it takes no memory.", "tensorpool_reserved_bytes",
+         "Address space of the pool, which takes no memory.", "tensorpool_reserved_bytes",
          &PoolTotals::reserved_bytes},
         {"limit_bytes", &Of::limit_bytes, "bytes", gauge,
-         "How far the capacity may grow; 0 without a limit."},
+         "Maximum of the capacity; 0 if there is no limit."},
         {"peak_in_use_bytes", &Of::peak_in_use_bytes, "bytes", peak,
-         "The most bytes in use at once, with what thread caches parked at that time.",
+         "Highest number of bytes in use at once, including bytes parked in thread caches.",
          "tensorpool_peak_block_bytes", &PoolTotals::peak_held_bytes},
-        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "The largest capacity.",
+        {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "Highest capacity.",
          "tensorpool_peak_capacity_bytes", &PoolTotals::peak_capacity_bytes},
         {"peak_reserved_bytes", &Of::peak_reserved_bytes, "bytes", peak,
-         "The most address space lent to the pool.", "", &PoolTotals::peak_reserved_bytes},
+         "Most address space that the pool had at once.", "", &PoolTotals::peak_reserved_bytes},
         {"requested_bytes", &Of::requested_bytes, "bytes", total,
-         "Asked for by all allocations, counted at allocation.",
+         "Bytes requested by all allocations, counted at allocation.",
          "tensorpool_requested_bytes_total"},
         {"allocated_bytes", &Of::allocated_bytes, "bytes", total,
-         "Handed out by all allocations; what exceeds the requested bytes is rounding.",
+         "Bytes allocated; the excess over the requested bytes is due to rounding.",
          "tensorpool_allocated_bytes_total"},
-        {"allocations", &Of::allocations, "calls", total, "Blocks handed out."},
-        {"deallocations", &Of::deallocations, "calls", total, "Blocks that came back.",
+        {"allocations", &Of::allocations, "calls", total, "Blocks allocated."},
+        {"deallocations", &Of::deallocations, "calls", total, "Blocks freed.",
          "tensorpool_deallocations_total"},
         {"cache_hits", &Of::cache_hits, "calls", total,
          "Allocations served by a thread's magazines or the large-block cache."},
@@ -90,38 +95,38 @@ struct Metrics<PoolStatistics> {
         {"failures", &Of::failures, "calls", total, "Requests that could not be met."},
         {"system_misses", &Of::system_misses, "calls", total,
          "Allocations for which the pool had to grow."},
-        {"parked_bytes", &Of::parked_bytes, "bytes", gauge, "Free, in the magazines of threads."},
+        {"parked_bytes", &Of::parked_bytes, "bytes", gauge,
+         "Free bytes in the magazines of threads."},
         {"depot_bytes", &Of::depot_bytes, "bytes", gauge,
-         "Free, in magazines that no thread holds."},
-        {"span_bytes", &Of::span_bytes, "bytes", gauge, "Free, in the spans of buckets."},
-        {"cached_bytes", &Of::cached_bytes, "bytes", gauge, "Free, in the large-block cache.", "",
-         &PoolTotals::large_cached_bytes},
+         "Free bytes in magazines that no thread holds."},
+        {"span_bytes", &Of::span_bytes, "bytes", gauge, "Free bytes in the spans of buckets."},
+        {"cached_bytes", &Of::cached_bytes, "bytes", gauge, "Free bytes in the large-block cache.",
+         "", &PoolTotals::large_cached_bytes},
         {"free_bytes", &Of::free_bytes, "bytes", gauge,
-         "Free and committed, in runs of whole pages.", "", &PoolTotals::free_bytes},
+         "Free committed bytes in runs of whole pages.", "", &PoolTotals::free_bytes},
         {"lost_bytes", &Of::lost_bytes, "bytes", gauge,
-         "Parked by threads that a fork left behind.", "", &PoolTotals::lost_bytes},
+         "Bytes parked by threads that did not survive a fork.", "", &PoolTotals::lost_bytes},
         {"record_bytes", &Of::record_bytes, "bytes", gauge,
-         "The pool's own records, which are not part of its capacity.", "tensorpool_record_bytes",
-         &PoolTotals::record_bytes},
-        {"growths", &Of::growths, "times", total, "Times that memory was committed.",
+         "Bytes of the pool's own records, which are not part of its capacity.",
+         "tensorpool_record_bytes", &PoolTotals::record_bytes},
+        {"growths", &Of::growths, "times", total, "Number of times that memory was committed.",
          "tensorpool_system_maps_total", &PoolTotals::growths},
-        {"grown_bytes", &Of::grown_bytes, "bytes", total, "Memory committed by all growths.", "",
+        {"grown_bytes", &Of::grown_bytes, "bytes", total, "Bytes committed by all growths.", "",
          &PoolTotals::grown_bytes},
         {"give_backs", &Of::give_backs, "times", total,
-         "Times that memory was given back to the system.", "", &PoolTotals::give_backs},
-        {"given_back_bytes", &Of::given_back_bytes, "bytes", total,
-         "Memory given back to the system.", "tensorpool_released_bytes_total",
-         &PoolTotals::given_back_bytes},
+         "Number of times that memory was returned to the system.", "", &PoolTotals::give_backs},
+        {"given_back_bytes", &Of::given_back_bytes, "bytes", total, "Bytes returned to the system.",
+         "tensorpool_released_bytes_total", &PoolTotals::given_back_bytes},
         {"threads", &Of::threads, "threads", gauge, "Threads that have a cache for this pool.",
          "tensorpool_threads"},
         {"failures_by_limit", &Of::failures_by_limit, "calls", total,
-         "Requests that could not be met, by the limit that was met: none known, max_allocation, "
+         "Requests that could not be met, by the limit that caused it: unknown, max_allocation, "
          "max_capacity, memory, address space, records.",
          "", &PoolTotals::failures},
     };
 };
 
-/// Of the blocks of one size.
+/// Metrics of the blocks of one size.
 template <>
 struct Metrics<BucketStatistics> {
     using enum MetricKind;
@@ -129,32 +134,34 @@ struct Metrics<BucketStatistics> {
     using Counted = detail::BucketCounters;
     static constexpr const char* of = "bucket";
     static constexpr Metric<Of, Counted> all[] = {
-        {"block_bytes", &Of::block_bytes, "bytes", gauge, "Size of a block."},
-        {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Of blocks that callers hold."},
-        {"parked_bytes", &Of::parked_bytes, "bytes", gauge, "Free, in the magazines of threads."},
+        {"block_bytes", &Of::block_bytes, "bytes", gauge, "Size of a block in bytes."},
+        {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Bytes of blocks that callers hold."},
+        {"parked_bytes", &Of::parked_bytes, "bytes", gauge,
+         "Free bytes in the magazines of threads."},
         {"capacity_bytes", &Of::capacity_bytes, "bytes", gauge,
-         "Of the spans that the bucket holds."},
-        {"allocations", &Of::allocations, "calls", total, "Blocks handed out.", "",
+         "Bytes of the spans that the bucket holds."},
+        {"allocations", &Of::allocations, "calls", total, "Blocks allocated.", "",
          &Counted::allocations},
-        {"deallocations", &Of::deallocations, "calls", total, "Blocks that came back.", "",
+        {"deallocations", &Of::deallocations, "calls", total, "Blocks freed.", "",
          read_first(&Counted::deallocations)},
-        {"requested_bytes", &Of::requested_bytes, "bytes", total, "Asked for.", "",
+        {"requested_bytes", &Of::requested_bytes, "bytes", total, "Bytes requested.", "",
          &Counted::requested_bytes},
-        {"allocated_bytes", &Of::allocated_bytes, "bytes", total, "Handed out for it."},
+        {"allocated_bytes", &Of::allocated_bytes, "bytes", total,
+         "Bytes allocated for these requests."},
         {"cache_hits", &Of::cache_hits, "calls", total,
-         "Allocations that the thread's magazines served."},
+         "Allocations served by the thread's magazines."},
         {"cache_misses", &Of::cache_misses, "calls", total,
-         "Allocations that went to the depot or to spans.", "", &Counted::misses},
+         "Allocations served by the depot or by spans.", "", &Counted::misses},
         {"depot_hits", &Of::depot_hits, "calls", total,
-         "Misses that a magazine from the depot served.", "", &Counted::depot_hits},
+         "Misses served by a magazine from the depot.", "", &Counted::depot_hits},
         {"system_misses", &Of::system_misses, "calls", total,
          "Misses for which the pool had to grow.", "", &Counted::system_misses},
         {"depot_bytes", &Of::depot_bytes, "bytes", gauge,
-         "Free, in magazines that no thread holds."},
+         "Free bytes in magazines that no thread holds."},
     };
 };
 
-/// Of blocks of whole pages.
+/// Metrics of blocks of whole pages.
 template <>
 struct Metrics<LargeStatistics> {
     using enum MetricKind;
@@ -162,20 +169,20 @@ struct Metrics<LargeStatistics> {
     using Counted = detail::LargeCounters;
     static constexpr const char* of = "large";
     static constexpr Metric<Of, Counted> all[] = {
-        {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Of blocks that callers hold."},
-        {"cached_bytes", &Of::cached_bytes, "bytes", gauge, "Free, in the large-block cache."},
-        {"parked_bytes", &Of::parked_bytes, "bytes", gauge, "Free, in the magazines of threads.",
-         "", &Counted::parked_bytes},
-        {"allocations", &Of::allocations, "calls", total, "Blocks handed out.", "",
+        {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge, "Bytes of blocks that callers hold."},
+        {"cached_bytes", &Of::cached_bytes, "bytes", gauge, "Free bytes in the large-block cache."},
+        {"parked_bytes", &Of::parked_bytes, "bytes", gauge,
+         "Free bytes in the magazines of threads.", "", &Counted::parked_bytes},
+        {"allocations", &Of::allocations, "calls", total, "Blocks allocated.", "",
          &Counted::allocations},
-        {"deallocations", &Of::deallocations, "calls", total, "Blocks that came back.", "",
+        {"deallocations", &Of::deallocations, "calls", total, "Blocks freed.", "",
          read_first(&Counted::deallocations)},
-        {"requested_bytes", &Of::requested_bytes, "bytes", total, "Asked for.", "",
+        {"requested_bytes", &Of::requested_bytes, "bytes", total, "Bytes requested.", "",
          &Counted::requested_bytes},
-        {"allocated_bytes", &Of::allocated_bytes, "bytes", total, "Handed out for it.", "",
-         &Counted::allocated_bytes},
+        {"allocated_bytes", &Of::allocated_bytes, "bytes", total,
+         "Bytes allocated for these requests.", "", &Counted::allocated_bytes},
         {"cache_hits", &Of::cache_hits, "calls", total,
-         "Allocations that a thread's magazine or the large-block cache served.", "",
+         "Allocations served by a thread's magazine or the large-block cache.", "",
          &Counted::cache_hits},
         {"cache_misses", &Of::cache_misses, "calls", total, "All other allocations."},
         {"system_misses", &Of::system_misses, "calls", total,

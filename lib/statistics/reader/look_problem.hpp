@@ -3,10 +3,11 @@
 #include "platform/process/processes.hpp"
 #include "statistics/reader/segment_problem.hpp"
 
-/// What is said of a process that cannot be read, and what helps.
+/// Messages about processes that cannot be read, with advice.
 namespace tensorpool::statistics {
 
-/// Why no segment was found in a process; for Look::allowed that it has none.
+/// Returns why no segment was found in a process. With Look::allowed, the reason is that the
+/// process has none.
 SegmentProblem problem_of(platform::Look look);
 SegmentProblem closed_problem();
 SegmentProblem ended_problem();

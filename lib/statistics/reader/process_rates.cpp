@@ -13,7 +13,7 @@ namespace {
 using statistics::Sources;
 using statistics::sources_of;
 
-/// A rate, and the total that it is the growth of; none where it is computed.
+/// A rate, and the total whose growth it is. `total` is null if the rate is computed otherwise.
 template <class Rates, class Statistics>
 struct Rate {
     const char* name;
@@ -60,7 +60,7 @@ double growth(std::uint64_t older, std::uint64_t newer) noexcept {
     return newer > older ? static_cast<double>(newer - older) : 0.0;
 }
 
-/// Turns growths into rates, for one pair of snapshots.
+/// Computes rates from the growth between two snapshots.
 struct Interval {
     double seconds;
 
@@ -99,7 +99,8 @@ struct Interval {
         rates.hit_ratio = hit_ratio(rates.served, rates.served + rates.from_pool);
     }
 
-    /// Of those that are in both; `number` is the field for their number.
+    /// Returns the rates of the objects that are in both snapshots; `number` is the field for their
+    /// number.
     template <class Rates, class Statistics, std::size_t count>
     std::vector<Rates> rates_of_all(const std::vector<Statistics>& older,
                                     const std::vector<Statistics>& newer,
@@ -121,7 +122,7 @@ struct Interval {
     }
 };
 
-/// `[{"<of>":number,...},...]`.
+/// Formats the rates as `[{"<of>":number,...},...]`.
 template <class Rates, class Statistics, std::size_t count>
 std::string json_of(const std::vector<Rates>& all, const char* of, std::uint64_t Rates::*number,
                     const Rate<Rates, Statistics> (&table)[count]) {

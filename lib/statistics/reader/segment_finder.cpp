@@ -32,13 +32,13 @@ bool may_be_same(std::uint64_t one, std::uint64_t other) noexcept {
     return one == 0 || other == 0 || one == other;
 }
 
-/// A process may also hold segments of others, as a reader or the child of a fork does.
+/// A process may also hold segments of other processes, as a reader or the child of a fork does.
 bool belongs_to(const SegmentHeader& header, const OwnName& name) noexcept {
     return read(header.process) == name.number &&
            may_be_same(read(header.process_space), name.name_space);
 }
 
-/// Which of two problems tells more: that of a segment, rather than that there is none.
+/// Keeps the problem that says more: a problem of a segment rather than the absence of one.
 void keep_better(SegmentProblem& kept, SegmentProblem other) {
     const bool is_segment =
         other.failure == AttachFailure::other_version || other.failure == AttachFailure::damaged;
@@ -80,7 +80,7 @@ Finding find_in_memory(std::uint64_t process) {
     return finding;
 }
 
-/// The process behind a file in the folder, if it is one that we see and it still runs.
+/// Returns the process behind a file in the folder, if this process can see it and it still runs.
 std::optional<platform::ProcessFacts> facts_behind(const SegmentHeader& header) {
     if (!may_be_same(read(header.process_space), platform::identify_process().name_space)) {
         return std::nullopt;
@@ -115,7 +115,8 @@ Finding find_in_folder(std::uint64_t process) {
         return finding;
     }
     const auto facts = facts_behind(header);
-    // Looked at only once the header is whole, when who makes a file has locked it.
+    // The lock is checked only after the header is complete, because its maker locks the file
+    // before that.
     if (!facts && file.lock() != ObservedFile::Lock::held) return finding;
     finding.segment = FoundSegment{.process = process,
                                    .file = std::move(file),
@@ -132,11 +133,11 @@ Finding find_handed_over(ObservedFile file) {
     Finding finding;
     SegmentHeader header{};
     if (!file) {
-        finding.problem = {AttachFailure::damaged, "what it handed over is no file"};
+        finding.problem = {AttachFailure::damaged, "the descriptor is not that of a file"};
     } else if (auto problem = read_header(file, header)) {
         finding.problem = std::move(*problem);
     } else {
-        // Only one in a folder is not sealed.
+        // Only a segment in a folder is not sealed.
         const bool is_in_folder = !file.is_sealed();
         finding.segment = FoundSegment{.process = read(header.process),
                                        .file = std::move(file),
@@ -180,12 +181,12 @@ std::optional<SegmentProblem> look_after(const FoundSegment& segment, const Obse
         return std::nullopt;
     }
     const auto facts = segment.is_of_our_space ? platform::facts_of(segment.process) : std::nullopt;
-    // Who is on its way out lets go of its memory before its files.
+    // A process that is exiting releases its memory before its files.
     if (!facts || facts->start_ticks != segment.start_ticks || !facts->has_memory) {
         return ended_problem();
     }
     if (segment.is_in_folder) return closed_problem();
-    // It closed its descriptor and goes on counting, or it runs another program.
+    // Either it closed its descriptor and continues to count, or it runs another program.
     const bool still_counts =
         platform::maps_memory_file(segment.process, memory_name, file.inode());
     return still_counts ? std::nullopt : std::optional(other_program_problem());

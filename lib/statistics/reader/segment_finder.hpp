@@ -9,46 +9,48 @@
 
 namespace tensorpool::statistics {
 
-/// A process's segment.
+/// The segment of a process.
 struct FoundSegment {
     std::uint64_t process = 0;
     platform::ObservedFile file;
-    /// The descriptor by which the process holds it; 0 for one in the folder.
+    /// The descriptor under which the process holds it; 0 for a segment in the folder.
     std::uint64_t descriptor = 0;
     bool is_in_folder = false;
-    /// It came from the process itself, and can be read when that has ended.
+    /// Whether the process itself sent the descriptor. Such a segment can be read after the process
+    /// ended.
     bool is_handed_over = false;
-    /// Whether the number is the one by which we see the process. In the folder there may be files
-    /// of other containers.
+    /// Whether `process` is the number under which this process sees the other one. The folder may
+    /// contain files of processes in other containers.
     bool is_of_our_space = true;
-    std::uint64_t start_ticks = 0;  // 0 for a process that we do not see
+    std::uint64_t start_ticks = 0;  // 0 for a process that this one does not see
     std::string name;               // of the process
 };
 
-/// A segment, or why there is none.
+/// A segment, or the reason why there is none.
 struct Finding {
     std::optional<FoundSegment> segment;
     SegmentProblem problem = {AttachFailure::no_process, ""};
-    /// Its file is there, and not yet what it will be.
+    /// Whether the file of the segment exists but is not yet initialized.
     bool is_being_made = false;
 };
 
-/// Through /proc, or where that fails, in the folder. Throws std::bad_alloc.
+/// Finds a segment through /proc, or else in the folder. Throws std::bad_alloc.
 Finding find_segment(std::uint64_t process);
-/// Whether a process without a segment that could be found has one all the same: it closed the
-/// descriptor. This takes as long as the process has many mappings.
+/// Returns whether a process in which no segment was found has one whose descriptor it closed.
+/// Takes longer the more mappings the process has.
 bool has_closed_segment(std::uint64_t process);
-/// In the folder of TENSORPOOL_STATISTICS_DIR only; what is found there is of a process that lives.
+/// Finds a segment in the folder of TENSORPOOL_STATISTICS_DIR only. A segment that is found belongs
+/// to a running process.
 Finding find_in_folder(std::uint64_t process);
-/// Behind a descriptor that came from the process itself, which may have ended.
+/// Finds the segment behind a descriptor that the process itself sent. The process may have ended.
 Finding find_handed_over(platform::ObservedFile file);
-/// That folder; "" where it is not set.
+/// Returns the folder of TENSORPOOL_STATISTICS_DIR; "" if the variable is not set.
 std::string segment_folder();
-/// Whether a file in the folder is of a process that ended.
+/// Returns whether a file in the folder belongs to a process that ended.
 bool is_dead(std::uint64_t process, const platform::ObservedFile& file);
 
-/// Whether the process still is what it was when its segment, which is `file` now, was found.
-/// Otherwise why not.
+/// Checks that the process is still the one whose segment was found; `file` is that segment.
+/// Returns the problem if it is not.
 std::optional<SegmentProblem> look_after(const FoundSegment& segment,
                                          const platform::ObservedFile& file);
 

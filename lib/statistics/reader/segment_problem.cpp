@@ -12,44 +12,44 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
     for_each_kind([&]<class Record>(const RecordKind<Record>& kind) {
         const Region& region = header.region<Record>();
         fits = fits && read(region.offset) == offset_of<Record> &&
-               read(region.record_bytes) == sizeof(Record) && read(region.places) == kind.count &&
-               read(region.used) <= kind.count;
+               read(region.record_bytes) == sizeof(Record) &&
+               read(region.record_count) == kind.count && read(region.used) <= kind.count;
     });
     return fits;
 }
 
 SegmentProblem cut_short(std::uint64_t bytes) {
-    return {AttachFailure::damaged,
-            "its segment is cut short: " + std::to_string(bytes) + " bytes, expected " +
-                std::to_string(segment_bytes) +
-                "; it can be read again when the process has been started anew"};
+    return {AttachFailure::damaged, "its segment is truncated: " + std::to_string(bytes) +
+                                        " bytes, expected " + std::to_string(segment_bytes) +
+                                        "; restart the process to read it again"};
 }
 
 }  // namespace
 
 std::optional<SegmentProblem> problem_of(const SegmentHeader& header) {
-    // Pairs with the release store of who made it: what follows is whole.
+    // Pairs with the release store of the process that made the segment: the rest of it is
+    // initialized.
     const std::uint64_t magic = header.magic.load(std::memory_order_acquire);
     if (magic == 0) {
         return SegmentProblem{AttachFailure::no_segment,
-                              "its segment is being made; try again in a moment"};
+                              "its segment is being initialized; try again in a moment"};
     }
     if (magic != segment_magic) {
         return SegmentProblem{AttachFailure::damaged,
-                              "what it shares is no segment, or has been overwritten; it can be "
-                              "read again when the process has been started anew"};
+                              "the file is not a segment, or has been overwritten; restart the "
+                              "process to read it again"};
     }
     if (read(header.version) != segment_version) {
         return SegmentProblem{AttachFailure::other_version,
-                              "its tensorpool lays out its segment by version " +
-                                  std::to_string(read(header.version)) + ", this reader knows " +
+                              "its tensorpool uses segment version " +
+                                  std::to_string(read(header.version)) + ", this reader version " +
                                   std::to_string(segment_version) +
                                   "; use the command of the tensorpool that the process uses"};
     }
     if (!has_our_layout(header)) {
         return SegmentProblem{AttachFailure::damaged,
-                              "its segment's header has been overwritten; it can be read again "
-                              "when the process has been started anew"};
+                              "the header of its segment has been overwritten; restart the "
+                              "process to read it again"};
     }
     return std::nullopt;
 }

@@ -13,14 +13,14 @@ namespace tensorpool::statistics {
 /// Why a segment cannot be read.
 struct SegmentProblem {
     AttachFailure failure;
-    std::string what;  // was found, and what helps
+    std::string what;  // what was found, and advice
 };
 
-/// Compares all that a header says of its layout with ours. Nothing: it can be read, and no place
-/// that it counts lies outside.
+/// Compares the layout that a header describes with that of this library. Returns nothing if the
+/// segment can be read and all records that the header counts lie inside it.
 std::optional<SegmentProblem> problem_of(const SegmentHeader& header);
 
-/// Reads the header of a file. Nothing: it has been read, and has no problem.
+/// Reads the header of a file. Returns nothing if it was read and has no problem.
 std::optional<SegmentProblem> read_header(const platform::ObservedFile& file, SegmentHeader& to);
 
 }  // namespace tensorpool::statistics

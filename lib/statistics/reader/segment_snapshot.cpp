@@ -22,20 +22,22 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// The places of a pool's slots.
-using PoolSlots = std::span<const std::size_t>;
+/// The indices of a pool's counters records.
+using CounterIndices = std::span<const std::size_t>;
 
-/// Which slots are which pool's. Looks at each slot once, whatever it says.
-class SlotsByPool {
+/// Finds which counters belong to which pool. Reads each counters record once, whatever it
+/// contains.
+class CountersByPool {
 public:
-    explicit SlotsByPool(const SegmentImage& image);
-    /// Each slot is given once: where several pools have one number, they are the first one's. So
-    /// nobody who overwrites a segment makes us sum them for each.
-    PoolSlots take(std::uint64_t pool) noexcept;
+    explicit CountersByPool(const SegmentImage& image);
+    /// Returns the counters of a pool. Each record is returned once: if several pools have the same
+    /// number, the first one gets the records. A process that overwrites its segment therefore
+    /// cannot make a reader sum the same records for each pool.
+    CounterIndices take(std::uint64_t pool) noexcept;
 
 private:
-    std::vector<std::uint64_t> pools_;  // for each place below, in ascending order
-    std::vector<std::size_t> places_;
+    std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
+    std::vector<std::size_t> indices_;
     std::vector<bool> taken_;
 };
 
@@ -43,9 +45,9 @@ std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
 }
 
-/// The series of sizes that a slot counts; 0 where another process scribbled there.
-unsigned series_of(const CountersRecord& slot) noexcept {
-    const std::uint64_t series = read(slot.series);
+/// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
+unsigned series_of(const CountersRecord& record) noexcept {
+    const std::uint64_t series = read(record.series);
     return series < base::series_count ? static_cast<unsigned>(series) : 0;
 }
 
@@ -60,41 +62,41 @@ void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
     thread.parked_bytes += parked_bytes_of(counted, series);
 }
 
-SlotsByPool::SlotsByPool(const SegmentImage& image) {
+CountersByPool::CountersByPool(const SegmentImage& image) {
     std::vector<std::pair<std::uint64_t, std::size_t>> found;
-    for (std::size_t place = 0; place < image.records<CountersRecord>().size(); ++place) {
-        const std::uint64_t pool = read(image.records<CountersRecord>()[place].pool);
-        if (pool != 0) found.emplace_back(pool, place);
+    for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
+        const std::uint64_t pool = read(image.records<CountersRecord>()[index].pool);
+        if (pool != 0) found.emplace_back(pool, index);
     }
     std::sort(found.begin(), found.end());
-    for (const auto& [pool, place] : found) {
+    for (const auto& [pool, index] : found) {
         pools_.push_back(pool);
-        places_.push_back(place);
+        indices_.push_back(index);
     }
-    taken_.resize(places_.size());
+    taken_.resize(indices_.size());
 }
 
-PoolSlots SlotsByPool::take(std::uint64_t pool) noexcept {
+CounterIndices CountersByPool::take(std::uint64_t pool) noexcept {
     const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
     const auto begin = static_cast<std::size_t>(first - pools_.begin());
     if (first == last || taken_[begin]) return {};
     taken_[begin] = true;
-    return PoolSlots(places_).subspan(begin, static_cast<std::size_t>(last - first));
+    return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
 }
 
-/// Adds an element for each thread of a pool, and one whose number is 0 for what threads counted
-/// that have ended or have no slot, if that is anything.
+/// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended
+/// or have no counters of their own, if they counted anything.
 void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& image,
-                 const PoolRecord& pool, PoolSlots slots) {
+                 const PoolRecord& pool, CounterIndices indices) {
     ThreadStatistics others;
     others.pool = read(pool.id);
     add(others, pool.shared);
     add(others, pool.left_out);
-    std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has a slot for each series
-    for (const std::size_t place : slots) {
-        const CountersRecord& slot = image.records<CountersRecord>()[place];
-        const std::uint64_t number = read(slot.thread);
-        add(number == 0 ? others : by_number[number], slot.counters, series_of(slot));
+    std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has counters for each series
+    for (const std::size_t index : indices) {
+        const CountersRecord& record = image.records<CountersRecord>()[index];
+        const std::uint64_t number = read(record.thread);
+        add(number == 0 ? others : by_number[number], record.counters, series_of(record));
     }
     for (auto& [number, thread] : by_number) {
         thread.thread = number;
@@ -104,50 +106,52 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
     if (others.allocations + others.deallocations != 0) threads.push_back(std::move(others));
 }
 
-// A change takes a microsecond, and a look some tens of them; so many in a row meet one only where
-// pools and threads come and go all the time, or where a process was stopped in the middle.
+// A change takes a microsecond, and one reading some tens of microseconds. This many readings in a
+// row meet a change only if pools and threads are created and destroyed all the time, or if the
+// process was stopped during a change.
 constexpr unsigned max_looks = 8;
 
 template <class Statistics>
 void sort_by_age(std::vector<Statistics>& group) {
-    // Numbers are given out in order; `other` is 0 and stands last.
+    // Numbers are given out in order. The record `other` has the number 0 and comes last.
     std::sort(group.begin(), group.end(),
               [](const Statistics& a, const Statistics& b) { return a.id - 1 < b.id - 1; });
 }
 
-/// Whether a place holds something, the first one being `other`'s.
-bool is_taken(std::size_t place, const Counter& id, bool other_is_used) noexcept {
-    return place == 0 ? other_is_used : read(id) != 0;
+/// Returns whether a record is in use. The first record of a kind is `other`.
+bool is_taken(std::size_t index, const Counter& id, bool other_is_used) noexcept {
+    return index == 0 ? other_is_used : read(id) != 0;
 }
 
 void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
-    SlotsByPool slots(later);
-    for (std::size_t place = 0; place < later.records<PoolRecord>().size(); ++place) {
-        const PoolRecord& pool = later.records<PoolRecord>()[place];
-        if (place != 0 && read(pool.id) == 0) continue;
-        const PoolSlots its = slots.take(read(pool.id));
+    CountersByPool counters(later);
+    for (std::size_t index = 0; index < later.records<PoolRecord>().size(); ++index) {
+        const PoolRecord& pool = later.records<PoolRecord>()[index];
+        if (index != 0 && read(pool.id) == 0) continue;
+        const CounterIndices its = counters.take(read(pool.id));
         PoolSums sums;
-        if (place < earlier.records<PoolRecord>().size()) {
-            sums.add_frees(earlier.records<PoolRecord>()[place].shared, 0);
-            sums.add_frees(earlier.records<PoolRecord>()[place].left_out, 0);
+        if (index < earlier.records<PoolRecord>().size()) {
+            sums.add_frees(earlier.records<PoolRecord>()[index].shared, 0);
+            sums.add_frees(earlier.records<PoolRecord>()[index].left_out, 0);
         }
-        for (const std::size_t slot : its) {
-            if (slot >= earlier.records<CountersRecord>().size()) continue;
-            const CountersRecord& counted = earlier.records<CountersRecord>()[slot];
+        for (const std::size_t i : its) {
+            if (i >= earlier.records<CountersRecord>().size()) continue;
+            const CountersRecord& counted = earlier.records<CountersRecord>()[i];
             sums.add_frees(counted.counters, series_of(counted));
         }
         sums.add_allocations(pool.shared, 0);
         sums.add_allocations(pool.left_out, 0);
-        for (const std::size_t slot : its) {
-            const CountersRecord& counted = later.records<CountersRecord>()[slot];
+        for (const std::size_t i : its) {
+            const CountersRecord& counted = later.records<CountersRecord>()[i];
             sums.add_allocations(counted.counters, series_of(counted));
         }
-        PoolStatistics figures = sums.with(pool);
-        const bool used = to.left_out.pools + figures.capacity_bytes + figures.allocations != 0;
-        if (!is_taken(place, pool.id, used)) continue;
-        if (place == 0) figures.id = 0;
+        PoolStatistics statistics = sums.with(pool);
+        const bool used =
+            to.left_out.pools + statistics.capacity_bytes + statistics.allocations != 0;
+        if (!is_taken(index, pool.id, used)) continue;
+        if (index == 0) statistics.id = 0;
         add_threads(to.threads, later, pool, its);
-        to.pools.push_back(figures);
+        to.pools.push_back(statistics);
     }
     sort_by_age(to.pools);
     std::stable_sort(to.threads.begin(), to.threads.end(),
@@ -155,67 +159,67 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
 }
 
 void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
-    for (std::size_t place = 0; place < later.records<ArenaRecord>().size(); ++place) {
-        const ArenaRecord& arena = later.records<ArenaRecord>()[place];
-        ArenaStatistics figures = figures_of(arena);
-        const bool used = to.left_out.arenas + figures.capacity_bytes != 0;
-        if (!is_taken(place, arena.id, used)) continue;
-        if (place == 0) figures.id = 0;
-        const bool is_scratch = figures.kind == ArenaStatistics::Kind::scratch;
-        (is_scratch ? to.scratches : to.arenas).push_back(figures);
+    for (std::size_t index = 0; index < later.records<ArenaRecord>().size(); ++index) {
+        const ArenaRecord& arena = later.records<ArenaRecord>()[index];
+        ArenaStatistics statistics = figures_of(arena);
+        const bool used = to.left_out.arenas + statistics.capacity_bytes != 0;
+        if (!is_taken(index, arena.id, used)) continue;
+        if (index == 0) statistics.id = 0;
+        const bool is_scratch = statistics.kind == ArenaStatistics::Kind::scratch;
+        (is_scratch ? to.scratches : to.arenas).push_back(statistics);
     }
     sort_by_age(to.arenas);
     sort_by_age(to.scratches);
 }
 
-/// What the streams of the device allocator at this place did.
-DeviceSums sums_of(std::size_t place, const SegmentImage& earlier,
+/// Sums what the streams of the device allocator in this record did.
+DeviceSums sums_of(std::size_t index, const SegmentImage& earlier,
                    const SegmentImage& later) noexcept {
     DeviceSums sums;
-    const std::uint64_t id = read(later.records<DeviceRecord>()[place].id);
+    const std::uint64_t id = read(later.records<DeviceRecord>()[index].id);
     const auto for_each_stream = [id](const SegmentImage& image, auto function) {
         for (const DeviceStreamRecord& stream : image.records<DeviceStreamRecord>()) {
             if (id != 0 && read(stream.device) == id) function(stream.counters);
         }
     };
     for_each_stream(earlier, [&](const auto& counters) { sums.add_frees(counters); });
-    if (place < earlier.records<DeviceRecord>().size())
-        sums.add_frees(earlier.records<DeviceRecord>()[place].left_out);
+    if (index < earlier.records<DeviceRecord>().size())
+        sums.add_frees(earlier.records<DeviceRecord>()[index].left_out);
     for_each_stream(later, [&](const auto& counters) { sums.add_allocations(counters); });
-    sums.add_allocations(later.records<DeviceRecord>()[place].left_out);
+    sums.add_allocations(later.records<DeviceRecord>()[index].left_out);
     return sums;
 }
 
 void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
-    for (std::size_t place = 0; place < later.records<DeviceRecord>().size(); ++place) {
-        const DeviceRecord& device = later.records<DeviceRecord>()[place];
-        if (place != 0 && read(device.id) == 0) continue;
-        DeviceStatistics figures = sums_of(place, earlier, later).with(device);
-        const bool used = to.left_out.devices + figures.capacity_bytes != 0;
-        if (!is_taken(place, device.id, used)) continue;
-        if (place == 0) figures.id = 0;
-        to.devices.push_back(figures);
+    for (std::size_t index = 0; index < later.records<DeviceRecord>().size(); ++index) {
+        const DeviceRecord& device = later.records<DeviceRecord>()[index];
+        if (index != 0 && read(device.id) == 0) continue;
+        DeviceStatistics statistics = sums_of(index, earlier, later).with(device);
+        const bool used = to.left_out.devices + statistics.capacity_bytes != 0;
+        if (!is_taken(index, device.id, used)) continue;
+        if (index == 0) statistics.id = 0;
+        to.devices.push_back(statistics);
     }
     sort_by_age(to.devices);
 }
 
 void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
-    for (std::size_t place = 0; place < later.records<PlannedRecord>().size(); ++place) {
-        const PlannedRecord& planned = later.records<PlannedRecord>()[place];
-        PlannedArenaStatistics figures = figures_of(planned);
-        const bool used = to.left_out.planned + figures.capacity_bytes != 0;
-        if (!is_taken(place, planned.id, used)) continue;
-        if (place == 0) figures.id = 0;
-        to.planned.push_back(figures);
+    for (std::size_t index = 0; index < later.records<PlannedRecord>().size(); ++index) {
+        const PlannedRecord& planned = later.records<PlannedRecord>()[index];
+        PlannedArenaStatistics statistics = figures_of(planned);
+        const bool used = to.left_out.planned + statistics.capacity_bytes != 0;
+        if (!is_taken(index, planned.id, used)) continue;
+        if (index == 0) statistics.id = 0;
+        to.planned.push_back(statistics);
     }
     sort_by_age(to.planned);
 }
 
-ScopeStatistics figures_of(const ScopeRecord& scope) noexcept {
-    ScopeStatistics figures;
-    load_name(scope.name, figures.name);
-    add_counters(figures, scope, Reading::second);
-    return figures;
+ScopeStatistics statistics_of(const ScopeRecord& scope) noexcept {
+    ScopeStatistics statistics;
+    load_name(scope.name, statistics.name);
+    add_counters(statistics, scope, Reading::second);
+    return statistics;
 }
 
 void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
@@ -253,30 +257,30 @@ std::uint64_t committed_bytes_of(const ProcessSnapshot& snapshot) noexcept {
     return bytes;
 }
 
-ProcessSnapshot figures_in(const SegmentView& view) {
-    ProcessSnapshot figures;
-    add_header(figures, view.later().header());
-    add_pools(figures, view.earlier(), view.later());
-    add_arenas(figures, view.later());
-    add_devices(figures, view.earlier(), view.later());
-    add_planned(figures, view.later());
-    figures.scopes = scopes_in(view.later());
-    figures.committed_bytes = committed_bytes_of(figures);
-    return figures;
+ProcessSnapshot snapshot_in(const SegmentView& view) {
+    ProcessSnapshot statistics;
+    add_header(statistics, view.later().header());
+    add_pools(statistics, view.earlier(), view.later());
+    add_arenas(statistics, view.later());
+    add_devices(statistics, view.earlier(), view.later());
+    add_planned(statistics, view.later());
+    statistics.scopes = scopes_in(view.later());
+    statistics.committed_bytes = committed_bytes_of(statistics);
+    return statistics;
 }
 
 }  // namespace
 
-// Places of scopes are given out in order and stay.
+// Records of scopes are given out in order and are never removed.
 std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
     std::vector<ScopeStatistics> scopes;
-    const auto add = [&](std::size_t place) {
-        const ScopeStatistics figures = figures_of(image.records<ScopeRecord>()[place]);
-        const bool used = figures.calls + figures.open + figures.out_of_order != 0;
-        if (is_taken(place, image.records<ScopeRecord>()[place].id, used))
-            scopes.push_back(figures);
+    const auto add = [&](std::size_t index) {
+        const ScopeStatistics statistics = statistics_of(image.records<ScopeRecord>()[index]);
+        const bool used = statistics.calls + statistics.open + statistics.out_of_order != 0;
+        if (is_taken(index, image.records<ScopeRecord>()[index].id, used))
+            scopes.push_back(statistics);
     };
-    for (std::size_t place = 1; place < image.records<ScopeRecord>().size(); ++place) add(place);
+    for (std::size_t index = 1; index < image.records<ScopeRecord>().size(); ++index) add(index);
     if (!image.records<ScopeRecord>().empty()) add(0);
     return scopes;
 }
@@ -284,7 +288,7 @@ std::vector<ScopeStatistics> scopes_in(const SegmentImage& image) {
 std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to) {
     for (unsigned look = 0; look < max_looks; ++look) {
         if (auto problem = view.refresh()) return problem;
-        to = figures_in(view);
+        to = snapshot_in(view);
         to.consistent = view.is_steady();
         if (to.consistent) break;
     }

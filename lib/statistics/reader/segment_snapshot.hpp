@@ -9,12 +9,12 @@
 
 namespace tensorpool::statistics {
 
-/// Looks at the segment and fills in all that it tells: everything but the facts of the process
-/// that the system knows, the names of threads and the time. Looks again where structure changed
-/// meanwhile, a few times; then `consistent` is false. Throws std::bad_alloc.
+/// Reads the segment into `to`: everything except the time, thread names and facts that the system
+/// knows about the process. Reads again, a few times, if the structure of the segment changed in
+/// the meantime; if it never succeeds, `consistent` is false. Throws std::bad_alloc.
 std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to);
 
-/// What the scopes of a segment did, by name. Throws std::bad_alloc.
+/// Returns the statistics of the scopes of a segment. Throws std::bad_alloc.
 std::vector<ScopeStatistics> scopes_in(const SegmentImage& image);
 
 }  // namespace tensorpool::statistics

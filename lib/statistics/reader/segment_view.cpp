@@ -11,10 +11,10 @@ namespace tensorpool::statistics {
 namespace {
 
 const SegmentProblem cannot_map = {AttachFailure::system,
-                                   "the system could not map its segment; look at `ulimit -v`"};
+                                   "the system could not map its segment; see `ulimit -v`"};
 const SegmentProblem was_cut = {AttachFailure::damaged,
-                                "its segment has been cut short; it can be read again when the "
-                                "process has been started anew"};
+                                "its segment has been truncated; restart the "
+                                "process to read it again"};
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void SegmentView::let_go() noexcept {
 std::optional<SegmentProblem> SegmentView::open() {
     SegmentHeader header{};
     if (auto problem = read_header(file_, header)) return problem;
-    // Its size once more: until it was sealed it could be cut short.
+    // The size is checked again: the file could be truncated until it was sealed.
     if (file_.is_sealed() && file_.bytes() >= segment_bytes) {
         map_ = file_.map(segment_bytes);
         if (map_ == nullptr) return cannot_map;
@@ -73,7 +73,7 @@ std::optional<SegmentProblem> SegmentView::refresh() {
         return copy(copies_[1], later_);
     }
     if (auto problem = problem_of(later_.header())) return problem;
-    // Pairs with the release store after a change: all of that is seen.
+    // Pairs with the release store after a change: the whole change is visible.
     epoch_ = later_.header().epoch.load(std::memory_order_acquire);
     later_.count();
     earlier_ = later_;
@@ -86,7 +86,8 @@ bool SegmentView::is_steady() const noexcept {
         SegmentHeader now{};
         return copy_header(&now) && now.epoch.load(std::memory_order_relaxed) == epoch_;
     }
-    // Pairs with the release fence at the begin of a change: who read a word of it sees the epoch.
+    // Pairs with the release fence at the beginning of a change: a reader that saw any word of the
+    // change sees the epoch.
     std::atomic_thread_fence(std::memory_order_acquire);
     return later_.header().epoch.load(std::memory_order_relaxed) == epoch_;
 }
@@ -120,13 +121,13 @@ std::optional<SegmentProblem> SegmentView::refresh_timeline() {
     return problem_of(later_.header());
 }
 
-// What was copied of an entry that is being rewritten may be a mixture. Its ticket changed before
-// that, and so differs in the later copy: then it is as good as under way.
+// The copy of an entry that is being rewritten may mix two entries. Its ticket changed before its
+// words, so the later copy has a different ticket. Such an entry is treated as still being written.
 void SegmentView::drop_rewritten_entries() noexcept {
     auto* const entries = const_cast<EntryRecord*>(earlier_.timeline().data());
-    for (std::size_t place = 0; place < entry_count; ++place) {
-        const auto after = later_.timeline()[place].ticket.load(std::memory_order_relaxed);
-        Counter& ticket = entries[place].ticket;
+    for (std::size_t index = 0; index < entry_count; ++index) {
+        const auto after = later_.timeline()[index].ticket.load(std::memory_order_relaxed);
+        Counter& ticket = entries[index].ticket;
         if (ticket.load(std::memory_order_relaxed) != after) {
             ticket.store(after | 1, std::memory_order_relaxed);
         }

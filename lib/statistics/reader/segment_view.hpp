@@ -8,11 +8,11 @@
 
 namespace tensorpool::statistics {
 
-/// Another process's segment. One that is sealed is mapped; of any other, which might be cut short
-/// at any time, what is in use is copied: so nothing that happens to it brings a signal.
+/// The segment of another process. A sealed segment is mapped. Any other might be truncated at any
+/// time, so the records in use are copied. Reading therefore never raises a signal.
 ///
-/// Figures are summed from two images, what was freed from the earlier one and what was allocated
-/// from the later one. Of a map both are the same.
+/// Statistics are summed from two images: frees from the earlier one and allocations from the later
+/// one. For a mapped segment both are the same.
 class SegmentView {
 public:
     explicit SegmentView(platform::ObservedFile file) noexcept : file_(std::move(file)) {}
@@ -20,12 +20,13 @@ public:
     SegmentView& operator=(SegmentView&& other) noexcept;
     ~SegmentView();
 
-    /// Before all else. Nothing: the segment can be read.
+    /// Opens the segment; must be called first. Returns nothing if the segment can be read.
     std::optional<SegmentProblem> open();
-    /// Looks again, both images; `is_steady` then tells whether structure stood still since.
+    /// Reads both images again. `is_steady` then returns whether the structure has been unchanged
+    /// since.
     std::optional<SegmentProblem> refresh();
     bool is_steady() const noexcept;
-    /// Looks again at the header and the timeline only; both are then those of the earlier image.
+    /// Reads only the header and the timeline again. Both then belong to the earlier image.
     std::optional<SegmentProblem> refresh_timeline();
 
     const SegmentImage& earlier() const noexcept { return earlier_; }
@@ -41,7 +42,7 @@ private:
 
     platform::ObservedFile file_;
     const void* map_ = nullptr;
-    void* copies_[2] = {};  // each with room for a segment, of which only pages in use take memory
+    void* copies_[2] = {};  // each has room for a segment, of which only used pages take memory
     SegmentImage earlier_;
     SegmentImage later_;
     std::uint64_t epoch_ = 0;

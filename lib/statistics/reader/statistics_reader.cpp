@@ -23,12 +23,12 @@ namespace {
 
 using namespace statistics;
 
-/// The names of a process's threads. Each is asked for when its thread is first seen, and again now
-/// and then, for threads get their names after they began: not each time, so that many threads do
-/// not cost a reader as many calls.
+/// The names of a process's threads. A name is read when its thread is first seen, and again from
+/// time to time, because threads are named after they start. It is not read each time because many
+/// threads would then cost a reader as many system calls.
 class ThreadNames {
 public:
-    /// Fills in the names. `now_ns` is any clock's that only goes forward. Throws std::bad_alloc.
+    /// Fills in the names. `now_ns` is the time of any monotonic clock. Throws std::bad_alloc.
     void put_into(std::vector<ThreadStatistics>& threads, std::uint64_t process,
                   std::uint64_t now_ns);
 
@@ -53,12 +53,12 @@ void ThreadNames::put_into(std::vector<ThreadStatistics>& threads, std::uint64_t
     }
 }
 
-/// Remembers which processes hold a segment whose descriptor they closed: to find that out one has
-/// to look through all mappings of a process, which somebody who lists them each second should not
-/// do each second. Thread-safe.
+/// Remembers which processes hold a segment whose descriptor they closed. Finding that out requires
+/// reading all mappings of a process, which would be too slow for a program that lists the
+/// processes each second. Thread-safe.
 class ClosedSegments {
 public:
-    /// What was found out half a minute ago at most. Throws std::bad_alloc.
+    /// Returns a result that is at most half a minute old. Throws std::bad_alloc.
     bool holds(std::uint64_t process, std::uint64_t now_ns);
 
 private:
@@ -95,12 +95,12 @@ std::uint64_t read(const Counter& counter) noexcept {
 
 [[noreturn]] void fail(std::uint64_t process, const std::string& name,
                        const SegmentProblem& problem) {
-    std::string who = "process " + std::to_string(process);
-    if (!name.empty()) who += " (" + name + ')';
-    throw AttachError(problem.failure, "tensorpool: " + who + ": " + problem.what);
+    std::string subject = "process " + std::to_string(process);
+    if (!name.empty()) subject += " (" + name + ')';
+    throw AttachError(problem.failure, "tensorpool: " + subject + ": " + problem.what);
 }
 
-/// It holds no file of a segment. That it closed the descriptor is still possible.
+/// Returns whether the process has no file of a segment. It may still have closed the descriptor.
 bool is_without(const Finding& finding) noexcept {
     return !finding.segment && !finding.is_being_made &&
            finding.problem.failure == AttachFailure::no_segment;
@@ -111,8 +111,8 @@ std::string name_of(std::uint64_t process) {
     return facts ? facts->name : std::string();
 }
 
-/// Whether a process that cannot be read stands in the list: those that hold a segment. Of a
-/// process that may not be looked into there is no telling.
+/// Returns whether a process that cannot be read is listed: one that holds a segment. That is
+/// unknown for processes that may not be looked into.
 bool holds_segment(AttachFailure failure) noexcept {
     return failure == AttachFailure::closed || failure == AttachFailure::other_version ||
            failure == AttachFailure::damaged;
@@ -133,7 +133,7 @@ struct StatisticsReader::State {
     explicit State(FoundSegment found)
         : segment(std::move(found)), view(std::exchange(segment.file, {})) {}
 
-    FoundSegment segment;  // its file is the view's
+    FoundSegment segment;  // its file has moved to the view
     SegmentView view;
     SteadySources sources;
     ThreadNames names;
@@ -186,7 +186,7 @@ StatisticsReader StatisticsReader::attach(std::uint64_t process) {
     if (is_without(finding) && has_closed_segment(process)) finding.problem = closed_problem();
     if (!finding.segment) {
         const std::string name = name_of(process);
-        // One that has ended and whose parent did not ask for it yet has nothing of this.
+        // A process that ended but was not yet waited for by its parent has no segment and no name.
         if (name.empty() && is_without(finding))
             finding.problem = problem_of(platform::Look::no_process);
         fail(process, name, finding.problem);
@@ -217,7 +217,7 @@ bool StatisticsReader::is_running() const noexcept {
     try {
         return !look_after(state_->segment, state_->view.file());
     } catch (const std::bad_alloc&) {
-        return true;  // there is no telling
+        return true;  // unknown
     }
 }
 

@@ -39,7 +39,7 @@ std::string limit_text(std::uint64_t bytes) {
     return bytes == 0 ? "none" : size(bytes);
 }
 
-/// PyTorch's word for what `metric` counts, without what it says of it: of
+/// Returns PyTorch's name for what `metric` counts, without its suffix: of
 /// "allocated_bytes.all.current" the first part.
 std::string pytorch_word(std::string_view metric) {
     const auto& all = statistics::Metrics<DeviceStatistics>::all;
@@ -49,22 +49,23 @@ std::string pytorch_word(std::string_view metric) {
     return std::string(word.substr(0, word.find(".all.")));
 }
 
-/// One row of the table that has PyTorch's words beside ours; `metric` has the word.
+/// Adds one row of the table that shows PyTorch's names next to tensorpool's. `metric` has the
+/// PyTorch name.
 void add_row(std::string& out, const char* ours, const char* metric, const std::string& now,
              const std::string& peak, const std::string& allocated, const std::string& freed) {
     add_line(out, "  %-15s %-20s %9s %9s %10s %10s", ours, pytorch_word(metric).c_str(),
              now.c_str(), peak.c_str(), allocated.c_str(), freed.c_str());
 }
 
-void add_table(std::string& out, const DeviceStatistics& figures) {
-    const DeviceStatistics& f = figures;
+void add_table(std::string& out, const DeviceStatistics& statistics) {
+    const DeviceStatistics& f = statistics;
     add_line(out, "  %-15s %-20s %9s %9s %10s %10s", "ours", "PyTorch", "now", "peak", "allocated",
              "freed");
     add_row(out, "in use", "in_use_bytes", size(f.in_use_bytes), size(f.peak_in_use_bytes),
             size(f.allocated_bytes), size(f.deallocated_bytes));
     add_row(out, "in use, blocks", "allocations", std::to_string(f.allocations - f.deallocations),
             "", std::to_string(f.allocations), std::to_string(f.deallocations));
-    add_row(out, "asked for", "requested_in_use_bytes", size(f.requested_in_use_bytes), "",
+    add_row(out, "requested", "requested_in_use_bytes", size(f.requested_in_use_bytes), "",
             size(f.requested_bytes), "");
     add_row(out, "+ deferred", "peak_active_bytes", size(f.in_use_bytes + f.deferred_bytes),
             size(f.peak_active_bytes), "", "");
@@ -74,36 +75,38 @@ void add_table(std::string& out, const DeviceStatistics& figures) {
     add_row(out, "split", "split_bytes", size(f.split_bytes), "", "", "");
 }
 
-void add_free(std::string& out, const DeviceStatistics& figures) {
+void add_free(std::string& out, const DeviceStatistics& statistics) {
     add_line(out, "  free      %s in %llu runs, %s parked; %s deferred in %llu blocks",
-             BytesText(figures.free_bytes - figures.parked_bytes).c_str(),
-             static_cast<Count>(figures.free_blocks), BytesText(figures.parked_bytes).c_str(),
-             BytesText(figures.deferred_bytes).c_str(),
-             static_cast<Count>(figures.deferred_blocks));
-    if (figures.address_bytes != 0 || figures.captured_bytes != 0) {
+             BytesText(statistics.free_bytes - statistics.parked_bytes).c_str(),
+             static_cast<Count>(statistics.free_blocks), BytesText(statistics.parked_bytes).c_str(),
+             BytesText(statistics.deferred_bytes).c_str(),
+             static_cast<Count>(statistics.deferred_blocks));
+    if (statistics.address_bytes != 0 || statistics.captured_bytes != 0) {
         add_line(out, "  besides   %s of address space, %s in slabs of graphs",
-                 BytesText(figures.address_bytes).c_str(),
-                 BytesText(figures.captured_bytes).c_str());
+                 BytesText(statistics.address_bytes).c_str(),
+                 BytesText(statistics.captured_bytes).c_str());
     }
 }
 
-void add_work(std::string& out, const DeviceStatistics& figures) {
+void add_work(std::string& out, const DeviceStatistics& statistics) {
     add_line(out, "  served    %.1f %% by parked blocks, %.1f %% by free runs",
-             percent(figures.parked_hits, figures.allocations),
-             percent(figures.free_hits, figures.allocations));
+             percent(statistics.parked_hits, statistics.allocations),
+             percent(statistics.free_hits, statistics.allocations));
     add_line(out, "  device    grew %llu times, gave back %llu times, waited %llu times",
-             static_cast<Count>(figures.growths), static_cast<Count>(figures.give_backs),
-             static_cast<Count>(figures.synchronizations));
+             static_cast<Count>(statistics.growths), static_cast<Count>(statistics.give_backs),
+             static_cast<Count>(statistics.synchronizations));
     add_line(out, "  streams   %llu, %llu uses across them, %llu events",
-             static_cast<Count>(figures.streams), static_cast<Count>(figures.cross_stream_uses),
-             static_cast<Count>(figures.events));
-    if (figures.limit_bytes != 0 || figures.soft_limit_bytes != 0) {
-        add_line(out, "  limit     %s, gives back from %s", limit_text(figures.limit_bytes).c_str(),
-                 limit_text(figures.soft_limit_bytes).c_str());
+             static_cast<Count>(statistics.streams),
+             static_cast<Count>(statistics.cross_stream_uses),
+             static_cast<Count>(statistics.events));
+    if (statistics.limit_bytes != 0 || statistics.soft_limit_bytes != 0) {
+        add_line(out, "  limit     %s, gives back from %s",
+                 limit_text(statistics.limit_bytes).c_str(),
+                 limit_text(statistics.soft_limit_bytes).c_str());
     }
-    if (figures.pressures != 0 || figures.failures != 0) {
+    if (statistics.pressures != 0 || statistics.failures != 0) {
         add_line(out, "  pressed   %llu requests waited for memory, %llu failed",
-                 static_cast<Count>(figures.pressures), static_cast<Count>(figures.failures));
+                 static_cast<Count>(statistics.pressures), static_cast<Count>(statistics.failures));
     }
 }
 

@@ -7,7 +7,8 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// Gives each thing of a process a name of its own: that of the second gets its number behind it.
+/// Gives each object of a process a unique name. If a name is already taken, the number of the
+/// object is appended.
 class Names {
 public:
     std::string claim(const char* name, std::uint64_t id) {
@@ -25,8 +26,8 @@ public:
 
 private:
     std::set<std::string> taken_;
-    // Of numbers that come twice, as in a segment that was overwritten. One count for all names: so
-    // thousands of the same take no longer than others.
+    // For numbers that occur twice, as in a segment that was overwritten. One counter for all
+    // names, so that thousands of equal names take no longer than others.
     std::uint64_t repeated_ = 0;
 };
 
@@ -35,7 +36,7 @@ Labels labels_of(const ProcessSnapshot& snapshot) {
             {"process", valid_utf8(snapshot.process_name.c_str())}};
 }
 
-/// Adds the things of one process, each with `label`, its name.
+/// Adds the objects of one process, each with the label `label`, which is its name.
 template <class Statistics>
 void add(std::vector<MetricThing<Statistics>>& things, const Labels& process, const char* label,
          Names& names, const std::vector<Statistics>& of_process) {

@@ -17,13 +17,13 @@ struct MetricThing {
     const Statistics* statistics;
 };
 
-/// Everything in the snapshots, each thing with labels of its own.
+/// All objects of the snapshots, each with labels of its own.
 struct MetricThings {
     explicit MetricThings(const std::vector<ProcessSnapshot>& snapshots);
 
     std::vector<MetricThing<ProcessSnapshot>> processes;
     std::vector<MetricThing<PoolStatistics>> pools;
-    std::vector<MetricThing<ArenaStatistics>> arenas;  // scratches too
+    std::vector<MetricThing<ArenaStatistics>> arenas;  // including scratches
     std::vector<MetricThing<DeviceStatistics>> devices;
     std::vector<MetricThing<PlannedArenaStatistics>> planned;
     std::vector<MetricThing<ScopeStatistics>> scopes;

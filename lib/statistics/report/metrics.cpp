@@ -28,13 +28,13 @@ Part part(const char* label, std::uint64_t value) {
     return {label, static_cast<double>(value)};
 }
 
-/// A metric that is not one field: divided by a label, or computed.
+/// A metric that is divided by a label, or computed from several fields.
 template <class Statistics>
 struct DerivedMetric {
     const char* prometheus;
     MetricKind kind;
     const char* sentence;
-    const char* label;  // "": one part only, which has no label
+    const char* label;  // "" if there is only one part, which has no label
     std::vector<Part> (*parts)(const Statistics& statistics);
 };
 
@@ -47,7 +47,7 @@ std::vector<Part> limit_of(const Statistics& one) {
     return {{"", limit_in(one.limit_bytes)}};
 }
 
-/// Those of `Statistics` that are not one field.
+/// The derived metrics of `Statistics`.
 template <class Statistics>
 struct DerivedMetrics;
 
@@ -86,12 +86,12 @@ struct DerivedMetrics<PoolStatistics> {
          "depot, in spans of buckets, in free runs of pages.",
          "tier", by_tier},
         {"tensorpool_allocations_total", total,
-         "Blocks handed out, by where they came from: the thread's magazines, the depot, spans of "
-         "buckets, free runs of pages, memory new from the system.",
+         "Blocks allocated, by where they came from: the thread's magazines, the depot, spans of "
+         "buckets, free runs of pages, new memory from the system.",
          "source", by_source},
         {"tensorpool_allocation_failures_total", total,
-         "Requests that could not be met, by the limit that was met.", "reason", by_reason},
-        {"tensorpool_limit_bytes", gauge, "How far the capacity may grow.", "", limit_of<Of>},
+         "Requests that could not be met, by the limit that caused it.", "reason", by_reason},
+        {"tensorpool_limit_bytes", gauge, "Maximum of the capacity.", "", limit_of<Of>},
         {"tensorpool_blocks", gauge, "Blocks that callers hold.", "", blocks},
     };
 };
@@ -99,7 +99,7 @@ struct DerivedMetrics<PoolStatistics> {
 template <>
 struct DerivedMetrics<ArenaStatistics> {
     static constexpr DerivedMetric<ArenaStatistics> all[] = {
-        {"tensorpool_arena_limit_bytes", MetricKind::gauge, "How far the capacity may grow.", "",
+        {"tensorpool_arena_limit_bytes", MetricKind::gauge, "Maximum of the capacity.", "",
          limit_of<ArenaStatistics>},
     };
 };
@@ -109,7 +109,7 @@ struct DerivedMetrics<DeviceStatistics> {
     using enum MetricKind;
     using Of = DeviceStatistics;
 
-    // A request under way may count as a hit before it counts as an allocation.
+    // A request in progress may count as a hit before it counts as an allocation.
     static std::vector<Part> by_source(const Of& device) {
         const std::uint64_t hits = device.parked_hits + device.free_hits;
         return {part("parked", device.parked_hits), part("free", device.free_hits),
@@ -121,13 +121,12 @@ struct DerivedMetrics<DeviceStatistics> {
 
     static constexpr DerivedMetric<Of> all[] = {
         {"tensorpool_device_allocations_total", total,
-         "Blocks handed out, by where they came from: freed lately on their stream, a free run, a "
-         "slab new from the device.",
+         "Blocks allocated, by where they came from: recently freed on their stream, a free run, a "
+         "new slab from the device.",
          "source", by_source},
-        {"tensorpool_device_limit_bytes", gauge, "How far the capacity may grow.", "",
-         limit_of<Of>},
+        {"tensorpool_device_limit_bytes", gauge, "Maximum of the capacity.", "", limit_of<Of>},
         {"tensorpool_device_soft_limit_bytes", gauge,
-         "The capacity from which free blocks are given back.", "", soft_limit},
+         "Capacity above which free blocks are returned.", "", soft_limit},
     };
 };
 
@@ -160,7 +159,7 @@ struct DerivedMetrics<PlannedArenaStatistics> {
          "source", by_source},
         {"tensorpool_planned_misses_total", total,
          "Requests that left the plan and went to the pool, by the reason.", "reason", by_reason},
-        {"tensorpool_planned_planning_seconds_total", total, "Spent on making plans.", "",
+        {"tensorpool_planned_planning_seconds_total", total, "Time spent on making plans.", "",
          planning_seconds},
         {"tensorpool_planned_state", gauge, "1 for the state that the arena is in, 0 for others.",
          "state", by_state},
@@ -183,7 +182,7 @@ struct DerivedMetrics<ProcessSnapshot> {
     }
 
     static constexpr DerivedMetric<ProcessSnapshot> all[] = {
-        {"tensorpool_checks_failed_total", total, "Checks that fired.", "kind", by_check},
+        {"tensorpool_checks_failed_total", total, "Failed checks.", "kind", by_check},
     };
 };
 
@@ -191,7 +190,7 @@ constexpr Kind kind_of(MetricKind kind) noexcept {
     return kind == MetricKind::total ? Kind::counter : Kind::gauge;
 }
 
-/// What it says, and PyTorch's word for it where there is one.
+/// Returns the sentence of a metric, followed by PyTorch's name if there is one.
 template <class Metric>
 std::string help_of(const Metric& metric) {
     const std::string sentence = metric.sentence;
@@ -233,8 +232,10 @@ void add(Families& families, const std::vector<MetricThing<Statistics>>& things)
 }
 
 void add_build(Families& families, const std::vector<MetricThing<ProcessSnapshot>>& processes) {
-    MetricFamily build = {
-        "tensorpool_build_info", "Which tensorpool the process holds; always 1.", Kind::gauge, {}};
+    MetricFamily build = {"tensorpool_build_info",
+                          "Version of tensorpool that the process uses; always 1.",
+                          Kind::gauge,
+                          {}};
     for (const auto& [labels, process] : processes) {
         Labels with_version = labels;
         with_version.emplace_back("version", valid_utf8(process->library_version.c_str()));

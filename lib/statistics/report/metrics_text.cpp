@@ -12,7 +12,7 @@
 namespace tensorpool {
 namespace {
 
-/// As the format asks: backslash and newline everywhere, quotes in the values of labels.
+/// Escapes a text as the format requires: backslash and newline everywhere, quotes in label values.
 std::string escaped(std::string_view text, bool quotes) {
     std::string out;
     for (const char letter : text) {

@@ -6,11 +6,11 @@
 
 namespace tensorpool::statistics {
 
-/// A number for JSON: the fewest digits that tell it, in every locale; whole ones without an
-/// exponent. What is no number is 0.
+/// Formats a number for JSON with the fewest digits that identify it, independent of the locale.
+/// Whole numbers have no exponent. Infinities and NaN become 0.
 inline std::string number_text(double value) {
     if (!std::isfinite(value)) return "0";
-    constexpr double exact = 9007199254740992.0;  // whole numbers up to 2^53 are
+    constexpr double exact = 9007199254740992.0;  // all whole numbers up to 2^53 are exact
     if (std::abs(value) <= exact && value == std::trunc(value)) {
         return std::to_string(static_cast<long long>(value));
     }

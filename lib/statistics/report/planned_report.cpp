@@ -16,7 +16,7 @@ using statistics::percent;
 using statistics::quoted;
 using Count = unsigned long long;
 
-/// By how much a peak exceeds the lower bound, in words; "" where there is nothing to compare.
+/// Formats by how much a peak exceeds the lower bound; "" if there is nothing to compare.
 std::string above_bound(std::uint64_t peak, std::uint64_t bound) {
     if (bound == 0 || peak < bound) return "";
     char text[32];
@@ -28,24 +28,24 @@ std::string peak_text(std::uint64_t peak, std::uint64_t bound) {
     return peak == 0 ? "-" : BytesText(peak).c_str() + above_bound(peak, bound);
 }
 
-void add_peaks(std::string& out, const PlannedArenaStatistics& figures) {
+void add_peaks(std::string& out, const PlannedArenaStatistics& statistics) {
     add_line(out, "  peaks     lower bound %s, pool %s, plan %s",
-             BytesText(figures.lower_bound_bytes).c_str(),
-             peak_text(figures.pool_peak_bytes, figures.lower_bound_bytes).c_str(),
-             peak_text(figures.plan_peak_bytes, figures.lower_bound_bytes).c_str());
+             BytesText(statistics.lower_bound_bytes).c_str(),
+             peak_text(statistics.pool_peak_bytes, statistics.lower_bound_bytes).c_str(),
+             peak_text(statistics.plan_peak_bytes, statistics.lower_bound_bytes).c_str());
 }
 
-void add_requests(std::string& out, const PlannedArenaStatistics& figures) {
-    const std::uint64_t requests = figures.served + figures.from_pool;
+void add_requests(std::string& out, const PlannedArenaStatistics& statistics) {
+    const std::uint64_t requests = statistics.served + statistics.from_pool;
     add_line(out, "  requests  %llu from the plan (%.1f %%), %llu from the pool",
-             static_cast<Count>(figures.served), percent(figures.served, requests),
-             static_cast<Count>(figures.from_pool));
-    const std::uint64_t missed =
-        figures.too_large + figures.out_of_order + figures.unknown + figures.still_in_use;
+             static_cast<Count>(statistics.served), percent(statistics.served, requests),
+             static_cast<Count>(statistics.from_pool));
+    const std::uint64_t missed = statistics.too_large + statistics.out_of_order +
+                                 statistics.unknown + statistics.still_in_use;
     if (missed == 0) return;
     add_line(out, "  missed    %llu too large, %llu out of order, %llu unknown, %llu still in use",
-             static_cast<Count>(figures.too_large), static_cast<Count>(figures.out_of_order),
-             static_cast<Count>(figures.unknown), static_cast<Count>(figures.still_in_use));
+             static_cast<Count>(statistics.too_large), static_cast<Count>(statistics.out_of_order),
+             static_cast<Count>(statistics.unknown), static_cast<Count>(statistics.still_in_use));
 }
 
 }  // namespace

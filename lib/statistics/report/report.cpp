@@ -15,41 +15,45 @@ using statistics::members;
 using statistics::percent;
 using statistics::quoted;
 
-/// What rounding added. A snapshot under way may count a request before its block.
+/// Returns the percentage that rounding added. A snapshot taken during a call may count its request
+/// before its block.
 double waste_percent(std::uint64_t requested, std::uint64_t allocated) noexcept {
     return allocated > requested ? percent(allocated - requested, requested) : 0.0;
 }
 
-void add_headline(std::string& out, const PoolStatistics& figures) {
-    add_line(out, "tensorpool: pool '%s'", figures.name);
+void add_headline(std::string& out, const PoolStatistics& statistics) {
+    add_line(out, "tensorpool: pool '%s'", statistics.name);
     add_line(out, "  in use    %s of %s committed (%.1f %%), peak %s of %s",
-             BytesText(figures.in_use_bytes).c_str(), BytesText(figures.capacity_bytes).c_str(),
-             percent(figures.in_use_bytes, figures.capacity_bytes),
-             BytesText(figures.peak_in_use_bytes).c_str(),
-             BytesText(figures.peak_capacity_bytes).c_str());
+             BytesText(statistics.in_use_bytes).c_str(),
+             BytesText(statistics.capacity_bytes).c_str(),
+             percent(statistics.in_use_bytes, statistics.capacity_bytes),
+             BytesText(statistics.peak_in_use_bytes).c_str(),
+             BytesText(statistics.peak_capacity_bytes).c_str());
     add_line(out, "  calls     %llu allocations, %llu deallocations, %llu failures",
-             static_cast<unsigned long long>(figures.allocations),
-             static_cast<unsigned long long>(figures.deallocations),
-             static_cast<unsigned long long>(figures.failures));
+             static_cast<unsigned long long>(statistics.allocations),
+             static_cast<unsigned long long>(statistics.deallocations),
+             static_cast<unsigned long long>(statistics.failures));
     add_line(out,
-             "  served    %.1f %% from caches; %s asked for, %s handed out (+%.1f %% by rounding)",
-             percent(figures.cache_hits, figures.allocations),
-             BytesText(figures.requested_bytes).c_str(), BytesText(figures.allocated_bytes).c_str(),
-             waste_percent(figures.requested_bytes, figures.allocated_bytes));
+             "  served    %.1f %% from caches; %s requested, %s allocated (+%.1f %% by rounding)",
+             percent(statistics.cache_hits, statistics.allocations),
+             BytesText(statistics.requested_bytes).c_str(),
+             BytesText(statistics.allocated_bytes).c_str(),
+             waste_percent(statistics.requested_bytes, statistics.allocated_bytes));
     add_line(out, "  free      %s in threads, %s in the large-block cache, %s in whole pages",
-             BytesText(figures.parked_bytes).c_str(), BytesText(figures.cached_bytes).c_str(),
-             BytesText(figures.free_bytes).c_str());
+             BytesText(statistics.parked_bytes).c_str(), BytesText(statistics.cached_bytes).c_str(),
+             BytesText(statistics.free_bytes).c_str());
     add_line(out, "  system    grew %llu times by %s, gave back %llu times %s, records take %s",
-             static_cast<unsigned long long>(figures.growths),
-             BytesText(figures.grown_bytes).c_str(),
-             static_cast<unsigned long long>(figures.give_backs),
-             BytesText(figures.given_back_bytes).c_str(), BytesText(figures.record_bytes).c_str());
-    if (figures.limit_bytes != 0) {
-        add_line(out, "  limit     %s", BytesText(figures.limit_bytes).c_str());
+             static_cast<unsigned long long>(statistics.growths),
+             BytesText(statistics.grown_bytes).c_str(),
+             static_cast<unsigned long long>(statistics.give_backs),
+             BytesText(statistics.given_back_bytes).c_str(),
+             BytesText(statistics.record_bytes).c_str());
+    if (statistics.limit_bytes != 0) {
+        add_line(out, "  limit     %s", BytesText(statistics.limit_bytes).c_str());
     }
-    if (figures.lost_bytes != 0) {
-        add_line(out, "  lost      %s, parked by threads that a fork left behind",
-                 BytesText(figures.lost_bytes).c_str());
+    if (statistics.lost_bytes != 0) {
+        add_line(out, "  lost      %s, parked by threads that did not survive a fork",
+                 BytesText(statistics.lost_bytes).c_str());
     }
 }
 

@@ -29,8 +29,9 @@ bool report_wanted_by_environment() {
 }
 
 void report_at_exit_where_wanted() {
-    // No static variable's initialisation: its lock would be held while atexit waits for its own,
-    // whose holder may be in a malloc that comes here. Relaxed: whoever is first does it.
+    // Not initialized by a static variable: the lock of that initialization would be held while
+    // atexit waits for its own lock, whose holder may be in a malloc that calls this function.
+    // Relaxed: the first thread registers the report.
     static constinit std::atomic<bool> looked = false;
     if (looked.exchange(true, std::memory_order_relaxed)) return;
     if (report_wanted_by_environment()) std::atexit(print_report);

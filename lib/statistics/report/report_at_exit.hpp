@@ -2,12 +2,12 @@
 
 namespace tensorpool::statistics {
 
-/// TENSORPOOL_REPORT: a report of all that holds memory is wanted when the program ends. A value
-/// that makes no sense is told on stderr.
+/// Returns whether TENSORPOOL_REPORT requests a report of all memory when the program ends. An
+/// invalid value is reported on stderr.
 bool report_wanted_by_environment();
 
-/// Has that report printed on stderr at exit, where it is wanted. Looks once; whatever holds memory
-/// calls it when it is made.
+/// Prints that report to stderr at exit if it was requested. Reads the variable once. Called by
+/// each object that holds memory when it is created.
 void report_at_exit_where_wanted();
 
 }  // namespace tensorpool::statistics

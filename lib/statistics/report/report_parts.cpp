@@ -5,11 +5,11 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// Bytes of the UTF-8 character at `at` (RFC 3629); 0 where there is none.
+/// Returns the length in bytes of the UTF-8 character at `at` (RFC 3629); 0 if it is invalid.
 std::size_t utf8_bytes(const char* at) noexcept {
     const auto byte = [at](std::size_t i) { return static_cast<unsigned char>(at[i]); };
-    const auto follows = [&](std::size_t i, unsigned char least = 0x80, unsigned char most = 0xBF) {
-        return byte(i) >= least && byte(i) <= most;
+    const auto follows = [&](std::size_t i, unsigned char min = 0x80, unsigned char max = 0xBF) {
+        return byte(i) >= min && byte(i) <= max;
     };
     const unsigned char first = byte(0);
     if (first < 0x80) return 1;

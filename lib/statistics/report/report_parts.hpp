@@ -7,15 +7,15 @@
 
 #include "statistics/metrics/metric.hpp"
 
-/// What the reports of pools, arenas and snapshots are put together from.
+/// Functions that the reports of pools, arenas and snapshots share.
 namespace tensorpool::statistics {
 
-/// The text with U+FFFD for what is not UTF-8, such as a name cut within a letter.
+/// Returns the text with U+FFFD in place of invalid UTF-8, such as a name cut within a character.
 std::string valid_utf8(const char* text);
-/// A string of JSON (RFC 8259). What is not UTF-8 becomes U+FFFD.
+/// Returns the text as a JSON string (RFC 8259). Invalid UTF-8 becomes U+FFFD.
 std::string quoted(const char* text);
 
-/// A number, or a list of numbers.
+/// Formats a number, or a list of numbers.
 template <class Statistics>
 std::string value_text(const Statistics& statistics, const Field<Statistics>& field) {
     if (field.number != nullptr) return std::to_string(statistics.*field.number);
@@ -27,7 +27,7 @@ std::string value_text(const Statistics& statistics, const Field<Statistics>& fi
     return out + ']';
 }
 
-/// All metrics as `"name":value,...`, without braces.
+/// Formats all metrics as `"name":value,...`, without braces.
 template <class Statistics>
 std::string members(const Statistics& statistics) {
     std::string out;
@@ -38,7 +38,7 @@ std::string members(const Statistics& statistics) {
     return out;
 }
 
-/// `[{...},...]`, the elements as `to_json` of each.
+/// Formats a JSON array `[{...},...]` whose elements are formatted by `to_json`.
 template <class Container>
 std::string array_of(const Container& elements) {
     std::string out = "[";
@@ -49,7 +49,7 @@ std::string array_of(const Container& elements) {
     return out + ']';
 }
 
-/// 0 where there is no whole.
+/// Returns the percentage; 0 if `whole` is 0.
 double percent(std::uint64_t part, std::uint64_t whole) noexcept;
 
 template <class... Arguments>

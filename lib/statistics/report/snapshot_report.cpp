@@ -47,7 +47,8 @@ const char* noun_of(Kind kind) noexcept {
     }
 }
 
-/// Columns that a terminal shows it in: bytes of UTF-8 that begin a character.
+/// Returns how many columns a terminal needs for the text: the number of bytes that begin a UTF-8
+/// character.
 std::size_t columns(const std::string& text) noexcept {
     return static_cast<std::size_t>(
         std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -59,7 +60,7 @@ std::string padded(const std::string& text, std::size_t width) {
 }
 
 std::size_t widest_name(const std::vector<ArenaStatistics>& group) {
-    std::size_t widest = 12;  // so that tables of short names look alike
+    std::size_t widest = 12;  // so that tables of short names have the same width
     for (const ArenaStatistics& one : group) widest = std::max(widest, columns(one.name));
     return widest;
 }

@@ -7,12 +7,12 @@
 
 namespace tensorpool::statistics {
 
-/// Allocations by where they were served from: these add up to all.
+/// Allocations by what served them. The values add up to all allocations.
 struct Sources {
-    std::uint64_t magazines = 0;  // of the thread
+    std::uint64_t magazines = 0;  // the thread's magazines
     std::uint64_t depots = 0;     // magazines that no thread held
-    std::uint64_t spans = 0;      // of buckets
-    std::uint64_t extents = 0;    // whole pages that were free, those in the large cache too
+    std::uint64_t spans = 0;      // spans of buckets
+    std::uint64_t extents = 0;    // free runs of whole pages, including the large-block cache
     std::uint64_t system = 0;     // the pool had to grow
 };
 

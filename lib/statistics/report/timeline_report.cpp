@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
-/// "23:59:59.999", in UTC.
+/// Formats a time of day such as "23:59:59.999", in UTC.
 std::string time_of_day(std::uint64_t time_ns) {
     const std::uint64_t ms = time_ns / ns_per_ms % 86'400'000;
     char text[16];
@@ -23,8 +23,9 @@ std::string time_of_day(std::uint64_t time_ns) {
     return text;
 }
 
-/// On a terminal a name of another process must not do what control characters do: `quoted` escapes
-/// those of ASCII, the second set (U+0080 to U+009F) and DEL are left.
+/// Removes control characters from a name that another process chose, so that they cannot affect
+/// the terminal. `quoted` escapes those of ASCII; this function replaces DEL and the second set
+/// (U+0080 to U+009F).
 std::string printable(const std::string& name) {
     std::string out = statistics::quoted(name.c_str());
     out = out.substr(1, out.size() - 2);

@@ -13,7 +13,7 @@ constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITI
 
 namespace {
 
-/// The records of all threads, those of ended ones for the next.
+/// The records of all threads. A record of an ended thread is reused by a new one.
 class CountersOfAllThreads {
 public:
     bool add_exit_handler() noexcept;
@@ -31,7 +31,7 @@ private:
     }
 
     std::mutex mutex_;
-    // Below: under mutex_.
+    // Guarded by mutex_:
     SlabList<CountersOfThread> memory_;
     CountersOfThread* all_ = nullptr;
     CountersOfThread* free_ = nullptr;
@@ -41,7 +41,8 @@ private:
 constinit base::NeverDestroyed<CountersOfAllThreads> counters_of_all_threads;
 constinit base::NeverDestroyed<SlabList<ScopeFrame>> scope_frames;
 
-// POSIX calls exit handlers in four rounds at most; a record made after that would be lost.
+// POSIX calls exit handlers in at most four rounds. A record made after the last round would be
+// lost.
 constexpr unsigned last_round = 3;
 constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
 
@@ -64,13 +65,13 @@ bool CountersOfAllThreads::add_exit_handler() noexcept {
     return exit_handler_ != platform::no_exit_handler;
 }
 
-// While the library is loaded, when the system still has those of its keys for which a thread needs
-// no memory: it is asked for under locks, and malloc may be served by a pool.
+// Registered while the library is loaded, when the system still has keys that need no memory in a
+// thread. The key is set under locks, and a pool may serve malloc.
 [[maybe_unused]] const bool has_exit_handler_from_the_start =
     counters_of_all_threads->add_exit_handler();
 
 CountersOfThread* CountersOfAllThreads::take() noexcept {
-    // Without it a child of a fork might find a lock taken.
+    // Without the fork handlers, the child of a fork might find a lock taken.
     if (!watch_forks() || !add_exit_handler()) return nullptr;
     const std::lock_guard guard(mutex_);
     if (free_ == nullptr) {
@@ -79,7 +80,7 @@ CountersOfThread* CountersOfAllThreads::take() noexcept {
         fresh->next_of_all = std::exchange(all_, fresh);
         free_ = fresh;
     }
-    // Without the handler the record would be lost when the thread ends.
+    // Without the exit handler, the record would be lost when the thread ends.
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
     CountersOfThread* const one = std::exchange(free_, free_->next_free);
     one->taken = true;
@@ -92,8 +93,8 @@ void CountersOfAllThreads::give_back(CountersOfThread& one) noexcept {
     one.next_free = std::exchange(free_, &one);
 }
 
-// Those of ended threads too: another thread may take a late look at one, and the child of a fork
-// hands it out again.
+// Records of ended threads are locked as well: another thread may access one late, and the child of
+// a fork reuses it.
 void CountersOfAllThreads::lock() noexcept {
     mutex_.lock();
     for_each([](CountersOfThread& one) { one.mutex.lock(); });
@@ -106,8 +107,8 @@ void CountersOfAllThreads::unlock() noexcept {
     mutex_.unlock();
 }
 
-// In the child of a fork, where there is no other thread. StatisticsScopes of those that were may
-// yet be destroyed, so their frames are not reused before.
+// Called in the child of a fork, which has no other thread. StatisticsScopes of other threads may
+// still be destroyed, so their frames are not reused before that.
 void CountersOfAllThreads::keep_only(const CountersOfThread* own) noexcept {
     const std::lock_guard guard(mutex_);
     for_each([&](CountersOfThread& one) {
@@ -115,7 +116,7 @@ void CountersOfAllThreads::keep_only(const CountersOfThread* own) noexcept {
         ScopeFrame* frame = one.innermost.load(std::memory_order_relaxed);
         for (; frame != nullptr; frame = frame->outer) {
             frame->left_by_fork = true;
-            // Modulo 2^64: one less.
+            // Modulo 2^64: adds -1.
             if (frame->record == nullptr) continue;
             frame->record->open.fetch_add(~std::uint64_t{0}, std::memory_order_relaxed);
         }
@@ -138,54 +139,55 @@ CountersOfThread* CountersOfThread::own() noexcept {
     return own_counters_of_thread;
 }
 
-void begin(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept {
+void begin(CountersLink& link, const detail::ThreadCounters& counters, unsigned series) noexcept {
     CountersOfThread* const own = CountersOfThread::own();
     if (own == nullptr) return;
     const std::lock_guard guard(own->mutex);
-    own->add(slot, counters, series);
+    own->add(link, counters, series);
 }
 
-void end(CountersLink& slot) noexcept {
-    // Acquire pairs with the store in `remove` and `leave`: after it the handle may go.
-    while (CountersOfThread* const owner = slot.owner.load(std::memory_order_acquire)) {
+void end(CountersLink& link) noexcept {
+    // Acquire pairs with the store in `remove` and `leave`: after it the owner of the link may free
+    // it.
+    while (CountersOfThread* const owner = link.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
-        // The thread may have ended in between, and its record may be another's by now.
-        if (slot.owner.load(std::memory_order_relaxed) == owner) owner->remove(slot);
+        // The thread may have ended in between, and its record may belong to another thread by now.
+        if (link.owner.load(std::memory_order_relaxed) == owner) owner->remove(link);
     }
 }
 
-void CountersOfThread::add(CountersLink& slot, const detail::ThreadCounters& counters,
+void CountersOfThread::add(CountersLink& link, const detail::ThreadCounters& counters,
                            unsigned series) noexcept {
     ThreadSums before;
     before.add(counters, series);
     settled.subtract(before);
-    slot.counters = &counters;
-    slot.series = series;
-    slot.previous = nullptr;
-    slot.next = std::exchange(slots, &slot);
-    if (slot.next != nullptr) slot.next->previous = &slot;
-    slot.owner.store(this, std::memory_order_release);
+    link.counters = &counters;
+    link.series = series;
+    link.previous = nullptr;
+    link.next = std::exchange(links, &link);
+    if (link.next != nullptr) link.next->previous = &link;
+    link.owner.store(this, std::memory_order_release);
 }
 
-void CountersOfThread::remove(CountersLink& slot) noexcept {
-    settled.add(*slot.counters, slot.series);
-    (slot.previous != nullptr ? slot.previous->next : slots) = slot.next;
-    if (slot.next != nullptr) slot.next->previous = slot.previous;
-    slot.owner.store(nullptr, std::memory_order_release);
+void CountersOfThread::remove(CountersLink& link) noexcept {
+    settled.add(*link.counters, link.series);
+    (link.previous != nullptr ? link.previous->next : links) = link.next;
+    if (link.next != nullptr) link.next->previous = link.previous;
+    link.owner.store(nullptr, std::memory_order_release);
 }
 
 ThreadSums CountersOfThread::sums() const noexcept {
     ThreadSums sums = settled;
-    for (const CountersLink* slot = slots; slot != nullptr; slot = slot->next) {
-        sums.add(*slot->counters, slot->series);
+    for (const CountersLink* link = links; link != nullptr; link = link->next) {
+        sums.add(*link->counters, link->series);
     }
     return sums;
 }
 
 std::uint64_t CountersOfThread::net_bytes() const noexcept {
     std::uint64_t bytes = settled.net_bytes();
-    for (const CountersLink* slot = slots; slot != nullptr; slot = slot->next) {
-        bytes += statistics::net_bytes(*slot->counters, slot->series);
+    for (const CountersLink* link = links; link != nullptr; link = link->next) {
+        bytes += statistics::net_bytes(*link->counters, link->series);
     }
     return bytes;
 }
@@ -196,9 +198,9 @@ void CountersOfThread::look() noexcept {
 }
 
 void CountersOfThread::leave() noexcept {
-    while (slots != nullptr) {
-        CountersLink& slot = *std::exchange(slots, slots->next);
-        slot.owner.store(nullptr, std::memory_order_release);
+    while (links != nullptr) {
+        CountersLink& link = *std::exchange(links, links->next);
+        link.owner.store(nullptr, std::memory_order_release);
     }
     ScopeFrame* frame = innermost.exchange(nullptr, std::memory_order_relaxed);
     while (frame != nullptr) {

@@ -18,77 +18,80 @@ struct ScopeFrame;
 
 /// What a thread counts in all pools together, for its StatisticsScopes.
 ///
-/// A thread has a list of the slots in which it counts. Slots are cumulative over threads, so what
-/// stood in one is taken off the thread's `settled` sums when it takes the slot, and what stands in
-/// it is added to them when it gives the slot back or the pool dies. `settled` plus what stands in
-/// the slots then never jumps, and differences of it are what the thread did.
+/// A thread has a list of the counters in which it counts. Counters are cumulative over all threads
+/// that used them. Their values are therefore subtracted from the thread's `settled` sums when the
+/// thread takes the counters. They are added to `settled` when the thread returns the counters or
+/// the pool is destroyed. The sum of `settled` and the values of the listed counters never jumps,
+/// and its differences are what the thread did.
 namespace tensorpool::statistics {
 
 class CountersOfThread;
 
-/// The part of a slot's handle that belongs to the thread that counts in it.
+/// Links the counters of one pool into the list of the thread that uses them.
 struct CountersLink {
     CountersLink* previous = nullptr;
     CountersLink* next = nullptr;
     const detail::ThreadCounters* counters = nullptr;
-    unsigned series = 0;  // of the sizes that they count (base/block_sizes.hpp)
-    // nullptr: in no thread's list. Changes under the owner's mutex; stored with release when the
-    // rest is done, for who reads nullptr may free the handle.
+    unsigned series = 0;  // of the block sizes that they count (base/block_sizes.hpp)
+    // nullptr if no thread's list contains the link. Changed under the owner's mutex. Stored with
+    // release after all other changes, because a thread that reads nullptr may free the link.
     std::atomic<CountersOfThread*> owner = nullptr;
 };
 
-/// The calling thread counts in the slot from now on. Where there is no memory for the thread's
-/// record, its scopes will not see what it counts there.
-void begin(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
-/// It counts there no more: on that thread, or on any other while no call on the pool is under way,
-/// such as when the pool dies. Nothing is done for a slot that did not begin or has ended, nor for
-/// one whose thread has gone. Under whatever lock.
-void end(CountersLink& slot) noexcept;
+/// Adds counters to the calling thread's list. If there is no memory for the thread's record, its
+/// scopes do not include what it counts there.
+void begin(CountersLink& link, const detail::ThreadCounters& counters, unsigned series) noexcept;
+/// Removes counters from their thread's list. Called on that thread, or on any other thread while
+/// no call on the pool is in progress, as when the pool is destroyed. Does nothing if the link is
+/// in no list or its thread has ended. May be called under any lock.
+void end(CountersLink& link) noexcept;
 
-/// One thread's list, its open scopes, and their sums. Its memory never becomes anything else.
+/// The list of counters of one thread, its open scopes, and their sums. Its memory is never reused
+/// for anything else.
 class alignas(64) CountersOfThread {
 public:
     CountersOfThread() noexcept = default;
     CountersOfThread(const CountersOfThread&) = delete;
     CountersOfThread& operator=(const CountersOfThread&) = delete;
 
-    /// The calling thread's, made if need be; nullptr without memory, and in a thread's last
-    /// destructors. It goes when the thread ends.
+    /// Returns the record of the calling thread and creates it if necessary. Returns nullptr if
+    /// there is no memory, and in a thread's last destructors. The record is released when the
+    /// thread ends.
     static CountersOfThread* own() noexcept;
 
     bool has_scope() const noexcept { return innermost.load(std::memory_order_relaxed) != nullptr; }
 
-    // REQUIRES from here on: the mutex is held.
-    void add(CountersLink& slot, const detail::ThreadCounters& counters, unsigned series) noexcept;
-    void remove(CountersLink& slot) noexcept;
-    /// What the thread counted ever, up to a constant.
+    // REQUIRES, for the functions below: the mutex is held.
+    void add(CountersLink& link, const detail::ThreadCounters& counters, unsigned series) noexcept;
+    void remove(CountersLink& link) noexcept;
+    /// Returns the sums of everything the thread has counted, up to a constant.
     ThreadSums sums() const noexcept;
     std::uint64_t net_bytes() const noexcept;
-    /// Raises the innermost scope's highest net growth.
+    /// Raises the highest net growth of the innermost scope.
     void look() noexcept;
-    /// Its slots are no thread's, and its scopes have no thread.
+    /// Removes the thread from all of its counters and scopes.
     void leave() noexcept;
 
-    // A leaf: under it no other lock is taken but that of the free frames.
+    // A leaf lock: only the lock of the free frames is acquired under it.
     std::mutex mutex;
-    // Below: under `mutex`.
-    CountersLink* slots = nullptr;
+    // Guarded by `mutex`:
+    CountersLink* links = nullptr;
     ThreadSums settled;
-    // Read by its thread without the mutex; another thread may end a scope meanwhile.
+    // Its thread reads this without the mutex. Another thread may end a scope at the same time.
     std::atomic<detail::ScopeFrame*> innermost = nullptr;
     detail::ScopeFrame* free_frames = nullptr;
 
-    /// Where the names of its latest scopes stand, or those of the thread before. Its thread's
-    /// alone.
+    /// Records of the latest scope names, of this thread or of the previous owner of this record.
+    /// Used by its thread only.
     std::array<ScopeRecord*, 8> known_names = {};
 
-    // Under the lock of all threads' records.
+    // Guarded by the lock of all threads' records:
     CountersOfThread* next_of_all = nullptr;
     CountersOfThread* next_free = nullptr;
     bool taken = false;
 };
 
-/// nullptr before the thread's first slot or scope.
+/// nullptr before the thread's first counters or scope.
 extern constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITIAL_EXEC;
 
 inline bool has_open_scope() noexcept {
@@ -98,17 +101,17 @@ inline bool has_open_scope() noexcept {
 void look_at_scopes_slow() noexcept;
 void count_beside_slow(const ThreadSums& counted) noexcept;
 
-/// To be called where a thread's magazine was exchanged and where a large block came or went, after
-/// that was counted: the peaks of the thread's open scopes are raised. Two loads where there is
-/// none. Under whatever lock.
+/// Raises the peaks of the thread's open scopes. Must be called after a thread's magazine was
+/// exchanged or a large block was allocated or freed, once that was counted. Costs two loads if no
+/// scope is open. May be called under any lock.
 inline void look_at_scopes() noexcept {
     if (has_open_scope()) [[unlikely]]
         look_at_scopes_slow();
 }
 
-/// To be called beside each count in a slot that threads share (PoolCounters::shared), which no
-/// thread's list holds: the calling thread allocated a block of `bytes`, counted with those of
-/// `bucket`, or freed one.
+/// Counts an allocation or deallocation of a block of `bytes` in `bucket` for the calling thread's
+/// scopes. Must be called with each count in counters that threads share (PoolCounters::shared),
+/// which are in no thread's list.
 inline void count_shared_allocation(unsigned bucket, std::size_t bytes,
                                     std::size_t requested_bytes) noexcept {
     if (!has_open_scope()) [[likely]]
@@ -127,7 +130,8 @@ inline void count_shared_deallocation(unsigned bucket, std::size_t bytes) noexce
     counted.small_deallocated_bytes = bytes;
     count_beside_slow(counted);
 }
-/// The same for a block of whole pages, of `bytes`.
+/// Counts the allocation or deallocation of a block of whole pages of `bytes` for the calling
+/// thread's scopes.
 inline void count_shared_large_allocation(std::size_t requested_bytes, std::size_t bytes) noexcept {
     if (!has_open_scope()) [[likely]]
         return;
@@ -146,7 +150,7 @@ inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
     count_beside_slow(counted);
 }
 
-/// The same for a block of whole pages that became longer by `bytes`.
+/// Counts the growth of a block of whole pages by `bytes` for the calling thread's scopes.
 inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t bytes) noexcept {
     if (!has_open_scope()) [[likely]]
         return;
@@ -156,12 +160,13 @@ inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t b
     count_beside_slow(counted);
 }
 
-/// Around a fork, before the segment's `before_fork` and after its handlers: the child's scopes
-/// count in the child's segment.
+/// Called around a fork, before the segment's `before_fork` and after its other handlers: the
+/// scopes of the child count in the child's segment.
 void lock_counters_of_threads() noexcept;
 void unlock_counters_of_threads() noexcept;
-/// In the child, after `unlock_counters_of_threads`: it keeps the scopes of the thread that forked;
-/// those of other threads, which it does not have, are no longer counted as open.
+/// Called in the child after `unlock_counters_of_threads`. The child keeps the scopes of the thread
+/// that forked. Scopes of other threads, which do not exist in the child, are no longer counted as
+/// open.
 void counters_of_threads_in_child() noexcept;
 
 }  // namespace tensorpool::statistics

@@ -14,26 +14,26 @@ class CountersOfThread;
 
 namespace tensorpool::detail {
 
-/// An open StatisticsScope. It lies in a list of its thread's, the innermost first, until it ends
-/// or the thread does. A frame is looked at under its owner's mutex; without an owner it is the
-/// StatisticsScope's alone.
+/// An open StatisticsScope. It is in a list of its thread, innermost first, until the scope or the
+/// thread ends. A frame is accessed under its owner's mutex. A frame without an owner is accessed
+/// by its StatisticsScope only.
 struct ScopeFrame {
     ScopeFrame* outer = nullptr;
     ScopeFrame* next_free = nullptr;
-    // nullptr: its thread has gone. Changes under the owner's mutex, to nullptr only.
+    // nullptr after its thread ended. Changed under the owner's mutex, and only to nullptr.
     std::atomic<statistics::CountersOfThread*> owner = nullptr;
-    statistics::ScopeRecord* record = nullptr;  // nullptr: there is no segment
+    statistics::ScopeRecord* record = nullptr;  // nullptr if there is no segment
     statistics::ThreadSums begin;
     std::uint64_t begin_net = 0;
-    // The most net growth since it began, as far as it was looked at. Only the innermost is looked
-    // at: it hands what it saw to the one around it when it ends.
+    // The highest net growth since the scope began, as far as it was measured. Only the innermost
+    // frame is measured: when it ends, it passes its highest growth to the frame around it.
     std::int64_t highest = 0;
-    bool left_by_fork = false;  // its thread is not in this process; it is not counted as open
+    bool left_by_fork = false;  // its thread is not in this process, so it is not counted as open
 
     void raise(std::uint64_t net) noexcept {
         highest = std::max(highest, static_cast<std::int64_t>(net - begin_net));
     }
-    /// What another frame saw, inside this one.
+    /// Takes over the highest growth of a frame inside this one.
     void take_over(const ScopeFrame& inner) noexcept {
         const auto seen = inner.begin_net + static_cast<std::uint64_t>(inner.highest);
         raise(seen);
@@ -46,7 +46,7 @@ namespace tensorpool::statistics {
 
 using detail::ScopeFrame;
 
-/// Those that no thread keeps.
+/// The free frames that no thread keeps.
 SlabList<ScopeFrame>& free_scope_frames() noexcept;
 
 }  // namespace tensorpool::statistics

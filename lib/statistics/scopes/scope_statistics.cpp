@@ -21,20 +21,20 @@ std::string size(std::int64_t bytes) {
     return BytesText(magnitude(bytes)).c_str();
 }
 
-/// "3 blocks", without a sign.
+/// Formats a number of blocks without a sign, such as "3 blocks".
 std::string count(std::int64_t blocks, const char* what) {
     const std::string out = std::to_string(magnitude(blocks)) + ' ' + what;
     return magnitude(blocks) == 1 ? out : out + 's';
 }
 
-/// "3 blocks of 64 B", "1 block of 1 KiB fewer".
+/// Formats the growth of one bucket, such as "3 blocks of 64 B" or "1 block of 1 KiB fewer".
 std::string part(std::int64_t blocks, unsigned bucket) {
     const BytesText bytes(detail::bucket_bytes(bucket));
     return count(blocks, "block") + " of " + bytes.c_str() + (blocks < 0 ? " fewer" : "");
 }
 
-/// "1 large block of 2 MiB", "2 large blocks of 2 MiB in all", "1 large block fewer, of 2 MiB more
-/// in all".
+/// Formats the growth of large blocks, such as "1 large block of 2 MiB", "2 large blocks of 2 MiB
+/// in all" or "1 large block fewer, of 2 MiB more in all".
 std::string large_part(const ScopeGrowth& growth) {
     const std::string bytes = size(growth.large_bytes);
     const char* const sign = growth.large_bytes < 0 ? "less" : "more";

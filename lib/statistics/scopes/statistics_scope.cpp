@@ -29,7 +29,8 @@ bool has_name(const ScopeRecord& record, const Name& name) noexcept {
     return true;
 }
 
-/// Names are literals mostly, so the place of one is looked for by its address first.
+/// Finds the record of a scope name. Names are mostly literals, so the record is first looked up by
+/// the address of the name.
 ScopeRecord* record_of(CountersOfThread& own, std::string_view name) noexcept {
     const std::size_t hash = std::hash<const void*>()(name.data()) / 8;
     ScopeRecord*& known = own.known_names[hash % own.known_names.size()];
@@ -49,7 +50,7 @@ ScopeFrame* take_frame(CountersOfThread& own) noexcept {
     return std::exchange(own.free_frames, own.free_frames->next_free);
 }
 
-void tell_recorder(TraceAction action, const ScopeRecord* scope) noexcept {
+void report_to_recorder(TraceAction action, const ScopeRecord* scope) noexcept {
     if (scope == nullptr || !is_recording()) return;
     record(action, scope->id.load(std::memory_order_relaxed), nullptr, 0);
 }
@@ -58,7 +59,7 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     CountersOfThread* const own = CountersOfThread::own();
     if (own == nullptr) return nullptr;
     ScopeRecord* const record = record_of(*own, name);
-    tell_recorder(TraceAction::scope_begin, record);
+    report_to_recorder(TraceAction::scope_begin, record);
     const std::lock_guard guard(own->mutex);
     ScopeFrame* const frame = take_frame(*own);
     if (frame == nullptr) return nullptr;
@@ -74,16 +75,16 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     return frame;
 }
 
-/// What remains of a scope that has ended, or what an open one has so far.
+/// The result of a scope that has ended, or the state of an open one so far.
 struct Counted {
     ScopeRecord* record;
-    bool in_order = false;  // on its own thread, and innermost
+    bool in_order = false;  // ended on its own thread and as the innermost
     ThreadSums counted = {};
     std::uint64_t peak = 0;
 };
 
-/// Out of its thread's list, whose mutex is held. What it and those inside it saw is handed to it
-/// and to the one around it.
+/// Removes a frame from its thread's list and passes on its highest growth and that of the frames
+/// inside it to the frame around it. REQUIRES: the mutex of the thread is held.
 void unlink(CountersOfThread& owner, ScopeFrame& frame) noexcept {
     ScopeFrame* inner = nullptr;
     for (ScopeFrame* one = owner.innermost.load(std::memory_order_relaxed); one != &frame;
@@ -99,7 +100,7 @@ void unlink(CountersOfThread& owner, ScopeFrame& frame) noexcept {
     }
 }
 
-/// The mutex of the calling thread's own slots is held.
+/// Ends a frame of the calling thread. REQUIRES: the mutex of the thread's counters is held.
 void end_own_frame(CountersOfThread& own, ScopeFrame& frame, Counted& ended) noexcept {
     ended.counted = own.sums();
     own.innermost.load(std::memory_order_relaxed)->raise(ended.counted.net_bytes());
@@ -110,8 +111,8 @@ void end_own_frame(CountersOfThread& own, ScopeFrame& frame, Counted& ended) noe
     frame.next_free = std::exchange(own.free_frames, &frame);
 }
 
-/// Under the owner's mutex, if there is one: so a fork, which takes it, finds the scope open and
-/// counted so, or neither.
+/// Counts the scope as closed. Called under the owner's mutex, if there is an owner. A fork takes
+/// that mutex, so it finds the scope either open and counted as open, or neither.
 void count_closed(const ScopeFrame& frame) noexcept {
     if (frame.record == nullptr || frame.left_by_fork) return;
     frame.record->open.fetch_sub(1, std::memory_order_relaxed);
@@ -119,7 +120,8 @@ void count_closed(const ScopeFrame& frame) noexcept {
 
 Counted end_frame(ScopeFrame& frame) noexcept {
     Counted ended{.record = frame.record};
-    // Acquire pairs with the store in CountersOfThread::leave: then the frame is nobody's but ours.
+    // Acquire pairs with the store in CountersOfThread::leave: after it no other thread accesses
+    // the frame.
     while (CountersOfThread* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
@@ -136,8 +138,8 @@ Counted end_frame(ScopeFrame& frame) noexcept {
     return ended;
 }
 
-/// What an open frame and those inside it saw, its thread's sums now among it. The mutex of its
-/// thread is held.
+/// Returns the peak of an open frame, including the frames inside it and the current sums of its
+/// thread. REQUIRES: the mutex of the thread is held.
 std::uint64_t peak_so_far(const CountersOfThread& owner, const ScopeFrame& frame,
                           const ThreadSums& now) noexcept {
     ScopeFrame seen;
@@ -151,7 +153,7 @@ std::uint64_t peak_so_far(const CountersOfThread& owner, const ScopeFrame& frame
     return static_cast<std::uint64_t>(seen.highest);
 }
 
-/// Since the frame began, on its thread; nothing when that has gone.
+/// Returns what the frame's thread counted since the frame began; empty if that thread has ended.
 Counted counted_since(const ScopeFrame& frame) noexcept {
     Counted so_far{.record = frame.record};
     while (CountersOfThread* const owner = frame.owner.load(std::memory_order_acquire)) {
@@ -167,35 +169,36 @@ Counted counted_since(const ScopeFrame& frame) noexcept {
 
 ScopeStatistics statistics_of(const Counted& so_far) noexcept {
     const ThreadSums& counted = so_far.counted;
-    ScopeStatistics figures{.open = 1,
-                            .allocations = counted.allocation_count(),
-                            .deallocations = counted.deallocation_count(),
-                            .requested_bytes = counted.requested_bytes,
-                            .allocated_bytes = counted.allocated_bytes(),
-                            .deallocated_bytes = counted.deallocated_bytes(),
-                            .peak_bytes = so_far.peak};
-    if (so_far.record != nullptr) load_name(so_far.record->name, figures.name);
-    return figures;
+    ScopeStatistics statistics{.open = 1,
+                               .allocations = counted.allocation_count(),
+                               .deallocations = counted.deallocation_count(),
+                               .requested_bytes = counted.requested_bytes,
+                               .allocated_bytes = counted.allocated_bytes(),
+                               .deallocated_bytes = counted.deallocated_bytes(),
+                               .peak_bytes = so_far.peak};
+    if (so_far.record != nullptr) load_name(so_far.record->name, statistics.name);
+    return statistics;
 }
 
-/// The peaks of which the timeline was told, by the place of the name.
-constinit std::atomic<std::uint64_t> told_peaks[count_of<ScopeRecord>] = {};
+/// The peaks that were written to the timeline, by the index of the scope's record.
+constinit std::atomic<std::uint64_t> reported_peaks[count_of<ScopeRecord>] = {};
 
-// A peak that creeps up with every call must not fill the timeline: it is told when it rose by more
-// than a sixteenth.
-void tell_peak(const ScopeRecord& record, std::uint64_t peak, std::string_view name) noexcept {
-    const auto place = &record - records_in<ScopeRecord>(*segment().header());
-    // Relaxed: whoever raises it tells.
-    std::uint64_t told = told_peaks[place].load(std::memory_order_relaxed);
-    while (peak > told + told / 16) {
-        if (told_peaks[place].compare_exchange_weak(told, peak, std::memory_order_relaxed)) {
+// A peak that rises slowly with every call must not fill the timeline. It is written only if it
+// rose by more than a sixteenth.
+void report_peak(const ScopeRecord& record, std::uint64_t peak, std::string_view name) noexcept {
+    const auto index = &record - records_in<ScopeRecord>(*segment().header());
+    // Relaxed: the thread that raises the value writes the entry.
+    std::uint64_t reported = reported_peaks[index].load(std::memory_order_relaxed);
+    while (peak > reported + reported / 16) {
+        if (reported_peaks[index].compare_exchange_weak(reported, peak,
+                                                        std::memory_order_relaxed)) {
             write_entry(EntryKind::scope, LimitKind::none, peak, name);
             return;
         }
     }
 }
 
-// Relaxed: figures, each of its own.
+// Relaxed: the sums are independent of each other.
 void add_up(const Counted& ended) noexcept {
     ScopeRecord& record = *ended.record;
     const ThreadSums& counted = ended.counted;
@@ -217,7 +220,7 @@ void add_up(const Counted& ended) noexcept {
     }
     if (ended.peak != 0) {
         load_name(record.name, name);
-        tell_peak(record, ended.peak, name);
+        report_peak(record, ended.peak, name);
     }
 }
 
@@ -247,7 +250,7 @@ StatisticsScope::StatisticsScope(std::string_view name) noexcept
 StatisticsScope::~StatisticsScope() {
     if (frame_ == nullptr) return;
     const statistics::Counted ended = statistics::end_frame(*frame_);
-    statistics::tell_recorder(TraceAction::scope_end, ended.record);
+    statistics::report_to_recorder(TraceAction::scope_end, ended.record);
     if (ended.record != nullptr) statistics::add_up(ended);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using Blocks = std::array<std::uint64_t, detail::bucket_count>;
 
-// Relaxed: a thread reads its own counters, or wants a figure of another's.
+// Relaxed: a thread reads its own counters, or needs only one value of another thread's.
 std::uint64_t read(const detail::Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
 }

@@ -7,10 +7,10 @@
 
 namespace tensorpool::statistics {
 
-/// What calls added up to: of one thread with all pools, or between two moments. Modulo 2^64, so
-/// only differences mean something.
+/// Sums of what one thread did with all pools, or did between two points in time. The values are
+/// modulo 2^64, so only their differences are meaningful.
 struct ThreadSums {
-    // Blocks by bucket; those of finer sizes count with the bucket that serves the same requests.
+    // Blocks by bucket. Blocks of finer sizes count under the bucket that serves the same requests.
     std::array<std::uint64_t, detail::bucket_count> allocations = {};
     std::array<std::uint64_t, detail::bucket_count> deallocations = {};
     std::uint64_t small_allocated_bytes = 0;
@@ -21,7 +21,7 @@ struct ThreadSums {
     std::uint64_t large_deallocations = 0;
     std::uint64_t large_deallocated_bytes = 0;
 
-    /// Of blocks of this series of sizes (base/block_sizes.hpp).
+    /// Adds counters of blocks of this series of sizes (base/block_sizes.hpp).
     void add(const detail::ThreadCounters& counted, unsigned series) noexcept;
     void add(const ThreadSums& more) noexcept;
     void subtract(const ThreadSums& less) noexcept;
@@ -37,7 +37,7 @@ struct ThreadSums {
     std::uint64_t net_bytes() const noexcept { return allocated_bytes() - deallocated_bytes(); }
 };
 
-/// Bytes allocated less bytes freed, which needs half of the words.
+/// Returns the bytes allocated minus the bytes freed. Reads only half of the counters.
 std::uint64_t net_bytes(const detail::ThreadCounters& counted, unsigned series) noexcept;
 
 }  // namespace tensorpool::statistics

@@ -7,25 +7,26 @@
 
 namespace tensorpool::statistics {
 
-/// Adds words that lie elsewhere up in words that several such share, by what they grew since the
-/// last time. For records without a place in the segment. Not thread-safe for one of these; the
-/// words that are shared are added to atomically.
+/// Adds counters to counters that several records share, by their growth since the last time. Used
+/// for objects without a record in the segment. One FoldedWords object is not thread-safe. The
+/// shared counters are added to atomically.
 template <std::size_t words>
 class FoldedWords {
 public:
-    /// Words may shrink: then what they lost is taken away, modulo 2^64.
+    /// Adds the change of each counter since the last call. Counters may also shrink: the loss is
+    /// then subtracted, modulo 2^64.
     void fold(const detail::Counter* now, detail::Counter* into) noexcept {
         for (std::size_t i = 0; i < words; ++i) {
             add(into[i], now[i].load(std::memory_order_relaxed), folded_[i]);
         }
     }
-    /// Takes away all that was added.
+    /// Subtracts everything that was added.
     void unfold(detail::Counter* into) noexcept {
         for (std::size_t i = 0; i < words; ++i) add(into[i], 0, folded_[i]);
     }
 
 private:
-    // Relaxed: figures that order nothing.
+    // Relaxed: the sums order nothing.
     static void add(detail::Counter& into, std::uint64_t now, std::uint64_t& folded) noexcept {
         if (now == folded) return;
         into.fetch_add(now - folded, std::memory_order_relaxed);
@@ -35,7 +36,7 @@ private:
     std::uint64_t folded_[words] = {};
 };
 
-/// A record as its words.
+/// Views a record as an array of its counters.
 template <class Record>
 inline constexpr std::size_t words_of = sizeof(Record) / sizeof(detail::Counter);
 template <class Record>

@@ -34,7 +34,7 @@ void after_fork_in_child() {
     after_fork();
 }
 
-// While the library is loaded, before there are threads that could fork.
+// Done while the library is loaded, before there are threads that could fork.
 [[maybe_unused]] const bool watches_from_the_start = watch_forks();
 
 }  // namespace

@@ -2,11 +2,12 @@
 
 namespace tensorpool::statistics {
 
-/// From now on a fork takes the locks that all pools and arenas share: the snapshot sources', then
-/// the commit budget's, the threads' lists of slots, the segment's, of which the child gets one of
-/// its own. All are taken inside of other locks. Also done while the library is loaded. Any thread,
-/// any number of times, static constructors too. False on failure: then a child of a fork may find
-/// a lock taken that nobody gives back; call it again.
+/// Registers fork handlers that take the locks shared by all pools and arenas: those of the
+/// snapshot sources, the commit budget, the threads' lists of counters, and the segment. They are
+/// acquired after all other locks. The child gets a segment of its own. Also called while the
+/// library is loaded. May be called on any thread any number of times, including from static
+/// constructors. Returns false on failure: the child of a fork may then find a lock taken that is
+/// never released, and the caller should call again later.
 [[nodiscard]] bool watch_forks() noexcept;
 
 }  // namespace tensorpool::statistics

@@ -8,7 +8,7 @@
 
 namespace tensorpool::statistics {
 
-/// Which kind of limit a refusal names in words.
+/// Returns the kind of the limit that a refusal names.
 inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
     struct Known {
         std::string_view limit;
@@ -19,13 +19,13 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
         {"max_capacity", LimitKind::capacity},
         {"the buffer", LimitKind::capacity},
         {"the largest alignment", LimitKind::address_space},
-        {"what a size can hold", LimitKind::request},
+        {"the largest size", LimitKind::request},
         {"available memory", LimitKind::memory},
         {"what the system commits", LimitKind::memory},
         {"address space", LimitKind::address_space},
         {"reserved address space", LimitKind::address_space},
         {"a quarter of the address space that RLIMIT_AS left", LimitKind::address_space},
-        {"what can be measured", LimitKind::address_space},
+        {"the measuring range", LimitKind::address_space},
         {"memory for the pool's records", LimitKind::records}};
     for (const Known& known : all) {
         if (known.limit == refusal.limit) return known.kind;
@@ -33,7 +33,7 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
     return LimitKind::none;
 }
 
-/// What a request that was refused for it is on the timeline.
+/// Returns the kind of timeline entry for a request that was refused because of this limit.
 inline EntryKind refusal_kind(LimitKind limit) noexcept {
     const bool own = limit == LimitKind::request || limit == LimitKind::capacity;
     return own ? EntryKind::limit : EntryKind::failure;

@@ -7,7 +7,7 @@ namespace tensorpool::statistics {
 
 void store_text(std::span<Counter> to, std::string_view text) noexcept {
     std::size_t length = std::min(text.size(), to.size_bytes() - 1);
-    // Cut before a character of UTF-8 that does not fit whole.
+    // The text is cut before a UTF-8 character that does not fit as a whole.
     while (length != 0 && length < text.size() && (text[length] & 0xC0) == 0x80) --length;
     text = text.substr(0, length);
     for (Counter& counter : to) {

@@ -8,10 +8,11 @@
 
 namespace tensorpool::statistics {
 
-/// The bytes of a text that fit into the words and leave a zero at their end, cut before a
-/// character of UTF-8 that does not fit whole.
+/// Stores as many bytes of a text as fit before a final zero. The text is cut before a UTF-8
+/// character that does not fit as a whole.
 void store_text(std::span<Counter> to, std::string_view text) noexcept;
-/// Into `to`, which has room for all bytes of the words. Ends with a zero whatever is there.
+/// Loads a text into `to`, which has room for all bytes of `from`. The result always ends with a
+/// zero, even if the words were overwritten.
 void load_text(std::span<const Counter> from, char* to) noexcept;
 
 inline void store_name(Name& to, std::string_view name) noexcept {

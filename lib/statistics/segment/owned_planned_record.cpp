@@ -42,7 +42,7 @@ std::uint64_t OwnedPlannedRecord::id() const noexcept {
     return source_->id;
 }
 
-// Relaxed: a figure of its own.
+// Relaxed: the value is independent of others.
 void OwnedPlannedRecord::set_state(PlannedArenaStatistics::State state) noexcept {
     source_->record->state.store(static_cast<std::uint64_t>(state), std::memory_order_relaxed);
 }

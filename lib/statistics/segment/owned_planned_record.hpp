@@ -10,13 +10,14 @@
 
 namespace tensorpool::statistics {
 
-/// Where the figures of one planned arena lie: a place in the segment, so that others read the very
-/// words that its owner writes; or, where none is left, memory of its own, which is added up under
-/// `other` now and then. While it lives, snapshots show it, and recorders know it by its number.
-/// The owner's, but for `id`, `figures` and what `totals` allows to others.
+/// The counters of one planned arena. They lie in a record of the segment, so that other processes
+/// read the counters that the owner writes. If the segment has no free record, they lie in private
+/// memory and are added to `other` from time to time. While this object exists, snapshots contain
+/// the arena, and recorders identify it by its number. Only the owner may call the functions,
+/// except `id`, `figures`, and the counters in `totals` that other threads may write.
 class OwnedPlannedRecord {
 public:
-    /// Throws std::bad_alloc. `name` is cut to 47 bytes.
+    /// Throws std::bad_alloc. `name` is truncated to 47 bytes.
     explicit OwnedPlannedRecord(std::string_view name);
     ~OwnedPlannedRecord();
     OwnedPlannedRecord(const OwnedPlannedRecord&) = delete;
@@ -26,18 +27,21 @@ public:
     PlannedTotals& totals() noexcept { return *totals_; }
     void set_state(PlannedArenaStatistics::State state) noexcept;
 
-    /// An iteration ended: brings `other` up to date where it has no place. Cheap where it has one.
+    /// Must be called when an iteration ended. Updates `other` if the arena has no record in the
+    /// segment; cheap otherwise.
     void note_iteration() noexcept;
-    /// Memory for a plan came or went, and the totals say so: tells a recorder too.
+    /// Must be called after memory for a plan was obtained or released and counted in the totals.
+    /// Also reports it to a recorder.
     void note_capacity() noexcept;
 
-    /// Takes no lock.
+    /// Returns the statistics of the arena. Takes no lock.
     PlannedArenaStatistics figures() const noexcept;
 
 private:
     struct Source;
     std::unique_ptr<Source> source_;
-    PlannedTotals* totals_;  // of the source's record: one step less on the path that serves
+    PlannedTotals* totals_;  // of the source's record: avoids an indirection on the path that
+                             // serves requests
 };
 
 }  // namespace tensorpool::statistics

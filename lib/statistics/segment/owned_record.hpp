@@ -13,13 +13,14 @@
 
 namespace tensorpool::statistics {
 
-/// The record of one object: in the segment, so that others read the very words that the object
-/// writes. If the segment has none left, a private copy, which is summed into `other` now and then
-/// and counted as left out; its memory comes from the system, for malloc may be served by us.
+/// The record of one object. It lies in the segment, so that other processes read the counters that
+/// the object writes. If the segment has no free record, it is a private record, which is counted
+/// as left out and added to `other` from time to time. The memory of a private record comes from
+/// the system because this library may serve malloc.
 template <class Record>
 class OwnedRecord {
 public:
-    /// `fill(record)` sets the words that say what the object is.
+    /// Creates the record. `fill(record)` sets the fields that describe the object.
     template <class Fill>
     OwnedRecord(std::string_view name, Fill fill) noexcept
         : record_(segment().add<Record>(name, fill)) {
@@ -45,9 +46,9 @@ public:
     OwnedRecord(const OwnedRecord&) = delete;
     OwnedRecord& operator=(const OwnedRecord&) = delete;
 
-    /// False if there is no memory for the private copy: then nothing else may be called.
+    /// False if there is no memory for a private record. No other function may be called then.
     explicit operator bool() const noexcept { return record_ != nullptr; }
-    /// Throws std::bad_alloc if there is none.
+    /// Throws std::bad_alloc if there is no record.
     OwnedRecord&& or_throw() && {
         if (record_ == nullptr) throw std::bad_alloc();
         return std::move(*this);
@@ -56,8 +57,9 @@ public:
     Record* operator->() const noexcept { return record_; }
     bool is_in_segment() const noexcept { return apart_ == nullptr; }
 
-    /// For a private copy: brings `other` up to date, by what its words from `totals` on grew.
-    /// Before that, under the same lock, calls `prepare`. Any thread.
+    /// For a private record: updates `other` by the growth of its counters from `totals` on. Calls
+    /// `prepare` before that, under the same lock. Does nothing for a record in the segment. May be
+    /// called on any thread.
     template <class Prepare>
     void fold(Prepare prepare) noexcept {
         if (apart_ == nullptr) [[likely]]
@@ -71,8 +73,9 @@ public:
     void fold() noexcept {
         fold([] {});
     }
-    /// Gives the record back to the segment, and there is none any more. A private copy is taken
-    /// out of `other`, but stays until this goes, for the child of a fork may yet look at it.
+    /// Returns the record to the segment; this object then has none. A private record is subtracted
+    /// from `other` but exists until this object is destroyed, because the child of a fork may
+    /// still read it.
     void leave() noexcept {
         if (record_ == nullptr || (apart_ != nullptr && std::exchange(apart_->has_left, true))) {
             return;
@@ -84,7 +87,7 @@ public:
         segment().count_left_out<Record>(false);
     }
 
-    /// Around a fork, if other threads may fold meanwhile.
+    /// Called around a fork, if other threads may call `fold` at the same time.
     void lock() noexcept {
         if (apart_ != nullptr) apart_->mutex.lock();
     }

@@ -23,8 +23,9 @@ std::uint64_t read_first(const Counter& counter) noexcept {
     return counter.load(std::memory_order_acquire);
 }
 
-/// Adds the words of a thread to those of series 0, blocks of finer sizes as ones of the bucket
-/// that would have served the request: of what has no place in the segment, others see no more.
+/// Adds the counters of a thread to those of series 0. Blocks of finer sizes count under the bucket
+/// that would have served the request. Readers see no more detail for counters without a record in
+/// the segment.
 void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread,
               unsigned series) noexcept {
     constexpr std::size_t words_of_bucket = words_of<detail::BucketCounters>;
@@ -38,29 +39,30 @@ void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters& thread
 
 }  // namespace
 
-/// The slots' memory: a page.
+/// Memory for OwnedCounters: one page.
 struct PoolCounters::Chunk {
     static constexpr std::size_t bytes = 4096;
 
     Chunk* next = nullptr;
     unsigned used = 0;
-    OwnedCounters slots[(bytes - 2 * sizeof(void*)) / sizeof(OwnedCounters)];
+    OwnedCounters elements[(bytes - 2 * sizeof(void*)) / sizeof(OwnedCounters)];
 };
 
-/// The counters of a slot without a place. They come first, so that the slot leads here.
+/// Counters without a record in the segment. The counters come first, so that a pointer to them
+/// also points to this object.
 struct PoolCounters::Alone {
     detail::ThreadCounters counters;
     FoldedWords<words_of<detail::ThreadCounters>> folded;
 };
 
 PoolCounters::~PoolCounters() {
-    for (OwnedCounters* slot = first_.load(std::memory_order_relaxed); slot != nullptr;
-         slot = slot->next) {
-        end(slot->of_thread);
-        if (slot->record != nullptr) {
-            segment().remove(*slot->record);
+    for (OwnedCounters* owned = first_.load(std::memory_order_relaxed); owned != nullptr;
+         owned = owned->next) {
+        end(owned->of_thread);
+        if (owned->record != nullptr) {
+            segment().remove(*owned->record);
         } else {
-            platform::unmap(slot->counters, platform::whole_pages(sizeof(Alone)));
+            platform::unmap(owned->counters, platform::whole_pages(sizeof(Alone)));
             segment().count_left_out<CountersRecord>(false);
         }
     }
@@ -70,57 +72,57 @@ PoolCounters::~PoolCounters() {
     }
 }
 
-// A thread that has a slot of a finer series has one of series 0 too.
+// A thread that has counters for a finer series also has counters for series 0.
 OwnedCounters* PoolCounters::take(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
-    OwnedCounters* slot = first_free(series);
-    if (slot == nullptr) slot = add(series);
-    if (slot == nullptr) return nullptr;
-    slot->taken = true;
-    if (slot->record != nullptr) {
-        slot->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+    OwnedCounters* owned = first_free(series);
+    if (owned == nullptr) owned = add(series);
+    if (owned == nullptr) return nullptr;
+    owned->taken = true;
+    if (owned->record != nullptr) {
+        owned->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
     }
     if (series == 0) detail::add(pool_->threads, 1);
-    begin(slot->of_thread, *slot->counters, series);
-    return slot;
+    begin(owned->of_thread, *owned->counters, series);
+    return owned;
 }
 
 bool PoolCounters::add_shared(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
-    OwnedCounters* const slot = add(series);
-    if (slot == nullptr) return false;
-    slot->taken = true;
-    shared_finer_[series - 1] = slot;
+    OwnedCounters* const owned = add(series);
+    if (owned == nullptr) return false;
+    owned->taken = true;
+    shared_finer_[series - 1] = owned;
     return true;
 }
 
 OwnedCounters* PoolCounters::first_free(unsigned series) const noexcept {
-    OwnedCounters* slot = first_.load(std::memory_order_relaxed);
-    while (slot != nullptr && (slot->taken || slot->series != series)) slot = slot->next;
-    return slot;
+    OwnedCounters* owned = first_.load(std::memory_order_relaxed);
+    while (owned != nullptr && (owned->taken || owned->series != series)) owned = owned->next;
+    return owned;
 }
 
-void PoolCounters::give_back(OwnedCounters& slot) noexcept {
+void PoolCounters::give_back(OwnedCounters& owned) noexcept {
     const std::lock_guard guard(mutex_);
-    end(slot.of_thread);
-    slot.taken = false;
-    if (slot.record != nullptr) slot.record->thread.store(0, std::memory_order_relaxed);
-    fold(slot);
-    if (slot.series == 0) detail::add(pool_->threads, ~std::uint64_t{0});
+    end(owned.of_thread);
+    owned.taken = false;
+    if (owned.record != nullptr) owned.record->thread.store(0, std::memory_order_relaxed);
+    fold(owned);
+    if (owned.series == 0) detail::add(pool_->threads, ~std::uint64_t{0});
 }
 
 OwnedCounters* PoolCounters::add(unsigned series) noexcept {
-    if ((chunks_ == nullptr || chunks_->used == std::size(chunks_->slots)) && !add_chunk()) {
+    if ((chunks_ == nullptr || chunks_->used == std::size(chunks_->elements)) && !add_chunk()) {
         return nullptr;
     }
-    OwnedCounters& slot = chunks_->slots[chunks_->used];
-    slot.series = series;
-    give_place(slot);
-    if (slot.counters == nullptr) return nullptr;
+    OwnedCounters& owned = chunks_->elements[chunks_->used];
+    owned.series = series;
+    give_memory(owned);
+    if (owned.counters == nullptr) return nullptr;
     ++chunks_->used;
-    slot.next = first_.load(std::memory_order_relaxed);
-    first_.store(&slot, std::memory_order_release);
-    return &slot;
+    owned.next = first_.load(std::memory_order_relaxed);
+    first_.store(&owned, std::memory_order_release);
+    return &owned;
 }
 
 bool PoolCounters::add_chunk() noexcept {
@@ -128,48 +130,48 @@ bool PoolCounters::add_chunk() noexcept {
     void* const memory =
         platform::map(platform::whole_pages(sizeof(Chunk)), platform::page_bytes());
     if (memory == nullptr) return false;
-    chunks_ = new (memory) Chunk{.next = chunks_, .used = 0, .slots = {}};
+    chunks_ = new (memory) Chunk{.next = chunks_, .used = 0, .elements = {}};
     pool_->totals.record_bytes.fetch_add(platform::whole_pages(sizeof(Chunk)),
                                          std::memory_order_relaxed);
     return true;
 }
 
-void PoolCounters::give_place(OwnedCounters& slot) noexcept {
+void PoolCounters::give_memory(OwnedCounters& owned) noexcept {
     if (pool_.is_in_segment()) {
-        slot.record = segment().add<CountersRecord>("", [&](CountersRecord& record) {
+        owned.record = segment().add<CountersRecord>("", [&](CountersRecord& record) {
             record.pool.store(read(pool_->id), std::memory_order_relaxed);
-            record.series.store(slot.series, std::memory_order_relaxed);
+            record.series.store(owned.series, std::memory_order_relaxed);
         });
     }
     std::size_t bytes = sizeof(CountersRecord);
-    if (slot.record != nullptr) {
-        slot.counters = &slot.record->counters;
+    if (owned.record != nullptr) {
+        owned.counters = &owned.record->counters;
     } else {
         bytes = platform::whole_pages(sizeof(Alone));
         void* const memory = platform::map(bytes, platform::page_bytes());
         if (memory == nullptr) return;
-        slot.counters = &(new (memory) Alone{})->counters;
+        owned.counters = &(new (memory) Alone{})->counters;
         segment().count_left_out<CountersRecord>(true);
     }
     pool_->totals.record_bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// The slots of a pool without a record in the segment are summed with the pool.
-void PoolCounters::fold_slow(const OwnedCounters& slot) noexcept {
+// If the pool has no record in the segment, its counters are summed together with the pool.
+void PoolCounters::fold_slow(const OwnedCounters& owned) noexcept {
     if (!pool_.is_in_segment()) return;
-    Alone& alone = reinterpret_cast<Alone&>(*slot.counters);
+    Alone& alone = reinterpret_cast<Alone&>(*owned.counters);
     detail::ThreadCounters rows{};
-    add_rows(rows, alone.counters, slot.series);
+    add_rows(rows, alone.counters, owned.series);
     alone.folded.fold(as_words(rows), as_words(pool_->left_out));
 }
 
-// A thread that folds at this moment adds up the same counters.
-void PoolCounters::fold_shared(const OwnedCounters& slot) noexcept {
+// Skipped while another thread holds the lock: that thread is about to fold the same counters.
+void PoolCounters::fold_shared(const OwnedCounters& owned) noexcept {
     const std::unique_lock guard(shared_mutex_, std::try_to_lock);
-    if (guard.owns_lock()) fold_slow(slot);
+    if (guard.owns_lock()) fold_slow(owned);
 }
 
-// Into the pool's private copy; `shared` is summed as it is.
+// Sums into the pool's private record. `shared` is added as it is.
 void PoolCounters::sum_counters() noexcept {
     detail::ThreadCounters sums{};
     for_each([&](const detail::ThreadCounters& thread, unsigned series) {

@@ -13,18 +13,19 @@
 
 namespace tensorpool::statistics {
 
-/// Who counts in a slot of counters. The counters lie in the segment, or where that has no place
-/// left in memory of their own.
+/// Counters of one pool that one thread at a time uses. The counters lie in the segment, or in
+/// private memory if the segment has no free record.
 struct OwnedCounters {
     detail::ThreadCounters* counters = nullptr;
-    CountersRecord* record = nullptr;  // nullptr: there was no place
-    OwnedCounters* next = nullptr;     // of the pool's; set once
-    unsigned series = 0;               // of the sizes of its blocks; set once
+    CountersRecord* record = nullptr;  // nullptr if the segment had no free record
+    OwnedCounters* next = nullptr;     // in the list of the pool; set once
+    unsigned series = 0;               // of the block sizes; set once
     bool taken = false;
     CountersLink of_thread;
 };
 
-/// One pool's slots. Slots are added, never removed before the pool goes. Thread-safe.
+/// The counters of one pool. They are added, and never removed before the pool is destroyed.
+/// Thread-safe.
 class PoolCounters {
 public:
     explicit PoolCounters(OwnedRecord<PoolRecord>& pool) noexcept : pool_(pool) {}
@@ -32,16 +33,18 @@ public:
     PoolCounters& operator=(const PoolCounters&) = delete;
     ~PoolCounters();
 
-    /// A slot for the calling thread that no other counts in, for blocks of a series of sizes
-    /// (base/block_sizes.hpp). nullptr when the system has no memory.
+    /// Returns counters that only the calling thread uses, for blocks of a series of sizes
+    /// (base/block_sizes.hpp). Returns nullptr if the system has no memory.
     OwnedCounters* take(unsigned series = 0) noexcept;
-    void give_back(OwnedCounters& slot) noexcept;
-    /// Its thread's, now and then: adds a slot without a place up for readers from outside.
-    void fold(const OwnedCounters& slot) noexcept {
-        if (slot.record == nullptr) [[unlikely]]
-            fold_slow(slot);
+    void give_back(OwnedCounters& owned) noexcept;
+    /// Adds counters without a record in the segment to those that other processes read. Called
+    /// from time to time by the thread that uses them.
+    void fold(const OwnedCounters& owned) noexcept {
+        if (owned.record == nullptr) [[unlikely]]
+            fold_slow(owned);
     }
-    /// Any thread's: sums a pool without a record in the segment into `other`. Cheap for any other.
+    /// Sums a pool without a record in the segment into `other`. Cheap for any other pool. May be
+    /// called on any thread.
     void fold() noexcept {
         pool_.fold([this] { sum_counters(); });
         for (const OwnedCounters* finer : shared_finer_) {
@@ -50,33 +53,33 @@ public:
         }
     }
 
-    /// From now on there are shared counters for blocks of these sizes. False, and none, when the
-    /// system has no memory. Before the first call on the pool for such sizes.
+    /// Adds shared counters for blocks of this series. Must be called before the first call on the
+    /// pool for such sizes. Returns false, and adds nothing, if the system has no memory.
     bool add_shared(unsigned series) noexcept;
-    /// The counters of threads without a slot. Their writer holds `shared_mutex`.
+    /// Returns the counters for threads that have none of their own. The writer must hold
+    /// `shared_mutex`.
     detail::ThreadCounters& shared(unsigned series = 0) noexcept {
         return series == 0 ? pool_->shared : *shared_finer_[series - 1]->counters;
     }
     std::mutex& shared_mutex() noexcept { return shared_mutex_; }
 
-    /// Calls `function` with the counters of each slot, and with those that are shared, and with
-    /// their series.
+    /// Calls `function` with all counters, including the shared ones, and with their series.
     template <class Function>
     void for_each(Function function) const noexcept {
         function(pool_->shared, 0U);
-        for (const OwnedCounters* slot = first_.load(std::memory_order_acquire); slot != nullptr;
-             slot = slot->next) {
-            function(*slot->counters, slot->series);
+        for (const OwnedCounters* owned = first_.load(std::memory_order_acquire); owned != nullptr;
+             owned = owned->next) {
+            function(*owned->counters, owned->series);
         }
     }
 
-    /// The pool's figures.
+    /// Returns the statistics of the pool.
     PoolStatistics statistics() const noexcept;
-    /// Bytes in use, and nothing else.
+    /// Returns the bytes in use. Cheaper than `statistics`.
     std::uint64_t in_use_bytes() const noexcept;
     std::uint64_t allocations() const noexcept;
     std::uint64_t deallocations() const noexcept;
-    /// Threads that have a slot now.
+    /// Returns the number of threads that have counters now.
     std::uint64_t taken_count() const noexcept {
         return pool_->threads.load(std::memory_order_relaxed);
     }
@@ -90,15 +93,16 @@ private:
     OwnedCounters* first_free(unsigned series) const noexcept;
     OwnedCounters* add(unsigned series) noexcept;
     bool add_chunk() noexcept;
-    void give_place(OwnedCounters& slot) noexcept;
-    void fold_slow(const OwnedCounters& slot) noexcept;
-    void fold_shared(const OwnedCounters& slot) noexcept;
+    void give_memory(OwnedCounters& owned) noexcept;
+    void fold_slow(const OwnedCounters& owned) noexcept;
+    void fold_shared(const OwnedCounters& owned) noexcept;
     void sum_counters() noexcept;
 
     OwnedRecord<PoolRecord>& pool_;
     std::mutex mutex_;
     std::mutex shared_mutex_;
-    // Slots are pushed with release and walked with acquire: who finds one finds it zeroed.
+    // Elements are pushed with release and walked with acquire: a thread that finds one sees it
+    // initialized.
     std::atomic<OwnedCounters*> first_ = nullptr;
     Chunk* chunks_ = nullptr;
     std::array<OwnedCounters*, base::series_count - 1> shared_finer_ = {};

@@ -25,10 +25,10 @@ void write(Counter& counter, std::uint64_t value) noexcept {
     counter.store(value, std::memory_order_relaxed);
 }
 
-/// How many records of each kind are in use, the timeline's included.
+/// The number of used records of each kind, including the timeline.
 using Used = std::array<std::size_t, kind_count>;
 
-/// In a segment that was just made.
+/// The records that are used in a new segment.
 constexpr Used used_at_first = [] {
     Used used{};
     std::size_t next = 0;
@@ -60,7 +60,7 @@ void describe_layout(SegmentHeader& header) noexcept {
         Region& region = header.region<Record>();
         write(region.offset, offset_of<Record>);
         write(region.record_bytes, sizeof(Record));
-        write(region.places, kind.count);
+        write(region.record_count, kind.count);
         write(region.used, used_at_first[index_of<Record>]);
         if constexpr (requires(Record record) { record.name.words; }) {
             if (kind.first == First::other) store_name(records_in<Record>(header)->name, "other");
@@ -77,22 +77,22 @@ void describe_process(SegmentHeader& header) noexcept {
     store_name(header.process_name, process.name);
 }
 
-/// Other threads go on counting meanwhile, a word at a time.
+/// Copies word by word, because other threads continue to count.
 void copy_words(Counter* to, const Counter* from, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) write(to[i], read(from[i]));
 }
 
-/// Frees of all of them before anything else, for other threads go on counting: the copy never has
-/// a block as freed that it has not as allocated.
+/// Copies the counters of frees of all records before any others, because other threads continue to
+/// count. In the copy, no block is freed that is not also allocated.
 template <class Record>
 void copy_counters(Record* to, const Record* from, std::size_t count) noexcept {
     for (const bool frees : {true, false}) {
-        for (std::size_t place = 0; place < count; ++place) {
+        for (std::size_t index = 0; index < count; ++index) {
             for (std::size_t word = 0; word < words_of<Record>; ++word) {
                 if (Record::counts_frees(word) != frees) continue;
                 // Acquire pairs with `add_release`, as in a reader.
-                write(as_words(to[place])[word],
-                      as_words(from[place])[word].load(std::memory_order_acquire));
+                write(as_words(to[index])[word],
+                      as_words(from[index])[word].load(std::memory_order_acquire));
             }
         }
     }
@@ -100,7 +100,7 @@ void copy_counters(Record* to, const Record* from, std::size_t count) noexcept {
 
 template <class Record>
 void copy_records(SegmentHeader& to, const SegmentHeader& from) noexcept {
-    const std::size_t used = read(from.region<Record>().used);  // none of the timeline's
+    const std::size_t used = read(from.region<Record>().used);  // 0 for the timeline
     auto* const records = records_in<Record>(to);
     if constexpr (requires { Record::counts_frees(0); }) {
         copy_counters(records, records_in<Record>(from), used);
@@ -110,30 +110,32 @@ void copy_records(SegmentHeader& to, const SegmentHeader& from) noexcept {
     }
 }
 
-/// Copies what is in use of the segment at `from` to the zeros at `to`, all but the magic, without
-/// which readers wait.
+/// Copies the used part of the segment at `from` to the zeros at `to`. The magic is not copied;
+/// readers wait for it.
 void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
     auto& copy = *reinterpret_cast<SegmentHeader*>(to);
     copy_words(as_words(copy) + 1, as_words(from) + 1, words_of<SegmentHeader> - 1);
-    // The number in the copy: entries go on being written.
+    // The number from the copy, because entries continue to be written.
     const std::uint64_t head = read(copy.entries);
     copy_entries({records_in<EntryRecord>(from), std::min<std::size_t>(head, entry_count)},
                  {records_in<EntryRecord>(copy), entry_count}, head);
-    // Before their devices' records: what a stream has in use, its device has as capacity.
+    // Before the records of their devices: bytes in use by a stream are part of the capacity of its
+    // device.
     copy_records<DeviceStreamRecord>(copy, from);
     for_each_kind([&]<class Record>(const RecordKind<Record>&) {
         if constexpr (!std::is_same_v<Record, DeviceStreamRecord>) copy_records<Record>(copy, from);
     });
 }
 
-/// Writes what is in use as it is, so that its pages become the process's own.
+/// Writes the used part of the segment with its own values, so that its pages become private to the
+/// process.
 void write_used(SegmentHeader& header) noexcept {
     const auto rewrite = [](Counter* words, std::size_t bytes) {
         copy_words(words, words, bytes / sizeof(Counter));
     };
     rewrite(as_words(header), header_bytes);
     Used used = used_of(header);
-    used[index_of<EntryRecord>] = entry_count;  // the parent goes on writing them
+    used[index_of<EntryRecord>] = entry_count;  // the parent continues to write entries
     for_each_kind([&]<class Record>(const RecordKind<Record>&) {
         rewrite(as_words(*records_in<Record>(header)), used[index_of<Record>] * sizeof(Record));
     });
@@ -154,7 +156,7 @@ Segment& segment() noexcept {
     return the_segment.get();
 }
 
-// The mutex is held.
+// REQUIRES: the mutex is held.
 SegmentHeader* Segment::made() noexcept {
     if (SegmentHeader* const known = base_.load(std::memory_order_relaxed)) return known;
     platform::SharedMemory memory = memory_.get();
@@ -213,7 +215,8 @@ void Segment::show_left_out(SegmentHeader& header) noexcept {
     }
 }
 
-// Entries are written without a lock, so the pages of the first turn are got as it comes to them.
+// Entries are written without a lock. The pages of the first pass through the ring are therefore
+// requested as it reaches them.
 bool Segment::has_page_of_next_entry() noexcept {
     constexpr std::size_t entries_a_page = 4096 / sizeof(EntryRecord);
     static_assert(offset_of<EntryRecord> % 4096 == 0);
@@ -227,7 +230,7 @@ EntryRecord* Segment::timeline() noexcept {
     return header == nullptr ? nullptr : records_in<EntryRecord>(*header);
 }
 
-// Private memory is parted by the fork itself. Where the copy is refused, the child makes it of
+// Private memory is separated by the fork itself. If no copy can be allocated, the child copies
 // what it sees of the parent's segment.
 void Segment::before_fork() noexcept {
     mutex_.lock();
@@ -243,7 +246,7 @@ void Segment::after_fork_in_parent() noexcept {
     mutex_.unlock();
 }
 
-// The child has counted nothing yet, and must never count in the parent's memory.
+// The child has counted nothing yet, and must never count in the memory of its parent.
 void Segment::after_fork_in_child() noexcept {
     if (memory_.used().file >= 0) part_from_parent();
     if (SegmentHeader* const header = this->header()) {
@@ -254,7 +257,7 @@ void Segment::after_fork_in_child() noexcept {
     mutex_.unlock();
 }
 
-// The one thread that the child has is another by its number.
+// The only thread of the child has a new number.
 void Segment::renumber_thread(SegmentHeader& header) noexcept {
     const std::uint64_t now = platform::current_thread_id();
     const Used used = used_of(header);
@@ -284,8 +287,9 @@ void Segment::part_from_parent() noexcept {
     const bool parted = memory.address != nullptr
                             ? platform::replace_mapping(header, memory.address, segment_bytes)
                             : part_in_place();
-    if (!parted) platform::fail("fork: the child's figures cannot be parted from its parent's");
-    // The parent may have been in the middle of a change where it left no copy.
+    if (!parted)
+        platform::fail("fork: the child's statistics cannot be separated from its parent's");
+    // If there was no copy, the parent may have been in the middle of a change.
     if (read(header->epoch) % 2 != 0) write(header->epoch, read(header->epoch) + 1);
     if (copy_ != nullptr) platform::unmap(std::exchange(copy_, nullptr), segment_bytes);
     platform::close_shared_memory(memory_.used());
@@ -293,7 +297,7 @@ void Segment::part_from_parent() noexcept {
     memory_.use(memory);
 }
 
-// Where no address space is left to copy to.
+// Used if no address space is left for a copy.
 bool Segment::part_in_place() noexcept {
     if (!platform::make_private(header(), memory_.used(), segment_bytes)) return false;
     write_used(*header());

@@ -13,12 +13,14 @@
 
 namespace tensorpool::statistics {
 
-/// While it lives, structure changes. Under the segment's mutex.
+/// Marks a change of the segment's structure for as long as the object exists. REQUIRES: the
+/// segment's mutex is held.
 class StructureChange {
 public:
     explicit StructureChange(SegmentHeader& header) noexcept : epoch_(header.epoch) {
         detail::add(epoch_, 1);
-        // Pairs with the reader's acquire fence: who saw a change sees that one was under way.
+        // Pairs with the reader's acquire fence: a reader that saw any part of the change also sees
+        // that a change was in progress.
         std::atomic_thread_fence(std::memory_order_release);
     }
     ~StructureChange() { detail::add_release(epoch_, 1); }
@@ -29,17 +31,17 @@ private:
     Counter& epoch_;
 };
 
-/// Whether the system has the pages of it, which it then gives: a page that it has not would end
-/// the process at its first touch.
+/// Requests the pages of this range from the system and returns whether it has them. Touching a
+/// page that the system cannot provide would end the process.
 bool has_pages(void* begin, std::size_t bytes) noexcept;
 
-/// The writer's side of the segment: hands out its records. Made when the first pool, arena,
-/// scratch or scope of the process needs a record, so that a program that uses none has none. Its
-/// memory never moves and is never given back. Where the system refuses to share, or
-/// TENSORPOOL_STATISTICS=off, it is private memory. Thread-safe; the only one but in tests is the
-/// process's.
+/// The writer's side of the segment: it gives out records. The segment is created when the first
+/// pool, arena, scratch or scope of the process needs a record; a program without these has no
+/// segment. Its memory never moves and is never released. It is private memory if the system cannot
+/// share memory or with TENSORPOOL_STATISTICS=off. Thread-safe. The process has one Segment; tests
+/// create others.
 ///
-/// An object that gets nullptr counts in memory of its own, is counted as left out, and is summed
+/// An object that gets no record counts in private memory, is counted as left out, and is summed
 /// into `other` (see owned_record.hpp).
 class Segment {
 public:
@@ -47,41 +49,45 @@ public:
     Segment(const Segment&) = delete;
     Segment& operator=(const Segment&) = delete;
 
-    /// A record, zeros but for its number, its name and what `fill` sets; nullptr if there is none
-    /// left, or no memory for the segment. Records without a name ignore `name`.
+    /// Returns a record that is zero except for its number, its name and the fields that `fill`
+    /// sets. Returns nullptr if no record is left or there is no memory for the segment. Records
+    /// without a name ignore `name`.
     template <class Record, class Fill>
     Record* add(std::string_view name, Fill fill) noexcept;
-    /// Zeros the record, and gives it to the next object of its kind.
+    /// Zeros the record and makes it available to the next object of its kind.
     template <class Record>
     void remove(Record& record) noexcept;
-    /// The place of scopes of this name, which stays; `other`'s when there is none left. nullptr
-    /// when there is no segment.
+    /// Returns the record of the scopes of this name, which is never removed. Returns the record of
+    /// `other` if no record is left, and nullptr if there is no segment.
     ScopeRecord* find_or_add_scope(std::string_view name) noexcept;
 
-    /// One object more, or one less, found no record.
+    /// Counts one more or one less object without a record.
     template <class Record>
     void count_left_out(bool more) noexcept {
         count_left_out(index_of<Record>, more);
     }
-    /// The record that sums up those that found no room; nullptr if there is no segment, or none of
-    /// its kind yet.
+    /// Returns the record that sums up the objects without a record. Returns nullptr if there is no
+    /// segment or no such record yet.
     template <class Record>
     Record* other() noexcept;
 
-    /// nullptr before anything was added, and where there is no memory for it.
+    /// Returns nullptr before the first record was added, and if there is no memory for the
+    /// segment.
     SegmentHeader* header() noexcept { return base_.load(std::memory_order_acquire); }
     EntryRecord* timeline() noexcept;
-    /// There is a header. False when the system has no page for what is written next.
+    /// Returns false if the system has no page for the entry that is written next. REQUIRES: there
+    /// is a header.
     bool has_page_of_next_entry() noexcept;
-    /// The numbers of pools, arenas, planned ones too, and device allocators; never 0.
+    /// Returns the next number for a pool, arena, planned arena or device allocator; never 0.
     std::uint64_t next_id() noexcept {
         return last_id_.fetch_add(1, std::memory_order_relaxed) + 1;
     }
 
     SegmentMemory& memory() noexcept { return memory_; }
 
-    /// Around a fork, after all other locks of the library: the child gets a copy of what is here
-    /// between `before_fork` and its own handler, at the same address, in a segment of its own.
+    /// Called around a fork, after all other locks of the library were acquired. The child gets a
+    /// copy of the segment, taken between `before_fork` and its own handler, in a segment of its
+    /// own at the same address.
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
@@ -97,19 +103,21 @@ private:
     void renumber_thread(SegmentHeader& header) noexcept;
 
     std::mutex mutex_;
-    std::atomic<SegmentHeader*> base_ = nullptr;  // stored with release when it is whole
-    std::atomic<std::uint64_t> last_id_ = 0;      // relaxed: only that they differ matters
-    // Below: under mutex_.
+    std::atomic<SegmentHeader*> base_ = nullptr;  // stored with release when the segment is
+                                                  // complete
+    std::atomic<std::uint64_t> last_id_ = 0;      // relaxed: the numbers only have to differ
+    // Guarded by mutex_:
     SegmentMemory memory_;
-    std::uint64_t first_free_[kind_count] = {};  // 1 + the place; 0: none
-    std::uint64_t left_out_[kind_count] = {};    // also from before there was a segment
+    std::uint64_t first_free_[kind_count] = {};  // 1 + the index; 0 means none
+    std::uint64_t left_out_[kind_count] = {};    // includes objects from before the segment was
+                                                 // created
     void* copy_ = nullptr;                       // for the child of a fork
     std::uint64_t forking_thread_ = 0;
 };
 
 Segment& segment() noexcept;
 
-// Of one kind: the same for all ------------------------------------------------------------------
+// Functions for all kinds of records ------------------------------------------------------------
 
 template <class Record, class Fill>
 Record* Segment::add(std::string_view name, Fill fill) noexcept {
@@ -146,7 +154,8 @@ void Segment::remove(Record& record) noexcept {
     }
 }
 
-/// The lowest free one that is not `other`'s, or the last one removed; then one more.
+/// Returns the lowest free record that is not `other`, or the one that was removed last. If none is
+/// free, takes a new one.
 template <class Record>
 Record* Segment::find_free(SegmentHeader& header) noexcept {
     Record* const records = records_in<Record>(header);

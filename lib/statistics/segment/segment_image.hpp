@@ -8,8 +8,8 @@
 
 namespace tensorpool::statistics {
 
-/// The records of a segment that lies at an address, and how many were in use at one moment: so
-/// whoever goes through them comes to an end, whatever is written meanwhile.
+/// The records of a segment at an address, and how many of each kind were in use at one moment. A
+/// loop over the records therefore ends, whatever another process writes to the segment.
 class SegmentImage {
 public:
     SegmentImage() noexcept = default;
@@ -18,8 +18,8 @@ public:
     const SegmentHeader& header() const noexcept {
         return *reinterpret_cast<const SegmentHeader*>(base_);
     }
-    /// Takes from the header how much is in use: never more than there are records. Acquire: what a
-    /// record held when it came into use is seen.
+    /// Reads from the header how many records are in use, limited to the number of records there
+    /// are. Acquire: the contents that a record had when it came into use are visible.
     void count() noexcept {
         for_each_kind([this]<class Record>(const RecordKind<Record>& kind) {
             const Counter& used = header().region<Record>().used;
@@ -31,7 +31,7 @@ public:
     std::span<const EntryRecord> timeline() const noexcept {
         return {records_in<EntryRecord>(header()), entry_count};
     }
-    /// Those in use.
+    /// Returns the records in use.
     template <class Record>
     std::span<const Record> records() const noexcept {
         return {records_in<Record>(header()), used_[index_of<Record>]};

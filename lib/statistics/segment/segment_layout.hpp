@@ -12,22 +12,23 @@
 #include "statistics/metrics/planned_metrics.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
 
-/// What the segment of a process holds and where: one file of fixed size, of which only the pages
-/// in use take memory. The process writes it, any other may read it. Offsets and numbers, no
-/// pointers; every word is atomic. Integers are the machine's own, which a reader shares.
+/// The layout of a process's segment: one file of fixed size, of which only the used pages take
+/// memory. The process writes it, and other processes may read it. It contains offsets and numbers
+/// but no pointers. Each word is atomic. Integers have the byte order of the machine, which readers
+/// share.
 ///
-///     header | timeline | scopes | pools | arenas and scratches | devices | their streams |
-///     planned arenas | slots of threads
+///     header | timeline | scopes | pools | arenas and scratches | devices | device streams |
+///     planned arenas | counters of threads
 ///
-/// A record in use has a number above 0 in `id`, which nothing else of its kind ever had. Structure
-/// (which records are in use, and what for) changes between two additions to `epoch`, which is odd
-/// meanwhile; counters change at any time. Records at and above a kind's `used` were never in use.
-/// Objects without a record are counted in `left_out` and summed into the kind's first record,
-/// whose name is `other`.
+/// A record in use has a number above 0 in `id`, which no other object of its kind ever had. The
+/// structure (which records are in use, and for what) changes between two additions to `epoch`,
+/// which is odd during a change. Counters change at any time. Records at and above a kind's `used`
+/// were never in use. Objects without a record are counted in `left_out` and summed into the kind's
+/// first record, which is named `other`.
 ///
-/// The child of a fork has a copy of all of it. A device's driver does not follow a fork: what the
-/// copy tells of a device's allocators is what they held at that moment, in the parent's memory,
-/// and it changes only where the child goes on with one that serves the host.
+/// The child of a fork has a copy of the whole segment. A device driver does not support forks. The
+/// copied records of device allocators therefore describe the parent's memory at the time of the
+/// fork. They change only if the child continues to use an allocator that serves the host.
 namespace tensorpool::statistics {
 
 using detail::Counter;
@@ -36,37 +37,40 @@ inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool
 inline constexpr std::uint64_t segment_version = 5;
 inline constexpr std::size_t segment_bytes = std::size_t{16} << 20;
 
-/// Up to 47 bytes of UTF-8, then zeros, as words, so that a reader may meet a writer.
+/// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
+/// written.
 struct Name {
     static constexpr std::size_t bytes = 48;
     Counter words[bytes / 8];
 };
 
-/// An entry of the timeline. `ticket` is 0 where there was none yet, otherwise twice the number of
-/// the entry, counted from 1, and one more while it is written (see timeline.hpp).
+/// An entry of the timeline. `ticket` is 0 before the first entry in this position. Otherwise it is
+/// twice the number of the entry, counted from 1, plus one while the entry is being written (see
+/// timeline.hpp).
 struct alignas(64) EntryRecord {
     Counter ticket;
     Counter time_ns;  // of the monotonic clock
-    Counter thread;   // the system's number
-    Counter what;     // kind in the low byte, limit in the next
+    Counter thread;   // the system's number of the thread
+    Counter what;     // kind in the lowest byte, limit in the next
     Counter bytes;
-    Counter name[3];  // of the pool, arena or scope: 23 bytes at most
+    Counter name[3];  // of the pool, arena or scope: at most 23 bytes
 };
 static_assert(sizeof(EntryRecord) == 64);
 
-/// What scopes of one name did, on all threads, up to their ends.
+/// What ended scopes of one name did, on all threads.
 struct alignas(64) ScopeRecord {
     Counter id;
     Name name;
     Counter calls;
-    Counter open;  // begun and not ended
+    Counter open;  // scopes that began and have not ended
     Counter allocations;
     Counter deallocations;
     Counter requested_bytes;
     Counter allocated_bytes;
     Counter deallocated_bytes;
-    Counter peak_bytes;    // the most net growth within one of them
-    Counter out_of_order;  // ended before one that began inside them, or on another thread
+    Counter peak_bytes;    // the highest net growth within one of them
+    Counter out_of_order;  // scopes that ended before one that began inside them, or on another
+                           // thread
 };
 static_assert(sizeof(ScopeRecord) == 128);
 
@@ -74,16 +78,17 @@ static_assert(sizeof(ScopeRecord) == 128);
 struct alignas(64) PoolRecord {
     Counter id;
     Name name;
-    Counter limit_bytes;  // 0: none
-    Counter threads;      // that have a slot now
+    Counter limit_bytes;  // 0 means no limit
+    Counter threads;      // threads that have counters now
     PoolTotals totals;
-    detail::ThreadCounters shared;  // of calls of threads without a slot; its writer holds a lock
-    // Of threads whose slots have no record: summed here for readers from outside only, now and
-    // then. The process itself has the slots.
+    detail::ThreadCounters shared;  // of threads without counters of their own; the writer holds a
+                                    // lock
+    // Sums of the threads whose counters have no record. Updated from time to time, for readers in
+    // other processes only; the process itself reads the counters.
     detail::ThreadCounters left_out;
 };
 
-/// Of ArenaRecord::used.
+/// The bits of ArenaRecord::used that hold the bytes in use.
 inline constexpr std::uint64_t used_mask = (std::uint64_t{1} << 47) - 1;
 
 /// One arena or one scratch.
@@ -91,12 +96,12 @@ struct alignas(64) ArenaRecord {
     Counter id;
     Name name;
     Counter kind;    // an ArenaStatistics::Kind
-    Counter thread;  // a scratch's
+    Counter thread;  // of a scratch
     ArenaTotals totals;
-    // In a line of its own: written by every allocation. What is in use are the bits of used_mask;
-    // what lies above is the arena's own business.
+    // On a cache line of its own because every allocation writes it. The bits of used_mask are the
+    // bytes in use; the bits above are internal to the arena.
     alignas(64) Counter used;
-    Counter high;  // a scratch's: the most in use since it last counted its peak
+    Counter high;  // of a scratch: the most bytes in use since it last counted its peak
 };
 
 /// One allocator of device memory, or of pinned memory.
@@ -104,19 +109,20 @@ struct alignas(64) DeviceRecord {
     Counter id;
     Name name;
     Counter kind;       // a DeviceStatistics::Kind
-    Counter device[2];  // its text, such as "cuda:0": 15 bytes, then zeros
+    Counter device[2];  // device name such as "cuda:0": 15 bytes, then zeros
     DeviceTotals totals;
-    // Of streams whose counters have no record: summed here now and then, for readers from outside
-    // only.
+    // Sums of the streams whose counters have no record. Updated from time to time, for readers in
+    // other processes only.
     DeviceStreamCounters left_out;
 };
 
-/// The counters of one stream for one device allocator. Cumulative, as those of a thread.
+/// The counters of one stream for one device allocator. Cumulative, like those of a thread.
 struct alignas(64) DeviceStreamRecord {
     DeviceStreamCounters counters;
-    Counter id;      // 0: nobody's
+    Counter id;      // 0 if the record is free
     Counter device;  // the allocator's id
-    Counter stream;  // that counts in it: 0 for the default stream, others as they came, from 1
+    Counter stream;  // the stream that counts in it: 0 for the default stream, others from 1 in
+                     // order of appearance
     Counter spare[5];
 
     static constexpr bool counts_frees(std::size_t word) noexcept {
@@ -134,7 +140,7 @@ struct alignas(64) PlannedRecord {
     Counter state;  // a PlannedArenaStatistics::State
     PlannedTotals totals;
 
-    /// Or what is part of another word in the same way.
+    /// Also true for counters that are part of another counter in the same way.
     static constexpr bool counts_frees(std::size_t word) noexcept {
         const std::size_t at = word * sizeof(Counter);
         const auto is = [at](std::size_t counter) {
@@ -150,14 +156,14 @@ struct alignas(64) PlannedRecord {
     }
 };
 
-/// The counters of one thread for one pool. Cumulative: when its thread ends, the next one goes on
-/// with it, so that nothing is folded in or counted twice.
+/// The counters of one thread for one pool. Cumulative: when the thread ends, another thread
+/// continues with them. Nothing has to be added up then, and nothing is counted twice.
 struct alignas(64) CountersRecord {
     detail::ThreadCounters counters;
-    Counter pool;    // the pool's id; 0: no pool's
-    Counter thread;  // that counts in it now; 0: none
-    Counter next;    // of one that is no pool's: 1 + the place of the next such one, 0 for none
-    Counter series;  // of the sizes of its blocks (base/block_sizes.hpp)
+    Counter pool;    // the pool's id; 0 if the record is free
+    Counter thread;  // the thread that counts in it now; 0 if there is none
+    Counter next;    // of a free record: 1 + the index of the next free one, 0 for none
+    Counter series;  // of the block sizes (base/block_sizes.hpp)
     Counter spare[4];
 
     static constexpr bool counts_frees(std::size_t word) noexcept {
@@ -175,14 +181,15 @@ struct alignas(64) CountersRecord {
     }
 };
 
-/// What the first record of a kind stands for.
+/// The use of the first record of a kind.
 enum class First : unsigned char {
-    record,       // one like any other
-    other,        // `other`, which sums up the records that found no room
-    other_later,  // `other`, from the first addition on: programs without any have no page of it
+    record,       // a record like any other
+    other,        // `other`, which sums up the objects without a record
+    other_later,  // `other`, created with the first record: programs without such objects do not
+                  // need its page
 };
 
-/// One kind of record: how many there are, and where they lie.
+/// One kind of record: how many records there are, and where they lie.
 template <class T>
 struct RecordKind {
     std::size_t count;
@@ -190,12 +197,12 @@ struct RecordKind {
     std::size_t shift = 0;  // from the beginning of a page
 };
 
-/// All kinds, in the order in which they lie in the segment. A new one takes its record type and an
-/// entry at the end. A record type may have
-///   `id` and `name`: set by Segment::add; a record without a number above 0 in `id` is free;
-///   `next`: links the free records, which then need no search;
-///   `totals`: from there on its words are summed into `other` where a record found no room;
-///   `counts_frees(word)`: says which words are copied before all others when a process forks.
+/// All kinds, in the order in which they lie in the segment. A new kind adds its record type and an
+/// entry at the end. A record type may have:
+///  - `id` and `name`: set by Segment::add; a record without a number above 0 in `id` is free;
+///  - `next`: links the free records, so that no search is needed;
+///  - `totals`: its counters from there on are summed into `other` for objects without a record;
+///  - `counts_frees(word)`: returns which words are copied before all others when a process forks.
 inline constexpr std::tuple record_kinds{
     RecordKind<EntryRecord>{.count = 512, .first = First::record},
     RecordKind<ScopeRecord>{.count = 65},
@@ -204,14 +211,14 @@ inline constexpr std::tuple record_kinds{
     RecordKind<DeviceRecord>{.count = 256},
     RecordKind<DeviceStreamRecord>{.count = 1024},
     RecordKind<PlannedRecord>{.count = 256, .first = First::other_later},
-    // Not at the beginning of a page, where a thread's table and its caches begin: a load waits for
-    // a store to the same offset in another page, and a pair of calls took a third longer
-    // (perf/pair.cpp).
+    // Not at the beginning of a page, where a thread's table and its caches begin. A load has to
+    // wait for a store to the same offset in another page, which made a pair of calls a third
+    // slower (perf/pair.cpp).
     RecordKind<CountersRecord>{.count = 12288, .first = First::record, .shift = 256},
 };
 inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
 
-/// Calls `function` with each kind, in their order.
+/// Calls `function` with each kind, in order.
 template <class Function>
 constexpr void for_each_kind(Function function) {
     std::apply([&](const auto&... kind) { (function(kind), ...); }, record_kinds);
@@ -232,29 +239,29 @@ inline constexpr std::size_t index_of = [] {
     return found;
 }();
 
-/// How much of a kind there is.
+/// The records of one kind.
 struct Region {
     Counter offset;  // from the beginning of the segment
     Counter record_bytes;
-    Counter places;
-    Counter used;      // places that were ever taken
-    Counter left_out;  // now without a place
+    Counter record_count;
+    Counter used;      // records that were ever in use
+    Counter left_out;  // objects without a record now
 };
 
 struct alignas(64) SegmentHeader {
-    Counter magic;  // stored last when the segment is made, with release
+    Counter magic;  // stored last when the segment is created, with release
     Counter version;
     Counter bytes;
     Counter header_bytes;
-    Counter process;        // its number, in its own name space
-    Counter process_space;  // the inode of that name space; 0: not known
-    Counter start_ticks;    // of the process, as in /proc/<pid>/stat; 0: not known
+    Counter process;        // its number in its own name space
+    Counter process_space;  // the inode of that name space; 0 if unknown
+    Counter start_ticks;    // of the process, as in /proc/<pid>/stat; 0 if unknown
     Counter made_ns;        // by the monotonic clock
     Counter made_unix_ns;   // by the wall clock
     Name process_name;
     Name library_version;
     Counter epoch;
-    Counter entries;           // of the timeline, lost ones included
+    Counter entries;           // of the timeline, including lost ones
     Counter failed_checks[4];  // by CheckKind
     Region regions[kind_count];
 
@@ -271,7 +278,7 @@ struct alignas(64) SegmentHeader {
 constexpr std::size_t header_bytes = 4096;
 static_assert(sizeof(SegmentHeader) <= header_bytes);
 
-/// Where the records of a kind begin in the segment.
+/// The offset of the records of a kind in the segment.
 template <class Record>
 inline constexpr std::size_t offset_of = [] {
     std::size_t end = header_bytes;
@@ -296,7 +303,7 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
-// A change of any of these is another version.
+// A change of any of these requires a new version.
 static_assert(segment_version == 5 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&

@@ -10,8 +10,8 @@
 namespace tensorpool::statistics {
 namespace {
 
-// While the library is loaded. Later it would be under the segment's lock, and atexit has a lock of
-// its own, under which it calls a malloc that a pool may serve.
+// Registered while the library is loaded. Later, it would be called under the segment's lock, and
+// atexit has a lock of its own under which it may call a malloc that a pool serves.
 [[maybe_unused]] const bool removes_file_at_exit =
     std::atexit([] { segment().memory().remove_file(); }) == 0;
 
@@ -25,8 +25,8 @@ platform::SharedMemory SegmentMemory::get() noexcept {
         if (memory.address == nullptr) {
             platform::say(
                 "TENSORPOOL_STATISTICS_DIR is '%.200s', where no file of %zu MiB named after this "
-                "process could be made; expected a folder that it may write to; used instead: "
-                "figures for this machine's other processes only",
+                "process could be created; expected a folder that it may write to; used instead: "
+                "statistics that only processes of this machine can read",
                 folder_, segment_bytes >> 20);
             sharing_ = Sharing::memfd;
         }
@@ -46,7 +46,7 @@ platform::SharedMemory SegmentMemory::get_private_instead(
     return {.address = platform::map(segment_bytes, platform::page_bytes())};
 }
 
-// Without std::string: malloc may be served by a pool that waits for the segment.
+// Does not use std::string: a pool that waits for the segment may serve malloc.
 void SegmentMemory::look() noexcept {
     sharing_ = Sharing::memfd;
     const char* const statistics = platform::environment_variable("TENSORPOOL_STATISTICS");
@@ -64,15 +64,15 @@ void SegmentMemory::look() noexcept {
     if (std::strlen(folder) >= sizeof folder_) {
         platform::say(
             "TENSORPOOL_STATISTICS_DIR has %zu characters; expected less than %zu; used instead: "
-            "figures for this machine's other processes only",
+            "statistics that only processes of this machine can read",
             std::strlen(folder), sizeof folder_);
         return;
     }
-    // A program may change to another folder before it forks or ends.
+    // A program may change its working folder before it forks or ends.
     if (*folder != '/') {
         platform::say(
-            "TENSORPOOL_STATISTICS_DIR is '%.200s'; expected a path from the root on; used "
-            "instead: figures for this machine's other processes only",
+            "TENSORPOOL_STATISTICS_DIR is '%.200s'; expected an absolute path; used instead: "
+            "statistics that only processes of this machine can read",
             folder);
         return;
     }

@@ -6,18 +6,19 @@
 
 namespace tensorpool::statistics {
 
-/// Where the segment's memory comes from: a memfd, or by TENSORPOOL_STATISTICS_DIR a file there, or
-/// the process's own memory with TENSORPOOL_STATISTICS=off and where the system shares none. Looks
-/// at the variables once, and tells on stderr what makes no sense.
+/// Provides the memory of the segment. It is a memfd, or a file in the folder of
+/// TENSORPOOL_STATISTICS_DIR. It is private memory with TENSORPOOL_STATISTICS=off and if the system
+/// cannot share memory. The variables are read once; invalid values are reported on stderr.
 class SegmentMemory {
 public:
     constexpr SegmentMemory() noexcept = default;
 
-    /// Zeros; no address when the system has no memory.
+    /// Returns zeroed memory; a null address if the system has no memory.
     platform::SharedMemory get() noexcept;
-    /// The process's own memory in place of what `get` gave, of which the system has not the pages.
+    /// Replaces memory that `get` returned, but whose pages the system cannot provide, by private
+    /// memory.
     platform::SharedMemory get_private_instead(const platform::SharedMemory& given) noexcept;
-    /// What was given last is the segment now: its file, if it has a path, goes at exit.
+    /// Sets the memory that is now the segment. Its file, if it has a path, is removed at exit.
     void use(const platform::SharedMemory& memory) noexcept;
     const platform::SharedMemory& used() const noexcept { return used_; }
     void remove_file() noexcept;

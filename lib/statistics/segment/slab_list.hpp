@@ -9,9 +9,10 @@
 
 namespace tensorpool::statistics {
 
-/// Records from the system, never from malloc, which may be served by us. One that came back is
-/// handed out again as it is and its memory stays one of this type for ever, so that a late look at
-/// its mutex or its owner does no harm. `T` has a `T* next_free`. Thread-safe.
+/// A list of free objects of type `T`. Memory comes from the system and never from malloc, which
+/// this library may serve. A returned object is given out again as it is, and its memory is never
+/// reused for another type. Late accesses to its mutex or owner are therefore harmless. `T` has a
+/// member `T* next_free`. Thread-safe.
 template <class T>
 class SlabList {
 public:
@@ -19,8 +20,8 @@ public:
     SlabList(const SlabList&) = delete;
     SlabList& operator=(const SlabList&) = delete;
 
-    /// nullptr when the system has no memory. Default-made when it is handed out for the first
-    /// time.
+    /// Returns an object, default-constructed when it is given out for the first time. Returns
+    /// nullptr if the system has no memory.
     T* take() noexcept {
         const std::lock_guard guard(mutex_);
         if (free_ != nullptr) return std::exchange(free_, free_->next_free);
@@ -34,12 +35,12 @@ public:
         record.next_free = std::exchange(free_, &record);
     }
 
-    /// Around a fork.
+    /// Called around a fork.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
-    // What is not used yet is not touched either.
+    // Memory that is not used yet is not touched.
     static constexpr std::size_t slab_bytes = std::size_t{64} << 10;
 
     bool add_slab() noexcept {
@@ -51,7 +52,7 @@ private:
     }
 
     std::mutex mutex_;
-    // Below: under mutex_.
+    // Guarded by mutex_:
     T* free_ = nullptr;
     std::byte* next_ = nullptr;
     std::byte* end_ = nullptr;

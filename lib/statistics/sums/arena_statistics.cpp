@@ -11,30 +11,30 @@ namespace tensorpool::statistics {
 
 ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
     using Kind = ArenaStatistics::Kind;
-    ArenaStatistics figures;
-    figures.id = read(arena.id);
-    load_name(arena.name, figures.name);
-    // Another process may have scribbled there.
-    figures.kind =
+    ArenaStatistics statistics;
+    statistics.id = read(arena.id);
+    load_name(arena.name, statistics.name);
+    // Another process may have overwritten the record.
+    statistics.kind =
         static_cast<Kind>(std::min(read(arena.kind), static_cast<std::uint64_t>(Kind::scratch)));
-    figures.thread = read(arena.thread);
-    add_counters(figures, arena.totals, Reading::second);
-    if (figures.kind == Kind::growing && figures.id != 0) {
-        // The last page may reach beyond a limit that is no whole number of pages. (`other`, whose
-        // number is 0, adds up those with a limit and those without.)
-        figures.capacity_bytes = std::min(figures.capacity_bytes, figures.limit_bytes);
+    statistics.thread = read(arena.thread);
+    add_counters(statistics, arena.totals, Reading::second);
+    if (statistics.kind == Kind::growing && statistics.id != 0) {
+        // The last page may extend beyond a limit that is not a whole number of pages. (`other`,
+        // whose number is 0, sums up arenas with and without a limit.)
+        statistics.capacity_bytes = std::min(statistics.capacity_bytes, statistics.limit_bytes);
     }
-    if (figures.kind == Kind::scratch) figures.reserved_bytes = figures.capacity_bytes;
-    figures.used_bytes = read(arena.used) & used_mask;
-    // Claims of an arena that are pending lie above what is committed, and nobody has got them.
-    // The owner may also be between two of its words.
-    if (figures.kind != Kind::measuring) {
-        figures.used_bytes = std::min(figures.used_bytes, figures.capacity_bytes);
+    if (statistics.kind == Kind::scratch) statistics.reserved_bytes = statistics.capacity_bytes;
+    statistics.used_bytes = read(arena.used) & used_mask;
+    // Pending claims of an arena lie above what is committed and were not given to callers. The
+    // owner may also be between the writes of two counters.
+    if (statistics.kind != Kind::measuring) {
+        statistics.used_bytes = std::min(statistics.used_bytes, statistics.capacity_bytes);
     }
-    // Read after `used`: a release raises the peak first, then lowers that.
-    figures.peak_used_bytes =
-        std::max({read(arena.totals.peak_used_bytes), read(arena.high), figures.used_bytes});
-    return figures;
+    // Read after `used`: a release first raises the peak and then lowers `used`.
+    statistics.peak_used_bytes =
+        std::max({read(arena.totals.peak_used_bytes), read(arena.high), statistics.used_bytes});
+    return statistics;
 }
 
 std::size_t bytes_above_peaks_of_arenas() noexcept {

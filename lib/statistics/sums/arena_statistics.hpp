@@ -8,12 +8,12 @@
 
 namespace tensorpool::statistics {
 
-/// The figures of an arena or a scratch, for itself and for who reads its segment. Whatever the
-/// words are, none of these is more than another that contains it.
+/// Returns the statistics of an arena or a scratch, for the process itself and for readers of its
+/// segment. Even if the record was overwritten, no value exceeds another that includes it.
 ArenaStatistics figures_of(const ArenaRecord& arena) noexcept;
 
-/// Of what arenas and scratches of this process have committed: what lies above all that they ever
-/// handed out. Those without a record in the segment are not seen.
+/// Returns how many of the charged bytes of arenas and scratches of this process were never handed
+/// out or touched. Arenas without a record in the segment are not included.
 std::size_t bytes_above_peaks_of_arenas() noexcept;
 
 }  // namespace tensorpool::statistics

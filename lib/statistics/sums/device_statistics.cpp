@@ -10,41 +10,43 @@ namespace {
 
 using Kind = DeviceStatistics::Kind;
 
-void add_identity(DeviceStatistics& figures, const DeviceRecord& device) noexcept {
-    figures.id = read(device.id);
-    load_name(device.name, figures.name);
-    load_text(device.device, figures.device);
-    // Another process may have scribbled there.
-    figures.kind =
+void add_identity(DeviceStatistics& statistics, const DeviceRecord& device) noexcept {
+    statistics.id = read(device.id);
+    load_name(device.name, statistics.name);
+    load_text(device.device, statistics.device);
+    // Another process may have overwritten the record.
+    statistics.kind =
         static_cast<Kind>(std::min(read(device.kind), static_cast<std::uint64_t>(Kind::host)));
 }
 
-/// No part is more than its whole.
-void bound_parts(DeviceStatistics& figures) noexcept {
+/// Limits each part to the value that includes it.
+void bound_parts(DeviceStatistics& statistics) noexcept {
     const auto bound = [](std::uint64_t& part, std::uint64_t whole) {
         part = std::min(part, whole);
     };
-    bound(figures.deallocations, figures.allocations);
-    bound(figures.deallocated_bytes, figures.allocated_bytes);
-    bound(figures.parked_hits, figures.allocations);
-    bound(figures.in_use_bytes, figures.capacity_bytes);
-    bound(figures.requested_in_use_bytes, figures.in_use_bytes);
-    const std::uint64_t not_in_use = figures.capacity_bytes - figures.in_use_bytes;
-    bound(figures.deferred_bytes, not_in_use);
-    figures.free_bytes = not_in_use - figures.deferred_bytes;
-    bound(figures.split_bytes, figures.free_bytes);
-    bound(figures.parked_bytes, figures.free_bytes);
-    bound(figures.captured_bytes, figures.capacity_bytes);
+    bound(statistics.deallocations, statistics.allocations);
+    bound(statistics.deallocated_bytes, statistics.allocated_bytes);
+    bound(statistics.parked_hits, statistics.allocations);
+    bound(statistics.in_use_bytes, statistics.capacity_bytes);
+    bound(statistics.requested_in_use_bytes, statistics.in_use_bytes);
+    const std::uint64_t not_in_use = statistics.capacity_bytes - statistics.in_use_bytes;
+    bound(statistics.deferred_bytes, not_in_use);
+    statistics.free_bytes = not_in_use - statistics.deferred_bytes;
+    bound(statistics.split_bytes, statistics.free_bytes);
+    bound(statistics.parked_bytes, statistics.free_bytes);
+    bound(statistics.captured_bytes, statistics.capacity_bytes);
 }
 
-/// Never below what they are the peaks of, nor above the peak of what contains that.
-void bound_peaks(DeviceStatistics& figures) noexcept {
-    figures.peak_capacity_bytes = std::max(figures.peak_capacity_bytes, figures.capacity_bytes);
-    figures.peak_active_bytes =
-        std::clamp(figures.peak_active_bytes, figures.in_use_bytes + figures.deferred_bytes,
-                   figures.peak_capacity_bytes);
-    figures.peak_in_use_bytes =
-        std::clamp(figures.peak_in_use_bytes, figures.in_use_bytes, figures.peak_active_bytes);
+/// Limits each peak to at least its current value and at most the peak of the value that includes
+/// it.
+void bound_peaks(DeviceStatistics& statistics) noexcept {
+    statistics.peak_capacity_bytes =
+        std::max(statistics.peak_capacity_bytes, statistics.capacity_bytes);
+    statistics.peak_active_bytes = std::clamp(statistics.peak_active_bytes,
+                                              statistics.in_use_bytes + statistics.deferred_bytes,
+                                              statistics.peak_capacity_bytes);
+    statistics.peak_in_use_bytes = std::clamp(statistics.peak_in_use_bytes, statistics.in_use_bytes,
+                                              statistics.peak_active_bytes);
 }
 
 }  // namespace
@@ -61,14 +63,15 @@ void DeviceSums::add_allocations(const DeviceStreamCounters& stream) noexcept {
 }
 
 DeviceStatistics DeviceSums::with(const DeviceRecord& device) const noexcept {
-    DeviceStatistics figures = sums_;
-    add_identity(figures, device);
-    add_counters(figures, device.totals, Reading::second);
-    figures.in_use_bytes = above(figures.allocated_bytes, figures.deallocated_bytes);
-    figures.requested_in_use_bytes = above(figures.requested_bytes, deallocated_requested_bytes_);
-    bound_parts(figures);
-    bound_peaks(figures);
-    return figures;
+    DeviceStatistics statistics = sums_;
+    add_identity(statistics, device);
+    add_counters(statistics, device.totals, Reading::second);
+    statistics.in_use_bytes = above(statistics.allocated_bytes, statistics.deallocated_bytes);
+    statistics.requested_in_use_bytes =
+        above(statistics.requested_bytes, deallocated_requested_bytes_);
+    bound_parts(statistics);
+    bound_peaks(statistics);
+    return statistics;
 }
 
 }  // namespace tensorpool::statistics

@@ -8,15 +8,15 @@
 
 namespace tensorpool::statistics {
 
-/// Adds up what the streams of one device allocator did. All frees come before all allocations, so
-/// that nothing reads as freed that does not read as allocated.
+/// Sums what the streams of one device allocator did. All frees must be added before all
+/// allocations, so that no block reads as freed that does not read as allocated.
 class DeviceSums {
 public:
     void add_frees(const DeviceStreamCounters& stream) noexcept;
     void add_allocations(const DeviceStreamCounters& stream) noexcept;
 
-    /// The figures of the allocator, for itself and for who reads its segment. Whatever the words
-    /// are, none of these is more than another that contains it.
+    /// Returns the statistics of the allocator, for the process itself and for readers of its
+    /// segment. Even if the records were overwritten, no value exceeds another that includes it.
     DeviceStatistics with(const DeviceRecord& device) const noexcept;
 
 private:

@@ -6,8 +6,8 @@
 
 namespace tensorpool::statistics {
 
-/// The figures of a planned arena, for itself and for who reads its segment. Whatever the words
-/// are, none of these is more than another that contains it.
+/// Returns the statistics of a planned arena, for the process itself and for readers of its
+/// segment. Even if the record was overwritten, no value exceeds another that includes it.
 PlannedArenaStatistics figures_of(const PlannedRecord& planned) noexcept;
 
 }  // namespace tensorpool::statistics

@@ -9,34 +9,34 @@
 
 namespace tensorpool::statistics {
 
-/// Adds up the counters of a pool's threads: of all of them what was freed, and only then what was
-/// allocated, so that what is in use never reads negative.
+/// Sums the counters of a pool's threads. The frees of all threads must be added before the
+/// allocations, so that the bytes in use are never negative.
 class PoolSums {
 public:
-    /// Of blocks of this series of sizes (base/block_sizes.hpp).
+    /// Adds counters of blocks of this series of sizes (base/block_sizes.hpp).
     void add_frees(const detail::ThreadCounters& thread, unsigned series) noexcept;
     void add_allocations(const detail::ThreadCounters& thread, unsigned series) noexcept;
 
-    /// With what is counted once for the pool.
+    /// Returns the statistics of the pool: the sums, and what is counted once for the pool.
     PoolStatistics with(const PoolRecord& pool) const noexcept;
 
 private:
-    void fill_in(PoolStatistics& figures) const noexcept;
+    void fill_in(PoolStatistics& statistics) const noexcept;
 
     struct Bucket {
         std::uint64_t freed_bytes = 0;
         std::uint64_t returned_bytes = 0;
         std::uint64_t taken_bytes = 0;
-        BucketStatistics figures = {};
+        BucketStatistics statistics = {};
     };
     Bucket buckets_[detail::bucket_count];
     std::uint64_t freed_large_bytes_ = 0;
     LargeStatistics large_ = {};
 };
 
-/// The figures of a pool, for the pool itself and for who reads its segment. `for_each(function)`
-/// calls `function` with the counters of each thread and with the shared ones, and the series of
-/// sizes that they are of; it is called twice, and `between_frees_and_allocations` in between.
+/// Returns the statistics of a pool, for the pool itself and for readers of its segment.
+/// `for_each(function)` calls `function` with the counters of each thread and the shared ones, and
+/// with their series of sizes. It is called twice, and `between_frees_and_allocations` in between.
 template <class ForEach, class Between>
 PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
                           const Between& between_frees_and_allocations) {
@@ -51,7 +51,7 @@ PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
     return sums.with(pool);
 }
 
-/// Bytes that are free in the magazines of one thread.
+/// Returns the free bytes in the magazines of one thread.
 std::uint64_t parked_bytes_of(const detail::ThreadCounters& thread, unsigned series) noexcept;
 
 }  // namespace tensorpool::statistics

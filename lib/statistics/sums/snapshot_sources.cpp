@@ -17,17 +17,17 @@ SnapshotSources& snapshot_sources() noexcept {
     return the_sources.get();
 }
 
-// Two threads may tell in another order than that in which they changed it: whoever told last sees
-// then what holds, or tells again.
+// Two threads may report changes in another order than that in which they made them. The thread
+// that reports last then reports the current value, or repeats the report.
 void SnapshotSource::record_capacity() const noexcept {
     if (!is_recording()) [[likely]]
         return;
     const std::uint64_t number = identify().number;
-    std::size_t told = 0;
+    std::size_t reported = 0;
     do {
-        told = capacity();
-        record(TraceAction::capacity, number, nullptr, told);
-    } while (capacity() != told);
+        reported = capacity();
+        record(TraceAction::capacity, number, nullptr, reported);
+    } while (capacity() != reported);
 }
 
 void SnapshotSources::enter(SnapshotSource& source) noexcept {
@@ -39,7 +39,7 @@ void SnapshotSources::enter(SnapshotSource& source) noexcept {
         last_ = &source;
         ++count_;
     }
-    // A recorder that begins meanwhile finds it in the list.
+    // A recorder that starts in between finds the source in the list.
     const SnapshotSource::Identity identity = source.identify();
     name_source(identity.kind, identity.number, identity.name);
 }
@@ -52,8 +52,8 @@ void SnapshotSources::leave(SnapshotSource& source) noexcept {
     --count_;
 }
 
-// Which vector a source adds to only the source knows, so each has room for all: room that is not
-// used is address space that is not touched.
+// Only a source knows to which vector it adds, so each vector has room for all sources. Unused room
+// is address space that is never touched.
 Snapshot SnapshotSources::take() const {
     Snapshot snapshot;
     for (std::size_t room = 0; !fill(snapshot, room);) {
@@ -66,7 +66,7 @@ Snapshot SnapshotSources::take() const {
     return snapshot;
 }
 
-// False when more sources came than there is room for; `room` is then what is needed.
+// Returns false if there are more sources than room; `room` is then the room that is needed.
 bool SnapshotSources::fill(Snapshot& snapshot, std::size_t& room) const {
     const std::lock_guard guard(mutex_);
     if (count_ > room) {

@@ -10,34 +10,36 @@
 
 namespace tensorpool::statistics {
 
-/// Something whose figures stand in a snapshot: a pool, an arena, a scratch, a device
-/// allocator, a planned arena.
+/// An object whose statistics are part of a snapshot: a pool, an arena, a scratch, a device
+/// allocator or a planned arena.
 class SnapshotSource {
 public:
     SnapshotSource(const SnapshotSource&) = delete;
     SnapshotSource& operator=(const SnapshotSource&) = delete;
 
-    /// Adds its figures to one of the vectors: one element, for which there is room. Called on any
-    /// thread, under the lock of the sources, so it takes no lock and allocates nothing.
+    /// Adds its statistics to one of the vectors: one element, for which there is room. Called on
+    /// any thread under the lock of the sources. It must therefore take no lock and allocate
+    /// nothing.
     virtual void add_to(Snapshot& snapshot) const = 0;
 
-    /// What a trace calls it. The number is unlike that of anything else in the process.
+    /// How a trace identifies the object. No other object in the process has this number.
     struct Identity {
         TraceSource kind;
         std::uint64_t number;
         std::string_view name;
     };
-    /// As `add_to`.
+    /// Returns the identity. Same requirements as for `add_to`.
     virtual Identity identify() const noexcept = 0;
 
-    /// Bytes held, used or not. As `add_to`.
+    /// Returns the bytes held, used or not. Same requirements as for `add_to`.
     virtual std::size_t capacity() const noexcept = 0;
-    /// Tells it to a recorder, if there is one: after each change, and once to one that begins.
+    /// Reports the capacity to a recorder, if there is one. Called after each change, and once when
+    /// a recorder starts.
     void record_capacity() const noexcept;
 
 protected:
     SnapshotSource() noexcept = default;
-    /// It has left, or never entered.
+    /// REQUIRES: the source has left, or never entered.
     ~SnapshotSource() = default;
 
 private:
@@ -46,23 +48,24 @@ private:
     SnapshotSource* next_ = nullptr;
 };
 
-/// What a snapshot is taken of. Its lock is a leaf: nothing else is locked under it, nor is malloc
-/// called, which may itself be served by a pool. Thread-safe; the only one but in tests is the
-/// process's.
+/// The sources of a snapshot. Its lock is a leaf: no other lock is acquired under it, and malloc is
+/// not called because a pool may serve it. Thread-safe. The process has one SnapshotSources; tests
+/// create others.
 class SnapshotSources {
 public:
     constexpr SnapshotSources() noexcept = default;
     SnapshotSources(const SnapshotSources&) = delete;
     SnapshotSources& operator=(const SnapshotSources&) = delete;
 
-    /// REQUIRES: the source is whole, and not in.
+    /// Adds a source. REQUIRES: the source is fully constructed and not in the list.
     void enter(SnapshotSource& source) noexcept;
-    /// REQUIRES: the source is in, and still whole. Waits until no snapshot looks at it.
+    /// Removes a source. REQUIRES: the source is in the list and still fully constructed. Waits
+    /// until no snapshot uses it.
     void leave(SnapshotSource& source) noexcept;
 
-    /// The figures of all sources, in the order in which they entered.
+    /// Returns the statistics of all sources, in the order in which they entered.
     Snapshot take() const;
-    /// Calls `function` with each, in that order, under the lock.
+    /// Calls `function` with each source, in that order, under the lock.
     template <class Function>
     void for_each(Function function) const {
         const std::lock_guard guard(mutex_);
@@ -71,7 +74,7 @@ public:
         }
     }
 
-    /// Around a fork: the child finds the list whole and the lock free.
+    /// Called around a fork: the child finds the list consistent and the lock free.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
@@ -79,13 +82,13 @@ private:
     bool fill(Snapshot& snapshot, std::size_t& room) const;
 
     mutable std::mutex mutex_;
-    // Below: under mutex_.
+    // Guarded by mutex_:
     SnapshotSource* first_ = nullptr;
     SnapshotSource* last_ = nullptr;
     std::size_t count_ = 0;
 };
 
-/// The process's. Never destroyed: pools and arenas that are static objects use it.
+/// Returns the sources of the process. Never destroyed: static pools and arenas use it.
 SnapshotSources& snapshot_sources() noexcept;
 
 }  // namespace tensorpool::statistics

@@ -10,13 +10,14 @@
 
 namespace tensorpool::statistics {
 
-/// Keeps totals from going back. Some are differences of two counters, such as the allocations that
-/// spans served; a reader that lost its core between the two sees a little less than the last time.
-/// Prometheus would take that for a program that started anew, and count all of it again.
+/// Prevents totals from decreasing. Some totals are differences of two counters, such as the
+/// allocations served by spans. A reader that was interrupted between the two reads may see a
+/// smaller value than the last time. Prometheus would interpret that as a restarted program and
+/// count the whole value again.
 class SteadySources {
 public:
-    /// Puts the highest so far into the figures, which then add up as before. Figures of pools that
-    /// are not there any more are forgotten. Throws std::bad_alloc.
+    /// Replaces the totals of `pools` by their highest values so far, such that sums still add up.
+    /// Pools that no longer exist are forgotten. Throws std::bad_alloc.
     void steady(std::vector<PoolStatistics>& pools);
 
 private:

@@ -30,7 +30,7 @@ TimelinePart timeline_since(std::uint64_t number) {
     const SegmentTimes times = {
         .made_ns = header->made_ns.load(std::memory_order_relaxed),
         .made_unix_ns = header->made_unix_ns.load(std::memory_order_relaxed)};
-    // Relaxed: tickets tell what is written.
+    // Relaxed: the tickets show which entries are written.
     const std::uint64_t head = header->entries.load(std::memory_order_relaxed);
     return read_entries({segment().timeline(), entry_count}, head, times, number);
 }

@@ -7,10 +7,10 @@
 
 namespace tensorpool::statistics {
 
-/// Puts an entry on the process's timeline: with the time, the calling thread and the first 23
-/// bytes of `name`. Without a segment there is none. Any thread, any time, signal handlers too:
-/// takes no lock, allocates nothing, waits for nobody. Some 0.2 us, most of it the system's answer
-/// which thread this is.
+/// Writes an entry to the process's timeline, with the time, the calling thread and the first 23
+/// bytes of `name`. Does nothing if there is no segment. May be called on any thread at any time,
+/// including signal handlers: takes no lock, allocates nothing and never waits. Takes about 0.2 us,
+/// most of it for the system call that returns the thread's number.
 void write_entry(EntryKind kind, LimitKind limit, std::uint64_t bytes,
                  std::string_view name) noexcept;
 

@@ -6,8 +6,8 @@
 namespace tensorpool::statistics {
 namespace {
 
-// Looks at an entry that is not whole yet: as long as a writer takes that runs on another core. Of
-// one that has lost its core the reader is not to wait for.
+// How often a reader looks at an entry that is being written: as long as a writer on another core
+// takes. The reader does not wait for a writer that was descheduled.
 constexpr unsigned max_looks = 64;
 
 Look read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
@@ -32,7 +32,7 @@ TimelineEntry entry_of(std::uint64_t number, const EntryWords& words, SegmentTim
     entry.number = number;
     entry.time_ns = times.made_unix_ns + (words.time_ns - times.made_ns);
     entry.thread = words.thread;
-    // Another process may hold anything.
+    // Another process may have written anything.
     entry.kind = kind < entry_kind_count ? EntryKind{kind} : EntryKind{};
     entry.limit = limit < limit_kind_count ? LimitKind{limit} : LimitKind::none;
     entry.bytes = words.bytes;
@@ -40,22 +40,22 @@ TimelineEntry entry_of(std::uint64_t number, const EntryWords& words, SegmentTim
     return entry;
 }
 
-void store_words(EntryRecord& place, const EntryWords& words, std::memory_order order) noexcept {
-    place.time_ns.store(words.time_ns, order);
-    place.thread.store(words.thread, order);
-    place.what.store(words.what, order);
-    place.bytes.store(words.bytes, order);
-    for (std::size_t i = 0; i < words.name.size(); ++i) place.name[i].store(words.name[i], order);
+void store_words(EntryRecord& record, const EntryWords& words, std::memory_order order) noexcept {
+    record.time_ns.store(words.time_ns, order);
+    record.thread.store(words.thread, order);
+    record.what.store(words.what, order);
+    record.bytes.store(words.bytes, order);
+    for (std::size_t i = 0; i < words.name.size(); ++i) record.name[i].store(words.name[i], order);
 }
 
-EntryWords load_words(const EntryRecord& place) noexcept {
+EntryWords load_words(const EntryRecord& record) noexcept {
     EntryWords words;
-    words.time_ns = place.time_ns.load(std::memory_order_acquire);
-    words.thread = place.thread.load(std::memory_order_acquire);
-    words.what = place.what.load(std::memory_order_acquire);
-    words.bytes = place.bytes.load(std::memory_order_acquire);
+    words.time_ns = record.time_ns.load(std::memory_order_acquire);
+    words.thread = record.thread.load(std::memory_order_acquire);
+    words.what = record.what.load(std::memory_order_acquire);
+    words.bytes = record.bytes.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < words.name.size(); ++i) {
-        words.name[i] = place.name[i].load(std::memory_order_acquire);
+        words.name[i] = record.name[i].load(std::memory_order_acquire);
     }
     return words;
 }
@@ -63,27 +63,27 @@ EntryWords load_words(const EntryRecord& place) noexcept {
 }  // namespace
 
 bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& words) noexcept {
-    // Relaxed: tickets tell what is written.
+    // Relaxed: the tickets show which entries are written.
     const std::uint64_t number = head.fetch_add(1, std::memory_order_relaxed) + 1;
-    EntryRecord& place = ring[place_of(number, ring.size())];
-    std::uint64_t ticket = place.ticket.load(std::memory_order_relaxed);
+    EntryRecord& record = ring[place_of(number, ring.size())];
+    std::uint64_t ticket = record.ticket.load(std::memory_order_relaxed);
     do {
         if (!may_claim(ticket, number)) return false;
-        // Acquire pairs with the last store below: the former writer's words come before ours.
-    } while (!place.ticket.compare_exchange_weak(
+        // Acquire pairs with the last store below: the previous writer's words come before ours.
+    } while (!record.ticket.compare_exchange_weak(
         ticket, busy_ticket(number), std::memory_order_acquire, std::memory_order_relaxed));
-    store_words(place, words, std::memory_order_release);
-    place.ticket.store(whole_ticket(number), std::memory_order_release);
+    store_words(record, words, std::memory_order_release);
+    record.ticket.store(whole_ticket(number), std::memory_order_release);
     return true;
 }
 
 Look read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept {
-    const EntryRecord& place = ring[place_of(number, ring.size())];
-    const std::uint64_t ticket = place.ticket.load(std::memory_order_acquire);
+    const EntryRecord& record = ring[place_of(number, ring.size())];
+    const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
     const Look look = look_of(ticket, number);
     if (look != Look::whole) return look;
-    to = load_words(place);
-    return place.ticket.load(std::memory_order_relaxed) == ticket ? Look::whole : Look::lost;
+    to = load_words(record);
+    return record.ticket.load(std::memory_order_relaxed) == ticket ? Look::whole : Look::lost;
 }
 
 TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head, SegmentTimes times,
@@ -106,14 +106,14 @@ TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head,
 
 void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to,
                   std::uint64_t head) noexcept {
-    for (std::size_t place = 0; place < from.size(); ++place) {
-        const std::uint64_t number = from[place].ticket.load(std::memory_order_relaxed) / 2;
+    for (std::size_t index = 0; index < from.size(); ++index) {
+        const std::uint64_t number = from[index].ticket.load(std::memory_order_relaxed) / 2;
         EntryWords words;
         const bool whole = number != 0 && number <= head &&
-                           place_of(number, from.size()) == place &&
+                           place_of(number, from.size()) == index &&
                            read_words(from, number, words) == Look::whole;
-        store_words(to[place], whole ? words : EntryWords{}, std::memory_order_relaxed);
-        to[place].ticket.store(whole ? whole_ticket(number) : 0, std::memory_order_release);
+        store_words(to[index], whole ? words : EntryWords{}, std::memory_order_relaxed);
+        to[index].ticket.store(whole ? whole_ticket(number) : 0, std::memory_order_release);
     }
 }
 

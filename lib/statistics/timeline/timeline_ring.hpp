@@ -10,23 +10,25 @@
 
 #include "statistics/segment/segment_layout.hpp"
 
-/// How entries are written into a ring of places and read from it, by any number of threads and
-/// processes at once, without a lock. A model in tests/models/timeline_test.cpp goes through every
-/// order of the steps of several writers and a reader.
+/// Writes and reads entries of a ring without a lock, with any number of threads and processes at
+/// once. A model in tests/models/timeline_test.cpp explores every order of the steps of several
+/// writers and a reader.
 ///
-/// A writer takes a number by one addition to the head, and with it a place. It claims the place by
-/// exchanging its ticket for its own, odd one, writes, and stores the even one. Whoever finds a
-/// ticket of a later entry slept through a turn of the ring, and whoever finds an odd one meets a
-/// writer that sleeps in the middle: both give their entry up. So nobody waits, and the words
-/// between two looks at the same even ticket are those of one entry.
+/// A writer gets a number, and with it a position, by adding one to the head. It claims the
+/// position by exchanging the ticket there for its own odd one, writes the words, and stores the
+/// even ticket. A writer that finds the ticket of a later entry was delayed for a whole pass
+/// through the ring. A writer that finds an odd ticket meets another writer that was interrupted.
+/// Both give up their entry. No writer therefore waits, and the words between two reads of the same
+/// even ticket belong to one entry.
 ///
-/// A reader looks at the ticket, copies, and looks again. That needs no fences: words are stored
-/// with release after the odd ticket and loaded with acquire before the second look, so who read a
-/// later writer's word sees its ticket too. On x86-64 these are plain moves. (After the seqlocks of
-/// Boehm, "Can seqlocks get along with programming language memory models?", MSPC 2012.)
+/// A reader reads the ticket, copies the words, and reads the ticket again. This needs no fences:
+/// words are stored with release after the odd ticket and loaded with acquire before the second
+/// read of the ticket. A reader that saw a later writer's word therefore also sees its ticket. On
+/// x86-64 these are plain moves. (After the seqlocks of Boehm, "Can seqlocks get along with
+/// programming language memory models?", MSPC 2012.)
 namespace tensorpool::statistics {
 
-/// What stands in an entry beside its ticket, as in EntryRecord.
+/// The words of an entry except its ticket, as in EntryRecord.
 struct EntryWords {
     std::uint64_t time_ns = 0;
     std::uint64_t thread = 0;
@@ -42,53 +44,56 @@ constexpr std::uint64_t busy_ticket(std::uint64_t number) noexcept {
     return 2 * number + 1;
 }
 
-/// Whether the writer of entry `number` may claim a place with this ticket: nobody writes there,
-/// and what stands there is older.
+/// Returns whether the writer of entry `number` may claim a position with this ticket: no writer is
+/// active there, and the entry in it is older.
 constexpr bool may_claim(std::uint64_t ticket, std::uint64_t number) noexcept {
     return ticket % 2 == 0 && ticket < whole_ticket(number);
 }
 
 enum class Look { whole, under_way, lost };
 
-/// What a reader that asks for entry `number` learns from a ticket. An older one's: its writer has
-/// not come yet, or has given up.
+/// Returns what a ticket means for a reader of entry `number`. With an older ticket, the writer of
+/// the entry has not started yet or has given up.
 constexpr Look look_of(std::uint64_t ticket, std::uint64_t number) noexcept {
     if (ticket == whole_ticket(number)) return Look::whole;
     return ticket <= busy_ticket(number) ? Look::under_way : Look::lost;
 }
 
-/// The place of entry `number`, counted from 1.
-constexpr std::size_t place_of(std::uint64_t number, std::size_t places) noexcept {
-    return static_cast<std::size_t>((number - 1) % places);
+/// Returns the position of entry `number`, which is counted from 1.
+constexpr std::size_t place_of(std::uint64_t number, std::size_t ring_size) noexcept {
+    return static_cast<std::size_t>((number - 1) % ring_size);
 }
 
-/// Writes one entry; false when it was given up. A signal handler may interrupt it by another.
+/// Writes one entry. Returns false if the entry was given up. A signal handler may interrupt it and
+/// write another entry.
 bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& words) noexcept;
 
-/// Copies entry `number`, if it is whole.
+/// Copies entry `number` if it is complete.
 Look read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept;
 
-/// When a segment was made, by both clocks.
+/// When a segment was created, by both clocks.
 struct SegmentTimes {
     std::uint64_t made_ns = 0;
     std::uint64_t made_unix_ns = 0;
 };
 
-/// The entries after number `since`, `head` being how many there ever were, in a ring of this
-/// process or one that is mapped from another (a copy made by `pread` may hold a mixture that no
-/// ticket tells). What writers at the very end are just writing is left for the next time; what is
-/// not whole and stands before one that is counts as lost. Whatever stands in the ring, each entry
-/// is some entry, and no more than there are places are looked at. Throws std::bad_alloc.
+/// Returns the entries after number `since`; `head` is the number of entries ever written. The ring
+/// is one of this process or one that is mapped from another. (A copy made by `pread` may contain
+/// mixtures that no ticket reveals.) Entries at the very end that are still being written are left
+/// for the next call. Incomplete entries before a complete one count as lost. Whatever the ring
+/// contains, the function returns valid entries and reads each position at most once. Throws
+/// std::bad_alloc.
 TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head, SegmentTimes times,
                           std::uint64_t since);
 
-/// For the child of a fork: copies a ring that others still write to, up to entry `head`. What is
-/// not whole or came later is left out: no place of the child's is to wait for a writer that it
-/// does not have, or to look newer than its own entries.
+/// Copies a ring that other threads still write, up to entry `head`, for the child of a fork.
+/// Incomplete and later entries are left out. Otherwise a position in the child would wait for a
+/// writer that does not exist there, or would look newer than the child's own entries.
 void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to,
                   std::uint64_t head) noexcept;
 
-/// The first 23 bytes, cut before a character of UTF-8 that does not fit whole.
+/// Returns the first 23 bytes of the name, cut before a UTF-8 character that does not fit as a
+/// whole.
 std::array<std::uint64_t, 3> pack_entry_name(std::string_view name) noexcept;
 
 }  // namespace tensorpool::statistics

@@ -1,4 +1,4 @@
-// Written from the list of public names alone: what an outside program relies on.
+// Tests of the public names only, as an outside program uses them.
 #include <tensorpool/tensorpool.hpp>
 
 #include <gtest/gtest.h>
@@ -23,13 +23,13 @@ constexpr std::size_t gib = std::size_t{1} << 30U;
 
 using namespace tensorpool::testing;
 
-// The signatures, as told.
+// The documented signatures.
 static_assert(!std::is_copy_constructible_v<Scratch>);
 static_assert(std::is_same_v<decltype(&Scratch::local), Scratch& (*)()>);
 static_assert(std::is_same_v<decltype(std::declval<const Context&>().mark()), std::size_t>);
 static_assert(!std::is_convertible_v<std::size_t, Context>);
 
-TEST(ApiScratch, AScratchIsTheThreadsOwn) {
+TEST(ApiScratch, EachThreadHasItsOwnScratch) {
     Scratch& mine = Scratch::local();
     EXPECT_EQ(&mine, &Scratch::local());
     Scratch* theirs = nullptr;
@@ -39,7 +39,7 @@ TEST(ApiScratch, AScratchIsTheThreadsOwn) {
     }).join();
 }
 
-TEST(ApiScratch, AScratchScopeTakesBackWhatWasAllocatedInIt) {
+TEST(ApiScratch, ScratchScopeReleasesItsAllocations) {
     Scratch& scratch = Scratch::local();
     void* first = nullptr;
     {
@@ -59,7 +59,7 @@ TEST(ApiScratch, AScratchScopeTakesBackWhatWasAllocatedInIt) {
     EXPECT_NE(scratch.allocate(1000), again);
 }
 
-TEST(ApiScratch, AMatrixPackHasContiguousRowsAndAPaddedMatrixSpreadsThem) {
+TEST(ApiScratch, MatrixPackIsContiguousAndPaddedMatrixIsNot) {
     Scratch& scratch = Scratch::local();
     ScratchScope scope;
     auto* pack = static_cast<std::byte*>(scratch.allocate_matrix_pack(10, 100, 4));
@@ -75,7 +75,7 @@ TEST(ApiScratch, AMatrixPackHasContiguousRowsAndAPaddedMatrixSpreadsThem) {
     EXPECT_TRUE(throws_bad_alloc([&] { scratch.allocate_padded_matrix(half, half, 4); }));
 }
 
-TEST(ApiScratch, AContextMarksAndReleases) {
+TEST(ApiScratch, ContextMarksAndReleases) {
     Context context;
     EXPECT_GE(context.capacity(), 8 * mib);
     const std::size_t mark = context.mark();
@@ -97,7 +97,7 @@ TEST(ApiScratch, AContextMarksAndReleases) {
     EXPECT_GE(context.capacity(), 20 * mib);
 }
 
-TEST(ApiScratch, AContextGivesScratchOfTheThread) {
+TEST(ApiScratch, ContextUsesTheScratchOfTheThread) {
     Context context(mib, 128);
     Context neighbour(mib);
     context.scratch_reset();

@@ -1,4 +1,4 @@
-// What a context does with scratch.
+// The scratch of a context.
 
 #include <tensorpool/context.hpp>
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace testing;
 
-TEST(ContextScratch, IsTheThreadsOwnForAllContexts) {
+TEST(ContextScratch, IsSharedByAllContextsOfAThread) {
     in_new_thread([] {
         Context one(mib);
         Context other(mib);
@@ -36,7 +36,7 @@ TEST(ContextScratch, IsTheThreadsOwnForAllContexts) {
     });
 }
 
-TEST(ContextScratch, ResetOfTheArenaLeavesItAlone) {
+TEST(ContextScratch, IsUnaffectedByAnArenaReset) {
     in_new_thread([] {
         Context context(mib);
         void* const block = fill(context.scratch_alloc(1000), 1000, 1);
@@ -69,7 +69,7 @@ std::vector<void*> compute(Context& context) {
     return blocks;
 }
 
-TEST(ContextScratch, RestoredOneGivesTheSameAddressesEachTime) {
+TEST(ContextScratch, RestoreRepeatsTheSameAddresses) {
     in_new_thread([] {
         Context context(mib, 128);
         void* const held = fill(context.scratch_alloc(1000), 1000, 1);
@@ -88,7 +88,7 @@ TEST(ContextScratch, RestoredOneGivesTheSameAddressesEachTime) {
     });
 }
 
-TEST(ContextScratch, RestoredOneGivesTheSameAddressesInScopesOnceItHasGrown) {
+TEST(ContextScratch, RestoreRepeatsTheSameAddressesInScopesAfterGrowth) {
     in_new_thread([] {
         Context context(mib);
         context.scratch_alloc(1000);
@@ -106,7 +106,7 @@ TEST(ContextScratch, RestoredOneGivesTheSameAddressesInScopesOnceItHasGrown) {
     });
 }
 
-TEST(ContextScratch, LastSaveIsWhatIsRestored) {
+TEST(ContextScratch, RestoreUsesTheLastSave) {
     in_new_thread([] {
         Context context(mib);
         context.save_scratch();
@@ -120,7 +120,7 @@ TEST(ContextScratch, LastSaveIsWhatIsRestored) {
     });
 }
 
-TEST(ContextScratch, RestoringWithNothingSavedIsRefused) {
+TEST(ContextScratch, RestoreWithoutASaveIsRefused) {
     in_new_thread([] {
         Context context(mib);
         context.scratch_alloc(100);
@@ -129,7 +129,7 @@ TEST(ContextScratch, RestoringWithNothingSavedIsRefused) {
     });
 }
 
-TEST(ContextScratch, RestoringOnAnotherThreadIsRefused) {
+TEST(ContextScratch, RestoreOnAnotherThreadIsRefused) {
     Context context(mib);
     in_new_thread([&] {
         Scratch::local().allocate(64);
@@ -140,7 +140,7 @@ TEST(ContextScratch, RestoringOnAnotherThreadIsRefused) {
             EXPECT_EQ(context.scratch_used(), 640U);
         });
     });
-    // The next threads may have their scratch where that one's was.
+    // Later threads may have their scratch at the same address.
     for (int i = 0; i < 10; ++i) {
         in_new_thread([&] {
             Scratch::local().allocate(640);
@@ -150,7 +150,7 @@ TEST(ContextScratch, RestoringOnAnotherThreadIsRefused) {
     }
 }
 
-TEST(ContextScratch, RestoringInAnotherScopeIsRefused) {
+TEST(ContextScratch, RestoreInAnotherScopeIsRefused) {
     in_new_thread([] {
         Context context(mib);
         context.scratch_alloc(64);
@@ -167,7 +167,7 @@ TEST(ContextScratch, RestoringInAnotherScopeIsRefused) {
     });
 }
 
-TEST(ContextScratch, RestoringAfterAResetIsRefused) {
+TEST(ContextScratch, RestoreAfterAResetIsRefused) {
     in_new_thread([] {
         Context context(mib);
         context.scratch_alloc(64);
@@ -184,7 +184,7 @@ protected:
     Context context_{mib};
 };
 
-TEST_F(ContextWithABuffer, TakesScratchFromItUntilItIsFull) {
+TEST_F(ContextWithABuffer, ServesScratchUntilItIsFull) {
     const std::size_t of_thread = Scratch::local().used();
     context_.use_scratch(buffer_);
     EXPECT_EQ(context_.scratch_capacity(), 4096U);
@@ -197,21 +197,21 @@ TEST_F(ContextWithABuffer, TakesScratchFromItUntilItIsFull) {
     EXPECT_EQ(context_.scratch_alloc_matrix_pack(16, 16, 4), buffer_.data());
 }
 
-TEST_F(ContextWithABuffer, OtherContextsUseTheThreadsOwn) {
+TEST_F(ContextWithABuffer, LeavesOtherContextsOnTheThreadsScratch) {
     const Context other(mib);
     context_.use_scratch(buffer_);
     EXPECT_EQ(&other.scratch(), &Scratch::local());
     EXPECT_NE(&context_.scratch(), &Scratch::local());
 }
 
-TEST_F(ContextWithABuffer, EmptyOneMeansTheThreadsOwnAgain) {
+TEST_F(ContextWithABuffer, EmptyBufferRestoresTheThreadsScratch) {
     context_.use_scratch(buffer_);
     context_.use_scratch({});
     EXPECT_EQ(&context_.scratch(), &Scratch::local());
     context_.use_scratch({});
 }
 
-TEST_F(ContextWithABuffer, IsNotChangedWhileItIsInUse) {
+TEST_F(ContextWithABuffer, CannotBeReplacedWhileInUse) {
     context_.use_scratch(buffer_);
     void* const block = fill(context_.scratch_alloc(100), 100, 1);
     try {
@@ -228,7 +228,7 @@ TEST_F(ContextWithABuffer, IsNotChangedWhileItIsInUse) {
     context_.use_scratch({});
 }
 
-TEST_F(ContextWithABuffer, IsNotChangedInsideAScopeOfIt) {
+TEST_F(ContextWithABuffer, CannotBeReplacedInsideItsScope) {
     context_.use_scratch(buffer_);
     {
         const ScratchScope scope(context_.scratch());
@@ -241,7 +241,7 @@ TEST_F(ContextWithABuffer, IsNotChangedInsideAScopeOfIt) {
 TEST_F(ContextWithABuffer, SavesAndRestores) {
     context_.save_scratch();
     context_.use_scratch(buffer_);
-    EXPECT_THROW(context_.restore_scratch(), std::logic_error) << "that was the thread's own";
+    EXPECT_THROW(context_.restore_scratch(), std::logic_error) << "the thread's scratch was saved";
     context_.scratch_alloc(100);
     context_.save_scratch();
     for (int round = 0; round < 3; ++round) {
@@ -253,7 +253,7 @@ TEST_F(ContextWithABuffer, SavesAndRestores) {
     EXPECT_THROW(context_.restore_scratch(), std::logic_error);
 }
 
-TEST_F(ContextWithABuffer, SeveralTakeTurnsOverOne) {
+TEST_F(ContextWithABuffer, SeveralContextsShareItInTurns) {
     Context other(mib);
     context_.use_scratch(buffer_);
     other.use_scratch(buffer_);

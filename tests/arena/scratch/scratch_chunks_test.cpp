@@ -15,7 +15,7 @@ namespace {
 using namespace testing;
 using platform::whole_pages;
 
-TEST(JoinedBytes, FollowTheirSteps) {
+TEST(JoinedBytes, FollowTheSteps) {
     EXPECT_EQ(joined_bytes(0), 16 * mib);
     EXPECT_EQ(joined_bytes(1), 16 * mib);
     EXPECT_EQ(joined_bytes(8 * mib), 16 * mib);
@@ -38,7 +38,7 @@ protected:
     Refusal refusal_;
 };
 
-TEST_F(Chunks, FirstOneIsInUseAtOnce) {
+TEST_F(Chunks, FirstChunkBecomesThePresentOne) {
     EXPECT_TRUE(chunks_.empty());
     EXPECT_EQ(add(100), whole_pages(100));
     EXPECT_TRUE(chunks_.is_one());
@@ -48,7 +48,7 @@ TEST_F(Chunks, FirstOneIsInUseAtOnce) {
     std::memset(chunks_.present().begin, 1, 4096);
 }
 
-TEST_F(Chunks, NextOneIsInUseWhenToldSo) {
+TEST_F(Chunks, NextChunkIsUsedAfterGoOn) {
     add(100);
     const std::byte* const first = chunks_.present().begin;
     EXPECT_EQ(add(5000), whole_pages(5000));
@@ -62,7 +62,7 @@ TEST_F(Chunks, NextOneIsInUseWhenToldSo) {
     EXPECT_EQ(chunks_.present().begin, first);
 }
 
-TEST_F(Chunks, NextOneTakesThePlaceOfThoseThatStoodThere) {
+TEST_F(Chunks, NextChunkReplacesLaterChunks) {
     add(100);
     add(5000);
     chunks_.go_on(0);
@@ -76,17 +76,17 @@ TEST_F(Chunks, NextOneTakesThePlaceOfThoseThatStoodThere) {
     EXPECT_FALSE(chunks_.next_has(last + 1, 64));
 }
 
-TEST_F(Chunks, NextOneHasWhatFitsFromItsAlignment) {
+TEST_F(Chunks, NextHasCountsAlignment) {
     EXPECT_FALSE(chunks_.next_has(1, 64));
     add(100);
-    EXPECT_FALSE(chunks_.next_has(1, 64)) << "it is the present one";
+    EXPECT_FALSE(chunks_.next_has(1, 64)) << "the only chunk is the present one";
     add(2 * mib, mib);
     EXPECT_TRUE(chunks_.next_has(2 * mib, mib));
     chunks_.go_on(0);
     EXPECT_TRUE(is_aligned(chunks_.present().begin, mib));
 }
 
-TEST_F(Chunks, BudgetCountsWhatTheyTake) {
+TEST_F(Chunks, BudgetCountsTheirBytes) {
     const std::size_t before = statistics::commit_budget().committed();
     add(mib);
     add(2 * mib);
@@ -103,7 +103,7 @@ TEST_F(Chunks, BudgetCountsWhatTheyTake) {
     EXPECT_EQ(totals_.give_backs, 2U);
 }
 
-TEST_F(Chunks, MoreThanThereIsIsRefused) {
+TEST_F(Chunks, RequestAboveAvailableMemoryIsRefused) {
     add(mib);
     EXPECT_EQ(add(SIZE_MAX / 4), 0U);
     EXPECT_STREQ(refusal_.limit, "available memory");
@@ -112,7 +112,7 @@ TEST_F(Chunks, MoreThanThereIsIsRefused) {
     EXPECT_EQ(totals_.growths, 1U);
 }
 
-TEST_F(Chunks, BufferIsTheOnlyOneAndStays) {
+TEST_F(Chunks, BufferIsTheOnlyChunkAndStays) {
     alignas(64) std::array<std::byte, 1000> buffer;
     chunks_.set_buffer(buffer.data(), buffer.data() + buffer.size());
     EXPECT_TRUE(chunks_.is_buffer());

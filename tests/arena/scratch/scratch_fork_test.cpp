@@ -1,4 +1,4 @@
-// What a fork leaves of scratches in its child.
+// The state of scratches in the child of a fork.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ bool works() {
     return is_filled(fill(Scratch::local().allocate(2 * mib), 2 * mib, 1), 2 * mib, 1);
 }
 
-TEST(ScratchFork, ChildGoesOnWithItsOwn) {
+TEST(ScratchFork, ChildKeepsTheScratchOfItsThread) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const ScratchScope scope;
@@ -40,12 +40,12 @@ TEST(ScratchFork, ChildGoesOnWithItsOwn) {
     });
 }
 
-TEST(ScratchFork, ChildGivesBackThoseOfOtherThreads) {
+TEST(ScratchFork, ChildGivesBackScratchesOfOtherThreads) {
     Worker one;
     Worker other;
     const std::vector<ArenaStatistics> alive = take_snapshot().scratches;
     std::size_t before = statistics::commit_budget().committed();
-    for (const ArenaStatistics& figures : alive) before -= figures.capacity_bytes;
+    for (const ArenaStatistics& statistics : alive) before -= statistics.capacity_bytes;
     one.does([] { Scratch::local().allocate(mib); });
     other.does([] { Scratch::local().allocate(100 * kib); });
     in_new_thread([before] {
@@ -69,7 +69,7 @@ TEST(ScratchFork, ChildMayForkAgain) {
               0);
 }
 
-// The thread sanitizer has no threads after a fork of a process with threads.
+// The thread sanitizer supports no threads after a fork of a process with threads.
 #ifndef __SANITIZE_THREAD__
 TEST(ScratchFork, ChildMayHaveThreads) {
     Worker one;
@@ -85,7 +85,7 @@ TEST(ScratchFork, ChildMayHaveThreads) {
 }
 #endif
 
-// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+// Not under sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void use_all(std::size_t round) {
     Scratch& scratch = Scratch::local();
@@ -99,7 +99,7 @@ void use_all(std::size_t round) {
     if (round % 5 == 0) scratch.reserve(mib);
 }
 
-TEST(ScratchFork, ChildrenOfAProcessInFullSwingWork) {
+TEST(ScratchFork, ChildrenOfABusyProcessWork) {
     std::atomic<bool> over = false;
     std::vector<std::thread> threads;
     threads.emplace_back([&] {

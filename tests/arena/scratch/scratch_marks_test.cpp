@@ -30,7 +30,7 @@ std::string refusal_of(Scratch& scratch, const Scratch::Mark& mark) {
     return "none";
 }
 
-TEST(ScratchMark, ReleaseEndsWhatCameAfter) {
+TEST(ScratchMark, ReleaseEndsLaterAllocations) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* const before = fill(scratch.allocate(100), 100, 1);
@@ -46,7 +46,7 @@ TEST(ScratchMark, ReleaseEndsWhatCameAfter) {
     });
 }
 
-TEST(ScratchMark, ReleaseGoesBackOverChunksAndTheyAreUsedAgain) {
+TEST(ScratchMark, ReleaseOverChunksReusesThem) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const Scratch::Mark start = scratch.mark();
@@ -67,7 +67,7 @@ TEST(ScratchMark, ReleaseGoesBackOverChunksAndTheyAreUsedAgain) {
     });
 }
 
-TEST(ScratchMark, MarkOfAChunkThatIsGoneIsStale) {
+TEST(ScratchMark, MarkInAReleasedChunkIsStale) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const Scratch::Mark start = scratch.mark();
@@ -89,13 +89,13 @@ TEST(ScratchMark, OfAnotherScratchIsRefused) {
         Scratch& scratch = Scratch::local();
         scratch.allocate(100);
         Scratch::Mark mark;
-        EXPECT_EQ(refusal_of(scratch, mark), "nothing was marked");
+        EXPECT_EQ(refusal_of(scratch, mark), "the mark is empty");
         in_new_thread([&] { mark = Scratch::local().mark(); });
-        EXPECT_EQ(refusal_of(scratch, mark), "the mark is of another scratch");
+        EXPECT_EQ(refusal_of(scratch, mark), "the mark belongs to another scratch");
     });
 }
 
-TEST(ScratchMark, OfAScratchThatIsGoneIsRefusedByTheNextAtItsAddress) {
+TEST(ScratchMark, OfADestroyedScratchIsRefusedByItsSuccessor) {
     alignas(64) std::byte buffer[1024];
     std::optional<Scratch::Mark> mark;
     alignas(Scratch) std::byte place[sizeof(Scratch)];
@@ -104,7 +104,7 @@ TEST(ScratchMark, OfAScratchThatIsGoneIsRefusedByTheNextAtItsAddress) {
     mark = one->mark();
     one->~Scratch();
     one = new (place) Scratch(Scratch::over(std::span(buffer).first(64)));
-    EXPECT_EQ(refusal_of(*one, *mark), "the mark is of another scratch");
+    EXPECT_EQ(refusal_of(*one, *mark), "the mark belongs to another scratch");
     one->~Scratch();
 }
 
@@ -130,7 +130,7 @@ TEST(ScratchMark, OfAnotherScopeIsRefused) {
     });
 }
 
-TEST(ScratchMark, InAScopeIsGoodUntilTheScopeEnds) {
+TEST(ScratchMark, InAScopeIsValidUntilTheScopeEnds) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.allocate(64);
@@ -151,7 +151,7 @@ TEST(ScratchMark, InAScopeIsGoodUntilTheScopeEnds) {
     });
 }
 
-TEST(ScratchMark, WithNothingInUseOutlivesTheJoiningOfChunks) {
+TEST(ScratchMark, AtOffsetZeroSurvivesJoining) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const Scratch::Mark mark = scratch.mark();
@@ -169,7 +169,7 @@ TEST(ScratchMark, WithNothingInUseOutlivesTheJoiningOfChunks) {
     });
 }
 
-TEST(ScratchReset, EndsAllAndJoinsTheChunks) {
+TEST(ScratchReset, EndsEverythingAndJoinsTheChunks) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.reset();

@@ -16,7 +16,7 @@ using namespace testing;
 
 constexpr std::size_t half = std::size_t{1} << 32;
 
-TEST(MatrixPack, TakesExactlyItsElements) {
+TEST(MatrixPack, TakesExactlyTheBytesOfItsElements) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* const pack = scratch.allocate_matrix_pack(16, 100, 4);
@@ -45,7 +45,7 @@ TEST(MatrixPack, ProductThatOverflowsIsRefused) {
         struct Shape {
             std::size_t rows, cols, element_bytes;
         };
-        // Some wrap round to 0, or to something small.
+        // Some products wrap around to 0 or to a small number.
         for (const Shape& shape :
              {Shape{half, half, 4}, Shape{half, half / 4, 4}, Shape{half, half / 4 + 1, 4},
               Shape{SIZE_MAX, SIZE_MAX, 1}, Shape{SIZE_MAX, 1, 2}, Shape{1, SIZE_MAX / 2 + 1, 2}}) {
@@ -60,7 +60,7 @@ TEST(MatrixPack, ProductThatOverflowsIsRefused) {
     });
 }
 
-TEST(PaddedMatrix, RowsAreWholeCacheLinesSpreadOverTheSets) {
+TEST(PaddedMatrix, RowsAreCacheLinesSpreadOverTheSets) {
     alignas(64) static std::array<std::byte, 64 * kib> buffer;
     for (std::size_t cols = 1; cols <= 8200; cols += cols < 4000 || cols > 4200 ? 7 : 1) {
         for (const std::size_t element_bytes : {std::size_t{1}, std::size_t{4}}) {
@@ -76,7 +76,7 @@ TEST(PaddedMatrix, RowsAreWholeCacheLinesSpreadOverTheSets) {
     }
 }
 
-TEST(PaddedMatrix, OnlyRowsThatWouldShareFewSetsGetALineMore) {
+TEST(PaddedMatrix, OnlyRowsThatShareFewSetsArePadded) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         EXPECT_EQ(scratch.allocate_padded_matrix(4, 1024, 4).row_bytes, 4160U);
@@ -89,7 +89,7 @@ TEST(PaddedMatrix, OnlyRowsThatWouldShareFewSetsGetALineMore) {
     });
 }
 
-TEST(PaddedMatrix, EachRowIsItsOwn) {
+TEST(PaddedMatrix, RowsDoNotOverlap) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const PaddedMatrix matrix = scratch.allocate_padded_matrix(300, 1024, 4);
@@ -122,7 +122,7 @@ TEST(PaddedMatrix, PaddingThatOverflowsIsRefused) {
         EXPECT_THROW(scratch.allocate_padded_matrix(1, SIZE_MAX, 1), AllocationError);
         EXPECT_THROW(scratch.allocate_padded_matrix(1, SIZE_MAX - 63, 1), AllocationError);
         EXPECT_THROW(scratch.allocate_padded_matrix(1, SIZE_MAX - 4095, 1), AllocationError);
-        // Fits without the padding, not with it.
+        // The product overflows only with the padding.
         EXPECT_THROW(scratch.allocate_padded_matrix(SIZE_MAX / 4096, 4096, 1), AllocationError);
         EXPECT_THROW(scratch.allocate_padded_matrix(2 * mib, 4096, 1), AllocationError);
         EXPECT_EQ(scratch.used(), 0U);

@@ -20,13 +20,13 @@ namespace {
 
 using namespace testing;
 
-/// What a scratch has to have. Blocks lie in the order of their allocation; a scope or a mark is
-/// how many there were.
+/// The expected state of a scratch. Blocks are kept in the order of their allocation. A scope or a
+/// mark is represented by the number of blocks at its beginning.
 class ScratchModel {
 public:
     ScratchModel(Scratch& scratch, std::uint32_t seed) : scratch_(scratch), random_(seed) {}
 
-    /// A scope, with all that happens in it.
+    /// Runs a scope with random steps in it.
     void run_scope(unsigned depth) {
         const std::size_t first = blocks_.size();
         const std::size_t used = scratch_.used();
@@ -38,7 +38,7 @@ public:
         }
         blocks_.resize(first);
         ASSERT_EQ(scratch_.used(), used);
-        ASSERT_EQ(scratch_.peak(), most_) << "after a scope at depth " << depth;
+        ASSERT_EQ(scratch_.peak(), max_used_) << "after a scope at depth " << depth;
     }
 
     void reset() {
@@ -56,7 +56,7 @@ private:
         std::uint64_t mark;
     };
 
-    /// One with a name, or without.
+    /// A scope with or without a name.
     class Scope {
     public:
         Scope(Scratch& scratch, unsigned number)
@@ -99,7 +99,7 @@ private:
         }
         blocks_.push_back({begin, bytes, ++marks_});
         Pattern(marks_).write(begin, bytes);
-        most_ = std::max(most_, scratch_.used());
+        max_used_ = std::max(max_used_, scratch_.used());
     }
 
     void release() {
@@ -125,7 +125,7 @@ private:
     Random random_;
     std::vector<Block> blocks_;
     std::uint64_t marks_ = 0;
-    std::size_t most_ = 0;
+    std::size_t max_used_ = 0;
 };
 
 class ScratchModelTest : public ::testing::TestWithParam<std::uint32_t> {};
@@ -133,7 +133,7 @@ class ScratchModelTest : public ::testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, ScratchModelTest, ::testing::Range(1U, 9U),
                          ::testing::PrintToStringParamName());
 
-TEST_P(ScratchModelTest, RandomScopesKeepWhatTheyHold) {
+TEST_P(ScratchModelTest, RandomScopesKeepTheirContent) {
     in_new_thread([] {
         ScratchModel model(Scratch::local(), GetParam());
         for (unsigned round = 0; round < 100; ++round) {
@@ -145,7 +145,7 @@ TEST_P(ScratchModelTest, RandomScopesKeepWhatTheyHold) {
     });
 }
 
-TEST_P(ScratchModelTest, RandomScopesOnThreadsAtOnce) {
+TEST_P(ScratchModelTest, RandomScopesOnConcurrentThreads) {
     std::array<std::thread, 3> threads;
     for (std::uint32_t number = 0; number < threads.size(); ++number) {
         threads[number] = std::thread([number] {

@@ -1,4 +1,4 @@
-// What is remembered of scopes with names.
+// The statistics of named scopes.
 
 #include "arena/scratch/scratch_operators.hpp"
 
@@ -21,7 +21,7 @@ void run(std::string_view name, std::size_t bytes) {
     fill(Scratch::local().allocate(bytes), bytes, 1);
 }
 
-TEST(ScratchOperators, FindTheSameOneForTheSameName) {
+TEST(ScratchOperators, ReturnTheSameOperatorForTheSameName) {
     arena::ScratchOperators operators;
     std::string name = "one";
     const arena::ScratchOperators::Entry one = operators.find_or_add(name);
@@ -32,7 +32,7 @@ TEST(ScratchOperators, FindTheSameOneForTheSameName) {
     EXPECT_EQ(operators.report().operators.size(), 2U);
 }
 
-TEST(ScratchOperators, ReportTellsTheHighestPeakFirst) {
+TEST(ScratchOperators, ReportIsSortedByPeak) {
     arena::ScratchOperators operators;
     for (const auto& [name, peak] : {std::pair{"b", 5U}, {"d", 7U}, {"a", 5U}, {"c", 1U}}) {
         operators.find_or_add(name).found->peak_bytes = peak;
@@ -42,7 +42,7 @@ TEST(ScratchOperators, ReportTellsTheHighestPeakFirst) {
     EXPECT_EQ(order, "dabc");
 }
 
-TEST(ScratchOperator, CallsAndPeakAreThoseOfAllScopesThatEnded) {
+TEST(ScratchOperator, CountsCallsAndPeakOfEndedScopes) {
     in_new_thread([] {
         constexpr auto name = "ScratchOperator.counts";
         EXPECT_EQ(operator_named(name).calls, 0U);
@@ -58,7 +58,7 @@ TEST(ScratchOperator, CallsAndPeakAreThoseOfAllScopesThatEnded) {
     });
 }
 
-TEST(ScratchOperator, PeakIsTheMostAtOnceWithTheScopesInside) {
+TEST(ScratchOperator, PeakIncludesNestedScopes) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.allocate(100 * kib);
@@ -80,7 +80,7 @@ TEST(ScratchOperator, PeakIsTheMostAtOnceWithTheScopesInside) {
     });
 }
 
-TEST(ScratchOperator, PeakIsNotThatOfWhatRanBeforeInTheSameScope) {
+TEST(ScratchOperator, PeakExcludesEarlierScopes) {
     in_new_thread([] {
         const ScratchScope outer;
         run("ScratchOperator.before", 300 * kib);
@@ -90,7 +90,7 @@ TEST(ScratchOperator, PeakIsNotThatOfWhatRanBeforeInTheSameScope) {
     });
 }
 
-TEST(ScratchOperator, WhatAReleaseEndedCountsInThePeak) {
+TEST(ScratchOperator, PeakIncludesReleasedBytes) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         {
@@ -117,7 +117,7 @@ TEST(ScratchOperator, MayCallItself) {
     });
 }
 
-TEST(ScratchOperator, GrowthIsThatOfTheInnermostOperator) {
+TEST(ScratchOperator, GrowthCountsForTheInnermostOperator) {
     in_new_thread([] {
         {
             const ScratchScope outer("ScratchOperator.calm");
@@ -136,7 +136,7 @@ TEST(ScratchOperator, GrowthIsThatOfTheInnermostOperator) {
     });
 }
 
-TEST(ScratchOperator, SecondRunGrowsNoMore) {
+TEST(ScratchOperator, SecondRunDoesNotGrow) {
     constexpr auto name = "ScratchOperator.second";
     in_new_thread([] {
         for (int i = 0; i < 2; ++i) {
@@ -148,7 +148,7 @@ TEST(ScratchOperator, SecondRunGrowsNoMore) {
     });
 }
 
-TEST(ScratchOperator, WhatItNeededIsMadeReadyOnOtherThreadsBeforeItRuns) {
+TEST(ScratchOperator, PeakIsReservedOnOtherThreads) {
     constexpr auto name = "ScratchOperator.ready";
     const auto work = [](Scratch& scratch) {
         const std::uint64_t growths = scratch.statistics().growths;
@@ -174,7 +174,7 @@ TEST(ScratchOperator, WhatItNeededIsMadeReadyOnOtherThreadsBeforeItRuns) {
     });
 }
 
-TEST(ScratchOperator, WhatIsMadeReadyForItStaysWhenOneRunNeedsLess) {
+TEST(ScratchOperator, ReservedMemoryStaysAfterASmallRun) {
     constexpr auto name = "ScratchOperator.seldom";
     in_new_thread([] { run(name, 30 * mib); });
     in_new_thread([] {
@@ -186,7 +186,7 @@ TEST(ScratchOperator, WhatIsMadeReadyForItStaysWhenOneRunNeedsLess) {
     });
 }
 
-TEST(ScratchOperator, AlignedBlocksFindTheirPlaceInWhatWasMadeReady) {
+TEST(ScratchOperator, ReservedMemoryHasRoomForAlignedBlocks) {
     constexpr auto name = "ScratchOperator.aligned";
     const auto work = [] {
         Scratch::local().allocate(300 * kib);
@@ -204,7 +204,7 @@ TEST(ScratchOperator, AlignedBlocksFindTheirPlaceInWhatWasMadeReady) {
     });
 }
 
-TEST(ScratchOperator, RunsOnManyThreadsAtOnce) {
+TEST(ScratchOperator, CountsRunsOfConcurrentThreads) {
     constexpr auto name = "ScratchOperator.threads";
     std::vector<std::thread> threads;
     for (std::size_t number = 1; number <= 4; ++number) {

@@ -1,4 +1,4 @@
-// Scratch over memory of the caller's.
+// Scratch over memory of the caller.
 
 #include <tensorpool/scratch.hpp>
 
@@ -21,7 +21,7 @@ protected:
     alignas(4096) std::array<std::byte, 8192> buffer_{};
 };
 
-TEST_F(ScratchOver, HandsOutTheBuffer) {
+TEST_F(ScratchOver, AllocatesFromTheBuffer) {
     const std::size_t committed = statistics::commit_budget().committed();
     Scratch scratch = Scratch::over(buffer_);
     EXPECT_EQ(scratch.capacity(), 8192U);
@@ -33,7 +33,7 @@ TEST_F(ScratchOver, HandsOutTheBuffer) {
     EXPECT_EQ(scratch.statistics().capacity_bytes, 8192U);
 }
 
-TEST_F(ScratchOver, ThrowsWhenItIsFullAndGoesOn) {
+TEST_F(ScratchOver, ThrowsWhenFullAndStaysUsable) {
     Scratch scratch = Scratch::over(buffer_);
     void* const block = fill(scratch.allocate(8000), 8000, 1);
     try {
@@ -54,15 +54,15 @@ TEST_F(ScratchOver, ThrowsWhenItIsFullAndGoesOn) {
     EXPECT_TRUE(is_filled(block, 8000, 1));
 }
 
-TEST_F(ScratchOver, WhatLiesBeforeTheFirstMultipleOf64IsNotUsed) {
+TEST_F(ScratchOver, StartsAtTheFirstMultipleOf64) {
     Scratch scratch = Scratch::over(std::span(buffer_).subspan(1, 200));
     EXPECT_EQ(scratch.capacity(), 200U - 63U);
     EXPECT_EQ(scratch.allocate(1), buffer_.data() + 64);
     EXPECT_EQ(scratch.allocate(1), buffer_.data() + 128);
-    EXPECT_THROW(scratch.allocate(1), AllocationError) << "9 bytes are left";
+    EXPECT_THROW(scratch.allocate(1), AllocationError) << "9 B are left";
 }
 
-TEST_F(ScratchOver, BufferWithoutAMultipleOf64HasRoomForNothing) {
+TEST_F(ScratchOver, BufferWithoutAMultipleOf64IsEmpty) {
     for (const std::span<std::byte> buffer :
          {std::span<std::byte>(), std::span(buffer_).first(0), std::span(buffer_).subspan(1, 10)}) {
         Scratch scratch = Scratch::over(buffer);
@@ -75,7 +75,7 @@ TEST_F(ScratchOver, BufferWithoutAMultipleOf64HasRoomForNothing) {
     }
 }
 
-TEST_F(ScratchOver, ScopesMarksAndResetsWorkAsElsewhere) {
+TEST_F(ScratchOver, SupportsScopesMarksAndResets) {
     Scratch scratch = Scratch::over(buffer_);
     const Scratch::Mark mark = scratch.mark();
     for (int round = 0; round < 3; ++round) {
@@ -93,7 +93,7 @@ TEST_F(ScratchOver, ScopesMarksAndResetsWorkAsElsewhere) {
     EXPECT_EQ(operator_named("ScratchOver.inner").peak_bytes, 64U);
 }
 
-TEST_F(ScratchOver, OperatorThatNeedsMoreThanTheBufferRunsAsFarAsItGoes) {
+TEST_F(ScratchOver, OperatorWithALargerPeakUsesTheBuffer) {
     constexpr auto name = "ScratchOver.large";
     in_new_thread([] {
         const ScratchScope scope(name);
@@ -105,7 +105,7 @@ TEST_F(ScratchOver, OperatorThatNeedsMoreThanTheBufferRunsAsFarAsItGoes) {
     EXPECT_EQ(scratch.statistics().refusals, 0U);
 }
 
-TEST_F(ScratchOver, TrimGivesNothingBackOfIt) {
+TEST_F(ScratchOver, TrimGivesNothingBack) {
     Scratch scratch = Scratch::over(buffer_);
     EXPECT_EQ(scratch.trim(), 0U);
     scratch.allocate(100);

@@ -1,4 +1,4 @@
-// Scratch where the system gives no memory.
+// Scratch when the system refuses memory.
 
 #include <tensorpool/scratch.hpp>
 #include <tensorpool/snapshot.hpp>
@@ -35,7 +35,7 @@ std::size_t committed() {
     return statistics::commit_budget().committed();
 }
 
-TEST(ScratchRefused, FirstUseThrowsAndTheNextTriesAgain) {
+TEST(ScratchRefused, FailedFirstUseCanBeRetried) {
     in_new_thread([] {
         const std::size_t before = committed();
         const std::size_t alive = take_snapshot().scratches.size();
@@ -50,7 +50,7 @@ TEST(ScratchRefused, FirstUseThrowsAndTheNextTriesAgain) {
     });
 }
 
-TEST(ScratchRefused, GrowthThatIsRefusedChangesNothing) {
+TEST(ScratchRefused, RefusedGrowthChangesNothing) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const ScratchScope outer("ScratchRefused.growth");
@@ -76,7 +76,7 @@ TEST(ScratchRefused, GrowthThatIsRefusedChangesNothing) {
     });
 }
 
-TEST(ScratchRefused, GrowthGoesWithoutItsSurplusWhereTheSystemHasOnlyWhatIsNeeded) {
+TEST(ScratchRefused, GrowthIsRetriedWithoutSurplus) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const ScratchScope scope;
@@ -97,7 +97,7 @@ TEST(ScratchRefused, GrowthGoesWithoutItsSurplusWhereTheSystemHasOnlyWhatIsNeede
     });
 }
 
-TEST(ScratchRefused, JoiningThatIsRefusedLeavesAScratchThatBeginsAgain) {
+TEST(ScratchRefused, RefusedJoiningLeavesAnEmptyScratch) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const std::size_t before = committed() - scratch.capacity();
@@ -107,17 +107,17 @@ TEST(ScratchRefused, JoiningThatIsRefusedLeavesAScratchThatBeginsAgain) {
             scratch.allocate(3 * mib);
             scratch.allocate(2 * mib);
         }
-        // Neither 16 MiB nor the 5 MiB that were needed.
+        // The system refuses both the 16 MiB and the 5 MiB that were needed.
         EXPECT_EQ(scratch.capacity(), 0U);
         EXPECT_EQ(scratch.used(), 0U);
         EXPECT_EQ(committed(), before);
-        EXPECT_EQ(scratch.statistics().refusals, 0U) << "nobody asked";
+        EXPECT_EQ(scratch.statistics().refusals, 0U) << "there was no request";
         const ScratchScope scope;
         EXPECT_NE(fill(scratch.allocate(2 * mib), 2 * mib, 1), nullptr);
     });
 }
 
-TEST(ScratchRefused, JoiningTakesWhatWasNeededWhereThereIsNoMore) {
+TEST(ScratchRefused, JoiningFallsBackToTheNeededBytes) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const RefusedMaps refused(15 * mib);
@@ -135,7 +135,7 @@ TEST(ScratchRefused, JoiningTakesWhatWasNeededWhereThereIsNoMore) {
     });
 }
 
-TEST(ScratchRefused, OperatorRunsWhereWhatItNeededOnceIsRefused) {
+TEST(ScratchRefused, OperatorRunsWhenItsReservationIsRefused) {
     constexpr auto name = "ScratchRefused.operator";
     in_new_thread([] {
         const ScratchScope scope(name);

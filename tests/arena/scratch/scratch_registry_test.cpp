@@ -1,4 +1,4 @@
-// The scratches of threads: what they leave, and what others see of them.
+// The scratches of threads: their end, and the statistics that other threads see.
 
 #include "arena/scratch/scratch_registry.hpp"
 
@@ -49,7 +49,7 @@ TEST(ScratchOfThread, IsGivenBackWhenTheThreadEnds) {
     EXPECT_EQ(committed(), before);
 }
 
-TEST(ScratchOfThread, AThousandThreadsLeaveNothing) {
+TEST(ScratchOfThread, ThousandThreadsLeaveNothing) {
     const std::size_t before = committed();
     const std::size_t alive = take_snapshot().scratches.size();
     for (int i = 0; i < 1000; ++i) {
@@ -71,7 +71,7 @@ struct UsesScratchWhenItEnds {
     }
 };
 
-TEST(ScratchOfThread, ThreadLocalObjectMayUseItWhenItsThreadEnds) {
+TEST(ScratchOfThread, ThreadLocalDestructorMayUseIt) {
     const std::size_t before = committed();
     for (const bool used_before : {true, false}) {
         std::atomic<bool> worked = false;
@@ -91,8 +91,8 @@ void use_after_all(void*) {
                        is_filled(fill(Scratch::local().allocate(mib), mib, 1), mib, 1);
 }
 
-TEST(ScratchOfThread, ThreadMayUseItAfterItWasGivenBack) {
-    in_new_thread([] { Scratch::local(); });  // Its key is older, and so destroyed first.
+TEST(ScratchOfThread, MayBeUsedAfterItWasGivenBack) {
+    in_new_thread([] { Scratch::local(); });  // creates its key, which is older and destroyed first
     const std::size_t before = committed();
     pthread_key_t key{};
     ASSERT_EQ(pthread_key_create(&key, use_after_all), 0);
@@ -105,7 +105,7 @@ TEST(ScratchOfThread, ThreadMayUseItAfterItWasGivenBack) {
     pthread_key_delete(key);
 }
 
-TEST(ScratchOfThread, SnapshotShowsItByNameWhileItLives) {
+TEST(ScratchOfThread, SnapshotListsItByNameWhileItExists) {
     Worker worker;
     std::uint64_t thread = 0;
     worker.does([&] {
@@ -113,20 +113,20 @@ TEST(ScratchOfThread, SnapshotShowsItByNameWhileItLives) {
         Scratch::local().allocate(100);
         Scratch::local().allocate(mib);
     });
-    const std::optional<ArenaStatistics> figures = scratch_of(thread);
-    ASSERT_TRUE(figures);
-    EXPECT_EQ(figures->kind, ArenaStatistics::Kind::scratch);
-    EXPECT_EQ(figures->used_bytes, mib + 128);
-    EXPECT_EQ(figures->peak_used_bytes, mib + 128);
-    EXPECT_EQ(figures->capacity_bytes, mib + 512 * kib);
-    EXPECT_EQ(figures->growths, 2U);
+    const std::optional<ArenaStatistics> statistics = scratch_of(thread);
+    ASSERT_TRUE(statistics);
+    EXPECT_EQ(statistics->kind, ArenaStatistics::Kind::scratch);
+    EXPECT_EQ(statistics->used_bytes, mib + 128);
+    EXPECT_EQ(statistics->peak_used_bytes, mib + 128);
+    EXPECT_EQ(statistics->capacity_bytes, mib + 512 * kib);
+    EXPECT_EQ(statistics->growths, 2U);
     EXPECT_TRUE(JsonReader::read(to_json(take_snapshot())));
     EXPECT_NE(to_text(take_snapshot()).find("thread " + std::to_string(thread)), std::string::npos);
     worker.does([] { Scratch::local().reset(); });
     EXPECT_EQ(scratch_of(thread)->used_bytes, 0U);
 }
 
-TEST(ScratchOfThread, SnapshotMayBeTakenWhileItWorks) {
+TEST(ScratchOfThread, SnapshotMayBeTakenWhileItChanges) {
     std::atomic<bool> over = false;
     std::atomic<std::uint64_t> thread = 0;
     std::thread works([&] {
@@ -142,18 +142,18 @@ TEST(ScratchOfThread, SnapshotMayBeTakenWhileItWorks) {
         }
     });
     for (unsigned seen = 0; seen < 300;) {
-        const std::optional<ArenaStatistics> figures = scratch_of(thread);
-        if (!figures) continue;
+        const std::optional<ArenaStatistics> statistics = scratch_of(thread);
+        if (!statistics) continue;
         ++seen;
-        EXPECT_LE(figures->used_bytes, figures->capacity_bytes);
-        EXPECT_LE(figures->used_bytes, figures->peak_used_bytes);
-        EXPECT_LT(figures->capacity_bytes, 100 * mib);
+        EXPECT_LE(statistics->used_bytes, statistics->capacity_bytes);
+        EXPECT_LE(statistics->used_bytes, statistics->peak_used_bytes);
+        EXPECT_LT(statistics->capacity_bytes, 100 * mib);
     }
     over = true;
     works.join();
 }
 
-TEST(ScratchOfThread, ThreadsMayComeAndGoWhileSnapshotsAreTaken) {
+TEST(ScratchOfThread, SnapshotsMayBeTakenWhileThreadsStartAndEnd) {
     const std::size_t alive = take_snapshot().scratches.size();
     std::vector<std::thread> threads;
     std::atomic<unsigned> working = 2;

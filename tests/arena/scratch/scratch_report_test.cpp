@@ -19,7 +19,7 @@ ScratchReport sample() {
     return {{{"matmul", 12, 3 * mib, 2, 5 * mib}, {"a \"quoted\"\n name", 1, 64, 0, 0}}};
 }
 
-TEST(ScratchReport, JsonHoldsEveryField) {
+TEST(ScratchReport, JsonContainsEveryField) {
     const std::optional<Json> json = JsonReader::read(to_json(sample()));
     ASSERT_TRUE(json);
     const std::vector<Json>& operators = json->members.at("operators").elements;
@@ -38,7 +38,7 @@ TEST(ScratchReport, JsonOfNoOperatorsIsAnEmptyList) {
     EXPECT_EQ(to_json(ScratchReport{}), "{\"operators\":[]}");
 }
 
-TEST(ScratchReport, TextIsATableWithALineForEach) {
+TEST(ScratchReport, TextHasALineForEachOperator) {
     EXPECT_EQ(to_text({{{"matmul", 12, 3 * mib, 2, 5 * mib}, {"softmax", 1, 64, 0, 0}}}),
               "operator                      calls         peak  growths     grown by\n"
               "matmul                           12        3 MiB        2        5 MiB\n"

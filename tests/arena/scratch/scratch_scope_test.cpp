@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;
 
-TEST(ScratchScope, EndsWhatWasAllocatedInIt) {
+TEST(ScratchScope, ReleasesItsAllocations) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* first = nullptr;
@@ -30,7 +30,7 @@ TEST(ScratchScope, EndsWhatWasAllocatedInIt) {
     });
 }
 
-TEST(ScratchScope, NestedOnesEndOnlyTheirOwn) {
+TEST(ScratchScope, NestedScopesReleaseOnlyTheirOwnAllocations) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const ScratchScope outer;
@@ -67,7 +67,8 @@ TEST(ScratchScope, PointersStayValidWhenTheScratchGrowsInside) {
     });
 }
 
-/// Fills more than there is at each depth, and looks at it when all that is deeper has ended.
+/// Allocates more than the present capacity at each depth, and checks it after all deeper scopes
+/// ended.
 void grow_at_depth(Scratch& scratch, unsigned depth) {
     if (depth == 0) return;
     const ScratchScope scope;
@@ -82,7 +83,7 @@ void grow_at_depth(Scratch& scratch, unsigned depth) {
     EXPECT_TRUE(is_filled(other, bytes, depth + 100));
 }
 
-TEST(ScratchScope, PointersStayValidWhenItGrowsAtAnyDepth) {
+TEST(ScratchScope, PointersStayValidWhenTheScratchGrowsAtAnyDepth) {
     in_new_thread([] {
         grow_at_depth(Scratch::local(), 6);
         EXPECT_EQ(Scratch::local().used(), 0U);
@@ -90,7 +91,7 @@ TEST(ScratchScope, PointersStayValidWhenItGrowsAtAnyDepth) {
     });
 }
 
-TEST(ScratchScope, GoesBackToTheChunkInWhichItBegan) {
+TEST(ScratchScope, ReturnsToTheChunkInWhichItBegan) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const ScratchScope outer;
@@ -103,7 +104,7 @@ TEST(ScratchScope, GoesBackToTheChunkInWhichItBegan) {
         EXPECT_EQ(scratch.used(), 64U);
         EXPECT_EQ(scratch.allocate(64), first + 64);
         const ScratchScope again;
-        EXPECT_EQ(scratch.allocate(mib), grown) << "the chunk that was chained is still there";
+        EXPECT_EQ(scratch.allocate(mib), grown) << "the chained chunk is still there";
         EXPECT_EQ(scratch.statistics().growths, 2U);
     });
 }
@@ -124,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(Steps, ScratchJoin,
                                            Step{512 * mib, 576 * mib}, Step{600 * mib, 664 * mib}),
                          [](const auto& test) { return std::to_string(test.param.need); });
 
-TEST_P(ScratchJoin, ChunksBecomeOneOfTheSizeOfTheStep) {
+TEST_P(ScratchJoin, ChunksAreJoinedToTheSizeOfTheStep) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         {
@@ -135,7 +136,7 @@ TEST_P(ScratchJoin, ChunksBecomeOneOfTheSizeOfTheStep) {
                 scratch.allocate(GetParam().need / 2);
             }
             EXPECT_NE(scratch.statistics().growths, 1U);
-            EXPECT_EQ(scratch.statistics().give_backs, 0U) << "something is in use";
+            EXPECT_EQ(scratch.statistics().give_backs, 0U) << "a block is in use";
             const ScratchScope inner;
             scratch.allocate(GetParam().need - 128);
             scratch.allocate(1);
@@ -149,7 +150,7 @@ TEST_P(ScratchJoin, ChunksBecomeOneOfTheSizeOfTheStep) {
     });
 }
 
-TEST(ScratchScope, OneChunkThatWasEnoughStays) {
+TEST(ScratchScope, SufficientChunkStays) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         for (int round = 0; round < 3; ++round) {
@@ -162,7 +163,7 @@ TEST(ScratchScope, OneChunkThatWasEnoughStays) {
     });
 }
 
-TEST(ScratchScope, NothingIsJoinedWhileSomethingOutsideOfScopesIsInUse) {
+TEST(ScratchScope, NothingIsJoinedWhileABlockOutsideScopesIsInUse) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* const outside = fill(scratch.allocate(100), 100, 1);
@@ -178,7 +179,7 @@ TEST(ScratchScope, NothingIsJoinedWhileSomethingOutsideOfScopesIsInUse) {
     });
 }
 
-TEST(ScratchScope, WithoutAllocationsItChangesNothing) {
+TEST(ScratchScope, ChangesNothingWithoutAllocations) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         for (int round = 0; round < 3; ++round) {
@@ -192,15 +193,15 @@ TEST(ScratchScope, WithoutAllocationsItChangesNothing) {
     });
 }
 
-TEST(ScratchScopeDeathTest, EndingOutOfOrderStopsTheProgramWithALine) {
+TEST(ScratchScopeDeathTest, EndingOutOfOrderStopsTheProgram) {
     auto outer = std::make_unique<ScratchScope>();
-    const ScratchScope inner;  // and so the first to go
+    const ScratchScope inner;  // destroyed first
     EXPECT_DEATH(outer.reset(),
                  "tensorpool: ScratchScope: scope '' of thread [0-9]+ ended before one that began "
                  "inside it");
 }
 
-TEST(ScratchScopeDeathTest, EndingAScopeWithANameOutOfOrderStopsTheProgramToo) {
+TEST(ScratchScopeDeathTest, EndingANamedScopeOutOfOrderStopsTheProgram) {
     auto outer = std::make_unique<ScratchScope>("ScratchScope.outer");
     auto inner = std::make_unique<ScratchScope>("ScratchScope.inner");
     EXPECT_DEATH(

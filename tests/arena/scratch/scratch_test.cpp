@@ -1,4 +1,4 @@
-// What a scratch hands out; scopes, marks, operators, buffers and threads have files of their own.
+// Allocation from a scratch. Scopes, marks, operators, buffers and threads have files of their own.
 
 #include <tensorpool/scratch.hpp>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace testing;
 
-TEST(Scratch, IsMadeAtFirstUseWithHalfAMebibyte) {
+TEST(Scratch, IsCreatedAtFirstUseWith512KiB) {
     in_new_thread([] {
         EXPECT_EQ(detail::local_scratch, nullptr);
         Scratch& scratch = Scratch::local();
@@ -30,7 +30,7 @@ TEST(Scratch, IsMadeAtFirstUseWithHalfAMebibyte) {
     });
 }
 
-TEST(Scratch, FirstHalfMebibyteNeedsNoGrowth) {
+TEST(Scratch, First512KiBNeedNoGrowth) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         fill(scratch.allocate(512 * kib), 512 * kib, 1);
@@ -41,7 +41,7 @@ TEST(Scratch, FirstHalfMebibyteNeedsNoGrowth) {
     });
 }
 
-TEST(Scratch, BlocksFollowOneAnotherInMultiplesOf64) {
+TEST(Scratch, BlocksAreAdjacentInMultiplesOf64) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         auto* const first = static_cast<std::byte*>(scratch.allocate(1));
@@ -54,7 +54,7 @@ TEST(Scratch, BlocksFollowOneAnotherInMultiplesOf64) {
     });
 }
 
-TEST(Scratch, EveryPowerOfTwoIsMetAsAlignment) {
+TEST(Scratch, EveryPowerOfTwoIsAValidAlignment) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         std::vector<void*> blocks;
@@ -70,16 +70,16 @@ TEST(Scratch, EveryPowerOfTwoIsMetAsAlignment) {
     });
 }
 
-TEST(Scratch, PaddingForAlignmentIsInUse) {
+TEST(Scratch, AlignmentPaddingCountsAsUsed) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.allocate(64);
         scratch.allocate(64, 4096);
-        EXPECT_EQ(scratch.used(), 4096U + 64U) << "a chunk begins at a page";
+        EXPECT_EQ(scratch.used(), 4096U + 64U) << "a chunk begins at a page boundary";
     });
 }
 
-TEST(Scratch, NothingIsNullptrAndTakesNothing) {
+TEST(Scratch, ZeroBytesReturnNull) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         EXPECT_EQ(scratch.allocate(0), nullptr);
@@ -89,7 +89,7 @@ TEST(Scratch, NothingIsNullptrAndTakesNothing) {
     });
 }
 
-TEST(Scratch, AlignmentThatIsNoPowerOfTwoIsRefused) {
+TEST(Scratch, AlignmentMustBeAPowerOfTwo) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         for (const std::size_t alignment :
@@ -101,7 +101,7 @@ TEST(Scratch, AlignmentThatIsNoPowerOfTwoIsRefused) {
     });
 }
 
-TEST(Scratch, ErrorOfABadAlignmentNamesScratchAndAlignment) {
+TEST(Scratch, InvalidAlignmentErrorNamesScratchAndAlignment) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         try {
@@ -115,7 +115,7 @@ TEST(Scratch, ErrorOfABadAlignmentNamesScratchAndAlignment) {
     });
 }
 
-TEST(Scratch, MoreThanTheLimitOfARequestIsRefusedAtOnce) {
+TEST(Scratch, RequestAboveMaxAllocationIsRefused) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* const block = fill(scratch.allocate(100), 100, 1);
@@ -146,7 +146,7 @@ TEST(Scratch, AlignmentBeyondAllMemoryIsRefused) {
     });
 }
 
-TEST(Scratch, WhatIsInUseIsNoMoreThanItHoldsWhateverTheAlignment) {
+TEST(Scratch, UsedNeverExceedsCapacityForAnyAlignment) {
     constexpr auto name = "Scratch.AlignmentAboveItsChunk";
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
@@ -166,7 +166,7 @@ TEST(Scratch, WhatIsInUseIsNoMoreThanItHoldsWhateverTheAlignment) {
     }
 }
 
-TEST(Scratch, WhatIsReservedTakesThePlaceOfAnEmptyChunk) {
+TEST(Scratch, ReserveReplacesAnEmptyChunk) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.reserve(100 * mib);
@@ -176,7 +176,7 @@ TEST(Scratch, WhatIsReservedTakesThePlaceOfAnEmptyChunk) {
             const ScratchScope scope;
             fill(scratch.allocate(100 * mib), mib, 1);
         }
-        EXPECT_EQ(scratch.statistics().growths, growths) << "there is nothing to join";
+        EXPECT_EQ(scratch.statistics().growths, growths) << "no chunks had to be joined";
     });
 }
 
@@ -198,7 +198,7 @@ TEST(Scratch, ReserveMakesRoomThatNeedsNoGrowth) {
     });
 }
 
-TEST(Scratch, WhatWasReservedStaysWhenASmallerScopeEnds) {
+TEST(Scratch, ReservedMemoryStaysAfterASmallerScope) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         scratch.reserve(40 * mib);
@@ -215,7 +215,7 @@ TEST(Scratch, WhatWasReservedStaysWhenASmallerScopeEnds) {
     });
 }
 
-TEST(Scratch, TrimOfOneWithNothingInUseGivesAllBack) {
+TEST(Scratch, TrimOfAnEmptyScratchGivesEverythingBack) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         EXPECT_EQ(scratch.trim(), 512 * kib);
@@ -233,7 +233,7 @@ TEST(Scratch, TrimOfOneWithNothingInUseGivesAllBack) {
     });
 }
 
-TEST(Scratch, TrimKeepsWhatIsInUse) {
+TEST(Scratch, TrimKeepsUsedMemory) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         void* const first = fill(scratch.allocate(400 * kib), 400 * kib, 1);
@@ -247,7 +247,7 @@ TEST(Scratch, TrimKeepsWhatIsInUse) {
     });
 }
 
-TEST(Scratch, TrimInAnOpenScopeKeepsTheChunkThatTheScopeBeganIn) {
+TEST(Scratch, TrimInAnOpenScopeKeepsItsFirstChunk) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         const ScratchScope scope;
@@ -258,7 +258,7 @@ TEST(Scratch, TrimInAnOpenScopeKeepsTheChunkThatTheScopeBeganIn) {
     });
 }
 
-TEST(Scratch, TrimForgetsWhatEarlierRunsNeeded) {
+TEST(Scratch, TrimForgetsTheNeedOfEarlierRuns) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         for (int round = 0; round < 2; ++round) {
@@ -275,30 +275,30 @@ TEST(Scratch, TrimForgetsWhatEarlierRunsNeeded) {
     });
 }
 
-TEST(Scratch, FiguresTellOfGrowthsAndGiveBacks) {
+TEST(Scratch, StatisticsCountGrowthsAndGiveBacks) {
     in_new_thread([] {
         Scratch& scratch = Scratch::local();
         {
             const ScratchScope scope;
             scratch.allocate(3 * mib);
-            const ArenaStatistics figures = scratch.statistics();
-            EXPECT_EQ(figures.used_bytes, 3 * mib);
-            EXPECT_EQ(figures.capacity_bytes, 3 * mib + 512 * kib);
-            EXPECT_EQ(figures.growths, 2U);
+            const ArenaStatistics statistics = scratch.statistics();
+            EXPECT_EQ(statistics.used_bytes, 3 * mib);
+            EXPECT_EQ(statistics.capacity_bytes, 3 * mib + 512 * kib);
+            EXPECT_EQ(statistics.growths, 2U);
         }
-        const ArenaStatistics figures = scratch.statistics();
-        EXPECT_EQ(figures.kind, ArenaStatistics::Kind::scratch);
-        EXPECT_EQ(std::string(figures.name).substr(0, 7), "thread ");
-        EXPECT_EQ(figures.used_bytes, 0U);
-        EXPECT_EQ(figures.peak_used_bytes, 3 * mib);
-        EXPECT_EQ(figures.capacity_bytes, 16 * mib);
-        EXPECT_EQ(figures.reserved_bytes, 16 * mib);
-        EXPECT_EQ(figures.peak_capacity_bytes, 16 * mib);
-        EXPECT_EQ(figures.growths, 3U);
-        EXPECT_EQ(figures.grown_bytes, 19 * mib + 512 * kib);
-        EXPECT_EQ(figures.give_backs, 1U);
-        EXPECT_EQ(figures.given_back_bytes, 3 * mib + 512 * kib);
-        EXPECT_EQ(figures.refusals, 0U);
+        const ArenaStatistics statistics = scratch.statistics();
+        EXPECT_EQ(statistics.kind, ArenaStatistics::Kind::scratch);
+        EXPECT_EQ(std::string(statistics.name).substr(0, 7), "thread ");
+        EXPECT_EQ(statistics.used_bytes, 0U);
+        EXPECT_EQ(statistics.peak_used_bytes, 3 * mib);
+        EXPECT_EQ(statistics.capacity_bytes, 16 * mib);
+        EXPECT_EQ(statistics.reserved_bytes, 16 * mib);
+        EXPECT_EQ(statistics.peak_capacity_bytes, 16 * mib);
+        EXPECT_EQ(statistics.growths, 3U);
+        EXPECT_EQ(statistics.grown_bytes, 19 * mib + 512 * kib);
+        EXPECT_EQ(statistics.give_backs, 1U);
+        EXPECT_EQ(statistics.given_back_bytes, 3 * mib + 512 * kib);
+        EXPECT_EQ(statistics.refusals, 0U);
     });
 }
 

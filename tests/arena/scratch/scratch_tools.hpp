@@ -17,7 +17,7 @@ inline constexpr std::size_t kib = std::size_t{1} << 10;
 inline constexpr std::size_t mib = std::size_t{1} << 20;
 inline constexpr std::size_t gib = std::size_t{1} << 30;
 
-/// With a scratch that nobody has used.
+/// Runs `function` in a new thread, which has a new scratch.
 template <class Function>
 void in_new_thread(Function function) {
     std::thread(function).join();
@@ -27,7 +27,7 @@ inline bool is_aligned(const void* p, std::size_t alignment) {
     return reinterpret_cast<std::uintptr_t>(p) % alignment == 0;
 }
 
-/// Bytes that differ from their neighbours and by seed.
+/// Returns a byte that depends on the seed and differs from its neighbours.
 inline unsigned char pattern(std::size_t seed, std::size_t i) {
     return static_cast<unsigned char>(seed * 31 + i * 7 + (i >> 8));
 }
@@ -43,7 +43,7 @@ inline bool is_filled(const void* block, std::size_t bytes, std::size_t seed) {
     return true;
 }
 
-/// What is known of one operator; without calls where it never ran.
+/// Returns the statistics of an operator; without calls if it never ran.
 inline OperatorScratch operator_named(std::string_view name) {
     const ScratchReport report = scratch_report();
     const auto found = std::find_if(report.operators.begin(), report.operators.end(),

@@ -10,9 +10,9 @@
 namespace tensorpool {
 namespace {
 
-using test::Asked;
 using test::Device;
 using test::device_with;
+using test::DeviceCalls;
 using test::kib;
 using test::mib;
 using test::Slabs;
@@ -27,7 +27,7 @@ protected:
     CachingAllocator allocator;
 };
 
-TEST_P(CachingAllocatorOn, AFreedBlockServesItsStreamAgainAtOnce) {
+TEST_P(CachingAllocatorOn, FreedBlockIsReusedByItsStreamAtOnce) {
     void* const first = allocator.allocate(1000);
     allocator.deallocate(first);
     EXPECT_EQ(allocator.allocate(1024), first);
@@ -36,7 +36,7 @@ TEST_P(CachingAllocatorOn, AFreedBlockServesItsStreamAgainAtOnce) {
     allocator.deallocate(first);
 }
 
-TEST_P(CachingAllocatorOn, ASmallRequestHoldsOneSlabOfTwoMebibytes) {
+TEST_P(CachingAllocatorOn, SmallRequestAllocatesOneSlabOf2MiB) {
     void* const block = allocator.allocate(256);
     EXPECT_EQ(allocator.statistics().capacity_bytes, 2 * mib);
     EXPECT_EQ(allocator.statistics().in_use_bytes, 512U);
@@ -46,7 +46,7 @@ TEST_P(CachingAllocatorOn, ASmallRequestHoldsOneSlabOfTwoMebibytes) {
     allocator.deallocate(other);
 }
 
-TEST_P(CachingAllocatorOn, WhatStreamsFreeTheyDoNotGetFromEachOther) {
+TEST_P(CachingAllocatorOn, StreamsDoNotReuseEachOthersBlocks) {
     const StreamHandle stream = backend.stream();
     void* const block = allocator.allocate(4096);
     allocator.deallocate(block);
@@ -58,7 +58,7 @@ TEST_P(CachingAllocatorOn, WhatStreamsFreeTheyDoNotGetFromEachOther) {
     allocator.deallocate(other);
 }
 
-TEST_P(CachingAllocatorOn, TheBestFitIsTheSmallestAndOfThoseTheLowest) {
+TEST_P(CachingAllocatorOn, BestFitIsSmallestThenLowestBlock) {
     void* blocks[7];
     const std::size_t sizes[] = {8192, 512, 4096, 512, 2048, 512, 4096};
     for (int i = 0; i < 7; ++i) blocks[i] = allocator.allocate(sizes[i]);
@@ -67,7 +67,7 @@ TEST_P(CachingAllocatorOn, TheBestFitIsTheSmallestAndOfThoseTheLowest) {
     EXPECT_EQ(allocator.allocate(2000), blocks[4]);
 }
 
-TEST_P(CachingAllocatorOn, NeighboursThatAreFreeJoin) {
+TEST_P(CachingAllocatorOn, FreeNeighboursAreMerged) {
     void* const first = allocator.allocate(4096);
     void* const second = allocator.allocate(8192);
     void* const third = allocator.allocate(4096);
@@ -79,7 +79,7 @@ TEST_P(CachingAllocatorOn, NeighboursThatAreFreeJoin) {
     allocator.deallocate(first);
 }
 
-TEST_P(CachingAllocatorOn, FiguresAreExactWhenNoCallIsUnderWay) {
+TEST_P(CachingAllocatorOn, StatisticsAreExactWhileNoCallRuns) {
     void* const small = allocator.allocate(100);
     void* const large = allocator.allocate(3 * mib + 1);
     DeviceStatistics now = allocator.statistics();
@@ -100,7 +100,7 @@ TEST_P(CachingAllocatorOn, FiguresAreExactWhenNoCallIsUnderWay) {
     EXPECT_EQ(now.deallocations, 2U);
 }
 
-TEST_P(CachingAllocatorOn, TrimGivesBackAllThatNoWorkUses) {
+TEST_P(CachingAllocatorOn, TrimReleasesMemoryWithoutPendingWork) {
     void* const block = allocator.allocate(4096);
     void* const large = allocator.allocate(100 * mib);
     allocator.deallocate(block);
@@ -117,18 +117,18 @@ TEST_P(CachingAllocatorOn, TrimGivesBackAllThatNoWorkUses) {
     EXPECT_EQ(info.free_bytes, info.total_bytes);
 }
 
-TEST_P(CachingAllocatorOn, TrimLeavesWhatWorkUnderWayUsesAndWaitsForNobody) {
+TEST_P(CachingAllocatorOn, TrimKeepsMemoryOfPendingWorkWithoutWaiting) {
     void* const block = allocator.allocate(4096);
     backend.writes(nullptr, block, "kernel");
     allocator.deallocate(block);
-    (void)Asked(backend);
+    (void)DeviceCalls(backend);
     EXPECT_EQ(allocator.trim(), 0U);
-    EXPECT_EQ(Asked(backend).waits, 0U);
+    EXPECT_EQ(DeviceCalls(backend).waits, 0U);
     backend.synchronize(nullptr);
     EXPECT_EQ(allocator.trim(), 2 * mib);
 }
 
-TEST_P(CachingAllocatorOn, AStreamThatIsAlwaysBusyGivesBackWhatCameBeforeItsLastMark) {
+TEST_P(CachingAllocatorOn, BusyStreamReleasesMemoryFreedBeforeItsLastMark) {
     void* const block = allocator.allocate(4096);
     backend.writes(nullptr, block, "first");
     allocator.deallocate(block);
@@ -141,14 +141,14 @@ TEST_P(CachingAllocatorOn, AStreamThatIsAlwaysBusyGivesBackWhatCameBeforeItsLast
     allocator.deallocate(other);
 }
 
-TEST_P(CachingAllocatorOn, NothingIsANullPointerAndFreeingItDoesNothing) {
+TEST_P(CachingAllocatorOn, ZeroBytesGiveNullptrWhichMayBeFreed) {
     EXPECT_EQ(allocator.allocate(0), nullptr);
     allocator.deallocate(nullptr);
     EXPECT_EQ(allocator.usable_size(nullptr), 0U);
     EXPECT_EQ(allocator.statistics().allocations, 0U);
 }
 
-TEST_P(CachingAllocatorOn, ARequestBeyondAllSizesFailsAndChangesNothing) {
+TEST_P(CachingAllocatorOn, TooLargeRequestFailsWithoutSideEffects) {
     for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX - 511, std::size_t{1} << 62}) {
         EXPECT_EQ(allocator.try_allocate(bytes), nullptr) << bytes;
         EXPECT_THROW(allocator.allocate(bytes), DeviceAllocationError) << bytes;
@@ -157,7 +157,7 @@ TEST_P(CachingAllocatorOn, ARequestBeyondAllSizesFailsAndChangesNothing) {
     EXPECT_EQ(allocator.statistics().failures, 8U);
 }
 
-TEST_P(CachingAllocatorOn, WhatWasHandedOutGoesWithTheAllocator) {
+TEST_P(CachingAllocatorOn, DestructorReleasesBlocksInUse) {
     DeviceMemoryInfo before, after;
     (void)backend.memory_info(0, before);
     {
@@ -168,19 +168,19 @@ TEST_P(CachingAllocatorOn, WhatWasHandedOutGoesWithTheAllocator) {
     }
     (void)backend.memory_info(0, after);
     EXPECT_EQ(before.free_bytes, after.free_bytes);
-    EXPECT_EQ(Asked(backend).waits, 1U);
+    EXPECT_EQ(DeviceCalls(backend).waits, 1U);
 }
 
-TEST_P(CachingAllocatorOn, AnAddressThatIsNoBlockEndsTheProcessByName) {
+TEST_P(CachingAllocatorOn, FreeOfInvalidAddressTerminatesWithMessage) {
     void* const block = allocator.allocate(4096);
     int local = 0;
     EXPECT_DEATH(allocator.deallocate(&local), "caching on simulated:0: deallocate: 0x.* is no");
-    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is no block");
+    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is not a block");
     EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 8), "begins elsewhere");
     allocator.deallocate(block);
     EXPECT_DEATH(allocator.deallocate(block), "block of 4096 B at 0x.* is free already");
     (void)allocator.allocate(100);  // the free block joins its neighbours
-    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is no block");
+    EXPECT_DEATH(allocator.deallocate(static_cast<char*>(block) + 512), "is not a block");
 }
 
 INSTANTIATE_TEST_SUITE_P(Slabs, CachingAllocatorOn,
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Slabs, CachingAllocatorOn,
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
                          });
 
-TEST(CachingAllocator, OptionsThatMakeNoSenseAreRefusedByName) {
+TEST(CachingAllocator, InvalidOptionsAreRejectedByName) {
     Simulated backend(device_with(Slabs::plain));
     const auto refusal = [&](auto change, int device = 0) -> std::string {
         CachingOptions options;
@@ -201,7 +201,7 @@ TEST(CachingAllocator, OptionsThatMakeNoSenseAreRefusedByName) {
         return "";
     };
     const auto nothing = [](CachingOptions&) {};
-    EXPECT_NE(refusal(nothing, 1).find("device is 1; of type simulated there are 1"),
+    EXPECT_NE(refusal(nothing, 1).find("device is 1; there are 1 of type simulated"),
               std::string::npos);
     EXPECT_NE(refusal([](CachingOptions& o) { o.hard_limit = -1; }).find("hard_limit is -1"),
               std::string::npos);
@@ -214,10 +214,10 @@ TEST(CachingAllocator, OptionsThatMakeNoSenseAreRefusedByName) {
     EXPECT_EQ(refusal(nothing), "");
 }
 
-TEST(CachingAllocator, AnOversizeBlockServesOnlyARequestOfNearlyItsSize) {
+TEST(CachingAllocator, OversizeBlockServesOnlyRequestsOfSimilarSize) {
     Simulated backend(unwatched(device_with(Slabs::plain)));
     CachingAllocator allocator(backend, 0);
-    // The most that was in use: below it free slabs are kept.
+    // Free slabs are kept as long as the bytes held stay below this peak.
     allocator.deallocate(allocator.allocate(300 * mib));
     (void)allocator.trim();
     void* const block = allocator.allocate(100 * mib);
@@ -229,12 +229,12 @@ TEST(CachingAllocator, AnOversizeBlockServesOnlyARequestOfNearlyItsSize) {
     EXPECT_EQ(near, block);
     EXPECT_EQ(allocator.usable_size(near), 100 * mib);
     for (void* each : {other, near, small}) allocator.deallocate(each);
-    // Its next request of the same size takes the fast path, though the block is larger.
+    // The next request of the same size takes the fast path, although the block is larger.
     EXPECT_EQ(allocator.allocate(70 * mib), block);
     EXPECT_EQ(allocator.statistics().parked_hits, 1U);
 }
 
-TEST(CachingAllocator, AnOversizeBlockServesItsRequestThoughNoSlackIsAllowed) {
+TEST(CachingAllocator, OversizeBlockServesItsOwnSizeWithoutSlack) {
     Simulated backend(device_with(Slabs::plain, 256 * mib));
     CachingOptions options;
     options.oversize_slack_bytes = 0;
@@ -247,7 +247,7 @@ TEST(CachingAllocator, AnOversizeBlockServesItsRequestThoughNoSlackIsAllowed) {
     allocator.deallocate(block);
 }
 
-TEST(CachingAllocator, StreamsThatComeAndEndTakeNoNewAddressesEachTime) {
+TEST(CachingAllocator, ShortLivedStreamsReuseAddresses) {
     Simulated backend(unwatched(device_with(Slabs::expandable, 256 * mib)));
     CachingAllocator allocator(backend, 0);
     std::uint64_t addresses = 0;

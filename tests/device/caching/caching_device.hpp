@@ -28,27 +28,27 @@ inline SimulationOptions device_with(Slabs slabs, std::size_t memory = 1024 * mi
     return options;
 }
 
-/// A device without eyes, so that the fast path is open.
+/// Options of a device that does not watch blocks, so that the fast path is open.
 inline SimulationOptions unwatched(SimulationOptions options) {
     options.watches_blocks = false;
     options.finds_hazards = false;
     return options;
 }
 
-/// How often the device was asked for memory, was waited for, and so on, since the last look.
-struct Asked {
+/// Counts of calls to the device for memory, mappings, releases and waits, since the last reset.
+struct DeviceCalls {
     std::uint64_t memory = 0;
     std::uint64_t maps = 0;
-    std::uint64_t given_back = 0;
+    std::uint64_t released = 0;
     std::uint64_t waits = 0;
     std::uint64_t events = 0;
 
-    explicit Asked(SimulatedBackend& backend) {
+    explicit DeviceCalls(SimulatedBackend& backend) {
         using enum SimulatedCall;
         const SimulatedCalls calls = backend.calls();
         memory = calls[allocate] + calls[create_memory];
         maps = calls[map_memory] + calls[unmap_memory];
-        given_back = calls[deallocate] + calls[destroy_memory];
+        released = calls[deallocate] + calls[destroy_memory];
         waits = calls.waits();
         events = calls[record_event];
         backend.reset_calls();

@@ -21,8 +21,8 @@ using test::Slabs;
 using test::unwatched;
 using Simulated = test::Device;
 
-/// What an allocator owes its callers, kept beside it: blocks in use do not overlap, and its
-/// figures are theirs.
+/// A model of the allocator's guarantees: blocks in use do not overlap, and the statistics match
+/// them.
 class Model {
 public:
     void add(void* block, std::size_t usable, std::size_t requested) {
@@ -77,7 +77,7 @@ struct Case {
 
 class CachingStress : public ::testing::TestWithParam<Case> {};
 
-TEST_P(CachingStress, RandomCallsKeepTheModelAndTheDeviceFindsNoHazard) {
+TEST_P(CachingStress, RandomCallsMatchModelWithoutHazards) {
     SimulationOptions simulation = device_with(GetParam().slabs, 512 * mib, Schedule::random);
     simulation.seed = GetParam().seed;
     Simulated backend(simulation);
@@ -161,8 +161,8 @@ INSTANTIATE_TEST_SUITE_P(Slabs, CachingStress, ::testing::ValuesIn(cases()), [](
 
 class CachingThreads : public ::testing::TestWithParam<Slabs> {};
 
-/// Threads on streams of their own and on a common one; each frees some blocks of the others.
-TEST_P(CachingThreads, AtOnceGetBlocksOfTheirOwn) {
+/// Each thread uses its own stream and a common one, and frees some blocks of the other threads.
+TEST_P(CachingThreads, GetDistinctBlocksConcurrently) {
     constexpr unsigned thread_count = 4;
     Simulated backend(unwatched(device_with(GetParam(), 512 * mib, Schedule::eager)));
     CachingAllocator allocator(backend, 0);
@@ -175,7 +175,7 @@ TEST_P(CachingThreads, AtOnceGetBlocksOfTheirOwn) {
     std::vector<Held> common;
     std::atomic<unsigned> damaged = 0;
     const auto release = [&](const Held& held) {
-        // Real bytes: whoever else had the block would have written its own mark.
+        // The bytes are real: another owner of the block would have written its own mark.
         if (held.block[0] != held.mark || held.block[held.bytes - 1] != held.mark) ++damaged;
         allocator.deallocate(held.block);
     };
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(Slabs, CachingThreads, ::testing::Values(Slabs::plain, 
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
                          });
 
-TEST(CachingThreads, ThatWaitForOneSlabDoNotMakeASecond) {
+TEST(CachingThreads, WaitingForOneSlabAllocateNoSecond) {
     Simulated backend(unwatched(device_with(Slabs::plain, 512 * mib, Schedule::eager)));
     for (int round = 0; round < 50; ++round) {
         CachingAllocator allocator(backend, 0);

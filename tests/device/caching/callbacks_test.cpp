@@ -26,7 +26,7 @@ protected:
     Simulated backend;
 };
 
-TEST_F(Callbacks, AreToldOfEachCallInItsOrder) {
+TEST_F(Callbacks, ReceiveEachCallInOrder) {
     CachingAllocator allocator(backend, 0);
     std::vector<Kind> kinds;
     std::vector<void*> addresses;
@@ -55,9 +55,9 @@ TEST_F(Callbacks, AreToldOfEachCallInItsOrder) {
 TEST_F(Callbacks, MayUseTheAllocatorThemselves) {
     CachingAllocator allocator(backend, 0);
     int depth = 0;
-    int told = 0;
+    int calls = 0;
     (void)allocator.add_callback([&](const AllocatorEvent&) {
-        ++told;
+        ++calls;
         if (depth != 0) return;
         ++depth;
         allocator.deallocate(allocator.allocate(4096));
@@ -65,23 +65,23 @@ TEST_F(Callbacks, MayUseTheAllocatorThemselves) {
         --depth;
     });
     allocator.deallocate(allocator.allocate(4096));
-    EXPECT_GT(told, 2);
+    EXPECT_GT(calls, 2);
     EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
 }
 
 TEST_F(Callbacks, MayBeRemovedWhileTheyAreCalled) {
     CachingAllocator allocator(backend, 0);
     std::uint64_t number = 0;
-    int told = 0;
+    int calls = 0;
     number = allocator.add_callback([&](const AllocatorEvent&) {
-        ++told;
+        ++calls;
         (void)allocator.remove_callback(number);
     });
     allocator.deallocate(allocator.allocate(4096));
-    EXPECT_EQ(told, 1);
+    EXPECT_EQ(calls, 1);
 }
 
-TEST_F(Callbacks, MayHoldABlockThatGoesWithThem) {
+TEST_F(Callbacks, MayOwnABlockThatIsFreedWithThem) {
     CachingAllocator allocator(backend, 0);
     std::shared_ptr<void> block(allocator.allocate(4096),
                                 [&](void* held) { allocator.deallocate(held); });
@@ -91,7 +91,7 @@ TEST_F(Callbacks, MayHoldABlockThatGoesWithThem) {
     EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
 }
 
-TEST_F(Callbacks, MayAllocateWhenMemoryGoesBackForAGrowth) {
+TEST_F(Callbacks, MayAllocateWhileMemoryIsReleasedForAGrowth) {
     CachingOptions options;
     options.soft_limit = 0.25;
     CachingAllocator allocator(backend, 0, options);
@@ -111,7 +111,7 @@ TEST_F(Callbacks, MayAllocateWhenMemoryGoesBackForAGrowth) {
     allocator.deallocate(taken);
 }
 
-TEST_F(Callbacks, OfSeveralEachIsTold) {
+TEST_F(Callbacks, AreAllCalled) {
     CachingAllocator allocator(backend, 0);
     int first = 0;
     int second = 0;
@@ -133,7 +133,7 @@ std::vector<std::string> kept_since(std::uint64_t number) {
     return kinds;
 }
 
-TEST_F(Callbacks, TheTimelineKeepsWhatItIsToldToAndNothingByDefault) {
+TEST_F(Callbacks, TimelineRecordsOnlySelectedKinds) {
     CachingOptions options;
     options.name = "kept";
     const auto entries_with = [&](TimelineSet set) {

@@ -8,8 +8,8 @@
 namespace tensorpool {
 namespace {
 
-using test::Asked;
 using test::device_with;
+using test::DeviceCalls;
 using test::kib;
 using test::mib;
 using test::Slabs;
@@ -44,7 +44,7 @@ protected:
     StreamHandle stream;
 };
 
-TEST_P(Capture, BlocksComeFromThePoolOfTheCaptureAndReturnThere) {
+TEST_P(Capture, BlocksComeFromAndReturnToThePoolOfTheCapture) {
     allocator.reserve_for_capture(8 * mib);
     void* const before = allocator.allocate(4096, stream);
     allocator.deallocate(before);
@@ -52,10 +52,10 @@ TEST_P(Capture, BlocksComeFromThePoolOfTheCaptureAndReturnThere) {
     void* const block = allocator.allocate(4096, stream);
     EXPECT_NE(block, before);
     allocator.deallocate(block);
-    EXPECT_EQ(allocator.allocate(4096, stream), block) << "within the capture";
+    EXPECT_EQ(allocator.allocate(4096, stream), block) << "in the capture";
     allocator.deallocate(block);
     const GraphHandle graph = end();
-    EXPECT_EQ(allocator.allocate(4096, stream), before) << "outside of it";
+    EXPECT_EQ(allocator.allocate(4096, stream), before) << "outside the capture";
     EXPECT_EQ(allocator.statistics().captured_bytes, 8 * mib);
     allocator.deallocate(before);
     EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
@@ -63,7 +63,7 @@ TEST_P(Capture, BlocksComeFromThePoolOfTheCaptureAndReturnThere) {
     EXPECT_EQ(allocator.statistics().captured_bytes, 0U);
 }
 
-TEST_P(Capture, TrimLeavesItsMemoryAndReleasingItMakesItEverybodys) {
+TEST_P(Capture, TrimKeepsItsMemoryUntilReleaseCapture) {
     allocator.reserve_for_capture(8 * mib);
     const std::uint64_t id = begin();
     void* const small = allocator.allocate(4096, stream);
@@ -81,7 +81,7 @@ TEST_P(Capture, TrimLeavesItsMemoryAndReleasingItMakesItEverybodys) {
     EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
 }
 
-TEST_P(Capture, WithoutAReserveARefusedGrowthIsExplained) {
+TEST_P(Capture, FailedGrowthWithoutReserveIsExplained) {
     (void)begin();
     try {
         (void)allocator.allocate(4096, stream);
@@ -93,38 +93,38 @@ TEST_P(Capture, WithoutAReserveARefusedGrowthIsExplained) {
             << error.what();
     }
     (void)end();
-    backend.clear_hazards();  // the refused call is one
+    backend.clear_hazards();  // the rejected call is reported as one
     EXPECT_NE(allocator.try_allocate(4096, stream), nullptr);
 }
 
-TEST_P(Capture, AUseByACapturedStreamIsWaitedForOnceTheCaptureHasEnded) {
+TEST_P(Capture, UseByACapturedStreamIsWaitedForAfterTheCapture) {
     void* const block = allocator.allocate(4096);
     allocator.record_use(block, stream);
     (void)begin();
     allocator.deallocate(block);
     EXPECT_EQ(allocator.statistics().deferred_blocks, 1U);
-    EXPECT_EQ(Asked(backend).events, 0U);
+    EXPECT_EQ(DeviceCalls(backend).events, 0U);
     (void)end();
     void* const other = allocator.allocate(8192);
-    EXPECT_EQ(Asked(backend).events, 1U);
+    EXPECT_EQ(DeviceCalls(backend).events, 1U);
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
     allocator.deallocate(other);
 }
 
-TEST_P(Capture, ABlockStillInUseAfterItsGraphIsGoneIsItsStreams) {
+TEST_P(Capture, BlockInUseReturnsToItsStreamAfterTheGraphIsDestroyed) {
     allocator.reserve_for_capture(2 * mib);
     const std::uint64_t id = begin();
     void* const block = allocator.allocate(4096, stream);
     const GraphHandle graph = end();
     EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
     allocator.release_capture(id);
-    allocator.release_capture(id);  // nothing is left of it
+    allocator.release_capture(id);  // has no effect the second time
     allocator.deallocate(block);
     EXPECT_EQ(allocator.allocate(4096, stream), block);
     allocator.deallocate(block);
 }
 
-TEST_P(Capture, MemoryOfAGraphWhoseStreamEndedBecomesTheDefaultStreams) {
+TEST_P(Capture, MemoryOfAnEndedStreamsGraphGoesToTheDefaultStream) {
     allocator.reserve_for_capture(8 * mib);
     const std::uint64_t id = begin();
     void* const block = allocator.allocate(4096, stream);
@@ -141,7 +141,7 @@ TEST_P(Capture, MemoryOfAGraphWhoseStreamEndedBecomesTheDefaultStreams) {
     EXPECT_EQ(allocator.trim(), 8 * mib);
 }
 
-TEST_P(Capture, ACapturedStreamIsNotAskedHowFarItHasCome) {
+TEST_P(Capture, CapturedStreamIsNotQueried) {
     void* const block = allocator.allocate(4096);
     void* const beside = allocator.allocate(4096);
     void* const other = allocator.allocate(4096, stream);
@@ -149,7 +149,7 @@ TEST_P(Capture, ACapturedStreamIsNotAskedHowFarItHasCome) {
     SimulationFaults faults;
     faults.failing = {{SimulatedCall::record_event, 1, 1}};
     backend.set_faults(faults);
-    allocator.deallocate(block);  // without an event, for none could be recorded
+    allocator.deallocate(block);  // no event could be recorded for it
     (void)begin();
     allocator.deallocate(beside);
     EXPECT_EQ(allocator.statistics().deferred_blocks, 1U);
@@ -159,7 +159,7 @@ TEST_P(Capture, ACapturedStreamIsNotAskedHowFarItHasCome) {
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
 }
 
-TEST_P(Capture, AGraphMayBeLaunchedWhileABlockOfItsIsHeldBack) {
+TEST_P(Capture, GraphMayBeLaunchedWhileItsBlockIsHeldBack) {
     allocator.reserve_for_capture(8 * mib);
     (void)begin();
     void* const block = allocator.allocate(4096, stream);
@@ -175,7 +175,7 @@ TEST_P(Capture, AGraphMayBeLaunchedWhileABlockOfItsIsHeldBack) {
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
 }
 
-TEST_P(Capture, AnotherThreadGetsALargeBlockForACapturedStreamToo) {
+TEST_P(Capture, OtherThreadsCanAllocateLargeBlocksForACapturedStream) {
     (void)begin();
     void* block = nullptr;
     std::thread([&] { block = allocator.try_allocate(10 * mib, stream); }).join();
@@ -185,7 +185,7 @@ TEST_P(Capture, AnotherThreadGetsALargeBlockForACapturedStreamToo) {
     allocator.deallocate(block);
 }
 
-TEST_P(Capture, WhatAGraphHadServesLargeRequestsToo) {
+TEST_P(Capture, ReleasedMemoryOfAGraphServesLargeRequests) {
     allocator.reserve_for_capture(64 * mib);
     const std::uint64_t id = begin();
     void* const block = allocator.allocate(40 * mib, stream);
@@ -193,14 +193,14 @@ TEST_P(Capture, WhatAGraphHadServesLargeRequestsToo) {
     const GraphHandle graph = end();
     EXPECT_EQ(backend.destroy_graph(0, graph), DeviceStatus::ok);
     allocator.release_capture(id);
-    (void)Asked(backend);
+    (void)DeviceCalls(backend);
     EXPECT_EQ(allocator.allocate(40 * mib, stream), block);
-    EXPECT_EQ(Asked(backend).memory, 0U);
+    EXPECT_EQ(DeviceCalls(backend).memory, 0U);
     allocator.deallocate(block);
     EXPECT_EQ(allocator.trim(), 64 * mib);
 }
 
-TEST_P(Capture, AReserveTakesWhatIsCachedBeforeItFails) {
+TEST_P(Capture, ReserveReleasesCachedMemoryBeforeItFails) {
     void* const block = allocator.allocate(200 * mib, stream);
     EXPECT_EQ(backend.fill_async(0, block, 1, 4096, stream), DeviceStatus::ok);
     allocator.deallocate(block);
@@ -209,7 +209,7 @@ TEST_P(Capture, AReserveTakesWhatIsCachedBeforeItFails) {
     EXPECT_THROW(allocator.reserve_for_capture(200 * mib), DeviceAllocationError);
 }
 
-TEST_P(Capture, AReserveThatComesTooLateIsRefusedAsSuch) {
+TEST_P(Capture, ReserveDuringCaptureIsRejected) {
     (void)begin();
     try {
         allocator.reserve_for_capture(mib);
@@ -218,10 +218,10 @@ TEST_P(Capture, AReserveThatComesTooLateIsRefusedAsSuch) {
         EXPECT_EQ(error.failure().cause, DeviceAllocationFailure::Cause::capture);
     }
     (void)end();
-    backend.clear_hazards();  // the refused call is one
+    backend.clear_hazards();  // the rejected call is reported as one
 }
 
-TEST_P(Capture, OtherThreadsUnderPressureNeitherAskNorWaitForACapturedStream) {
+TEST_P(Capture, PressureInOtherThreadsNeitherQueriesNorWaitsForACapturedStream) {
     allocator.deallocate(allocator.allocate(40 * mib, stream));
     void* const used = allocator.allocate(4096);
     allocator.record_use(used, stream);
@@ -242,7 +242,7 @@ TEST_P(Capture, OtherThreadsUnderPressureNeitherAskNorWaitForACapturedStream) {
     (void)end();
 }
 
-TEST_P(Capture, TrimDuringOneLosesNothingAndDoesNothingIllegal) {
+TEST_P(Capture, TrimDuringCaptureKeepsMemoryAndMakesNoForbiddenCall) {
     allocator.deallocate(allocator.allocate(40 * mib, stream));
     (void)begin();
     EXPECT_EQ(allocator.trim(), 0U);
@@ -257,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(Slabs, Capture, ::testing::Values(Slabs::plain, Slabs::
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
                          });
 
-TEST(AnnouncedCapture, IsNotAskedForBeforeItIsAnnounced) {
+TEST(AnnouncedCapture, IsNotQueriedBeforeItIsAnnounced) {
     SimulationOptions simulation = test::unwatched(device_with(Slabs::plain, 256 * mib));
     simulation.graph_capture = true;
     Simulated backend(simulation);

@@ -12,14 +12,14 @@
 namespace tensorpool {
 namespace {
 
-using test::Asked;
 using test::device_with;
+using test::DeviceCalls;
 using test::mib;
 using test::Slabs;
 using test::unwatched;
 using Simulated = test::Device;
 
-/// On a device with eyes: at the end of each test nothing was wrong.
+/// Uses a device that watches blocks, and checks at the end of each test that it found no hazard.
 class CrossStream : public ::testing::Test {
 protected:
     CrossStream() : backend(device_with(Slabs::plain)), allocator(backend, 0) {}
@@ -29,7 +29,7 @@ protected:
     CachingAllocator allocator;
 };
 
-TEST_F(CrossStream, ABlockThatAnotherStreamUsesIsFreeOnlyWhenThatHasPassed) {
+TEST_F(CrossStream, BlockUsedByAnotherStreamIsFreeAfterThatStreamsWork) {
     const StreamHandle user = backend.stream();
     void* const block = allocator.allocate(4096);
     backend.writes(nullptr, block, "write");
@@ -48,7 +48,7 @@ TEST_F(CrossStream, ABlockThatAnotherStreamUsesIsFreeOnlyWhenThatHasPassed) {
     allocator.deallocate(other);
 }
 
-TEST_F(CrossStream, EachUseCostsOneEventAndOneThatIsToldTwiceAlso) {
+TEST_F(CrossStream, EachUseRecordsOneEventEvenIfReportedTwice) {
     const StreamHandle user = backend.stream();
     for (int i = 0; i < 10; ++i) {
         void* const block = allocator.allocate(4096);
@@ -57,22 +57,22 @@ TEST_F(CrossStream, EachUseCostsOneEventAndOneThatIsToldTwiceAlso) {
         allocator.deallocate(block);
         backend.synchronize(user);
     }
-    const Asked asked(backend);
-    EXPECT_EQ(asked.events, 10U);
+    const DeviceCalls calls(backend);
+    EXPECT_EQ(calls.events, 10U);
     EXPECT_EQ(allocator.statistics().events, 10U);
     EXPECT_EQ(allocator.statistics().cross_stream_uses, 20U);
 }
 
-TEST_F(CrossStream, UsesOfItsOwnStreamCostNothing) {
+TEST_F(CrossStream, UseByTheOwnStreamRecordsNoEvent) {
     void* const block = allocator.allocate(4096);
     allocator.record_use(block, nullptr);
     allocator.deallocate(block);
-    EXPECT_EQ(Asked(backend).events, 0U);
+    EXPECT_EQ(DeviceCalls(backend).events, 0U);
     EXPECT_EQ(allocator.allocate(4096), block);
     allocator.deallocate(block);
 }
 
-TEST_F(CrossStream, ASlowStreamHoldsBackOnlyItsOwnBlocks) {
+TEST_F(CrossStream, SlowStreamHoldsBackOnlyItsOwnBlocks) {
     const StreamHandle slow = backend.stream();
     const StreamHandle quick = backend.stream();
     void* const held = allocator.allocate(4096);
@@ -91,7 +91,7 @@ TEST_F(CrossStream, ASlowStreamHoldsBackOnlyItsOwnBlocks) {
     allocator.deallocate(passing);
 }
 
-TEST_F(CrossStream, ABlockWaitsForAllOfItsStreams) {
+TEST_F(CrossStream, BlockWaitsForAllStreamsThatUseIt) {
     const StreamHandle first = backend.stream();
     const StreamHandle second = backend.stream();
     void* const block = allocator.allocate(4096);
@@ -109,7 +109,7 @@ TEST_F(CrossStream, ABlockWaitsForAllOfItsStreams) {
     allocator.deallocate(other);
 }
 
-TEST_F(CrossStream, WhereNoEventCanBeRecordedTheStreamIsAsked) {
+TEST_F(CrossStream, StreamIsQueriedIfNoEventCanBeRecorded) {
     const StreamHandle user = backend.stream();
     void* const block = allocator.allocate(4096);
     backend.calls_back(user, [] {});
@@ -126,7 +126,7 @@ TEST_F(CrossStream, WhereNoEventCanBeRecordedTheStreamIsAsked) {
     allocator.deallocate(other);
 }
 
-TEST_F(CrossStream, AUseOfWhatIsNoBlockIsRefused) {
+TEST_F(CrossStream, UseOfAnInvalidAddressIsRejected) {
     void* const block = allocator.allocate(4096);
     const StreamHandle user = backend.stream();
     EXPECT_THROW(allocator.record_use(static_cast<char*>(block) + 1, user), DeviceError);
@@ -135,11 +135,11 @@ TEST_F(CrossStream, AUseOfWhatIsNoBlockIsRefused) {
         allocator.record_use(block, user);
         ADD_FAILURE();
     } catch (const DeviceError& error) {
-        EXPECT_NE(std::string(error.what()).find("is no block in use"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("is not a block in use"), std::string::npos);
     }
 }
 
-TEST_F(CrossStream, AStreamThatEndsLeavesItsBlocksToTheDefaultStream) {
+TEST_F(CrossStream, EndedStreamLeavesItsBlocksToTheDefaultStream) {
     const StreamHandle stream = backend.stream();
     void* const free = allocator.allocate(4096, stream);
     void* const in_use = allocator.allocate(4096, stream);
@@ -161,7 +161,7 @@ TEST_F(CrossStream, AStreamThatEndsLeavesItsBlocksToTheDefaultStream) {
     EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
 }
 
-TEST_F(CrossStream, AStreamThatEndsIsNotWaitedForByBlocksItUsed) {
+TEST_F(CrossStream, BlocksDoNotWaitForAnEndedStream) {
     const StreamHandle user = backend.stream();
     void* const freed_before = allocator.allocate(4096);
     void* const freed_after = allocator.allocate(4096);
@@ -174,10 +174,10 @@ TEST_F(CrossStream, AStreamThatEndsIsNotWaitedForByBlocksItUsed) {
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
     allocator.deallocate(freed_after);
     EXPECT_EQ(allocator.statistics().deferred_blocks, 0U);
-    EXPECT_EQ(Asked(backend).events, 1U);
+    EXPECT_EQ(DeviceCalls(backend).events, 1U);
 }
 
-TEST_F(CrossStream, TheDefaultStreamDoesNotEnd) {
+TEST_F(CrossStream, DefaultStreamCannotEnd) {
     EXPECT_THROW(allocator.end_stream(nullptr), DeviceError);
 }
 
@@ -204,7 +204,7 @@ TEST_F(CrossStream, ScalarsAreEightBytesApartInOneBlock) {
     EXPECT_EQ(allocator.trim(), 2 * mib);
 }
 
-TEST_F(CrossStream, AScalarThatAnotherStreamReadsMayBeFreedMeanwhile) {
+TEST_F(CrossStream, ScalarMayBeFreedWhileAnotherStreamReadsIt) {
     const StreamHandle user = backend.stream();
     void* const scalar = allocator.allocate_scalar(8);
     backend.writes(nullptr, scalar, "write", 8);
@@ -215,7 +215,7 @@ TEST_F(CrossStream, AScalarThatAnotherStreamReadsMayBeFreedMeanwhile) {
     EXPECT_EQ(backend.hazard_report(), "");
 }
 
-TEST_F(CrossStream, AUseOfAScalarThatIsNotInUseIsRefused) {
+TEST_F(CrossStream, UseOfAFreeScalarIsRejected) {
     void* const scalar = allocator.allocate_scalar(8);
     const StreamHandle user = backend.stream();
     EXPECT_THROW(allocator.record_use(static_cast<char*>(scalar) + 8, user), DeviceError);
@@ -224,7 +224,7 @@ TEST_F(CrossStream, AUseOfAScalarThatIsNotInUseIsRefused) {
     EXPECT_THROW(allocator.record_use(scalar, user), DeviceError);
 }
 
-TEST_F(CrossStream, AScalarThatAnotherStreamUsesIsNotUsedAgainBeforeThatHasPassed) {
+TEST_F(CrossStream, ScalarUsedByAnotherStreamIsReusedAfterThatStreamsWork) {
     const StreamHandle user = backend.stream();
     void* const scalar = allocator.allocate_scalar(8);
     backend.calls_back(user, [] {});
@@ -238,7 +238,7 @@ TEST_F(CrossStream, AScalarThatAnotherStreamUsesIsNotUsedAgainBeforeThatHasPasse
     EXPECT_EQ(allocator.trim(), 2 * mib);
 }
 
-TEST(CrossStreamThreads, BlocksThatAreFreedWhileTheirStreamEndsAreAllThere) {
+TEST(CrossStreamThreads, NoBlockIsLostWhenFreedWhileItsStreamEnds) {
     Simulated unseen(unwatched(device_with(Slabs::plain)));
     CachingAllocator open(unseen, 0);
     const StreamHandle stream = unseen.stream();

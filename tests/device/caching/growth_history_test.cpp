@@ -7,7 +7,7 @@
 namespace tensorpool::device {
 namespace {
 
-TEST(GrowthHistory, KnowsAPeriodAfterItsSecondRound) {
+TEST(GrowthHistory, DetectsAPeriodAfterItsSecondRound) {
     GrowthHistory history;
     const std::size_t period[] = {512, 1024, 4096, 1024, 2048};
     for (int round = 0; round < 5; ++round) {
@@ -23,13 +23,13 @@ TEST(GrowthHistory, KnowsAPeriodAfterItsSecondRound) {
     }
 }
 
-TEST(GrowthHistory, KnowsOneRequestThatComesAgainAndAgain) {
+TEST(GrowthHistory, DetectsOneRepeatedRequest) {
     GrowthHistory history;
     for (int i = 0; i < 4; ++i) EXPECT_FALSE(history.repeats(512));
     EXPECT_TRUE(history.repeats(512));
 }
 
-TEST(GrowthHistory, TakesRandomSizesForNoRepetition) {
+TEST(GrowthHistory, DetectsNoRepetitionInRandomSizes) {
     GrowthHistory history;
     std::mt19937 random(1);
     int repetitions = 0;

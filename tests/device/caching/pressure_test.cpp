@@ -13,15 +13,15 @@
 namespace tensorpool {
 namespace {
 
-using test::Asked;
 using test::device_with;
+using test::DeviceCalls;
 using test::kib;
 using test::mib;
 using test::Slabs;
 using test::unwatched;
 using Simulated = test::Device;
 
-/// The kinds of entries that came after `number`, of one allocator, growth left out.
+/// The kinds of an allocator's entries after entry `number`, without growth and give-back.
 std::vector<std::string> entries_since(std::uint64_t number, const std::string& name) {
     std::vector<std::string> kinds;
     for (const TimelineEntry& entry : timeline_since(number).entries) {
@@ -55,10 +55,10 @@ protected:
 
     Simulated backend;
     CachingOptions options;
-    std::string text;  // of the last failure
+    std::string text;  // of the last error
 };
 
-TEST_P(Pressure, TakesEachStepInOrderAndThenFails) {
+TEST_P(Pressure, RunsAllStepsInOrderBeforeFailing) {
     CachingAllocator allocator(backend, 0, options);
     void* const block = allocator.allocate(200 * mib);
     const std::uint64_t before = now();
@@ -72,22 +72,22 @@ TEST_P(Pressure, TakesEachStepInOrderAndThenFails) {
     EXPECT_NE(allocator.try_allocate(100 * mib), nullptr);
 }
 
-TEST_P(Pressure, RequestBeyondTheDeviceAsksNothingOfIt) {
+TEST_P(Pressure, RequestLargerThanTheDeviceMakesNoDeviceCall) {
     CachingAllocator allocator(backend, 0, options);
     backend.reset_calls();
     const DeviceAllocationFailure failure = failure_of(allocator, std::size_t{1} << 45);
     EXPECT_EQ(failure.cause, DeviceAllocationFailure::Cause::request);
-    const Asked asked(backend);
-    EXPECT_EQ(asked.memory + asked.maps + asked.waits, 0U);
+    const DeviceCalls calls(backend);
+    EXPECT_EQ(calls.memory + calls.maps + calls.waits, 0U);
 }
 
-TEST_P(Pressure, WhatAnotherStreamHasParkedIsGivenBackForARequest) {
+TEST_P(Pressure, MemoryParkedByAnotherStreamIsReleasedForARequest) {
     CachingAllocator allocator(backend, 0, options);
     const StreamHandle stream = backend.stream();
     allocator.deallocate(allocator.allocate(200 * mib, stream));
-    (void)Asked(backend);
+    (void)DeviceCalls(backend);
     EXPECT_NE(allocator.try_allocate(200 * mib), nullptr);
-    EXPECT_EQ(Asked(backend).waits, 0U);
+    EXPECT_EQ(DeviceCalls(backend).waits, 0U);
     EXPECT_EQ(allocator.statistics().pressures, 1U);
 }
 
@@ -106,7 +106,7 @@ TEST_P(Pressure, MemoryThatWorkUsesIsWaitedForLast) {
     EXPECT_EQ(allocator.statistics().synchronizations, 1U);
 }
 
-TEST_P(Pressure, ABlockThatAStreamHoldsBackIsWaitedFor) {
+TEST_P(Pressure, BlockHeldBackByAStreamIsWaitedFor) {
     CachingAllocator allocator(backend, 0, options);
     const StreamHandle user = backend.stream();
     void* const block = allocator.allocate(200 * mib);
@@ -117,7 +117,7 @@ TEST_P(Pressure, ABlockThatAStreamHoldsBackIsWaitedFor) {
     EXPECT_EQ(allocator.statistics().deferred_bytes, 0U);
 }
 
-TEST_P(Pressure, ACallbackThatFreesMemoryLetsTheRequestThrough) {
+TEST_P(Pressure, CallbackThatFreesMemoryLetsTheRequestSucceed) {
     CachingAllocator allocator(backend, 0, options);
     void* cache = allocator.allocate(200 * mib);
     const std::uint64_t number = allocator.add_callback([&](const AllocatorEvent& event) {
@@ -132,7 +132,7 @@ TEST_P(Pressure, ACallbackThatFreesMemoryLetsTheRequestThrough) {
     allocator.deallocate(block);
 }
 
-TEST_P(Pressure, AHardLimitHoldsAndIsToBlame) {
+TEST_P(Pressure, HardLimitHoldsAndIsReportedAsCause) {
     options.hard_limit = 0.25;
     CachingAllocator allocator(backend, 0, options);
     EXPECT_EQ(allocator.statistics().limit_bytes, 64 * mib);
@@ -141,32 +141,32 @@ TEST_P(Pressure, AHardLimitHoldsAndIsToBlame) {
     EXPECT_EQ(failure.cause, DeviceAllocationFailure::Cause::limit);
     EXPECT_EQ(failure.limit, 64 * mib);
     EXPECT_LE(allocator.statistics().peak_capacity_bytes, 64 * mib);
-    EXPECT_NE(text.find("to blame: the allocator's own limit"), std::string::npos) << text;
+    EXPECT_NE(text.find("cause: the limit of the allocator"), std::string::npos) << text;
     allocator.deallocate(block);
     EXPECT_NE(allocator.try_allocate(60 * mib), nullptr);
 }
 
-TEST_P(Pressure, OtherProcessesAreToBlameWhereTheyHoldMost) {
+TEST_P(Pressure, OtherProcessesAreReportedAsCauseIfTheyHoldMost) {
     backend.set_other_process_bytes(0, 200 * mib);
     CachingAllocator allocator(backend, 0, options);
     const DeviceAllocationFailure failure = failure_of(allocator, 100 * mib);
     EXPECT_EQ(failure.cause, DeviceAllocationFailure::Cause::other_processes);
     EXPECT_EQ(failure.other_processes, 200 * mib);
     EXPECT_EQ(failure.missing, 44 * mib);
-    EXPECT_NE(text.find("with other processes 200 MiB"), std::string::npos) << text;
+    EXPECT_NE(text.find("used by other processes 200 MiB"), std::string::npos) << text;
 }
 
-TEST_P(Pressure, CallersAreToBlameForWhatTheyHold) {
+TEST_P(Pressure, OwnUseIsReportedAsCause) {
     CachingAllocator allocator(backend, 0, options);
     (void)allocator.allocate(200 * mib);
     const DeviceAllocationFailure failure = failure_of(allocator, 100 * mib);
     EXPECT_EQ(failure.cause, DeviceAllocationFailure::Cause::own_use);
     EXPECT_EQ(failure.in_use, 200 * mib);
     EXPECT_EQ(failure.asked, 100 * mib);
-    EXPECT_NE(text.find("(100 MiB) asked"), std::string::npos) << text;
+    EXPECT_NE(text.find("(100 MiB) requested"), std::string::npos) << text;
 }
 
-TEST_P(Pressure, ALostDeviceIsNoMatterOfMemory) {
+TEST_P(Pressure, LostDeviceIsNotReportedAsLackOfMemory) {
     CachingAllocator allocator(backend, 0, options);
     SimulationFaults faults;
     faults.lost_from = 1;
@@ -179,7 +179,7 @@ TEST_P(Pressure, ALostDeviceIsNoMatterOfMemory) {
     }
 }
 
-TEST_P(Pressure, AHeapWhoseFreeSizeIsLateIsSettledBeforeItIsTrusted) {
+TEST_P(Pressure, LateFreeSizeIsSettledBeforeItIsUsed) {
     SimulationOptions late = unwatched(device_with(GetParam(), 256 * mib));
     late.late_free_size = true;
     Simulated slow(late);
@@ -189,7 +189,7 @@ TEST_P(Pressure, AHeapWhoseFreeSizeIsLateIsSettledBeforeItIsTrusted) {
     EXPECT_EQ(allocator.statistics().failures, 0U);
 }
 
-TEST_P(Pressure, ABlockThatMissedMoreChancesThanMostGoesAtTheSoftLimit) {
+TEST_P(Pressure, OldestBlocksAreReleasedAtTheSoftLimit) {
     options.soft_limit = 0.5;
     CachingAllocator allocator(backend, 0, options);
     const StreamHandle first = backend.stream();
@@ -198,19 +198,19 @@ TEST_P(Pressure, ABlockThatMissedMoreChancesThanMostGoesAtTheSoftLimit) {
     void* const held = allocator.allocate(2 * mib, first);
     void* const young = allocator.allocate(40 * mib, second);
     allocator.deallocate(old);
-    // The first stream searches, and finds no use for the old block.
+    // The first stream searches its sets and cannot use the old block.
     for (int i = 0; i < 10; ++i) (void)allocator.allocate(mib + 512 * kib, first);
     allocator.deallocate(young);
     (void)allocator.allocate(64 * mib);
     EXPECT_GT(allocator.statistics().give_backs, 0U);
     EXPECT_LE(allocator.statistics().capacity_bytes, 160 * mib);
-    (void)Asked(backend);
+    (void)DeviceCalls(backend);
     allocator.deallocate(allocator.allocate(40 * mib, second));
-    EXPECT_EQ(Asked(backend).memory, 0U) << "the young one is still there";
+    EXPECT_EQ(DeviceCalls(backend).memory, 0U) << "the young block is still cached";
     allocator.deallocate(held);
 }
 
-TEST_P(Pressure, AFailingCallOfTheDeviceLeavesEverythingAsItWas) {
+TEST_P(Pressure, FailedDeviceCallChangesNothing) {
     for (const SimulatedCall call : {SimulatedCall::allocate, SimulatedCall::create_memory,
                                      SimulatedCall::map_memory, SimulatedCall::reserve_addresses}) {
         for (const std::uint64_t from : {1U, 2U, 5U}) {
@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(Slabs, Pressure, ::testing::Values(Slabs::plain, Slabs:
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";
                          });
 
-TEST_P(Pressure, WhatTheDeviceDoesNotTakeBackIsStillThere) {
+TEST_P(Pressure, MemoryThatTheDeviceDoesNotTakeBackStaysUsable) {
     CachingAllocator allocator(backend, 0, options);
     void* const block = allocator.allocate(40 * mib);
     allocator.deallocate(block);
@@ -257,20 +257,20 @@ TEST_P(Pressure, WhatTheDeviceDoesNotTakeBackIsStillThere) {
     EXPECT_EQ(allocator.trim(), capacity);
 }
 
-/// Takes memory back when it is told to.
+/// Takes memory back only when the test lets it.
 struct SlowToTake : Simulated {
     using Simulated::Simulated;
     DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
                             StorageKind kind) noexcept override {
-        asked.count_down();
+        calls.count_down();
         may_go_on.wait();
         return Simulated::deallocate(device, memory, bytes, kind);
     }
-    std::latch asked{1};
+    std::latch calls{1};
     std::latch may_go_on{1};
 };
 
-TEST(PressureThreads, ARequestWaitsForWhatAnotherThreadIsGivingBack) {
+TEST(PressureThreads, RequestWaitsForMemoryThatAnotherThreadReleases) {
     SlowToTake backend(unwatched(device_with(Slabs::plain, 64 * mib)));
     CachingOptions options;
     options.name = "returning";
@@ -278,7 +278,7 @@ TEST(PressureThreads, ARequestWaitsForWhatAnotherThreadIsGivingBack) {
     allocator.deallocate(allocator.allocate(40 * mib));
     const std::uint64_t before = now();
     std::thread trimming([&] { EXPECT_EQ(allocator.trim(), 40 * mib); });
-    backend.asked.wait();
+    backend.calls.wait();
     void* block = nullptr;
     std::thread asking([&] { block = allocator.try_allocate(40 * mib); });
     const auto is_late = [&] {
@@ -293,7 +293,7 @@ TEST(PressureThreads, ARequestWaitsForWhatAnotherThreadIsGivingBack) {
     allocator.deallocate(block);
 }
 
-TEST(Fragmentation, IsToBlameWhereEnoughIsFreeButNotInOnePiece) {
+TEST(Fragmentation, IsReportedIfEnoughIsFreeButNotContiguous) {
     Simulated backend(unwatched(device_with(Slabs::plain, 64 * mib)));
     CachingAllocator allocator(backend, 0);
     std::vector<void*> blocks;
@@ -310,7 +310,7 @@ TEST(Fragmentation, IsToBlameWhereEnoughIsFreeButNotInOnePiece) {
     }
 }
 
-TEST(Fragmentation, IsNoneWhereMemoryMoves) {
+TEST(Fragmentation, DoesNotOccurWithExpandableSlabs) {
     Simulated backend(unwatched(device_with(Slabs::expandable, 64 * mib)));
     CachingAllocator allocator(backend, 0);
     std::vector<void*> blocks;
@@ -321,7 +321,7 @@ TEST(Fragmentation, IsNoneWhereMemoryMoves) {
     EXPECT_LE(allocator.statistics().capacity_bytes, 64 * mib);
 }
 
-TEST(HeldBack, StreamsAreNamedWithWhatTheyHold) {
+TEST(HeldBack, StreamsAreReportedWithTheirBytes) {
     SimulationOptions options = unwatched(device_with(Slabs::plain, 64 * mib));
     Simulated backend(options);
     CachingAllocator allocator(backend, 0);
@@ -348,7 +348,7 @@ TEST(HeldBack, StreamsAreNamedWithWhatTheyHold) {
     }
 }
 
-TEST(HardLimit, HoldsWhereFreeMemoryCannotBeUnmapped) {
+TEST(HardLimit, HoldsIfFreeMemoryCannotBeUnmapped) {
     Simulated backend(device_with(Slabs::expandable, 64 * mib));
     CachingOptions options;
     options.hard_limit = 0.25;

@@ -8,9 +8,9 @@
 
 namespace tensorpool::test {
 
-/// What PyTorch's caching allocator for CUDA would hold of the same calls, on one stream, with its
-/// default settings and a device that never runs out: sizes and splits as in design/device.md,
-/// addresses made up.
+/// The bytes that PyTorch's caching allocator for CUDA would hold after the same calls: on one
+/// stream, with default settings, and on a device that never runs out. Sizes and splits follow
+/// PyTorch's c10/cuda/CUDACachingAllocator; addresses are made up.
 class PyTorchRules {
 public:
     using Address = std::size_t;
@@ -49,7 +49,7 @@ public:
         free_[at->second.small].insert({at->second.bytes, at->first});
     }
 
-    /// Bytes of all segments: nothing is ever given back.
+    /// Bytes of all segments, of which none is ever released.
     std::size_t held() const { return held_; }
 
 private:

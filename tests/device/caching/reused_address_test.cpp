@@ -5,7 +5,7 @@
 namespace tensorpool {
 namespace {
 
-/// Hands a slab out again while the call that gave it back is still under way.
+/// Returns the same address for a new slab while the call that released it is still running.
 struct Reusing : test::Device {
     using test::Device::Device;
 
@@ -31,7 +31,7 @@ struct Reusing : test::Device {
     void* block = nullptr;
 };
 
-TEST(ReusedAddress, OfASlabThatGoesBackIsKnownAsTheNewOnesOnly) {
+TEST(ReusedAddress, OfAReleasedSlabMapsToTheNewSlab) {
     Reusing backend(test::unwatched(test::device_with(test::Slabs::plain)));
     CachingAllocator allocator(backend, 0);
     void* const first = allocator.allocate(4096);

@@ -25,8 +25,8 @@ constexpr unsigned seed = 6;
 constexpr std::size_t steps = 10'000;
 constexpr std::size_t max_alive = 4608 * mib;
 
-/// Each step allocates a block, of a size whose logarithm is uniform, after so many random ones
-/// were freed that all alive are at most `max_alive`. The most bytes that were alive.
+/// Each step first frees random blocks until at most `max_alive` bytes are in use, and then
+/// allocates a block whose size has a uniform logarithm. Returns the peak of the bytes in use.
 template <class Allocate, class Free>
 std::size_t run(Allocate allocate, Free free) {
     std::mt19937 random(seed);
@@ -50,7 +50,7 @@ std::size_t run(Allocate allocate, Free free) {
     return peak;
 }
 
-/// What memory holds is of no interest here, and the simulation keeps it as memory moves.
+/// Ignores the content of memory, which the simulation would copy as memory moves.
 struct Addresses : Simulated {
     using Simulated::Simulated;
     DeviceStatus map_memory(int, void*, std::size_t, MemoryHandle) noexcept override {
@@ -64,7 +64,7 @@ struct Addresses : Simulated {
 };
 
 struct Held {
-    double ratio = 0;  // of the most in slabs to the most alive
+    double ratio = 0;  // peak of the bytes in slabs to the peak of the bytes in use
     std::size_t peak_alive = 0;
     DeviceStatistics statistics = {};
     std::uint64_t maps = 0;
@@ -92,7 +92,7 @@ double held_by_pytorch() {
     return static_cast<double>(rules.held()) / static_cast<double>(peak);
 }
 
-TEST(SlabsHeld, AreLittleMoreThanTheMostBytesAlive) {
+TEST(SlabsHeld, ExceedPeakBytesInUseOnlySlightly) {
     const Held expandable = held_by(Slabs::expandable);
     const Held plain = held_by(Slabs::plain);
     const double pytorch = held_by_pytorch();

@@ -10,16 +10,16 @@
 namespace tensorpool {
 namespace {
 
-using test::Asked;
 using test::device_with;
+using test::DeviceCalls;
 using test::kib;
 using test::mib;
 using test::Slabs;
 using test::unwatched;
 using Simulated = test::Device;
 
-/// A training step: layers forward, whose outputs stay, backward, which frees them, and between
-/// them temporary buffers; each fourth output is used by a second stream too.
+/// A training step. The forward pass allocates outputs that stay, the backward pass frees them, and
+/// both use temporary buffers. A second stream also uses each fourth output.
 class Step {
 public:
     Step(Simulated& backend, CachingAllocator& allocator, unsigned seed)
@@ -31,7 +31,7 @@ public:
         }
     }
 
-    /// How often another stream used a block.
+    /// Runs the step and returns how often another stream used a block.
     unsigned run() {
         std::vector<void*> outputs;
         unsigned uses = 0;
@@ -63,37 +63,37 @@ private:
 
 class SteadyStep : public ::testing::TestWithParam<Slabs> {};
 
-TEST_P(SteadyStep, AsksTheDeviceForNothingAndRecordsAtMostOneEventForEachCrossStreamUse) {
+TEST_P(SteadyStep, MakesNoDeviceCallsButOneEventForEachCrossStreamUse) {
     for (const unsigned seed : {1U, 2U, 3U, 4U, 5U}) {
         Simulated backend(unwatched(device_with(GetParam(), 4096 * mib)));
         CachingAllocator allocator(backend, 0);
         Step step(backend, allocator, seed);
         for (int i = 0; i < 3; ++i) (void)step.run();
-        (void)Asked(backend);
+        (void)DeviceCalls(backend);
         const unsigned uses = step.run();
-        const Asked asked(backend);
-        EXPECT_EQ(asked.memory, 0U) << seed;
-        EXPECT_EQ(asked.maps, 0U) << seed;
-        EXPECT_EQ(asked.given_back, 0U) << seed;
-        EXPECT_EQ(asked.waits, 2U) << seed << ": those of the step itself";
-        EXPECT_LE(asked.events, uses) << seed;
+        const DeviceCalls calls(backend);
+        EXPECT_EQ(calls.memory, 0U) << seed;
+        EXPECT_EQ(calls.maps, 0U) << seed;
+        EXPECT_EQ(calls.released, 0U) << seed;
+        EXPECT_EQ(calls.waits, 2U) << seed << ": those of the step itself";
+        EXPECT_LE(calls.events, uses) << seed;
         EXPECT_EQ(allocator.statistics().synchronizations, 0U) << seed;
     }
 }
 
-/// Blocks are freed in any order, so that memory would go back and come again in each step.
-TEST_P(SteadyStep, ComesToRestWhateverTheOrderOfItsFrees) {
+/// Blocks are freed in random order, so that memory could be released and allocated in each step.
+TEST_P(SteadyStep, BecomesSteadyForAnyOrderOfFrees) {
     for (const unsigned seed : {1U, 2U, 3U}) {
         SimulationOptions simulation = unwatched(device_with(GetParam(), 16384 * mib));
         simulation.fill_patterns = false;
         Simulated backend(simulation);
         CachingAllocator allocator(backend, 0);
-        (void)Asked(backend);
+        (void)DeviceCalls(backend);
         for (int step = 0; step < 40; ++step) {
             std::mt19937 random(seed);
             std::uniform_real_distribution<double> log2(9, 23);
             std::vector<void*> blocks;
-            (void)Asked(backend);
+            (void)DeviceCalls(backend);
             for (int call = 0; call < 400; ++call) {
                 if (blocks.empty() || random() % 100 < 55) {
                     const auto bytes = static_cast<std::size_t>(std::exp2(log2(random)));
@@ -106,8 +106,8 @@ TEST_P(SteadyStep, ComesToRestWhateverTheOrderOfItsFrees) {
             }
             for (void* block : blocks) allocator.deallocate(block);
         }
-        const Asked last(backend);
-        EXPECT_EQ(last.memory + last.maps + last.given_back, 0U) << seed;
+        const DeviceCalls last(backend);
+        EXPECT_EQ(last.memory + last.maps + last.released, 0U) << seed;
     }
 }
 

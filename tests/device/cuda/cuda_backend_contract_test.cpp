@@ -13,7 +13,7 @@ MadeBackend made_of(std::unique_ptr<CudaBackend> backend) {
 MadeBackend make_with_driver() {
     return made_of(std::make_unique<CudaBackend>());
 }
-// It may have a device of any kind.
+// The machine may have any kind of device.
 const auto driver = ::testing::Values(
     BackendFactory{"driver", make_with_driver, /*knows_handles=*/false, /*is_of_machine=*/true});
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendContract, driver, name_of);

@@ -14,7 +14,7 @@ bool has(const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
 }
 
-TEST_F(CudaBackendWithFakeDriver, HasNoDevicesWithoutADriverAndSaysWhy) {
+TEST_F(CudaBackendWithFakeDriver, HasNoDevicesWithoutADriverAndReportsWhy) {
     CudaBackend backend("libno_such_driver.so.1");
     EXPECT_EQ(backend.device_count(), 0);
     EXPECT_TRUE(has(backend.last_error(), "no libno_such_driver.so.1 on this machine"))
@@ -35,7 +35,7 @@ TEST_F(CudaBackendWithFakeDriver, NamesTheFunctionThatALibraryLacks) {
     EXPECT_TRUE(has(backend.last_error(), "expected the driver of CUDA 10.0 or newer"));
 }
 
-TEST_F(CudaBackendWithFakeDriver, TellsInTheDriversWordsThatItFindsNoDevice) {
+TEST_F(CudaBackendWithFakeDriver, ReportsTheDriversTextIfThereIsNoDevice) {
     set_init_result(100);
     CudaBackend backend(path);
     set_init_result(0);
@@ -45,15 +45,15 @@ TEST_F(CudaBackendWithFakeDriver, TellsInTheDriversWordsThatItFindsNoDevice) {
         << backend.last_error();
 }
 
-TEST_F(CudaBackendWithFakeDriver, HasNoDevicesWhereTheDriverCountsNone) {
+TEST_F(CudaBackendWithFakeDriver, HasNoDevicesIfTheDriverCountsNone) {
     set_device_count(0);
     CudaBackend backend(path);
     set_device_count(fake_cuda::first_devices);
     EXPECT_EQ(backend.device_count(), 0);
-    EXPECT_EQ(backend.last_error(), "the CUDA driver knows no device");
+    EXPECT_EQ(backend.last_error(), "the CUDA driver found no device");
 }
 
-TEST_F(CudaBackendWithFakeDriver, MakesAContextOnlyWhenOneIsNeeded) {
+TEST_F(CudaBackendWithFakeDriver, CreatesContextsOnDemand) {
     CudaBackend backend(path);
     EXPECT_EQ(backend.device_count(), fake_cuda::first_devices);
     EXPECT_EQ(backend.device_name(1), "Fake CUDA device");
@@ -64,7 +64,7 @@ TEST_F(CudaBackendWithFakeDriver, MakesAContextOnlyWhenOneIsNeeded) {
     EXPECT_EQ(held(), 1);
 }
 
-TEST_F(CudaBackendWithFakeDriver, GivesContextsBackWithAllThatIsInThem) {
+TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {
     {
         CudaBackend backend(path);
         StreamHandle stream = nullptr;
@@ -79,7 +79,7 @@ TEST_F(CudaBackendWithFakeDriver, GivesContextsBackWithAllThatIsInThem) {
     EXPECT_EQ(held(), 0);
 }
 
-TEST_F(CudaBackendWithFakeDriver, LeavesTheThreadsContextAsItWas) {
+TEST_F(CudaBackendWithFakeDriver, RestoresTheThreadsContext) {
     CudaBackend backend(path);
     DeviceMemoryInfo info;
     EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
@@ -98,7 +98,7 @@ TEST_F(CudaBackendWithFakeDriver, LeavesTheThreadsContextAsItWas) {
     find<int (*)(int)>("cuDevicePrimaryCtxRelease")(1);
 }
 
-TEST_F(CudaBackendWithFakeDriver, TellsEachThreadOfItsOwnLastFailureOnly) {
+TEST_F(CudaBackendWithFakeDriver, ReportsTheLastErrorOfTheCallingThread) {
     CudaBackend backend(path);
     DeviceMemoryInfo info;
     EXPECT_EQ(backend.last_error(), "");
@@ -107,7 +107,7 @@ TEST_F(CudaBackendWithFakeDriver, TellsEachThreadOfItsOwnLastFailureOnly) {
     EXPECT_EQ(backend.last_error(), "cuda: no device cuda:7; there are 2");
 }
 
-TEST_F(CudaBackendWithFakeDriver, NamesTheCallAndTheDriversTextOfAFailure) {
+TEST_F(CudaBackendWithFakeDriver, ErrorNamesTheCallAndTheDriversText) {
     CudaBackend backend(path);
     void* memory = nullptr;
     fail_next("cuMemAlloc", 2);
@@ -121,7 +121,7 @@ TEST_F(CudaBackendWithFakeDriver, NamesTheCallAndTheDriversTextOfAFailure) {
     EXPECT_EQ(memory, nullptr);
 }
 
-TEST_F(CudaBackendWithFakeDriver, SaysOfALostDeviceThatItIsLostWhateverIsAsked) {
+TEST_F(CudaBackendWithFakeDriver, ReportsALostDeviceForEveryCall) {
     CudaBackend backend(path);
     DeviceMemoryInfo info;
     StreamHandle stream = nullptr;
@@ -133,7 +133,7 @@ TEST_F(CudaBackendWithFakeDriver, SaysOfALostDeviceThatItIsLostWhateverIsAsked) 
     lose_device(0, 0);
 }
 
-TEST_F(CudaBackendWithFakeDriver, FailsWhereTheContextCannotBeHadAndTriesAgain) {
+TEST_F(CudaBackendWithFakeDriver, FailsWithoutAContextAndTriesAgain) {
     CudaBackend backend(path);
     DeviceMemoryInfo info;
     fail_next("cuDevicePrimaryCtxRetain", 2);
@@ -144,7 +144,7 @@ TEST_F(CudaBackendWithFakeDriver, FailsWhereTheContextCannotBeHadAndTriesAgain) 
     EXPECT_EQ(current_context(), nullptr);
 }
 
-TEST_F(CudaBackendWithFakeDriver, RefusesHandlesOfAnotherDevice) {
+TEST_F(CudaBackendWithFakeDriver, RejectsHandlesOfAnotherDevice) {
     CudaBackend backend(path);
     StreamHandle stream = nullptr;
     EventHandle event = nullptr;
@@ -155,12 +155,12 @@ TEST_F(CudaBackendWithFakeDriver, RefusesHandlesOfAnotherDevice) {
     EXPECT_EQ(backend.wait_event(0, stream, event), DeviceStatus::ok);
 }
 
-TEST_F(CudaBackendWithFakeDriver, SaysOfTheToolkitsStubThatItIsNoDriver) {
+TEST_F(CudaBackendWithFakeDriver, ReportsTheToolkitsStub) {
     set_init_result(34);
     CudaBackend backend(path);
     EXPECT_EQ(backend.device_count(), 0);
     EXPECT_TRUE(has(backend.last_error(),
-                    "cuInit: it is the toolkit's stub, made to link with; "
+                    "cuInit: it is the toolkit's stub for linking; "
                     "expected the driver's own library (CUresult 34)"))
         << backend.last_error();
     set_init_result(0);
@@ -168,7 +168,7 @@ TEST_F(CudaBackendWithFakeDriver, SaysOfTheToolkitsStubThatItIsNoDriver) {
 
 // An old driver ---------------------------------------------------------------------------------
 
-TEST_F(CudaBackendWithFakeDriver, LeavesOutOfTheAbilitiesWhatAnOldDriverLacks) {
+TEST_F(CudaBackendWithFakeDriver, OldDriverHasFewerAbilities) {
     CudaBackend backend(old_path);
     ASSERT_EQ(backend.device_count(), fake_cuda::first_devices) << backend.last_error();
     const DeviceAbilities abilities = backend.abilities(0);
@@ -180,7 +180,7 @@ TEST_F(CudaBackendWithFakeDriver, LeavesOutOfTheAbilitiesWhatAnOldDriverLacks) {
     EXPECT_TRUE(abilities.shared_storage);
 }
 
-TEST_F(CudaBackendWithFakeDriver, SaysOfAnOldDriverWhatItLacksAndWhenThatCame) {
+TEST_F(CudaBackendWithFakeDriver, ErrorNamesTheFunctionThatAnOldDriverLacks) {
     CudaBackend backend(old_path);
     void* memory = nullptr;
     EXPECT_EQ(backend.reserve_addresses(0, std::size_t{2} << 20, &memory),
@@ -195,7 +195,7 @@ TEST_F(CudaBackendWithFakeDriver, SaysOfAnOldDriverWhatItLacksAndWhenThatCame) {
     EXPECT_EQ(backend.register_pinned(0, &memory, sizeof memory), DeviceStatus::not_supported);
 }
 
-TEST_F(CudaBackendWithFakeDriver, WorksWithAnOldDriverThatCannotBeAskedForItsFunctions) {
+TEST_F(CudaBackendWithFakeDriver, WorksWithADriverWithoutGetProcAddress) {
     CudaBackend backend(old_path);
     void* memory = nullptr;
     char from[] = "round and back";
@@ -248,18 +248,18 @@ TEST_F(CudaVirtualMemory, UnmapsSeveralMappingsInOneCall) {
     release();
 }
 
-TEST_F(CudaVirtualMemory, RefusesToUnmapAPartOfAMappingOrMoreThanIsMapped) {
+TEST_F(CudaVirtualMemory, RejectsUnmappingAnythingButWholeMappings) {
     reserve();
     EXPECT_EQ(map(0), DeviceStatus::ok);
     EXPECT_EQ(backend_.unmap_memory(0, address_, bytes / 2), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend_.unmap_memory(0, part_at(1), bytes), DeviceStatus::invalid_argument);
-    EXPECT_TRUE(has(backend_.last_error(), "are not one or several whole mappings"));
+    EXPECT_TRUE(has(backend_.last_error(), "are not one or more whole mappings"));
     EXPECT_EQ(backend_.unmap_memory(0, address_, bytes), DeviceStatus::ok);
     release();
 }
 
-TEST_F(CudaVirtualMemory, IsMappedNowhereWhenAccessToItIsRefused) {
+TEST_F(CudaVirtualMemory, IsUnmappedIfAccessCannotBeSet) {
     reserve();
     fail_next("cuMemSetAccess", 2);
     EXPECT_EQ(map(0), DeviceStatus::out_of_memory);
@@ -268,7 +268,7 @@ TEST_F(CudaVirtualMemory, IsMappedNowhereWhenAccessToItIsRefused) {
     release();
 }
 
-TEST_F(CudaVirtualMemory, IsForPeersThatHaveAccessBeforeAndAfterItIsMapped) {
+TEST_F(CudaVirtualMemory, IsAccessibleToPeersEnabledBeforeOrAfterMapping) {
     reserve();
     EXPECT_EQ(map(0), DeviceStatus::ok);
     EXPECT_EQ(backend_.fill(1, address_, 7, bytes), DeviceStatus::invalid_argument);
@@ -293,7 +293,7 @@ protected:
     GraphHandle graph_ = nullptr;
 };
 
-TEST_F(CudaCapture, IsNotBrokenByACallThatMayNotBeMadeMeanwhile) {
+TEST_F(CudaCapture, SurvivesCallsThatAreNotAllowedDuringIt) {
     void* memory = nullptr;
     ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
     EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::in_capture);
@@ -306,7 +306,7 @@ TEST_F(CudaCapture, IsNotBrokenByACallThatMayNotBeMadeMeanwhile) {
     EXPECT_EQ(backend_.destroy_graph(0, graph_), DeviceStatus::ok);
 }
 
-TEST_F(CudaCapture, LetsOtherThreadsAllocateMeanwhile) {
+TEST_F(CudaCapture, LetsOtherThreadsAllocate) {
     void* memory = nullptr;
     ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
     std::thread([&] {
@@ -319,7 +319,7 @@ TEST_F(CudaCapture, LetsOtherThreadsAllocateMeanwhile) {
     EXPECT_EQ(backend_.deallocate(0, memory, 512, StorageKind::private_storage), DeviceStatus::ok);
 }
 
-TEST_F(CudaCapture, LeavesNoGraphBehindThatCannotBeMadeReady) {
+TEST_F(CudaCapture, LeaksNoGraphIfInstantiationFails) {
     ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
     fail_next("cuGraphInstantiate", 2);
     const int before = held();
@@ -329,7 +329,7 @@ TEST_F(CudaCapture, LeavesNoGraphBehindThatCannotBeMadeReady) {
     EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::ok);
 }
 
-TEST_F(CudaCapture, ThatJoinedAStreamAndNeverCameBackFromItIsRefused) {
+TEST_F(CudaCapture, IsRejectedIfAStreamWasNotJoinedAgain) {
     StreamHandle other = nullptr;
     EventHandle event = nullptr;
     EXPECT_EQ(backend_.create_stream(0, &other), DeviceStatus::ok);
@@ -346,7 +346,7 @@ TEST_F(CudaCapture, ThatJoinedAStreamAndNeverCameBackFromItIsRefused) {
 
 // Storage ---------------------------------------------------------------------------------------
 
-TEST_F(CudaBackendWithFakeDriver, FindsTheHostsAddressWithinSharedAndManagedStorageOnly) {
+TEST_F(CudaBackendWithFakeDriver, FindsHostPointersInSharedAndManagedStorageOnly) {
     CudaBackend backend(path);
     for (const StorageKind kind :
          {StorageKind::shared, StorageKind::managed, StorageKind::private_storage}) {
@@ -360,7 +360,7 @@ TEST_F(CudaBackendWithFakeDriver, FindsTheHostsAddressWithinSharedAndManagedStor
     EXPECT_EQ(backend.last_error(), "");
 }
 
-TEST_F(CudaBackendWithFakeDriver, CopiesWithoutAStreamPastWorkOfTheDefaultStream) {
+TEST_F(CudaBackendWithFakeDriver, SynchronousCopyDoesNotWaitForTheDefaultStream) {
     CudaBackend backend(path);
     std::mutex held_up;
     held_up.lock();

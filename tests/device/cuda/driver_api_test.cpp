@@ -26,7 +26,7 @@ TEST(DriverApi, NamesEachFunctionOnce) {
     EXPECT_EQ(names.size(), 58u);
 }
 
-TEST(DriverApi, SaysOfALibraryThatIsNotThereWhatTheSystemSays) {
+TEST(DriverApi, ReportsTheSystemsTextForAMissingLibrary) {
     DriverApi api;
     EXPECT_FALSE(api.load("libno_such_driver.so.1"));
     EXPECT_EQ(api.problem.find("no libno_such_driver.so.1 on this machine: "), 0u) << api.problem;
@@ -36,8 +36,8 @@ TEST(DriverApi, SaysOfALibraryThatIsNotThereWhatTheSystemSays) {
 
 #ifdef TENSORPOOL_HAS_TOOLKIT
 
-/// Whether values of the two are handed over in the same way: the same size, and what pointers lead
-/// to is the same, too.
+/// Whether values of both types are passed in the same way: they have the same size, and pointers
+/// point to such types too.
 template <class Ours, class Theirs>
 constexpr bool is_same_value() {
     if constexpr (std::is_same_v<Ours, Theirs>) {
@@ -214,7 +214,7 @@ static_assert(offsetof(AllocationProperties, win32_meta_data) ==
 static_assert(offsetof(AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
 static_assert(offsetof(Location, id) == offsetof(CUmemLocation, id));
 
-// The toolkit's stand-in for the driver has all of its names, and no device.
+// The toolkit's stub of the driver exports all names but has no device.
 TEST(DriverApi, FindsEachFunctionInTheToolkitsStub) {
     DriverApi api;
     if (!platform::DynamicLibrary().open(TENSORPOOL_CUDA_STUB)) {
@@ -229,7 +229,7 @@ TEST(DriverApi, FindsEachFunctionInTheToolkitsStub) {
 
 #else
 
-TEST(DriverApi, IsHeldAgainstTheToolkitsHeaders) {
+TEST(DriverApi, MatchesTheToolkitsHeaders) {
     GTEST_SKIP() << "no cudaTypedefs.h on this machine";
 }
 

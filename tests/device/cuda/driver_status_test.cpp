@@ -5,13 +5,13 @@
 namespace tensorpool::device::cuda {
 namespace {
 
-TEST(DriverStatus, HasNoFailureForWhatIsNoFailure) {
+TEST(DriverStatus, IsNoFailureForSuccessAndNotReady) {
     EXPECT_EQ(status_of(Result::success), DeviceStatus::ok);
     EXPECT_EQ(status_of(Result::not_ready), DeviceStatus::not_ready);
     EXPECT_EQ(status_of(Result::peer_access_already_enabled), DeviceStatus::ok);
 }
 
-TEST(DriverStatus, TellsWhatTheCallerCanChange) {
+TEST(DriverStatus, DistinguishesErrorsThatTheCallerCanFix) {
     EXPECT_EQ(status_of(Result::out_of_memory), DeviceStatus::out_of_memory);
     EXPECT_EQ(status_of(Result::not_supported), DeviceStatus::not_supported);
     for (const Result result :
@@ -27,14 +27,14 @@ TEST(DriverStatus, IsInCaptureForAllErrorsOfCaptures) {
     }
 }
 
-TEST(DriverStatus, IsALostDeviceAfterErrorsThatTheReferenceSaysLast) {
+TEST(DriverStatus, IsDeviceLostForPersistentErrors) {
     for (const unsigned result : {4u, 214u, 220u, 226u, 700u, 702u, 709u, 710u, 714u, 715u, 716u,
                                   717u, 718u, 719u, 810u, 911u}) {
         EXPECT_EQ(status_of(Result{result}), DeviceStatus::device_lost) << result;
     }
 }
 
-TEST(DriverStatus, IsFailedForAllElse) {
+TEST(DriverStatus, IsFailedForOtherErrors) {
     for (const unsigned result : {3u, 205u, 701u, 999u, 12345u}) {
         EXPECT_EQ(status_of(Result{result}), DeviceStatus::failed) << result;
     }

@@ -12,7 +12,7 @@
 
 namespace tensorpool::device::cuda {
 
-/// The driver of tests/support/fake_cuda, as a test sees and leads it.
+/// Access to the fake driver of tests/support/fake_cuda and its controls.
 class FakeDriver : public ::testing::Test {
 protected:
     static constexpr const char* path = TENSORPOOL_FAKE_CUDA;
@@ -20,7 +20,7 @@ protected:
     static constexpr const char* broken_path = TENSORPOOL_FAKE_CUDA_BROKEN;
 
     FakeDriver() { EXPECT_TRUE(file_.open(path)) << file_.problem(); }
-    /// All that a test's backends made is given back.
+    /// Checks that the test's backends released everything that they created.
     ~FakeDriver() override { EXPECT_EQ(held(), 0); }
 
     template <class Function>

@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Host, BackendWithCapture, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithCaptureThatKnowsHandles, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithStreamOrder, host, name_of);
 
-// Virtual memory takes Linux, and a kernel that lets memory have no name.
+// Virtual memory needs Linux, with a kernel that supports the calls it uses.
 const auto of_machine = ::testing::Values(
     BackendFactory{"host", make_host, /*knows_handles=*/true, /*is_of_machine=*/true});
 #ifdef __linux__

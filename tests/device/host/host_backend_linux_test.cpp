@@ -27,13 +27,13 @@ Threads threads() {
     return found;
 }
 
-/// Those that are there before a test. With the first of a program a sanitizer starts its own.
+/// Returns the threads before a test. A sanitizer starts its own thread with the program's first.
 Threads threads_before() {
     std::thread([] {}).join();
     return threads();
 }
 
-/// Those that are there now and were not before. Some of before may still be on their way out.
+/// Returns the number of threads that were not there before. Some earlier ones may have ended.
 std::size_t count_since(const Threads& before) {
     Threads now = threads();
     std::erase_if(now, [&](const std::string& thread) { return before.contains(thread); });
@@ -42,7 +42,7 @@ std::size_t count_since(const Threads& before) {
 
 void do_nothing(void*) {}
 
-TEST(HostBackendThreads, NoneStartsBeforeTheFirstAsynchronousWork) {
+TEST(HostBackendThreads, NoneIsStartedBeforeTheFirstAsynchronousWork) {
     const Threads before = threads_before();
     HostBackend backend;
     StreamHandle stream = nullptr;
@@ -64,7 +64,7 @@ TEST(HostBackendThreads, NoneStartsBeforeTheFirstAsynchronousWork) {
     EXPECT_EQ(count_since(before), 0U);
 }
 
-TEST(HostBackendThreads, EachStreamWithWorkHasOneUntilItGoes) {
+TEST(HostBackendThreads, EachStreamWithWorkHasOneUntilItIsDestroyed) {
     const Threads before = threads_before();
     {
         HostBackend backend;
@@ -81,11 +81,11 @@ TEST(HostBackendThreads, EachStreamWithWorkHasOneUntilItGoes) {
         ASSERT_EQ(backend.synchronize_device(device), DeviceStatus::ok);
         ASSERT_EQ(backend.destroy_stream(device, stream), DeviceStatus::ok);
     }
-    // The system lists a thread a moment longer than it can be joined.
+    // The system may list a thread for a moment after it was joined.
     while (count_since(before) != 0) std::this_thread::yield();
 }
 
-TEST(HostBackendThreads, ChildOfAForkHasMappedMemoryOfItsOwn) {
+TEST(HostBackendThreads, ChildOfAForkHasItsOwnCopyOfMappedMemory) {
     HostBackend backend;
     if (!backend.abilities(0).virtual_memory) GTEST_SKIP() << "no virtual memory";
     const std::size_t granule = backend.abilities(0).granularity;

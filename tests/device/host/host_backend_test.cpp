@@ -32,7 +32,7 @@ EventHandle make_event(HostBackend& backend, EventTiming timing = EventTiming::o
     return event;
 }
 
-TEST(HostBackend, IsTheOneCpu) {
+TEST(HostBackend, HasOneDevice) {
     HostBackend backend;
     EXPECT_EQ(backend.type(), DeviceType::cpu);
     EXPECT_EQ(backend.device_count(), 1);
@@ -46,7 +46,7 @@ TEST(HostBackend, HostPointerIsTheAddress) {
     EXPECT_EQ(backend.host_pointer(0, &mine), &mine);
 }
 
-TEST(HostBackend, RefusesMemoryBackThatWasMadeOtherwise) {
+TEST(HostBackend, RejectsFreeWithWrongSizeOrKind) {
     HostBackend backend;
     void* memory = nullptr;
     ASSERT_EQ(backend.allocate(device, 1000, private_storage, &memory), DeviceStatus::ok);
@@ -61,7 +61,7 @@ TEST(HostBackend, RefusesMemoryBackThatWasMadeOtherwise) {
     EXPECT_EQ(backend.deallocate(device, memory, 1000, private_storage), DeviceStatus::ok);
 }
 
-TEST(HostBackend, PinsNoPartOfWhatIsPinned) {
+TEST(HostBackend, RejectsPinningOfPinnedMemory) {
     HostBackend backend;
     std::vector<char> memory(10'000);
     char* const begin = memory.data();
@@ -78,7 +78,7 @@ TEST(HostBackend, PinsNoPartOfWhatIsPinned) {
               DeviceStatus::invalid_argument);
 }
 
-TEST(HostBackend, MapsMemoryAtOnePlaceOnly) {
+TEST(HostBackend, MapsMemoryAtOneAddressOnly) {
     HostBackend backend;
     if (!backend.abilities(0).virtual_memory) GTEST_SKIP() << "no virtual memory";
     const std::size_t granule = backend.abilities(0).granularity;
@@ -90,12 +90,12 @@ TEST(HostBackend, MapsMemoryAtOnePlaceOnly) {
     EXPECT_EQ(backend.map_memory(device, static_cast<char*>(address) + granule, granule, memory),
               DeviceStatus::invalid_argument);
     EXPECT_EQ(backend.destroy_memory(device, memory), DeviceStatus::invalid_argument);
-    // What is left goes with the backend.
+    // The backend's destructor releases the rest.
 }
 
-TEST(HostBackend, TwoStreamsWorkAtTheSameTime) {
+TEST(HostBackend, TwoStreamsRunConcurrently) {
     HostBackend backend;
-    std::barrier<> both(2);  // nobody passes alone
+    std::barrier<> both(2);  // blocks until both streams arrive
     const auto meet = [](void* barrier) {
         static_cast<std::barrier<>*>(barrier)->arrive_and_wait();
     };
@@ -105,7 +105,7 @@ TEST(HostBackend, TwoStreamsWorkAtTheSameTime) {
     EXPECT_EQ(backend.synchronize_device(device), DeviceStatus::ok);
 }
 
-TEST(HostBackend, DoesTheWorkOfDestroyedStreamsBeforeItGoes) {
+TEST(HostBackend, DestructorCompletesWorkOfDestroyedStreams) {
     std::atomic<int> done{0};
     Gate gate;
     {
@@ -123,7 +123,7 @@ TEST(HostBackend, DoesTheWorkOfDestroyedStreamsBeforeItGoes) {
     EXPECT_EQ(done, 1);
 }
 
-TEST(HostBackend, TakesNoHandleForAnotherThatTookItsPlace) {
+TEST(HostBackend, RejectsHandlesOfReusedSlots) {
     HostBackend backend;
     const EventHandle old = make_event(backend);
     ASSERT_EQ(backend.destroy_event(device, old), DeviceStatus::ok);
@@ -133,7 +133,7 @@ TEST(HostBackend, TakesNoHandleForAnotherThatTookItsPlace) {
     EXPECT_EQ(backend.query_event(device, next), DeviceStatus::ok);
 }
 
-TEST(HostBackend, StampOfARecordThatIsOutOfDateIsNotTaken) {
+TEST(HostBackend, StampOfAnEarlierRecordIsIgnored) {
     HostBackend backend;
     const StreamHandle held = make_stream(backend);
     const StreamHandle free = make_stream(backend);
@@ -152,7 +152,7 @@ TEST(HostBackend, StampOfARecordThatIsOutOfDateIsNotTaken) {
     EXPECT_GE(ms, 0);  // the stamp of the first record would make it negative
 }
 
-TEST(HostBackend, TellsNoTimeOfAnEventThatIsReachedWhileItIsAsked) {
+TEST(HostBackend, ElapsedTimeIsValidWhileAnEventIsBeingReached) {
     HostBackend backend;
     const StreamHandle stream = make_stream(backend);
     EventHandle begin = make_event(backend, EventTiming::on);
@@ -173,14 +173,14 @@ TEST(HostBackend, TellsNoTimeOfAnEventThatIsReachedWhileItIsAsked) {
     }
 }
 
-TEST(HostBackend, SaysOfTheDefaultStreamThatItIsNotDestroyed) {
+TEST(HostBackend, RejectsDestroyingTheDefaultStream) {
     HostBackend backend;
     EXPECT_EQ(backend.destroy_stream(device, nullptr), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend.last_error(),
               "destroy_stream: stream nullptr: expected one that was created and not destroyed");
 }
 
-TEST(HostBackend, RefusesStreamOrderedAllocationInAStreamThatIsCaptured) {
+TEST(HostBackend, RejectsStreamOrderedAllocationInACapturedStream) {
     HostBackend backend;
     const StreamHandle stream = make_stream(backend);
     void* memory = nullptr;
@@ -195,7 +195,7 @@ TEST(HostBackend, RefusesStreamOrderedAllocationInAStreamThatIsCaptured) {
     EXPECT_EQ(backend.deallocate_async(device, memory, 256, stream), DeviceStatus::ok);
 }
 
-TEST(HostBackend, CaptureEndsWithTheStreamInWhichItBegan) {
+TEST(HostBackend, CaptureEndsWithItsOriginStream) {
     HostBackend backend;
     const StreamHandle stream = make_stream(backend);
     ASSERT_EQ(backend.begin_capture(device, stream), DeviceStatus::ok);
@@ -223,10 +223,10 @@ TEST(HostBackend, CapturesOfTwoThreadsDoNotMix) {
     GraphHandle graph = nullptr;
     EXPECT_EQ(backend.end_capture(device, mine, &graph), DeviceStatus::ok);
     EXPECT_EQ(backend.wait_event(device, make_stream(backend), event),
-              DeviceStatus::invalid_argument);  // of a capture that is over
+              DeviceStatus::invalid_argument);  // the event's capture has ended
 }
 
-TEST(HostBackend, NobodyLearnsWhenAnEventOfACaptureIsReached) {
+TEST(HostBackend, EventOfACaptureCannotBeQueried) {
     HostBackend backend;
     const StreamHandle stream = make_stream(backend);
     const EventHandle event = make_event(backend);
@@ -237,13 +237,13 @@ TEST(HostBackend, NobodyLearnsWhenAnEventOfACaptureIsReached) {
     EXPECT_EQ(backend.begin_capture(device, stream), DeviceStatus::in_capture);
     GraphHandle graph = nullptr;
     ASSERT_EQ(backend.end_capture(device, stream, &graph), DeviceStatus::ok);
-    // Recorded elsewhere it is an event as any other.
+    // After it was recorded in a stream again, the event works as any other.
     ASSERT_EQ(backend.record_event(device, event, stream), DeviceStatus::ok);
     EXPECT_EQ(backend.query_event(device, event), DeviceStatus::ok);
 }
 
-// Four threads make and destroy streams and events of their own, and hand data on along a ring of
-// streams that they share. What a stream adds to its cell it adds alone.
+// Four threads create and destroy their own streams and events, and pass data along a ring of
+// shared streams. Only work of a stream modifies that stream's cell.
 TEST(HostBackend, ManyThreadsUseManyStreamsAndEvents) {
     constexpr std::size_t threads = 4;
     constexpr int rounds = 200;
@@ -251,7 +251,7 @@ TEST(HostBackend, ManyThreadsUseManyStreamsAndEvents) {
     struct Cell {
         StreamHandle stream;
         EventHandle event;
-        std::uint64_t sum = 0;  // touched by work of the stream only
+        std::uint64_t sum = 0;  // accessed by work of the stream only
     };
     std::vector<Cell> cells(threads);
     for (Cell& cell : cells) cell = {make_stream(backend), make_event(backend)};

@@ -25,7 +25,7 @@ SimulationOptions lazy(int devices = 1) {
     return options;
 }
 
-/// An allocator on devices whose work waits until a test lets it go on.
+/// An allocator on devices whose work waits until the test lets it run.
 class PinnedAllocatorTest : public ::testing::Test {
 protected:
     StreamHandle make_stream(int device = 0) {
@@ -33,17 +33,17 @@ protected:
         EXPECT_EQ(backend_.create_stream(device, &stream), DeviceStatus::ok);
         return stream;
     }
-    /// The stream copies the block to the device, 4 MiB at most.
+    /// Submits a copy of the block to the device, at most 4 MiB, in the stream.
     void give_copy(const void* block, std::size_t bytes, StreamHandle stream) {
         if (memory_ == nullptr) {
-            EXPECT_EQ(backend_.allocate(0, 4 * place_bytes, StorageKind::private_storage, &memory_),
+            EXPECT_EQ(backend_.allocate(0, 4 * copy_bytes, StorageKind::private_storage, &memory_),
                       DeviceStatus::ok);
         }
-        void* const to = static_cast<char*>(memory_) + copies_++ % 4 * place_bytes;
+        void* const to = static_cast<char*>(memory_) + copies_++ % 4 * copy_bytes;
         EXPECT_EQ(backend_.copy_async(0, CopyKind::host_to_device, to, block, bytes, stream),
                   DeviceStatus::ok);
     }
-    /// As the host does with a block that it got.
+    /// Writes the block as a caller on the host does.
     void fill(void* block, std::size_t bytes) {
         backend_.host_write(block, bytes);
         std::memset(block, 1, bytes);
@@ -61,12 +61,12 @@ protected:
 
     SimulatedBackend backend_{lazy(2)};
     std::unique_ptr<PinnedAllocator> allocator_ = std::make_unique<PinnedAllocator>(backend_, 0);
-    static constexpr std::size_t place_bytes = 4 * mib;
-    void* memory_ = nullptr;  // with places for copies of several streams
+    static constexpr std::size_t copy_bytes = 4 * mib;
+    void* memory_ = nullptr;  // room for copies of several streams
     std::size_t copies_ = 0;
 };
 
-TEST_F(PinnedAllocatorTest, AStreamEndsOnlyWhenAllThatItHeldBackIsFree) {
+TEST_F(PinnedAllocatorTest, EndStreamFreesAllBlocksHeldBackByIt) {
     const StreamHandle stream = make_stream();
     void* const first = allocator_->allocate(4096, stream);
     void* const second = allocator_->allocate(4096, stream);
@@ -76,13 +76,13 @@ TEST_F(PinnedAllocatorTest, AStreamEndsOnlyWhenAllThatItHeldBackIsFree) {
     faults.failing = {{SimulatedCall::record_event, 2, 1}};
     backend_.set_faults(faults);
     allocator_->deallocate(first);
-    allocator_->deallocate(second);  // without an event, for none could be recorded
+    allocator_->deallocate(second);  // no event could be recorded for it
     allocator_->end_stream(stream);
     EXPECT_EQ(allocator_->statistics().deferred_blocks, 0U);
     EXPECT_EQ(backend_.destroy_stream(0, stream), DeviceStatus::ok);
 }
 
-TEST_F(PinnedAllocatorTest, HandsOutWhatTheHostCanUse) {
+TEST_F(PinnedAllocatorTest, BlocksAreAccessibleToTheHost) {
     for (const std::size_t bytes : {std::size_t{1}, 512 * kib, 3 * mib + 1}) {
         void* const block = allocator_->allocate(bytes);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 256, 0U);
@@ -94,7 +94,7 @@ TEST_F(PinnedAllocatorTest, HandsOutWhatTheHostCanUse) {
     EXPECT_EQ(allocator_->device(), (Device{DeviceType::simulated, 0}));
 }
 
-TEST_F(PinnedAllocatorTest, HandsOutNothingForZeroBytes) {
+TEST_F(PinnedAllocatorTest, ZeroBytesGiveNullptr) {
     EXPECT_EQ(allocator_->allocate(0), nullptr);
     EXPECT_EQ(allocator_->try_allocate(0), nullptr);
     allocator_->deallocate(nullptr);
@@ -111,30 +111,30 @@ TEST_F(PinnedAllocatorTest, RoundsTo512BytesAndAbove1MiBTo16KiB) {
     allocator_->deallocate(large);
 }
 
-TEST_F(PinnedAllocatorTest, UsesABlockWithoutAStreamAgainAtOnce) {
+TEST_F(PinnedAllocatorTest, BlockWithoutAStreamIsReusedAtOnce) {
     void* const block = allocator_->allocate(kib);
     allocator_->deallocate(block);
-    const std::uint64_t asked = count(SimulatedCall::allocate_pinned);
+    const std::uint64_t requests = count(SimulatedCall::allocate_pinned);
     EXPECT_EQ(allocator_->allocate(kib), block);
-    EXPECT_EQ(count(SimulatedCall::allocate_pinned), asked);
+    EXPECT_EQ(count(SimulatedCall::allocate_pinned), requests);
     EXPECT_EQ(count(SimulatedCall::record_event), 0U);
     EXPECT_EQ(allocator_->statistics().parked_hits, 1U);
     allocator_->deallocate(block);
 }
 
-TEST_F(PinnedAllocatorTest, SplitsSlabsAndJoinsThemAgain) {
+TEST_F(PinnedAllocatorTest, SplitsAndMergesSlabs) {
     void* const one = allocator_->allocate(mib);
     void* const other = allocator_->allocate(mib);
     EXPECT_EQ(allocator_->statistics().slabs, 1U);
     EXPECT_EQ(allocator_->statistics().capacity_bytes, 2 * mib);
     allocator_->deallocate(one);
     allocator_->deallocate(other);
-    // What is parked on lanes joins when it is needed.
+    // Parked blocks are merged when they are needed.
     EXPECT_EQ(allocator_->trim(), 2 * mib);
     EXPECT_EQ(allocator_->statistics().capacity_bytes, 0U);
 }
 
-TEST_F(PinnedAllocatorTest, ReusesABlockOnlyAfterACopyUnderWay) {
+TEST_F(PinnedAllocatorTest, BlockIsReusedAfterItsCopy) {
     const StreamHandle stream = make_stream();
     void* const block = allocator_->allocate(mib, stream);
     fill(block, mib);
@@ -154,7 +154,7 @@ TEST_F(PinnedAllocatorTest, ReusesABlockOnlyAfterACopyUnderWay) {
     allocator_->deallocate(other);
 }
 
-TEST_F(PinnedAllocatorTest, WaitsForEachStreamThatItWasToldOf) {
+TEST_F(PinnedAllocatorTest, BlockWaitsForEachRecordedStream) {
     const StreamHandle first = make_stream();
     const StreamHandle second = make_stream();
     void* const block = allocator_->allocate(mib);
@@ -167,7 +167,7 @@ TEST_F(PinnedAllocatorTest, WaitsForEachStreamThatItWasToldOf) {
     give_copy(block, mib, second);
     give_copy(block, mib, nullptr);
     allocator_->deallocate(block);
-    EXPECT_EQ(count(SimulatedCall::record_event), 3U);  // one a use
+    EXPECT_EQ(count(SimulatedCall::record_event), 3U);  // one for each use
 
     std::vector<void*> others;
     for (const StreamHandle stream : {first, second, StreamHandle(nullptr)}) {
@@ -180,7 +180,7 @@ TEST_F(PinnedAllocatorTest, WaitsForEachStreamThatItWasToldOf) {
     for (void* const other : others) allocator_->deallocate(other);
 }
 
-TEST_F(PinnedAllocatorTest, TakesItsEventsFromAPool) {
+TEST_F(PinnedAllocatorTest, EventsComeFromAPool) {
     const StreamHandle stream = make_stream();
     for (int step = 0; step < 20; ++step) {
         void* const block = allocator_->allocate(mib, stream);
@@ -194,7 +194,7 @@ TEST_F(PinnedAllocatorTest, TakesItsEventsFromAPool) {
     EXPECT_EQ(count(SimulatedCall::allocate_pinned), 1U);
 }
 
-TEST_F(PinnedAllocatorTest, NeverHoldsMoreThanItsLimit) {
+TEST_F(PinnedAllocatorTest, HoldsNoMoreThanItsLimit) {
     allocator_ = std::make_unique<PinnedAllocator>(
         backend_, 0, PinnedOptions{.name = "limited", .max_bytes = 8 * mib});
     void* const large = allocator_->allocate(6 * mib);
@@ -212,7 +212,7 @@ TEST_F(PinnedAllocatorTest, NeverHoldsMoreThanItsLimit) {
             << error.what();
     }
     EXPECT_EQ(allocator_->statistics().failures, 2U);
-    // A small block is cut from a slab of large ones where nothing else is left.
+    // A small block is cut from a slab of large blocks if no other memory is left.
     std::vector<void*> blocks;
     while (void* const block = allocator_->try_allocate(mib)) blocks.push_back(block);
     EXPECT_EQ(blocks.size(), 1U);
@@ -223,7 +223,7 @@ TEST_F(PinnedAllocatorTest, NeverHoldsMoreThanItsLimit) {
     allocator_->deallocate(small);
 }
 
-TEST_F(PinnedAllocatorTest, GathersWhatIsFreeBeforeItFails) {
+TEST_F(PinnedAllocatorTest, MergesFreeMemoryBeforeItFails) {
     allocator_ = std::make_unique<PinnedAllocator>(
         backend_, 0, PinnedOptions{.name = "limited", .max_bytes = 8 * mib});
     const StreamHandle stream = make_stream();
@@ -249,7 +249,7 @@ TEST_F(PinnedAllocatorTest, GathersWhatIsFreeBeforeItFails) {
     allocator_->deallocate(whole);
 }
 
-TEST_F(PinnedAllocatorTest, SaysSoWhereTheSystemRefusesPinnedMemory) {
+TEST_F(PinnedAllocatorTest, ReportsThatTheSystemRefusesPinnedMemory) {
     SimulationFaults faults;
     faults.refuses_pinned = true;
     backend_.set_faults(faults);
@@ -266,7 +266,7 @@ TEST_F(PinnedAllocatorTest, SaysSoWhereTheSystemRefusesPinnedMemory) {
     allocator_->deallocate(block);
 }
 
-TEST_F(PinnedAllocatorTest, RefusesWhatNoMachineHas) {
+TEST_F(PinnedAllocatorTest, RejectsImpossibleSizes) {
     for (const std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} / 2}) {
         try {
             (void)allocator_->allocate(bytes);
@@ -277,7 +277,7 @@ TEST_F(PinnedAllocatorTest, RefusesWhatNoMachineHas) {
     }
 }
 
-TEST_F(PinnedAllocatorTest, RefusesUseOfWhatIsNoBlockInUse) {
+TEST_F(PinnedAllocatorTest, RejectsUseOfAddressesNotInUse) {
     int mine = 0;
     EXPECT_THROW(allocator_->record_use(&mine, nullptr), DeviceError);
     void* const block = allocator_->allocate(kib);
@@ -285,7 +285,7 @@ TEST_F(PinnedAllocatorTest, RefusesUseOfWhatIsNoBlockInUse) {
     EXPECT_THROW(allocator_->record_use(block, nullptr), DeviceError);
 }
 
-TEST_F(PinnedAllocatorTest, ForgetsAStreamThatEnds) {
+TEST_F(PinnedAllocatorTest, DropsUsesOfAnEndedStream) {
     const StreamHandle stream = make_stream();
     void* const block = allocator_->allocate(mib, stream);
     fill(block, mib);
@@ -297,7 +297,7 @@ TEST_F(PinnedAllocatorTest, ForgetsAStreamThatEnds) {
     EXPECT_EQ(count(SimulatedCall::record_event), 0U);
 }
 
-TEST_F(PinnedAllocatorTest, GivesAllBackWhenItEnds) {
+TEST_F(PinnedAllocatorTest, DestructorReleasesAllMemory) {
     void* const block = allocator_->allocate(mib);
     EXPECT_NE(block, nullptr);
     (void)allocator_->allocate(7 * mib);
@@ -305,7 +305,7 @@ TEST_F(PinnedAllocatorTest, GivesAllBackWhenItEnds) {
     EXPECT_EQ(count(SimulatedCall::deallocate_pinned), count(SimulatedCall::allocate_pinned));
 }
 
-TEST_F(PinnedAllocatorTest, AnyThreadFreesWhateverDeviceItWorksOn) {
+TEST_F(PinnedAllocatorTest, BlockMayBeFreedByAThreadOfAnotherDevice) {
     const StreamHandle stream = make_stream();
     const StreamHandle of_other_device = make_stream(1);
     void* const block = allocator_->allocate(mib, stream);
@@ -319,7 +319,7 @@ TEST_F(PinnedAllocatorTest, AnyThreadFreesWhateverDeviceItWorksOn) {
     EXPECT_EQ(allocator_->trim(), 2 * mib);
 }
 
-TEST(PinnedAllocator, RefusesOptionsThatMakeNoSense) {
+TEST(PinnedAllocator, RejectsInvalidOptions) {
     SimulatedBackend backend;
     const auto text_of = [&](int device, const PinnedOptions& options) -> std::string {
         try {
@@ -330,18 +330,18 @@ TEST(PinnedAllocator, RefusesOptionsThatMakeNoSense) {
         return "";
     };
     EXPECT_EQ(text_of(1, {}),
-              "tensorpool: pinned allocator 'pinned': device is 1; of type simulated there are 1");
+              "tensorpool: pinned allocator 'pinned': device is 1; there are 1 of type simulated");
     EXPECT_EQ(text_of(0, {.name = "mine", .largest_slab = 3 * mib}),
               "tensorpool: pinned allocator 'mine': largest_slab is 3145728; expected a multiple "
               "of 2 MiB");
 }
 
-TEST(PinnedAllocatorDeathTest, FreeOfWhatIsNoBlockInUseEndsTheProcessByName) {
+TEST(PinnedAllocatorDeathTest, FreeOfInvalidAddressTerminatesWithMessage) {
     SimulatedBackend backend;
     PinnedAllocator allocator(backend, 0);
     int mine = 0;
     EXPECT_DEATH(allocator.deallocate(&mine),
-                 "tensorpool: pinned on simulated:0: deallocate: 0x.* is no block of this");
+                 "tensorpool: pinned on simulated:0: deallocate: 0x.* is not a block of this");
     char* const large = static_cast<char*>(allocator.allocate(2 * mib));
     EXPECT_DEATH(allocator.deallocate(large + 512), "begins elsewhere");
     void* const block = allocator.allocate(kib);
@@ -350,7 +350,7 @@ TEST(PinnedAllocatorDeathTest, FreeOfWhatIsNoBlockInUseEndsTheProcessByName) {
     void* const used = allocator.allocate(2 * kib);
     allocator.record_use(used, nullptr);
     allocator.deallocate(used);
-    EXPECT_DEATH(allocator.deallocate(used), "was freed already, and waits for streams");
+    EXPECT_DEATH(allocator.deallocate(used), "was freed already and waits for streams");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What users of other allocators of pinned memory complain of: design/device.md.
+// Reproduces problems that users of other allocators of pinned memory reported.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t mib = std::size_t{1} << 20;
 
 // PyTorch #95823, #150517: sizes were rounded to the next power of two.
-TEST(PinnedComplaints, LittleMoreIsHeldThanWasAsked) {
+TEST(PinnedComplaints, CapacityIsLittleMoreThanRequested) {
     HostBackend backend;
     PinnedAllocator allocator(backend, 0);
     void* const block = allocator.allocate(513 * mib);
@@ -29,8 +29,8 @@ TEST(PinnedComplaints, LittleMoreIsHeldThanWasAsked) {
     allocator.deallocate(block);
 }
 
-// PyTorch #169160: what was pinned was never given back.
-TEST(PinnedComplaints, AllThatIsFreeComesBack) {
+// PyTorch #169160: pinned memory was never released.
+TEST(PinnedComplaints, AllFreeMemoryIsReleased) {
     SimulatedBackend backend;
     PinnedAllocator allocator(backend, 0);
     std::vector<void*> blocks;
@@ -43,8 +43,8 @@ TEST(PinnedComplaints, AllThatIsFreeComesBack) {
               backend.calls()[SimulatedCall::deallocate_pinned]);
 }
 
-// PyTorch #132596 in pinned memory: shapes that vary made it grow without end.
-TEST(PinnedComplaints, SizesThatVaryDoNotMakeItGrow) {
+// PyTorch #132596, in pinned memory: varying shapes made it grow without end.
+TEST(PinnedComplaints, VaryingSizesDoNotGrowCapacity) {
     SimulatedBackend backend;
     PinnedAllocator allocator(backend, 0);
     std::mt19937_64 random(7);
@@ -71,14 +71,14 @@ TEST(PinnedComplaints, SizesThatVaryDoNotMakeItGrow) {
             }
         }
     }
-    // Room for what is free between blocks, and for slabs of an eighth of what is held.
+    // Leaves room for free memory between blocks, and for slabs of an eighth of the capacity.
     EXPECT_LT(static_cast<double>(allocator.statistics().peak_capacity_bytes),
               1.8 * static_cast<double>(most));
     for (const auto& [block, bytes] : blocks) allocator.deallocate(block);
 }
 
-// PyTorch #71616: one queue for all streams, and its slow head held up everybody.
-TEST(PinnedComplaints, ASlowStreamHoldsBackItsOwnBlocksOnly) {
+// PyTorch #71616: one queue served all streams, and its slow head held back every block.
+TEST(PinnedComplaints, SlowStreamHoldsBackOnlyItsOwnBlocks) {
     SimulationOptions options;
     options.schedule = Schedule::lazy;
     options.patience = 0;
@@ -110,9 +110,9 @@ TEST(PinnedComplaints, ASlowStreamHoldsBackItsOwnBlocksOnly) {
     EXPECT_EQ(backend.synchronize_device(0), DeviceStatus::ok);
 }
 
-// PyTorch PR #118550, PR #68906: one lock for all threads. Here threads meet at the allocator's
-// lock only where a lane has no such block: nothing is searched, and no other lane is looked at.
-TEST(PinnedComplaints, ThreadsDoNotMeetOnTheirWay) {
+// PyTorch PR #118550, PR #68906: one lock served all threads. Here, threads take the allocator's
+// lock only if their lane has no suitable block; they never look at another lane.
+TEST(PinnedComplaints, ThreadsDoNotShareALockOnTheFastPath) {
     SimulatedBackend backend;
     PinnedAllocator allocator(backend, 0);
     constexpr int threads = 4;
@@ -120,7 +120,7 @@ TEST(PinnedComplaints, ThreadsDoNotMeetOnTheirWay) {
     std::vector<std::thread> all;
     for (int number = 0; number < threads; ++number) {
         all.emplace_back([&, number] {
-            // A size of its own, for there may be fewer lanes than threads.
+            // Each thread has a size of its own, because there may be fewer lanes than threads.
             const std::size_t bytes = static_cast<std::size_t>(number + 1) * 4096;
             for (int step = 0; step < steps; ++step) {
                 allocator.deallocate(allocator.allocate(bytes));
@@ -128,12 +128,12 @@ TEST(PinnedComplaints, ThreadsDoNotMeetOnTheirWay) {
         });
     }
     for (std::thread& thread : all) thread.join();
-    const DeviceStatistics figures = allocator.statistics();
-    EXPECT_EQ(figures.allocations, std::uint64_t{threads} * steps);
-    EXPECT_EQ(figures.deallocations, std::uint64_t{threads} * steps);
-    // Another's miss may bring home, once each, what was parked.
-    EXPECT_GE(figures.parked_hits, std::uint64_t{threads} * (steps - threads));
-    EXPECT_EQ(figures.growths, 1U);
+    const DeviceStatistics statistics = allocator.statistics();
+    EXPECT_EQ(statistics.allocations, std::uint64_t{threads} * steps);
+    EXPECT_EQ(statistics.deallocations, std::uint64_t{threads} * steps);
+    // Another thread's miss may move each parked block to the sets once.
+    EXPECT_GE(statistics.parked_hits, std::uint64_t{threads} * (steps - threads));
+    EXPECT_EQ(statistics.growths, 1U);
 }
 
 }  // namespace

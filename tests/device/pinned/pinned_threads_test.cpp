@@ -1,4 +1,4 @@
-// Threads that allocate, copy and free at once; a thread's blocks are freed by another as well.
+// Threads that allocate, copy and free concurrently, and also free each other's blocks.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ constexpr std::size_t mib = 1024 * kib;
 constexpr int thread_count = 4;
 constexpr int steps = 400;
 
-/// Blocks that their makers gave away.
+/// Blocks that one thread leaves for another to free.
 class Basket {
 public:
     void put(void* block) {
@@ -41,7 +41,7 @@ private:
     std::vector<void*> blocks_;
 };
 
-/// One thread with a stream and a piece of device memory.
+/// One thread with a stream and a range of device memory.
 class Worker {
 public:
     Worker(Backend& backend, PinnedAllocator& allocator, Basket& basket, unsigned number)
@@ -66,13 +66,13 @@ public:
 private:
     static constexpr std::size_t max_bytes = 2 * mib;
 
-    /// A block is written, given to the stream and freed at once: what arrives must be what was
-    /// written, whoever got the block meanwhile.
+    /// Writes a block, submits its copy and frees it at once. The copied bytes must be those
+    /// written, even if the block is allocated again in the meantime.
     void do_step(unsigned char byte) {
         const std::size_t bytes = 1 + random_() % (random_() % 4 == 0 ? max_bytes : 32 * kib);
         const bool says_at_once = random_() % 2 == 0;
         void* const block = allocator_.try_allocate(bytes, says_at_once ? stream_ : nullptr);
-        if (block == nullptr) return;  // the others hold all
+        if (block == nullptr) return;  // the other threads hold all memory
         std::memset(block, byte, bytes);
         EXPECT_EQ(backend_.copy_async(0, CopyKind::host_to_device, memory_, block, bytes, stream_),
                   DeviceStatus::ok);
@@ -110,22 +110,22 @@ void run_threads(const PinnedOptions& options) {
     for (std::thread& thread : threads) thread.join();
     while (void* const block = basket.take()) allocator.deallocate(block);
     (void)allocator.trim();
-    const DeviceStatistics figures = allocator.statistics();
-    EXPECT_EQ(figures.allocations, figures.deallocations);
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.requested_in_use_bytes, 0U);
-    EXPECT_EQ(figures.deferred_bytes, 0U);
-    EXPECT_EQ(figures.capacity_bytes, 0U);
-    EXPECT_EQ(figures.slabs, 0U);
-    EXPECT_EQ(figures.free_blocks, 0U);
-    EXPECT_TRUE(options.max_bytes == 0 || figures.peak_capacity_bytes <= options.max_bytes);
+    const DeviceStatistics statistics = allocator.statistics();
+    EXPECT_EQ(statistics.allocations, statistics.deallocations);
+    EXPECT_EQ(statistics.in_use_bytes, 0U);
+    EXPECT_EQ(statistics.requested_in_use_bytes, 0U);
+    EXPECT_EQ(statistics.deferred_bytes, 0U);
+    EXPECT_EQ(statistics.capacity_bytes, 0U);
+    EXPECT_EQ(statistics.slabs, 0U);
+    EXPECT_EQ(statistics.free_blocks, 0U);
+    EXPECT_TRUE(options.max_bytes == 0 || statistics.peak_capacity_bytes <= options.max_bytes);
 }
 
-TEST(PinnedThreads, NobodyGetsABlockThatIsBeingCopied) {
+TEST(PinnedThreads, BlocksAreNotReusedDuringTheirCopy) {
     run_threads({});
 }
 
-TEST(PinnedThreads, NobodyGetsABlockThatIsBeingCopiedWhereMemoryIsShort) {
+TEST(PinnedThreads, BlocksAreNotReusedDuringTheirCopyWhenMemoryIsShort) {
     run_threads({.name = "short", .max_bytes = 6 * mib});
 }
 

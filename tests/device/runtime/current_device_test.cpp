@@ -16,7 +16,7 @@ void on_another_thread(Function function) {
     std::thread(function).join();
 }
 
-TEST(CurrentDevice, IsTheFirstAcceleratorOfAThreadThatSetNone) {
+TEST(CurrentDevice, IsTheFirstAcceleratorByDefault) {
     const PutInBackend simulated(eager_devices(2));
     on_another_thread([] {
         const DeviceType first =
@@ -27,12 +27,12 @@ TEST(CurrentDevice, IsTheFirstAcceleratorOfAThreadThatSetNone) {
     on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cuda, 0})); });
 }
 
-TEST(CurrentDevice, IsTheCpuWhereThereIsNoAccelerator) {
+TEST(CurrentDevice, IsTheCpuWithoutAnAccelerator) {
     if (device_count(DeviceType::cuda) > 0) GTEST_SKIP() << "there is a CUDA device";
     on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cpu, 0})); });
 }
 
-TEST(CurrentDevice, IsOneOfEachThread) {
+TEST(CurrentDevice, IsPerThread) {
     const PutInBackend simulated(eager_devices(3));
     set_current_device({DeviceType::simulated, 1});
     on_another_thread([] {
@@ -44,7 +44,7 @@ TEST(CurrentDevice, IsOneOfEachThread) {
     EXPECT_EQ(&runtime(), &get_runtime({DeviceType::simulated, 1}));
 }
 
-TEST(CurrentDevice, ThatIsNotThereIsRefusedAndChangesNothing) {
+TEST(CurrentDevice, SettingAMissingDeviceIsRejected) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 1});
     for (const Device device : {Device{DeviceType::simulated, 2}, Device{DeviceType::simulated, -1},
@@ -60,12 +60,12 @@ TEST(CurrentDevice, ThatIsNotThereIsRefusedAndChangesNothing) {
     EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
 }
 
-TEST(CurrentDevice, OfATypeThatIsNoneIsRefused) {
+TEST(CurrentDevice, SettingAnUnknownTypeIsRejected) {
     EXPECT_THROW(set_current_device({static_cast<DeviceType>(9), 0}), std::invalid_argument);
     EXPECT_THROW((void)get_runtime({static_cast<DeviceType>(9), 0}), std::invalid_argument);
 }
 
-TEST(CurrentDevice, ThatWasTakenOutIsChosenAnew) {
+TEST(CurrentDevice, IsChosenAgainAfterItsBackendWasRemoved) {
     {
         const PutInBackend simulated(eager_devices(2));
         set_current_device({DeviceType::simulated, 1});
@@ -73,14 +73,14 @@ TEST(CurrentDevice, ThatWasTakenOutIsChosenAnew) {
     EXPECT_NE(current_device().type, DeviceType::simulated);
 }
 
-TEST(CurrentDevice, StaysWhereRuntimesAreReset) {
+TEST(CurrentDevice, IsKeptByResetRuntimes) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 1});
     reset_runtimes();
     EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
 }
 
-TEST(CurrentDevice, IsTheOneBeforeAgainAfterAScope) {
+TEST(CurrentDevice, IsRestoredAfterAScope) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 0});
     {
@@ -91,7 +91,7 @@ TEST(CurrentDevice, IsTheOneBeforeAgainAfterAScope) {
     EXPECT_EQ(current_device().index, 0);
 }
 
-TEST(CurrentDevice, OfAThreadThatSetNoneIsStillChosenAfterAScope) {
+TEST(CurrentDevice, DefaultIsChosenAgainAfterAScope) {
     on_another_thread([] {
         { const CurrentDeviceScope scope({DeviceType::cpu, 0}); }
         const PutInBackend cuda(eager_devices(1), DeviceType::cuda);
@@ -99,7 +99,7 @@ TEST(CurrentDevice, OfAThreadThatSetNoneIsStillChosenAfterAScope) {
     });
 }
 
-TEST(CurrentDevice, IsMadeCurrentByItsRuntime) {
+TEST(CurrentDevice, IsSetByRuntimeActivate) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 0});
     get_runtime({DeviceType::simulated, 1}).activate();
@@ -109,7 +109,7 @@ TEST(CurrentDevice, IsMadeCurrentByItsRuntime) {
     EXPECT_EQ(current_device().index, 1);
 }
 
-TEST(CurrentDevice, DoesNotChangeByAskingForHostMemory) {
+TEST(CurrentDevice, IsNotChangedByHostMemory) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 1});
     const DeviceMemory host = runtime().allocate_host(100);

@@ -21,7 +21,7 @@ protected:
     Runtime& runtime_ = get_runtime({DeviceType::simulated, 0});
 };
 
-TEST_F(DeviceEventTest, StandsForNothingBeforeItIsRecorded) {
+TEST_F(DeviceEventTest, IsReachedBeforeItIsRecorded) {
     const DeviceEvent event(runtime_);
     EXPECT_TRUE(event.query());
     event.synchronize();
@@ -29,7 +29,7 @@ TEST_F(DeviceEventTest, StandsForNothingBeforeItIsRecorded) {
     EXPECT_EQ(event.device(), (Device{DeviceType::simulated, 0}));
 }
 
-TEST_F(DeviceEventTest, IsReachedWhenWhatWasGivenBeforeIsDone) {
+TEST_F(DeviceEventTest, IsReachedWhenEarlierWorkIsDone) {
     const DeviceStream stream(runtime_);
     DeviceEvent event(runtime_);
     std::string done;
@@ -55,7 +55,7 @@ TEST_F(DeviceEventTest, MakesAStreamWait) {
     EXPECT_EQ(done, "first second");
 }
 
-TEST_F(DeviceEventTest, TellsTheTimeBetweenTwo) {
+TEST_F(DeviceEventTest, MeasuresTheTimeBetweenTwoEvents) {
     const DeviceStream stream(runtime_);
     DeviceMemory memory(runtime_, std::size_t{1} << 20, stream);
     DeviceEvent start(runtime_, EventTiming::on);
@@ -67,7 +67,7 @@ TEST_F(DeviceEventTest, TellsTheTimeBetweenTwo) {
     EXPECT_GT(end.elapsed_ms_since(start), 0.0f);
 }
 
-TEST_F(DeviceEventTest, WithoutTimingTellsNoTime) {
+TEST_F(DeviceEventTest, WithoutTimingCannotMeasureTime) {
     DeviceEvent start(runtime_);
     DeviceEvent end(runtime_);
     start.record();
@@ -84,7 +84,7 @@ TEST_F(DeviceEventTest, WithoutTimingTellsNoTime) {
     }
 }
 
-TEST_F(DeviceEventTest, OfAnotherBackendTellsNoTime) {
+TEST_F(DeviceEventTest, OfAnotherBackendCannotMeasureTime) {
     Runtime other(std::make_shared<SimulatedBackend>(lazy_devices()), {DeviceType::simulated, 0});
     DeviceEvent start(other, EventTiming::on);
     DeviceEvent end(runtime_, EventTiming::on);
@@ -98,12 +98,12 @@ TEST_F(DeviceEventTest, OfAnotherBackendTellsNoTime) {
     } catch (const DeviceError& error) {
         EXPECT_EQ(error.status(), DeviceStatus::invalid_argument);
         EXPECT_STREQ(error.what(),
-                     "tensorpool: elapsed_ms_since on simulated:0: the other event is one of "
-                     "simulated:0 of another backend: expected two of one backend");
+                     "tensorpool: elapsed_ms_since on simulated:0: the other event belongs to "
+                     "simulated:0 of another backend; expected two events of one backend");
     }
 }
 
-TEST_F(DeviceEventTest, WithoutARuntimeIsOfTheCurrentDeviceAndMoves) {
+TEST_F(DeviceEventTest, DefaultsToTheCurrentDeviceAndMoves) {
     runtime_.activate();
     DeviceEvent first(EventTiming::on);
     const EventHandle handle = first.handle();

@@ -32,7 +32,7 @@ protected:
     Runtime& runtime_ = get_runtime({DeviceType::simulated, 0});
 };
 
-TEST_F(DeviceMemoryTest, TellsWhatItIs) {
+TEST_F(DeviceMemoryTest, ReportsItsProperties) {
     const DeviceStream stream(runtime_);
     const DeviceMemory memory(runtime_, 1000, stream);
     EXPECT_NE(memory.data(), nullptr);
@@ -43,13 +43,13 @@ TEST_F(DeviceMemoryTest, TellsWhatItIs) {
     EXPECT_TRUE(memory);
 }
 
-TEST_F(DeviceMemoryTest, OfTheCurrentDeviceWhereNoneIsNamed) {
+TEST_F(DeviceMemoryTest, DefaultsToTheCurrentDevice) {
     get_runtime({DeviceType::simulated, 1}).activate();
     EXPECT_EQ(DeviceMemory(100).device().index, 1);
     EXPECT_EQ(DeviceAllocation(100).device().index, 1);
 }
 
-TEST_F(DeviceMemoryTest, OfNothingIsNothing) {
+TEST_F(DeviceMemoryTest, EmptyHandleHasNoMemory) {
     DeviceMemory memory;
     EXPECT_FALSE(memory);
     EXPECT_EQ(memory.size(), 0u);
@@ -66,7 +66,7 @@ TEST_F(DeviceMemoryTest, OfNothingIsNothing) {
     EXPECT_EQ(empty.device(), (Device{DeviceType::simulated, 0}));
 }
 
-TEST_F(DeviceMemoryTest, IsSharedAndGoesBackWithItsLastHandle) {
+TEST_F(DeviceMemoryTest, IsFreedWithItsLastHandle) {
     DeviceMemory first(runtime_, 1000);
     EXPECT_GE(in_use(), 1000u);
     DeviceMemory second = first;
@@ -78,7 +78,7 @@ TEST_F(DeviceMemoryTest, IsSharedAndGoesBackWithItsLastHandle) {
     EXPECT_EQ(in_use(), 0u);
 }
 
-TEST_F(DeviceMemoryTest, GoesBackToItsDeviceFromAThreadOfAnother) {
+TEST_F(DeviceMemoryTest, MayBeFreedByAThreadOfAnotherDevice) {
     DeviceMemory memory(runtime_, 1000);
     DeviceMemory pinned = runtime_.allocate_pinned(1000);
     std::thread([&] {
@@ -90,7 +90,7 @@ TEST_F(DeviceMemoryTest, GoesBackToItsDeviceFromAThreadOfAnother) {
     EXPECT_EQ(runtime_.pinned_allocator().statistics().in_use_bytes, 0u);
 }
 
-TEST_F(DeviceMemoryTest, GivesBackWhatWasSet) {
+TEST_F(DeviceMemoryTest, GetReturnsWhatWasSet) {
     const std::vector<std::byte> bytes = made_bytes(100);
     const DeviceStream stream(runtime_);
     for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
@@ -106,7 +106,7 @@ TEST_F(DeviceMemoryTest, GivesBackWhatWasSet) {
     }
 }
 
-TEST_F(DeviceMemoryTest, RefusesWhatDoesNotLieInIt) {
+TEST_F(DeviceMemoryTest, RejectsRangesOutsideOfIt) {
     DeviceMemory memory(runtime_, 100);
     std::vector<std::byte> bytes(60);
     memory.set(40, bytes);
@@ -115,15 +115,14 @@ TEST_F(DeviceMemoryTest, RefusesWhatDoesNotLieInIt) {
         ADD_FAILURE();
     } catch (const std::out_of_range& error) {
         EXPECT_STREQ(error.what(),
-                     "tensorpool: set: 60 bytes from 41 on do not lie in the 100 bytes on "
-                     "simulated:0");
+                     "tensorpool: set: 60 bytes at offset 41 exceed the 100 bytes on simulated:0");
     }
     EXPECT_THROW(memory.get(SIZE_MAX, bytes), std::out_of_range);
     EXPECT_THROW(memory.get(101, {}), std::out_of_range);
 }
 
-// A graph would read and write the caller's bytes long after the call.
-TEST_F(DeviceMemoryTest, LeavesNothingOfTheCallersInAGraph) {
+// A graph would access the caller's bytes long after the call.
+TEST_F(DeviceMemoryTest, CallersBytesAreNotCaptured) {
     Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
     const DeviceStream stream(cpu);
     DeviceMemory memory(cpu, 100, stream);
@@ -147,8 +146,8 @@ TEST_F(DeviceMemoryTest, LeavesNothingOfTheCallersInAGraph) {
     EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
 }
 
-// Nothing of it may run later, on bytes that the caller has no more.
-TEST_F(DeviceMemoryTest, RefusedWhileItsThreadCapturesCopiesNothing) {
+// Nothing may be copied later, when the caller's bytes may no longer exist.
+TEST_F(DeviceMemoryTest, RejectedCopyDuringCaptureCopiesNothing) {
     Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
     const DeviceStream captured(cpu);
     DeviceMemory memory(cpu, 100);
@@ -162,8 +161,8 @@ TEST_F(DeviceMemoryTest, RefusedWhileItsThreadCapturesCopiesNothing) {
     EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
 }
 
-// The record of such a fill goes with it, and a graph does its work again and again.
-TEST_F(DeviceMemoryTest, OfTheHostIsNotFilledInACapture) {
+// The fill of host memory is a function that runs once, but a graph may be launched often.
+TEST_F(DeviceMemoryTest, HostMemoryCannotBeFilledInACapture) {
     for (const MemoryKind kind : {MemoryKind::pinned, MemoryKind::host}) {
         const DeviceStream stream(runtime_);
         DeviceMemory memory(runtime_, 100, stream, kind);
@@ -175,7 +174,7 @@ TEST_F(DeviceMemoryTest, OfTheHostIsNotFilledInACapture) {
     }
 }
 
-TEST_F(DeviceMemoryTest, WorksOnTheDefaultStreamWhenItsOwnHasEnded) {
+TEST_F(DeviceMemoryTest, UsesTheDefaultStreamAfterItsOwnEnded) {
     for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
         auto own = std::make_unique<DeviceStream>(runtime_);
         DeviceMemory memory(runtime_, 300, *own, kind);
@@ -194,18 +193,18 @@ TEST_F(DeviceMemoryTest, WorksOnTheDefaultStreamWhenItsOwnHasEnded) {
     }
 }
 
-TEST_F(DeviceMemoryTest, PinnedForTheDefaultStreamStaysUntilThatHasPassed) {
+TEST_F(DeviceMemoryTest, PinnedMemoryWaitsForTheDefaultStream) {
     DeviceMemory pinned = runtime_.allocate_pinned(1000);
     DeviceMemory memory(runtime_, 1000);
     pinned.set(0, made_bytes(1000));
     runtime_.copy_host_to_device(memory.data(), pinned.data(), 1000, runtime_.default_stream());
     pinned.reset();
     const DeviceMemory again = runtime_.allocate_pinned(1000);
-    simulated_->host_write(again.data(), again.size());  // at once, in no stream's order
+    simulated_->host_write(again.data(), again.size());  // immediately, without any stream
     EXPECT_EQ(content_of(memory), made_bytes(1000));
 }
 
-TEST_F(DeviceMemoryTest, HasAHostPointerWhereTheHostCanReachIt) {
+TEST_F(DeviceMemoryTest, HasAHostPointerIfTheHostCanAccessIt) {
     EXPECT_EQ(DeviceMemory(runtime_, 10).host_pointer(), nullptr);
     const DeviceMemory pinned = runtime_.allocate_pinned(10);
     EXPECT_EQ(pinned.host_pointer(), pinned.data());
@@ -222,7 +221,7 @@ TEST_F(DeviceMemoryTest, HasAHostPointerWhereTheHostCanReachIt) {
     EXPECT_EQ(*static_cast<std::byte*>(memory.host_pointer()), std::byte{3});
 }
 
-TEST_F(DeviceMemoryTest, MayBeUsedOnAnotherStreamThatWasRecorded) {
+TEST_F(DeviceMemoryTest, MayBeUsedOnAnotherRecordedStream) {
     const DeviceStream own(runtime_);
     const DeviceStream other(runtime_);
     {
@@ -239,7 +238,7 @@ TEST_F(DeviceMemoryTest, MayBeUsedOnAnotherStreamThatWasRecorded) {
     runtime_.synchronize_device();
 }
 
-TEST_F(DeviceMemoryTest, CarriesAShapeOfEachHandle) {
+TEST_F(DeviceMemoryTest, EachHandleHasItsOwnShape) {
     DeviceMemory memory(runtime_, 96);
     EXPECT_EQ(memory.shape(), MemoryShape{});
     memory.set_shape({{2, 3, 4}, 4});
@@ -261,7 +260,7 @@ TEST_F(DeviceMemoryTest, IsMadeOfAnAllocation) {
     EXPECT_FALSE(allocation);
 }
 
-TEST_F(DeviceMemoryTest, AllocationMovesAndGivesBackOnce) {
+TEST_F(DeviceMemoryTest, AllocationMovesAndIsFreedOnce) {
     DeviceAllocation first(runtime_, 1000);
     void* const data = first.data();
     DeviceAllocation second(std::move(first));
@@ -276,7 +275,7 @@ TEST_F(DeviceMemoryTest, AllocationMovesAndGivesBackOnce) {
     EXPECT_EQ(third.size(), 0u);
 }
 
-TEST_F(DeviceMemoryTest, RequestThatCannotBeMetThrowsAndChangesNothing) {
+TEST_F(DeviceMemoryTest, FailedRequestThrowsAndChangesNothing) {
     EXPECT_THROW(DeviceMemory(runtime_, 2 * device_bytes), std::bad_alloc);
     EXPECT_EQ(in_use(), 0u);
 }

@@ -29,7 +29,7 @@ TEST(DeviceStream, DoesItsWorkInOrder) {
     EXPECT_TRUE(stream.query());
 }
 
-TEST(DeviceStream, WithoutARuntimeIsOfTheCurrentDevice) {
+TEST(DeviceStream, DefaultsToTheCurrentDevice) {
     const PutInBackend simulated(lazy_devices(2));
     get_runtime({DeviceType::simulated, 1}).activate();
     const DeviceStream stream;
@@ -37,7 +37,7 @@ TEST(DeviceStream, WithoutARuntimeIsOfTheCurrentDevice) {
     EXPECT_NE(stream.handle(), nullptr);
 }
 
-TEST(DeviceStream, WaitsForAnEventOfAnother) {
+TEST(DeviceStream, WaitsForAnEventOfAnotherStream) {
     const PutInBackend simulated(lazy_devices(2));
     const DeviceStream first(get_runtime({DeviceType::simulated, 0}));
     const DeviceStream second(get_runtime({DeviceType::simulated, 1}));
@@ -67,7 +67,7 @@ TEST(DeviceStream, CannotWaitForAnEventOfAnotherBackend) {
     }
 }
 
-TEST(DeviceStream, ThatEndsHasDoneItsWorkAndLeavesItsBlocksUsable) {
+TEST(DeviceStream, DestructorCompletesWorkAndKeepsBlocksUsable) {
     const PutInBackend simulated(lazy_devices());
     Runtime& runtime = get_runtime({DeviceType::simulated, 0});
     DeviceMemory memory;
@@ -90,7 +90,7 @@ TEST(DeviceStream, ThatEndsHasDoneItsWorkAndLeavesItsBlocksUsable) {
     EXPECT_EQ(simulated->hazard_count(), 0u) << simulated->hazard_report();
 }
 
-TEST(DeviceStream, MovesAndLeavesNothingBehind) {
+TEST(DeviceStream, MovesLeaveTheSourceEmpty) {
     const PutInBackend simulated(lazy_devices());
     DeviceStream first(get_runtime({DeviceType::simulated, 0}));
     const StreamHandle handle = first.handle();
@@ -102,8 +102,8 @@ TEST(DeviceStream, MovesAndLeavesNothingBehind) {
     EXPECT_EQ(third.handle(), handle);
 }
 
-// A graph would call the function each time that it is launched.
-TEST(DeviceStream, TakesNoFunctionWhileItIsCaptured) {
+// A graph would call the function at each launch.
+TEST(DeviceStream, RejectsFunctionsDuringCapture) {
     Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
     const DeviceStream stream(cpu);
     const auto held = std::make_shared<int>(0);
@@ -128,7 +128,7 @@ TEST(DeviceStream, TakesNoFunctionWhileItIsCaptured) {
     EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
 }
 
-TEST(DeviceStream, KeepsItsFunctionOnlyUntilItWasCalled) {
+TEST(DeviceStream, DestroysItsFunctionAfterTheCall) {
     const PutInBackend simulated(lazy_devices());
     const DeviceStream stream(get_runtime({DeviceType::simulated, 0}));
     const auto held = std::make_shared<int>(0);

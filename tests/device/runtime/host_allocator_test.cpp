@@ -16,7 +16,7 @@
 namespace tensorpool {
 namespace {
 
-/// Counts what it gave and got back, and may have a limit.
+/// Counts its allocations and frees, and may have a limit.
 class CountingSource final : public HostMemorySource {
 public:
     void* allocate(std::size_t bytes, std::size_t alignment) noexcept override {
@@ -46,7 +46,7 @@ protected:
         EXPECT_EQ(backend_.create_stream(0, &stream), DeviceStatus::ok);
         return stream;
     }
-    /// Work that the stream does when somebody waits for it.
+    /// Submits work that the stream does only when a caller waits for it.
     void keep_busy(StreamHandle stream) {
         EXPECT_EQ(backend_.launch_host_function(
                       0, stream, [](void*) {}, nullptr),
@@ -58,7 +58,7 @@ protected:
     HostAllocator allocator_{backend_, {DeviceType::cpu, 0}, source_};
 };
 
-TEST_F(HostAllocatorTest, BlocksAreAlignedAndOfTheSizeAskedFor) {
+TEST_F(HostAllocatorTest, BlocksAreAlignedAndOfTheRequestedSize) {
     for (const std::size_t bytes : {1u, 100u, 4096u, 1u << 20}) {
         void* const block = allocator_.allocate(bytes);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 256, 0u);
@@ -69,14 +69,14 @@ TEST_F(HostAllocatorTest, BlocksAreAlignedAndOfTheSizeAskedFor) {
     EXPECT_EQ(source_->given, 0u);
 }
 
-TEST_F(HostAllocatorTest, NothingIsNothing) {
+TEST_F(HostAllocatorTest, ZeroBytesGiveNullptr) {
     EXPECT_EQ(allocator_.allocate(0), nullptr);
     allocator_.deallocate(nullptr);
     EXPECT_EQ(allocator_.usable_size(nullptr), 0u);
     EXPECT_EQ(allocator_.statistics().allocations, 0u);
 }
 
-TEST_F(HostAllocatorTest, BlockGoesBackAtOnceWhereItsStreamIsIdle) {
+TEST_F(HostAllocatorTest, BlockIsFreedAtOnceIfItsStreamIsIdle) {
     const StreamHandle stream = make_stream();
     void* const block = allocator_.allocate(1000, stream);
     backend_.reset_calls();
@@ -86,7 +86,7 @@ TEST_F(HostAllocatorTest, BlockGoesBackAtOnceWhereItsStreamIsIdle) {
     EXPECT_EQ(allocator_.statistics().events, 0u);
 }
 
-TEST_F(HostAllocatorTest, BlockStaysUntilItsBusyStreamHasPassed) {
+TEST_F(HostAllocatorTest, BlockIsFreedAfterItsBusyStreamsWork) {
     const StreamHandle stream = make_stream();
     void* const block = allocator_.allocate(1000, stream);
     keep_busy(stream);
@@ -103,7 +103,7 @@ TEST_F(HostAllocatorTest, BlockStaysUntilItsBusyStreamHasPassed) {
     EXPECT_EQ(allocator_.statistics().events, 1u);
 }
 
-TEST_F(HostAllocatorTest, BlockStaysForEachStreamThatUsedIt) {
+TEST_F(HostAllocatorTest, BlockWaitsForEachStreamThatUsedIt) {
     const StreamHandle own = make_stream();
     const StreamHandle other = make_stream();
     void* const block = allocator_.allocate(1000, own);
@@ -121,7 +121,7 @@ TEST_F(HostAllocatorTest, BlockStaysForEachStreamThatUsedIt) {
     EXPECT_EQ(allocator_.statistics().events, 2u);
 }
 
-TEST_F(HostAllocatorTest, SlowStreamHoldsBackNobodyElsesBlocks) {
+TEST_F(HostAllocatorTest, SlowStreamHoldsBackOnlyItsOwnBlocks) {
     const StreamHandle slow = make_stream();
     const StreamHandle quick = make_stream();
     void* const first = allocator_.allocate(100, slow);
@@ -136,7 +136,7 @@ TEST_F(HostAllocatorTest, SlowStreamHoldsBackNobodyElsesBlocks) {
     allocator_.deallocate(next);
 }
 
-TEST_F(HostAllocatorTest, WaitsForWhatIsHeldBackBeforeARequestFails) {
+TEST_F(HostAllocatorTest, WaitsForHeldBackBlocksBeforeARequestFails) {
     source_->limit = 1000;
     const StreamHandle stream = make_stream();
     void* const block = allocator_.allocate(1000, stream);
@@ -160,12 +160,12 @@ TEST_F(HostAllocatorTest, LostDeviceHoldsNothingBack) {
     EXPECT_EQ(source_->given, 0u);
 }
 
-TEST_F(HostAllocatorTest, StreamThatWasDestroyedTooEarlyHoldsBlocksUntilMemoryIsShort) {
+TEST_F(HostAllocatorTest, StreamDestroyedTooEarlyHoldsBlocksUntilMemoryIsShort) {
     source_->limit = 1000;
     const StreamHandle stream = make_stream();
     void* const block = allocator_.allocate(1000, stream);
     EXPECT_EQ(backend_.destroy_stream(0, stream), DeviceStatus::ok);
-    allocator_.deallocate(block);  // nothing can be asked about it
+    allocator_.deallocate(block);  // the destroyed stream cannot be queried
     EXPECT_EQ(allocator_.trim(), 0u);
     void* const next = allocator_.allocate(600);
     EXPECT_NE(next, nullptr);
@@ -173,7 +173,7 @@ TEST_F(HostAllocatorTest, StreamThatWasDestroyedTooEarlyHoldsBlocksUntilMemoryIs
     EXPECT_EQ(source_->given, 0u);
 }
 
-TEST_F(HostAllocatorTest, RequestThatCannotBeMetSaysHowThingsStandAndChangesNothing) {
+TEST_F(HostAllocatorTest, FailedRequestReportsUsageAndChangesNothing) {
     source_->limit = 1000;
     void* const block = allocator_.allocate(400);
     try {
@@ -191,7 +191,7 @@ TEST_F(HostAllocatorTest, RequestThatCannotBeMetSaysHowThingsStandAndChangesNoth
     allocator_.deallocate(block);
 }
 
-TEST_F(HostAllocatorTest, BlocksOfAStreamThatEndedAreTheDefaultStreams) {
+TEST_F(HostAllocatorTest, BlocksOfAnEndedStreamGoToTheDefaultStream) {
     const StreamHandle stream = make_stream();
     void* const held = allocator_.allocate(100, stream);
     void* const kept = allocator_.allocate(200, stream);
@@ -209,7 +209,7 @@ TEST_F(HostAllocatorTest, BlocksOfAStreamThatEndedAreTheDefaultStreams) {
     EXPECT_EQ(backend_.hazard_count(), 0u) << backend_.hazard_report();
 }
 
-TEST_F(HostAllocatorTest, SlowEventsOfAStreamThatWasWaitedForHoldNothingBack) {
+TEST_F(HostAllocatorTest, LateEventsOfASynchronizedStreamHoldNothingBack) {
     SimulationFaults faults;
     faults.slow_event_queries = 1000;
     backend_.set_faults(faults);
@@ -226,7 +226,7 @@ TEST_F(HostAllocatorTest, SlowEventsOfAStreamThatWasWaitedForHoldNothingBack) {
     EXPECT_EQ(allocator_.statistics().deferred_bytes, 0u);
 }
 
-TEST_F(HostAllocatorTest, BlockFreedWhileItsStreamIsCapturedStaysAndPutsNothingIntoTheGraph) {
+TEST_F(HostAllocatorTest, BlockFreedDuringCaptureWaitsAndAddsNothingToTheGraph) {
     const StreamHandle stream = make_stream();
     void* const block = allocator_.allocate(1000, stream);
     ASSERT_EQ(backend_.begin_capture(0, stream), DeviceStatus::ok);
@@ -244,7 +244,7 @@ TEST_F(HostAllocatorTest, BlockFreedWhileItsStreamIsCapturedStaysAndPutsNothingI
     EXPECT_EQ(backend_.hazard_count(), 0u) << backend_.hazard_report();
 }
 
-TEST_F(HostAllocatorTest, GivesAllBackWhenItEnds) {
+TEST_F(HostAllocatorTest, DestructorFreesAllMemory) {
     const StreamHandle stream = make_stream();
     {
         HostAllocator allocator(backend_, {DeviceType::cpu, 0}, source_);
@@ -257,7 +257,7 @@ TEST_F(HostAllocatorTest, GivesAllBackWhenItEnds) {
     EXPECT_EQ(source_->given, 0u);
 }
 
-TEST_F(HostAllocatorTest, UseOfWhatIsNoBlockIsRefused) {
+TEST_F(HostAllocatorTest, UseOfAnInvalidAddressIsRejected) {
     int nothing = 0;
     try {
         allocator_.record_use(&nothing, nullptr);
@@ -268,7 +268,7 @@ TEST_F(HostAllocatorTest, UseOfWhatIsNoBlockIsRefused) {
     }
 }
 
-TEST_F(HostAllocatorTest, FreeOfWhatIsNoBlockEndsTheProcess) {
+TEST_F(HostAllocatorTest, FreeOfAnInvalidAddressTerminates) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     void* const block = allocator_.allocate(100);
     EXPECT_DEATH(allocator_.deallocate(static_cast<std::byte*>(block) + 1),
@@ -277,7 +277,7 @@ TEST_F(HostAllocatorTest, FreeOfWhatIsNoBlockEndsTheProcess) {
     EXPECT_DEATH(allocator_.deallocate(block), "no block in use");
 }
 
-TEST_F(HostAllocatorTest, ThreadsFreeWhatOthersMadeWhileStreamsEnd) {
+TEST_F(HostAllocatorTest, ThreadsFreeEachOthersBlocksWhileStreamsEnd) {
     constexpr int rounds = 200;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
@@ -302,12 +302,12 @@ TEST_F(HostAllocatorTest, ThreadsFreeWhatOthersMadeWhileStreamsEnd) {
     EXPECT_EQ(backend_.synchronize_device(0), DeviceStatus::ok);
     allocator_.trim();
     EXPECT_EQ(source_->given, 0u);
-    const DeviceStatistics figures = allocator_.statistics();
-    EXPECT_EQ(figures.in_use_bytes, 0u);
-    EXPECT_EQ(figures.deferred_blocks, 0u);
-    EXPECT_EQ(figures.capacity_bytes, 0u);
-    EXPECT_EQ(figures.allocations, 4u * rounds * 2);
-    EXPECT_EQ(figures.deallocations, figures.allocations);
+    const DeviceStatistics statistics = allocator_.statistics();
+    EXPECT_EQ(statistics.in_use_bytes, 0u);
+    EXPECT_EQ(statistics.deferred_blocks, 0u);
+    EXPECT_EQ(statistics.capacity_bytes, 0u);
+    EXPECT_EQ(statistics.allocations, 4u * rounds * 2);
+    EXPECT_EQ(statistics.deallocations, statistics.allocations);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace tensorpool {
 
-/// Bytes unlike their neighbours, and unlike those of another seed.
+/// Returns bytes that differ from their neighbours and from those of other seeds.
 inline std::vector<std::byte> made_bytes(std::size_t count, unsigned seed = 0) {
     std::vector<std::byte> bytes(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -18,7 +18,7 @@ inline std::vector<std::byte> made_bytes(std::size_t count, unsigned seed = 0) {
     return bytes;
 }
 
-/// All that is in it.
+/// Returns all bytes of the memory.
 template <class Memory>
 std::vector<std::byte> content_of(const Memory& memory) {
     std::vector<std::byte> bytes(memory.size());

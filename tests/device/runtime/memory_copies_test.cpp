@@ -17,7 +17,7 @@
 namespace tensorpool {
 namespace {
 
-/// Simulated devices that are no peers.
+/// Simulated devices without peer access.
 class WithoutPeers final : public SimulatedBackend {
 public:
     using SimulatedBackend::SimulatedBackend;
@@ -31,7 +31,7 @@ protected:
         EXPECT_EQ(strangers_->hazard_count(), 0u) << strangers_->hazard_report();
     }
 
-    /// Has its bytes by work of its stream that is not done yet.
+    /// Returns memory whose bytes are set by pending work of its stream.
     static DeviceMemory make(Runtime& runtime, std::size_t bytes, StreamHandle stream,
                              MemoryKind kind = MemoryKind::device) {
         DeviceMemory memory(runtime, bytes, stream, kind);
@@ -53,7 +53,7 @@ protected:
     Runtime& cpu_ = get_runtime({DeviceType::cpu, 0});
 };
 
-TEST_F(MemoryCopies, OnOneDeviceAndStreamNeedNoEventAndDoNotWait) {
+TEST_F(MemoryCopies, OnOneStreamNeedNoEventAndDoNotWait) {
     const DeviceStream stream(first_);
     DeviceMemory from = make(first_, 5000, stream);
     DeviceMemory to(first_, 5000, stream);
@@ -71,7 +71,7 @@ TEST_F(MemoryCopies, BetweenStreamsAreOrderedOnBothWithoutWaiting) {
     DeviceMemory to(first_, 5000, other);
     peers_->reset_calls();
     to.copy_from(from);
-    from.fill(0);  // comes after the copy, though on another stream
+    from.fill(0);  // ordered after the copy, although on another stream
     from.reset();
     DeviceMemory reused(first_, 5000, one);
     reused.fill(1);
@@ -92,7 +92,7 @@ TEST_F(MemoryCopies, BetweenPeersGoDirectlyWithoutWaiting) {
     EXPECT_EQ(content_of(to), made_bytes(5000));
 }
 
-TEST_F(MemoryCopies, BetweenStrangersGoThroughPinnedMemoryInPieces) {
+TEST_F(MemoryCopies, BetweenNonPeersGoThroughPinnedMemoryInPieces) {
     const DeviceStream one(lonely_);
     const DeviceStream other(other_lonely_);
     DeviceMemory from = make(lonely_, 5500, one);
@@ -115,7 +115,7 @@ TEST_F(MemoryCopies, BetweenBackendsGoThroughPinnedMemoryToo) {
     EXPECT_EQ(content_of(to), made_bytes(5500));
 }
 
-TEST_F(MemoryCopies, OfOnePieceTakeOneBuffer) {
+TEST_F(MemoryCopies, OfOnePieceUseOneBuffer) {
     DeviceMemory from = make(lonely_, 1000, nullptr);
     DeviceMemory to(other_lonely_, 1000);
     to.copy_from(from);
@@ -124,16 +124,16 @@ TEST_F(MemoryCopies, OfOnePieceTakeOneBuffer) {
 }
 
 TEST_F(MemoryCopies, GoBetweenAllKindsOfMemory) {
-    struct Place {
+    struct End {
         Runtime& runtime;
         MemoryKind kind;
     };
-    const std::vector<Place> places = {
+    const std::vector<End> ends = {
         {first_, MemoryKind::device},  {first_, MemoryKind::pinned}, {first_, MemoryKind::host},
         {second_, MemoryKind::device}, {second_, MemoryKind::host},  {lonely_, MemoryKind::device},
         {lonely_, MemoryKind::pinned}, {cpu_, MemoryKind::device},   {cpu_, MemoryKind::pinned}};
-    for (const Place& source : places) {
-        for (const Place& target : places) {
+    for (const End& source : ends) {
+        for (const End& target : ends) {
             const DeviceStream one(source.runtime);
             const DeviceStream other(target.runtime);
             DeviceMemory from = make(source.runtime, 3000, one, source.kind);
@@ -147,7 +147,7 @@ TEST_F(MemoryCopies, GoBetweenAllKindsOfMemory) {
     }
 }
 
-TEST_F(MemoryCopies, OfAnotherSizeAreRefused) {
+TEST_F(MemoryCopies, OfDifferentSizesAreRejected) {
     DeviceMemory from(first_, 100);
     DeviceMemory to(first_, 101);
     try {
@@ -156,11 +156,11 @@ TEST_F(MemoryCopies, OfAnotherSizeAreRefused) {
     } catch (const std::invalid_argument& error) {
         EXPECT_STREQ(
             error.what(),
-            "tensorpool: copy_from: the other has 100 bytes, expected the 101 of this one");
+            "tensorpool: copy_from: the source has 100 bytes, expected the 101 of the destination");
     }
 }
 
-TEST_F(MemoryCopies, ThatFailHalfwayGiveTheirBuffersBack) {
+TEST_F(MemoryCopies, FreeTheirBuffersOnFailure) {
     DeviceMemory from = make(lonely_, 5500, nullptr);
     DeviceMemory to(other_lonely_, 5500);
     SimulationFaults faults;
@@ -173,7 +173,7 @@ TEST_F(MemoryCopies, ThatFailHalfwayGiveTheirBuffersBack) {
     EXPECT_EQ(content_of(to), made_bytes(5500));
 }
 
-TEST_F(MemoryCopies, WithoutAnEventForABufferGiveItBack) {
+TEST_F(MemoryCopies, FreeABufferWithoutAnEvent) {
     DeviceMemory from = make(lonely_, 5500, nullptr);
     DeviceMemory to(other_lonely_, 5500);
     SimulationFaults faults;

@@ -21,20 +21,20 @@ std::string refusal_of(const MemoryShape& shape) {
     return "";
 }
 
-TEST(MemoryShape, TakesTheProductOfItsExtents) {
+TEST(MemoryShape, NeedsTheProductOfItsExtents) {
     EXPECT_EQ(bytes_of({{2, 3, 5}, 4}), 120u);
     EXPECT_EQ(bytes_of({{}, 8}), 8u);
     EXPECT_EQ(bytes_of({{7, 0, 5}, 4}), 0u);
 }
 
-TEST(MemoryShape, ThatMakesNoSenseIsRefusedWithWhatWasFound) {
+TEST(MemoryShape, InvalidShapeIsRejectedWithTheValueFound) {
     EXPECT_NE(refusal_of({{2, -3}, 4}).find("extent -3"), std::string::npos);
     EXPECT_NE(refusal_of({{2}, 0}).find("elements of 0 bytes"), std::string::npos);
     const std::int64_t most = std::numeric_limits<std::int64_t>::max();
     EXPECT_NE(refusal_of({{most, most}, 4}).find("more bytes than"), std::string::npos);
 }
 
-TEST(MemoryShape, ExtentBelowZeroIsRefusedBehindOneThatDoesNotFitToo) {
+TEST(MemoryShape, NegativeExtentIsRejectedAfterAnOverflow) {
     const std::int64_t most = std::numeric_limits<std::int64_t>::max();
     EXPECT_NE(refusal_of({{most, most, -1}, 4}).find("extent -1"), std::string::npos);
 }
@@ -47,7 +47,7 @@ TEST(MemoryShape, IsCheckedAgainstTheMemory) {
         ADD_FAILURE();
     } catch (const std::invalid_argument& error) {
         EXPECT_STREQ(error.what(),
-                     "tensorpool: a shape takes 80 bytes, expected at most the 64 of the memory");
+                     "tensorpool: a shape needs 80 bytes, expected at most the 64 of the memory");
     }
 }
 

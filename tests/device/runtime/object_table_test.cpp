@@ -32,14 +32,14 @@ struct Plain {
     int number = 7;
 };
 
-TEST_F(RuntimeObjects, AreMadeAtTheFirstCallFromTheRuntime) {
+TEST_F(RuntimeObjects, AreMadeFromTheRuntimeAtTheFirstCall) {
     KnowsItsRuntime& made = runtime_->object<KnowsItsRuntime>();
     EXPECT_EQ(made.runtime, &*runtime_);
     EXPECT_EQ(&runtime_->object<KnowsItsRuntime>(), &made);
     EXPECT_EQ(runtime_->object<Plain>().number, 7);
 }
 
-TEST_F(RuntimeObjects, AreMadeByAFactoryWhereOneIsGiven) {
+TEST_F(RuntimeObjects, AreMadeByAGivenFactory) {
     int calls = 0;
     const auto factory = [&](Runtime& from) {
         ++calls;
@@ -68,7 +68,7 @@ struct Third {
     Second& second;
 };
 
-TEST_F(RuntimeObjects, MayAskForOthersAndEndBeforeThose) {
+TEST_F(RuntimeObjects, MayRequestOthersAndAreDestroyedBeforeThem) {
     ended().clear();
     Third& third = runtime_->object<Third>();
     EXPECT_EQ(&third.second.first, &runtime_->object<First>());
@@ -76,22 +76,24 @@ TEST_F(RuntimeObjects, MayAskForOthersAndEndBeforeThose) {
     EXPECT_EQ(ended(), (std::vector<std::string>{"third", "second", "first"}));
 }
 
-struct AsksAtItsEnd {
-    explicit AsksAtItsEnd(Runtime& its_runtime)
+struct RequestsAtItsEnd {
+    explicit RequestsAtItsEnd(Runtime& its_runtime)
         : runtime(its_runtime), first(runtime.object<First>()) {}
-    ~AsksAtItsEnd() { ended().push_back(&runtime.object<First>() == &first ? "same" : "another"); }
+    ~RequestsAtItsEnd() {
+        ended().push_back(&runtime.object<First>() == &first ? "same" : "another");
+    }
     Runtime& runtime;
     First& first;
 };
 
-TEST_F(RuntimeObjects, MayAskForOthersWhileTheyEnd) {
+TEST_F(RuntimeObjects, MayRequestOthersDuringDestruction) {
     ended().clear();
-    (void)runtime_->object<AsksAtItsEnd>();
+    (void)runtime_->object<RequestsAtItsEnd>();
     runtime_.reset();
     EXPECT_EQ(ended(), (std::vector<std::string>{"same", "first"}));
 }
 
-TEST_F(RuntimeObjects, ThatAFactoryDoesNotMakeAreRefused) {
+TEST_F(RuntimeObjects, NullptrFromAFactoryIsRejected) {
     EXPECT_THROW(runtime_->object<Plain>([](Runtime&) { return std::unique_ptr<Plain>(); }),
                  std::logic_error);
     EXPECT_EQ(runtime_->object<Plain>().number, 7);
@@ -105,26 +107,26 @@ struct ThrowsOnce {
     static inline int attempts = 0;
 };
 
-TEST_F(RuntimeObjects, ThatThrowWhileTheyAreMadeLeaveNothing) {
+TEST_F(RuntimeObjects, AreMadeAgainAfterAnException) {
     ThrowsOnce::attempts = 0;
     EXPECT_THROW(runtime_->object<ThrowsOnce>(), std::runtime_error);
     EXPECT_NO_THROW(runtime_->object<ThrowsOnce>());
     EXPECT_EQ(ThrowsOnce::attempts, 2);
 }
 
-struct AsksForItself {
-    explicit AsksForItself(Runtime& runtime) { (void)runtime.object<AsksForItself>(); }
+struct RequestsItself {
+    explicit RequestsItself(Runtime& runtime) { (void)runtime.object<RequestsItself>(); }
 };
 
-TEST_F(RuntimeObjects, ThatAskForThemselvesAreRefused) {
+TEST_F(RuntimeObjects, RequestingThemselvesIsRejected) {
     try {
-        (void)runtime_->object<AsksForItself>();
+        (void)runtime_->object<RequestsItself>();
         ADD_FAILURE();
     } catch (const std::logic_error& error) {
-        EXPECT_NE(std::string(error.what()).find("AsksForItself"), std::string::npos);
-        EXPECT_NE(std::string(error.what()).find("asks for itself"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("RequestsItself"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("requests itself"), std::string::npos);
     }
-    // And nothing is left in the way of others.
+    // The failure does not affect other objects.
     EXPECT_EQ(runtime_->object<Plain>().number, 7);
 }
 
@@ -137,7 +139,7 @@ struct AlsoCounted {
     Counted& counted;
 };
 
-TEST_F(RuntimeObjects, AreMadeOnceWhicheverThreadComesFirst) {
+TEST_F(RuntimeObjects, AreMadeOnceByConcurrentThreads) {
     Counted::made = 0;
     std::vector<std::thread> threads;
     for (int number = 0; number < 8; ++number) {

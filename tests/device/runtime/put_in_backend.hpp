@@ -8,8 +8,8 @@
 
 namespace tensorpool {
 
-/// Simulated devices under a type for as long as it lives; then what there is without them, and no
-/// runtimes.
+/// Sets simulated devices as the backend of a type during its lifetime. The destructor restores the
+/// default and resets the runtimes.
 class PutInBackend {
 public:
     explicit PutInBackend(const SimulationOptions& options = {},
@@ -32,10 +32,10 @@ private:
     std::shared_ptr<SimulatedBackend> backend_;
 };
 
-/// Of each device of a test: bytes of which none are touched cost something too.
+/// Memory of each device of a test. Kept small, because even untouched bytes have a cost.
 inline constexpr std::size_t device_bytes = std::size_t{1} << 30;
 
-/// So many devices, where nothing is done before somebody waits.
+/// Options for `devices` devices whose work runs only when a caller waits.
 inline SimulationOptions lazy_devices(int devices = 1) {
     SimulationOptions options;
     options.memory_bytes = device_bytes;

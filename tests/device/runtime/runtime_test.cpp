@@ -29,7 +29,7 @@ protected:
     Runtime runtime_{backend_, {DeviceType::simulated, 0}};
 };
 
-TEST_F(RuntimeTest, TellsWhatItsDeviceIs) {
+TEST_F(RuntimeTest, ReportsItsDevice) {
     EXPECT_EQ(runtime_.device(), (Device{DeviceType::simulated, 0}));
     EXPECT_EQ(runtime_.name(), backend_->device_name(0));
     EXPECT_EQ(runtime_.memory_info().total_bytes, device_bytes);
@@ -40,7 +40,7 @@ TEST_F(RuntimeTest, TellsWhatItsDeviceIs) {
     EXPECT_EQ(runtime_.host_allocator().statistics().kind, DeviceStatistics::Kind::host);
 }
 
-TEST_F(RuntimeTest, OfADeviceThatIsNotThereIsRefused) {
+TEST_F(RuntimeTest, MissingDeviceIsRejected) {
     try {
         const Runtime none(backend_, {DeviceType::simulated, 2});
         ADD_FAILURE();
@@ -50,7 +50,7 @@ TEST_F(RuntimeTest, OfADeviceThatIsNotThereIsRefused) {
     }
 }
 
-TEST_F(RuntimeTest, WithoutABackendIsRefused) {
+TEST_F(RuntimeTest, NullptrBackendIsRejected) {
     EXPECT_THROW(Runtime(nullptr, {DeviceType::cpu, 0}), std::invalid_argument);
 }
 
@@ -90,7 +90,7 @@ TEST_F(RuntimeTest, CopiesInAllDirectionsInTheOrderOfAStream) {
     EXPECT_EQ(*static_cast<std::byte*>(to.data()), std::byte{0x5a});
 }
 
-TEST_F(RuntimeTest, WaitsForOneStreamAndForAllApart) {
+TEST_F(RuntimeTest, WaitsForOneStreamOrForAll) {
     const DeviceStream one(runtime_);
     const DeviceStream other(runtime_);
     int done = 0;
@@ -104,7 +104,7 @@ TEST_F(RuntimeTest, WaitsForOneStreamAndForAllApart) {
     EXPECT_EQ(done, 11);
 }
 
-TEST_F(RuntimeTest, FailureTellsCallDeviceStatusAndWhatTheBackendSays) {
+TEST_F(RuntimeTest, ErrorNamesCallDeviceStatusAndBackendText) {
     const DeviceMemory memory = runtime_.allocate(64);
     SimulationFaults faults;
     faults.lost_from = 1;
@@ -125,7 +125,7 @@ TEST_F(RuntimeTest, FailureTellsCallDeviceStatusAndWhatTheBackendSays) {
     backend_->set_faults({});
 }
 
-TEST_F(RuntimeTest, GivesBackWhatIsFreeOfAllItsAllocators) {
+TEST_F(RuntimeTest, TrimReleasesFreeMemoryOfAllItsAllocators) {
     { const DeviceMemory memory = runtime_.allocate(1000); }
     { const DeviceMemory memory = runtime_.allocate_pinned(1000); }
     runtime_.synchronize_device();

@@ -16,7 +16,7 @@ namespace {
 
 using testing::holds_in_child;
 
-TEST(RuntimesAfterAFork, ChildBeginsWithoutThoseOfItsParent) {
+TEST(RuntimesAfterAFork, ChildStartsWithoutRuntimesOfItsParent) {
     const PutInBackend simulated(lazy_devices(2));
     Runtime& of_parent = get_runtime({DeviceType::simulated, 0});
     EXPECT_TRUE(holds_in_child([&] {
@@ -25,7 +25,7 @@ TEST(RuntimesAfterAFork, ChildBeginsWithoutThoseOfItsParent) {
     EXPECT_EQ(&get_runtime({DeviceType::simulated, 0}), &of_parent);
 }
 
-TEST(RuntimesAfterAFork, ChildWorksOnTheCpuWithRuntimesOfItsOwn) {
+TEST(RuntimesAfterAFork, ChildUsesItsOwnRuntimeOfTheCpu) {
     Runtime& of_parent = get_runtime({DeviceType::cpu, 0});
     const DeviceStream stream(of_parent);
     stream.launch([] {});
@@ -39,7 +39,7 @@ TEST(RuntimesAfterAFork, ChildWorksOnTheCpuWithRuntimesOfItsOwn) {
     }));
 }
 
-TEST(RuntimesAfterAFork, HandlesOfTheParentEndInTheChildWithoutGivingBack) {
+TEST(RuntimesAfterAFork, HandlesOfTheParentFreeNothingInTheChild) {
     const PutInBackend simulated(lazy_devices());
     Runtime& runtime = get_runtime({DeviceType::simulated, 0});
     DeviceMemory memory = runtime.allocate(1000);

@@ -22,7 +22,7 @@
 namespace tensorpool {
 namespace {
 
-TEST(Runtimes, ThereIsOneCpuAlways) {
+TEST(Runtimes, OneCpuAlwaysExists) {
     EXPECT_EQ(device_count(DeviceType::cpu), 1);
     Runtime& cpu = get_runtime({DeviceType::cpu, 0});
     EXPECT_EQ(cpu.device(), (Device{DeviceType::cpu, 0}));
@@ -30,7 +30,7 @@ TEST(Runtimes, ThereIsOneCpuAlways) {
     EXPECT_EQ(cpu.allocator().statistics().kind, DeviceStatistics::Kind::host);
 }
 
-TEST(Runtimes, SimulatedDevicesAreThoseThatWerePutIn) {
+TEST(Runtimes, SimulatedDevicesComeFromSetBackend) {
     EXPECT_EQ(device_count(DeviceType::simulated), 0);
     {
         const PutInBackend simulated(eager_devices(3));
@@ -40,14 +40,14 @@ TEST(Runtimes, SimulatedDevicesAreThoseThatWerePutIn) {
     EXPECT_EQ(device_count(DeviceType::simulated), 0);
 }
 
-TEST(Runtimes, BackendOfAnotherTypeMayStandUnderAType) {
+TEST(Runtimes, BackendOfAnotherTypeMayBeSet) {
     const PutInBackend cuda(eager_devices(2), DeviceType::cuda);
     EXPECT_EQ(device_count(DeviceType::cuda), 2);
     DeviceMemory memory(get_runtime({DeviceType::cuda, 1}), 100);
     EXPECT_EQ(memory.device(), (Device{DeviceType::cuda, 1}));
 }
 
-TEST(Runtimes, ThatAreNotThereAreRefusedWithWhatThereIs) {
+TEST(Runtimes, MissingDeviceIsRejectedWithTheirNumber) {
     const PutInBackend simulated(eager_devices(2));
     try {
         (void)get_runtime({DeviceType::simulated, 2});
@@ -58,14 +58,14 @@ TEST(Runtimes, ThatAreNotThereAreRefusedWithWhatThereIs) {
     }
 }
 
-/// As where there is no driver.
+/// A backend without devices, as on a machine without a driver.
 class WithoutDevices final : public SimulatedBackend {
 public:
     int device_count() noexcept override { return 0; }
     std::string last_error() override { return "no driver on this machine"; }
 };
 
-TEST(Runtimes, WhereThereAreNoneAreRefusedWithWhatTheBackendSays) {
+TEST(Runtimes, MissingDeviceIsRejectedWithTheBackendsText) {
     set_backend(DeviceType::cuda, std::make_shared<WithoutDevices>());
     try {
         (void)get_runtime({DeviceType::cuda, 0});
@@ -78,18 +78,18 @@ TEST(Runtimes, WhereThereAreNoneAreRefusedWithWhatTheBackendSays) {
     set_backend(DeviceType::cuda, nullptr);
 }
 
-TEST(Runtimes, AreMadeOnceWhicheverThreadComesFirst) {
+TEST(Runtimes, AreMadeOnceByConcurrentThreads) {
     const PutInBackend simulated(eager_devices(1));
     std::atomic<Runtime*> seen[8] = {};
     std::vector<std::thread> threads;
-    for (auto& place : seen) {
-        threads.emplace_back([&place] { place = &get_runtime({DeviceType::simulated, 0}); });
+    for (auto& entry : seen) {
+        threads.emplace_back([&entry] { entry = &get_runtime({DeviceType::simulated, 0}); });
     }
     for (std::thread& thread : threads) thread.join();
-    for (auto& place : seen) EXPECT_EQ(place, seen[0]);
+    for (auto& entry : seen) EXPECT_EQ(entry, seen[0]);
 }
 
-TEST(Runtimes, BeyondThoseFoundQuicklyAreOneADeviceToo) {
+TEST(Runtimes, BeyondQuickDevicesAreMadeOnceToo) {
     const PutInBackend simulated(eager_devices(20));
     const Device last = {DeviceType::simulated, 19};
     Runtime& made = get_runtime(last);
@@ -99,7 +99,7 @@ TEST(Runtimes, BeyondThoseFoundQuicklyAreOneADeviceToo) {
     EXPECT_EQ(&runtime(), &made);
 }
 
-TEST(Runtimes, TakeOptionsBeforeTheFirstOfTheirTypeOnly) {
+TEST(Runtimes, AcceptOptionsOnlyBeforeTheFirstOfTheirType) {
     const PutInBackend simulated(eager_devices(1));
     RuntimeOptions options;
     options.caching.name = "mine";
@@ -110,7 +110,7 @@ TEST(Runtimes, TakeOptionsBeforeTheFirstOfTheirTypeOnly) {
         set_runtime_options(DeviceType::simulated, {});
         ADD_FAILURE();
     } catch (const std::logic_error& error) {
-        EXPECT_NE(std::string(error.what()).find("a runtime of simulated:0 already"),
+        EXPECT_NE(std::string(error.what()).find("a runtime of simulated:0 exists already"),
                   std::string::npos);
     }
     EXPECT_EQ(get_runtime_options(DeviceType::simulated).caching.name, "mine");
@@ -118,7 +118,7 @@ TEST(Runtimes, TakeOptionsBeforeTheFirstOfTheirTypeOnly) {
     set_runtime_options(DeviceType::simulated, {});
 }
 
-TEST(Runtimes, OptionsThatMakeNoSenseLeaveNoRuntime) {
+TEST(Runtimes, InvalidOptionsLeaveNoRuntime) {
     const PutInBackend simulated(eager_devices(1));
     RuntimeOptions options;
     options.staging_bytes = 0;
@@ -128,7 +128,7 @@ TEST(Runtimes, OptionsThatMakeNoSenseLeaveNoRuntime) {
     EXPECT_NO_THROW((void)get_runtime({DeviceType::simulated, 0}));
 }
 
-TEST(Runtimes, ThatAreResetStartAnewAndKeepTheBackendThatWasSet) {
+TEST(Runtimes, ResetKeepsTheBackendThatWasSet) {
     const PutInBackend simulated(eager_devices(1));
     struct Tally {
         std::shared_ptr<int> count;
@@ -169,7 +169,7 @@ TEST(Runtimes, AreTrimmedTogether) {
     EXPECT_EQ(get_runtime({DeviceType::simulated, 1}).allocator().statistics().capacity_bytes, 0u);
 }
 
-// What InfiniCore's tests of this kind do, which are commented out there.
+// The cases of InfiniCore's tests of this kind, which are commented out there.
 TEST(Runtimes, ThreadsSetAllocateAndFreeOnAllDevicesAtRandom) {
     constexpr int devices = 3;
     constexpr int rounds = 400;
@@ -191,7 +191,7 @@ TEST(Runtimes, ThreadsSetAllocateAndFreeOnAllDevicesAtRandom) {
                 EXPECT_EQ(current_device(), device);
                 const std::lock_guard guard(mutex);
                 passed_on.push_back(std::move(memory));
-                // Made by whoever, freed here, whatever the current device is.
+                // Made by any thread and freed here, regardless of the current device.
                 if (passed_on.size() > 16) passed_on.pop_front();
             }
         });
@@ -200,10 +200,10 @@ TEST(Runtimes, ThreadsSetAllocateAndFreeOnAllDevicesAtRandom) {
     passed_on.clear();
     std::uint64_t allocations = 0;
     for (int index = 0; index < devices; ++index) {
-        const DeviceStatistics figures =
+        const DeviceStatistics statistics =
             get_runtime({DeviceType::simulated, index}).allocator().statistics();
-        EXPECT_EQ(figures.in_use_bytes, 0u);
-        allocations += figures.allocations;
+        EXPECT_EQ(statistics.in_use_bytes, 0u);
+        allocations += statistics.allocations;
     }
     EXPECT_EQ(allocations, 4u * rounds);
     EXPECT_EQ(simulated->hazard_count(), 0u) << simulated->hazard_report();

@@ -51,7 +51,7 @@ MetadataArray array_of(const ModelFile& model) {
     return std::get<MetadataArray>(model.metadata()[0].value);
 }
 
-TEST(GgufMetadata, ArraysAreViewsThatAreNotUnpacked) {
+TEST(GgufMetadata, ArraysAreViews) {
     const WrittenFile numbers = GgufWriter().add("k", std::vector<std::int32_t>{1, -2, 3}).write();
     const ModelFile model = read_model(numbers);
     const MetadataArray array = array_of(model);
@@ -75,7 +75,7 @@ TEST(GgufMetadata, EmptyArrays) {
     EXPECT_TRUE(array_of(model).bytes.empty());
 }
 
-/// An array of an array of … `depth` in all, the innermost of two bytes.
+/// Builds `depth` nested arrays. The innermost one has two bytes.
 GgufWriter nested(int depth) {
     return GgufWriter().add_value("k", gguf::array, [=](WrittenFile& to, const std::string& at) {
         for (int i = 1; i < depth; ++i) {
@@ -86,7 +86,7 @@ GgufWriter nested(int depth) {
     });
 }
 
-TEST(GgufMetadata, ArraysOfArraysHaveALimit) {
+TEST(GgufMetadata, ArrayNestingIsLimited) {
     const WrittenFile file = nested(2).write();
     const ModelFile model = read_model(file);
     EXPECT_EQ(array_of(model).type, "array");
@@ -99,7 +99,7 @@ TEST(GgufMetadata, ArraysOfArraysHaveALimit) {
                    "found arrays nested deeper than 8");
 }
 
-TEST(GgufMetadata, ManyInOneArrayOfArrays) {
+TEST(GgufMetadata, SeveralArraysInAnArray) {
     const WrittenFile file = GgufWriter()
                                  .add_value("k", gguf::array,
                                             [](WrittenFile& to, const std::string& at) {
@@ -122,7 +122,7 @@ TEST(GgufMetadata, UnknownTypesAreRefused) {
     expect_refused(file, "metadata 0 'k': type", "found 4294967295, expected a type below 13");
 }
 
-TEST(GgufMetadata, CountsThatTheFileCannotHoldAreRefused) {
+TEST(GgufMetadata, ImpossibleCountsAreRefused) {
     for (const std::uint32_t type : {gguf::u8, gguf::f64, gguf::string, gguf::array}) {
         for (const std::uint64_t count : {std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
             WrittenFile file = GgufWriter().add("k", std::vector<std::uint32_t>{1, 2, 3}).write();
@@ -134,7 +134,7 @@ TEST(GgufMetadata, CountsThatTheFileCannotHoldAreRefused) {
     }
 }
 
-TEST(GgufMetadata, LengthsOfTextsAreHeldAgainstTheFile) {
+TEST(GgufMetadata, StringLengthsAreCheckedAgainstTheFile) {
     WrittenFile file = GgufWriter().add("k", std::vector<std::string>{"a", "b"}).write();
     file.overwrite("metadata 0 'k': length of element 1", 2);
     expect_refused(file, "metadata 0 'k': length of element 1", "found 2, expected at most 1");
@@ -154,9 +154,10 @@ TEST(GgufMetadata, BooleansAreZeroOrOne) {
                    "found 3, expected 0 or 1");
 }
 
-TEST(GgufMetadata, KeysStandOnceAndAreUtf8AndNeitherEmptyNorLong) {
-    const WrittenFile twins = GgufWriter().add("k", true).add("x", true).add("k", 1.0).write();
-    expect_refused(twins, "metadata 2 'k': key text", twins.field("metadata 2: key text").offset,
+TEST(GgufMetadata, KeysMustBeUniqueUtf8OfValidLength) {
+    const WrittenFile duplicates = GgufWriter().add("k", true).add("x", true).add("k", 1.0).write();
+    expect_refused(duplicates, "metadata 2 'k': key text",
+                   duplicates.field("metadata 2: key text").offset,
                    "found the key of metadata 0 again");
     const WrittenFile latin = GgufWriter().add("\xfc", true).write();
     expect_refused(latin, "metadata 0: key text", "found '\\xfc', expected UTF-8");
@@ -168,7 +169,7 @@ TEST(GgufMetadata, KeysStandOnceAndAreUtf8AndNeitherEmptyNorLong) {
     expect_refused(longer, "metadata 0: key length", "found 65536 B");
 }
 
-TEST(GgufMetadata, TextsThatAreNoUtf8AreTakenAsTheyAre) {
+TEST(GgufMetadata, StringsNeedNotBeUtf8) {
     expect_value<std::string_view>("\xff\xfe", "\xff\xfe");
 }
 

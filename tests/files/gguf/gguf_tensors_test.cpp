@@ -17,12 +17,12 @@ using testing::read_model;
 using testing::WrittenFile;
 namespace ggml = testing::ggml;
 
-/// Two tensors, "a" of 32 B and "b" of 8 B.
+/// Returns a file of two tensors, "a" of 32 B and "b" of 8 B.
 WrittenFile two_tensors() {
     return GgufWriter().add_tensor("a", ggml::f32, {4, 2}).add_tensor("b", ggml::f16, {4}).write();
 }
 
-TEST(GgufTensors, MoreDimensionsThanGgmlHasAreRefused) {
+TEST(GgufTensors, MoreThanFourDimensionsAreRefused) {
     WrittenFile file = two_tensors();
     file.overwrite("tensor 1 'b': dimension count", 5);
     expect_refused(file, "tensor 1 'b': dimension count", "found 5, expected at most 4");
@@ -30,7 +30,7 @@ TEST(GgufTensors, MoreDimensionsThanGgmlHasAreRefused) {
     EXPECT_EQ(read_model(four).tensors()[0].shape.size(), 4U);
 }
 
-TEST(GgufTensors, TypesThatGgmlHasRemovedAreRefusedByName) {
+TEST(GgufTensors, RemovedTypesAreRefusedByName) {
     WrittenFile file = two_tensors();
     file.overwrite("tensor 0 'a': type", 4);
     expect_refused(file, "tensor 0 'a': type",
@@ -44,7 +44,7 @@ TEST(GgufTensors, UnknownTypesAreRefused) {
     for (const std::uint32_t type : {43U, 142U, ~0U}) {
         file.overwrite("tensor 0 'a': type", type);
         expect_refused(file, "tensor 0 'a': type",
-                       "found " + std::to_string(type) + ", expected a type of ggml's, below 43");
+                       "found " + std::to_string(type) + ", expected a type of ggml, below 43");
     }
 }
 
@@ -82,7 +82,7 @@ TEST(GgufTensors, DataMustLieWithinTheFile) {
     WrittenFile file = two_tensors();
     file.overwrite("tensor 1 'b': offset", 64);
     expect_refused(file, "tensor 1 'b': offset",
-                   "found 64, where 8 B are to be, expected them within the 40 B");
+                   "found 64, where 8 B should be, expected them within the 40 B");
     file.overwrite("tensor 1 'b': offset", ~std::uint64_t{31});
     expect_refused(file, "tensor 1 'b': offset", "found 18446744073709551584");
     WrittenFile cut = two_tensors();
@@ -93,7 +93,7 @@ TEST(GgufTensors, DataMustLieWithinTheFile) {
 TEST(GgufTensors, OverlapsAreRefused) {
     WrittenFile file = two_tensors();
     file.overwrite("tensor 1 'b': offset", 0);
-    // By their places the shorter comes first.
+    // Ordered by position, the shorter tensor comes first.
     expect_refused(file, "tensor 0 'a': offset",
                    "found 0, expected at least 8, where tensor 'b' ends");
     WrittenFile long_one =
@@ -102,7 +102,7 @@ TEST(GgufTensors, OverlapsAreRefused) {
     expect_refused(long_one, "tensor 1 'b': offset", "found 64, expected at least 96");
 }
 
-TEST(GgufTensors, AnyOrderOfPlacesAndHolesAreFine) {
+TEST(GgufTensors, AnyOrderAndHolesAreAccepted) {
     WrittenFile file = GgufWriter()
                            .add_tensor("a", ggml::i8, {32})
                            .add_tensor("b", ggml::i8, {32})
@@ -129,16 +129,17 @@ TEST(GgufTensors, WithoutElementsHaveNoBytes) {
     const ModelFile model = read_model(file);
     EXPECT_TRUE(model.bytes(model.tensors()[0]).empty());
     EXPECT_EQ(model.tensors()[0].offset, model.tensors()[1].offset);
-    // Nothing follows, not even what would align it.
+    // Nothing follows, not even padding for alignment.
     WrittenFile alone = GgufWriter().add_tensor("none", ggml::f32, {0}).write();
     alone.cut_to(alone.field("tensor 0 'none': offset").offset + 8);
     EXPECT_TRUE(read_model(alone).bytes(read_model(alone).tensors()[0]).empty());
 }
 
-TEST(GgufTensors, NamesStandOnceAndAreUtf8) {
-    const WrittenFile twins =
+TEST(GgufTensors, NamesMustBeUniqueUtf8) {
+    const WrittenFile duplicates =
         GgufWriter().add_tensor("a", ggml::i8, {1}).add_tensor("a", ggml::i8, {1}).write();
-    expect_refused(twins, "tensor 1 'a': name text", twins.field("tensor 1: name text").offset,
+    expect_refused(duplicates, "tensor 1 'a': name text",
+                   duplicates.field("tensor 1: name text").offset,
                    "found the name of tensor 0 again");
     const WrittenFile latin = GgufWriter().add_tensor("gr\xfc\xdf", ggml::i8, {1}).write();
     expect_refused(latin, "tensor 0: name text", "found 'gr\\xfc\\xdf', expected UTF-8");
@@ -146,13 +147,13 @@ TEST(GgufTensors, NamesStandOnceAndAreUtf8) {
     EXPECT_NE(read_model(greek).find("β"), nullptr);
 }
 
-TEST(GgufTensors, NameLengthIsHeldAgainstTheFile) {
+TEST(GgufTensors, NameLengthIsCheckedAgainstTheFile) {
     WrittenFile file = two_tensors();
     file.overwrite("tensor 0: name length", ~std::uint64_t{0});
     expect_refused(file, "tensor 0: name length", "found 18446744073709551615, expected at most");
 }
 
-TEST(GgufTensors, AlignmentIsThatOfTheMetadata) {
+TEST(GgufTensors, AlignmentComesFromTheMetadata) {
     const WrittenFile file = GgufWriter()
                                  .add("general.alignment", std::uint32_t{256})
                                  .align(256)
@@ -175,8 +176,8 @@ TEST(GgufTensors, AlignmentMustBeAPowerOfTwo) {
     expect_refused(large, field, "expected a power of two below 2^32");
     const WrittenFile text = GgufWriter().add("general.alignment", 32.0F).write();
     expect_refused(text, field, "found another type");
-    const WrittenFile most = GgufWriter().add("general.alignment", 1U << 31).write();
-    EXPECT_TRUE(read_model(most).tensors().empty());
+    const WrittenFile largest = GgufWriter().add("general.alignment", 1U << 31).write();
+    EXPECT_TRUE(read_model(largest).tensors().empty());
 }
 
 }  // namespace

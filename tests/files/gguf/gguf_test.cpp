@@ -33,7 +33,7 @@ GgufWriter small_model() {
     return model;
 }
 
-TEST(Gguf, ToldByItsFirstBytesAndVersion) {
+TEST(Gguf, IsDetectedByMagicAndVersion) {
     for (const std::uint32_t version : {2U, 3U}) {
         const WrittenFile file = GgufWriter(version).write();
         const ModelFile model = read_model(file);
@@ -72,7 +72,7 @@ TEST(Gguf, TensorsAreViewsOfTheFileWithTheSlowestDimensionFirst) {
     EXPECT_EQ(scale.offset + scale.bytes, file.size());
 }
 
-TEST(Gguf, FoundByName) {
+TEST(Gguf, FindsTensorsAndMetadataByName) {
     const WrittenFile file = small_model().write();
     const ModelFile model = read_model(file);
     for (const ModelTensor& tensor : model.tensors()) EXPECT_EQ(model.find(tensor.name), &tensor);
@@ -92,13 +92,13 @@ TEST(Gguf, OtherVersionsAreRefused) {
     }
 }
 
-TEST(Gguf, BigEndianFilesAreRefusedAsSuch) {
+TEST(Gguf, BigEndianFilesAreNamedAndRefused) {
     WrittenFile file = small_model().write();
     file.overwrite("version", 0x03000000);
     expect_refused(file, "version", "in the other byte order that is 3: the file is big-endian");
 }
 
-TEST(Gguf, CountsThatTheFileCannotHoldAreRefused) {
+TEST(Gguf, ImpossibleCountsAreRefused) {
     for (const char* const field : {"tensor count", "metadata count"}) {
         for (const std::uint64_t count :
              {std::uint64_t{1000}, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
@@ -109,7 +109,7 @@ TEST(Gguf, CountsThatTheFileCannotHoldAreRefused) {
     }
 }
 
-TEST(Gguf, CountsThatAreTooSmallOrTooLargeByOneAreRefused) {
+TEST(Gguf, CountsTooLargeByOneAreRefused) {
     for (const char* const field : {"tensor count", "metadata count"}) {
         WrittenFile file = small_model().write();
         const std::uint64_t count = field[0] == 't' ? 3 : 2;
@@ -118,7 +118,7 @@ TEST(Gguf, CountsThatAreTooSmallOrTooLargeByOneAreRefused) {
     }
 }
 
-TEST(Gguf, CutAnywhereIsRefused) {
+TEST(Gguf, TruncatedFileIsRefused) {
     const WrittenFile whole = small_model().write();
     for (std::uint64_t bytes = 0; bytes < whole.size(); ++bytes) {
         WrittenFile file = whole;
@@ -130,7 +130,7 @@ TEST(Gguf, CutAnywhereIsRefused) {
     EXPECT_FALSE(testing::error_of(whole));
 }
 
-TEST(Gguf, EachFieldMayHoldAnything) {
+TEST(Gguf, AnyValueOfAFieldIsReadOrRefused) {
     const WrittenFile whole = small_model().write();
     for (const testing::WrittenField& field : whole.fields()) {
         for (const std::uint64_t value :
@@ -139,7 +139,7 @@ TEST(Gguf, EachFieldMayHoldAnything) {
               ~std::uint64_t{0}, ~std::uint64_t{0} - 31}) {
             WrittenFile file = whole;
             file.overwrite(field.name, value);
-            // Read or refused, but not hurt; what is read lies within.
+            // The file is read or rejected without harm; tensors lie within the file.
             try {
                 const ModelFile model = read_model(file);
                 for (const ModelTensor& tensor : model.tensors()) {

@@ -9,8 +9,8 @@
 namespace tensorpool::files {
 namespace {
 
-/// A block's elements and bytes, from the parts of ggml's structures: scales of 2 bytes (h), and
-/// bits of each element.
+/// Checks a block's elements and bytes against the parts of ggml's structures: scales of 2 bytes
+/// (h), and the bits of each element.
 TEST(GgmlTypes, BlocksHaveTheBytesOfTheirParts) {
     constexpr unsigned h = 2;
     const std::map<std::string, std::pair<unsigned, unsigned>> expected = {
@@ -63,7 +63,7 @@ TEST(GgmlTypes, BlocksHaveTheBytesOfTheirParts) {
     EXPECT_EQ(seen, expected.size());
 }
 
-TEST(GgmlTypes, StandAtTheirNumbers) {
+TEST(GgmlTypes, HaveTheirNumbers) {
     const std::map<std::uint32_t, std::string> names = {
         {0, "F32"},     {1, "F16"},      {2, "Q4_0"},    {3, "Q4_1"},     {4, "Q4_2"},
         {5, "Q4_3"},    {6, "Q5_0"},     {7, "Q5_1"},    {8, "Q8_0"},     {9, "Q8_1"},
@@ -78,7 +78,7 @@ TEST(GgmlTypes, StandAtTheirNumbers) {
     EXPECT_EQ(ggml_type(~0U), nullptr);
 }
 
-TEST(GgmlTypes, RemovedOnesHaveNoBytes) {
+TEST(GgmlTypes, RemovedTypesHaveNoBytes) {
     std::string removed;
     for (std::uint32_t number = 0; number < ggml_type_count(); ++number) {
         if (!ggml_type(number)->removed) continue;
@@ -88,7 +88,7 @@ TEST(GgmlTypes, RemovedOnesHaveNoBytes) {
     EXPECT_EQ(removed, "4 5 31 32 33 36 37 38 ");
 }
 
-TEST(GgmlTypes, PlainOnesHaveCodesOfDLPack) {
+TEST(GgmlTypes, PlainTypesHaveDLPackCodes) {
     EXPECT_EQ(ggml_type(0)->type.dlpack_code, 2);
     EXPECT_EQ(ggml_type(30)->type.dlpack_code, 4);
     EXPECT_EQ(ggml_type(26)->type.dlpack_code, 0);

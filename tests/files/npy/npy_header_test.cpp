@@ -16,7 +16,7 @@ NpyHeader read(std::string_view text) {
     return read_npy_header(in, text, 100);
 }
 
-/// Refused at that byte of the header, with this text.
+/// Expects an error at byte `at` of the header whose message contains `what`.
 void expect_refused(std::string_view text, std::uint64_t at, const std::string& what) {
     try {
         read(text);
@@ -28,7 +28,7 @@ void expect_refused(std::string_view text, std::uint64_t at, const std::string& 
     }
 }
 
-TEST(NpyHeader, AsNumPyWritesIt) {
+TEST(NpyHeader, ReadsTheHeaderThatNumPyWrites) {
     const std::string_view text =
         "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }        \n";
     const NpyHeader header = read(text);
@@ -40,7 +40,7 @@ TEST(NpyHeader, AsNumPyWritesIt) {
     EXPECT_EQ(header.shape_offset, 150U);
 }
 
-TEST(NpyHeader, KeysInAnyOrderAndSpacesAnywhere) {
+TEST(NpyHeader, AcceptsAnyKeyOrderAndSpaces) {
     const NpyHeader header =
         read("{ \"shape\" : ( 7 , ) ,'fortran_order':True,\t'descr' : \"|u1\"\n}");
     EXPECT_EQ(header.descr, "|u1");
@@ -48,12 +48,12 @@ TEST(NpyHeader, KeysInAnyOrderAndSpacesAnywhere) {
     EXPECT_EQ(header.shape, (std::vector<std::uint64_t>{7}));
 }
 
-TEST(NpyHeader, NumbersOfPython2) {
+TEST(NpyHeader, AcceptsNumbersOfPython2) {
     const NpyHeader header = read("{'descr':'<f4','fortran_order':False,'shape':(3L, 4L)}");
     EXPECT_EQ(header.shape, (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(NpyHeader, EachKeyExactlyOnce) {
+TEST(NpyHeader, RequiresEachKeyOnce) {
     expect_refused("{}", 2, "found its end, expected the key 'descr'");
     expect_refused("{'descr': '<f4'}", 16, "expected the key 'fortran_order'");
     expect_refused("{'descr': '<f4', 'fortran_order': True}", 39, "expected the key 'shape'");
@@ -61,16 +61,16 @@ TEST(NpyHeader, EachKeyExactlyOnce) {
     expect_refused("{'other': 1}", 1, "found the key 'other', expected");
 }
 
-TEST(NpyHeader, StructuredTypesAreRefusedWithAWayOut) {
+TEST(NpyHeader, StructuredTypesAreRefusedWithAHint) {
     const std::string expected = "found a structured type, expected a simple one";
     expect_refused("{'descr': [('x', '<f4'), ('y', '<i2')]}", 10, expected);
     expect_refused("{'descr': ('<f4', (2,))}", 10, expected);
 }
 
-TEST(NpyHeader, NothingButSuchADictionary) {
+TEST(NpyHeader, OtherLiteralsAreRefused) {
     expect_refused("", 0, "found its end, expected a dictionary");
     expect_refused("[1]", 0, "found '[1]', expected a dictionary");
-    expect_refused("{descr: 1}", 1, "expected a text in quotes");
+    expect_refused("{descr: 1}", 1, "expected a string in quotes");
     expect_refused("{'descr", 2, "expected a closing quote");
     expect_refused("{'descr' '<f4'}", 9, "expected ':'");
     expect_refused("{'descr': '<f4' 'shape': ()}", 16, "expected ',' or '}'");
@@ -81,7 +81,7 @@ TEST(NpyHeader, NothingButSuchADictionary) {
     expect_refused("{'shape': (-3,)}", 11, "found '-3,)}', expected a number");
     expect_refused("{'shape': (1 + 1,)}", 13, "expected ','");
     expect_refused("{'shape': (18446744073709551616,)}", 11, "below 2^64");
-    expect_refused("{'shape': (),", 13, "expected a text in quotes");
+    expect_refused("{'shape': (),", 13, "expected a string in quotes");
     expect_refused("{'descr':'<f4','fortran_order':True,'shape':()} x", 48,
                    "expected the header's end");
 }

@@ -22,7 +22,7 @@ Shape shape_of(const ModelTensor& tensor) {
     return {tensor.shape.begin(), tensor.shape.end()};
 }
 
-TEST(Npy, ArrayIsOneTensorCalledAsTheFile) {
+TEST(Npy, ArrayIsOneTensorNamedAfterTheFile) {
     const WrittenFile file = npy_file(npy_header("<f4", "(2, 3)"), std::string(24, 'a'));
     for (const char* const name : {"w.npy", "/models/w.npy", "C:\\models\\w.npy", "w"}) {
         const ModelFile model = read_model(file, name);
@@ -42,7 +42,7 @@ TEST(Npy, ArrayIsOneTensorCalledAsTheFile) {
     }
 }
 
-TEST(Npy, FileWhoseNameIsNoUtf8HasATensorCalledArray) {
+TEST(Npy, TensorIsNamedArrayIfTheFileNameIsNotUtf8) {
     const WrittenFile file = npy_file(npy_header("|u1", "()"), "a");
     EXPECT_EQ(read_model(file, "\xff.npy").tensors()[0].name, "array");
 }
@@ -61,12 +61,12 @@ TEST(Npy, LaterVersionsHaveLongerHeaders) {
     expect_refused(file, "version", "found 1.1");
 }
 
-TEST(Npy, ColumnMajorArraysSaySo) {
+TEST(Npy, ColumnMajorArraysAreMarked) {
     const WrittenFile file = npy_file(npy_header("|u1", "(2, 3)", true), "abcdef");
     EXPECT_TRUE(read_model(file).tensors()[0].column_major);
 }
 
-TEST(Npy, ShapesWithoutElementsOrDimensions) {
+TEST(Npy, AcceptsScalarsAndEmptyArrays) {
     const WrittenFile scalar = npy_file(npy_header("<f8", "()"), "12345678");
     EXPECT_TRUE(read_model(scalar).tensors()[0].shape.empty());
     const WrittenFile empty = npy_file(npy_header("<f8", "(3, 0)"), "");
@@ -75,7 +75,7 @@ TEST(Npy, ShapesWithoutElementsOrDimensions) {
     EXPECT_TRUE(model.bytes(model.tensors()[0]).empty());
 }
 
-TEST(Npy, DataMustBeExactlyWhatShapeAndTypeSay) {
+TEST(Npy, DataSizeMustMatchShapeAndType) {
     const std::string header = npy_header("<i2", "(2, 2)");
     expect_refused(npy_file(header, "1234567"), "data",
                    "found 7 B to the end, expected 8 B by shape and type");
@@ -98,7 +98,7 @@ TEST(Npy, HeaderLengthBeyondTheEndIsRefused) {
     expect_refused(file, "header", 10, "found 119 B to the end, expected 65535 B");
 }
 
-TEST(Npy, CutAnywhereIsRefused) {
+TEST(Npy, TruncatedFileIsRefused) {
     const WrittenFile whole = npy_file(npy_header("<f4", "(2,)"), "12345678");
     for (std::uint64_t bytes = 0; bytes < whole.size(); ++bytes) {
         WrittenFile file = whole;

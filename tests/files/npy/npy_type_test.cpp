@@ -40,7 +40,7 @@ TEST(NpyType, NumbersOfTheOtherByteOrderHaveNoCode) {
     expect_type(">i8", 8, -1);
 }
 
-TEST(NpyType, TextsBytesAndTimes) {
+TEST(NpyType, TextsBytesAndTimesHaveNoCode) {
     expect_type("|S12", 12, -1);
     expect_type("|V2", 2, -1);
     expect_type("<U3", 12, -1);
@@ -51,7 +51,7 @@ TEST(NpyType, TextsBytesAndTimes) {
     expect_type("<U536870911", 2147483644, -1);
 }
 
-TEST(NpyType, NothingElse) {
+TEST(NpyType, EverythingElseIsRejected) {
     for (const char* const descr :
          {"",        "<",    "<f",     "f4",           "=f4",         "<f3",
           "<f4 ",    "<f4x", "<i16",   "<u3",          "|O",          "|O8",

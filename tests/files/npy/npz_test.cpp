@@ -22,7 +22,7 @@ WrittenFile floats(char fill) {
     return npy_file(npy_header("<f4", "(2,)"), std::string(8, fill));
 }
 
-TEST(Npz, EachEntryIsATensorWithoutItsEnding) {
+TEST(Npz, EachEntryIsATensorNamedWithoutExtension) {
     const WrittenFile file = ZipWriter()
                                  .add("layer/w.npy", floats('w'))
                                  .add("b.npy", npy_file(npy_header("|u1", "(3,)", true), "abc"))
@@ -44,16 +44,16 @@ TEST(Npz, EachEntryIsATensorWithoutItsEnding) {
     EXPECT_EQ(model.find("b.npy"), nullptr);
 }
 
-TEST(Npz, WithoutEntries) {
+TEST(Npz, EmptyArchiveHasNoTensors) {
     const WrittenFile file = ZipWriter().write();
     const ModelFile model = read_model(file);
     EXPECT_EQ(model.format(), ModelFormat::npz);
     EXPECT_TRUE(model.tensors().empty());
 }
 
-TEST(Npz, EntryThatIsNoArrayIsRefused) {
+TEST(Npz, EntryThatIsNotAnArrayIsRefused) {
     const WrittenFile pickle = ZipWriter().add({.name = "archive/data.pkl", .data = "x"}).write();
-    expect_refused(pickle, "entry 0 'archive/data.pkl': name", 0, "it is no archive of NumPy");
+    expect_refused(pickle, "entry 0 'archive/data.pkl': name", 0, "it is not an archive of NumPy");
     const WrittenFile text = ZipWriter().add({.name = "a.npy", .data = "hello, world"}).write();
     const std::uint64_t data = text.field("entry 0 'a.npy': data").offset;
     expect_refused(text, "entry 0 'a.npy': magic", data, "found 'hello,', expected '\\x93NUMPY'");
@@ -67,7 +67,7 @@ TEST(Npz, ArrayMustFillItsEntry) {
     expect_refused(file, "entry 0 'a.npy': data", data + 128, "found 9 B to the end, expected 8 B");
 }
 
-TEST(Npz, NamesStandOnce) {
+TEST(Npz, NamesMustBeUnique) {
     const WrittenFile file =
         ZipWriter().add("a.npy", floats('1')).add("a.npy", floats('2')).write();
     const std::uint64_t at = file.field("entry 1 'a.npy': local signature").offset;

@@ -38,7 +38,7 @@ void expect_data(const WrittenFile& file) {
     EXPECT_EQ(entries[0].data_end - entries[0].data_begin, array.size());
 }
 
-TEST(ZipDirectory, EntriesInItsOrder) {
+TEST(ZipDirectory, EntriesKeepItsOrder) {
     const WrittenFile file = two_entries().write();
     const auto entries = entries_of(file);
     ASSERT_EQ(entries.size(), 2U);
@@ -48,23 +48,23 @@ TEST(ZipDirectory, EntriesInItsOrder) {
     EXPECT_EQ(entries[1].header_begin, entries[0].data_end);
 }
 
-TEST(ZipDirectory, FiguresOf64Bits) {
+TEST(ZipDirectory, Zip64ValuesAreRead) {
     expect_data(ZipWriter().add({.name = "a.npy", .data = array, .zip64 = true}).write());
     expect_data(ZipWriter().add({.name = "a.npy", .data = array, .zip64 = true}).zip64().write());
     expect_data(ZipWriter().add({.name = "a.npy", .data = array}).zip64().write());
 }
 
-TEST(ZipDirectory, SizesBehindTheDataAsInStreams) {
+TEST(ZipDirectory, SizesMayFollowTheData) {
     expect_data(ZipWriter().add({.name = "a.npy", .data = array, .sizes_behind = true}).write());
 }
 
-TEST(ZipDirectory, CommentBehindIt) {
+TEST(ZipDirectory, CommentMayFollow) {
     expect_data(ZipWriter().add({.name = "a.npy", .data = array}).comment("trained today").write());
     expect_data(
         ZipWriter().add({.name = "a.npy", .data = array}).comment(std::string(65535, 'c')).write());
 }
 
-TEST(ZipDirectory, CompressedEntriesAreRefusedWithAWayOut) {
+TEST(ZipDirectory, CompressedEntriesAreRefusedWithAHint) {
     const WrittenFile file = ZipWriter().add({.name = "a.npy", .data = array, .method = 8}).write();
     expect_refused(file, "entry 0 'a.npy': method", 0,
                    "save with numpy.savez instead of numpy.savez_compressed");
@@ -75,13 +75,13 @@ TEST(ZipDirectory, EncryptedEntriesAreRefused) {
     expect_refused(file, "entry 0 'a.npy': flags", 0, "found an encrypted entry");
 }
 
-TEST(ZipDirectory, NameThatIsNoUtf8IsRefused) {
+TEST(ZipDirectory, NameMustBeUtf8) {
     const WrittenFile file = ZipWriter().add({.name = "\x81.npy", .data = array}).write();
     expect_refused(file, "entry 0 '\\x81.npy': name", file.field("entry 0 '\x81.npy': name").offset,
                    "expected UTF-8");
 }
 
-TEST(ZipDirectory, OwnHeadersMustSayWhatTheDirectorySays) {
+TEST(ZipDirectory, LocalHeadersMustMatchTheDirectory) {
     const struct {
         const char* field;
         std::uint64_t value;
@@ -102,7 +102,7 @@ TEST(ZipDirectory, OwnHeadersMustSayWhatTheDirectorySays) {
     }
 }
 
-TEST(ZipDirectory, OffsetsMustLeadToHeaders) {
+TEST(ZipDirectory, OffsetsMustPointToHeaders) {
     WrittenFile file = two_entries().write();
     file.overwrite("entry 1 'b.npy': offset", 4);
     expect_refused(file, "entry 1 'b.npy': local signature", 4, "expected 67324752");
@@ -110,8 +110,8 @@ TEST(ZipDirectory, OffsetsMustLeadToHeaders) {
     expect_refused(file, "entry 1 'b.npy': offset", "found 2147483647, expected one before");
 }
 
-TEST(ZipDirectory, EntriesThatOverlapAreRefused) {
-    // The first entry's data holds a header of the second.
+TEST(ZipDirectory, OverlappingEntriesAreRefused) {
+    // The first entry's data contains a header for the second.
     const WrittenFile inner = ZipWriter().add({.name = "b.npy", .data = array}).write();
     const WrittenFile outer = ZipWriter()
                                   .add({.name = "a.npy", .data = inner.bytes()})

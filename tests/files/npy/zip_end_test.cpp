@@ -20,7 +20,7 @@ ZipWriter two_entries() {
     return ZipWriter().add({.name = "a.npy", .data = array}).add({.name = "b.npy", .data = array});
 }
 
-TEST(ZipEnd, CountsAndPlacesAreChecked) {
+TEST(ZipEnd, CountsAndOffsetsAreChecked) {
     const struct {
         const char* field;
         std::uint64_t value;
@@ -40,7 +40,7 @@ TEST(ZipEnd, CountsAndPlacesAreChecked) {
     }
 }
 
-TEST(ZipEnd, MoreEntriesThanTheDirectoryHasRoomForAreRefused) {
+TEST(ZipEnd, ImpossibleEntryCountIsRefused) {
     WrittenFile file = two_entries().zip64().write();
     file.overwrite("zip64 end of directory: entries", ~std::uint64_t{0});
     file.overwrite("zip64 end of directory: entries here", ~std::uint64_t{0});
@@ -48,7 +48,7 @@ TEST(ZipEnd, MoreEntriesThanTheDirectoryHasRoomForAreRefused) {
                    "found 18446744073709551615 entries in a directory of");
 }
 
-TEST(ZipEnd, LocatorMustLeadToTheRecord) {
+TEST(ZipEnd, LocatorMustPointToTheRecord) {
     WrittenFile file = two_entries().zip64().write();
     file.overwrite("zip64 locator: offset", ~std::uint64_t{0});
     expect_refused(file, "zip64 locator: offset", "expected a record of 56 B before byte");
@@ -56,13 +56,13 @@ TEST(ZipEnd, LocatorMustLeadToTheRecord) {
     expect_refused(file, "zip64 end of directory: signature", 0, "expected 101075792");
 }
 
-TEST(ZipEnd, FileWithoutIsCutShort) {
+TEST(ZipEnd, MissingRecordMeansATruncatedFile) {
     WrittenFile file = two_entries().write();
     file.cut_to(file.size() - 1);
     expect_refused(file, "end of directory", file.size(), "it is cut short");
 }
 
-TEST(ZipEnd, CutAnywhereIsRefused) {
+TEST(ZipEnd, TruncatedFileIsRefused) {
     const WrittenFile whole =
         ZipWriter().add({.name = "a.npy", .data = array, .zip64 = true}).zip64().write();
     for (std::uint64_t bytes = 0; bytes < whole.size(); ++bytes) {

@@ -17,7 +17,7 @@ using testing::WrittenFile;
 
 const std::string tensor_a = R"("a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]})";
 
-/// Of two bytes of data.
+/// Returns a file with this header and two bytes of data.
 WrittenFile with_header(const std::string& header) {
     return SafetensorsWriter::write(header, "xy");
 }
@@ -25,9 +25,9 @@ WrittenFile with_header(const std::string& header) {
 class SafetensorsHeader : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!TENSORPOOL_TESTS_JSON) GTEST_SKIP() << "this build reads no JSON";
+        if (!TENSORPOOL_TESTS_JSON) GTEST_SKIP() << "this build has no JSON library";
     }
-    /// Refused at the place where `mark` stands in the header.
+    /// Expects an error at the position of `mark` in the header.
     static void expect_refused(const std::string& header, const std::string& field,
                                const std::string& mark, const std::string& text) {
         SCOPED_TRACE(header);
@@ -35,7 +35,7 @@ protected:
     }
 };
 
-TEST_F(SafetensorsHeader, FieldsInAnyOrderWithSpaces) {
+TEST_F(SafetensorsHeader, AcceptsAnyFieldOrderAndSpaces) {
     const WrittenFile file = with_header(
         "{ \"a\" : {\"data_offsets\" : [ 0 , 2 ],\n\"shape\":[2, 1],\t\"dtype\":\"U8\"} }  ");
     const ModelFile model = read_model(file);
@@ -43,7 +43,7 @@ TEST_F(SafetensorsHeader, FieldsInAnyOrderWithSpaces) {
     EXPECT_EQ(model.tensors()[0].shape.size(), 2U);
 }
 
-TEST_F(SafetensorsHeader, EscapedTextsAreDecoded) {
+TEST_F(SafetensorsHeader, EscapedStringsAreDecoded) {
     const WrittenFile file =
         with_header(R"({"__metadata__":{"k\n":"\u00e9\"","plain":"é"},)"
                     R"("\u0061\/b":{"dtype":"\u00558","shape":[2],"data_offsets":[0,2]}})");
@@ -56,14 +56,14 @@ TEST_F(SafetensorsHeader, EscapedTextsAreDecoded) {
     EXPECT_EQ(std::get<std::string_view>(*moved.find_metadata("plain")), "é");
 }
 
-TEST_F(SafetensorsHeader, UnknownFieldsAreSkippedAsTheFormatsLibraryDoes) {
+TEST_F(SafetensorsHeader, UnknownFieldsAreSkipped) {
     const WrittenFile file = with_header(
         R"({"a":{"x":{"y":[1,{"z":null}],"dtype":"no"},"dtype":"U8","u":1.5,"shape":[2],)"
         R"("v":[],"w":"text","data_offsets":[0,2],"t":true,"n":-1}})");
     EXPECT_EQ(read_model(file).tensors()[0].type.name, "U8");
 }
 
-TEST_F(SafetensorsHeader, NestingHasALimit) {
+TEST_F(SafetensorsHeader, NestingIsLimited) {
     const auto header = [](int depth) {
         return R"({"a":{"x":)" + std::string(depth, '[') + std::string(depth, ']') + "," +
                tensor_a.substr(5) + "}";
@@ -73,14 +73,14 @@ TEST_F(SafetensorsHeader, NestingHasALimit) {
                             "nested deeper than 32");
 }
 
-TEST_F(SafetensorsHeader, ValuesOfOtherKindsAreRefused) {
+TEST_F(SafetensorsHeader, ValuesOfWrongTypesAreRefused) {
     expect_refused(R"({"a":7})", "tensor 0 'a': header", "}", "found a number, expected an object");
     expect_refused(R"({"a":{"dtype":7,"shape":[]}})", "tensor 0 'a': value", ",",
-                   "found a number, expected a text");
+                   "found a number, expected a string");
     expect_refused(R"({"a":{"shape":null}})", "tensor 0 'a': shape", "l}",
                    "found null, expected an array");
     expect_refused(R"({"a":{"shape":["2"]}})", "tensor 0 'a': shape", "\"]",
-                   "found a text, expected a whole number");
+                   "found a string, expected a whole number");
     expect_refused(R"({"a":{"shape":[[]]}})", "tensor 0 'a': shape", "[]",
                    "found an array, expected a whole number");
     expect_refused(R"({"a":{"shape":[-1]}})", "tensor 0 'a': shape", "]",
@@ -92,10 +92,10 @@ TEST_F(SafetensorsHeader, ValuesOfOtherKindsAreRefused) {
                    "found an object, expected an array");
     expect_refused(R"({"__metadata__":null})", "header", "l}", "found null, expected an object");
     expect_refused(R"({"__metadata__":{"k":{}}})", "metadata 0 'k': value", "{}",
-                   "found an object, expected a text");
+                   "found an object, expected a string");
 }
 
-TEST_F(SafetensorsHeader, EachFieldExactlyOnce) {
+TEST_F(SafetensorsHeader, RequiresEachFieldOnce) {
     expect_refused(R"({"a":{"shape":[2],"data_offsets":[0,2]}})", "tensor 0 'a': dtype", "a",
                    "found none, expected one");
     expect_refused(R"({"a":{"dtype":"U8","data_offsets":[0,2]}})", "tensor 0 'a': shape", "a",
@@ -113,7 +113,7 @@ TEST_F(SafetensorsHeader, EachFieldExactlyOnce) {
                    R"(k":"2")", "found the key of metadata 0 again");
 }
 
-TEST_F(SafetensorsHeader, TwoOffsets) {
+TEST_F(SafetensorsHeader, RequiresTwoOffsets) {
     expect_refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0]}})",
                    "tensor 0 'a': data_offsets", "]}}", "found fewer than two");
     expect_refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2,4]}})",
@@ -130,14 +130,14 @@ TEST_F(SafetensorsHeader, AtMost64Dimensions) {
     expect_refused(header(65), "tensor 0 'a': shape", "],", "more than 64 dimensions");
 }
 
-TEST_F(SafetensorsHeader, NothingButJson) {
+TEST_F(SafetensorsHeader, InvalidJsonIsRefused) {
     testing::expect_refused(with_header("{\"a\""), "header", 16,
                             "expected JSON: unexpected end of input; expected ':'");
     testing::expect_refused(with_header("{\"a\":x}"), "header", 8 + 5,
                             "found '\"a\":x', expected JSON");
 }
 
-TEST_F(SafetensorsHeader, TextBehindTheObjectIsRefused) {
+TEST_F(SafetensorsHeader, TrailingTextIsRefused) {
     const std::string whole = "{" + tensor_a + "}";
     for (const std::string behind : {"x", "{}", ","}) {
         const auto error = testing::error_of(with_header(whole + behind));
@@ -149,7 +149,7 @@ TEST_F(SafetensorsHeader, TextBehindTheObjectIsRefused) {
     testing::expect_refused(with_header(zero), "header", 8 + whole.size(), "found a byte of 0");
 }
 
-TEST_F(SafetensorsHeader, TextThatIsNoUtf8IsRefused) {
+TEST_F(SafetensorsHeader, InvalidUtf8IsRefused) {
     const auto error = testing::error_of(with_header("{\"\xff\":{}}"));
     ASSERT_TRUE(error);
     EXPECT_EQ(error->offset(), 10U);

@@ -21,7 +21,7 @@ Shape shape_of(const ModelTensor& tensor) {
     return {tensor.shape.begin(), tensor.shape.end()};
 }
 
-/// Whether the text lies in the file: it was not copied.
+/// Returns whether the text is a part of the file, and so was not copied.
 bool is_in(const WrittenFile& file, std::string_view text) {
     return text.data() >= file.bytes().data() &&
            text.data() + text.size() <= file.bytes().data() + file.size();
@@ -37,7 +37,7 @@ SafetensorsWriter small_model() {
 
 class Safetensors : public ::testing::Test {
     void SetUp() override {
-        if (!TENSORPOOL_TESTS_JSON) GTEST_SKIP() << "this build reads no JSON";
+        if (!TENSORPOOL_TESTS_JSON) GTEST_SKIP() << "this build has no JSON library";
     }
 };
 
@@ -72,7 +72,7 @@ TEST_F(Safetensors, TensorsAndMetadataAreViewsOfTheFile) {
     EXPECT_TRUE(is_in(file, value));
 }
 
-TEST_F(Safetensors, WithoutTensors) {
+TEST_F(Safetensors, AcceptsAFileWithoutTensors) {
     for (const char* const header : {"{}", "{\"__metadata__\":{}}"}) {
         const WrittenFile file = SafetensorsWriter::write(header, "");
         const ModelFile model = read_model(file);
@@ -81,7 +81,7 @@ TEST_F(Safetensors, WithoutTensors) {
     }
 }
 
-TEST_F(Safetensors, LengthOfTheHeaderIsHeldAgainstTheFile) {
+TEST_F(Safetensors, HeaderLengthIsCheckedAgainstTheFile) {
     WrittenFile file = small_model().write();
     const std::uint64_t left = file.size() - 8;
     file.overwrite("header length", left + 1);
@@ -94,7 +94,7 @@ TEST_F(Safetensors, LengthOfTheHeaderIsHeldAgainstTheFile) {
     expect_refused(file, "header", 8, "expected JSON");
 }
 
-TEST_F(Safetensors, CutAnywhereIsRefused) {
+TEST_F(Safetensors, TruncatedFileIsRefused) {
     const WrittenFile whole = small_model().write();
     for (std::uint64_t bytes = 0; bytes < whole.size(); ++bytes) {
         WrittenFile file = whole;
@@ -104,13 +104,13 @@ TEST_F(Safetensors, CutAnywhereIsRefused) {
     EXPECT_FALSE(testing::error_of(whole));
 }
 
-TEST_F(Safetensors, AnyByteOfTheHeaderMayBeAnyOther) {
+TEST_F(Safetensors, DamagedHeaderIsReadOrRefused) {
     const WrittenFile whole = small_model().write();
     for (std::uint64_t at = 0; at < whole.field("data").offset; ++at) {
         for (const char byte : {'\0', '\xff', '"', '{', '}', '[', ']', ',', '9', '\\'}) {
             WrittenFile file = whole;
             file.overwrite_at(at, {&byte, 1});
-            // Read or refused, but not hurt; what is read lies within.
+            // The file is read or rejected without harm; tensors lie within the file.
             try {
                 const ModelFile model = read_model(file);
                 for (const ModelTensor& tensor : model.tensors()) {
@@ -123,8 +123,8 @@ TEST_F(Safetensors, AnyByteOfTheHeaderMayBeAnyOther) {
     }
 }
 
-TEST(SafetensorsWithoutJson, SaysSo) {
-    if (TENSORPOOL_TESTS_JSON) GTEST_SKIP() << "this build reads JSON";
+TEST(SafetensorsWithoutJson, ReportsTheMissingLibrary) {
+    if (TENSORPOOL_TESTS_JSON) GTEST_SKIP() << "this build has the JSON library";
     expect_refused(small_model().write(), "header", "nlohmann-json3-dev");
 }
 

@@ -23,7 +23,7 @@ SafetensorsTensor tensor(std::string_view name, std::string_view type,
             .data_offsets_offset = 40};
 }
 
-/// A file of so many bytes of data.
+/// Checks tensors of a file with a given number of data bytes.
 class SafetensorsTensorsTest : public ::testing::Test {
 protected:
     void take(const std::vector<SafetensorsTensor>& tensors, std::uint64_t data_bytes) {
@@ -39,7 +39,7 @@ protected:
                         const std::string& field, std::uint64_t offset, const std::string& text) {
         try {
             take(tensors, data_bytes);
-            ADD_FAILURE() << "was taken; expected: " << text;
+            ADD_FAILURE() << "was accepted; expected: " << text;
         } catch (const ModelFileError& error) {
             EXPECT_EQ(error.field(), field) << error.what();
             EXPECT_EQ(error.offset(), offset) << error.what();
@@ -51,7 +51,7 @@ protected:
     ModelContents contents_;
 };
 
-TEST_F(SafetensorsTensorsTest, TileTheDataInAnyOrder) {
+TEST_F(SafetensorsTensorsTest, MayTileTheDataInAnyOrder) {
     take({tensor("b", "F32", {2}, 4, 12), tensor("empty", "F32", {0, 5}, 4, 4),
           tensor("a", "U8", {4}, 0, 4)},
          12);
@@ -79,7 +79,7 @@ TEST_F(SafetensorsTensorsTest, OverlapsAreRefused) {
                    "tensor 1 'b': data_offsets", 40, "found a beginning of 0, expected 4");
 }
 
-TEST_F(SafetensorsTensorsTest, OffsetsMustFitDataShapeAndType) {
+TEST_F(SafetensorsTensorsTest, OffsetsMustMatchDataShapeAndType) {
     expect_refused({tensor("a", "U8", {4}, 4, 0)}, 4, "tensor 0 'a': data_offsets", 40,
                    "found 4 to 0, expected a beginning at or before the end");
     expect_refused({tensor("a", "U8", {4}, 1, 5)}, 4, "tensor 0 'a': data_offsets", 40,
@@ -111,7 +111,7 @@ TEST_F(SafetensorsTensorsTest, TypesMustBeKnown) {
                    "found 'F7', expected a type of the format");
 }
 
-TEST_F(SafetensorsTensorsTest, NamesStandOnce) {
+TEST_F(SafetensorsTensorsTest, NamesMustBeUnique) {
     expect_refused({tensor("a", "U8", {1}, 0, 1), tensor("a", "U8", {1}, 1, 2)}, 2,
                    "tensor 1 'a': name", 10, "found the name of tensor 0 again");
 }

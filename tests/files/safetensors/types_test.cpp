@@ -8,7 +8,7 @@
 namespace tensorpool::files {
 namespace {
 
-TEST(SafetensorsTypes, HaveTheBitsThatTheFormatGivesThem) {
+TEST(SafetensorsTypes, HaveTheBitsOfTheFormat) {
     const std::map<std::string, unsigned> bits = {
         {"BOOL", 8},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
         {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
@@ -24,7 +24,7 @@ TEST(SafetensorsTypes, HaveTheBitsThatTheFormatGivesThem) {
     }
 }
 
-TEST(SafetensorsTypes, CodesAreThoseOfDLPackWhereItHasThem) {
+TEST(SafetensorsTypes, HaveDLPackCodes) {
     const std::map<std::string, int> codes = {{"BOOL", 6}, {"U8", 1},  {"I64", 0}, {"F16", 2},
                                               {"BF16", 4}, {"C64", 5}, {"F4", -1}, {"F8_E4M3", -1}};
     for (const auto& [name, code] : codes) {
@@ -32,7 +32,7 @@ TEST(SafetensorsTypes, CodesAreThoseOfDLPackWhereItHasThem) {
     }
 }
 
-TEST(SafetensorsTypes, NoOtherNames) {
+TEST(SafetensorsTypes, OtherNamesAreUnknown) {
     for (const char* const name : {"", "F", "f32", "F32 ", "I4", "F8", "C128"}) {
         EXPECT_EQ(safetensors_type(name), nullptr) << name;
     }

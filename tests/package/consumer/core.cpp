@@ -1,5 +1,5 @@
-/// A program of somebody else: uses what the library exports, inline and out of line, and throws
-/// and casts across the library's border. Ends with 0 when all is as it should be.
+/// The program of a user: uses exported functions, inline and out of line, and throws and casts
+/// across the boundary of the library. Exits with 0 if everything works.
 
 #include <cstdio>
 #include <memory_resource>
@@ -35,7 +35,7 @@ void expect_failure_of_a_large_request(tensorpool::MemoryPool& pool) {
         pool.deallocate(pool.allocate(std::size_t{1} << 30));
         expect(false, "a request beyond the limit throws");
     } catch (const tensorpool::AllocationError& error) {
-        expect(error.asked() == std::size_t{1} << 30, "what was asked");
+        expect(error.asked() == std::size_t{1} << 30, "the size of the request");
     }
 }
 

@@ -1,4 +1,4 @@
-/// Uses the component `device` alone. Ends with 0 when all is as it should be.
+/// Uses the component `device` alone. Exits with 0 if everything works.
 
 #include <tensorpool/device/device_memory.hpp>
 #include <tensorpool/device/pool_source.hpp>

@@ -1,5 +1,5 @@
-/// Loads the shared library while it runs, as interpreters do, and lets it go again while a thread
-/// that used it is still alive.
+/// Loads the shared library at run time, as interpreters do, and unloads it while a thread that
+/// used it is still running.
 
 #include <dlfcn.h>
 
@@ -43,7 +43,7 @@ int main(int count, char** arguments) {
             got_blocks = got_blocks && block != nullptr;
             deallocate(global(), block);
         }
-        allocate(nullptr, 1);  // leaves a text for the thread's end
+        allocate(nullptr, 1);  // leaves an error text to free at the thread's end
         used.set_value();
         let_go.get_future().wait();
     });

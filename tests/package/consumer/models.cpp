@@ -1,4 +1,4 @@
-/// Uses the component `models` alone. Ends with 0 when all is as it should be.
+/// Uses the component `models` alone. Exits with 0 if everything works.
 
 #include <tensorpool/model_file.hpp>
 

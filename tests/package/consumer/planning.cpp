@@ -1,4 +1,4 @@
-/// Uses the component `planning` alone. Ends with 0 when all is as it should be.
+/// Uses the component `planning` alone. Exits with 0 if everything works.
 
 #include <vector>
 

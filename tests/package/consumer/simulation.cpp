@@ -1,5 +1,5 @@
-/// Uses the component `simulation`, and `device`, which comes with it. Ends with 0 when all is as
-/// it should be.
+/// Uses the component `simulation`, and `device`, which it includes. Exits with 0 if everything
+/// works.
 
 #include <memory>
 

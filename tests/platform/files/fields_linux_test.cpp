@@ -16,26 +16,26 @@ TEST(Fields, AreTakenFromTheFront) {
     EXPECT_EQ(take_field(text, ':'), "");
 }
 
-TEST(Fields, BetweenTwoSeparatorsIsAnEmptyField) {
+TEST(Fields, AdjacentSeparatorsGiveEmptyField) {
     std::string_view text = "0::/";
     take_field(text, ':');
     EXPECT_EQ(take_field(text, ':'), "");
     EXPECT_EQ(text, "/");
 }
 
-TEST(Numbers, SpacesBeforeAndTextBehindDoNotMatter) {
+TEST(Numbers, LeadingSpacesAndTrailingTextAreIgnored) {
     EXPECT_EQ(parse_number("  42 kB"), 42U);
     EXPECT_EQ(parse_number("0"), 0U);
 }
 
-TEST(Numbers, WhatIsNoNumberIsNothing) {
+TEST(Numbers, OtherTextsGiveNullopt) {
     EXPECT_EQ(parse_number("max"), std::nullopt);
     EXPECT_EQ(parse_number(""), std::nullopt);
     EXPECT_EQ(parse_number("   "), std::nullopt);
     EXPECT_EQ(parse_number("-1"), std::nullopt);
 }
 
-TEST(Numbers, LargestSizeIsANumberAndAboveItIsNothing) {
+TEST(Numbers, LargestSizeFitsAndLargerNumbersGiveNullopt) {
     EXPECT_EQ(parse_number("18446744073709551615"), SIZE_MAX);
     EXPECT_EQ(parse_number("18446744073709551616"), std::nullopt);
 }

@@ -27,7 +27,7 @@ InputFile open_whole(const std::string& path) {
     return file;
 }
 
-TEST(InputFile, TellsWhatKindOfFileItIs) {
+TEST(InputFile, ReportsKindOfFile) {
     const testing::FileTree tree;
     tree.write("/file", "text");
     ASSERT_EQ(mkfifo(tree.path("/pipe").c_str(), 0600), 0);
@@ -37,7 +37,7 @@ TEST(InputFile, TellsWhatKindOfFileItIs) {
     EXPECT_EQ(open_whole("/dev/zero").kind(), FileKind::device);
 }
 
-TEST(InputFile, GivesTheSystemsReasonAndKeepsErrno) {
+TEST(InputFile, ReportsSystemErrorAndPreservesErrno) {
     std::error_code error;
     errno = 4711;
     EXPECT_FALSE(InputFile::open("/no/such/file", error));
@@ -45,7 +45,7 @@ TEST(InputFile, GivesTheSystemsReasonAndKeepsErrno) {
     EXPECT_EQ(errno, 4711);
 }
 
-TEST(InputFile, ReadsUpToTheEnd) {
+TEST(InputFile, ReadsUpToEnd) {
     const testing::FileTree tree;
     tree.write("/file", "0123456789");
     const InputFile file = open_whole(tree.path("/file"));
@@ -58,7 +58,7 @@ TEST(InputFile, ReadsUpToTheEnd) {
     EXPECT_FALSE(error);
 }
 
-TEST(InputFile, TellsWhyItCouldNotRead) {
+TEST(InputFile, ReportsReadError) {
     const InputFile folder = open_whole("/");
     char text[8];
     std::error_code error;
@@ -66,7 +66,7 @@ TEST(InputFile, TellsWhyItCouldNotRead) {
     EXPECT_EQ(error, std::errc::is_a_directory);
 }
 
-TEST(InputFile, BelongsToOneAndIsClosedByExec) {
+TEST(InputFile, IsMoveOnlyAndClosedByExec) {
     const int lowest = open("/dev/null", O_RDONLY);  // the number that the next file gets
     close(lowest);
     InputFile first = open_whole("/dev/null");
@@ -78,13 +78,13 @@ TEST(InputFile, BelongsToOneAndIsClosedByExec) {
     EXPECT_TRUE(first);
 }
 
-TEST(InputFile, TellsWhyItCouldNotMap) {
+TEST(InputFile, ReportsMapError) {
     std::error_code error;
     EXPECT_EQ(open_whole("/").map(0, 10, true, error).address, nullptr);
     EXPECT_EQ(error, std::errc::no_such_device);
 }
 
-TEST(InputFile, TellsWhereAddressSpaceIsShort) {
+TEST(InputFile, ReportsLackOfAddressSpace) {
     const testing::FileTree tree;
     tree.write("/file", "text");
     const InputFile file = open_whole(tree.path("/file"));

@@ -22,11 +22,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 using Lines = std::vector<std::string>;
 
-TEST(LineReader, LinesComeWithoutTheirEnd) {
+TEST(LineReader, LinesHaveNoNewline) {
     EXPECT_EQ(lines_of("one\ntwo\n"), (Lines{"one", "two"}));
 }
 
-TEST(LineReader, EmptyLinesAreLines) {
+TEST(LineReader, EmptyLinesAreReturned) {
     EXPECT_EQ(lines_of("\n\nx\n"), (Lines{"", "", "x"}));
 }
 
@@ -34,23 +34,23 @@ TEST(LineReader, LastLineNeedsNoNewline) {
     EXPECT_EQ(lines_of("one\ntwo"), (Lines{"one", "two"}));
 }
 
-TEST(LineReader, EmptyFileHasNoLine) {
+TEST(LineReader, EmptyFileHasNoLines) {
     EXPECT_EQ(lines_of(""), Lines{});
 }
 
-TEST(LineReader, MissingFileHasNoLine) {
+TEST(LineReader, MissingFileHasNoLines) {
     LineReader reader("/nonexistent/file");
     std::string_view line;
     EXPECT_FALSE(reader.next(line));
 }
 
-TEST(LineReader, DirectoryHasNoLine) {
+TEST(LineReader, DirectoryHasNoLines) {
     LineReader reader("/");
     std::string_view line;
     EXPECT_FALSE(reader.next(line));
 }
 
-TEST(LineReader, FileLongerThanTheBufferIsReadWhole) {
+TEST(LineReader, FileLargerThanBufferIsReadCompletely) {
     Lines expected;
     std::string text;
     for (int number = 0; number < 5000; ++number) {
@@ -60,17 +60,17 @@ TEST(LineReader, FileLongerThanTheBufferIsReadWhole) {
     EXPECT_EQ(lines_of(text), expected);
 }
 
-TEST(LineReader, LineAsLongAsTheBufferIsCut) {
+TEST(LineReader, LineAsLongAsBufferIsReturnedAsPiece) {
     const std::string longest(LineReader::longest_line, 'a');
     EXPECT_EQ(lines_of(longest + "\nnext\n"), (Lines{longest, "next"}));
 }
 
-TEST(LineReader, LineJustBelowTheBufferIsWhole) {
+TEST(LineReader, LineJustShorterThanBufferIsComplete) {
     const std::string shorter(LineReader::longest_line - 1, 'a');
     EXPECT_EQ(lines_of("x\n" + shorter + "\nnext\n"), (Lines{"x", shorter, "next"}));
 }
 
-TEST(LineReader, RestOfALineTooLongIsLeftOut) {
+TEST(LineReader, RestOfOverlongLineIsSkipped) {
     const std::string begin(LineReader::longest_line, 'a');
     const std::string rest(3 * LineReader::longest_line + 7, 'b');
     EXPECT_EQ(lines_of(begin + rest + "\nnext\n"), (Lines{begin, "next"}));

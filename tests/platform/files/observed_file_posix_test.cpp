@@ -31,13 +31,13 @@ protected:
     std::string folder;
 };
 
-TEST_F(ObservedFiles, AreThoseWhoseNamesAreNumbersInTheirOrder) {
+TEST_F(ObservedFiles, NumbersInReturnsNumericNamesInOrder) {
     for (const char* name : {"12", "7", "x", "9a", "-3", "100"}) write(name, "");
     EXPECT_EQ(numbers_in(folder), (std::vector<std::uint64_t>{7, 12, 100}));
     EXPECT_TRUE(numbers_in(folder + "/none").empty());
 }
 
-TEST_F(ObservedFiles, ReadFromAnyPlaceToTheEnd) {
+TEST_F(ObservedFiles, ReadsFromAnyOffsetToEnd) {
     write("5", "0123456789");
     const ObservedFile file = open_in(folder, 5);
     ASSERT_TRUE(file);
@@ -50,7 +50,7 @@ TEST_F(ObservedFiles, ReadFromAnyPlaceToTheEnd) {
     EXPECT_FALSE(file.is_sealed());
 }
 
-TEST_F(ObservedFiles, FollowNoLinkAndTakeNoFolderAndWaitForNoPipe) {
+TEST_F(ObservedFiles, RejectsLinksFoldersAndPipes) {
     write("5", "text");
     std::filesystem::create_symlink(folder + "/5", folder + "/6");
     std::filesystem::create_directory(folder + "/7");
@@ -69,7 +69,7 @@ TEST_F(ObservedFiles, AreClosedByExec) {
     EXPECT_NE(::fcntl(before, F_GETFD) & FD_CLOEXEC, 0);
 }
 
-TEST_F(ObservedFiles, TellWhetherSomebodyHoldsTheirLock) {
+TEST_F(ObservedFiles, ReportsWhetherLockIsHeld) {
     write("5", "text");
     const ObservedFile file = open_in(folder, 5);
     EXPECT_EQ(file.lock(), ObservedFile::Lock::free);
@@ -83,7 +83,7 @@ TEST_F(ObservedFiles, TellWhetherSomebodyHoldsTheirLock) {
     ::close(other);
 }
 
-TEST_F(ObservedFiles, AreRemovedOnlyWhileTheyAreTheSame) {
+TEST_F(ObservedFiles, AreRemovedOnlyIfUnchanged) {
     write("5", "old");
     const ObservedFile old = open_in(folder, 5);
     std::filesystem::rename(folder + "/5", folder + "/kept");
@@ -94,7 +94,7 @@ TEST_F(ObservedFiles, AreRemovedOnlyWhileTheyAreTheSame) {
     EXPECT_FALSE(std::filesystem::exists(folder + "/5"));
 }
 
-TEST_F(ObservedFiles, MapReadOnlyAndShareWhatIsWrittenLater) {
+TEST_F(ObservedFiles, MapSharesLaterWrites) {
     write("5", std::string(8192, 'a'));
     const ObservedFile file = open_in(folder, 5);
     const auto* const map = static_cast<const char*>(file.map(8192));
@@ -105,7 +105,7 @@ TEST_F(ObservedFiles, MapReadOnlyAndShareWhatIsWrittenLater) {
     unmap(const_cast<char*>(map), 8192);
 }
 
-TEST_F(ObservedFiles, MoveTheirDescriptor) {
+TEST_F(ObservedFiles, MoveTransfersDescriptor) {
     write("5", "text");
     ObservedFile one = open_in(folder, 5);
     ObservedFile other;

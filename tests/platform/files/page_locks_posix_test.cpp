@@ -14,7 +14,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(PageLocks, AreCountedUntilTheyEnd) {
+TEST(PageLocks, LockedMemoryCountsLocksUntilUnlocked) {
     if (testing::sanitized()) GTEST_SKIP() << "mlock does nothing here";
     const std::size_t before = locked_memory();
     void* const memory = map(4 * page_bytes(), page_bytes());
@@ -30,7 +30,7 @@ TEST(PageLocks, AreCountedUntilTheyEnd) {
     unmap(memory, 4 * page_bytes());
 }
 
-TEST(PageLocks, AreNotLeftBehindByARefusal) {
+TEST(PageLocks, FailedLockLeavesNoPagesLocked) {
     if (testing::sanitized()) GTEST_SKIP() << "mlock does nothing here";
     const std::size_t before = locked_memory();
     void* const memory = map(4 * page_bytes(), page_bytes());
@@ -42,7 +42,7 @@ TEST(PageLocks, AreNotLeftBehindByARefusal) {
     unmap(memory, 3 * page_bytes());
 }
 
-TEST(PageLocks, TellTheLimitsOfTheProcess) {
+TEST(PageLocks, ReportsLimitsOfProcess) {
     EXPECT_TRUE(testing::holds_in_child([] {
         const rlimit limit{12345, 54321};
         return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 && lock_limits().soft == 12345 &&
@@ -51,7 +51,7 @@ TEST(PageLocks, TellTheLimitsOfTheProcess) {
     EXPECT_STREQ(lock_limit_name(), "RLIMIT_MEMLOCK");
 }
 
-TEST(PageLocks, TellHowToRaiseTheLimit) {
+TEST(PageLocks, ExplainsHowToRaiseLimit) {
     EXPECT_EQ(
         how_to_raise_lock_limit(1025, false),
         "`ulimit -l 2` in the shell that starts the program, LimitMEMLOCK=1025 in its systemd "
@@ -62,7 +62,7 @@ TEST(PageLocks, TellHowToRaiseTheLimit) {
               "container");
 }
 
-TEST(MemoryRoom, IsWhatTheSystemHasAndWhoseLimitThatIs) {
+TEST(MemoryRoom, ReportsAvailableMemoryAndItsLimit) {
     const MemoryRoom room = memory_room();
     EXPECT_GT(room.available, 0U);
     EXPECT_LE(room.available, room.limit);

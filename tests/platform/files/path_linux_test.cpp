@@ -13,7 +13,7 @@ std::string unescaped(std::string_view text) {
     return path.c_str();
 }
 
-TEST(Path, PartsAreAppendedAsTheyAre) {
+TEST(Path, PartsAreAppendedUnchanged) {
     EXPECT_STREQ((Path("/sys") / "/fs" / "/cgroup").c_str(), "/sys/fs/cgroup");
 }
 
@@ -21,18 +21,18 @@ TEST(Path, EmptyPathIsEmptyText) {
     EXPECT_STREQ(Path().c_str(), "");
 }
 
-TEST(Path, ShortenedPathEndsWhereTold) {
+TEST(Path, ShortenTruncatesPath) {
     Path path("/a/b/c");
     path.shorten(4);
     EXPECT_EQ(path.view(), "/a/b");
     EXPECT_STREQ(path.c_str(), "/a/b");
 }
 
-TEST(Path, EscapesOfMountinfoBecomeTheirCharacters) {
+TEST(Path, MountinfoEscapesAreDecoded) {
     EXPECT_EQ(unescaped("/my\\040disk\\011x\\134y"), "/my disk\tx\\y");
 }
 
-TEST(Path, BackslashWithoutThreeOctalDigitsStays) {
+TEST(Path, BackslashWithoutThreeOctalDigitsIsKept) {
     EXPECT_EQ(unescaped("\\04"), "\\04");
     EXPECT_EQ(unescaped("a\\0x0b"), "a\\0x0b");
     EXPECT_EQ(unescaped("\\"), "\\");
@@ -43,7 +43,7 @@ TEST(Path, LongestPathFits) {
     EXPECT_EQ(Path(longest).view(), longest);
 }
 
-TEST(Path, PathThatDoesNotFitIsEmptyAndStaysSo) {
+TEST(Path, OverlongPathBecomesAndStaysEmpty) {
     Path path(std::string(Path::max_bytes, 'a'));
     EXPECT_STREQ(path.c_str(), "");
     path.append("/memory.max");

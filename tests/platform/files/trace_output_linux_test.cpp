@@ -1,4 +1,4 @@
-// A program that has more rights than who started it.
+// Tests a program that has more rights than the user who started it.
 
 #include <gtest/gtest.h>
 #include <sys/auxv.h>
@@ -25,7 +25,7 @@ unsigned long __wrap_getauxval(unsigned long what) {
 namespace tensorpool::platform {
 namespace {
 
-TEST(TraceOutput, OpensNothingInAProgramWithMoreRights) {
+TEST(TraceOutput, OpenFailsInSetuidProgram) {
     std::string folder = std::filesystem::temp_directory_path() / "trace-output-XXXXXX";
     ASSERT_NE(::mkdtemp(folder.data()), nullptr);
     const std::string path = folder + "/trace.tpt";

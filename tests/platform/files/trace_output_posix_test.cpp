@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder whose path has so many characters.
+/// A folder whose path has the given length.
 class LongFolder {
 public:
     explicit LongFolder(std::size_t length) {
@@ -37,7 +37,7 @@ std::uintmax_t files_in(const std::string& folder) {
     return static_cast<std::uintmax_t>(std::distance(fs::directory_iterator(folder), {}));
 }
 
-TEST(TraceOutput, OpensNoOtherFileWhereAPathIsTooLong) {
+TEST(TraceOutput, OverlongPathOpensNoOtherFile) {
     const LongFolder folder(500);
     const std::string path = folder.path() + "/trace-of-the-second-run.tpt";
     TraceOutput output;
@@ -47,7 +47,7 @@ TEST(TraceOutput, OpensNoOtherFileWhereAPathIsTooLong) {
     EXPECT_EQ(files_in(folder.path()), 0U);
 }
 
-TEST(TraceOutput, OpensNoOtherFileWhereAPathHasNoRoomForANumber) {
+TEST(TraceOutput, PathWithoutRoomForNumberOpensNoOtherFile) {
     const LongFolder folder(500);
     const std::string path = folder.path() + "/trace.tpt";
     ASSERT_LT(path.size(), 512U);

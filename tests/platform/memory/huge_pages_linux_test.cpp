@@ -13,7 +13,7 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Whether /proc/self/maps has a mapping of exactly this range.
+/// Returns whether /proc/self/maps has a mapping of exactly this range.
 bool is_mapping(const unsigned char* begin, std::size_t bytes) {
     std::ostringstream range;
     range << std::hex << reinterpret_cast<std::uintptr_t>(begin) << '-'
@@ -35,18 +35,18 @@ protected:
     unsigned char* const begin = static_cast<unsigned char*>(map(bytes, huge_page_bytes));
 };
 
-TEST_F(LinuxPreferHugePages, WholeHugePagesInsideTheRangeAreAskedFor) {
+TEST_F(LinuxPreferHugePages, RequestsWholeHugePagesInsideRange) {
     const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
     EXPECT_EQ(prefer_huge_pages(begin + 1, bytes - 2), known);
     EXPECT_EQ(is_mapping(begin + huge_page_bytes, 2 * huge_page_bytes), known);
 }
 
-TEST_F(LinuxPreferHugePages, OneByteShortOfAHugePageIsRefused) {
+TEST_F(LinuxPreferHugePages, RejectsRangeOneByteShortOfHugePage) {
     EXPECT_FALSE(prefer_huge_pages(begin, huge_page_bytes - 1));
     EXPECT_FALSE(prefer_huge_pages(begin + 1, 2 * huge_page_bytes - 2));
 }
 
-TEST_F(LinuxPreferHugePages, MediumPagesAreAskedForInAllButTheFirstPageOfEachHugeOne) {
+TEST_F(LinuxPreferHugePages, RequestsMediumPagesExceptInFirstPageOfHugePage) {
     const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
     const std::size_t page = page_bytes();
     EXPECT_EQ(prefer_medium_pages(begin + page, 2 * huge_page_bytes - page), known);
@@ -54,7 +54,7 @@ TEST_F(LinuxPreferHugePages, MediumPagesAreAskedForInAllButTheFirstPageOfEachHug
     EXPECT_EQ(is_mapping(begin + huge_page_bytes + page, huge_page_bytes - page), known);
 }
 
-TEST_F(LinuxPreferHugePages, PartsOfAHugePageThatAskOneAfterAnotherForMediumPagesNeverMakeItWhole) {
+TEST_F(LinuxPreferHugePages, SeparateMediumRequestsKeepFirstPageExcluded) {
     const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
     constexpr std::size_t half = huge_page_bytes / 2;
     EXPECT_EQ(prefer_medium_pages(begin + half, half), known);
@@ -62,14 +62,14 @@ TEST_F(LinuxPreferHugePages, PartsOfAHugePageThatAskOneAfterAnotherForMediumPage
     EXPECT_EQ(is_mapping(begin + page_bytes(), huge_page_bytes - page_bytes()), known);
 }
 
-TEST_F(LinuxPreferHugePages, PartsThatGiveUpTheirWishesBecomeOneMappingAgain) {
+TEST_F(LinuxPreferHugePages, SmallPagesRestoreOneMapping) {
     const bool known = std::filesystem::exists("/sys/kernel/mm/transparent_hugepage");
     prefer_medium_pages(begin + huge_page_bytes, 2 * huge_page_bytes);
     EXPECT_EQ(prefer_small_pages(begin + huge_page_bytes, 2 * huge_page_bytes), known);
     EXPECT_EQ(is_mapping(begin + huge_page_bytes, 2 * huge_page_bytes), known);
 }
 
-/// The settings of a kernel with sizes of 16 KiB to 2 MiB.
+/// The settings of a kernel with page sizes of 16 KiB to 2 MiB.
 class LinuxFolioSizes : public ::testing::Test {
 protected:
     LinuxFolioSizes() {
@@ -96,12 +96,12 @@ private:
     testing::FileTree tree_;
 };
 
-TEST_F(LinuxFolioSizes, UnlessSomethingIsSetOnlyHugePagesAreGiven) {
+TEST_F(LinuxFolioSizes, DefaultSettingsGiveHugePagesOnly) {
     EXPECT_TRUE(sizes().huge);
     EXPECT_EQ(sizes().medium, 0U);
 }
 
-TEST_F(LinuxFolioSizes, TheLargestSizeThatIsGivenToWhatAsksCounts) {
+TEST_F(LinuxFolioSizes, MediumIsLargestSizeWithMadvise) {
     set(1024, "madvise");
     EXPECT_EQ(sizes().medium, 1024U << 10);
     set(512, "madvise");
@@ -110,7 +110,7 @@ TEST_F(LinuxFolioSizes, TheLargestSizeThatIsGivenToWhatAsksCounts) {
     EXPECT_EQ(sizes().medium, 512U << 10);
 }
 
-TEST_F(LinuxFolioSizes, SizesOfAtMostAPageDoNotCount) {
+TEST_F(LinuxFolioSizes, SizesBelowFourPagesAreIgnored) {
     const auto kib = static_cast<unsigned>(page_bytes() / 1024);
     set(kib, "madvise");
     EXPECT_EQ(sizes().medium, 0U);
@@ -118,7 +118,7 @@ TEST_F(LinuxFolioSizes, SizesOfAtMostAPageDoNotCount) {
     EXPECT_EQ(sizes().medium, 4 * page_bytes());
 }
 
-TEST_F(LinuxFolioSizes, InheritedSettingIsTheCommonOne) {
+TEST_F(LinuxFolioSizes, InheritUsesCommonSetting) {
     set(256, "inherit");
     EXPECT_EQ(sizes().medium, 256U << 10);
     set_common("never");
@@ -126,23 +126,23 @@ TEST_F(LinuxFolioSizes, InheritedSettingIsTheCommonOne) {
     EXPECT_EQ(sizes().medium, 0U);
 }
 
-TEST_F(LinuxFolioSizes, WhatAllMemoryGetsNeedsNoWish) {
+TEST_F(LinuxFolioSizes, SizesGivenToAllMemoryNeedNoRequest) {
     set(512, "madvise");
     set(1024, "always");
     EXPECT_EQ(sizes().medium, 512U << 10);
     set_common("always");
     EXPECT_FALSE(sizes().huge);
-    EXPECT_EQ(sizes().medium, 0U) << "a wish for less would take the huge pages away";
+    EXPECT_EQ(sizes().medium, 0U) << "a request for smaller pages would remove the huge pages";
 }
 
-TEST_F(LinuxFolioSizes, HugePagesCanBeOffAlone) {
+TEST_F(LinuxFolioSizes, HugePagesCanBeDisabledAlone) {
     set(2048, "never");
     set(256, "madvise");
     EXPECT_FALSE(sizes().huge);
     EXPECT_EQ(sizes().medium, 256U << 10);
 }
 
-TEST(LinuxFolioSizesOfOlderKernels, CommonSettingIsThatOfHugePages) {
+TEST(LinuxFolioSizesOfOlderKernels, CommonSettingAppliesToHugePages) {
     const testing::FileTree tree;
     EXPECT_FALSE(read_folio_sizes(tree.root()).huge);
     tree.write("/enabled", "always [madvise] never\n");

@@ -13,7 +13,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::size_t machine_total = 16384 * mib;
 constexpr std::size_t machine_available = 8192 * mib;
 
-/// A machine of 16 GiB with 8 GiB available, whose files a test makes up.
+/// A machine of 16 GiB with 8 GiB available, whose system files are written by the test.
 class MemoryLimitsTest : public ::testing::Test {
 protected:
     MemoryLimitsTest() {
@@ -40,7 +40,7 @@ protected:
               "inactive_file 1\ntotal_inactive_file " + std::to_string(inactive_file) + "\n");
     }
 
-    /// Version 2 mounted at /sys/fs/cgroup, the process in `group`.
+    /// Mounts version 2 at /sys/fs/cgroup with the process in `group`.
     void mount_2(const std::string& group, const std::string& mount_root = "/") {
         write("/proc/self/cgroup", "0::" + group + "\n");
         write("/proc/self/mountinfo", "25 1 0:22 / /proc rw - proc proc rw\n31 23 0:27 " +
@@ -49,7 +49,7 @@ protected:
                                           "rw,nsdelegate\n");
     }
 
-    /// Version 1 as Docker and systemd mount it, the process in `group` for memory.
+    /// Mounts version 1 as Docker and systemd do, with the process in `group` for memory.
     void mount_1(const std::string& group, const std::string& mount_root = "/") {
         write("/proc/self/cgroup",
               "5:cpu,cpuacct:/other\n4:memory:" + group + "\n1:name=systemd:/x\n");
@@ -66,12 +66,12 @@ protected:
 
 // The machine ------------------------------------------------------------------------------------
 
-TEST_F(MemoryLimitsTest, WithoutGroupsTheMachineCounts) {
+TEST_F(MemoryLimitsTest, MachineLimitsApplyWithoutGroups) {
     EXPECT_EQ(limits().total, machine_total);
     EXPECT_EQ(limits().available, machine_available);
 }
 
-TEST(MemoryLimits, WhatCannotBeReadDoesNotLimit) {
+TEST(MemoryLimits, UnreadableFilesDoNotLimit) {
     const MemoryLimits limits = read_memory_limits("/nonexistent");
     EXPECT_EQ(limits.total, no_limit);
     EXPECT_EQ(limits.available, no_limit);
@@ -85,14 +85,14 @@ TEST_F(MemoryLimitsTest, GarbageDoesNotLimit) {
     EXPECT_EQ(limits().available, no_limit);
 }
 
-TEST_F(MemoryLimitsTest, MachineFigureTooLargeForBytesDoesNotLimit) {
+TEST_F(MemoryLimitsTest, OverflowingMachineValuesDoNotLimit) {
     write("/proc/meminfo",
           "MemTotal: 18014398509481985 kB\nMemAvailable: 99999999999999999999 kB\n");
     EXPECT_EQ(limits().total, no_limit);
     EXPECT_EQ(limits().available, no_limit);
 }
 
-TEST_F(MemoryLimitsTest, FreeSwapMayBeCommittedAsFarAsTheGroupsAllow) {
+TEST_F(MemoryLimitsTest, FreeSwapCountsAsCommittableWithinGroupLimits) {
     EXPECT_EQ(limits().committable, machine_available);
     write(
         "/proc/meminfo",
@@ -107,14 +107,14 @@ TEST_F(MemoryLimitsTest, FreeSwapMayBeCommittedAsFarAsTheGroupsAllow) {
 
 // Version 2 --------------------------------------------------------------------------------------
 
-TEST_F(MemoryLimitsTest, LimitOfTheOwnGroupCounts) {
+TEST_F(MemoryLimitsTest, LimitOfOwnGroupApplies) {
     mount_2("/app");
     write_limit_2("/sys/fs/cgroup/app", 1000 * mib, 300 * mib);
     EXPECT_EQ(limits().total, 1000 * mib);
     EXPECT_EQ(limits().available, 700 * mib);
 }
 
-TEST_F(MemoryLimitsTest, CacheThatCanBeDroppedIsNotUsed) {
+TEST_F(MemoryLimitsTest, DroppableCacheDoesNotCountAsUsed) {
     mount_2("/app");
     write_limit_2("/sys/fs/cgroup/app", 1000 * mib, 300 * mib, 200 * mib);
     EXPECT_EQ(limits().available, 900 * mib);
@@ -133,7 +133,7 @@ TEST_F(MemoryLimitsTest, UsageAboveTheLimitLeavesNothing) {
     EXPECT_EQ(limits().available, 0U);
 }
 
-TEST_F(MemoryLimitsTest, SoftLimitCountsWhereItIsLess) {
+TEST_F(MemoryLimitsTest, LowerSoftLimitApplies) {
     mount_2("/app");
     write_limit_2("/sys/fs/cgroup/app", 1000 * mib, 300 * mib);
     write("/sys/fs/cgroup/app/memory.high", std::to_string(800 * mib) + "\n");
@@ -141,7 +141,7 @@ TEST_F(MemoryLimitsTest, SoftLimitCountsWhereItIsLess) {
     EXPECT_EQ(limits().available, 500 * mib);
 }
 
-TEST_F(MemoryLimitsTest, SoftLimitCountsWithoutAHardOne) {
+TEST_F(MemoryLimitsTest, SoftLimitAppliesWithoutHardLimit) {
     mount_2("/app");
     write_limit_2("/sys/fs/cgroup/app", 1000 * mib, 300 * mib);
     write("/sys/fs/cgroup/app/memory.max", "max\n");
@@ -158,14 +158,14 @@ TEST_F(MemoryLimitsTest, MaxMeansNoLimit) {
     EXPECT_EQ(limits().available, machine_available);
 }
 
-TEST_F(MemoryLimitsTest, LimitAboveTheMachineChangesNothing) {
+TEST_F(MemoryLimitsTest, LimitAboveMachineMemoryHasNoEffect) {
     mount_2("/app");
     write_limit_2("/sys/fs/cgroup/app", 2 * machine_total, 1 * mib);
     EXPECT_EQ(limits().total, machine_total);
     EXPECT_EQ(limits().available, machine_available);
 }
 
-TEST_F(MemoryLimitsTest, AncestorWithTheSmallestLimitCounts) {
+TEST_F(MemoryLimitsTest, LowestLimitOfAncestorsApplies) {
     mount_2("/a/b/c");
     write_limit_2("/sys/fs/cgroup/a/b/c", 3000 * mib, 100 * mib);
     write_limit_2("/sys/fs/cgroup/a/b", 1000 * mib, 200 * mib);
@@ -174,7 +174,7 @@ TEST_F(MemoryLimitsTest, AncestorWithTheSmallestLimitCounts) {
     EXPECT_EQ(limits().available, 800 * mib);
 }
 
-TEST_F(MemoryLimitsTest, AncestorThatOthersFilledCountsThoughItsLimitIsLarger) {
+TEST_F(MemoryLimitsTest, UsageOfOtherGroupsUnderAncestorCounts) {
     mount_2("/a/b");
     write_limit_2("/sys/fs/cgroup/a/b", 1000 * mib, 100 * mib);
     write_limit_2("/sys/fs/cgroup/a", 2000 * mib, 1950 * mib);
@@ -182,7 +182,7 @@ TEST_F(MemoryLimitsTest, AncestorThatOthersFilledCountsThoughItsLimitIsLarger) {
     EXPECT_EQ(limits().available, 50 * mib);
 }
 
-TEST_F(MemoryLimitsTest, TellsTheLimitThatLeavesLeast) {
+TEST_F(MemoryLimitsTest, BindingIsLimitThatLeavesLeast) {
     EXPECT_EQ(limits().binding, no_limit);
     mount_2("/a/b");
     write_limit_2("/sys/fs/cgroup/a/b", 1000 * mib, 100 * mib);
@@ -194,13 +194,13 @@ TEST_F(MemoryLimitsTest, TellsTheLimitThatLeavesLeast) {
     EXPECT_EQ(limits().binding, no_limit);
 }
 
-TEST_F(MemoryLimitsTest, GroupsBetweenWithoutFilesDoNotStopTheSearch) {
+TEST_F(MemoryLimitsTest, GroupsWithoutFilesDoNotStopSearch) {
     mount_2("/a/b/c");
     write_limit_2("/sys/fs/cgroup/a", 1000 * mib, 0);
     EXPECT_EQ(limits().total, 1000 * mib);
 }
 
-TEST_F(MemoryLimitsTest, LimitAtTheMountPointCounts) {
+TEST_F(MemoryLimitsTest, LimitAtMountPointApplies) {
     mount_2("/a");
     write_limit_2("/sys/fs/cgroup", 1000 * mib, 400 * mib);
     EXPECT_EQ(limits().available, 600 * mib);
@@ -213,7 +213,7 @@ TEST_F(MemoryLimitsTest, NothingAboveTheMountPointIsRead) {
     EXPECT_EQ(limits().total, machine_total);
 }
 
-TEST_F(MemoryLimitsTest, UsageThatCannotBeReadIsNone) {
+TEST_F(MemoryLimitsTest, UnreadableUsageCountsAsZero) {
     mount_2("/a");
     write("/sys/fs/cgroup/a/memory.max", std::to_string(1000 * mib));
     EXPECT_EQ(limits().available, 1000 * mib);
@@ -235,14 +235,14 @@ TEST_F(MemoryLimitsTest, LimitOfZeroLeavesNothing) {
 
 // Version 1 --------------------------------------------------------------------------------------
 
-TEST_F(MemoryLimitsTest, Version1LimitsByItsOwnFiles) {
+TEST_F(MemoryLimitsTest, Version1FilesAreRead) {
     mount_1("/docker/abc");
     write_limit_1("/sys/fs/cgroup/memory/docker/abc", 1000 * mib, 300 * mib, 100 * mib);
     EXPECT_EQ(limits().total, 1000 * mib);
     EXPECT_EQ(limits().available, 800 * mib);
 }
 
-TEST_F(MemoryLimitsTest, Version1AncestorsCount) {
+TEST_F(MemoryLimitsTest, Version1AncestorsApply) {
     mount_1("/docker/abc");
     write_limit_1("/sys/fs/cgroup/memory/docker/abc", 1000 * mib, 300 * mib);
     write_limit_1("/sys/fs/cgroup/memory/docker", 500 * mib, 400 * mib);
@@ -273,7 +273,7 @@ TEST_F(MemoryLimitsTest, MemoryMayShareItsMountWithOtherControllers) {
 
 // Both, and containers ---------------------------------------------------------------------------
 
-TEST_F(MemoryLimitsTest, HybridMachineLimitsByVersion1) {
+TEST_F(MemoryLimitsTest, HybridHierarchyUsesVersion1Limits) {
     write("/proc/self/cgroup", "9:name=systemd:/\n4:memory:/box\n1:cpu:/\n0::/\n");
     write("/proc/self/mountinfo",
           "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
@@ -284,13 +284,13 @@ TEST_F(MemoryLimitsTest, HybridMachineLimitsByVersion1) {
     EXPECT_EQ(limits().available, 700 * mib);
 }
 
-TEST_F(MemoryLimitsTest, MountRootOfAContainerIsItsOwnGroup) {
+TEST_F(MemoryLimitsTest, MountRootOfContainerIsOwnGroup) {
     mount_1("/docker/abc", "/docker/abc");
     write_limit_1("/sys/fs/cgroup/memory", 1000 * mib, 300 * mib);
     EXPECT_EQ(limits().available, 700 * mib);
 }
 
-TEST_F(MemoryLimitsTest, GroupBelowTheMountRootOfAContainerIsFound) {
+TEST_F(MemoryLimitsTest, GroupBelowMountRootOfContainerIsFound) {
     mount_2("/docker/abc/job/1", "/docker/abc");
     write_limit_2("/sys/fs/cgroup/job/1", 1000 * mib, 300 * mib);
     write_limit_2("/sys/fs/cgroup/job", 900 * mib, 300 * mib);
@@ -312,27 +312,27 @@ TEST_F(MemoryLimitsTest, MountOfAnotherGroupDoesNotLimit) {
     EXPECT_EQ(limits().total, machine_total);
 }
 
-TEST_F(MemoryLimitsTest, GroupWhoseNameOnlyBeginsLikeTheMountRootIsNotBelowIt) {
+TEST_F(MemoryLimitsTest, GroupWithMountRootAsNamePrefixIsNotBelowIt) {
     mount_2("/docker/abcdef", "/docker/abc");
     write_limit_2("/sys/fs/cgroup", 1 * mib, 0);
     write_limit_2("/sys/fs/cgroupdef", 1 * mib, 0);
     EXPECT_EQ(limits().total, machine_total);
 }
 
-TEST_F(MemoryLimitsTest, MountFromAboveTheNamespaceIsAnAncestor) {
+TEST_F(MemoryLimitsTest, MountRootAboveNamespaceIsAncestor) {
     mount_2("/", "/../..");
     write_limit_2("/sys/fs/cgroup", 1000 * mib, 300 * mib);
     EXPECT_EQ(limits().available, 700 * mib);
 }
 
-TEST_F(MemoryLimitsTest, GroupOutsideTheNamespaceIsNotLookedForBelowTheMount) {
+TEST_F(MemoryLimitsTest, GroupOutsideNamespaceIsNotSearched) {
     mount_2("/../other");
     write_limit_2("/sys/fs/other", 1 * mib, 0);
     write_limit_2("/sys/fs/cgroup", 1 * mib, 0);
     EXPECT_EQ(limits().total, machine_total);
 }
 
-TEST_F(MemoryLimitsTest, EscapedPathsAreRead) {
+TEST_F(MemoryLimitsTest, EscapedPathsAreDecoded) {
     write("/proc/self/cgroup", "0::/my pod/a:b\n");
     write("/proc/self/mountinfo",
           "31 23 0:27 /my\\040pod /mnt/c\\040g\\134x rw - cgroup2 cgroup2 rw\n");
@@ -340,7 +340,7 @@ TEST_F(MemoryLimitsTest, EscapedPathsAreRead) {
     EXPECT_EQ(limits().total, 1000 * mib);
 }
 
-TEST_F(MemoryLimitsTest, MountWithoutOptionalFieldsOrWithManyIsRead) {
+TEST_F(MemoryLimitsTest, MountMayHaveAnyNumberOfOptionalFields) {
     write("/proc/self/cgroup", "0::/app\n");
     write_limit_2("/cg/app", 1000 * mib, 0);
     write("/proc/self/mountinfo", "31 23 0:27 / /cg rw - cgroup2 cgroup2 rw\n");
@@ -349,7 +349,7 @@ TEST_F(MemoryLimitsTest, MountWithoutOptionalFieldsOrWithManyIsRead) {
     EXPECT_EQ(limits().total, 1000 * mib);
 }
 
-TEST_F(MemoryLimitsTest, MountBehindThousandsOfOthersIsFound) {
+TEST_F(MemoryLimitsTest, MountAfterThousandsOfOthersIsFound) {
     std::string mounts;
     for (unsigned number = 0; number < 3000; ++number) {
         mounts += std::to_string(number) + " 1 0:5 / /mnt/" + std::string(number % 300, 'x') +
@@ -361,7 +361,7 @@ TEST_F(MemoryLimitsTest, MountBehindThousandsOfOthersIsFound) {
     EXPECT_EQ(limits().total, 1000 * mib);
 }
 
-TEST_F(MemoryLimitsTest, GroupWhosePathIsTooLongStillHasItsMountPoint) {
+TEST_F(MemoryLimitsTest, OverlongGroupPathStillReadsMountPoint) {
     mount_2("/" + std::string(1500, 'x'));
     write_limit_2("/sys/fs/cgroup", 1000 * mib, 0);
     EXPECT_EQ(limits().total, 1000 * mib);

@@ -16,7 +16,7 @@ constexpr int preferred = 1;
 constexpr int interleave = 3;
 constexpr unsigned long at_an_address = 2;  // MPOL_F_ADDR
 
-/// The policy of this thread, or of an address; -1 where the kernel refuses to tell.
+/// Returns the policy of this thread or of an address; -1 if the kernel does not report it.
 int policy_of(void* address = nullptr) {
     int policy = -1;
     unsigned long nodes[16] = {};
@@ -28,11 +28,11 @@ int policy_of(void* address = nullptr) {
 class NumaPolicyTest : public testing::Test {
 protected:
     void SetUp() override {
-        if (policy_of() == -1) GTEST_SKIP() << "this kernel knows no nodes";
+        if (policy_of() == -1) GTEST_SKIP() << "this kernel does not support NUMA";
     }
 };
 
-TEST_F(NumaPolicyTest, HoldsForTheThreadAsLongAsTheObjectLives) {
+TEST_F(NumaPolicyTest, AppliesToThreadForLifetimeOfObject) {
     ASSERT_EQ(policy_of(), default_policy);
     {
         const ThreadNumaPolicy policy(NumaPolicy::interleave, 0);
@@ -47,7 +47,7 @@ TEST_F(NumaPolicyTest, HoldsForTheThreadAsLongAsTheObjectLives) {
     EXPECT_EQ(policy_of(), default_policy);
 }
 
-TEST_F(NumaPolicyTest, ChangesNothingWhereThereIsNoneOrNoSuchNode) {
+TEST_F(NumaPolicyTest, NoneAndMissingNodesChangeNothing) {
     const ThreadNumaPolicy none(NumaPolicy::none, 0);
     EXPECT_FALSE(none.is_set());
     const ThreadNumaPolicy unknown(NumaPolicy::prefer, numa_node_count() + 7);
@@ -57,7 +57,7 @@ TEST_F(NumaPolicyTest, ChangesNothingWhereThereIsNoneOrNoSuchNode) {
     EXPECT_EQ(policy_of(), default_policy);
 }
 
-TEST_F(NumaPolicyTest, HoldsForARangeUntilItIsEnded) {
+TEST_F(NumaPolicyTest, AppliesToRangeUntilRemoved) {
     void* const memory = map(page_bytes(), page_bytes());
     ASSERT_NE(memory, nullptr);
     EXPECT_TRUE(set_numa_policy(memory, page_bytes(), NumaPolicy::interleave, 0));

@@ -28,10 +28,10 @@ using testing::holds_in_child;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// From the kernel's uapi headers: fcntl.h.
+// From the kernel's fcntl.h.
 constexpr int seal_future_write = 0x0010;
 
-/// Shared memory that goes with the test.
+/// Shared memory that the destructor unmaps and closes.
 struct Shared : SharedMemory {
     Shared(const SharedMemory& memory, std::size_t size) : SharedMemory(memory), bytes(size) {}
     ~Shared() {
@@ -54,12 +54,12 @@ bool is_zeros(const unsigned char* data, std::size_t bytes) {
     return std::all_of(data, data + bytes, [](unsigned char byte) { return byte == 0; });
 }
 
-bool set_limit(decltype(RLIMIT_FSIZE) resource, rlim_t most) {
-    const rlimit limit{most, most};
+bool set_limit(decltype(RLIMIT_FSIZE) resource, rlim_t max) {
+    const rlimit limit{max, max};
     return setrlimit(resource, &limit) == 0;
 }
 
-/// Where a file of this process lies in a folder.
+/// Returns the path of this process's file in a folder.
 std::string own_name() {
     std::string name = std::to_string(getpid());
     return name.insert(0, 1, '/');
@@ -79,7 +79,7 @@ bool is_open(int file) {
 
 // A file without a path -------------------------------------------------------------------------
 
-TEST(ShareMemory, IsZerosThatTheProcessMayWriteAndOthersFindByName) {
+TEST(ShareMemory, IsZeroedWritableAndNamed) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     ASSERT_NE(memory.address, nullptr);
     EXPECT_TRUE(is_zeros(memory.data(), mib));
@@ -94,11 +94,11 @@ TEST(ShareMemory, IsZerosThatTheProcessMayWriteAndOthersFindByName) {
     EXPECT_EQ(memory.status().st_ino, memory.inode);
 }
 
-TEST(ShareMemory, TakesPagesOnlyWhereItIsTouched) {
+TEST(ShareMemory, TakesPagesOnlyWhenTouched) {
     const Shared memory(share_memory("tensorpool", 16 * mib), 16 * mib);
     EXPECT_EQ(memory.status().st_blocks, 0);
     memory.data()[9 * mib] = 1;
-    // By at most one huge page, where the system is set to use them for shared memory.
+    // At most one huge page, if the system uses huge pages for shared memory.
     EXPECT_LE(memory.status().st_blocks, static_cast<blkcnt_t>(2 * mib / 512));
 }
 
@@ -108,13 +108,13 @@ TEST(ShareMemory, IsSealed) {
     ASSERT_EQ(seals & ~seal_future_write, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW);
     EXPECT_EQ(ftruncate(memory.file, 0), -1);
     EXPECT_EQ(ftruncate(memory.file, 2 * mib), -1);
-    EXPECT_EQ(fcntl(memory.file, F_ADD_SEALS, F_SEAL_WRITE), -1) << "no seal comes later";
+    EXPECT_EQ(fcntl(memory.file, F_ADD_SEALS, F_SEAL_WRITE), -1) << "no seals can be added";
 }
 
-TEST(ShareMemory, NobodyElseMayWriteIt) {
+TEST(ShareMemory, OtherProcessesCannotWrite) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     if ((fcntl(memory.file, F_GET_SEALS) & seal_future_write) == 0) {
-        GTEST_SKIP() << "this kernel (before 5.1) cannot seal against writers to come";
+        GTEST_SKIP() << "this kernel (before 5.1) cannot seal against future writers";
     }
     EXPECT_EQ(mmap(nullptr, mib, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file, 0), MAP_FAILED);
     EXPECT_EQ(pwrite(memory.file, "x", 1, 0), -1);
@@ -122,7 +122,8 @@ TEST(ShareMemory, NobodyElseMayWriteIt) {
     ASSERT_NE(read_only, MAP_FAILED);
     EXPECT_EQ(mprotect(read_only, mib, PROT_READ | PROT_WRITE), -1);
     memory.data()[7] = 77;
-    EXPECT_EQ(static_cast<unsigned char*>(read_only)[7], 77) << "our own mapping stands";
+    EXPECT_EQ(static_cast<unsigned char*>(read_only)[7], 77)
+        << "this process's mapping stays writable";
     munmap(read_only, mib);
 }
 
@@ -134,12 +135,12 @@ TEST(ShareMemory, DescriptorIsHighAndClosedByExec) {
     getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_cur >= 1024) {
         EXPECT_GE(memory.file, 960);
-        EXPECT_LT(memory.file, 1024) << "the table of descriptors stays small";
+        EXPECT_LT(memory.file, 1024) << "the descriptor table stays small";
     }
     EXPECT_NE(fcntl(memory.file, F_GETFD) & FD_CLOEXEC, 0);
     const int lowest_now = dup(STDIN_FILENO);
     close(lowest_now);
-    EXPECT_EQ(lowest_now, lowest) << "the low one is given back";
+    EXPECT_EQ(lowest_now, lowest) << "the low descriptor is closed";
 }
 
 TEST(ShareMemory, DescriptorIsBelowALowLimit) {
@@ -150,7 +151,7 @@ TEST(ShareMemory, DescriptorIsBelowALowLimit) {
     }));
 }
 
-TEST(ShareMemory, NoneWhereFilesMayNotBeAsLargeAndNoSignalComes) {
+TEST(ShareMemory, FileSizeLimitFailsWithoutSignal) {
     EXPECT_TRUE(holds_in_child([] {
         if (!set_limit(RLIMIT_FSIZE, mib - 1)) return false;
         const SharedMemory none = share_memory("tensorpool", mib);
@@ -161,13 +162,13 @@ TEST(ShareMemory, NoneWhereFilesMayNotBeAsLargeAndNoSignalComes) {
     }));
 }
 
-TEST(ShareMemory, NoneWhereNoDescriptorIsLeft) {
+TEST(ShareMemory, FailsWithoutFreeDescriptor) {
     EXPECT_TRUE(holds_in_child([] {
         return set_limit(RLIMIT_NOFILE, 0) && share_memory("tensorpool", mib).address == nullptr;
     }));
 }
 
-TEST(ShareMemory, LastDescriptorIsEnough) {
+TEST(ShareMemory, WorksWithLastDescriptor) {
     EXPECT_TRUE(holds_in_child([] {
         const int lowest = dup(STDIN_FILENO);
         close(lowest);
@@ -179,7 +180,7 @@ TEST(ShareMemory, LastDescriptorIsEnough) {
 
 // Sanitizers need address space of their own.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(ShareMemory, NoneWhereThereIsNoAddressSpaceAndNoDescriptorStays) {
+TEST(ShareMemory, LackOfAddressSpaceLeavesNoDescriptor) {
     EXPECT_TRUE(holds_in_child([] {
         const int lowest = dup(STDIN_FILENO);
         if (!set_limit(RLIMIT_AS, 0)) return false;
@@ -189,7 +190,7 @@ TEST(ShareMemory, NoneWhereThereIsNoAddressSpaceAndNoDescriptorStays) {
 }
 #endif
 
-TEST(ShareMemory, LeavesErrnoAlone) {
+TEST(ShareMemory, PreservesErrno) {
     errno = 42;
     const Shared memory(share_memory("tensorpool", mib), mib);
     EXPECT_EQ(share_memory_in("/no such folder", mib).address, nullptr);
@@ -198,7 +199,7 @@ TEST(ShareMemory, LeavesErrnoAlone) {
 
 // A file in a folder ----------------------------------------------------------------------------
 
-TEST(ShareMemoryIn, MakesAFileNamedAfterTheProcessForItsUserOnly) {
+TEST(ShareMemoryIn, CreatesFileNamedAfterProcessForItsUserOnly) {
     const FileTree folder;
     const mode_t before = umask(0);
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
@@ -211,7 +212,7 @@ TEST(ShareMemoryIn, MakesAFileNamedAfterTheProcessForItsUserOnly) {
     EXPECT_EQ(status.st_uid, geteuid());
     EXPECT_EQ(status.st_ino, memory.inode);
     EXPECT_EQ(status.st_size, static_cast<off_t>(mib));
-    EXPECT_LT(status.st_blocks, static_cast<blkcnt_t>(mib / 512)) << "only what is used takes room";
+    EXPECT_LT(status.st_blocks, static_cast<blkcnt_t>(mib / 512)) << "only used pages take space";
     EXPECT_TRUE(get_shared_pages(memory.address, 8192));
     EXPECT_NE(fcntl(memory.file, F_GETFD) & FD_CLOEXEC, 0);
     EXPECT_TRUE(is_zeros(memory.data(), mib));
@@ -219,7 +220,7 @@ TEST(ShareMemoryIn, MakesAFileNamedAfterTheProcessForItsUserOnly) {
     EXPECT_EQ(folder.read(own_name())[3], 33);
 }
 
-TEST(ShareMemoryIn, ReplacesTheFileOfAnEndedProcess) {
+TEST(ShareMemoryIn, ReplacesFileOfEndedProcess) {
     const FileTree folder;
     folder.write(own_name(), std::string(mib, 'x'));
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
@@ -230,19 +231,19 @@ TEST(ShareMemoryIn, ReplacesTheFileOfAnEndedProcess) {
     EXPECT_EQ(status.st_ino, memory.inode);
 }
 
-TEST(ShareMemoryIn, LeavesAFileOfAnotherSizeAlone) {
+TEST(ShareMemoryIn, KeepsFileOfAnotherSize) {
     const FileTree folder;
     folder.write(own_name(), "precious");
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
     EXPECT_EQ(folder.read(own_name()), "precious");
 }
 
-TEST(ShareMemoryIn, LeavesTheFileOfALivingProcessAlone) {
+TEST(ShareMemoryIn, KeepsFileOfRunningProcess) {
     const FileTree folder;
     const Shared memory(share_memory_in(folder.root().c_str(), mib), mib);
     ASSERT_NE(memory.address, nullptr);
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr)
-        << "as of a process of this number in another container";
+        << "such as a process with this number in another container";
     struct stat status {};
     ASSERT_EQ(lstat(own_path(folder).c_str(), &status), 0);
     EXPECT_EQ(status.st_ino, memory.inode);
@@ -257,14 +258,14 @@ TEST(ShareMemoryIn, FollowsNoLink) {
     EXPECT_TRUE(std::filesystem::is_symlink(own_path(folder)));
 }
 
-TEST(ShareMemoryIn, FollowsNoLinkToNothing) {
+TEST(ShareMemoryIn, FollowsNoDanglingLink) {
     const FileTree folder;
     ASSERT_EQ(symlink("missing", own_path(folder).c_str()), 0);
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
     EXPECT_FALSE(exists(folder.path("/missing")));
 }
 
-TEST(ShareMemoryIn, LeavesAloneWhatIsNoRegularFile) {
+TEST(ShareMemoryIn, KeepsPipesAndFolders) {
     const FileTree folder;
     ASSERT_EQ(mkfifo(own_path(folder).c_str(), 0600), 0);
     EXPECT_EQ(share_memory_in(folder.root().c_str(), mib).address, nullptr);
@@ -275,7 +276,7 @@ TEST(ShareMemoryIn, LeavesAloneWhatIsNoRegularFile) {
     EXPECT_TRUE(std::filesystem::is_directory(own_path(folder)));
 }
 
-TEST(ShareMemoryIn, NoneWithoutAFolder) {
+TEST(ShareMemoryIn, FailsWithoutFolder) {
     const FileTree folder;
     folder.write("/file", "");
     EXPECT_EQ(share_memory_in(folder.path("/missing").c_str(), mib).address, nullptr);
@@ -283,7 +284,7 @@ TEST(ShareMemoryIn, NoneWithoutAFolder) {
     EXPECT_EQ(share_memory_in(std::string(600, 'f').c_str(), mib).address, nullptr);
 }
 
-TEST(ShareMemoryIn, NoneWhereFilesMayNotBeAsLargeAndNoFileStays) {
+TEST(ShareMemoryIn, FileSizeLimitLeavesNoFile) {
     const FileTree folder;
     EXPECT_TRUE(holds_in_child([&] {
         return set_limit(RLIMIT_FSIZE, mib - 1) &&
@@ -292,15 +293,15 @@ TEST(ShareMemoryIn, NoneWhereFilesMayNotBeAsLargeAndNoFileStays) {
     }));
 }
 
-// As on a full disk: no file system holds so much.
-TEST(ShareMemoryIn, NoneWhereTheDiskHasNoRoomAndNoFileStays) {
+// Simulates a full disk: no file system can hold this size.
+TEST(ShareMemoryIn, FullDiskLeavesNoFile) {
     const FileTree folder;
     constexpr std::size_t too_much = std::size_t{1} << 62;
     EXPECT_EQ(share_memory_in(folder.root().c_str(), too_much).address, nullptr);
     EXPECT_FALSE(exists(own_path(folder)));
 }
 
-TEST(ShareMemoryIn, IsRemovedWhileItIsTheOneThatWasMade) {
+TEST(ShareMemoryIn, IsRemovedOnlyIfItIsTheSameFile) {
     const FileTree folder;
     const char* const root = folder.root().c_str();
     const Shared memory(share_memory_in(root, mib), mib);
@@ -316,7 +317,7 @@ TEST(ShareMemoryIn, IsRemovedWhileItIsTheOneThatWasMade) {
 
 // Closing and replacing -------------------------------------------------------------------------
 
-TEST(CloseSharedMemory, ClosesItsDescriptorAndKeepsTheMemory) {
+TEST(CloseSharedMemory, ClosesDescriptorAndKeepsMemory) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     memory.data()[0] = 1;
     close_shared_memory(memory);
@@ -326,7 +327,7 @@ TEST(CloseSharedMemory, ClosesItsDescriptorAndKeepsTheMemory) {
     close_shared_memory(SharedMemory{});
 }
 
-TEST(CloseSharedMemory, LeavesAloneAFileThatTookItsNumber) {
+TEST(CloseSharedMemory, KeepsOtherFileWithSameDescriptor) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     const Shared other(share_memory("tensorpool", mib), mib);
     const int files[] = {open("/dev/null", O_RDONLY), dup(other.file)};
@@ -339,7 +340,7 @@ TEST(CloseSharedMemory, LeavesAloneAFileThatTookItsNumber) {
     close(memory.file);
 }
 
-TEST(ReplaceMapping, PutsOneMappingWhereAnotherWas) {
+TEST(ReplaceMapping, MovesMappingOverAnother) {
     const Shared old(share_memory("old", mib), mib);
     const SharedMemory by = share_memory("new", mib);
     old.data()[0] = 1;
@@ -349,13 +350,13 @@ TEST(ReplaceMapping, PutsOneMappingWhereAnotherWas) {
     old.data()[1] = 3;
     unsigned char seen[2] = {};
     EXPECT_EQ(pread(by.file, seen, 2, 0), 2);
-    EXPECT_EQ(seen[1], 3) << "it is the other's file that is written now";
+    EXPECT_EQ(seen[1], 3) << "writes now go to the other file";
     EXPECT_EQ(pread(old.file, seen, 2, 0), 2);
-    EXPECT_EQ(seen[0], 1) << "and no longer the first one's";
+    EXPECT_EQ(seen[0], 1) << "and no longer to the first file";
     close_shared_memory(by);
 }
 
-TEST(ReplaceMapping, TakesPrivateMemoryToo) {
+TEST(ReplaceMapping, AcceptsPrivateMemory) {
     const Shared old(share_memory("old", mib), mib);
     void* const by = map(mib, page_bytes());
     std::memset(by, 9, mib);
@@ -363,14 +364,14 @@ TEST(ReplaceMapping, TakesPrivateMemoryToo) {
     EXPECT_EQ(old.data()[mib - 1], 9);
 }
 
-TEST(ReplaceMapping, IsRefusedForWhatIsNoMapping) {
+TEST(ReplaceMapping, RejectsAddressThatIsNoMapping) {
     const Shared old(share_memory("old", mib), mib);
     old.data()[0] = 1;
     EXPECT_FALSE(replace_mapping(old.address, old.data() + 1, mib));
     EXPECT_EQ(old.data()[0], 1);
 }
 
-TEST(MakePrivate, KeepsWhatIsThereApartFromTheFile) {
+TEST(MakePrivate, KeepsContentAndSeparatesItFromFile) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     memory.data()[0] = 1;
     EXPECT_TRUE(holds_in_child([&] {
@@ -382,7 +383,7 @@ TEST(MakePrivate, KeepsWhatIsThereApartFromTheFile) {
     EXPECT_EQ(memory.data()[0], 1);
 }
 
-TEST(MakePrivate, IsRefusedWhereAnotherFileTookTheNumber) {
+TEST(MakePrivate, FailsIfDescriptorRefersToOtherFile) {
     const Shared memory(share_memory("tensorpool", mib), mib);
     memory.data()[0] = 1;
     const Shared other(share_memory("tensorpool", mib), mib);
@@ -392,9 +393,9 @@ TEST(MakePrivate, IsRefusedWhereAnotherFileTookTheNumber) {
     close(memory.file);
 }
 
-// Who this is -----------------------------------------------------------------------------------
+// Process identity ------------------------------------------------------------------------------
 
-TEST(IdentifyProcess, TellsWhatTheSystemTells) {
+TEST(IdentifyProcess, ReportsNumberNameSpaceAndStart) {
     const ProcessIdentity identity = identify_process();
     EXPECT_EQ(identity.number, static_cast<std::uint64_t>(getpid()));
     struct stat status {};
@@ -404,7 +405,7 @@ TEST(IdentifyProcess, TellsWhatTheSystemTells) {
     EXPECT_EQ(identity.start_ticks, identify_process().start_ticks);
 }
 
-TEST(IdentifyProcess, TellsAnyNameAndStillTheStart) {
+TEST(IdentifyProcess, ParsesStartAfterAnyName) {
     const std::uint64_t start = identify_process().start_ticks;
     char before[16];
     prctl(PR_GET_NAME, before);
@@ -419,7 +420,7 @@ TEST(IdentifyProcess, TellsAnyNameAndStillTheStart) {
     prctl(PR_SET_NAME, before);
 }
 
-TEST(IdentifyProcess, ChildOfAForkIsAnother) {
+TEST(IdentifyProcess, ChildOfForkHasOwnIdentity) {
     const ProcessIdentity parent = identify_process();
     EXPECT_TRUE(holds_in_child([&] {
         const ProcessIdentity child = identify_process();

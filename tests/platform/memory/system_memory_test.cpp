@@ -7,11 +7,11 @@
 namespace tensorpool {
 namespace {
 
-TEST(SystemMemory, TotalIsMoreThanThisTestTakes) {
+TEST(SystemMemory, TotalExceedsUseOfThisTest) {
     EXPECT_GT(get_total_memory(), std::size_t{16} << 20);
 }
 
-TEST(SystemMemory, TotalIsAFigureAndNotTheLackOfOne) {
+TEST(SystemMemory, TotalIsKnown) {
     EXPECT_LT(get_total_memory(), SIZE_MAX);
 }
 

@@ -11,7 +11,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(TouchPages, EveryPageIsInMemoryAfterwards) {
+TEST(TouchPages, BringsEveryPageIntoMemory) {
     const std::size_t pages = 16;
     const std::size_t bytes = pages * page_bytes();
     void* const address = map(bytes, page_bytes());
@@ -23,7 +23,7 @@ TEST(TouchPages, EveryPageIsInMemoryAfterwards) {
     unmap(address, bytes);
 }
 
-TEST(TouchPages, ContentStays) {
+TEST(TouchPages, PreservesContent) {
     const std::size_t bytes = 4 * page_bytes();
     auto* const address = static_cast<unsigned char*>(map(bytes, page_bytes()));
     ASSERT_NE(address, nullptr);
@@ -33,7 +33,7 @@ TEST(TouchPages, ContentStays) {
     unmap(address, bytes);
 }
 
-TEST(TouchPages, WriteOfAnotherThreadIsNotLost) {
+TEST(TouchPages, DoesNotLoseWritesOfOtherThreads) {
     void* const address = map(page_bytes(), page_bytes());
     ASSERT_NE(address, nullptr);
     auto* const counter = static_cast<unsigned char*>(address);

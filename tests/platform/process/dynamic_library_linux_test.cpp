@@ -5,7 +5,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(DynamicLibraryLinux, FindsFunctionsOfALibraryAndNoOthers) {
+TEST(DynamicLibraryLinux, FindsOnlyFunctionsOfLibrary) {
     DynamicLibrary library;
     ASSERT_TRUE(library.open("libm.so.6")) << library.problem();
     const auto root = reinterpret_cast<double (*)(double)>(library.find("sqrt"));

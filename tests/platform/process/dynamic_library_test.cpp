@@ -5,7 +5,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(DynamicLibrary, SaysWhyOneCannotBeLoaded) {
+TEST(DynamicLibrary, ReportsWhyLibraryCannotBeLoaded) {
     DynamicLibrary library;
     EXPECT_FALSE(library.open("libtensorpool_no_such_library.so"));
     EXPECT_NE(library.problem().find("libtensorpool_no_such_library.so"), std::string::npos)

@@ -10,8 +10,8 @@ int forks_begun = 0;
 int forks_in_parent = 0;
 int forks_in_child = 0;
 
-// Of the place that nobody takes in the pool's own library.
-TEST(ForkHandlers, EachIsCalledOnItsSide) {
+// Uses the place that the pool's own library does not set.
+TEST(ForkHandlers, CallsHandlersInParentAndChild) {
     ASSERT_TRUE(set_fork_handlers(
         ForkPlace::allocator, [] { ++forks_begun; }, [] { ++forks_in_parent; },
         [] { ++forks_in_child; }));

@@ -7,7 +7,8 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Calls of two places' handlers, a letter each: capital for those that come first before a fork.
+/// Calls of two places' handlers, one letter each: capital letters for handlers called first before
+/// a fork.
 std::string calls;
 
 bool set_inner(ForkTable& table) {
@@ -34,7 +35,7 @@ std::string calls_of_child(ForkTable& table) {
     return calls;
 }
 
-TEST(ForkTable, CallsInTheOrderOfPlacesWhicheverWasSetFirst) {
+TEST(ForkTable, CallsInOrderOfPlaces) {
     ForkTable table;
     EXPECT_TRUE(set_outer(table) && set_inner(table));
     EXPECT_EQ(calls_of_parent(table), "BbpP");
@@ -45,25 +46,25 @@ TEST(ForkTable, CallsInTheOrderOfPlacesWhicheverWasSetFirst) {
     EXPECT_EQ(calls_of_child(other), "BbcC");
 }
 
-TEST(ForkTable, CallsNothingWhereNothingIsSet) {
+TEST(ForkTable, EmptyTableCallsNothing) {
     ForkTable table;
     EXPECT_EQ(calls_of_parent(table), "");
 }
 
-TEST(ForkTable, APlaceIsTakenOnce) {
+TEST(ForkTable, PlaceIsSetOnce) {
     ForkTable table;
     EXPECT_TRUE(set_outer(table) && set_outer(table));
     EXPECT_TRUE(table.set(ForkPlace::arenas, {}));
     EXPECT_EQ(calls_of_parent(table), "BP");
 }
 
-ForkTable* table_amid_a_fork = nullptr;
+ForkTable* table_during_fork = nullptr;
 
-TEST(ForkTable, WhatIsSetAmidAForkIsNotCalledBeforeTheNext) {
+TEST(ForkTable, HandlersSetDuringForkAreCalledAtNextFork) {
     ForkTable table;
-    table_amid_a_fork = &table;
+    table_during_fork = &table;
     EXPECT_TRUE(table.set(ForkPlace::statistics,
-                          {[] { (void)set_outer(*table_amid_a_fork); }, [] {}, [] {}}));
+                          {[] { (void)set_outer(*table_during_fork); }, [] {}, [] {}}));
     EXPECT_EQ(calls_of_parent(table), "");
     EXPECT_EQ(calls_of_parent(table), "BP");
 }

@@ -15,7 +15,7 @@
 namespace tensorpool::platform {
 namespace {
 
-/// Somebody who listens, and takes one message.
+/// Listens on a socket and receives one message.
 class Listener {
 public:
     Listener() : name_("tensorpool-test-" + std::to_string(::getpid())) {
@@ -69,7 +69,7 @@ std::uint64_t inode_of(int file) {
     return ::fstat(file, &status) == 0 ? status.st_ino : 0;
 }
 
-TEST(HandOver, FilesArriveInTheirOrder) {
+TEST(HandOver, FilesArriveInOrder) {
     Listener listener;
     const int files[] = {::memfd_create("one", MFD_CLOEXEC), ::memfd_create("two", MFD_CLOEXEC)};
     ASSERT_TRUE(hand_files_over(listener.name(), files, 2));
@@ -82,7 +82,7 @@ TEST(HandOver, FilesArriveInTheirOrder) {
     }
 }
 
-TEST(HandOver, ANoteArrivesAsItIs) {
+TEST(HandOver, NoteArrivesUnchanged) {
     Listener listener;
     ASSERT_TRUE(send_note(listener.name(), "malloc\nwhy"));
     listener.take();
@@ -90,11 +90,11 @@ TEST(HandOver, ANoteArrivesAsItIs) {
     EXPECT_TRUE(listener.files.empty());
 }
 
-TEST(HandOver, WhereNobodyListensNothingIsSent) {
+TEST(HandOver, FailsWithoutListener) {
     const int file = ::memfd_create("one", MFD_CLOEXEC);
     const std::string too_long(200, 'x');
     errno = 0;
-    for (const char* const name : {"tensorpool-nobody", "", too_long.c_str()}) {
+    for (const char* const name : {"tensorpool-no-listener", "", too_long.c_str()}) {
         EXPECT_FALSE(hand_files_over(name, &file, 1));
         EXPECT_FALSE(send_note(name, "malloc"));
     }

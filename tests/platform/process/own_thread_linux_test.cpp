@@ -32,7 +32,7 @@ void wait_for_end() {
     }
 }
 
-TEST(OwnThread, HasItsNameTheLowestPriorityAndNoSignals) {
+TEST(OwnThread, HasNameLowestPriorityAndBlockedSignals) {
     is_over = false;
     const OwnThread thread = start_own_thread("own-thread", wait_for_end);
     ASSERT_TRUE(thread);
@@ -46,7 +46,7 @@ TEST(OwnThread, HasItsNameTheLowestPriorityAndNoSignals) {
     EXPECT_TRUE(testing::threads_named("own-thread").empty());
 }
 
-TEST(OwnThread, LeavesTheSignalsOfWhoStartsItAsTheyWere) {
+TEST(OwnThread, PreservesSignalMaskOfStarter) {
     sigset_t before;
     sigset_t after;
     pthread_sigmask(SIG_SETMASK, nullptr, &before);
@@ -58,14 +58,14 @@ TEST(OwnThread, LeavesTheSignalsOfWhoStartsItAsTheyWere) {
     }
 }
 
-TEST(WaitOn, DoesNotSleepOnAWordThatHasChanged) {
+TEST(WaitOn, ReturnsAtOnceIfWordChanged) {
     const std::uint32_t seen = word.load();
     wake_waiter(word);
-    wait_on(word, seen, no_timeout);  // or for ever
+    wait_on(word, seen, no_timeout);  // would sleep forever otherwise
     EXPECT_NE(word.load(), seen);
 }
 
-TEST(WaitOn, EndsWithItsTime) {
+TEST(WaitOn, ReturnsAfterTimeout) {
     wait_on(word, word.load(), 1);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 const auto self = static_cast<std::uint64_t>(::getpid());
 
-/// A process that does what it is given, and then nothing until it is ended.
+/// A child process that calls the given function and then waits until it is killed.
 class Child {
 public:
     template <class Function>
@@ -48,7 +48,7 @@ private:
     pid_t process_;
 };
 
-TEST(Processes, AreAllThatRun) {
+TEST(Processes, ListsRunningProcesses) {
     const Child child([] {});
     const auto numbers = process_numbers();
     EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
@@ -56,8 +56,8 @@ TEST(Processes, AreAllThatRun) {
     EXPECT_TRUE(std::binary_search(numbers.begin(), numbers.end(), self));
 }
 
-TEST(ProcessFacts, TellNameAndStartAndMemory) {
-    // A name may hold what other fields are told apart by.
+TEST(ProcessFacts, ReportNameStartAndMemory) {
+    // A name may contain the characters that separate other fields.
     const Child child([] { ::prctl(PR_SET_NAME, "a) Z 1 (b\n"); });
     const auto facts = facts_of(child.number());
     ASSERT_TRUE(facts);
@@ -69,7 +69,7 @@ TEST(ProcessFacts, TellNameAndStartAndMemory) {
     EXPECT_GE(facts->start_ticks, facts_of(self)->start_ticks);
 }
 
-TEST(ProcessFacts, AreThoseByWhichAProcessKnowsItself) {
+TEST(ProcessFacts, MatchOwnIdentity) {
     const ProcessIdentity identity = identify_process();
     EXPECT_EQ(facts_of(self)->start_ticks, identity.start_ticks);
     EXPECT_EQ(facts_of(self)->name, identity.name);
@@ -86,25 +86,26 @@ TEST(ProcessFacts, CountFaults) {
     unmap(memory, bytes);
 }
 
-TEST(ProcessFacts, AreNoneOfAProcessThatEnded) {
+TEST(ProcessFacts, EndedProcessHasNone) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     siginfo_t info;
     ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-    EXPECT_FALSE(facts_of(static_cast<std::uint64_t>(child))) << "nobody asked for it yet";
+    EXPECT_FALSE(facts_of(static_cast<std::uint64_t>(child)))
+        << "its parent has not waited for it yet";
     ::waitpid(child, nullptr, 0);
     EXPECT_FALSE(facts_of(static_cast<std::uint64_t>(child)));
     EXPECT_FALSE(facts_of(0));
     EXPECT_FALSE(facts_of(~std::uint64_t{0}));
 }
 
-TEST(ThreadName, IsTheOneThatTheThreadGaveItself) {
+TEST(ThreadName, ReturnsNameSetByThread) {
     const Child child([] { ::prctl(PR_SET_NAME, "my thread"); });
     EXPECT_EQ(thread_name(child.number(), child.number()), "my thread");
     EXPECT_EQ(thread_name(child.number(), 1U << 30), "");
 }
 
-TEST(MemoryFiles, AreThoseOfTheNameThatAProcessHoldsOpen) {
+TEST(MemoryFiles, FindsOpenFilesByName) {
     const Child child([] {
         memfd_create("processes test", 0);
         memfd_create("processes test 2", 0);
@@ -123,7 +124,7 @@ TEST(MemoryFiles, AreThoseOfTheNameThatAProcessHoldsOpen) {
     EXPECT_FALSE(holds_file(child.number(), 1000, found.files[0].file));
 }
 
-TEST(MemoryFiles, AreFoundInTheMappingsWhenTheyAreNotOpen) {
+TEST(MemoryFiles, FindsMappingsOfClosedFiles) {
     const Child child([] {
         const int file = memfd_create("mapped only", 0);
         if (::ftruncate(file, 4096) != 0) ::_exit(1);
@@ -137,11 +138,11 @@ TEST(MemoryFiles, AreFoundInTheMappingsWhenTheyAreNotOpen) {
     EXPECT_TRUE(memory_files_of(child.number(), "mapped only").files.empty());
     EXPECT_TRUE(maps_memory_file(child.number(), "mapped only", 0));
     EXPECT_FALSE(maps_memory_file(child.number(), "mapped", 0));
-    EXPECT_FALSE(maps_memory_file(child.number(), "only read", 0)) << "a reader maps so";
+    EXPECT_FALSE(maps_memory_file(child.number(), "only read", 0)) << "readers map files this way";
     EXPECT_FALSE(maps_memory_file(child.number(), "mapped only", 12345678901)) << "another inode";
 }
 
-TEST(MemoryFiles, OfNoProcessSaySo) {
+TEST(MemoryFiles, ReportsMissingProcess) {
     EXPECT_EQ(memory_files_of(0, "x").look, Look::no_process);
     EXPECT_EQ(memory_files_of(~std::uint64_t{0}, "x").look, Look::no_process);
     EXPECT_FALSE(maps_memory_file(0, "x", 0));

@@ -9,7 +9,7 @@
 namespace tensorpool::platform {
 namespace {
 
-TEST(ProcessorName, StandsInTheSystemsListOfProcessors) {
+TEST(ProcessorName, MatchesCpuinfo) {
     std::ostringstream list;
     list << std::ifstream("/proc/cpuinfo").rdbuf();
     const std::string name = processor_name().text;

@@ -1,11 +1,11 @@
-// A program around the global pool. Its argument says what it does:
-//   nothing   never asks the pool for anything
-//   use       uses it on two threads, then prints its figures as JSON
-//   pools     makes two pools of its own, of which one ends, between two uses
-//   allocate  tries to get as many bytes as the next argument says: "met" or "refused"
-//   fork      forks while another thread sets it up; 0 when the child could use it too
-//   quiet     uses it; the exit code is 0 when the process has as many threads and descriptors
-//   after, and two for its segment and its control unless TENSORPOOL_STATISTICS is off
+// A program that uses the global pool. Its argument selects the action:
+//   nothing   does not use the pool
+//   use       uses it on two threads, then prints its statistics as JSON
+//   pools     makes two pools, destroys one of them, and uses the global pool before and after
+//   allocate  requests as many bytes as the next argument says; prints "met" or "refused"
+//   fork      forks while another thread sets the pool up; exit code 0 if the child could use it
+//   quiet     uses the pool; exit code 0 if the numbers of threads and descriptors are unchanged,
+//             except for two descriptors for segment and control unless TENSORPOOL_STATISTICS=off
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ void use() {
     }
 }
 
-// The one that stays is still there at exit: nobody destroys it.
+// The remaining pool still exists at exit, because it is never destroyed.
 void make_pools() {
     use();
     static auto* const stays = new tensorpool::MemoryPool({.name = "stays"});

@@ -1,4 +1,4 @@
-// A plugin that links tensorpool as a shared library: its static objects, its functions and the
+// A plugin that links tensorpool as a shared library. Its static objects, its functions and the
 // threads that call them use the global pool.
 
 #include <cstring>
@@ -18,7 +18,8 @@ const Held held;
 
 }  // namespace
 
-/// The number of blocks in use afterwards; 0 when blocks were not as they should be.
+/// Uses the pool. Returns the number of blocks in use afterwards, or 0 if a block's content was
+/// wrong.
 extern "C" __attribute__((visibility("default"))) unsigned long plugin_use() {
     tensorpool::MemoryPool own;
     for (std::size_t bytes = 1; bytes <= 1 << 20; bytes *= 2) {

@@ -1,4 +1,4 @@
-// Loads and unloads a plugin again and again, while threads that used it go on and end later.
+// Repeatedly loads and unloads a plugin, while threads that used it continue and end later.
 
 #include <dlfcn.h>
 

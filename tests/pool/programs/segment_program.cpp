@@ -1,12 +1,12 @@
-// A program that looks at its own segment. Its argument says what it does:
-//   count [pool]    prints how many descriptors of segments it has, after using a pool or none
-//   exec            the same after a use of the pool and an exec
-//   file            uses a pool, prints what is at <TENSORPOOL_STATISTICS_DIR>/<its number>, then
-//                   forks a child that does the same, and both end normally
-//   abandon         uses a pool, prints its number and ends without any handler
-//   within AS|NOFILE|FSIZE BYTES   uses a pool within that limit, which for address space is beyond
-//                   what it has now; the exit code is 0 where that works
-//   fork_within ... the same in a child that is made within the limit, where the pool is older
+// A program that inspects its own segment. Its argument selects the action:
+//   count [pool]    prints the number of descriptors of segments, after using a pool if given
+//   exec            uses a pool, calls exec, and prints that number
+//   file            uses a pool, prints what is at <TENSORPOOL_STATISTICS_DIR>/<process number>,
+//                   then forks a child that does the same, and both end normally
+//   abandon         uses a pool, prints its process number and ends without running handlers
+//   within AS|NOFILE|FSIZE BYTES   uses a pool under that limit; for AS, the limit is added to the
+//                   address space in use; exit code 0 on success
+//   fork_within ... uses a pool, and uses it again in a child forked under the limit
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -45,14 +45,14 @@ int print_count() {
     return 0;
 }
 
-void print_file(const char* who) {
+void print_file(const char* process) {
     const std::string path =
         std::string(std::getenv("TENSORPOOL_STATISTICS_DIR")) + "/" + std::to_string(getpid());
     struct stat status {};
     if (lstat(path.c_str(), &status) != 0) {
-        std::printf("%s: none\n", who);
+        std::printf("%s: none\n", process);
     } else {
-        std::printf("%s: mode %o, %ld B\n", who, status.st_mode & 07777,
+        std::printf("%s: mode %o, %ld B\n", process, status.st_mode & 07777,
                     static_cast<long>(status.st_size));
     }
     std::fflush(stdout);

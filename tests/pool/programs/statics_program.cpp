@@ -1,5 +1,5 @@
-// Uses the global pool before main, in it, and after it. Exit code 0 and "all given back" when
-// every object found its block as it left it.
+// Uses the global pool before, in and after main. Prints "all given back" and exits with 0 if every
+// object found its block unchanged.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@ using tensorpool::get_global_memory_pool;
 constexpr std::size_t small = 1000;
 constexpr std::size_t large = 300'000;
 
-/// Holds blocks from when it is made until it goes.
+/// Holds blocks from its construction until its destruction.
 class Holder {
 public:
     explicit Holder(char mark) : mark_(mark) {
@@ -37,7 +37,7 @@ private:
     char* large_ = static_cast<char*>(get_global_memory_pool().allocate(large));
 };
 
-/// Made first, so it goes last.
+/// Constructed first, so destroyed last.
 struct Last {
     ~Last() {
         if (get_global_memory_pool().get_total_allocated() != 0) std::_Exit(3);

@@ -1,4 +1,4 @@
-// Graph capture: what is illegal in it, and what replays of graphs find.
+// Graph capture: which calls are illegal during it, and which hazards launches of graphs report.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ protected:
     StreamHandle stream = device.stream();
 };
 
-TEST_F(Captured, WhatWaitsOrAllocatesIsIllegal) {
+TEST_F(Captured, WaitingAndAllocatingCallsAreIllegal) {
     void* memory = device.memory();
     const EventHandle event = device.recorded(nullptr);
     char byte = 0;
@@ -74,14 +74,14 @@ TEST_F(Captured, AnotherThreadMayWaitAndAllocate) {
     end();
 }
 
-TEST_F(Captured, AnEventFromOutsideIsNotWaitedFor) {
+TEST_F(Captured, WaitingForAnEventFromOutsideIsIllegal) {
     const EventHandle outside = device.recorded(nullptr);
     begin();
     expect_illegal(device.wait_event(0, stream, outside), "wait_event for an event from outside");
     end();
 }
 
-TEST_F(Captured, AStreamThatIsNotJoinedSpoilsTheGraph) {
+TEST_F(Captured, UnjoinedStreamInvalidatesTheCapture) {
     const StreamHandle branch = device.stream();
     begin();
     device.orders(stream, branch);
@@ -92,7 +92,7 @@ TEST_F(Captured, AStreamThatIsNotJoinedSpoilsTheGraph) {
     EXPECT_EQ(device.query_stream(0, branch), DeviceStatus::ok);
 }
 
-TEST_F(Captured, CorrectReplaysGiveNoAlarm) {
+TEST_F(Captured, CorrectLaunchesReportNoHazard) {
     const StreamHandle branch = device.stream();
     void* const in = device.memory();
     void* const out = device.memory();
@@ -112,7 +112,7 @@ TEST_F(Captured, CorrectReplaysGiveNoAlarm) {
     expect_none(device);
 }
 
-TEST_F(Captured, BranchesThatNothingOrdersAreFoundAtTheLaunch) {
+TEST_F(Captured, UnorderedBranchesAreReportedAtLaunch) {
     const StreamHandle branch = device.stream();
     void* const memory = device.memory();
     begin();
@@ -126,7 +126,7 @@ TEST_F(Captured, BranchesThatNothingOrdersAreFoundAtTheLaunch) {
     expect_hazard(device, HazardKind::unordered_access, "right", "left");
 }
 
-TEST_F(Captured, AReplayIsNotOrderedAfterOtherStreams) {
+TEST_F(Captured, LaunchIsNotOrderedAfterOtherStreams) {
     void* const memory = device.memory();
     begin();
     device.writes(stream, memory, "node");
@@ -136,7 +136,7 @@ TEST_F(Captured, AReplayIsNotOrderedAfterOtherStreams) {
     expect_hazard(device, HazardKind::unordered_access, "node", "outside");
 }
 
-TEST_F(Captured, AReplayTouchesABlockThatWasFreedSince) {
+TEST_F(Captured, LaunchAccessesABlockFreedSinceCapture) {
     Slab slab(device);
     slab.allocated(0, stream);
     begin();
@@ -147,7 +147,7 @@ TEST_F(Captured, AReplayTouchesABlockThatWasFreedSince) {
     expect_hazard(device, HazardKind::access_after_free, "node", "free block");
 }
 
-TEST_F(Captured, AReplayTouchesABlockThatAnotherGotSince) {
+TEST_F(Captured, LaunchAccessesABlockReusedSinceCapture) {
     Slab slab(device);
     slab.allocated(0, stream);
     begin();
@@ -159,7 +159,7 @@ TEST_F(Captured, AReplayTouchesABlockThatAnotherGotSince) {
     expect_hazard(device, HazardKind::access_after_free, "node", "allocate block");
 }
 
-TEST_F(Captured, AReplayTouchesASlabThatIsGone) {
+TEST_F(Captured, LaunchAccessesADeallocatedSlab) {
     void* const memory = device.memory();
     begin();
     device.writes(stream, memory, "node");
@@ -169,7 +169,7 @@ TEST_F(Captured, AReplayTouchesASlabThatIsGone) {
     expect_hazard(device, HazardKind::access_after_free, "node", "deallocate");
 }
 
-TEST_F(Captured, BlocksOfTheCaptureStayItsOwn) {
+TEST_F(Captured, BlocksOfTheCaptureStayReserved) {
     Slab slab(device);
     begin();
     slab.allocated(0, stream);
@@ -182,7 +182,7 @@ TEST_F(Captured, BlocksOfTheCaptureStayItsOwn) {
     slab.freed(0, stream);
     for (int round = 0; round < 2; ++round) launch(graph);
     expect_none(device);
-    slab.allocated(0, nullptr);  // somebody else gets it though the graph may come again
+    slab.allocated(0, nullptr);  // wrong: the graph may be launched again
     device.clear_hazards();
     launch(graph);
     ASSERT_EQ(device.hazard_count(), 3U) << device.hazard_report();
@@ -191,7 +191,7 @@ TEST_F(Captured, BlocksOfTheCaptureStayItsOwn) {
     EXPECT_EQ(device.hazards()[0].other.label, "allocate block");
 }
 
-TEST_F(Captured, TwoLaunchesOnTwoStreamsComeOneAfterTheOther) {
+TEST_F(Captured, LaunchesOnTwoStreamsAreOrdered) {
     void* const memory = device.memory();
     begin();
     device.writes(stream, memory, "node");

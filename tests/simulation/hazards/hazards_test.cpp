@@ -18,10 +18,9 @@ using test::small_device;
 
 constexpr std::size_t page = 4096;
 
-// Planted violations, each of which has to be found, with both operations named
-// --------------------
+// Planted faults. Each must be reported with both operations -------------------------------------
 
-TEST(PlantedHazard, WriteOnAnotherStreamThatNothingOrdersAfterARead) {
+TEST(PlantedHazard, UnorderedWriteAfterReadOnAnotherStream) {
     Device device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -33,7 +32,7 @@ TEST(PlantedHazard, WriteOnAnotherStreamThatNothingOrdersAfterARead) {
     expect_hazard(device, HazardKind::unordered_access, "second write", "read");
 }
 
-TEST(PlantedHazard, ReadOnAnotherStreamThatNothingOrdersAfterAWrite) {
+TEST(PlantedHazard, UnorderedReadAfterWriteOnAnotherStream) {
     Device device;
     const StreamHandle one = device.stream();
     void* const memory = device.memory();
@@ -47,7 +46,7 @@ TEST(PlantedHazard, ReadOnAnotherStreamThatNothingOrdersAfterAWrite) {
     EXPECT_EQ(found.bytes, page);
 }
 
-TEST(PlantedHazard, EventRecordedBeforeTheWorkItShouldStandFor) {
+TEST(PlantedHazard, EventRecordedBeforeTheWork) {
     Device device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -59,7 +58,7 @@ TEST(PlantedHazard, EventRecordedBeforeTheWorkItShouldStandFor) {
     expect_hazard(device, HazardKind::unordered_access, "consume", "produce");
 }
 
-TEST(PlantedHazard, ReadOfWhatNobodyWrote) {
+TEST(PlantedHazard, ReadOfUninitializedMemory) {
     Device device;
     void* const memory = device.memory();
     device.writes(nullptr, memory, "write half", page / 2);
@@ -68,7 +67,7 @@ TEST(PlantedHazard, ReadOfWhatNobodyWrote) {
     EXPECT_EQ(device.hazards().front().bytes, page / 2);
 }
 
-TEST(PlantedHazard, CopyOutOfWhatNobodyWrote) {
+TEST(PlantedHazard, CopyOfUninitializedMemory) {
     Device device;
     void* const memory = device.memory();
     std::vector<char> host(page);
@@ -77,7 +76,7 @@ TEST(PlantedHazard, CopyOutOfWhatNobodyWrote) {
     expect_hazard(device, HazardKind::read_of_uninitialised, "copy device to host", "allocate");
 }
 
-TEST(PlantedHazard, AccessAfterTheAllocationWasFreed) {
+TEST(PlantedHazard, AccessAfterFree) {
     Device device;
     void* const memory = device.memory();
     device.free(memory);
@@ -86,7 +85,7 @@ TEST(PlantedHazard, AccessAfterTheAllocationWasFreed) {
     expect_hazard(device, HazardKind::access_after_free, "late", "deallocate");
 }
 
-TEST(PlantedHazard, AccessBehindTheEndOfAnAllocation) {
+TEST(PlantedHazard, AccessBeyondTheEndOfAnAllocation) {
     Device device;
     void* const memory = device.memory();
     EXPECT_EQ(device.launch(0, nullptr, {"too long", {}, {{memory, page + 1}}, {}, 0}),
@@ -94,7 +93,7 @@ TEST(PlantedHazard, AccessBehindTheEndOfAnAllocation) {
     expect_hazard(device, HazardKind::out_of_allocation, "too long", "allocate");
 }
 
-TEST(PlantedHazard, AccessToAddressesWhereNothingIsMapped) {
+TEST(PlantedHazard, AccessToUnmappedAddresses) {
     Device device;
     void* addresses = nullptr;
     const std::size_t granule = device.abilities(0).granularity;
@@ -103,7 +102,7 @@ TEST(PlantedHazard, AccessToAddressesWhereNothingIsMapped) {
     expect_hazard(device, HazardKind::out_of_allocation, "fill", "");
 }
 
-TEST(PlantedHazard, UnmapOfWhatWorkStillUses) {
+TEST(PlantedHazard, UnmapWhileWorkUsesTheMemory) {
     Device device(small_device(Schedule::lazy));
     const std::size_t granule = device.abilities(0).granularity;
     void* addresses = nullptr;
@@ -116,7 +115,7 @@ TEST(PlantedHazard, UnmapOfWhatWorkStillUses) {
     expect_hazard(device, HazardKind::free_in_use, "unmap_memory", "long kernel");
 }
 
-TEST(PlantedHazard, DeallocateOfWhatWorkStillUses) {
+TEST(PlantedHazard, DeallocateWhileWorkUsesTheMemory) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
         Device device(small_device(schedule));
         void* const memory = device.memory();
@@ -135,7 +134,7 @@ TEST(PlantedHazard, AllocationFreedTwice) {
     expect_hazard(device, HazardKind::double_free, "deallocate", "deallocate");
 }
 
-TEST(PlantedHazard, StreamOrderedFreeThatComesBeforeTheUseOfAnotherStream) {
+TEST(PlantedHazard, StreamOrderedFreeBeforeUseByAnotherStream) {
     Device device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -147,7 +146,7 @@ TEST(PlantedHazard, StreamOrderedFreeThatComesBeforeTheUseOfAnotherStream) {
     expect_hazard(device, HazardKind::free_in_use, "deallocate_async", "use");
 }
 
-TEST(PlantedHazard, StreamOrderedMemoryUsedByAStreamThatDoesNotComeAfterIt) {
+TEST(PlantedHazard, StreamOrderedMemoryUsedByAnUnorderedStream) {
     Device device;
     void* memory = nullptr;
     ASSERT_EQ(device.allocate_async(0, page, device.stream(), &memory), DeviceStatus::ok);
@@ -177,7 +176,7 @@ TEST(PlantedHazard, HostWritesBeforeTheCopyCompleted) {
     expect_hazard(device, HazardKind::host_access_too_early, "next batch", "copy host to device");
 }
 
-TEST(PlantedHazard, CopyWithoutAStreamOfWhatAStreamStillWrites) {
+TEST(PlantedHazard, SynchronousCopyWhileAStreamWritesTheMemory) {
     Device device;
     void* const memory = device.memory();
     std::vector<char> host(page);
@@ -197,14 +196,14 @@ TEST(PlantedHazard, PinnedMemoryFreedWhileACopyUsesIt) {
     expect_hazard(device, HazardKind::free_in_use, "deallocate_pinned", "copy host to device");
 }
 
-TEST(PlantedHazard, HostTouchesPrivateMemory) {
+TEST(PlantedHazard, HostAccessToPrivateMemory) {
     Device device;
     void* const memory = device.memory();
     device.host_write(memory, 4, "plain store");
     expect_hazard(device, HazardKind::host_access_to_private, "plain store", "allocate");
 }
 
-TEST(PlantedHazard, KernelTouchesAPeersMemoryWithoutAccess) {
+TEST(PlantedHazard, KernelAccessToAPeerWithoutPermission) {
     SimulationOptions options = small_device();
     options.devices = 2;
     Device device(options);
@@ -214,7 +213,7 @@ TEST(PlantedHazard, KernelTouchesAPeersMemoryWithoutAccess) {
     expect_hazard(device, HazardKind::out_of_allocation, "stray", "allocate");
 }
 
-TEST(PlantedHazard, NothingOrdersTwoDevices) {
+TEST(PlantedHazard, UnorderedAccessByTwoDevices) {
     SimulationOptions options = small_device();
     options.devices = 2;
     Device device(options);
@@ -241,7 +240,7 @@ TEST(PlantedHazard, BlockGivenToAnotherStreamBeforeItsLastUse) {
                   "old owner's kernel");
 }
 
-TEST(PlantedHazard, BlockReusedThoughAStreamOfRecordUseHasNotPassed) {
+TEST(PlantedHazard, BlockReusedBeforeARecordedStreamHasPassed) {
     Device device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -257,7 +256,7 @@ TEST(PlantedHazard, BlockReusedThoughAStreamOfRecordUseHasNotPassed) {
     expect_hazard(device, HazardKind::reuse_before_last_use, "allocate block", "side stream reads");
 }
 
-TEST(PlantedHazard, BlockCalledReusableTooEarly) {
+TEST(PlantedHazard, BlockReportedReusableTooEarly) {
     Device device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -272,7 +271,7 @@ TEST(PlantedHazard, BlockCalledReusableTooEarly) {
     expect_hazard(device, HazardKind::reuse_before_last_use, "block reusable", "side stream reads");
 }
 
-TEST(PlantedHazard, NobodyWasToldOfAUseOnAnotherStream) {
+TEST(PlantedHazard, MissingRecordUse) {
     Device device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
@@ -295,7 +294,7 @@ TEST(PlantedHazard, AccessToAFreedBlockOfALiveSlab) {
     expect_hazard(device, HazardKind::access_after_free, "late", "free block");
 }
 
-TEST(PlantedHazard, AccessToAPartOfASlabThatIsNoBlock) {
+TEST(PlantedHazard, AccessToASlabOutsideOfBlocks) {
     Device device;
     Slab slab(device);
     slab.allocated(0, nullptr);
@@ -303,7 +302,7 @@ TEST(PlantedHazard, AccessToAPartOfASlabThatIsNoBlock) {
     expect_hazard(device, HazardKind::out_of_allocation, "too long", "allocate");
 }
 
-TEST(PlantedHazard, ReadOfAReusedBlockThatNobodyWroteSince) {
+TEST(PlantedHazard, ReadOfUninitializedReusedBlock) {
     Device device;
     Slab slab(device);
     slab.allocated(0, nullptr);
@@ -323,7 +322,7 @@ TEST(PlantedHazard, BlockFreedTwice) {
     expect_hazard(device, HazardKind::double_free, "free block", "free block");
 }
 
-TEST(PlantedHazard, TwoBlocksAtOnePlace) {
+TEST(PlantedHazard, OverlappingBlocks) {
     Device device;
     Slab slab(device);
     slab.allocated(0, nullptr);
@@ -331,7 +330,7 @@ TEST(PlantedHazard, TwoBlocksAtOnePlace) {
     expect_hazard(device, HazardKind::overlapping_blocks, "allocate block", "allocate block");
 }
 
-TEST(PlantedHazard, SlabGivenBackWithABlockInUse) {
+TEST(PlantedHazard, SlabDeallocatedWithABlockInUse) {
     Device device;
     Slab slab(device);
     slab.allocated(1, nullptr);
@@ -339,7 +338,7 @@ TEST(PlantedHazard, SlabGivenBackWithABlockInUse) {
     expect_hazard(device, HazardKind::free_in_use, "deallocate", "allocate block");
 }
 
-TEST(Blocks, ThatSpanMappingsStayWhereTheNextOneBegins) {
+TEST(Blocks, MaySpanSeveralMappings) {
     Device device;
     const std::size_t granule = device.abilities(0).granularity;
     void* address = nullptr;

@@ -41,7 +41,7 @@ TEST_F(ShadowMemoryTest, VisitsExactlyTheRange) {
     EXPECT_EQ(shadow.find(99), nullptr);
 }
 
-TEST_F(ShadowMemoryTest, JoinsWhatIsAlike) {
+TEST_F(ShadowMemoryTest, MergesEqualNeighbours) {
     for (std::uintptr_t at = 0; at < 100; at += 10) write(1000 + at, 10, 1);
     EXPECT_EQ(shadow.cells(), 1U);
     write(1040, 10, 2);
@@ -50,7 +50,7 @@ TEST_F(ShadowMemoryTest, JoinsWhatIsAlike) {
     EXPECT_EQ(shadow.cells(), 1U);
 }
 
-TEST_F(ShadowMemoryTest, ForgetsWhatTheHostKnows) {
+TEST_F(ShadowMemoryTest, ForgetsAccessesThatTheHostWaitedFor) {
     write(100, 100, 1);
     write(150, 10, 2);
     host.raise(0, 1);
@@ -61,7 +61,7 @@ TEST_F(ShadowMemoryTest, ForgetsWhatTheHostKnows) {
     EXPECT_EQ(shadow.cells(), 0U);
 }
 
-TEST_F(ShadowMemoryTest, StaysSmallWhereNobodyLooksAgain) {
+TEST_F(ShadowMemoryTest, StaysSmallWithoutRepeatedVisits) {
     for (std::uint64_t number = 1; number <= 100'000; ++number) {
         write(number * 16, 8, number);
         host.raise(0, number);

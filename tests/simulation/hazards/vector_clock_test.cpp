@@ -7,7 +7,7 @@
 namespace tensorpool::device {
 namespace {
 
-TEST(VectorClock, JoinsToTheLaterOfEachTimeline) {
+TEST(VectorClock, JoinTakesTheMaximumOfEachTimeline) {
     VectorClock one;
     VectorClock two;
     one.raise(0, 5);
@@ -23,7 +23,7 @@ TEST(VectorClock, JoinsToTheLaterOfEachTimeline) {
     EXPECT_FALSE(one.join(two));
 }
 
-TEST(Timelines, AreUsedAgainWhenTheHostKnowsTheirEnd) {
+TEST(Timelines, AreReusedAfterTheHostSawTheirEnd) {
     Timelines timelines;
     VectorClock host;
     EXPECT_EQ(timelines.take(host).number, 0U);

@@ -28,7 +28,7 @@ void* make_memory(SimulatedBackend& device) {
     return memory;
 }
 
-// Goes on without the copy's end where it came late, which it never does where work is eager.
+// Does not wait for the copy's end if it is late. With an eager schedule it never is.
 void impatient(SimulatedBackend& device) {
     const StreamHandle stream = make_stream(device);
     void* const memory = make_memory(device);
@@ -43,7 +43,7 @@ void impatient(SimulatedBackend& device) {
     }
 }
 
-TEST(Explore, FindsAFaultThatDependsOnTheOrderAndThatEagerWorkHides) {
+TEST(Explore, FindsAFaultThatEagerWorkHides) {
     SimulatedBackend eager(small_device());
     impatient(eager);
     EXPECT_EQ(eager.hazard_count(), 0U);
@@ -52,7 +52,7 @@ TEST(Explore, FindsAFaultThatDependsOnTheOrderAndThatEagerWorkHides) {
     EXPECT_EQ(found.hazard->kind, HazardKind::free_in_use);
 }
 
-TEST(Explore, LeadsBackToWhatItFoundByItsChoices) {
+TEST(Explore, FindingIsReproducedByItsChoices) {
     const Exploration found = explore(small_device(), impatient);
     SimulationOptions options = small_device(Schedule::replayed);
     options.choices = found.choices;
@@ -62,7 +62,7 @@ TEST(Explore, LeadsBackToWhatItFoundByItsChoices) {
     EXPECT_EQ(to_string(again.hazards().front().kind), to_string(found.hazard->kind));
 }
 
-// What functions of three streams append, in all orders that there are.
+// Collects what functions in three streams append, in all possible orders.
 TEST(Explore, RunsEachOrderOfThreeStreamsOnce) {
     std::multiset<std::string> orders;
     const Exploration found = explore(small_device(), [&](SimulatedBackend& device) {
@@ -79,7 +79,7 @@ TEST(Explore, RunsEachOrderOfThreeStreamsOnce) {
     EXPECT_EQ(orders, (std::multiset<std::string>{"abc", "acb", "bac", "bca", "cab", "cba"}));
 }
 
-TEST(Explore, StreamsThatShareNothingNeedOneOrder) {
+TEST(Explore, IndependentStreamsNeedOneOrder) {
     const Exploration found = explore(small_device(), [&](SimulatedBackend& device) {
         for (int i = 0; i < 3; ++i) {
             void* const memory = make_memory(device);
@@ -91,7 +91,7 @@ TEST(Explore, StreamsThatShareNothingNeedOneOrder) {
     EXPECT_FALSE(found.hazard.has_value());
 }
 
-TEST(Explore, AQueryIsAnsweredBothWays) {
+TEST(Explore, QueriesAreAnsweredBothWays) {
     std::multiset<std::string> answers;
     const Exploration found = explore(small_device(), [&](SimulatedBackend& device) {
         const StreamHandle stream = make_stream(device);
@@ -104,7 +104,7 @@ TEST(Explore, AQueryIsAnsweredBothWays) {
     EXPECT_EQ(found.schedules, 3U);
 }
 
-TEST(Explore, TellsWhatTheProgramThrewAndWhere) {
+TEST(Explore, ReportsTheExceptionAndItsChoices) {
     const Exploration found = explore(small_device(), [&](SimulatedBackend& device) {
         std::string order;
         for (const char name : {'a', 'b'}) {
@@ -119,7 +119,7 @@ TEST(Explore, TellsWhatTheProgramThrewAndWhere) {
     EXPECT_EQ(found.schedules, 2U);
 }
 
-TEST(Explore, StopsAtItsBoundAndSaysSo) {
+TEST(Explore, ReportsThatItStoppedAtItsBound) {
     const auto program = [](SimulatedBackend& device) {
         for (int i = 0; i < 6; ++i) {
             device.launch(0, make_stream(device), {"work", {}, {}, [] {}, 0});
@@ -134,7 +134,7 @@ TEST(Explore, StopsAtItsBoundAndSaysSo) {
     EXPECT_EQ(all.schedules, 720U);
 }
 
-TEST(Explore, ACorrectProgramHasNoHazardInAnyOrder) {
+TEST(Explore, CorrectProgramHasNoHazardInAnyOrder) {
     const Exploration found = explore(small_device(), [&](SimulatedBackend& device) {
         const StreamHandle one = make_stream(device);
         const StreamHandle two = make_stream(device);

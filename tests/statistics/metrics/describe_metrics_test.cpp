@@ -25,7 +25,7 @@ bool describes(const std::string& of, const std::string& name) {
     return false;
 }
 
-TEST(DescribeMetrics, SaysOfEachWhatItIs) {
+TEST(DescribeMetrics, DescribesEveryMetric) {
     std::set<std::string> seen;
     for (const MetricDescription& one : describe_metrics()) {
         const std::string name = std::string(one.of) + '.' + one.name;
@@ -43,7 +43,7 @@ TEST(DescribeMetrics, SaysOfEachWhatItIs) {
     EXPECT_GT(seen.size(), 80U);
 }
 
-TEST(DescribeMetrics, KnowsEveryNumberThatJsonShows) {
+TEST(DescribeMetrics, DescribesEveryNumberInJson) {
     const auto check = [](const std::string& of, const Json& object) {
         for (const auto& [name, value] : object.members) {
             if (!value.members.empty() || name == "version" || name == "name" || name == "kind" ||
@@ -63,8 +63,8 @@ TEST(DescribeMetrics, KnowsEveryNumberThatJsonShows) {
     check("scope", JsonReader::read(to_json(ScopeStatistics())).value());
 }
 
-// All words of these structures but the names are metrics.
-TEST(DescribeMetrics, HasAMetricForEachWord) {
+// All words of these structures except the names are metrics.
+TEST(DescribeMetrics, EveryWordHasMetric) {
     using namespace statistics;
     EXPECT_EQ(std::size(Metrics<BucketStatistics>::all) * 8, sizeof(BucketStatistics));
     EXPECT_EQ(std::size(Metrics<LargeStatistics>::all) * 8, sizeof(LargeStatistics));
@@ -76,7 +76,7 @@ TEST(DescribeMetrics, HasAMetricForEachWord) {
               sizeof(ScopeStatistics) - sizeof(ScopeStatistics::name));
 }
 
-TEST(DescribeMetrics, NamesWhatPyTorchCallsTheCurrentBytes) {
+TEST(DescribeMetrics, ListsPyTorchNames) {
     std::set<std::string> words;
     for (const MetricDescription& one : describe_metrics()) words.insert(one.pytorch);
     for (const char* word : {"allocated_bytes.all.current", "reserved_bytes.all.current",

@@ -10,7 +10,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-TEST(PoolTotals, HoldAndLetGoKeepTheHighestSum) {
+TEST(PoolTotals, HoldAndLetGoTrackPeak) {
     PoolTotals totals{};
     totals.hold(100);
     totals.hold(50);
@@ -20,7 +20,7 @@ TEST(PoolTotals, HoldAndLetGoKeepTheHighestSum) {
     EXPECT_EQ(totals.peak_held_bytes, 150U);
 }
 
-TEST(PoolTotals, PeakUnderManyThreadsLiesBetweenOnesOwnAndTheSumOfAll) {
+TEST(PoolTotals, ConcurrentPeakIsWithinBounds) {
     constexpr unsigned threads = 4;
     PoolTotals totals{};
     std::vector<std::thread> workers;
@@ -38,8 +38,9 @@ TEST(PoolTotals, PeakUnderManyThreadsLiesBetweenOnesOwnAndTheSumOfAll) {
     EXPECT_LE(totals.peak_held_bytes, 64U * threads);
 }
 
-// What all threads write lies apart from what they only read, and a shared segment can hold it.
-TEST(PoolTotals, HaveALineOfTheirOwnForWhatAllThreadsAddTo) {
+// Counters that all threads write are on other cache lines than those they only read, and the
+// layout suits a shared segment.
+TEST(PoolTotals, SharedCountersHaveTheirOwnCacheLine) {
     PoolTotals totals{};
     const auto at = [&](const Counter& counter) {
         return reinterpret_cast<const char*>(&counter) - reinterpret_cast<const char*>(&totals);

@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TargetProcess;
 
-[[maybe_unused]] const bool acted = testing::act_as_target_if_asked();
+[[maybe_unused]] const bool acted = testing::act_as_target_if_requested();
 
-/// The segment of a process, as it would hand it over.
+/// Opens the segment of a process, as the process would hand it over.
 int segment_of(const TargetProcess& target) {
     const std::string folder = "/proc/" + std::to_string(target.number()) + "/fd";
     for (const fs::directory_entry& file : fs::directory_iterator(folder)) {
@@ -34,7 +34,7 @@ bool is_open(int descriptor) {
     return ::fcntl(descriptor, F_GETFD) >= 0;
 }
 
-TEST(HandedOverSegment, IsReadWhileTheProcessRunsAndAfterItsEnd) {
+TEST(HandedOverSegment, IsReadDuringAndAfterProcess) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::take_over(segment_of(target));
     EXPECT_EQ(reader.process(), target.number());
@@ -44,7 +44,7 @@ TEST(HandedOverSegment, IsReadWhileTheProcessRunsAndAfterItsEnd) {
     EXPECT_EQ(alive.pools[0].allocations, 100U);
     EXPECT_GT(alive.resident_bytes, 0U);
 
-    ASSERT_TRUE(target.tell("f"));
+    ASSERT_TRUE(target.send("f"));
     target.kill();
     target.wait_until_zombie();
     EXPECT_FALSE(reader.is_running());
@@ -58,23 +58,23 @@ TEST(HandedOverSegment, IsReadWhileTheProcessRunsAndAfterItsEnd) {
     EXPECT_EQ(reader.snapshot().pools.size(), 1U);
 }
 
-// Its end cannot be told by a letter: the mapping has gone when exec has succeeded.
-TEST(HandedOverSegment, OfAProcessThatRunsAnotherProgramIsThatOfAnEndedOne) {
+// The process cannot answer after exec: the mapping is gone when exec has succeeded.
+TEST(HandedOverSegment, ExecCountsAsEndOfProcess) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::take_over(segment_of(target));
-    target.tell("x");
+    target.send("x");
     EXPECT_FALSE(reader.is_running());
     EXPECT_EQ(reader.snapshot().pools.size(), 1U);
 }
 
-TEST(HandedOverSegment, ThatIsNoneIsClosedAndTold) {
+TEST(HandedOverSegment, InvalidDescriptorIsClosedAndReported) {
     const int empty = ::memfd_create("tensorpool", MFD_CLOEXEC);
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     for (const int descriptor : {empty, ends[0], -1}) {
         try {
             StatisticsReader::take_over(descriptor);
-            ADD_FAILURE() << "taken over";
+            ADD_FAILURE() << "accepted";
         } catch (const AttachError& error) {
             EXPECT_EQ(error.failure(), AttachFailure::damaged) << error.what();
             EXPECT_EQ(std::string(error.what()).find("tensorpool: the segment handed over: "), 0U)

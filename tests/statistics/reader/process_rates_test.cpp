@@ -8,7 +8,7 @@
 namespace tensorpool {
 namespace {
 
-/// A process with one pool, some time after it was made.
+/// A process with one pool, `seconds` after it started.
 ProcessSnapshot snapshot_at(std::uint64_t seconds, std::uint64_t allocations) {
     ProcessSnapshot snapshot;
     snapshot.time_ns = seconds * 1'000'000'000;
@@ -24,7 +24,7 @@ ProcessSnapshot snapshot_at(std::uint64_t seconds, std::uint64_t allocations) {
     return snapshot;
 }
 
-TEST(Difference, IsASecond) {
+TEST(Difference, GivesRatesPerSecond) {
     ProcessSnapshot older = snapshot_at(10, 1000);
     ProcessSnapshot newer = snapshot_at(12, 5000);
     newer.minor_faults = 50;
@@ -43,26 +43,26 @@ TEST(Difference, IsASecond) {
     EXPECT_DOUBLE_EQ(pool.rounding_ratio, 0.25);
 }
 
-TEST(Difference, OfAnIdlePoolIsAFullHitRatioAndNoRounding) {
+TEST(Difference, IdlePoolHasFullHitRatioAndNoRounding) {
     const ProcessRates rates = difference(snapshot_at(1, 100), snapshot_at(2, 100));
     EXPECT_DOUBLE_EQ(rates.pools.at(0).allocations, 0);
     EXPECT_DOUBLE_EQ(rates.pools.at(0).hit_ratio, 1);
     EXPECT_DOUBLE_EQ(rates.pools.at(0).rounding_ratio, 0);
 }
 
-TEST(Difference, CountsWhatWentBackAsNothing) {
+TEST(Difference, DecreasingTotalsGiveZeroRates) {
     const ProcessRates rates = difference(snapshot_at(1, 1000), snapshot_at(2, 100));
     EXPECT_DOUBLE_EQ(rates.pools.at(0).allocations, 0);
     EXPECT_DOUBLE_EQ(rates.pools.at(0).from_magazines, 0);
 }
 
-TEST(Difference, OfOneMomentIsZero) {
+TEST(Difference, EqualTimesGiveZeroRates) {
     const ProcessRates rates = difference(snapshot_at(1, 0), snapshot_at(1, 100));
     EXPECT_DOUBLE_EQ(rates.seconds, 0);
     EXPECT_DOUBLE_EQ(rates.pools.at(0).allocations, 0);
 }
 
-TEST(Difference, HoldsPoolsThatAreInBothOnly) {
+TEST(Difference, ContainsOnlyPoolsInBothSnapshots) {
     ProcessSnapshot older = snapshot_at(1, 0);
     ProcessSnapshot newer = snapshot_at(2, 0);
     newer.pools.emplace_back().id = 9;
@@ -72,7 +72,7 @@ TEST(Difference, HoldsPoolsThatAreInBothOnly) {
     EXPECT_EQ(rates.pools[0].pool, 3U);
 }
 
-TEST(Difference, TellsWhatDeviceAllocatorsDid) {
+TEST(Difference, ContainsDeviceAllocators) {
     ProcessSnapshot older = snapshot_at(10, 0);
     ProcessSnapshot newer = snapshot_at(12, 0);
     older.devices = {DeviceStatistics{.id = 8}};
@@ -94,7 +94,7 @@ TEST(Difference, TellsWhatDeviceAllocatorsDid) {
     EXPECT_DOUBLE_EQ(difference(newer, newer).devices[1].hit_ratio, 1);
 }
 
-TEST(Difference, TellsWhatPlannedArenasDid) {
+TEST(Difference, ContainsPlannedArenas) {
     ProcessSnapshot older = snapshot_at(10, 0);
     ProcessSnapshot newer = snapshot_at(12, 0);
     older.planned = {PlannedArenaStatistics{.id = 8, .iterations = 1, .from_pool = 100}};
@@ -114,7 +114,7 @@ TEST(Difference, TellsWhatPlannedArenasDid) {
     EXPECT_DOUBLE_EQ(difference(newer, newer).planned[1].hit_ratio, 1);
 }
 
-TEST(RatesToJson, HoldsTheFieldsUnderTheirNames) {
+TEST(RatesToJson, ContainsFieldsByName) {
     const std::string json = to_json(difference(snapshot_at(10, 1000), snapshot_at(14, 1001)));
     EXPECT_EQ(json,
               "{\"seconds\":4,\"minor_faults\":0,\"pools\":[{\"pool\":3,\"seconds\":4,"
@@ -124,7 +124,7 @@ TEST(RatesToJson, HoldsTheFieldsUnderTheirNames) {
               "\"rounding_ratio\":0.25}],\"devices\":[],\"planned\":[]}");
 }
 
-TEST(RatesToJson, OfNothingIsAnEmptyList) {
+TEST(RatesToJson, EmptyRatesGiveEmptyLists) {
     EXPECT_EQ(to_json(ProcessRates()),
               "{\"seconds\":0,\"minor_faults\":0,\"pools\":[],\"devices\":[],\"planned\":[]}");
 }

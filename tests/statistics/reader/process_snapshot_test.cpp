@@ -14,7 +14,7 @@ namespace {
 using testing::Json;
 using testing::JsonReader;
 
-/// The library's booleans, which the reader of tests does not know, as numbers.
+/// Replaces booleans by numbers, because the tests' JSON reader does not support booleans.
 std::string without_booleans(std::string json) {
     const std::string words[][2] = {{":true", ":1"}, {":false", ":0"}};
     for (const auto& [word, number] : words) {
@@ -24,7 +24,7 @@ std::string without_booleans(std::string json) {
     return json;
 }
 
-TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
+TEST(ProcessSnapshotToJson, ContainsFieldsByName) {
     ProcessSnapshot snapshot;
     snapshot.process = 77;
     snapshot.process_name = "a \"b\"";
@@ -71,13 +71,13 @@ TEST(ProcessSnapshotToJson, HoldsWhatThereIsUnderTheNamesOfTheFields) {
     }
 }
 
-TEST(ProcessSnapshotToJson, SaysWhetherFiguresFitTogether) {
+TEST(ProcessSnapshotToJson, ReportsWhetherSnapshotIsConsistent) {
     ProcessSnapshot snapshot;
     snapshot.consistent = false;
     EXPECT_NE(to_json(snapshot).find("\"consistent\":false,"), std::string::npos);
 }
 
-TEST(ProcessSnapshotToJson, OfNothingHasEmptyLists) {
+TEST(ProcessSnapshotToJson, EmptySnapshotHasEmptyLists) {
     const Json read = JsonReader::read(without_booleans(to_json(ProcessSnapshot()))).value();
     for (const char* list :
          {"pools", "arenas", "scratches", "devices", "planned", "scopes", "threads"}) {

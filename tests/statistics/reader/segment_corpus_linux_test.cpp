@@ -13,7 +13,7 @@ namespace {
 
 using testing::OverwrittenSegment;
 
-TEST(OverwrittenSegment, OfEachInputThatTheFuzzerKeptIsReadToTheEnd) {
+TEST(OverwrittenSegment, FuzzerCorpusIsReadSafely) {
     unsigned files = 0;
     for (const auto& file : std::filesystem::directory_iterator(TENSORPOOL_SEGMENT_CORPUS)) {
         std::ifstream stream(file.path(), std::ios::binary);
@@ -24,7 +24,7 @@ TEST(OverwrittenSegment, OfEachInputThatTheFuzzerKeptIsReadToTheEnd) {
     EXPECT_GT(files, 20U);
 }
 
-TEST(OverwrittenSegment, OfAnythingIsReadToTheEnd) {
+TEST(OverwrittenSegment, RandomInputIsReadSafely) {
     std::mt19937 random(4);
     for (int round = 0; round < 200; ++round) {
         std::vector<std::uint8_t> bytes(random() % 400);

@@ -10,8 +10,8 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// As of a process that runs without memory, which each does for a moment on its way out, and the
-/// kernel's own do for ever. Nothing where none is seen, as in a container.
+/// A segment of a process without memory. Each process is in this state briefly while it exits, and
+/// kernel threads always are. Returns nullopt if none is visible, as in a container.
 std::optional<FoundSegment> segment_without_memory() {
     for (const std::uint64_t process : platform::process_numbers()) {
         const auto facts = platform::facts_of(process);
@@ -27,9 +27,9 @@ std::optional<FoundSegment> segment_without_memory() {
     return std::nullopt;
 }
 
-TEST(LookAfter, TakesAProcessOnItsWayOutForEndedAndNotForAnotherProgram) {
+TEST(LookAfter, ExitingProcessCountsAsEnded) {
     const auto found = segment_without_memory();
-    if (!found) GTEST_SKIP() << "no process of the kernel's is seen here";
+    if (!found) GTEST_SKIP() << "no kernel thread is visible here";
     const testing::FakeSegment segment;
     const auto problem = look_after(*found, segment.open());
     ASSERT_TRUE(problem);

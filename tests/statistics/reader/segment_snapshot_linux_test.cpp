@@ -29,70 +29,70 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Sealed, SegmentSnapshot, ::testing::Values(Sealed::yes));
 INSTANTIATE_TEST_SUITE_P(Unsealed, SegmentSnapshot, ::testing::Values(Sealed::no));
 
-TEST_P(SegmentSnapshot, OfAnEmptySegmentHoldsNothing) {
-    const ProcessSnapshot figures = snapshot();
-    EXPECT_TRUE(figures.consistent);
-    EXPECT_EQ(figures.process_name, "fake");
-    EXPECT_EQ(figures.library_version, "1.2.3");
-    EXPECT_TRUE(figures.pools.empty());
-    EXPECT_TRUE(figures.arenas.empty());
-    EXPECT_TRUE(figures.scratches.empty());
-    EXPECT_TRUE(figures.devices.empty());
-    EXPECT_TRUE(figures.planned.empty());
-    EXPECT_TRUE(figures.scopes.empty());
-    EXPECT_TRUE(figures.threads.empty());
+TEST_P(SegmentSnapshot, EmptySegmentGivesEmptySnapshot) {
+    const ProcessSnapshot statistics = snapshot();
+    EXPECT_TRUE(statistics.consistent);
+    EXPECT_EQ(statistics.process_name, "fake");
+    EXPECT_EQ(statistics.library_version, "1.2.3");
+    EXPECT_TRUE(statistics.pools.empty());
+    EXPECT_TRUE(statistics.arenas.empty());
+    EXPECT_TRUE(statistics.scratches.empty());
+    EXPECT_TRUE(statistics.devices.empty());
+    EXPECT_TRUE(statistics.planned.empty());
+    EXPECT_TRUE(statistics.scopes.empty());
+    EXPECT_TRUE(statistics.threads.empty());
 }
 
-TEST_P(SegmentSnapshot, ShowsPoolsInTheOrderInWhichTheyWereMade) {
+TEST_P(SegmentSnapshot, PoolsAreInOrderOfCreation) {
     segment.add_pool("second", 9);
     segment.add_pool("gone", 0);
     segment.add_pool("first", 4);
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.pools.size(), 2U);
-    EXPECT_STREQ(figures.pools[0].name, "first");
-    EXPECT_STREQ(figures.pools[1].name, "second");
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.pools.size(), 2U);
+    EXPECT_STREQ(statistics.pools[0].name, "first");
+    EXPECT_STREQ(statistics.pools[1].name, "second");
 }
 
-TEST_P(SegmentSnapshot, SumsTheSlotsOfEachPool) {
+TEST_P(SegmentSnapshot, SumsCountersOfEachPool) {
     for (const std::uint64_t id : {1, 2}) {
         put(segment.add_pool("pool", id).totals.peak_held_bytes, 1 << 20);
     }
-    put(segment.add_slot(2, 100).counters.buckets[0].allocations, 10);
-    put(segment.add_slot(1, 100).counters.buckets[0].allocations, 1);
-    put(segment.add_slot(2, 101).counters.buckets[0].deallocations, 3);
+    put(segment.add_counters(2, 100).counters.buckets[0].allocations, 10);
+    put(segment.add_counters(1, 100).counters.buckets[0].allocations, 1);
+    put(segment.add_counters(2, 101).counters.buckets[0].deallocations, 3);
     put(segment.pool(2).shared.buckets[0].allocations, 5);
     put(segment.pool(2).left_out.buckets[0].allocations, 7);
-    put(segment.add_slot(0, 0).counters.buckets[0].allocations, 1000);  // no pool's
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.pools.size(), 2U);
-    EXPECT_EQ(figures.pools[0].allocations, 1U);
-    EXPECT_EQ(figures.pools[1].allocations, 22U);
-    EXPECT_EQ(figures.pools[1].deallocations, 3U);
-    EXPECT_EQ(figures.pools[1].in_use_bytes, 19U * 64);
+    put(segment.add_counters(0, 0).counters.buckets[0].allocations, 1000);  // belongs to no pool
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.pools.size(), 2U);
+    EXPECT_EQ(statistics.pools[0].allocations, 1U);
+    EXPECT_EQ(statistics.pools[1].allocations, 22U);
+    EXPECT_EQ(statistics.pools[1].deallocations, 3U);
+    EXPECT_EQ(statistics.pools[1].in_use_bytes, 19U * 64);
 }
 
-TEST_P(SegmentSnapshot, ShowsThreadsByPoolAndAddsUpThoseThatEnded) {
+TEST_P(SegmentSnapshot, GroupsThreadsByPoolAndSumsEndedThreads) {
     segment.add_pool("a", 1);
     segment.add_pool("b", 2);
-    put(segment.add_slot(2, 100).counters.buckets[0].taken, 8);
-    put(segment.add_slot(1, 101).counters.large.allocations, 2);
-    put(segment.add_slot(1, 0).counters.buckets[3].deallocations, 5);
-    put(segment.add_slot(1, 0).counters.buckets[3].allocations, 6);
+    put(segment.add_counters(2, 100).counters.buckets[0].taken, 8);
+    put(segment.add_counters(1, 101).counters.large.allocations, 2);
+    put(segment.add_counters(1, 0).counters.buckets[3].deallocations, 5);
+    put(segment.add_counters(1, 0).counters.buckets[3].allocations, 6);
     put(segment.pool(1).shared.buckets[0].allocations, 1);
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.threads.size(), 3U);
-    EXPECT_EQ(figures.threads[0].thread, 101U);
-    EXPECT_EQ(figures.threads[0].pool, 1U);
-    EXPECT_EQ(figures.threads[0].allocations, 2U);
-    EXPECT_EQ(figures.threads[1].thread, 0U);
-    EXPECT_EQ(figures.threads[1].allocations, 7U);
-    EXPECT_EQ(figures.threads[1].deallocations, 5U);
-    EXPECT_EQ(figures.threads[2].thread, 100U);
-    EXPECT_EQ(figures.threads[2].pool, 2U);
-    EXPECT_EQ(figures.threads[2].parked_bytes, 8U * 64);
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.threads.size(), 3U);
+    EXPECT_EQ(statistics.threads[0].thread, 101U);
+    EXPECT_EQ(statistics.threads[0].pool, 1U);
+    EXPECT_EQ(statistics.threads[0].allocations, 2U);
+    EXPECT_EQ(statistics.threads[1].thread, 0U);
+    EXPECT_EQ(statistics.threads[1].allocations, 7U);
+    EXPECT_EQ(statistics.threads[1].deallocations, 5U);
+    EXPECT_EQ(statistics.threads[2].thread, 100U);
+    EXPECT_EQ(statistics.threads[2].pool, 2U);
+    EXPECT_EQ(statistics.threads[2].parked_bytes, 8U * 64);
 }
 
-TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
+TEST_P(SegmentSnapshot, SeparatesArenasAndScratches) {
     put(segment.add_arena("steps", 3, std::uint64_t(Kind::growing)).totals.capacity_bytes, 4096);
     put(segment.arena(1).totals.limit_bytes, 1 << 20);
     put(segment.arena(1).used, 100);
@@ -100,41 +100,41 @@ TEST_P(SegmentSnapshot, TellsArenasAndScratchesApart) {
     put(segment.add_arena("scratch", 5, std::uint64_t(Kind::scratch)).totals.capacity_bytes, 8192);
     put(segment.arena(3).thread, 77);
     put(segment.add_pool("pool", 6).totals.capacity_bytes, 16384);
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.arenas.size(), 2U);
-    EXPECT_STREQ(figures.arenas[0].name, "steps");
-    EXPECT_EQ(figures.arenas[0].used_bytes, 100U);
-    ASSERT_EQ(figures.scratches.size(), 1U);
-    EXPECT_EQ(figures.scratches[0].thread, 77U);
-    EXPECT_EQ(figures.committed_bytes, 4096U + 8192 + 16384) << "a buffer is its owner's";
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.arenas.size(), 2U);
+    EXPECT_STREQ(statistics.arenas[0].name, "steps");
+    EXPECT_EQ(statistics.arenas[0].used_bytes, 100U);
+    ASSERT_EQ(statistics.scratches.size(), 1U);
+    EXPECT_EQ(statistics.scratches[0].thread, 77U);
+    EXPECT_EQ(statistics.committed_bytes, 4096U + 8192 + 16384) << "a buffer belongs to its owner";
 }
 
-TEST_P(SegmentSnapshot, ShowsPlannedArenasInTheOrderInWhichTheyWereMade) {
+TEST_P(SegmentSnapshot, PlannedArenasAreInOrderOfCreation) {
     put(segment.add_planned("second", 9).totals.served, 3000);
     put(segment.add_planned("first", 4).totals.served, 50);
     segment.add_planned("gone", 0);
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.planned.size(), 2U);
-    EXPECT_STREQ(figures.planned[0].name, "first");
-    EXPECT_EQ(figures.planned[0].served, 50U);
-    EXPECT_STREQ(figures.planned[1].name, "second");
-    EXPECT_EQ(figures.planned[1].served, 3000U);
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.planned.size(), 2U);
+    EXPECT_STREQ(statistics.planned[0].name, "first");
+    EXPECT_EQ(statistics.planned[0].served, 50U);
+    EXPECT_STREQ(statistics.planned[1].name, "second");
+    EXPECT_EQ(statistics.planned[1].served, 3000U);
     put(segment.planned(1).totals.capacity_bytes, 1 << 20);
     EXPECT_EQ(snapshot().committed_bytes, std::uint64_t{1} << 20);
 }
 
-TEST_P(SegmentSnapshot, ShowsPlannedArenasWithoutAPlaceAsOther) {
+TEST_P(SegmentSnapshot, PlannedArenasWithoutRecordAreSummedAsOther) {
     put(segment.header().region<PlannedRecord>().left_out, 3);
     put(segment.planned(0).totals.served, 70);
-    const ProcessSnapshot figures = snapshot();
-    EXPECT_EQ(figures.left_out.planned, 3U);
-    ASSERT_EQ(figures.planned.size(), 1U);
-    EXPECT_STREQ(figures.planned[0].name, "other");
-    EXPECT_EQ(figures.planned[0].id, 0U);
-    EXPECT_EQ(figures.planned[0].served, 70U);
+    const ProcessSnapshot statistics = snapshot();
+    EXPECT_EQ(statistics.left_out.planned, 3U);
+    ASSERT_EQ(statistics.planned.size(), 1U);
+    EXPECT_STREQ(statistics.planned[0].name, "other");
+    EXPECT_EQ(statistics.planned[0].id, 0U);
+    EXPECT_EQ(statistics.planned[0].served, 70U);
 }
 
-TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {
+TEST_P(SegmentSnapshot, SumsStreamsOfEachDeviceAllocator) {
     put(segment.add_device("second", 9).totals.capacity_bytes, 1 << 20);
     put(segment.add_device("first", 4).totals.capacity_bytes, 1 << 20);
     segment.add_device("gone", 0);
@@ -143,18 +143,18 @@ TEST_P(SegmentSnapshot, SumsTheStreamsOfEachDeviceAllocator) {
     put(segment.add_device_stream(9).counters.allocated_bytes, 700);
     put(segment.device_stream(3).counters.deallocated_bytes, 100);
     put(segment.device(1).left_out.allocated_bytes, 10);
-    put(segment.add_device_stream(0).counters.allocated_bytes, 9999);  // nobody's
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.devices.size(), 2U);
-    EXPECT_STREQ(figures.devices[0].name, "first");
-    EXPECT_EQ(figures.devices[0].in_use_bytes, 50U);
-    EXPECT_STREQ(figures.devices[1].name, "second");
-    EXPECT_STREQ(figures.devices[1].device, "cuda:0");
-    EXPECT_EQ(figures.devices[1].in_use_bytes, 3610U);
-    EXPECT_EQ(figures.committed_bytes, 0U) << "that is memory of the host";
+    put(segment.add_device_stream(0).counters.allocated_bytes, 9999);  // belongs to no allocator
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.devices.size(), 2U);
+    EXPECT_STREQ(statistics.devices[0].name, "first");
+    EXPECT_EQ(statistics.devices[0].in_use_bytes, 50U);
+    EXPECT_STREQ(statistics.devices[1].name, "second");
+    EXPECT_STREQ(statistics.devices[1].device, "cuda:0");
+    EXPECT_EQ(statistics.devices[1].in_use_bytes, 3610U);
+    EXPECT_EQ(statistics.committed_bytes, 0U) << "only host memory counts";
 }
 
-TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
+TEST_P(SegmentSnapshot, ObjectsWithoutRecordAreSummedAsOtherAtEnd) {
     segment.add_pool("pool", 3);
     put(segment.pool(0).totals.capacity_bytes, 4096);
     put(segment.pool(0).totals.peak_held_bytes, 1 << 20);
@@ -168,28 +168,28 @@ TEST_P(SegmentSnapshot, ShowsWhatHadNoPlaceAsOtherBehindTheOthers) {
     put(segment.device(0).totals.capacity_bytes, 4096);
     put(segment.device(0).left_out.allocated_bytes, 512);
     put(segment.scope(0).calls, 9);
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.pools.size(), 2U);
-    EXPECT_STREQ(figures.pools[1].name, "other");
-    EXPECT_EQ(figures.pools[1].id, 0U);
-    EXPECT_EQ(figures.pools[1].in_use_bytes, 128U);
-    ASSERT_EQ(figures.arenas.size(), 1U);
-    EXPECT_STREQ(figures.arenas[0].name, "other");
-    ASSERT_EQ(figures.scopes.size(), 1U);
-    EXPECT_STREQ(figures.scopes[0].name, "other");
-    EXPECT_EQ(figures.left_out.pools, 5U);
-    EXPECT_EQ(figures.left_out.arenas, 6U);
-    EXPECT_EQ(figures.left_out.slots, 7U);
-    EXPECT_EQ(figures.left_out.scopes, 8U);
-    EXPECT_EQ(figures.left_out.devices, 10U);
-    EXPECT_EQ(figures.left_out.device_streams, 11U);
-    ASSERT_EQ(figures.devices.size(), 1U);
-    EXPECT_STREQ(figures.devices[0].name, "other");
-    EXPECT_EQ(figures.devices[0].id, 0U);
-    EXPECT_EQ(figures.devices[0].in_use_bytes, 512U);
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.pools.size(), 2U);
+    EXPECT_STREQ(statistics.pools[1].name, "other");
+    EXPECT_EQ(statistics.pools[1].id, 0U);
+    EXPECT_EQ(statistics.pools[1].in_use_bytes, 128U);
+    ASSERT_EQ(statistics.arenas.size(), 1U);
+    EXPECT_STREQ(statistics.arenas[0].name, "other");
+    ASSERT_EQ(statistics.scopes.size(), 1U);
+    EXPECT_STREQ(statistics.scopes[0].name, "other");
+    EXPECT_EQ(statistics.left_out.pools, 5U);
+    EXPECT_EQ(statistics.left_out.arenas, 6U);
+    EXPECT_EQ(statistics.left_out.slots, 7U);
+    EXPECT_EQ(statistics.left_out.scopes, 8U);
+    EXPECT_EQ(statistics.left_out.devices, 10U);
+    EXPECT_EQ(statistics.left_out.device_streams, 11U);
+    ASSERT_EQ(statistics.devices.size(), 1U);
+    EXPECT_STREQ(statistics.devices[0].name, "other");
+    EXPECT_EQ(statistics.devices[0].id, 0U);
+    EXPECT_EQ(statistics.devices[0].in_use_bytes, 512U);
 }
 
-TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {
+TEST_P(SegmentSnapshot, ContainsScopesAndFailedChecks) {
     put(segment.header().region<ScopeRecord>().used, 2);
     put(segment.scope(1).id, 5);
     store_name(segment.scope(1).name, "forward");
@@ -200,33 +200,34 @@ TEST_P(SegmentSnapshot, ShowsScopesAndChecks) {
     put(segment.scope(1).peak_bytes, 80);
     for (unsigned kind = 0; kind < 4; ++kind) put(segment.header().failed_checks[kind], 10 + kind);
     put(segment.header().entries, 21);
-    const ProcessSnapshot figures = snapshot();
-    ASSERT_EQ(figures.scopes.size(), 1U);
-    EXPECT_STREQ(figures.scopes[0].name, "forward");
-    EXPECT_EQ(figures.scopes[0].calls, 3U);
-    EXPECT_EQ(figures.scopes[0].growth_bytes(), 60);
-    EXPECT_EQ(figures.failed_misuse, 10U);
-    EXPECT_EQ(figures.failed_leaks, 11U);
-    EXPECT_EQ(figures.failed_threads, 12U);
-    EXPECT_EQ(figures.failed_scope_orders, 13U);
-    EXPECT_EQ(figures.entries, 21U);
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.scopes.size(), 1U);
+    EXPECT_STREQ(statistics.scopes[0].name, "forward");
+    EXPECT_EQ(statistics.scopes[0].calls, 3U);
+    EXPECT_EQ(statistics.scopes[0].growth_bytes(), 60);
+    EXPECT_EQ(statistics.failed_misuse, 10U);
+    EXPECT_EQ(statistics.failed_leaks, 11U);
+    EXPECT_EQ(statistics.failed_threads, 12U);
+    EXPECT_EQ(statistics.failed_scope_orders, 13U);
+    EXPECT_EQ(statistics.entries, 21U);
 }
 
-TEST_P(SegmentSnapshot, SaysWhereStructureNeverStoodStill) {
+TEST_P(SegmentSnapshot, ReportsInconsistentSnapshot) {
     segment.add_pool("pool", 3);
     put(segment.header().epoch, 7);
-    const ProcessSnapshot figures = snapshot();
-    EXPECT_FALSE(figures.consistent);
-    EXPECT_EQ(figures.pools.size(), 1U) << "shown all the same";
+    const ProcessSnapshot statistics = snapshot();
+    EXPECT_FALSE(statistics.consistent);
+    EXPECT_EQ(statistics.pools.size(), 1U) << "shown nevertheless";
 }
 
-// As many as fit, all of one number, each pool with all slots: that must not take for ever.
-TEST_P(SegmentSnapshot, SumsEachSlotOnceWhateverNumbersSay) {
+// As many records as fit, all with the same number: summing all counters for each pool would take
+// forever.
+TEST_P(SegmentSnapshot, SumsEachCountersRecordOnce) {
     for (std::size_t i = 1; i < count_of<PoolRecord>; ++i) segment.add_pool("same", 5);
-    for (std::size_t i = 0; i < count_of<CountersRecord>; ++i) segment.add_slot(5, i + 1);
-    const ProcessSnapshot figures = snapshot();
-    EXPECT_EQ(figures.pools.size(), count_of<PoolRecord> - 1);
-    EXPECT_EQ(figures.threads.size(), count_of<CountersRecord>);
+    for (std::size_t i = 0; i < count_of<CountersRecord>; ++i) segment.add_counters(5, i + 1);
+    const ProcessSnapshot statistics = snapshot();
+    EXPECT_EQ(statistics.pools.size(), count_of<PoolRecord> - 1);
+    EXPECT_EQ(statistics.threads.size(), count_of<CountersRecord>);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ class SegmentViewOf : public ::testing::TestWithParam<Sealed> {
 protected:
     FakeSegment segment{GetParam()};
 
-    /// Why a view of it cannot be opened; "" where it can.
+    /// Returns why a view of the segment cannot be opened; "" if it can.
     std::string problem() {
         SegmentView view(segment.open());
         const auto problem = view.open();
@@ -32,7 +32,7 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Sealed, SegmentViewOf, ::testing::Values(Sealed::yes));
 INSTANTIATE_TEST_SUITE_P(Unsealed, SegmentViewOf, ::testing::Values(Sealed::no));
 
-TEST_P(SegmentViewOf, AGoodSegmentShowsWhatIsInUse) {
+TEST_P(SegmentViewOf, ValidSegmentShowsRecordsInUse) {
     segment.add_pool("images", 4);
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
@@ -43,17 +43,17 @@ TEST_P(SegmentViewOf, AGoodSegmentShowsWhatIsInUse) {
     EXPECT_EQ(view.later().records<CountersRecord>().size(), 0U);
 }
 
-TEST_P(SegmentViewOf, ARefreshShowsWhatChanged) {
+TEST_P(SegmentViewOf, RefreshShowsChanges) {
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
-    segment.add_slot(4, 1000);
+    segment.add_counters(4, 1000);
     ASSERT_FALSE(view.refresh());
     ASSERT_EQ(view.later().records<CountersRecord>().size(), 1U);
     EXPECT_EQ(view.later().records<CountersRecord>()[0].thread.load(), 1000U);
 }
 
-TEST_P(SegmentViewOf, AChangeMeanwhileIsNotSteady) {
+TEST_P(SegmentViewOf, ConcurrentChangeIsNotSteady) {
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
@@ -63,52 +63,52 @@ TEST_P(SegmentViewOf, AChangeMeanwhileIsNotSteady) {
     EXPECT_TRUE(view.is_steady());
     put(segment.header().epoch, 3);
     ASSERT_FALSE(view.refresh());
-    EXPECT_FALSE(view.is_steady()) << "under way";
+    EXPECT_FALSE(view.is_steady()) << "a change is in progress";
 }
 
-TEST_P(SegmentViewOf, AnotherVersionSaysWhichItIs) {
+TEST_P(SegmentViewOf, ReportsOtherVersion) {
     put(segment.header().version, 9);
     EXPECT_EQ(failure(), AttachFailure::other_version);
     EXPECT_NE(problem().find("version 9"), std::string::npos) << problem();
 }
 
-// What tensorpool laid out before devices had a place.
-TEST_P(SegmentViewOf, TheFirstVersionIsToldFromThisOne) {
+// The layout of tensorpool before it supported devices.
+TEST_P(SegmentViewOf, RejectsFirstVersion) {
     put(segment.header().version, 1);
     EXPECT_EQ(failure(), AttachFailure::other_version);
-    EXPECT_NE(problem().find("version 1, this reader knows 5"), std::string::npos) << problem();
+    EXPECT_NE(problem().find("version 1, this reader version 5"), std::string::npos) << problem();
 }
 
-TEST_P(SegmentViewOf, AFileOfSomethingElseIsDamaged) {
+TEST_P(SegmentViewOf, FileWithOtherContentIsDamaged) {
     std::memset(segment.base(), 'x', 8192);
     EXPECT_EQ(failure(), AttachFailure::damaged);
 }
 
-TEST_P(SegmentViewOf, ASegmentInTheMakingIsNoneYet) {
+TEST_P(SegmentViewOf, UninitializedSegmentIsNoSegment) {
     put(segment.header().magic, 0);
     EXPECT_EQ(failure(), AttachFailure::no_segment);
 }
 
-TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
+TEST_P(SegmentViewOf, EveryLayoutValueIsChecked) {
     SegmentHeader& header = segment.header();
     Counter* const numbers[] = {&header.bytes,
                                 &header.header_bytes,
                                 &header.region<EntryRecord>().offset,
-                                &header.region<EntryRecord>().places,
+                                &header.region<EntryRecord>().record_count,
                                 &header.region<ScopeRecord>().offset,
                                 &header.region<ScopeRecord>().record_bytes,
-                                &header.region<PoolRecord>().places,
+                                &header.region<PoolRecord>().record_count,
                                 &header.region<PoolRecord>().offset,
                                 &header.region<ArenaRecord>().record_bytes,
                                 &header.region<ArenaRecord>().offset,
-                                &header.region<CountersRecord>().places,
+                                &header.region<CountersRecord>().record_count,
                                 &header.region<CountersRecord>().record_bytes,
                                 &header.region<DeviceRecord>().offset,
-                                &header.region<DeviceRecord>().places,
+                                &header.region<DeviceRecord>().record_count,
                                 &header.region<DeviceStreamRecord>().record_bytes,
                                 &header.region<DeviceStreamRecord>().offset,
                                 &header.region<PlannedRecord>().offset,
-                                &header.region<PlannedRecord>().places};
+                                &header.region<PlannedRecord>().record_count};
     for (Counter* const number : numbers) {
         const std::uint64_t right = number->load();
         for (const std::uint64_t wrong :
@@ -121,7 +121,7 @@ TEST_P(SegmentViewOf, EachNumberOfTheLayoutIsChecked) {
     EXPECT_EQ(problem(), "");
 }
 
-TEST_P(SegmentViewOf, MorePlacesInUseThanThereAreAreDamage) {
+TEST_P(SegmentViewOf, TooManyUsedRecordsAreDamage) {
     put(segment.header().region<CountersRecord>().used, count_of<CountersRecord> + 1);
     EXPECT_EQ(failure(), AttachFailure::damaged);
     put(segment.header().region<CountersRecord>().used, count_of<CountersRecord>);
@@ -131,7 +131,7 @@ TEST_P(SegmentViewOf, MorePlacesInUseThanThereAreAreDamage) {
     EXPECT_EQ(problem(), "");
 }
 
-TEST_P(SegmentViewOf, WhatIsOverwrittenLaterIsFoundByTheNextRefresh) {
+TEST_P(SegmentViewOf, RefreshDetectsLaterDamage) {
     SegmentView view(segment.open());
     ASSERT_FALSE(view.open());
     ASSERT_FALSE(view.refresh());
@@ -141,7 +141,7 @@ TEST_P(SegmentViewOf, WhatIsOverwrittenLaterIsFoundByTheNextRefresh) {
     EXPECT_EQ(view.refresh_timeline()->failure, AttachFailure::damaged);
 }
 
-TEST(SegmentView, AFileCutShortIsDamagedHoweverMuchIsLeft) {
+TEST(SegmentView, TruncatedFileIsDamaged) {
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{4096},
                                     offset_of<ArenaRecord>, segment_bytes - 1}) {
         FakeSegment segment(Sealed::no);
@@ -151,7 +151,7 @@ TEST(SegmentView, AFileCutShortIsDamagedHoweverMuchIsLeft) {
     }
 }
 
-TEST(SegmentView, AFileThatIsCutWhileItIsReadBringsAProblemAndNoSignal) {
+TEST(SegmentView, TruncationDuringReadGivesProblemAndNoSignal) {
     FakeSegment segment(Sealed::no);
     for (std::uint64_t id = 1; id < 100; ++id) segment.add_pool("p", id);
     SegmentView view(segment.open());
@@ -159,19 +159,19 @@ TEST(SegmentView, AFileThatIsCutWhileItIsReadBringsAProblemAndNoSignal) {
     ASSERT_FALSE(view.refresh());
     segment.cut_to(offset_of<PoolRecord> + 100);
     EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);
-    EXPECT_EQ(view.later().records<PoolRecord>().size(), 100U) << "what was copied stays";
+    EXPECT_EQ(view.later().records<PoolRecord>().size(), 100U) << "the copy is kept";
     segment.cut_to(100);
     EXPECT_FALSE(view.is_steady());
     EXPECT_EQ(view.refresh().value().failure, AttachFailure::damaged);
     EXPECT_EQ(view.refresh_timeline().value().failure, AttachFailure::damaged);
 }
 
-TEST(SegmentView, NoFileIsDamaged) {
+TEST(SegmentView, MissingFileIsDamaged) {
     SegmentView view{platform::ObservedFile()};
     EXPECT_EQ(view.open().value().failure, AttachFailure::damaged);
 }
 
-TEST(SegmentView, AnEntryThatIsRewrittenWhileItIsCopiedIsAsGoodAsUnderWay) {
+TEST(SegmentView, CopiesTimelineEntries) {
     FakeSegment segment(Sealed::no);
     put(segment.entry(0).ticket, 2);
     put(segment.entry(1).ticket, 4);
@@ -183,7 +183,7 @@ TEST(SegmentView, AnEntryThatIsRewrittenWhileItIsCopiedIsAsGoodAsUnderWay) {
     EXPECT_EQ(view.earlier().timeline()[1].ticket.load(), 4U);
 }
 
-TEST(SegmentView, MovesWithAllThatItHolds) {
+TEST(SegmentView, MoveTransfersView) {
     FakeSegment one;
     FakeSegment other(Sealed::no);
     SegmentView view(one.open());

@@ -20,9 +20,9 @@ namespace {
 using testing::FakeSegment;
 using testing::TargetProcess;
 
-[[maybe_unused]] const bool acted = testing::act_as_target_if_asked();
+[[maybe_unused]] const bool acted = testing::act_as_target_if_requested();
 
-/// Why a process cannot be read; nothing where it can.
+/// Returns why a process cannot be read; nullopt if it can.
 std::optional<AttachFailure> failure_of(std::uint64_t process) {
     try {
         StatisticsReader::attach(process);
@@ -41,7 +41,7 @@ std::string message_of(std::uint64_t process) {
     }
 }
 
-/// The same, for a reader without rights of its own.
+/// Returns why a process cannot be read by a reader without privileges (the Unix user `nobody`).
 std::optional<AttachFailure> failure_for_nobody(std::uint64_t process) {
     const int code = testing::exit_code_of_child([&] {
         if (::geteuid() == 0 &&
@@ -81,7 +81,7 @@ std::size_t mappings() {
     return static_cast<std::size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
 }
 
-TEST(StatisticsReader, ReadsAnotherProcessWhileItWorks) {
+TEST(StatisticsReader, ReadsRunningProcess) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     EXPECT_EQ(reader.process(), target.number());
@@ -93,13 +93,13 @@ TEST(StatisticsReader, ReadsAnotherProcessWhileItWorks) {
     EXPECT_GT(snapshot.resident_bytes, 0U);
     EXPECT_EQ(photos_of(snapshot).allocations, 100U);
     EXPECT_EQ(photos_of(snapshot).in_use_bytes, 100U * 1024);
-    target.tell("f");
+    target.send("f");
     snapshot = reader.snapshot();
     EXPECT_EQ(photos_of(snapshot).deallocations, 100U);
     EXPECT_EQ(photos_of(snapshot).in_use_bytes, 0U);
 }
 
-TEST(StatisticsReader, NamesThreads) {
+TEST(StatisticsReader, ReportsThreadNames) {
     TargetProcess target("pt");
     const ProcessSnapshot snapshot = StatisticsReader::attach(target.number()).snapshot();
     std::set<std::string> names;
@@ -107,7 +107,7 @@ TEST(StatisticsReader, NamesThreads) {
     EXPECT_TRUE(names.contains("worker"));
 }
 
-TEST(StatisticsReader, ListsProcessesThatHoldAPool) {
+TEST(StatisticsReader, ListsProcessesWithPool) {
     TargetProcess with("p");
     TargetProcess without("");
     const auto found = listed(with.number());
@@ -118,7 +118,7 @@ TEST(StatisticsReader, ListsProcessesThatHoldAPool) {
     EXPECT_FALSE(listed(without.number()));
 }
 
-TEST(StatisticsReader, ListsInTheOrderOfNumbers) {
+TEST(StatisticsReader, ListIsInOrderOfNumbers) {
     TargetProcess one("p");
     TargetProcess other("p");
     const auto list = StatisticsReader::list();
@@ -126,18 +126,18 @@ TEST(StatisticsReader, ListsInTheOrderOfNumbers) {
                                [](const auto& a, const auto& b) { return a.process < b.process; }));
 }
 
-TEST(StatisticsReader, TakesNoSegmentOfAnotherProcessForThatOfOneThatHoldsItOpen) {
+TEST(StatisticsReader, IgnoresForeignSegmentHeldOpen) {
     FakeSegment foreign(FakeSegment::Sealed::yes, "tensorpool");
     testing::put(foreign.header().process, 1);
     foreign.add_pool("foreign", 3);
-    { const StatisticsScope scope("one's own segment"); }
+    { const StatisticsScope scope("own segment"); }
     const auto own = static_cast<std::uint64_t>(::getpid());
     for (const PoolStatistics& pool : StatisticsReader::attach(own).snapshot().pools) {
         EXPECT_STRNE(pool.name, "foreign");
     }
 }
 
-TEST(StatisticsReader, ReadsTheTimelineAlsoAfterTheEnd) {
+TEST(StatisticsReader, ReadsTimelineAfterProcessEnded) {
     TargetProcess target("pm");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     const TimelinePart before = reader.entries_since();
@@ -149,12 +149,12 @@ TEST(StatisticsReader, ReadsTheTimelineAlsoAfterTheEnd) {
     EXPECT_EQ(reader.entries_since().entries.size(), before.entries.size());
 }
 
-TEST(StatisticsReader, SaysThatAProcessEnded) {
+TEST(StatisticsReader, ReportsThatProcessEnded) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
     target.kill();
     target.wait_until_zombie();
-    EXPECT_FALSE(reader.is_running()) << "nobody asked for it yet";
+    EXPECT_FALSE(reader.is_running()) << "its parent has not waited for it yet";
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_process);
     target.end();
     EXPECT_FALSE(reader.is_running());
@@ -167,24 +167,24 @@ TEST(StatisticsReader, SaysThatAProcessEnded) {
     EXPECT_FALSE(listed(target.number()));
 }
 
-TEST(StatisticsReader, SaysThatAProcessRunsAnotherProgram) {
+TEST(StatisticsReader, ReportsThatProcessRunsAnotherProgram) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
-    target.tell("x");
+    target.send("x");
     EXPECT_FALSE(reader.is_running());
     EXPECT_THROW(reader.snapshot(), AttachError);
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
 }
 
-TEST(StatisticsReader, GoesOnWhereTheProcessClosesItsDescriptor) {
+TEST(StatisticsReader, ContinuesIfProcessClosesDescriptor) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
-    target.tell("cf");
+    target.send("cf");
     EXPECT_TRUE(reader.is_running());
     EXPECT_EQ(photos_of(reader.snapshot()).deallocations, 100U);
 }
 
-TEST(AttachError, SaysThatThereIsNoProcess) {
+TEST(AttachError, ReportsMissingProcess) {
     TargetProcess target("");
     target.end();
     for (const std::uint64_t process :
@@ -196,20 +196,20 @@ TEST(AttachError, SaysThatThereIsNoProcess) {
     }
 }
 
-TEST(AttachError, SaysThatThereIsNoPool) {
+TEST(AttachError, ReportsProcessWithoutPool) {
     TargetProcess target("");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
     const std::string begin = "tensorpool: process " + std::to_string(target.number()) + " (";
     EXPECT_TRUE(message_of(target.number()).starts_with(begin)) << message_of(target.number());
 }
 
-TEST(AttachError, SaysNoSegmentWhereFiguresArePrivate) {
+TEST(AttachError, ReportsNoSegmentIfStatisticsAreOff) {
     TargetProcess target("p", {"TENSORPOOL_STATISTICS=off"});
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
 }
 
-TEST(AttachError, SaysThatTheDescriptorWasClosed) {
+TEST(AttachError, ReportsClosedDescriptor) {
     TargetProcess target("pc");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::closed);
     const auto found = listed(target.number());
@@ -218,29 +218,29 @@ TEST(AttachError, SaysThatTheDescriptorWasClosed) {
     EXPECT_NE(found->problem.find("closed"), std::string::npos) << found->problem;
 }
 
-// Whoever waits for a process goes on waiting.
-TEST(AttachError, SaysNoSegmentWhileItIsMade) {
+// Callers that wait for a segment continue to wait in this state.
+TEST(AttachError, ReportsNoSegmentDuringInitialization) {
     TargetProcess target("pb");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::no_segment);
     EXPECT_FALSE(listed(target.number()));
 }
 
-TEST(AttachError, SaysThatTheVersionIsAnother) {
+TEST(AttachError, ReportsOtherVersion) {
     TargetProcess target("pv");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::other_version);
     ASSERT_TRUE(listed(target.number()));
     EXPECT_FALSE(listed(target.number())->readable);
 }
 
-TEST(AttachError, SaysThatTheSegmentIsOverwritten) {
+TEST(AttachError, ReportsOverwrittenSegment) {
     TargetProcess target("po");
     EXPECT_EQ(failure_of(target.number()), AttachFailure::damaged);
 }
 
-TEST(AttachError, SaysThatASegmentIsOverwrittenWhileItIsRead) {
+TEST(AttachError, ReportsSegmentOverwrittenDuringRead) {
     TargetProcess target("p");
     StatisticsReader reader = StatisticsReader::attach(target.number());
-    target.tell("o");
+    target.send("o");
     try {
         reader.snapshot();
         FAIL();
@@ -250,44 +250,44 @@ TEST(AttachError, SaysThatASegmentIsOverwrittenWhileItIsRead) {
     EXPECT_THROW(reader.entries_since(), AttachError);
 }
 
-TEST(AttachError, SaysThatAProcessIsAnotherUsers) {
+TEST(AttachError, ReportsProcessOfAnotherUser) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
     TargetProcess target("p");
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::other_user);
 }
 
-TEST(AttachError, IsNoneBetweenTwoProcessesOfOneUser) {
+TEST(AttachError, ProcessesOfSameUserCanAttach) {
     TargetProcess target(::geteuid() == 0 ? "pu" : "p");
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_for_nobody(target.number()), std::nullopt);
 }
 
-TEST(AttachError, SaysThatAProcessForbidsToBeLookedAt) {
+TEST(AttachError, ReportsProcessThatIsNotDumpable) {
     TargetProcess target(::geteuid() == 0 ? "pud" : "pd");
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::not_dumpable);
 }
 
-TEST(AttachError, SaysThatAProcessHasMoreCapabilities) {
+TEST(AttachError, ReportsProcessWithMoreCapabilities) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give capabilities away";
     TargetProcess target("pku");
-    ASSERT_TRUE(target.obeys());
+    ASSERT_TRUE(target.is_ready());
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::more_privileged);
 }
 
-// One that the reader's own user made may be looked into.
-TEST(AttachError, SaysThatAProcessIsInAnotherNameSpaceOfUsers) {
+// A name space that the reader's own user created may be read.
+TEST(AttachError, ReportsProcessInOtherUserNameSpace) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root, to make one for another user";
     TargetProcess target("p");
-    if (!target.tell("n")) GTEST_SKIP() << "the system allows no name spaces of users";
+    if (!target.send("n")) GTEST_SKIP() << "the system does not allow user name spaces";
     for (const char* map : {"/gid_map", "/uid_map"}) {
         std::ofstream("/proc/" + std::to_string(target.number()) + map) << "65534 65534 1\n";
     }
-    if (!target.tell("u")) GTEST_SKIP() << "the system maps no users";
+    if (!target.send("u")) GTEST_SKIP() << "the system does not map users";
     EXPECT_EQ(failure_for_nobody(target.number()), AttachFailure::more_privileged);
 }
 
-TEST(StatisticsReader, LeavesNothingBehindInAThousandRounds) {
+TEST(StatisticsReader, RepeatedAttachLeaksNothing) {
     TargetProcess target("p");
     { StatisticsReader::attach(target.number()).snapshot(); }
     const std::size_t descriptors_before = descriptors();

@@ -19,87 +19,87 @@ using testing::Json;
 using testing::JsonReader;
 using Kind = DeviceStatistics::Kind;
 
-/// One in which every figure has a value of its own.
-DeviceStatistics distinct_figures() {
-    DeviceStatistics figures;
+/// Returns statistics in which every value is different.
+DeviceStatistics distinct_statistics() {
+    DeviceStatistics statistics;
     std::uint64_t next = 1000;
-    // All figures behind the text of the device are words.
-    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.id);
-    const auto* const end = reinterpret_cast<std::uint64_t*>(&figures + 1);
+    // All fields after the device name are words.
+    auto* const words = reinterpret_cast<std::uint64_t*>(&statistics.id);
+    const auto* const end = reinterpret_cast<std::uint64_t*>(&statistics + 1);
     for (std::uint64_t* word = words; word != end; ++word) *word = next++;
-    return figures;
+    return statistics;
 }
 
-TEST(DeviceToJson, HoldsEveryFigureOnceUnderItsOwnName) {
-    DeviceStatistics figures = distinct_figures();
-    std::strcpy(figures.name, "a \"b\"");
-    std::strcpy(figures.device, "cuda:0");
-    const std::optional<Json> read = JsonReader::read(to_json(figures));
-    ASSERT_TRUE(read) << to_json(figures);
+TEST(DeviceToJson, ContainsEveryMetricOnce) {
+    DeviceStatistics statistics = distinct_statistics();
+    std::strcpy(statistics.name, "a \"b\"");
+    std::strcpy(statistics.device, "cuda:0");
+    const std::optional<Json> read = JsonReader::read(to_json(statistics));
+    ASSERT_TRUE(read) << to_json(statistics);
     const auto& members = read->members;
     EXPECT_EQ(members.at("version").number, DeviceStatistics::current_version);
     EXPECT_EQ(members.at("name").text, "a \"b\"");
     EXPECT_EQ(members.at("kind").text, "caching");
     EXPECT_EQ(members.at("device").text, "cuda:0");
-    EXPECT_EQ(members.at("in_use_bytes").number, figures.in_use_bytes);
-    EXPECT_EQ(members.at("failures").number, figures.failures);
+    EXPECT_EQ(members.at("in_use_bytes").number, statistics.in_use_bytes);
+    EXPECT_EQ(members.at("failures").number, statistics.failures);
     std::set<std::uint64_t> shown;
     for (const auto& [name, value] : members) {
         if (value.number >= 1000) shown.insert(value.number);
     }
-    const std::uint64_t words = (sizeof figures - offsetof(DeviceStatistics, id)) / 8;
+    const std::uint64_t words = (sizeof statistics - offsetof(DeviceStatistics, id)) / 8;
     EXPECT_EQ(shown.size(), words);
     EXPECT_EQ(members.size(), words + 4) << "version, name, kind, device";
 }
 
-TEST(DeviceToJson, TellsTheKindInAWord) {
+TEST(DeviceToJson, KindIsAWord) {
     const auto kind_of = [](Kind kind) {
-        DeviceStatistics figures;
-        figures.kind = kind;
-        return JsonReader::read(to_json(figures))->members.at("kind").text;
+        DeviceStatistics statistics;
+        statistics.kind = kind;
+        return JsonReader::read(to_json(statistics))->members.at("kind").text;
     };
     EXPECT_EQ(kind_of(Kind::caching), "caching");
     EXPECT_EQ(kind_of(Kind::pinned), "pinned");
     EXPECT_EQ(kind_of(Kind::host), "host");
 }
 
-TEST(DeviceToText, HasPyTorchsWordsInAColumnBesideOurs) {
-    DeviceStatistics figures = {.name = "weights", .device = "cuda:0"};
-    figures.in_use_bytes = 3 << 20;
-    figures.peak_in_use_bytes = 7 << 20;
-    figures.requested_in_use_bytes = 2 << 20;
-    figures.deferred_bytes = 1 << 20;
-    figures.peak_active_bytes = 8 << 20;
-    figures.capacity_bytes = 16 << 20;
-    figures.peak_capacity_bytes = 32 << 20;
-    figures.free_bytes = 12 << 20;
-    figures.split_bytes = 2 << 20;
-    figures.parked_bytes = 4 << 20;
-    figures.slabs = 2;
-    figures.free_blocks = 5;
-    figures.deferred_blocks = 1;
-    figures.streams = 3;
-    figures.allocations = 100;
-    figures.deallocations = 60;
-    figures.requested_bytes = 9 << 20;
-    figures.allocated_bytes = 10 << 20;
-    figures.deallocated_bytes = 7 << 20;
-    figures.parked_hits = 75;
-    figures.free_hits = 20;
-    figures.growths = 5;
-    figures.grown_bytes = 48 << 20;
-    figures.give_backs = 1;
-    figures.given_back_bytes = 32 << 20;
-    figures.cross_stream_uses = 6;
-    figures.events = 7;
-    figures.limit_bytes = 64 << 20;
-    figures.failures = 2;
-    EXPECT_EQ(to_text(figures),
+TEST(DeviceToText, ShowsPyTorchNamesInAColumn) {
+    DeviceStatistics statistics = {.name = "weights", .device = "cuda:0"};
+    statistics.in_use_bytes = 3 << 20;
+    statistics.peak_in_use_bytes = 7 << 20;
+    statistics.requested_in_use_bytes = 2 << 20;
+    statistics.deferred_bytes = 1 << 20;
+    statistics.peak_active_bytes = 8 << 20;
+    statistics.capacity_bytes = 16 << 20;
+    statistics.peak_capacity_bytes = 32 << 20;
+    statistics.free_bytes = 12 << 20;
+    statistics.split_bytes = 2 << 20;
+    statistics.parked_bytes = 4 << 20;
+    statistics.slabs = 2;
+    statistics.free_blocks = 5;
+    statistics.deferred_blocks = 1;
+    statistics.streams = 3;
+    statistics.allocations = 100;
+    statistics.deallocations = 60;
+    statistics.requested_bytes = 9 << 20;
+    statistics.allocated_bytes = 10 << 20;
+    statistics.deallocated_bytes = 7 << 20;
+    statistics.parked_hits = 75;
+    statistics.free_hits = 20;
+    statistics.growths = 5;
+    statistics.grown_bytes = 48 << 20;
+    statistics.give_backs = 1;
+    statistics.given_back_bytes = 32 << 20;
+    statistics.cross_stream_uses = 6;
+    statistics.events = 7;
+    statistics.limit_bytes = 64 << 20;
+    statistics.failures = 2;
+    EXPECT_EQ(to_text(statistics),
               "tensorpool: caching allocator 'weights' of cuda:0\n"
               "  ours            PyTorch                    now      peak  allocated      freed\n"
               "  in use          allocated_bytes          3 MiB     7 MiB     10 MiB      7 MiB\n"
               "  in use, blocks  allocation                  40                  100         60\n"
-              "  asked for       requested_bytes          2 MiB                9 MiB           \n"
+              "  requested       requested_bytes          2 MiB                9 MiB           \n"
               "  + deferred      active_bytes             4 MiB     8 MiB                      \n"
               "  capacity        reserved_bytes          16 MiB    32 MiB     48 MiB     32 MiB\n"
               "  slabs           segment                      2                                \n"
@@ -112,15 +112,15 @@ TEST(DeviceToText, HasPyTorchsWordsInAColumnBesideOurs) {
               "  pressed   0 requests waited for memory, 2 failed\n");
 }
 
-TEST(DeviceToText, LinesOfTheLargestFiguresFitAHundredColumns) {
-    DeviceStatistics figures = distinct_figures();
-    figures.in_use_bytes = figures.capacity_bytes = UINT64_MAX;
-    figures.allocations = 999'999'999'999'999;
-    std::istringstream lines(to_text(figures));
+TEST(DeviceToText, LinesOfLargestValuesFitAHundredColumns) {
+    DeviceStatistics statistics = distinct_statistics();
+    statistics.in_use_bytes = statistics.capacity_bytes = UINT64_MAX;
+    statistics.allocations = 999'999'999'999'999;
+    std::istringstream lines(to_text(statistics));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
-TEST(DeviceToText, OfAnUnusedOneShowsNeitherLimitNorPressure) {
+TEST(DeviceToText, UnusedAllocatorShowsNeitherLimitNorPressure) {
     const std::string text = to_text(DeviceStatistics());
     for (const char* word : {"limit", "pressed", "nan"}) {
         EXPECT_EQ(text.find(word), std::string::npos) << text;

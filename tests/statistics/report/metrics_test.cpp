@@ -42,12 +42,12 @@ double value_of(const std::vector<MetricFamily>& families, const std::string& na
     throw std::runtime_error("no such sample of " + name);
 }
 
-TEST(Metrics, OfNothingAreNone) {
+TEST(Metrics, NoSnapshotsGiveNoMetrics) {
     EXPECT_TRUE(metric_families({}).empty());
     EXPECT_EQ(to_prometheus(std::vector<ProcessSnapshot>()), "");
 }
 
-TEST(Metrics, HaveTheNamesThatArePromised) {
+TEST(Metrics, HaveDocumentedNames) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.pools = {pool_named("images", 1)};
     snapshot.scopes.emplace_back();
@@ -66,7 +66,7 @@ TEST(Metrics, HaveTheNamesThatArePromised) {
     }
 }
 
-TEST(Metrics, OfCountersAndOnlyThoseEndInTotal) {
+TEST(Metrics, OnlyCountersEndInTotal) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.pools = {pool_named("images", 1)};
     snapshot.arenas.emplace_back();
@@ -80,7 +80,7 @@ TEST(Metrics, OfCountersAndOnlyThoseEndInTotal) {
     }
 }
 
-TEST(Metrics, CarryProcessAndPoolAsLabels) {
+TEST(Metrics, HaveProcessAndPoolLabels) {
     ProcessSnapshot one = process_of(5);
     one.pools = {pool_named("images", 1), pool_named("texts", 2)};
     one.pools[1].in_use_bytes = 4096;
@@ -97,7 +97,7 @@ TEST(Metrics, CarryProcessAndPoolAsLabels) {
     EXPECT_EQ(in_use("6", "images"), 64);
 }
 
-TEST(Metrics, TellPoolsOfOneNameApart) {
+TEST(Metrics, PoolsOfSameNameHaveDifferentLabels) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.pools = {pool_named("pool", 1), pool_named("pool", 7), pool_named("pool #7", 8)};
     std::set<Labels> seen;
@@ -110,7 +110,7 @@ TEST(Metrics, TellPoolsOfOneNameApart) {
     EXPECT_TRUE(seen.contains({{"pid", "5"}, {"process", "photos"}, {"pool", "pool #7"}}));
 }
 
-TEST(Metrics, OfAllocationsBySourceAddUpToAll) {
+TEST(Metrics, AllocationsBySourceAddUp) {
     ProcessSnapshot snapshot = process_of(5);
     PoolStatistics pool = pool_named("images", 1);
     pool.buckets[0].allocations = 100;
@@ -142,7 +142,7 @@ DeviceStatistics device_named(const char* name, std::uint64_t id) {
     return device;
 }
 
-TEST(Metrics, OfDeviceAllocatorsCarryTheDeviceToo) {
+TEST(Metrics, DeviceAllocatorsHaveDeviceLabel) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.devices = {device_named("weights", 1), device_named("weights", 2)};
     snapshot.devices[0].in_use_bytes = 4096;
@@ -157,15 +157,15 @@ TEST(Metrics, OfDeviceAllocatorsCarryTheDeviceToo) {
     EXPECT_EQ(in_use("weights #2"), 64);
 }
 
-TEST(Metrics, OfDevicesSayPyTorchsWordInTheirHelp) {
+TEST(Metrics, HelpOfDevicesNamesPyTorchMetric) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.devices = {device_named("weights", 1)};
     const auto families = metric_families({snapshot});
     EXPECT_EQ(family_of(families, "tensorpool_device_capacity_bytes").help,
-              "Of all slabs, free memory included. PyTorch: reserved_bytes.all.current.");
+              "Bytes of all slabs, free memory included. PyTorch: reserved_bytes.all.current.");
 }
 
-TEST(Metrics, OfDeviceAllocationsBySourceAddUpToAll) {
+TEST(Metrics, DeviceAllocationsBySourceAddUp) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.devices = {device_named("weights", 1)};
     snapshot.devices[0].allocations = 100;
@@ -184,7 +184,7 @@ PlannedArenaStatistics planned_named(const char* name, std::uint64_t id) {
     return planned;
 }
 
-TEST(Metrics, OfPlannedArenasCarryTheirNames) {
+TEST(Metrics, PlannedArenasHaveNameLabel) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.planned = {planned_named("step", 1), planned_named("step", 2)};
     snapshot.planned[0].lower_bound_bytes = 4096;
@@ -198,7 +198,7 @@ TEST(Metrics, OfPlannedArenasCarryTheirNames) {
     EXPECT_EQ(bound("step #2"), 64);
 }
 
-TEST(Metrics, OfPlannedArenasDivideRequestsAndShowOneState) {
+TEST(Metrics, PlannedArenasDivideRequestsAndShowState) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.planned = {planned_named("step", 1)};
     snapshot.planned[0].state = PlannedArenaStatistics::State::serving;
@@ -216,8 +216,8 @@ TEST(Metrics, OfPlannedArenasDivideRequestsAndShowOneState) {
     }
 }
 
-// But its number, each figure is a metric or part of one.
-TEST(Metrics, LeaveNoFigureOfAPlannedArenaOut) {
+// Each value except the number is a metric or a part of one.
+TEST(Metrics, ContainEveryValueOfPlannedArena) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.planned = {planned_named("step", 1)};
     auto* const words = &snapshot.planned[0].id;
@@ -228,11 +228,11 @@ TEST(Metrics, LeaveNoFigureOfAPlannedArenaOut) {
     for (const MetricFamily& family : metric_families({snapshot})) {
         for (const MetricSample& sample : family.samples) shown += sample.value == 1'000'000;
     }
-    EXPECT_EQ(shown, count - 2) << "the time is told in seconds";
+    EXPECT_EQ(shown, count - 2) << "the time is converted to seconds";
 }
 
-// But its number, each figure is a metric or part of one.
-TEST(Metrics, LeaveNoFigureOfADeviceOut) {
+// Each value except the number is a metric or a part of one.
+TEST(Metrics, ContainEveryValueOfDevice) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.devices = {device_named("weights", 1)};
     auto* const words = &snapshot.devices[0].id;
@@ -244,10 +244,10 @@ TEST(Metrics, LeaveNoFigureOfADeviceOut) {
     for (const MetricFamily& family : metric_families({snapshot})) {
         for (const MetricSample& sample : family.samples) shown += sample.value == 1'000'000;
     }
-    EXPECT_EQ(shown, count - 1) << "allocations stand divided by source";
+    EXPECT_EQ(shown, count - 1) << "allocations are divided by source";
 }
 
-TEST(Metrics, OfALimitAreInfiniteWithoutOne) {
+TEST(Metrics, MissingLimitIsInfinite) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.pools = {pool_named("free", 1), pool_named("bound", 2)};
     snapshot.pools[1].limit_bytes = 1 << 20;
@@ -258,7 +258,7 @@ TEST(Metrics, OfALimitAreInfiniteWithoutOne) {
     EXPECT_NE(to_prometheus(snapshot).find("pool=\"free\"} +Inf\n"), std::string::npos);
 }
 
-TEST(Metrics, NameTheReasonOfFailures) {
+TEST(Metrics, FailuresHaveReasonLabel) {
     ProcessSnapshot snapshot = process_of(5);
     PoolStatistics pool = pool_named("images", 1);
     pool.failures_by_limit = {1, 2, 3, 4, 5, 6};
@@ -283,7 +283,7 @@ TEST(ToPrometheus, EscapesNamesAndKeepsOtherScripts) {
         << text;
 }
 
-TEST(ToPrometheus, SaysHelpAndTypeOnceBeforeTheSamples) {
+TEST(ToPrometheus, WritesHelpAndTypeOnceBeforeSamples) {
     ProcessSnapshot snapshot = process_of(5);
     snapshot.pools = {pool_named("a", 1)};
     const std::string text = to_prometheus({snapshot, process_of(6)});

@@ -12,24 +12,24 @@ namespace {
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
 PlannedArenaStatistics serving() {
-    PlannedArenaStatistics figures = {
+    PlannedArenaStatistics statistics = {
         .state = PlannedArenaStatistics::State::serving, .id = 7, .buffers = 442};
-    std::strcpy(figures.name, "step");
-    figures.lower_bound_bytes = 100 * mib;
-    figures.pool_peak_bytes = 125 * mib;
-    figures.plan_peak_bytes = 101 * mib;
-    figures.capacity_bytes = 102 * mib;
-    figures.in_use_bytes = 3 * mib;
-    figures.pool_in_use_bytes = 64;
-    figures.iterations = 12;
-    figures.served = 990;
-    figures.from_pool = 10;
-    figures.plans = 1;
-    figures.planning_ns = 12'340'000;
-    return figures;
+    std::strcpy(statistics.name, "step");
+    statistics.lower_bound_bytes = 100 * mib;
+    statistics.pool_peak_bytes = 125 * mib;
+    statistics.plan_peak_bytes = 101 * mib;
+    statistics.capacity_bytes = 102 * mib;
+    statistics.in_use_bytes = 3 * mib;
+    statistics.pool_in_use_bytes = 64;
+    statistics.iterations = 12;
+    statistics.served = 990;
+    statistics.from_pool = 10;
+    statistics.plans = 1;
+    statistics.planning_ns = 12'340'000;
+    return statistics;
 }
 
-TEST(PlannedToText, TellsThePeaksBesideTheLowerBound) {
+TEST(PlannedToText, ShowsPeaksAndLowerBound) {
     EXPECT_EQ(to_text(serving()),
               "tensorpool: planned arena 'step', serving, 12 iterations, 442 buffers\n"
               "  peaks     lower bound 100 MiB, pool 125 MiB (+25.0 %), plan 101 MiB (+1.0 %)\n"
@@ -38,27 +38,28 @@ TEST(PlannedToText, TellsThePeaksBesideTheLowerBound) {
               "  plans     1, 12.3 ms spent on them\n");
 }
 
-TEST(PlannedToText, TellsMissesByReasonWhereThereWereAny) {
-    PlannedArenaStatistics figures = serving();
-    figures.too_large = 1;
-    figures.out_of_order = 2;
-    figures.unknown = 3;
-    figures.still_in_use = 4;
-    EXPECT_NE(to_text(figures).find(
-                  "  missed    1 too large, 2 out of order, 3 unknown, 4 still in use\n"),
+TEST(PlannedToText, ShowsMissesByReason) {
+    PlannedArenaStatistics statistics = serving();
+    statistics.too_large = 1;
+    statistics.out_of_order = 2;
+    statistics.unknown = 3;
+    statistics.still_in_use = 4;
+    EXPECT_NE(to_text(statistics)
+                  .find("  missed    1 too large, 2 out of order, 3 unknown, 4 still in use\n"),
               std::string::npos);
 }
 
-TEST(PlannedToText, OfOneThatLearnsShowsNoPlan) {
-    PlannedArenaStatistics figures;
-    EXPECT_NE(to_text(figures).find("'', learning, 0 iterations"), std::string::npos);
-    EXPECT_NE(to_text(figures).find("lower bound 0 B, pool -, plan -\n"), std::string::npos);
-    figures.lower_bound_bytes = 100 * mib;
-    figures.pool_peak_bytes = 99 * mib;  // a loaded plan's bound, and an iteration cut short
-    EXPECT_NE(to_text(figures).find("pool 99 MiB, plan -\n"), std::string::npos);
+TEST(PlannedToText, LearningArenaShowsNoPlan) {
+    PlannedArenaStatistics statistics;
+    EXPECT_NE(to_text(statistics).find("'', learning, 0 iterations"), std::string::npos);
+    EXPECT_NE(to_text(statistics).find("lower bound 0 B, pool -, plan -\n"), std::string::npos);
+    statistics.lower_bound_bytes = 100 * mib;
+    statistics.pool_peak_bytes =
+        99 * mib;  // the bound of a loaded plan, and an incomplete iteration
+    EXPECT_NE(to_text(statistics).find("pool 99 MiB, plan -\n"), std::string::npos);
 }
 
-TEST(PlannedToJson, HasTheNamesOfTheFieldsAndTheStateAsAWord) {
+TEST(PlannedToJson, ContainsFieldsByNameAndStateAsWord) {
     const auto json = testing::JsonReader::read(to_json(serving()));
     ASSERT_TRUE(json.has_value());
     EXPECT_EQ(json->members.at("name").text, "step");
@@ -67,7 +68,7 @@ TEST(PlannedToJson, HasTheNamesOfTheFieldsAndTheStateAsAWord) {
     EXPECT_EQ(json->members.at("planning_ns").number, 12'340'000);
 }
 
-TEST(PlannedState, HasAWordWhateverItIs) {
+TEST(PlannedState, EveryValueHasAWord) {
     EXPECT_STREQ(to_string(PlannedArenaStatistics::State::learning), "learning");
     EXPECT_STREQ(to_string(PlannedArenaStatistics::State::planning), "planning");
     EXPECT_STREQ(to_string(PlannedArenaStatistics::State{9}), "unknown");

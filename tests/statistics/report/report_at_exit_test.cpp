@@ -15,7 +15,7 @@ protected:
     ~ReportAtExit() override { unsetenv("TENSORPOOL_REPORT"); }
 };
 
-TEST_F(ReportAtExit, IsWantedByOneAlone) {
+TEST_F(ReportAtExit, IsRequestedByOneOnly) {
     EXPECT_FALSE(report_wanted_by_environment());
     for (const auto& [text, wanted] : {std::pair{"1", true}, {"0", false}, {"", false}}) {
         setenv("TENSORPOOL_REPORT", text, 1);
@@ -28,7 +28,7 @@ TEST_F(ReportAtExit, IsWantedByOneAlone) {
               "tensorpool: TENSORPOOL_REPORT is 'yes'; expected 1 or 0; used instead: 0\n");
 }
 
-TEST_F(ReportAtExit, IsPrintedOnceWhoeverAsks) {
+TEST_F(ReportAtExit, IsRegisteredOnce) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
     EXPECT_EXIT(
         {

@@ -22,27 +22,27 @@ using testing::JsonReader;
 using Kind = ArenaStatistics::Kind;
 
 ArenaStatistics arena_named(const char* name, Kind kind = Kind::growing) {
-    ArenaStatistics figures;
-    std::strncpy(figures.name, name, sizeof figures.name - 1);
-    figures.kind = kind;
-    return figures;
+    ArenaStatistics statistics;
+    std::strncpy(statistics.name, name, sizeof statistics.name - 1);
+    statistics.kind = kind;
+    return statistics;
 }
 
-/// One in which every figure has a value of its own.
-ArenaStatistics distinct_figures() {
-    ArenaStatistics figures = arena_named("steps");
+/// Returns statistics in which every value is different.
+ArenaStatistics distinct_statistics() {
+    ArenaStatistics statistics = arena_named("steps");
     std::uint64_t next = 1000;
-    // All figures behind the kind are words.
-    auto* const words = reinterpret_cast<std::uint64_t*>(&figures.id);
-    const auto* const end = reinterpret_cast<std::uint64_t*>(&figures + 1);
+    // All fields after the kind are words.
+    auto* const words = reinterpret_cast<std::uint64_t*>(&statistics.id);
+    const auto* const end = reinterpret_cast<std::uint64_t*>(&statistics + 1);
     for (std::uint64_t* word = words; word != end; ++word) *word = next++;
-    return figures;
+    return statistics;
 }
 
 PoolStatistics pool_named(const char* name) {
-    PoolStatistics figures;
-    std::strncpy(figures.name, name, sizeof figures.name - 1);
-    return figures;
+    PoolStatistics statistics;
+    std::strncpy(statistics.name, name, sizeof statistics.name - 1);
+    return statistics;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -52,37 +52,37 @@ std::vector<std::string> lines_of(const std::string& text) {
     return lines;
 }
 
-TEST(ArenaStatistics, AreZeroAtFirst) {
-    const ArenaStatistics figures;
-    EXPECT_EQ(figures.version, ArenaStatistics::current_version);
-    EXPECT_STREQ(figures.name, "");
-    EXPECT_EQ(figures.kind, Kind::growing);
-    const auto* const words = &figures.id;
-    const auto* const end = reinterpret_cast<const std::uint64_t*>(&figures + 1);
+TEST(ArenaStatistics, AreInitiallyZero) {
+    const ArenaStatistics statistics;
+    EXPECT_EQ(statistics.version, ArenaStatistics::current_version);
+    EXPECT_STREQ(statistics.name, "");
+    EXPECT_EQ(statistics.kind, Kind::growing);
+    const auto* const words = &statistics.id;
+    const auto* const end = reinterpret_cast<const std::uint64_t*>(&statistics + 1);
     EXPECT_TRUE(std::all_of(words, end, [](std::uint64_t word) { return word == 0; }));
 }
 
-TEST(ArenaToJson, HoldsEveryFigureOnceUnderItsOwnName) {
-    const ArenaStatistics figures = distinct_figures();
-    const std::optional<Json> read = JsonReader::read(to_json(figures));
+TEST(ArenaToJson, ContainsEveryMetricOnce) {
+    const ArenaStatistics statistics = distinct_statistics();
+    const std::optional<Json> read = JsonReader::read(to_json(statistics));
     ASSERT_TRUE(read);
     EXPECT_EQ(read->members.at("version").number, ArenaStatistics::current_version);
     EXPECT_EQ(read->members.at("name").text, "steps");
     EXPECT_EQ(read->members.at("kind").text, "growing");
-    EXPECT_EQ(read->members.at("used_bytes").number, figures.used_bytes);
-    EXPECT_EQ(read->members.at("peak_capacity_bytes").number, figures.peak_capacity_bytes);
-    EXPECT_EQ(read->members.at("refusals").number, figures.refusals);
+    EXPECT_EQ(read->members.at("used_bytes").number, statistics.used_bytes);
+    EXPECT_EQ(read->members.at("peak_capacity_bytes").number, statistics.peak_capacity_bytes);
+    EXPECT_EQ(read->members.at("refusals").number, statistics.refusals);
 
     std::set<std::uint64_t> shown;
     for (const auto& [name, value] : read->members) {
         if (value.number >= 1000) shown.insert(value.number);
     }
-    const std::uint64_t words = (sizeof figures - offsetof(ArenaStatistics, id)) / 8;
+    const std::uint64_t words = (sizeof statistics - offsetof(ArenaStatistics, id)) / 8;
     EXPECT_EQ(shown.size(), words);
     EXPECT_EQ(read->members.size(), words + 3) << "version, name, kind";
 }
 
-TEST(ArenaToJson, TellsTheKindInAWord) {
+TEST(ArenaToJson, KindIsAWord) {
     const auto kind_of = [](Kind kind) {
         return JsonReader::read(to_json(arena_named("", kind)))->members.at("kind").text;
     };
@@ -92,20 +92,20 @@ TEST(ArenaToJson, TellsTheKindInAWord) {
     EXPECT_EQ(kind_of(Kind::scratch), "scratch");
 }
 
-TEST(ArenaToText, ShowsTheFiguresWithTheirUnits) {
-    ArenaStatistics figures = arena_named("steps");
-    figures.used_bytes = 3 << 20;
-    figures.peak_used_bytes = 7 << 20;
-    figures.capacity_bytes = 4 << 20;
-    figures.peak_capacity_bytes = 8 << 20;
-    figures.reserved_bytes = std::uint64_t{1} << 40;
-    figures.limit_bytes = 64 << 20;
-    figures.growths = 5;
-    figures.grown_bytes = 20 << 20;
-    figures.give_backs = 2;
-    figures.given_back_bytes = 16 << 20;
-    figures.refusals = 17;
-    EXPECT_EQ(to_text(figures),
+TEST(ArenaToText, ShowsValuesWithUnits) {
+    ArenaStatistics statistics = arena_named("steps");
+    statistics.used_bytes = 3 << 20;
+    statistics.peak_used_bytes = 7 << 20;
+    statistics.capacity_bytes = 4 << 20;
+    statistics.peak_capacity_bytes = 8 << 20;
+    statistics.reserved_bytes = std::uint64_t{1} << 40;
+    statistics.limit_bytes = 64 << 20;
+    statistics.growths = 5;
+    statistics.grown_bytes = 20 << 20;
+    statistics.give_backs = 2;
+    statistics.given_back_bytes = 16 << 20;
+    statistics.refusals = 17;
+    EXPECT_EQ(to_text(statistics),
               "tensorpool: arena 'steps'\n"
               "  used      3 MiB of 4 MiB committed (75.0 %), peak 7 MiB of 8 MiB\n"
               "  system    reserved 1 TiB, grew 5 times by 20 MiB, gave back 2 times 16 MiB\n"
@@ -113,7 +113,7 @@ TEST(ArenaToText, ShowsTheFiguresWithTheirUnits) {
               "  refused   17 requests\n");
 }
 
-TEST(ArenaToText, BeginsWithWhatItIs) {
+TEST(ArenaToText, HeadlineNamesKind) {
     const auto headline_of = [](Kind kind) {
         return lines_of(to_text(arena_named("a", kind))).at(0);
     };
@@ -123,22 +123,22 @@ TEST(ArenaToText, BeginsWithWhatItIs) {
     EXPECT_EQ(headline_of(Kind::scratch), "tensorpool: scratch 'a'");
 }
 
-TEST(ArenaToText, OfAnUnusedOneShowsNeitherLimitNorRefusals) {
+TEST(ArenaToText, UnusedArenaShowsNeitherLimitNorRefusals) {
     const std::string text = to_text(ArenaStatistics());
     EXPECT_EQ(lines_of(text).size(), 3U) << text;
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;
 }
 
-TEST(SnapshotToJson, OfNothingHasEmptyGroups) {
+TEST(SnapshotToJson, EmptySnapshotHasEmptyGroups) {
     EXPECT_EQ(to_json(Snapshot()),
               "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"devices\":[],"
               "\"planned\":[],\"scopes\":[]}");
 }
 
-TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
+TEST(SnapshotToJson, ContainsJsonOfEachObject) {
     Snapshot snapshot;
     snapshot.pools = {pool_named("one"), pool_named("two")};
-    snapshot.arenas = {distinct_figures()};
+    snapshot.arenas = {distinct_statistics()};
     snapshot.scratches = {arena_named("s", Kind::scratch), arena_named("t", Kind::scratch)};
     snapshot.devices = {DeviceStatistics{.name = "gpu", .slabs = 4}};
     snapshot.planned = {PlannedArenaStatistics{.name = "step", .buffers = 5}};
@@ -154,7 +154,7 @@ TEST(SnapshotToJson, HoldsEachAsItsOwnJson) {
                         to_json(snapshot.scopes[0]) + "]}");
 }
 
-TEST(SnapshotToText, ScopesAreATableWithTheirGrowth) {
+TEST(SnapshotToText, ShowsScopesAsTable) {
     Snapshot snapshot;
     snapshot.scopes = {ScopeStatistics{.name = "fall", .calls = 3, .deallocated_bytes = 2048}};
     EXPECT_EQ(to_text(snapshot),
@@ -163,11 +163,11 @@ TEST(SnapshotToText, ScopesAreATableWithTheirGrowth) {
               "  fall                    3             0        0 B -     2 KiB            0\n");
 }
 
-TEST(SnapshotToText, OfNothingIsEmpty) {
+TEST(SnapshotToText, EmptySnapshotIsEmptyText) {
     EXPECT_EQ(to_text(Snapshot()), "");
 }
 
-TEST(SnapshotToText, BeginsWithTheTextsOfPoolsDevicesAndPlannedArenas) {
+TEST(SnapshotToText, ContainsTextsOfPoolsDevicesAndPlannedArenas) {
     Snapshot snapshot;
     snapshot.pools = {pool_named("one"), pool_named("two")};
     snapshot.devices = {DeviceStatistics{.name = "gpu"}};
@@ -176,7 +176,7 @@ TEST(SnapshotToText, BeginsWithTheTextsOfPoolsDevicesAndPlannedArenas) {
                                      to_text(snapshot.devices[0]) + to_text(snapshot.planned[0]));
 }
 
-TEST(SnapshotToText, HasALineForEachArenaAndScratch) {
+TEST(SnapshotToText, HasLineForEachArenaAndScratch) {
     Snapshot snapshot;
     snapshot.arenas = {arena_named("steps"), arena_named("weights")};
     ArenaStatistics& weights = snapshot.arenas.back();
@@ -200,17 +200,18 @@ TEST(SnapshotToText, HasALineForEachArenaAndScratch) {
                   head + "  main        " + nothing);
 }
 
-TEST(SnapshotToText, TableIsAsWideAsItsLongestNameInColumnsNotBytes) {
+TEST(SnapshotToText, TableWidthCountsColumnsNotBytes) {
     Snapshot snapshot;
     snapshot.arenas = {arena_named("größere Gewichte"), arena_named("smaller weights!")};
     const std::vector<std::string> lines = lines_of(to_text(snapshot));
-    EXPECT_EQ(lines.at(2).find("0 B"), lines.at(3).find("0 B") + 2) << "two letters of two bytes";
+    EXPECT_EQ(lines.at(2).find("0 B"), lines.at(3).find("0 B") + 2)
+        << "two characters of two bytes";
     EXPECT_EQ(lines.at(1).size(), lines.at(3).size());
 }
 
-TEST(SnapshotToText, LinesOfTheLargestFiguresFitTheirNameAndAHundredColumns) {
+TEST(SnapshotToText, LinesOfLargestValuesFitAHundredColumns) {
     Snapshot snapshot;
-    snapshot.arenas = {distinct_figures()};
+    snapshot.arenas = {distinct_statistics()};
     snapshot.arenas[0].used_bytes = snapshot.arenas[0].reserved_bytes = UINT64_MAX;
     for (const std::string& line : lines_of(to_text(snapshot))) EXPECT_LE(line.size(), 100U);
 }

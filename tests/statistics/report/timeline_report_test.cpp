@@ -22,11 +22,11 @@ TimelineEntry entry() {
     return entry;
 }
 
-TEST(TimelineReport, TextTellsTimeKindNameBytesAndLimit) {
+TEST(TimelineReport, TextShowsTimeKindNameBytesAndLimit) {
     EXPECT_EQ(to_text(entry()), "22:13:20.123  limit      weights  4 MiB  (max_capacity)");
 }
 
-TEST(TimelineReport, TextLeavesOutWhatThereIsNot) {
+TEST(TimelineReport, TextOmitsEmptyFields) {
     TimelineEntry mark = entry();
     mark.kind = EntryKind::mark;
     mark.limit = LimitKind::none;
@@ -34,7 +34,7 @@ TEST(TimelineReport, TextLeavesOutWhatThereIsNot) {
     EXPECT_EQ(to_text(mark), "22:13:20.123  mark       weights");
 }
 
-TEST(TimelineReport, TextDoesNothingToATerminal) {
+TEST(TimelineReport, TextContainsNoControlCharacters) {
     TimelineEntry hostile = entry();
     hostile.name = "\x1B[2J\x7F\xC2\x9B\xFF\n\xC3\xA4";
     const std::string text = to_text(hostile);
@@ -43,10 +43,10 @@ TEST(TimelineReport, TextDoesNothingToATerminal) {
     EXPECT_EQ(text.find("\xC2\x9B"), std::string::npos);
     EXPECT_EQ(text.find('\xFF'), std::string::npos);
     EXPECT_EQ(text.find('\n'), std::string::npos);
-    EXPECT_NE(text.find("\xC3\xA4"), std::string::npos) << "letters stay";
+    EXPECT_NE(text.find("\xC3\xA4"), std::string::npos) << "other characters are kept";
 }
 
-TEST(TimelineReport, JsonHasTheNamesOfTheFields) {
+TEST(TimelineReport, JsonContainsFieldsByName) {
     const auto json = testing::JsonReader::read(to_json(entry()));
     ASSERT_TRUE(json);
     EXPECT_EQ(json->members.size(), 7U);
@@ -59,7 +59,7 @@ TEST(TimelineReport, JsonHasTheNamesOfTheFields) {
     EXPECT_EQ(json->members.at("name").text, "weights");
 }
 
-TEST(TimelineReport, EachKindHasAWordOfItsOwn) {
+TEST(TimelineReport, EveryKindHasAUniqueWord) {
     std::set<std::string> kinds, limits;
     for (unsigned kind = 1; kind < entry_kind_count; ++kind)
         kinds.insert(to_string(EntryKind(kind)));

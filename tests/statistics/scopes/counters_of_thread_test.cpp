@@ -20,21 +20,21 @@ namespace {
 using testing::FakeCounters;
 using testing::holds_in_child;
 
-/// What the calling thread counted so far, up to a constant.
+/// Returns what the calling thread has counted so far, up to a constant.
 ThreadSums sums() {
     CountersOfThread& own = *CountersOfThread::own();
     const std::lock_guard guard(own.mutex);
     return own.sums();
 }
 
-/// Since `before`.
+/// Returns what the calling thread has counted since `before`.
 ThreadSums counted_since(const ThreadSums& before) {
     ThreadSums sums = statistics::sums();
     sums.subtract(before);
     return sums;
 }
 
-TEST(CountersOfThread, SumOfAThreadIsThatOfAllItsSlots) {
+TEST(CountersOfThread, SumsAllCountersOfThread) {
     FakeCounters one, other;
     const ThreadSums before = sums();
     one.allocate(0, 3);
@@ -51,79 +51,80 @@ TEST(CountersOfThread, SumOfAThreadIsThatOfAllItsSlots) {
     EXPECT_EQ(counted.deallocated_bytes(), 256U);
 }
 
-TEST(CountersOfThread, WhatFormerThreadsCountedInASlotIsNotTheNextOnes) {
-    FakeCounters slot;
-    slot.allocate(1, 100);
-    slot.end();
+TEST(CountersOfThread, ReusedCountersExcludePreviousThread) {
+    FakeCounters counters;
+    counters.allocate(1, 100);
+    counters.end();
     std::thread([&] {
         const ThreadSums before = sums();
-        slot.begin();
+        counters.begin();
         EXPECT_EQ(counted_since(before).allocation_count(), 0U);
-        slot.allocate(1, 7);
+        counters.allocate(1, 7);
         EXPECT_EQ(counted_since(before).allocation_count(), 7U);
-        slot.end();
+        counters.end();
         EXPECT_EQ(counted_since(before).allocation_count(), 7U);
     }).join();
 }
 
-TEST(CountersOfThread, SumDoesNotJumpWhenASlotIsGivenBack) {
+TEST(CountersOfThread, SumIsKeptWhenCountersAreReturned) {
     const ThreadSums before = sums();
     for (int i = 0; i < 3; ++i) {
-        FakeCounters slot;
-        slot.allocate(3);
+        FakeCounters counters;
+        counters.allocate(3);
     }
     EXPECT_EQ(counted_since(before).allocations[3], 3U);
 }
 
-TEST(CountersOfThread, SlotsMayEndInAnyOrder) {
+TEST(CountersOfThread, CountersMayEndInAnyOrder) {
     const ThreadSums before = sums();
-    std::vector<std::unique_ptr<FakeCounters>> slots;
-    for (int i = 0; i < 5; ++i) slots.push_back(std::make_unique<FakeCounters>());
+    std::vector<std::unique_ptr<FakeCounters>> all;
+    for (int i = 0; i < 5; ++i) all.push_back(std::make_unique<FakeCounters>());
     for (const int i : {2, 4, 0, 3, 1}) {
-        for (const auto& slot : slots) {
-            if (slot != nullptr) slot->allocate(0);
+        for (const auto& counters : all) {
+            if (counters != nullptr) counters->allocate(0);
         }
-        slots[static_cast<std::size_t>(i)].reset();
+        all[static_cast<std::size_t>(i)].reset();
     }
     EXPECT_EQ(counted_since(before).allocations[0], 5U + 4 + 3 + 2 + 1);
 }
 
-TEST(CountersOfThread, SlotMayEndOnAnotherThread) {
-    std::optional<FakeCounters> slot(std::in_place);
+TEST(CountersOfThread, CountersMayEndOnAnotherThread) {
+    std::optional<FakeCounters> counters(std::in_place);
     const ThreadSums before = sums();
-    slot->allocate(0, 4);
-    std::thread([&] { slot.reset(); }).join();
+    counters->allocate(0, 4);
+    std::thread([&] { counters.reset(); }).join();
     EXPECT_EQ(counted_since(before).allocations[0], 4U);
 }
 
-TEST(CountersOfThread, SlotMayOutliveItsThread) {
-    FakeCounters slot;
-    slot.end();
-    std::thread([&] { slot.begin(); }).join();
-    EXPECT_EQ(slot.of_thread.owner.load(), nullptr);
-    slot.end();
-    slot.end();
+TEST(CountersOfThread, CountersMayOutliveTheirThread) {
+    FakeCounters counters;
+    counters.end();
+    std::thread([&] { counters.begin(); }).join();
+    EXPECT_EQ(counters.of_thread.owner.load(), nullptr);
+    counters.end();
+    counters.end();
     const ThreadSums before = sums();
-    slot.begin();
-    slot.allocate(0);
+    counters.begin();
+    counters.allocate(0);
     EXPECT_EQ(counted_since(before).allocations[0], 1U);
 }
 
-TEST(CountersOfThread, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
-    FakeCounters slot;
+TEST(CountersOfThread, CountersMayEndDuringThreadExit) {
+    FakeCounters counters;
     CountersOfThread& own = *CountersOfThread::own();
     const ThreadSums before = sums();
-    slot.allocate(0);
+    counters.allocate(0);
     std::atomic<bool> about_to_end = false;
     std::thread other;
     {
         const std::lock_guard guard(own.mutex);
         other = std::thread([&] {
             about_to_end = true;
-            slot.end();
+            counters.end();
         });
         while (!about_to_end) std::this_thread::yield();
-        // Should it not wait for the mutex yet, nothing is tried, and nothing fails.
+        // If the other thread does not wait for the mutex yet, the test checks nothing but does not
+        // fail.
         for (int i = 0; i < 1000; ++i) std::this_thread::yield();
         own.leave();
     }
@@ -131,7 +132,7 @@ TEST(CountersOfThread, SlotThatEndsWhileItsThreadDoesIsLeftAlone) {
     EXPECT_EQ(counted_since(before).allocations[0], 0U);
 }
 
-TEST(CountersOfThread, RecordOfAnEndedThreadServesTheNext) {
+TEST(CountersOfThread, RecordOfEndedThreadIsReused) {
     const CountersOfThread* first = nullptr;
     const CountersOfThread* second = nullptr;
     std::thread([&] { first = CountersOfThread::own(); }).join();
@@ -140,38 +141,38 @@ TEST(CountersOfThread, RecordOfAnEndedThreadServesTheNext) {
     EXPECT_EQ(first, second);
 }
 
-TEST(CountersOfThread, CallsInSharedSlotsAreCountedOnlyInsideAScope) {
+TEST(CountersOfThread, SharedCountersCountOnlyInsideScope) {
     const ThreadSums before = sums();
     count_shared_allocation(0, 64, 60);
     EXPECT_EQ(counted_since(before).allocation_count(), 0U);
 }
 
-TEST(CountersOfThread, ThreadsAndSlotsMayEndAtTheSameTime) {
+TEST(CountersOfThread, ThreadAndCountersMayEndConcurrently) {
     for (int round = 0; round < 200; ++round) {
-        std::optional<FakeCounters> slot(std::in_place);
-        slot->end();
+        std::optional<FakeCounters> counters(std::in_place);
+        counters->end();
         std::atomic<bool> begun = false;
         std::thread thread([&] {
-            slot->begin();
-            slot->allocate(0);
+            counters->begin();
+            counters->allocate(0);
             begun = true;
         });
         while (!begun) std::this_thread::yield();
-        slot.reset();  // as a pool that dies
+        counters.reset();  // as when a pool is destroyed
         thread.join();
     }
 }
 
-TEST(CountersOfThread, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
+TEST(CountersOfThread, CountersMayEndDuringSum) {
     constexpr int rounds = 300;
-    std::vector<FakeCounters> slots(rounds);
-    for (FakeCounters& slot : slots) slot.end();
+    std::vector<FakeCounters> all(rounds);
+    for (FakeCounters& counters : all) counters.end();
     std::atomic<int> begun = 0, ended = 0;
     std::thread thread([&] {
         const ThreadSums before = sums();
-        for (FakeCounters& slot : slots) {
-            slot.begin();
-            slot.allocate(0);
+        for (FakeCounters& counters : all) {
+            counters.begin();
+            counters.allocate(0);
             ++begun;
             EXPECT_EQ(counted_since(before).allocations[0], static_cast<unsigned>(begun));
         }
@@ -179,12 +180,12 @@ TEST(CountersOfThread, SlotMayEndOnAnotherThreadWhileItsOwnAddsUp) {
         EXPECT_EQ(counted_since(before).allocations[0], unsigned{rounds});
     });
     while (ended != rounds) {
-        if (ended != begun) slots[static_cast<std::size_t>(ended++)].end();
+        if (ended != begun) all[static_cast<std::size_t>(ended++)].end();
     }
     thread.join();
 }
 
-TEST(CountersOfThread, ChildOfAForkKeepsOnlyTheThreadThatForked) {
+TEST(CountersOfThread, ForkedChildKeepsOnlyForkingThread) {
     FakeCounters own;
     FakeCounters of_other;
     of_other.end();
@@ -208,22 +209,22 @@ TEST(CountersOfThread, ChildOfAForkKeepsOnlyTheThreadThatForked) {
     other.join();
 }
 
-TEST(CountersOfThread, ChildOfAForkFindsThemFreeWhateverOtherThreadsDo) {
+TEST(CountersOfThread, ForkedChildFindsLocksFree) {
     std::atomic<bool> done = false;
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) {
         threads.emplace_back([&] {
             while (!done) {
-                FakeCounters slot;
+                FakeCounters counters;
                 (void)sums();
             }
         });
     }
     for (int i = 0; i < 50; ++i) {
         EXPECT_TRUE(holds_in_child([] {
-            FakeCounters slot;
+            FakeCounters counters;
             const ThreadSums before = sums();
-            slot.allocate(0);
+            counters.allocate(0);
             return counted_since(before).allocations[0] == 1;
         }));
     }

@@ -18,7 +18,7 @@ ScopeGrowth grew(std::int64_t bytes) {
     return growth;
 }
 
-TEST(ScopeGrowthReport, SaysThatNothingGrew) {
+TEST(ScopeGrowthReport, ReportsNoGrowth) {
     EXPECT_EQ(to_text(ScopeGrowth{}), "did not grow");
     ScopeGrowth shrank;
     shrank.bytes = -64;
@@ -26,7 +26,7 @@ TEST(ScopeGrowthReport, SaysThatNothingGrew) {
     EXPECT_EQ(to_text(shrank), "did not grow");
 }
 
-TEST(ScopeGrowthReport, NamesTheBuckets) {
+TEST(ScopeGrowthReport, ListsBuckets) {
     ScopeGrowth growth = grew(192);
     growth.blocks[0] = 3;
     EXPECT_EQ(to_text(growth), "grew by 192 B: 3 blocks of 64 B");
@@ -36,7 +36,7 @@ TEST(ScopeGrowthReport, NamesTheBuckets) {
     EXPECT_EQ(to_text(growth), "grew by 1 KiB: 1 block of 64 B, 1 block of 1 KiB");
 }
 
-TEST(ScopeGrowthReport, NamesBucketsThatShrankToo) {
+TEST(ScopeGrowthReport, ListsShrunkBuckets) {
     ScopeGrowth growth = grew(-1984);
     growth.blocks[0] = 1;
     growth.blocks[4] = -2;
@@ -50,7 +50,7 @@ TEST(ScopeGrowthReport, NamesBucketsThatShrankToo) {
               "grew in blocks, not in bytes: 2 blocks of 64 B, 1 block of 128 B fewer");
 }
 
-TEST(ScopeGrowthReport, TellsLargeBlocksWithTheirBytes) {
+TEST(ScopeGrowthReport, ListsLargeBlocksWithBytes) {
     ScopeGrowth growth = grew(2 << 20);
     growth.large_blocks = 1;
     growth.large_bytes = 2 << 20;
@@ -63,7 +63,7 @@ TEST(ScopeGrowthReport, TellsLargeBlocksWithTheirBytes) {
     EXPECT_EQ(to_text(growth), "grew by 2 MiB: 1 large block fewer, of 2 MiB more in all");
 }
 
-TEST(ScopeReport, JsonHasTheNamesOfTheFields) {
+TEST(ScopeReport, JsonContainsFieldsByName) {
     ScopeStatistics scope;
     std::strcpy(scope.name, "for\"ward");
     scope.calls = 1;

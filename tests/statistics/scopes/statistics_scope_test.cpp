@@ -24,7 +24,7 @@ using testing::FakeCounters;
 using testing::figures_of_scope;
 using testing::holds_in_child;
 
-/// Of the test that runs, so that others' figures are not among them.
+/// The name of the running test, so that scopes of other tests are not included.
 std::string own_name() {
     return ::testing::UnitTest::GetInstance()->current_test_info()->name();
 }
@@ -43,26 +43,26 @@ std::vector<TimelineEntry> entries_of(EntryKind kind, const std::string& name) {
     return found;
 }
 
-TEST(StatisticsScope, CountsWhatItsThreadDoesInside) {
-    FakeCounters slot;
-    slot.allocate(0, 10);
+TEST(StatisticsScope, CountsCallsOfItsThread) {
+    FakeCounters counters;
+    counters.allocate(0, 10);
     {
         const StatisticsScope scope("counts inside");
-        slot.allocate(1, 3);
-        slot.allocate_large(100'000);
-        slot.free(0, 4);
+        counters.allocate(1, 3);
+        counters.allocate_large(100'000);
+        counters.free(0, 4);
     }
-    slot.allocate(0, 10);
-    const ScopeStatistics figures = figures_of_scope("counts inside");
-    EXPECT_EQ(figures.calls, 1U);
-    EXPECT_EQ(figures.open, 0U);
-    EXPECT_EQ(figures.allocations, 4U);
-    EXPECT_EQ(figures.deallocations, 4U);
-    EXPECT_EQ(figures.requested_bytes, 3U * 127 + 99'999);
-    EXPECT_EQ(figures.allocated_bytes, 3U * 128 + 100'000);
-    EXPECT_EQ(figures.deallocated_bytes, 4U * 64);
-    EXPECT_EQ(figures.growth_bytes(), 3 * 128 + 100'000 - 4 * 64);
-    EXPECT_EQ(figures.out_of_order, 0U);
+    counters.allocate(0, 10);
+    const ScopeStatistics statistics = figures_of_scope("counts inside");
+    EXPECT_EQ(statistics.calls, 1U);
+    EXPECT_EQ(statistics.open, 0U);
+    EXPECT_EQ(statistics.allocations, 4U);
+    EXPECT_EQ(statistics.deallocations, 4U);
+    EXPECT_EQ(statistics.requested_bytes, 3U * 127 + 99'999);
+    EXPECT_EQ(statistics.allocated_bytes, 3U * 128 + 100'000);
+    EXPECT_EQ(statistics.deallocated_bytes, 4U * 64);
+    EXPECT_EQ(statistics.growth_bytes(), 3 * 128 + 100'000 - 4 * 64);
+    EXPECT_EQ(statistics.out_of_order, 0U);
 }
 
 TEST(StatisticsScope, IsOpenUntilItEnds) {
@@ -76,81 +76,81 @@ TEST(StatisticsScope, IsOpenUntilItEnds) {
     EXPECT_EQ(figures_of_scope(name).calls, 2U);
 }
 
-TEST(StatisticsScope, WhatIsCountedInsideOneBelongsToThoseAroundItToo) {
-    FakeCounters slot;
+TEST(StatisticsScope, OuterScopesIncludeInnerScopes) {
+    FakeCounters counters;
     {
         const StatisticsScope outer("around");
-        slot.allocate(0);
+        counters.allocate(0);
         {
             const StatisticsScope inner("inside");
-            slot.allocate(0, 2);
+            counters.allocate(0, 2);
         }
     }
     EXPECT_EQ(figures_of_scope("around").allocations, 3U);
     EXPECT_EQ(figures_of_scope("inside").allocations, 2U);
 }
 
-TEST(StatisticsScope, PeakIsTheMostThatItGrewByAsFarAsItWasLookedAt) {
-    FakeCounters slot;
+TEST(StatisticsScope, PeakIsHighestMeasuredGrowth) {
+    FakeCounters counters;
     {
         const StatisticsScope scope("peak");
-        slot.allocate_large(1 << 20);
-        slot.allocate_large(1 << 20);
-        slot.free_large(1 << 20);
-        slot.free_large(1 << 20);
-        slot.allocate(0, 5);
-        slot.free(0, 5);  // without a look
+        counters.allocate_large(1 << 20);
+        counters.allocate_large(1 << 20);
+        counters.free_large(1 << 20);
+        counters.free_large(1 << 20);
+        counters.allocate(0, 5);
+        counters.free(0, 5);  // without a measurement in between
     }
     EXPECT_EQ(figures_of_scope("peak").peak_bytes, 2U << 20);
     {
         const StatisticsScope scope("peak of the end");
-        slot.allocate(0, 5);
+        counters.allocate(0, 5);
     }
     EXPECT_EQ(figures_of_scope("peak of the end").peak_bytes, 5U * 64);
 }
 
-TEST(StatisticsScope, PeakOfAScopeThatOnlyFreesIsNothing) {
-    FakeCounters slot;
-    slot.allocate(0, 5);
+TEST(StatisticsScope, ScopeThatOnlyFreesHasNoPeak) {
+    FakeCounters counters;
+    counters.allocate(0, 5);
     {
         const StatisticsScope scope("frees");
-        slot.free(0, 5);
+        counters.free(0, 5);
     }
     EXPECT_EQ(figures_of_scope("frees").peak_bytes, 0U);
     EXPECT_EQ(figures_of_scope("frees").growth_bytes(), -5 * 64);
 }
 
-TEST(StatisticsScope, PeakSeenInsideIsOneOfThoseAround) {
-    FakeCounters slot;
+TEST(StatisticsScope, OuterPeakIncludesInnerPeak) {
+    FakeCounters counters;
     {
         const StatisticsScope outer("outer peak");
-        slot.allocate_large(1 << 20);
+        counters.allocate_large(1 << 20);
         {
             const StatisticsScope middle("middle peak");
             const StatisticsScope inner("inner peak");
-            slot.allocate_large(2 << 20);
-            slot.free_large(2 << 20);
+            counters.allocate_large(2 << 20);
+            counters.free_large(2 << 20);
         }
-        slot.free_large(1 << 20);
+        counters.free_large(1 << 20);
     }
     EXPECT_EQ(figures_of_scope("outer peak").peak_bytes, 3U << 20);
     EXPECT_EQ(figures_of_scope("middle peak").peak_bytes, 2U << 20);
     EXPECT_EQ(figures_of_scope("inner peak").peak_bytes, 2U << 20);
 }
 
-TEST(StatisticsScope, PeakOfANameIsThatOfItsHighestScope) {
-    FakeCounters slot;
+TEST(StatisticsScope, PeakOfNameIsMaximumOfScopes) {
+    FakeCounters counters;
     for (const std::uint64_t blocks : {1U, 3U, 2U}) {
         const StatisticsScope scope("highest");
-        slot.allocate(0, blocks);
+        counters.allocate(0, blocks);
         look_at_scopes();
-        slot.free(0, blocks);
+        counters.free(0, blocks);
     }
     EXPECT_EQ(figures_of_scope("highest").peak_bytes, 3U * 64);
     EXPECT_EQ(figures_of_scope("highest").calls, 3U);
 }
 
-TEST(StatisticsScope, PoolsMayComeAndGoInside) {
+TEST(StatisticsScope, PoolsMayBeCreatedAndDestroyedInside) {
     {
         const StatisticsScope scope("come and go");
         FakeCounters stays;
@@ -164,12 +164,12 @@ TEST(StatisticsScope, PoolsMayComeAndGoInside) {
         std::thread([&] { dies_elsewhere.reset(); }).join();
         stays.allocate(0);
     }
-    const ScopeStatistics figures = figures_of_scope("come and go");
-    EXPECT_EQ(figures.allocations, 5U);
-    EXPECT_EQ(figures.allocated_bytes, 4U * 64 + (1 << 20));
+    const ScopeStatistics statistics = figures_of_scope("come and go");
+    EXPECT_EQ(statistics.allocations, 5U);
+    EXPECT_EQ(statistics.allocated_bytes, 4U * 64 + (1 << 20));
 }
 
-TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
+TEST(StatisticsScope, IncludesSharedCounters) {
     {
         const StatisticsScope scope("shared");
         statistics::count_shared_allocation(2, 256, 200);
@@ -177,37 +177,37 @@ TEST(StatisticsScope, CallsCountedInASharedSlotAreCounted) {
         statistics::count_shared_large_deallocation(100'000);
         statistics::count_shared_deallocation(2, 256);
     }
-    const ScopeStatistics figures = figures_of_scope("shared");
-    EXPECT_EQ(figures.allocations, 2U);
-    EXPECT_EQ(figures.deallocations, 2U);
-    EXPECT_EQ(figures.requested_bytes, 90'200U);
-    EXPECT_EQ(figures.peak_bytes, 100'256U);
-    EXPECT_EQ(figures.growth_bytes(), 0);
+    const ScopeStatistics statistics = figures_of_scope("shared");
+    EXPECT_EQ(statistics.allocations, 2U);
+    EXPECT_EQ(statistics.deallocations, 2U);
+    EXPECT_EQ(statistics.requested_bytes, 90'200U);
+    EXPECT_EQ(statistics.peak_bytes, 100'256U);
+    EXPECT_EQ(statistics.growth_bytes(), 0);
 }
 
-TEST(StatisticsScope, OtherThreadsAreNotCounted) {
-    FakeCounters slot;
+TEST(StatisticsScope, ExcludesOtherThreads) {
+    FakeCounters counters;
     {
         const StatisticsScope scope("one thread");
         std::thread([] {
             FakeCounters other;
             other.allocate(0, 9);
         }).join();
-        slot.allocate(0);
+        counters.allocate(0);
     }
     EXPECT_EQ(figures_of_scope("one thread").allocations, 1U);
 }
 
-TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
+TEST(StatisticsScope, SumsScopesOfSameNameOverThreads) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
         threads.emplace_back([] {
-            FakeCounters slot;
+            FakeCounters counters;
             for (int j = 0; j < 1000; ++j) {
                 const StatisticsScope outer("all threads");
-                slot.allocate(0);
+                counters.allocate(0);
                 const StatisticsScope inner("all threads, inside");
-                slot.allocate(1);
+                counters.allocate(1);
             }
         });
     }
@@ -218,33 +218,33 @@ TEST(StatisticsScope, ScopesOfOneNameAreAddedUpOverThreads) {
     EXPECT_EQ(figures_of_scope("all threads").open, 0U);
 }
 
-TEST(StatisticsScope, EndBeforeOneInsideItIsToldAndCounted) {
-    FakeCounters slot;
+TEST(StatisticsScope, EndBeforeInnerScopeIsReportedAndCounted) {
+    FakeCounters counters;
     const std::uint64_t before = failed_orders();
     std::optional<StatisticsScope> outer(std::in_place, "ends too early");
     {
         const StatisticsScope inner("ends late");
-        slot.allocate_large(1 << 20);
-        slot.free_large(1 << 20);
-        slot.allocate(0);
+        counters.allocate_large(1 << 20);
+        counters.free_large(1 << 20);
+        counters.allocate(0);
         outer.reset();
-        slot.allocate(0);
+        counters.allocate(0);
     }
     const ScopeStatistics early = figures_of_scope("ends too early");
     EXPECT_EQ(early.out_of_order, 1U);
     EXPECT_EQ(early.calls, 1U);
-    EXPECT_EQ(early.allocations, 2U) << "up to its own end";
-    EXPECT_EQ(early.peak_bytes, 1U << 20) << "seen inside";
+    EXPECT_EQ(early.allocations, 2U) << "until its own end";
+    EXPECT_EQ(early.peak_bytes, 1U << 20) << "measured in the inner scope";
     EXPECT_EQ(figures_of_scope("ends late").out_of_order, 0U);
     EXPECT_EQ(figures_of_scope("ends late").allocations, 3U);
     EXPECT_EQ(failed_orders(), before + 1);
     EXPECT_EQ(entries_of(EntryKind::check, "ends too early").size(), 1U);
 }
 
-TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
-    FakeCounters slot;
+TEST(StatisticsScope, EndOnAnotherThreadIsReportedAndCountsNothing) {
+    FakeCounters counters;
     std::optional<StatisticsScope> moved(std::in_place, "other thread");
-    slot.allocate(0);
+    counters.allocate(0);
     std::thread([&] {
         FakeCounters other;
         const StatisticsScope own("own scope of other thread");
@@ -260,37 +260,37 @@ TEST(StatisticsScope, EndOnAnotherThreadIsToldAndCountsNothing) {
     EXPECT_FALSE(statistics::has_open_scope());
 }
 
-TEST(StatisticsScope, ThoseAroundOneThatEndedElsewhereGoOn) {
-    FakeCounters slot;
+TEST(StatisticsScope, OuterScopeContinuesIfInnerEndsOnAnotherThread) {
+    FakeCounters counters;
     {
         const StatisticsScope outer("goes on");
         std::optional<StatisticsScope> inner(std::in_place, "ended elsewhere");
-        slot.allocate_large(1 << 20);
-        slot.free_large(1 << 20);
+        counters.allocate_large(1 << 20);
+        counters.free_large(1 << 20);
         std::thread([&] { inner.reset(); }).join();
-        slot.allocate(0);
+        counters.allocate(0);
     }
     EXPECT_EQ(figures_of_scope("goes on").allocations, 2U);
     EXPECT_EQ(figures_of_scope("goes on").peak_bytes, 1U << 20);
     EXPECT_EQ(figures_of_scope("goes on").out_of_order, 0U);
 }
 
-TEST(StatisticsScope, MayEndWhenItsThreadHasGone) {
+TEST(StatisticsScope, MayEndAfterItsThread) {
     std::optional<StatisticsScope> first, second;
     std::thread([&] {
-        FakeCounters slot;
+        FakeCounters counters;
         first.emplace("thread gone");
         second.emplace("thread gone");
-        slot.allocate(0);
+        counters.allocate(0);
     }).join();
     EXPECT_EQ(figures_of_scope("thread gone").open, 2U);
     EXPECT_FALSE(first->growth().grew);
-    // The next thread gets the record of the one that went.
+    // The next thread reuses the record of the ended one.
     std::thread([&] {
-        FakeCounters slot;
+        FakeCounters counters;
         const StatisticsScope own("thread that came");
         first.reset();
-        slot.allocate(0);
+        counters.allocate(0);
     }).join();
     second.reset();
     EXPECT_EQ(figures_of_scope("thread gone").open, 0U);
@@ -305,10 +305,10 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
         std::optional<StatisticsScope> moved;
         std::atomic<bool> begun = false;
         std::thread thread([&] {
-            FakeCounters slot;
+            FakeCounters counters;
             moved.emplace("race");
             const StatisticsScope inner("race, inside");
-            slot.allocate(0);
+            counters.allocate(0);
             begun = true;
             look_at_scopes();
         });
@@ -322,16 +322,16 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
     EXPECT_EQ(figures_of_scope("race, inside").calls, 200U);
 }
 
-TEST(StatisticsScope, ChildOfAForkGoesOnInsideIt) {
-    FakeCounters slot;
-    slot.allocate(0);
+TEST(StatisticsScope, ForkedChildContinuesScope) {
+    FakeCounters counters;
+    counters.allocate(0);
     std::optional<StatisticsScope> scope(std::in_place, "fork");
-    slot.allocate(0);
+    counters.allocate(0);
     EXPECT_TRUE(holds_in_child([&] {
-        slot.allocate(0, 2);
+        counters.allocate(0, 2);
         scope.reset();
-        const ScopeStatistics figures = figures_of_scope("fork");
-        return figures.allocations == 3 && figures.calls == 1 && figures.open == 0;
+        const ScopeStatistics statistics = figures_of_scope("fork");
+        return statistics.allocations == 3 && statistics.calls == 1 && statistics.open == 0;
     }));
     EXPECT_EQ(figures_of_scope("fork").open, 1U);
     scope.reset();
@@ -339,28 +339,28 @@ TEST(StatisticsScope, ChildOfAForkGoesOnInsideIt) {
     EXPECT_EQ(figures_of_scope("fork").calls, 1U);
 }
 
-TEST(StatisticsScope, ScopesOfThreadsThatAChildHasNotAreNotOpenInIt) {
+TEST(StatisticsScope, ScopesOfOtherThreadsAreClosedInForkedChild) {
     std::atomic<bool> begun = false, done = false;
     std::optional<StatisticsScope> of_other;
     std::thread other([&] {
-        of_other.emplace("left behind");
-        const StatisticsScope inner("left behind");
+        of_other.emplace("of other thread");
+        const StatisticsScope inner("of other thread");
         begun = true;
         while (!done) std::this_thread::yield();
     });
     while (!begun) std::this_thread::yield();
     EXPECT_TRUE(holds_in_child([&] {
-        if (figures_of_scope("left behind").open != 0) return false;
+        if (figures_of_scope("of other thread").open != 0) return false;
         of_other.reset();
-        const ScopeStatistics figures = figures_of_scope("left behind");
-        return figures.open == 0 && figures.calls == 1 && figures.out_of_order == 1;
+        const ScopeStatistics statistics = figures_of_scope("of other thread");
+        return statistics.open == 0 && statistics.calls == 1 && statistics.out_of_order == 1;
     }));
-    EXPECT_EQ(figures_of_scope("left behind").open, 2U);
+    EXPECT_EQ(figures_of_scope("of other thread").open, 2U);
     done = true;
     other.join();
 }
 
-TEST(StatisticsScope, NamesAreCutTo47Bytes) {
+TEST(StatisticsScope, NamesAreTruncatedTo47Bytes) {
     const std::string name(60, 'n');
     { const StatisticsScope scope(name); }
     { const StatisticsScope scope(name); }
@@ -368,7 +368,7 @@ TEST(StatisticsScope, NamesAreCutTo47Bytes) {
     EXPECT_EQ(figures_of_scope(name.substr(0, 47)).calls, 3U);
 }
 
-TEST(StatisticsScope, NameIsKnownByItsTextNotByWhereItStands) {
+TEST(StatisticsScope, NameIsComparedByText) {
     std::string name = "first text";
     { const StatisticsScope scope(name); }
     name = "other text";
@@ -377,12 +377,12 @@ TEST(StatisticsScope, NameIsKnownByItsTextNotByWhereItStands) {
     EXPECT_EQ(figures_of_scope("other text").calls, 1U);
 }
 
-TEST(StatisticsScope, NamesBeyondTheRoomForThemAreAddedUpAsOther) {
+TEST(StatisticsScope, ExcessNamesAreSummedAsOther) {
     EXPECT_TRUE(holds_in_child([] {
-        FakeCounters slot;
+        FakeCounters counters;
         for (int i = 0; i < 100; ++i) {
             const StatisticsScope scope("name " + std::to_string(i));
-            slot.allocate(0);
+            counters.allocate(0);
         }
         const auto* const others = statistics::segment().find_or_add_scope("one more");
         char name[statistics::Name::bytes];
@@ -396,14 +396,14 @@ TEST(StatisticsScope, NamesBeyondTheRoomForThemAreAddedUpAsOther) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
     EXPECT_TRUE(holds_in_child([] {
-        FakeCounters slot;
-        { const StatisticsScope first("no memory"); }  // so that there is a segment
+        FakeCounters counters;
+        { const StatisticsScope first("no memory"); }  // creates the segment
         const std::uint64_t calls = figures_of_scope("no memory").calls;
         const rlimit nothing = {0, 0};
         if (setrlimit(RLIMIT_AS, &nothing) != 0) return false;
         static std::optional<StatisticsScope> scopes[1000];
         for (auto& scope : scopes) scope.emplace("no memory");
-        slot.allocate(0);
+        counters.allocate(0);
         const bool last_sees = scopes[999]->growth().grew, first_sees = scopes[0]->growth().grew;
         for (int i = 999; i >= 0; --i) scopes[i].reset();
         const std::uint64_t counted = figures_of_scope("no memory").calls - calls;
@@ -412,43 +412,43 @@ TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
 }
 #endif
 
-TEST(StatisticsScope, TellsThatAPeakRose) {
-    FakeCounters slot;
+TEST(StatisticsScope, HigherPeakIsWrittenToTimeline) {
+    FakeCounters counters;
     const auto grow_by = [&](std::uint64_t blocks) {
-        const StatisticsScope scope("told");
-        slot.allocate(0, blocks);
+        const StatisticsScope scope("reported");
+        counters.allocate(0, blocks);
         look_at_scopes();
-        slot.free(0, blocks);
+        counters.free(0, blocks);
     };
     for (const std::uint64_t blocks : {100U, 50U, 200U}) grow_by(blocks);
-    const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "told");
+    const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "reported");
     ASSERT_EQ(entries.size(), 2U);
     EXPECT_EQ(entries[0].bytes, 6'400U);
     EXPECT_EQ(entries[1].bytes, 12'800U);
 }
 
-TEST(StatisticsScope, PeakThatCreepsUpDoesNotFillTheTimeline) {
-    FakeCounters slot;
+TEST(StatisticsScope, SlowlyRisingPeakDoesNotFillTimeline) {
+    FakeCounters counters;
     for (std::uint64_t blocks = 1000; blocks < 2000; ++blocks) {
-        const StatisticsScope scope("creeps");
-        slot.allocate(0, blocks);
+        const StatisticsScope scope("rises slowly");
+        counters.allocate(0, blocks);
         look_at_scopes();
-        slot.free(0, blocks);
+        counters.free(0, blocks);
     }
-    EXPECT_EQ(figures_of_scope("creeps").peak_bytes, 1999U * 64);
-    const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "creeps");
+    EXPECT_EQ(figures_of_scope("rises slowly").peak_bytes, 1999U * 64);
+    const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "rises slowly");
     EXPECT_GE(entries.size(), 8U);
     EXPECT_LE(entries.size(), 12U);
     EXPECT_GE(entries.back().bytes, 1999U * 64 / 17 * 16);
 }
 
-TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
-    FakeCounters slot;
+TEST(StatisticsScope, GrowthListsBuckets) {
+    FakeCounters counters;
     const StatisticsScope scope("growth");
     EXPECT_FALSE(scope.growth().grew);
-    slot.allocate(0, 3);
-    slot.free(2);
-    slot.allocate_large(1 << 20);
+    counters.allocate(0, 3);
+    counters.free(2);
+    counters.allocate_large(1 << 20);
     const ScopeGrowth growth = scope.growth();
     EXPECT_TRUE(growth.grew);
     EXPECT_FALSE(growth);
@@ -459,30 +459,30 @@ TEST(StatisticsScope, GrowthSaysInWhichBuckets) {
     EXPECT_EQ(growth.large_bytes, 1 << 20);
 }
 
-TEST(StatisticsScope, GrowthInOneBucketIsSeenBehindFreesInAnother) {
-    FakeCounters slot;
-    slot.allocate(5, 10);
-    EXPECT_TRUE(measure_growth([&] { slot.free(5); }));
+TEST(StatisticsScope, GrowthInOneBucketIsReportedDespiteFreesInAnother) {
+    FakeCounters counters;
+    counters.allocate(5, 10);
+    EXPECT_TRUE(measure_growth([&] { counters.free(5); }));
     const ScopeGrowth growth = measure_growth([&] {
-        slot.allocate(0);
-        slot.free(5);
+        counters.allocate(0);
+        counters.free(5);
     });
     EXPECT_TRUE(growth.grew);
     EXPECT_LT(growth.bytes, 0);
 }
 
-TEST(StatisticsScope, GrowthMayBeAskedForOnAnotherThread) {
-    FakeCounters slot;
-    const StatisticsScope scope("asked elsewhere");
-    slot.allocate(0);
+TEST(StatisticsScope, GrowthMayBeReadOnAnotherThread) {
+    FakeCounters counters;
+    const StatisticsScope scope("read elsewhere");
+    counters.allocate(0);
     std::thread([&] { EXPECT_EQ(scope.growth().blocks[0], 1); }).join();
 }
 
-TEST(MeasureGrowth, SaysThatWhatFreesAllItTookDidNotGrow) {
-    FakeCounters slot;
+TEST(MeasureGrowth, BalancedCallsDoNotGrow) {
+    FakeCounters counters;
     const ScopeGrowth growth = measure_growth([&] {
-        slot.allocate(0, 100);
-        slot.free(0, 100);
+        counters.allocate(0, 100);
+        counters.free(0, 100);
     });
     EXPECT_TRUE(growth) << to_text(growth);
 }

@@ -15,7 +15,7 @@ std::uint64_t failed(CheckKind kind) {
     return segment().header()->failed_checks[static_cast<unsigned>(kind)];
 }
 
-TEST(FailedChecks, AreForgottenWhereThereIsNoSegment) {
+TEST(FailedChecks, AreIgnoredWithoutSegment) {
     if (segment().header() != nullptr) GTEST_SKIP() << "another test has made the segment";
     count_failed_check(CheckKind::misuse, "pool");
     (void)segment().find_or_add_scope("failed_checks_test");
@@ -36,7 +36,7 @@ TEST(FailedChecks, AreCountedByKind) {
     }
 }
 
-TEST(FailedChecks, StandOnTheTimelineWithWhatTheyWereFoundIn) {
+TEST(FailedChecks, AreWrittenToTimelineWithName) {
     (void)segment().find_or_add_scope("failed_checks_test");
     const std::uint64_t before = timeline_since().last;
     count_failed_check(CheckKind::leak, "the pool that leaks");
@@ -46,7 +46,7 @@ TEST(FailedChecks, StandOnTheTimelineWithWhatTheyWereFoundIn) {
     EXPECT_EQ(part.entries[0].name, "the pool that leaks");
 }
 
-TEST(FailedChecks, OfThreadsThatComeTogetherAreAllCounted) {
+TEST(FailedChecks, ConcurrentFailuresAreAllCounted) {
     (void)segment().find_or_add_scope("failed_checks_test");
     const std::uint64_t before = failed(CheckKind::thread);
     const auto count = [] {

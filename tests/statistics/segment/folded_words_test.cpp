@@ -10,7 +10,7 @@ namespace {
 
 using detail::Counter;
 
-TEST(FoldedWords, AddsWhatCameSinceTheLastTime) {
+TEST(FoldedWords, AddsGrowthSinceLastFold) {
     FoldedWords<2> folded;
     Counter own[2] = {5, 0};
     Counter sums[2] = {100, 100};
@@ -25,7 +25,7 @@ TEST(FoldedWords, AddsWhatCameSinceTheLastTime) {
     EXPECT_EQ(sums[1], 101U);
 }
 
-TEST(FoldedWords, TakesAwayWhatAWordLost) {
+TEST(FoldedWords, SubtractsLoss) {
     FoldedWords<1> folded;
     Counter own[1] = {5};
     Counter sums[1] = {10};
@@ -35,7 +35,7 @@ TEST(FoldedWords, TakesAwayWhatAWordLost) {
     EXPECT_EQ(sums[0], 12U);
 }
 
-TEST(FoldedWords, UnfoldingLeavesWhatOthersAdded) {
+TEST(FoldedWords, UnfoldKeepsValuesOfOthers) {
     FoldedWords<1> one;
     FoldedWords<1> other;
     Counter first[1] = {5};
@@ -47,12 +47,12 @@ TEST(FoldedWords, UnfoldingLeavesWhatOthersAdded) {
     one.unfold(sums);
     EXPECT_EQ(sums[0], 70U);
     one.unfold(sums);
-    EXPECT_EQ(sums[0], 70U) << "nothing is taken twice";
+    EXPECT_EQ(sums[0], 70U) << "nothing is subtracted twice";
     one.fold(first, sums);
-    EXPECT_EQ(sums[0], 76U) << "it may begin again";
+    EXPECT_EQ(sums[0], 76U) << "it may be folded again";
 }
 
-TEST(FoldedWords, SeveralThreadsMayAddToTheSameWords) {
+TEST(FoldedWords, ThreadsMayFoldIntoSameCounters) {
     Counter sums[2] = {};
     const auto count = [&sums] {
         FoldedWords<2> folded;
@@ -70,7 +70,7 @@ TEST(FoldedWords, SeveralThreadsMayAddToTheSameWords) {
     EXPECT_EQ(sums[1], 40'000U);
 }
 
-TEST(FoldedWords, ARecordIsItsWords) {
+TEST(FoldedWords, RecordIsViewedAsCounters) {
     EXPECT_EQ(words_of<detail::BucketCounters>, 8U);
     detail::BucketCounters record{};
     record.system_misses = 3;

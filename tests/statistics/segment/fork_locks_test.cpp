@@ -46,13 +46,13 @@ private:
     std::array<std::thread, 2> threads_;
 };
 
-const bool asked_in_a_static_constructor = watch_forks();
+const bool called_in_static_constructor = watch_forks();
 
-TEST(WatchForks, MayBeCalledInAStaticConstructor) {
-    EXPECT_TRUE(asked_in_a_static_constructor);
+TEST(WatchForks, MayBeCalledInStaticConstructor) {
+    EXPECT_TRUE(called_in_static_constructor);
 }
 
-TEST(WatchForks, AskedByManyAForkStillTakesEachLockOnce) {
+TEST(WatchForks, RepeatedCallsTakeEachLockOnce) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) threads.emplace_back([] { EXPECT_TRUE(watch_forks()); });
     for (std::thread& thread : threads) thread.join();
@@ -64,7 +64,7 @@ TEST(WatchForks, ChildMayForkAgain) {
     EXPECT_TRUE(holds_in_child([] { return holds_in_child(budget_serves) && budget_serves(); }));
 }
 
-TEST(WatchForks, ChildFindsTheBudgetFreeWhateverOtherThreadsDo) {
+TEST(WatchForks, ChildFindsBudgetUnlocked) {
     const std::size_t before = commit_budget().committed();
     {
         const BusyThreads threads(budget_serves);
@@ -73,7 +73,7 @@ TEST(WatchForks, ChildFindsTheBudgetFreeWhateverOtherThreadsDo) {
     EXPECT_EQ(commit_budget().committed(), before);
 }
 
-TEST(WatchForks, ChildFindsTheSnapshotSourcesFreeWhateverOtherThreadsDo) {
+TEST(WatchForks, ChildFindsSnapshotSourcesUnlocked) {
     const auto take_lock = [] {
         snapshot_sources().lock();
         snapshot_sources().unlock();

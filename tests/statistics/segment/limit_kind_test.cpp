@@ -16,7 +16,7 @@ LimitKind kind(const char* limit) {
     return limit_kind({limit, 0});
 }
 
-TEST(LimitKind, TellsWhoseALimitIs) {
+TEST(LimitKind, ClassifiesLimits) {
     EXPECT_EQ(kind("max_allocation"), LimitKind::request);
     EXPECT_EQ(kind("max_capacity"), LimitKind::capacity);
     EXPECT_EQ(kind("the buffer"), LimitKind::capacity);
@@ -25,11 +25,11 @@ TEST(LimitKind, TellsWhoseALimitIs) {
     EXPECT_EQ(kind("address space"), LimitKind::address_space);
     EXPECT_EQ(kind("the largest alignment"), LimitKind::address_space);
     EXPECT_EQ(kind("memory for the pool's records"), LimitKind::records);
-    EXPECT_EQ(kind("of nobody"), LimitKind::none);
+    EXPECT_EQ(kind("an unknown limit"), LimitKind::none);
     EXPECT_EQ(kind(""), LimitKind::none);
 }
 
-/// The texts in what is assigned to a refusal or to what its limit is called.
+/// Returns the string literals in assignments to refusals and names of limits.
 std::set<std::string> limits_in(const std::string& source) {
     static const std::regex assignment(R"((refusal = |Refusal\{|limit_name_ = )([^;]*);)");
     static const std::regex text(R"regex("([^"]+)")regex");
@@ -44,8 +44,8 @@ std::set<std::string> limits_in(const std::string& source) {
     return limits;
 }
 
-// As the sources stand beside this file.
-TEST(LimitKind, KnowsEveryLimitThatTheLibraryNames) {
+// Reads the library's sources relative to this file.
+TEST(LimitKind, ClassifiesEveryLimitInLibrary) {
     const auto lib = std::filesystem::path(__FILE__).parent_path() / "../../../lib";
     std::set<std::string> limits;
     for (const auto& file : std::filesystem::recursive_directory_iterator(lib)) {

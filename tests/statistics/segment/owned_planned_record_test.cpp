@@ -1,4 +1,4 @@
-// Where the figures of planned arenas lie, and what others read there.
+// The records of planned arenas, and what other processes read there.
 
 #include "statistics/segment/owned_planned_record.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 using testing::holds_in_child;
 
-/// The segment of this process as who reads it finds it.
+/// The segment of this process, as a reader sees it.
 SegmentImage image() {
     SegmentImage image(segment().header());
     image.count();
@@ -46,53 +46,53 @@ std::optional<PlannedArenaStatistics> in_snapshot(std::uint64_t id) {
     return std::nullopt;
 }
 
-/// All places of the segment taken, so that the next one finds none.
-std::vector<std::unique_ptr<OwnedPlannedRecord>> take_all_places() {
-    std::vector<std::unique_ptr<OwnedPlannedRecord>> places;
+/// Takes all records of the segment, so that the next object finds none.
+std::vector<std::unique_ptr<OwnedPlannedRecord>> take_all_records() {
+    std::vector<std::unique_ptr<OwnedPlannedRecord>> records;
     const std::uint64_t before = left_out();
     do {
-        places.push_back(std::make_unique<OwnedPlannedRecord>("filler"));
+        records.push_back(std::make_unique<OwnedPlannedRecord>("filler"));
     } while (left_out() == before);
-    places.pop_back();
-    return places;
+    records.pop_back();
+    return records;
 }
 
-TEST(OwnedPlannedRecord, TakesAPlaceInTheSegmentAndGivesItBack) {
+TEST(OwnedPlannedRecord, TakesAndReturnsRecordOfSegment) {
     std::uint64_t id = 0;
     {
-        OwnedPlannedRecord place("step");
-        id = place.id();
-        place.totals().count_served(100);
-        place.set_state(PlannedArenaStatistics::State::serving);
+        OwnedPlannedRecord owned("step");
+        id = owned.id();
+        owned.totals().count_served(100);
+        owned.set_state(PlannedArenaStatistics::State::serving);
         const PlannedRecord* const record = record_of(id);
         ASSERT_NE(record, nullptr);
         EXPECT_EQ(record->totals.served, 1U);
         EXPECT_EQ(record->totals.served_bytes, 100U);
         EXPECT_EQ(record->state, 2U);
-        EXPECT_STREQ(place.figures().name, "step");
+        EXPECT_STREQ(owned.figures().name, "step");
     }
     EXPECT_EQ(record_of(id), nullptr);
 }
 
-TEST(OwnedPlannedRecord, NamesOfAnyLengthAreCut) {
+TEST(OwnedPlannedRecord, LongNamesAreTruncated) {
     EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).figures().name,
                  std::string(47, 'n').c_str());
     EXPECT_STREQ(OwnedPlannedRecord("").figures().name, "");
 }
 
-TEST(OwnedPlannedRecord, StandsInSnapshotsWhileItLives) {
-    auto place = std::make_unique<OwnedPlannedRecord>("step");
-    const std::uint64_t id = place->id();
-    place->totals().lower_bound_bytes = 4096;
+TEST(OwnedPlannedRecord, IsInSnapshotsForItsLifetime) {
+    auto record = std::make_unique<OwnedPlannedRecord>("step");
+    const std::uint64_t id = record->id();
+    record->totals().lower_bound_bytes = 4096;
     ASSERT_TRUE(in_snapshot(id).has_value());
     EXPECT_EQ(in_snapshot(id)->lower_bound_bytes, 4096U);
-    place.reset();
+    record.reset();
     EXPECT_FALSE(in_snapshot(id).has_value());
 }
 
-TEST(OwnedPlannedRecord, WithoutAPlaceIsAddedUpUnderOther) {
-    const OwnedPlannedRecord first("first");  // so that there is a segment
-    const auto fillers = take_all_places();
+TEST(OwnedPlannedRecord, WithoutRecordIsSummedUnderOther) {
+    const OwnedPlannedRecord first("first");  // creates the segment
+    const auto fillers = take_all_records();
     const PlannedRecord& other = *segment().other<PlannedRecord>();
     const std::uint64_t served = other.totals.served;
     {
@@ -101,12 +101,12 @@ TEST(OwnedPlannedRecord, WithoutAPlaceIsAddedUpUnderOther) {
         EXPECT_NE(apart.id(), 0U);
         apart.totals().count_served(100);
         apart.totals().capacity_bytes = 4096;
-        EXPECT_EQ(other.totals.served, served) << "not told yet";
+        EXPECT_EQ(other.totals.served, served) << "not published yet";
         apart.note_iteration();
         apart.note_iteration();
         EXPECT_EQ(other.totals.served, served + 1);
         EXPECT_EQ(other.totals.capacity_bytes, 4096U);
-        EXPECT_EQ(in_snapshot(apart.id())->in_use_bytes, 100U) << "the process itself knows it";
+        EXPECT_EQ(in_snapshot(apart.id())->in_use_bytes, 100U) << "the process itself sees it";
         apart.totals().capacity_bytes = 0;
         apart.note_capacity();
         EXPECT_EQ(other.totals.capacity_bytes, 0U);
@@ -115,14 +115,14 @@ TEST(OwnedPlannedRecord, WithoutAPlaceIsAddedUpUnderOther) {
     EXPECT_EQ(left_out(), 0U);
 }
 
-TEST(OwnedPlannedRecord, ChildOfAForkSeesWhatWasHeldThenAndCountsForItself) {
-    OwnedPlannedRecord place("step");
-    place.totals().count_served(100);
+TEST(OwnedPlannedRecord, ForkedChildHasOwnCopy) {
+    OwnedPlannedRecord record("step");
+    record.totals().count_served(100);
     EXPECT_TRUE(holds_in_child([&] {
-        place.totals().count_served(28);
-        return record_of(place.id())->totals.served_bytes == 128;
+        record.totals().count_served(28);
+        return record_of(record.id())->totals.served_bytes == 128;
     }));
-    EXPECT_EQ(place.totals().served_bytes, 100U);
+    EXPECT_EQ(record.totals().served_bytes, 100U);
 }
 
 }  // namespace

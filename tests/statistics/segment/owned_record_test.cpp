@@ -1,5 +1,5 @@
-// Pools and slots for which the segment has no place left. In child processes, so that this one's
-// places stay.
+// Pools and counters for which the segment has no record left. The tests run in child processes, so
+// that the records of this process stay free.
 
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/add_records.hpp"
@@ -59,127 +59,127 @@ bool others_are_zeros() {
     return is_zeros(other.totals) && is_zeros(other.left_out) && is_zeros(other.shared);
 }
 
-TEST(OwnedRecord, IsInTheSegmentWhileThereIsRoom) {
-    auto place = own_pool("mine", 7);
-    ASSERT_TRUE(place);
-    EXPECT_TRUE(place.is_in_segment());
-    EXPECT_EQ(place->limit_bytes, 7U);
-    OwnedRecord moved(std::move(place));
-    EXPECT_FALSE(place);
+TEST(OwnedRecord, IsInSegmentIfRecordIsFree) {
+    auto owned = own_pool("mine", 7);
+    ASSERT_TRUE(owned);
+    EXPECT_TRUE(owned.is_in_segment());
+    EXPECT_EQ(owned->limit_bytes, 7U);
+    OwnedRecord moved(std::move(owned));
+    EXPECT_FALSE(owned);
     EXPECT_TRUE(moved);
     const PoolRecord& record = *moved;
     EXPECT_NE(record.id, 0U);
     { const OwnedRecord last(std::move(moved)); }
-    EXPECT_EQ(record.id, 0U) << "given back once";
+    EXPECT_EQ(record.id, 0U) << "returned once";
 }
 
-TEST(OwnedRecord, WithoutRoomIsItsOwnAndCountedAsLeftOut) {
+TEST(OwnedRecord, IsPrivateAndLeftOutIfSegmentIsFull) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const std::uint64_t epoch = segment().header()->epoch;
         {
-            const auto place = own_pool("late", 7);
+            const auto record = own_pool("late", 7);
             const auto another = own_pool("later", 0);
-            if (!place || place.is_in_segment() || left_out_pools() != 2) return false;
-            if (place->id == 0 || place->id == another->id) return false;
+            if (!record || record.is_in_segment() || left_out_pools() != 2) return false;
+            if (record->id == 0 || record->id == another->id) return false;
             char name[Name::bytes];
-            load_name(place->name, name);
-            if (std::string(name) != "late" || place->limit_bytes != 7) return false;
+            load_name(record->name, name);
+            if (std::string(name) != "late" || record->limit_bytes != 7) return false;
         }
         return left_out_pools() == 0 && segment().header()->epoch % 2 == epoch % 2;
     }));
 }
 
-TEST(OwnedRecord, OfARemovedPoolServesTheNext) {
+TEST(OwnedRecord, RecordOfRemovedPoolIsReused) {
     EXPECT_TRUE(holds_in_child([] {
         auto first = own_pool("first", 0);
         take_all_pools();
         {
-            const auto place = own_pool("late", 0);
-            if (place.is_in_segment()) return false;
+            const auto record = own_pool("late", 0);
+            if (record.is_in_segment()) return false;
         }
         { const OwnedRecord gone(std::move(first)); }
         return own_pool("next", 0).is_in_segment();
     }));
 }
 
-TEST(OwnedRecord, FiguresWithoutRoomAreAddedUpUnderOtherAndTakenAwayAtTheEnd) {
+TEST(OwnedRecord, PrivateRecordIsSummedUnderOtherAndSubtractedAtEnd) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const PoolRecord& other = *segment().other<PoolRecord>();
         {
-            OwnCounters slots;
+            OwnCounters counters;
             OwnCounters more;
-            OwnedCounters* const slot = slots.take();
-            add(slot->counters->buckets[2].allocations, 5);
-            add(slots.shared().buckets[2].allocations, 1);
+            OwnedCounters* const owned = counters.take();
+            add(owned->counters->buckets[2].allocations, 5);
+            add(counters.shared().buckets[2].allocations, 1);
             add(more.take()->counters->buckets[2].allocations, 10);
-            slots.place->totals.growths = 3;
+            counters.record->totals.growths = 3;
             if (!others_are_zeros()) return false;
-            slots.PoolCounters::fold();
+            counters.PoolCounters::fold();
             more.PoolCounters::fold();
-            slots.PoolCounters::fold();
+            counters.PoolCounters::fold();
             if (other.left_out.buckets[2].allocations + other.shared.buckets[2].allocations != 16)
                 return false;
             if (other.totals.growths != 3) return false;
-            if (slots.allocations() != 6 || more.allocations() != 10) return false;
+            if (counters.allocations() != 6 || more.allocations() != 10) return false;
             if (left_out_counters() != 2) return false;
-            slots.give_back(*slot);
+            counters.give_back(*owned);
         }
         return others_are_zeros() && left_out_counters() == 0 && left_out_pools() == 0;
     }));
 }
 
-TEST(OwnedRecord, SlotsWithoutRoomAreAddedUpInTheirPoolForReadersOnly) {
+TEST(OwnedRecord, PrivateCountersAreSummedInPoolForReadersOnly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
-        OwnCounters slots;
-        OwnedCounters* const one = slots.take();
-        OwnedCounters* const two = slots.take();
+        OwnCounters counters;
+        OwnedCounters* const one = counters.take();
+        OwnedCounters* const two = counters.take();
         if (one->record != nullptr || left_out_counters() != 2) return false;
         add(one->counters->buckets[0].allocations, 5);
         add(two->counters->buckets[0].allocations, 70);
-        if (slots.left_out_allocations() != 0) return false;
-        slots.fold(*one);
-        if (slots.left_out_allocations() != 5) return false;
-        slots.fold(*two);
-        slots.fold(*two);
-        if (slots.left_out_allocations() != 75 || slots.allocations() != 75) return false;
+        if (counters.left_out_allocations() != 0) return false;
+        counters.fold(*one);
+        if (counters.left_out_allocations() != 5) return false;
+        counters.fold(*two);
+        counters.fold(*two);
+        if (counters.left_out_allocations() != 75 || counters.allocations() != 75) return false;
         add(two->counters->buckets[0].allocations, 1);
-        slots.give_back(*two);
-        if (slots.left_out_allocations() != 76) return false;
-        return slots.take() == two && slots.allocations() == 76 && others_are_zeros();
+        counters.give_back(*two);
+        if (counters.left_out_allocations() != 76) return false;
+        return counters.take() == two && counters.allocations() == 76 && others_are_zeros();
     }));
 }
 
-// Number 10 of each finer series, 16 to 48 B, counts in the row of 64 B.
-TEST(OwnedRecord, SlotsOfFinerSizesWithoutRoomAreAddedUpByRow) {
+// Number 10 of each finer series (16 to 48 B) counts in the row of 64 B.
+TEST(OwnedRecord, PrivateCountersOfFinerSizesAreSummedByRow) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
-        OwnCounters slots;
-        if (!slots.add_shared(2)) return false;
-        add(slots.shared(2).buckets[10].allocations, 1);
-        OwnedCounters* const slot = slots.take(2);
-        if (slot == nullptr || slot->record != nullptr) return false;
-        add(slot->counters->buckets[10].allocations, 5);
-        slots.fold(*slot);
-        slots.fold(*slot);
-        return slots.left_out_allocations() == 5 && slots.allocations() == 6 &&
-               slots.in_use_bytes() == 6 * 32 && slots.take() != slot;
+        OwnCounters counters;
+        if (!counters.add_shared(2)) return false;
+        add(counters.shared(2).buckets[10].allocations, 1);
+        OwnedCounters* const owned = counters.take(2);
+        if (owned == nullptr || owned->record != nullptr) return false;
+        add(owned->counters->buckets[10].allocations, 5);
+        counters.fold(*owned);
+        counters.fold(*owned);
+        return counters.left_out_allocations() == 5 && counters.allocations() == 6 &&
+               counters.in_use_bytes() == 6 * 32 && counters.take() != owned;
     }));
 }
 
-TEST(OwnedRecord, SlotsWithoutRoomAreNoMoreLeftOutWhenTheirPoolGoes) {
+TEST(OwnedRecord, DestroyedPoolNoLongerCountsAsLeftOut) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         {
-            OwnCounters slots;
-            slots.fold(*slots.take());
-            slots.take();
+            OwnCounters counters;
+            counters.fold(*counters.take());
+            counters.take();
         }
         OwnCounters next;
         return left_out_counters() == 0 && next.left_out_allocations() == 0 &&
-               is_zeros(next.place->left_out);
+               is_zeros(next.record->left_out);
     }));
 }
 
@@ -191,17 +191,17 @@ bool pool_counts_exactly() {
     for (int i = 0; i < 1000; ++i) blocks.push_back(pool.allocate(1000));
     void* const large = pool.allocate(1 << 20);
     std::thread([&] { pool.deallocate(pool.allocate(5000), 5000); }).join();
-    const PoolStatistics figures = pool.statistics();
-    if (figures.in_use_bytes != 1000 * 1024 + (1 << 20)) return false;
-    if (figures.allocations != 1002 || figures.deallocations != 1) return false;
-    if (std::string(figures.name) != "late" || figures.capacity_bytes == 0) return false;
+    const PoolStatistics statistics = pool.statistics();
+    if (statistics.in_use_bytes != 1000 * 1024 + (1 << 20)) return false;
+    if (statistics.allocations != 1002 || statistics.deallocations != 1) return false;
+    if (std::string(statistics.name) != "late" || statistics.capacity_bytes == 0) return false;
     for (void* const block : blocks) pool.deallocate(block, 1000);
     pool.deallocate(large);
     pool.trim();
     return pool.get_total_allocated() == 0 && pool.get_total_capacity() == 0;
 }
 
-TEST(OwnedRecord, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
+TEST(OwnedRecord, PoolWithoutRecordCountsExactly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         return pool_counts_exactly() && others_are_zeros() && left_out_pools() == 0 &&
@@ -209,14 +209,14 @@ TEST(OwnedRecord, PoolWithoutAPlaceCountsExactlyAndLeavesNothing) {
     }));
 }
 
-TEST(OwnedRecord, PoolWhoseThreadsHaveNoPlacesCountsExactlyAndLeavesNothing) {
+TEST(OwnedRecord, PoolWithoutCountersRecordsCountsExactly) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         return pool_counts_exactly() && others_are_zeros() && left_out_counters() == 0;
     }));
 }
 
-TEST(OwnedRecord, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
+TEST(OwnedRecord, GrowthPublishesPoolWithoutRecord) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         const PoolRecord& other = *segment().other<PoolRecord>();
@@ -229,7 +229,7 @@ TEST(OwnedRecord, OthersSeeAPoolWithoutAPlaceWhenItHasGrown) {
     }));
 }
 
-TEST(OwnedRecord, ChildOfAForkKeepsCountingWithoutAPlace) {
+TEST(OwnedRecord, ForkedChildCountsWithoutRecord) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_counters();
         take_all_pools();
@@ -244,10 +244,10 @@ TEST(OwnedRecord, ChildOfAForkKeepsCountingWithoutAPlace) {
     }));
 }
 
-// Not under sanitizers: their malloc does not survive a fork amid another thread's call.
+// Not with sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// The lock under which it is added up is among those that a fork takes.
-TEST(OwnedRecord, ChildOfAForkInTheMiddleOfAddingUpDoesNotHang) {
+// A fork takes the lock under which a private record is folded.
+TEST(OwnedRecord, ForkDuringFoldDoesNotHang) {
     EXPECT_TRUE(holds_in_child([] {
         take_all_pools();
         MemoryPool pool;

@@ -13,52 +13,52 @@ namespace {
 using detail::add;
 using detail::add_release;
 
-PoolStatistics sum_of(const PoolCounters& slots) {
-    return slots.statistics();
+PoolStatistics sum_of(const PoolCounters& pool) {
+    return pool.statistics();
 }
 
-TEST(PoolCounters, AreAllDifferentAndZeroAndCounted) {
-    testing::OwnCounters slots;
+TEST(PoolCounters, AreDistinctAndZero) {
+    testing::OwnCounters pool;
     std::set<OwnedCounters*> taken;
     for (int i = 0; i < 100; ++i) {
-        OwnedCounters* const slot = slots.take();
-        ASSERT_NE(slot, nullptr);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot->counters) % 64, 0U);
-        EXPECT_EQ(slot->counters->large.allocations, 0U);
-        taken.insert(slot);
+        OwnedCounters* const owned = pool.take();
+        ASSERT_NE(owned, nullptr);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(owned->counters) % 64, 0U);
+        EXPECT_EQ(owned->counters->large.allocations, 0U);
+        taken.insert(owned);
     }
     EXPECT_EQ(taken.size(), 100U);
-    EXPECT_EQ(slots.taken_count(), 100U);
-    EXPECT_GE(slots.record_bytes(), 100 * sizeof(CountersRecord));
-    EXPECT_LE(slots.record_bytes(), 160 * sizeof(CountersRecord));
+    EXPECT_EQ(pool.taken_count(), 100U);
+    EXPECT_GE(pool.record_bytes(), 100 * sizeof(CountersRecord));
+    EXPECT_LE(pool.record_bytes(), 160 * sizeof(CountersRecord));
 }
 
-TEST(PoolCounters, GivenBackGoOnCountingWithTheNextThread) {
-    testing::OwnCounters slots;
-    OwnedCounters* const first = slots.take();
+TEST(PoolCounters, NextThreadContinuesReturnedCounters) {
+    testing::OwnCounters pool;
+    OwnedCounters* const first = pool.take();
     add(first->counters->buckets[0].allocations, 5);
-    slots.give_back(*first);
-    EXPECT_EQ(slots.taken_count(), 0U);
-    EXPECT_EQ(slots.allocations(), 5U) << "what an ended thread counted stays";
+    pool.give_back(*first);
+    EXPECT_EQ(pool.taken_count(), 0U);
+    EXPECT_EQ(pool.allocations(), 5U) << "the counts of ended threads are kept";
 
-    OwnedCounters* const second = slots.take();
+    OwnedCounters* const second = pool.take();
     EXPECT_EQ(second, first);
     add(second->counters->buckets[0].allocations, 2);
-    EXPECT_EQ(slots.allocations(), 7U);
+    EXPECT_EQ(pool.allocations(), 7U);
 }
 
-TEST(PoolCounters, ManyShortThreadsTakeNoMoreMemoryThanOne) {
-    testing::OwnCounters slots;
-    slots.give_back(*slots.take());
-    const std::size_t held = slots.record_bytes();
-    for (int thread = 0; thread < 1000; ++thread) slots.give_back(*slots.take());
-    EXPECT_EQ(slots.record_bytes(), held);
+TEST(PoolCounters, ManyShortThreadsReuseMemory) {
+    testing::OwnCounters pool;
+    pool.give_back(*pool.take());
+    const std::size_t held = pool.record_bytes();
+    for (int thread = 0; thread < 1000; ++thread) pool.give_back(*pool.take());
+    EXPECT_EQ(pool.record_bytes(), held);
 }
 
-TEST(PoolCounters, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
-    testing::OwnCounters slots;
+TEST(PoolCounters, SumsBucketsOfAllCounters) {
+    testing::OwnCounters pool;
     for (detail::ThreadCounters* counters :
-         {slots.take()->counters, slots.take()->counters, &slots.shared()}) {
+         {pool.take()->counters, pool.take()->counters, &pool.shared()}) {
         detail::BucketCounters& bucket = counters->buckets[4];
         add(bucket.allocations, 10);
         add(bucket.requested_bytes, 9000);
@@ -68,7 +68,7 @@ TEST(PoolCounters, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
         add(bucket.returned, 1);
         add_release(bucket.deallocations, 6);
     }
-    const BucketStatistics bucket = sum_of(slots).buckets[4];
+    const BucketStatistics bucket = sum_of(pool).buckets[4];
     EXPECT_EQ(bucket.block_bytes, 1024U);
     EXPECT_EQ(bucket.allocations, 30U);
     EXPECT_EQ(bucket.deallocations, 18U);
@@ -79,14 +79,14 @@ TEST(PoolCounters, SumAddsUpBucketsOfAllSlotsAndTheSharedOne) {
     EXPECT_EQ(bucket.cache_misses, 9U);
     EXPECT_EQ(bucket.cache_hits, 21U);
     EXPECT_EQ(bucket.depot_hits, 6U);
-    EXPECT_EQ(slots.allocations(), 30U);
-    EXPECT_EQ(slots.deallocations(), 18U);
-    EXPECT_EQ(slots.in_use_bytes(), 12 * 1024U);
+    EXPECT_EQ(pool.allocations(), 30U);
+    EXPECT_EQ(pool.deallocations(), 18U);
+    EXPECT_EQ(pool.in_use_bytes(), 12 * 1024U);
 }
 
-TEST(PoolCounters, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
-    testing::OwnCounters slots;
-    for (detail::ThreadCounters* counters : {slots.take()->counters, &slots.shared()}) {
+TEST(PoolCounters, SumsLargeBlocksOfAllCounters) {
+    testing::OwnCounters pool;
+    for (detail::ThreadCounters* counters : {pool.take()->counters, &pool.shared()}) {
         detail::LargeCounters& large = counters->large;
         add(large.allocations, 4);
         add(large.requested_bytes, 390'000);
@@ -95,7 +95,7 @@ TEST(PoolCounters, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
         add_release(large.deallocations, 1);
         add_release(large.deallocated_bytes, 100'000);
     }
-    const LargeStatistics large = sum_of(slots).large;
+    const LargeStatistics large = sum_of(pool).large;
     EXPECT_EQ(large.allocations, 8U);
     EXPECT_EQ(large.deallocations, 2U);
     EXPECT_EQ(large.in_use_bytes, 600'000U);
@@ -103,19 +103,19 @@ TEST(PoolCounters, SumAddsUpLargeBlocksOfAllSlotsAndTheSharedOne) {
     EXPECT_EQ(large.allocated_bytes, 800'000U);
     EXPECT_EQ(large.cache_hits, 6U);
     EXPECT_EQ(large.cache_misses, 2U);
-    EXPECT_EQ(slots.allocations(), 8U);
-    EXPECT_EQ(slots.deallocations(), 2U);
-    EXPECT_EQ(slots.in_use_bytes(), 600'000U);
+    EXPECT_EQ(pool.allocations(), 8U);
+    EXPECT_EQ(pool.deallocations(), 2U);
+    EXPECT_EQ(pool.in_use_bytes(), 600'000U);
 }
 
-TEST(PoolCounters, ABlockFreedByAnotherThreadIsInUseInNeither) {
-    testing::OwnCounters slots;
-    OwnedCounters* const one = slots.take();
-    OwnedCounters* const other = slots.take();
+TEST(PoolCounters, BlockFreedByAnotherThreadIsNotInUse) {
+    testing::OwnCounters pool;
+    OwnedCounters* const one = pool.take();
+    OwnedCounters* const other = pool.take();
     add(one->counters->buckets[0].allocations, 3);
     add_release(other->counters->buckets[0].deallocations, 3);
-    EXPECT_EQ(slots.in_use_bytes(), 0U);
-    EXPECT_EQ(sum_of(slots).buckets[0].in_use_bytes, 0U);
+    EXPECT_EQ(pool.in_use_bytes(), 0U);
+    EXPECT_EQ(sum_of(pool).buckets[0].in_use_bytes, 0U);
 }
 
 }  // namespace

@@ -30,12 +30,13 @@ void count_deallocation(detail::ThreadCounters& counters) {
     add_release(counters.large.deallocated_bytes, large_bytes);
 }
 
-/// Threads that count until the object goes. The one that allocates never lets a block be freed
-/// before it counted the next, so that at any moment between 1 and 3 are in use.
+/// Threads that count until the object is destroyed. The allocating thread counts the next block
+/// before the other one may free the previous one. At any moment, 1 to 3 blocks are therefore in
+/// use.
 class Writers {
 public:
-    explicit Writers(PoolCounters& slots) : slots_(slots) {
-        count_allocation(*slots_.take()->counters);  // one that is never freed
+    explicit Writers(PoolCounters& pool) : pool_(pool) {
+        count_allocation(*pool_.take()->counters);  // a block that is never freed
         threads_.emplace_back([this] { allocate(); });
         threads_.emplace_back([this] { free_what_the_other_allocated(); });
         while (handed_over_ == 0) std::this_thread::yield();
@@ -47,7 +48,7 @@ public:
 
 private:
     void allocate() {
-        detail::ThreadCounters& counters = *slots_.take()->counters;
+        detail::ThreadCounters& counters = *pool_.take()->counters;
         while (!stop_) {
             if (handed_over_ - freed_ >= 2) {
                 std::this_thread::yield();
@@ -58,7 +59,7 @@ private:
         }
     }
     void free_what_the_other_allocated() {
-        detail::ThreadCounters& counters = *slots_.take()->counters;
+        detail::ThreadCounters& counters = *pool_.take()->counters;
         while (!stop_) {
             if (handed_over_ == freed_) {
                 std::this_thread::yield();
@@ -69,54 +70,55 @@ private:
         }
     }
 
-    PoolCounters& slots_;
+    PoolCounters& pool_;
     std::atomic<std::uint64_t> handed_over_ = 0;
     std::atomic<std::uint64_t> freed_ = 0;
     std::atomic<bool> stop_ = false;
     std::vector<std::thread> threads_;
 };
 
-// Between the two halves of a sum any number of blocks may be allocated, so it has no upper bound.
-TEST(CounterSlotsUnderThreads, SnapshotNeverShowsLessInUseThanThereWas) {
-    testing::OwnCounters slots;
-    const Writers writers(slots);
+// Between the two halves of a sum any number of blocks may be allocated, so there is no upper
+// bound.
+TEST(PoolCountersThreads, SnapshotNeverUnderstatesBytesInUse) {
+    testing::OwnCounters pool;
+    const Writers writers(pool);
     for (int snapshot = 0; snapshot < 20'000; ++snapshot) {
-        const PoolStatistics figures = slots.statistics();
-        ASSERT_GT(figures.buckets[bucket].allocations, figures.buckets[bucket].deallocations);
-        ASSERT_GE(figures.buckets[bucket].in_use_bytes, block_bytes);
-        ASSERT_GT(figures.large.allocations, figures.large.deallocations);
-        ASSERT_GE(figures.large.in_use_bytes, large_bytes);
+        const PoolStatistics statistics = pool.statistics();
+        ASSERT_GT(statistics.buckets[bucket].allocations, statistics.buckets[bucket].deallocations);
+        ASSERT_GE(statistics.buckets[bucket].in_use_bytes, block_bytes);
+        ASSERT_GT(statistics.large.allocations, statistics.large.deallocations);
+        ASSERT_GE(statistics.large.in_use_bytes, large_bytes);
     }
 }
 
-TEST(CounterSlotsUnderThreads, BytesInUseNeverReadBelowWhatThereWas) {
-    testing::OwnCounters slots;
-    const Writers writers(slots);
+TEST(PoolCountersThreads, InUseBytesNeverUnderstate) {
+    testing::OwnCounters pool;
+    const Writers writers(pool);
     for (int look = 0; look < 20'000; ++look) {
-        ASSERT_GE(slots.in_use_bytes(), block_bytes + large_bytes);
+        ASSERT_GE(pool.in_use_bytes(), block_bytes + large_bytes);
     }
 }
 
-TEST(CounterSlotsUnderThreads, ThreadsThatComeAndGoLoseNoCount) {
+TEST(PoolCountersThreads, ShortThreadsLoseNoCounts) {
     constexpr unsigned threads = 4;
-    constexpr unsigned lives = 500;
-    testing::OwnCounters slots;
+    constexpr unsigned rounds = 500;
+    testing::OwnCounters pool;
     std::vector<std::thread> workers;
     for (unsigned thread = 0; thread < threads; ++thread) {
-        workers.emplace_back([&slots] {
-            for (unsigned life = 0; life < lives; ++life) {
-                OwnedCounters* const slot = slots.take();
-                count_allocation(*slot->counters);
-                count_deallocation(*slot->counters);
-                slots.give_back(*slot);
+        workers.emplace_back([&pool] {
+            for (unsigned round = 0; round < rounds; ++round) {
+                OwnedCounters* const owned = pool.take();
+                count_allocation(*owned->counters);
+                count_deallocation(*owned->counters);
+                pool.give_back(*owned);
             }
         });
     }
     for (std::thread& worker : workers) worker.join();
-    EXPECT_EQ(slots.allocations(), 2 * threads * lives);
-    EXPECT_EQ(slots.deallocations(), 2 * threads * lives);
-    EXPECT_EQ(slots.in_use_bytes(), 0U);
-    EXPECT_EQ(slots.taken_count(), 0U);
+    EXPECT_EQ(pool.allocations(), 2 * threads * rounds);
+    EXPECT_EQ(pool.deallocations(), 2 * threads * rounds);
+    EXPECT_EQ(pool.in_use_bytes(), 0U);
+    EXPECT_EQ(pool.taken_count(), 0U);
 }
 
 }  // namespace

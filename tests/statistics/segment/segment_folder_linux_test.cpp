@@ -18,9 +18,9 @@ namespace {
 using testing::FakeSegment;
 using testing::TargetProcess;
 
-[[maybe_unused]] const bool acted = testing::act_as_target_if_asked();
+[[maybe_unused]] const bool acted = testing::act_as_target_if_requested();
 
-/// Processes that share their figures in a folder, and a reader that looks there.
+/// Processes that share their segments in a folder, and a reader of that folder.
 class SegmentFolder : public ::testing::Test {
 protected:
     SegmentFolder() {
@@ -36,7 +36,7 @@ protected:
     std::string path_of(std::uint64_t process) const {
         return folder + '/' + std::to_string(process);
     }
-    /// As a process of another container leaves it there.
+    /// Creates a file like that of a process in another container.
     void copy(FakeSegment& segment, std::uint64_t process) const {
         testing::put(segment.header().process, process);
         std::ofstream(path_of(process), std::ios::binary)
@@ -58,10 +58,11 @@ protected:
     }
 
     std::string folder;
-    static constexpr std::uint64_t foreign = 99'999'999;  // more than the system gives out
+    // larger than any number the system assigns
+    static constexpr std::uint64_t foreign = 99'999'999;
 };
 
-TEST_F(SegmentFolder, HoldsAFileOfEachProcessThatIsRead) {
+TEST_F(SegmentFolder, ContainsReadableFileOfEachProcess) {
     TargetProcess target("p");
     ASSERT_TRUE(std::filesystem::exists(path_of(target.number())));
     EXPECT_TRUE(is_listed(target.number()));
@@ -69,11 +70,11 @@ TEST_F(SegmentFolder, HoldsAFileOfEachProcessThatIsRead) {
     const auto allocations = [&] { return reader.snapshot().pools.at(0).allocations; };
     EXPECT_EQ(allocations(), 100U);
     EXPECT_FALSE(reader.entries_since().entries.empty());
-    target.tell("f");
+    target.send("f");
     EXPECT_EQ(reader.snapshot().pools.at(0).in_use_bytes, 0U);
 }
 
-TEST_F(SegmentFolder, IsClearedOfThoseThatEnded) {
+TEST_F(SegmentFolder, RemoveDeadRemovesFilesOfEndedProcesses) {
     TargetProcess lives("p");
     TargetProcess killed("p");
     StatisticsReader reader = StatisticsReader::attach(killed.number());
@@ -89,7 +90,7 @@ TEST_F(SegmentFolder, IsClearedOfThoseThatEnded) {
     EXPECT_TRUE(is_listed(lives.number()));
 }
 
-TEST_F(SegmentFolder, KeepsWhatIsNoSegment) {
+TEST_F(SegmentFolder, RemoveDeadKeepsOtherFiles) {
     std::ofstream(folder + "/123") << "a text";
     std::filesystem::create_directory(folder + "/124");
     std::filesystem::create_symlink("/etc/passwd", folder + "/125");
@@ -97,7 +98,7 @@ TEST_F(SegmentFolder, KeepsWhatIsNoSegment) {
     EXPECT_TRUE(std::filesystem::exists(folder + "/123"));
 }
 
-TEST_F(SegmentFolder, ShowsAProcessOfAnotherContainerWhileItsFileIsLocked) {
+TEST_F(SegmentFolder, ReadsProcessOfAnotherContainerWhileFileIsLocked) {
     FakeSegment segment;
     testing::put(segment.header().process_space, 12345);
     segment.add_pool("far", 3);
@@ -117,16 +118,16 @@ TEST_F(SegmentFolder, ShowsAProcessOfAnotherContainerWhileItsFileIsLocked) {
     EXPECT_EQ(StatisticsReader::remove_dead(), 1U);
 }
 
-TEST_F(SegmentFolder, TakesAProcessThatGotTheNumberLaterForAnother) {
+TEST_F(SegmentFolder, DetectsReusedProcessNumber) {
     TargetProcess target("", {"TENSORPOOL_STATISTICS=off"});
     FakeSegment segment;
-    testing::put(segment.header().start_ticks, 1);  // long before the target
+    testing::put(segment.header().start_ticks, 1);  // long before the target started
     copy(segment, target.number());
     EXPECT_FALSE(is_listed(target.number()));
     EXPECT_EQ(StatisticsReader::remove_dead(), 1U);
 }
 
-TEST_F(SegmentFolder, TellsADamagedFile) {
+TEST_F(SegmentFolder, ReportsDamagedFile) {
     FakeSegment segment;
     copy(segment, foreign);
     std::filesystem::resize_file(path_of(foreign), 100000);
@@ -134,7 +135,7 @@ TEST_F(SegmentFolder, TellsADamagedFile) {
     EXPECT_EQ(StatisticsReader::remove_dead(), 0U);
 }
 
-TEST_F(SegmentFolder, IsNotLookedAtWhereItIsNotSet) {
+TEST_F(SegmentFolder, IsIgnoredIfVariableIsNotSet) {
     FakeSegment segment;
     copy(segment, foreign);
     ::unsetenv("TENSORPOOL_STATISTICS_DIR");

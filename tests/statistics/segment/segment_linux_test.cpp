@@ -1,4 +1,4 @@
-// What of the segment only its file tells.
+// Tests of the segment that need its file.
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ using testing::holds_in_child;
 
 constexpr std::size_t kib = 1024;
 
-/// A segment that is shared, with memory by pages; none where that cannot be seen.
+/// A shared segment whose touched pages can be counted.
 struct SharedSegment : Segment {
     ~SharedSegment() {
         platform::close_shared_memory(memory().used());
@@ -34,37 +34,37 @@ struct SharedSegment : Segment {
     }
 };
 
-TEST(SegmentPages, AtMostThirtyTwoKibAreTouchedAtTheStart) {
+TEST(SegmentPages, StartTouchesAtMostThirtyTwoKib) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     ASSERT_GE(segment.memory().used().file, 0);
-    CountersRecord* const slot = add_slot(segment, *pool);
-    for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
-    slot->counters.large.allocations = 1;
+    CountersRecord* const counters = add_slot(segment, *pool);
+    for (detail::BucketCounters& bucket : counters->counters.buckets) bucket.allocations = 1;
+    counters->counters.large.allocations = 1;
     pool->totals.held_bytes = 1;
     pool->left_out.large.parked_bytes = 1;
     segment.timeline()->ticket = 1;
     EXPECT_LE(segment.touched(), 32 * kib);
 }
 
-TEST(SegmentPages, AThreadTakesAboutAPageMore) {
+TEST(SegmentPages, ThreadTouchesAboutOnePage) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     add_slot(segment, *pool);
     const std::size_t before = segment.touched();
     for (int thread = 0; thread < 1000; ++thread) {
-        CountersRecord* const slot = add_slot(segment, *pool);
-        for (detail::BucketCounters& bucket : slot->counters.buckets) bucket.allocations = 1;
+        CountersRecord* const counters = add_slot(segment, *pool);
+        for (detail::BucketCounters& bucket : counters->counters.buckets) bucket.allocations = 1;
     }
     EXPECT_LE(segment.touched() - before, 1000 * 4 * kib);
 }
 
-TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
+TEST(SegmentPages, RepeatedPoolsAndThreadsTouchNoMorePages) {
     SharedSegment segment;
     const auto round = [&] {
         PoolRecord* const pool = add_pool(segment, "pool", 0);
-        CountersRecord* const slot = add_slot(segment, *pool);
-        segment.remove(*slot);
+        CountersRecord* const counters = add_slot(segment, *pool);
+        segment.remove(*counters);
         segment.remove(*pool);
     };
     round();
@@ -73,14 +73,14 @@ TEST(SegmentPages, RoundsOfPoolsAndThreadsTakeNoMore) {
     EXPECT_EQ(segment.touched(), before);
 }
 
-// Forks: the handlers that the process's own segment has are called by hand ----------------------
+// Forks: the tests call the handlers of the process's own segment by hand ------------------------
 
-TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
+TEST(SegmentFork, ChildHasOwnCopyAtSameAddress) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 5);
-    CountersRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const counters = add_slot(segment, *pool);
     ScopeRecord* const scope = segment.find_or_add_scope("scope");
-    slot->counters.buckets[3].allocations = 33;
+    counters->counters.buckets[3].allocations = 33;
     scope->calls = 44;
     pool->totals.held_bytes = 55;
     segment.header()->failed_checks[1] = 66;
@@ -91,14 +91,15 @@ TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
     if (child == 0) {
         segment.after_fork_in_child();
         const bool copied = pool->id == id && pool->limit_bytes == 5 &&
-                            slot->counters.buckets[3].allocations == 33 && slot->pool == id &&
-                            scope->calls == 44 && pool->totals.held_bytes == 55 &&
+                            counters->counters.buckets[3].allocations == 33 &&
+                            counters->pool == id && scope->calls == 44 &&
+                            pool->totals.held_bytes == 55 &&
                             segment.header()->failed_checks[1] == 66;
         const bool own = segment.memory().used().inode != inode &&
                          segment.memory().used().address == segment.header() &&
                          segment.header()->process == static_cast<std::uint64_t>(getpid());
-        slot->counters.buckets[3].allocations = 99;
-        segment.remove(*slot);
+        counters->counters.buckets[3].allocations = 99;
+        segment.remove(*counters);
         PoolRecord* const next = add_pool(segment, "next", 0);
         _exit(copied && own && next == pool + 1 && next->id > id ? 0 : 1);
     }
@@ -106,18 +107,18 @@ TEST(SegmentFork, ChildHasACopyAtTheSameAddressInAFileOfItsOwn) {
     int status = 1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
-    EXPECT_EQ(slot->counters.buckets[3].allocations, 33U);
-    EXPECT_EQ(slot->pool, id);
+    EXPECT_EQ(counters->counters.buckets[3].allocations, 33U);
+    EXPECT_EQ(counters->pool, id);
     EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U);
     EXPECT_EQ(segment.memory().used().inode, inode);
 }
 
-TEST(SegmentFork, ChildTakesTheFiguresFromBeforeTheFork) {
+TEST(SegmentFork, ChildHasCountersFromBeforeFork) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     pool->totals.growths = 1;
     segment.before_fork();
-    pool->totals.growths = 2;  // as another thread of the parent may count on
+    pool->totals.growths = 2;  // as another thread of the parent may count
     EXPECT_TRUE(holds_in_child([&] {
         segment.after_fork_in_child();
         return pool->totals.growths == 1;
@@ -126,7 +127,7 @@ TEST(SegmentFork, ChildTakesTheFiguresFromBeforeTheFork) {
     EXPECT_EQ(pool->totals.growths, 2U);
 }
 
-TEST(SegmentFork, ForkWithoutASegmentLeavesNone) {
+TEST(SegmentFork, ForkWithoutSegmentCreatesNone) {
     SharedSegment segment;
     segment.before_fork();
     EXPECT_TRUE(holds_in_child([&] {
@@ -138,7 +139,7 @@ TEST(SegmentFork, ForkWithoutASegmentLeavesNone) {
     EXPECT_NE(add_pool(segment, "parent's", 0), nullptr);
 }
 
-TEST(SegmentFork, ManyForksLeaveNoMappingAndNoDescriptor) {
+TEST(SegmentFork, RepeatedForksLeakNothing) {
     SharedSegment segment;
     add_pool(segment, "pool", 0);
     const auto fork_once = [&] {

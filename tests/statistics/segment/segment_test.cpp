@@ -20,7 +20,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A segment that goes with the test.
+/// A segment that is destroyed with the test.
 struct OwnSegment : Segment {
     OwnSegment() = default;
     ~OwnSegment() {
@@ -49,13 +49,13 @@ bool is_zeros(const Record& record) {
     return true;
 }
 
-/// Fills all of it, as whoever uses it may.
+/// Overwrites the whole record, as its user may.
 template <class Record>
 void scribble(Record& record) {
     for (std::size_t i = 0; i < words_of<Record>; ++i) as_words(record)[i] = 77;
 }
 
-/// Whether all but the words that say what it is are zeros.
+/// Returns whether all words are zero except those that describe the object.
 template <class Record, class Forget>
 bool is_fresh(const Record& record, Forget forget) {
     Record copy;
@@ -102,13 +102,13 @@ bool is_fresh(const PlannedRecord& planned) {
         store_name(copy.name, "");
     });
 }
-bool is_fresh(const CountersRecord& slot) {
-    return is_fresh(slot, [](CountersRecord& copy) { copy.pool = 0; });
+bool is_fresh(const CountersRecord& counters) {
+    return is_fresh(counters, [](CountersRecord& copy) { copy.pool = 0; });
 }
 
-// What it is ------------------------------------------------------------------------------------
+// Creation --------------------------------------------------------------------------------------
 
-TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
+TEST(Segment, DoesNotExistBeforeFirstRecord) {
     OwnSegment segment;
     EXPECT_EQ(segment.header(), nullptr);
     EXPECT_EQ(segment.timeline(), nullptr);
@@ -119,7 +119,7 @@ TEST(Segment, IsNoneBeforeSomethingNeedsAPlace) {
     EXPECT_EQ(segment.memory().used().address, nullptr);
 }
 
-TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
+TEST(Segment, HeaderDescribesLayoutAndProcess) {
     OwnSegment segment;
     const std::uint64_t before = platform::monotonic_clock_ns();
     ASSERT_NE(add_pool(segment, "first", 0), nullptr);
@@ -140,7 +140,7 @@ TEST(Segment, HeaderSaysWhatThereIsAndWhose) {
     EXPECT_GT(header.made_unix_ns, 1'600'000'000'000'000'000U);
 }
 
-TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
+TEST(Segment, RegionsDoNotOverlap) {
     OwnSegment segment;
     ASSERT_NE(add_pool(segment, "first", 0), nullptr);
     const SegmentHeader& header = *segment.header();
@@ -148,10 +148,10 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     for (const Region& region : header.regions) {
         EXPECT_GE(region.offset, end);
         EXPECT_EQ(region.offset % 64, 0U);
-        EXPECT_GT(region.places, 0U);
+        EXPECT_GT(region.record_count, 0U);
         EXPECT_EQ(region.left_out, 0U);
-        EXPECT_LE(region.used, region.places);
-        end = region.offset + region.places * region.record_bytes;
+        EXPECT_LE(region.used, region.record_count);
+        end = region.offset + region.record_count * region.record_bytes;
     }
     EXPECT_LE(end, header.bytes);
     EXPECT_EQ(header.region<PoolRecord>().record_bytes, sizeof(PoolRecord));
@@ -161,7 +161,7 @@ TEST(Segment, RegionsLieOneAfterAnotherWithinIt) {
     EXPECT_EQ(header.region<CountersRecord>().record_bytes, sizeof(CountersRecord));
 }
 
-TEST(Segment, FirstPlaceOfAKindIsOthers) {
+TEST(Segment, FirstRecordOfKindIsOther) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "mine", 0);
     ArenaRecord* const arena = add_arena(segment, "mine", 0, 0);
@@ -185,9 +185,9 @@ TEST(Segment, FirstPlaceOfAKindIsOthers) {
     EXPECT_EQ((scope - 1)->id, 0U);
 }
 
-// Places ----------------------------------------------------------------------------------------
+// Records ---------------------------------------------------------------------------------------
 
-TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
+TEST(Segment, NewRecordsAreZeroExceptDescription) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "weights", 4096);
     EXPECT_EQ(text(pool->name), "weights");
@@ -200,9 +200,9 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     EXPECT_EQ(arena->thread, 55U);
     EXPECT_NE(arena->id, 0U);
     EXPECT_TRUE(is_fresh(*arena));
-    CountersRecord* const slot = add_slot(segment, *pool);
-    EXPECT_EQ(slot->pool, pool->id);
-    EXPECT_TRUE(is_fresh(*slot));
+    CountersRecord* const counters = add_slot(segment, *pool);
+    EXPECT_EQ(counters->pool, pool->id);
+    EXPECT_TRUE(is_fresh(*counters));
     DeviceRecord* const device = add_device(segment, "gpu", 1, "cuda:12");
     EXPECT_EQ(text(device->name), "gpu");
     EXPECT_EQ(device->kind, 1U);
@@ -222,18 +222,18 @@ TEST(Segment, PlacesAreZerosButForWhatIsSaidOfThem) {
     EXPECT_TRUE(is_fresh(*planned));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(planned) % 64, 0U);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(stream) % 64, 0U);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 64, 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(counters) % 64, 0U);
 }
 
-TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
+TEST(Segment, RemovedRecordsAreReusedAsZeros) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "old", 1);
     ArenaRecord* const arena = add_arena(segment, "old", 1, 1);
-    CountersRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const counters = add_slot(segment, *pool);
     CountersRecord* const second = add_slot(segment, *pool);
-    scribble(*slot);
+    scribble(*counters);
     scribble(*second);
-    segment.remove(*slot);
+    segment.remove(*counters);
     segment.remove(*second);
     scribble(*pool);
     segment.remove(*pool);
@@ -266,22 +266,22 @@ TEST(Segment, RemovedPlacesAreTakenAgainAsZeros) {
     EXPECT_EQ(add_device_stream(segment, *device, 2), stream);
     EXPECT_TRUE(is_fresh(*stream));
     EXPECT_EQ(add_slot(segment, *pool), second);
-    EXPECT_EQ(add_slot(segment, *pool), slot);
-    EXPECT_TRUE(is_fresh(*slot));
+    EXPECT_EQ(add_slot(segment, *pool), counters);
+    EXPECT_TRUE(is_fresh(*counters));
     EXPECT_TRUE(is_fresh(*second));
-    EXPECT_EQ(slot->pool, pool->id);
+    EXPECT_EQ(counters->pool, pool->id);
 }
 
-TEST(Segment, RemovedSlotBelongsToNoPool) {
+TEST(Segment, RemovedCountersBelongToNoPool) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
-    CountersRecord* const slot = add_slot(segment, *pool);
-    scribble(slot->counters);
-    slot->thread = 5;
-    segment.remove(*slot);
-    EXPECT_EQ(slot->pool, 0U);
-    EXPECT_EQ(slot->thread, 0U);
-    EXPECT_TRUE(is_zeros(slot->counters));
+    CountersRecord* const counters = add_slot(segment, *pool);
+    scribble(counters->counters);
+    counters->thread = 5;
+    segment.remove(*counters);
+    EXPECT_EQ(counters->pool, 0U);
+    EXPECT_EQ(counters->thread, 0U);
+    EXPECT_TRUE(is_zeros(counters->counters));
 }
 
 TEST(Segment, NumbersNeverRepeat) {
@@ -296,10 +296,10 @@ TEST(Segment, NumbersNeverRepeat) {
         segment.remove(*pool);
         segment.remove(*arena);
     }
-    EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U) << "one place serves them all";
+    EXPECT_EQ(segment.header()->region<PoolRecord>().used, 2U) << "one record is reused";
 }
 
-TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
+TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     const Counter& epoch = segment.header()->epoch;
@@ -308,7 +308,7 @@ TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
     const auto moved = [&] { return epoch - std::exchange(last, epoch.load()); };
     ArenaRecord* const arena = add_arena(segment, "arena", 0, 0);
     EXPECT_EQ(moved(), 2U);
-    CountersRecord* const slot = add_slot(segment, *pool);
+    CountersRecord* const counters = add_slot(segment, *pool);
     EXPECT_EQ(moved(), 2U);
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     EXPECT_EQ(moved(), 2U);
@@ -321,20 +321,20 @@ TEST(Segment, EpochIsEvenAtRestAndMovesByTwoWithEachChange) {
     segment.find_or_add_scope("scope");
     EXPECT_EQ(moved(), 2U);
     segment.find_or_add_scope("scope");
-    EXPECT_EQ(moved(), 0U) << "it is there already";
-    segment.remove(*slot);
+    EXPECT_EQ(moved(), 0U) << "it exists already";
+    segment.remove(*counters);
     EXPECT_EQ(moved(), 2U);
     segment.remove(*arena);
     EXPECT_EQ(moved(), 2U);
     segment.remove(*pool);
     EXPECT_EQ(moved(), 2U);
     segment.count_left_out<PoolRecord>(true);
-    EXPECT_EQ(moved(), 0U) << "a figure";
+    EXPECT_EQ(moved(), 0U) << "only a counter";
 }
 
-// No place left ---------------------------------------------------------------------------------
+// No record left --------------------------------------------------------------------------------
 
-TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
+TEST(Segment, FullKindHasNoRecordUntilOneIsRemoved) {
     OwnSegment segment;
     std::vector<PoolRecord*> pools;
     while (PoolRecord* const pool = add_pool(segment, "pool", 0)) pools.push_back(pool);
@@ -342,9 +342,10 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     std::vector<ArenaRecord*> arenas;
     while (ArenaRecord* const arena = add_arena(segment, "arena", 0, 0)) arenas.push_back(arena);
     EXPECT_EQ(arenas.size(), count_of<ArenaRecord> - 1);
-    std::vector<CountersRecord*> slots;
-    while (CountersRecord* const slot = add_slot(segment, *pools[0])) slots.push_back(slot);
-    EXPECT_EQ(slots.size(), count_of<CountersRecord>);
+    std::vector<CountersRecord*> all_counters;
+    while (CountersRecord* const counters = add_slot(segment, *pools[0]))
+        all_counters.push_back(counters);
+    EXPECT_EQ(all_counters.size(), count_of<CountersRecord>);
     std::vector<DeviceRecord*> devices;
     while (DeviceRecord* const one = add_device(segment, "device", 0, "")) devices.push_back(one);
     EXPECT_EQ(devices.size(), count_of<DeviceRecord> - 1);
@@ -357,15 +358,16 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     std::vector<PlannedRecord*> planned;
     while (PlannedRecord* const one = add_planned(segment, "step")) planned.push_back(one);
     EXPECT_EQ(planned.size(), count_of<PlannedRecord> - 1);
-    EXPECT_EQ(header.region<PlannedRecord>().used, header.region<PlannedRecord>().places);
+    EXPECT_EQ(header.region<PlannedRecord>().used, header.region<PlannedRecord>().record_count);
     segment.remove(*planned[5]);
     EXPECT_EQ(add_planned(segment, "again"), planned[5]);
     EXPECT_EQ(add_planned(segment, "again"), nullptr);
-    EXPECT_EQ(header.region<DeviceRecord>().used, header.region<DeviceRecord>().places);
-    EXPECT_EQ(header.region<DeviceStreamRecord>().used, header.region<DeviceStreamRecord>().places);
-    EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().places);
-    EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().places);
-    EXPECT_EQ(header.region<CountersRecord>().used, header.region<CountersRecord>().places);
+    EXPECT_EQ(header.region<DeviceRecord>().used, header.region<DeviceRecord>().record_count);
+    EXPECT_EQ(header.region<DeviceStreamRecord>().used,
+              header.region<DeviceStreamRecord>().record_count);
+    EXPECT_EQ(header.region<PoolRecord>().used, header.region<PoolRecord>().record_count);
+    EXPECT_EQ(header.region<ArenaRecord>().used, header.region<ArenaRecord>().record_count);
+    EXPECT_EQ(header.region<CountersRecord>().used, header.region<CountersRecord>().record_count);
     EXPECT_EQ(header.epoch % 2, 0U);
 
     segment.remove(*pools[500]);
@@ -379,12 +381,12 @@ TEST(Segment, FullKindsHaveNoPlaceUntilOneIsGivenBack) {
     segment.remove(*streams[3]);
     EXPECT_EQ(add_device_stream(segment, *devices[1], 0), streams[3]);
     EXPECT_EQ(add_device_stream(segment, *devices[1], 0), nullptr);
-    segment.remove(*slots[9]);
-    EXPECT_EQ(add_slot(segment, *pools[1]), slots[9]);
+    segment.remove(*all_counters[9]);
+    EXPECT_EQ(add_slot(segment, *pools[1]), all_counters[9]);
     EXPECT_EQ(add_slot(segment, *pools[1]), nullptr);
 }
 
-TEST(Segment, AllPlacesLieApartAndWithinIt) {
+TEST(Segment, RecordsDoNotOverlap) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     while (PoolRecord* const one = add_pool(segment, "pool", 0))
@@ -392,19 +394,19 @@ TEST(Segment, AllPlacesLieApartAndWithinIt) {
     DeviceRecord* const device = add_device(segment, "device", 0, "");
     while (auto* const one = add_device(segment, "device", 0, "")) scribble(one->left_out);
     while (auto* const stream = add_device_stream(segment, *device, 0)) {
-        ASSERT_TRUE(is_fresh(*stream)) << "nobody else's";
+        ASSERT_TRUE(is_fresh(*stream)) << "used by no other stream";
         scribble(stream->counters);
     }
-    while (CountersRecord* const slot = add_slot(segment, *pool)) {
-        ASSERT_TRUE(is_fresh(*slot)) << "nobody else's";
-        ASSERT_LE(reinterpret_cast<std::byte*>(slot + 1),
+    while (CountersRecord* const counters = add_slot(segment, *pool)) {
+        ASSERT_TRUE(is_fresh(*counters)) << "used by no other thread";
+        ASSERT_LE(reinterpret_cast<std::byte*>(counters + 1),
                   reinterpret_cast<std::byte*>(segment.header()) + segment_bytes);
-        scribble(slot->counters);
+        scribble(counters->counters);
     }
     EXPECT_EQ(segment.header()->magic, segment_magic);
 }
 
-TEST(Segment, WhatIsLeftOutIsCountedByKind) {
+TEST(Segment, CountsLeftOutObjectsByKind) {
     OwnSegment segment;
     add_pool(segment, "pool", 0);
     segment.count_left_out<PoolRecord>(true);
@@ -428,8 +430,8 @@ TEST(Segment, WhatIsLeftOutIsCountedByKind) {
     EXPECT_EQ(header.region<PlannedRecord>().left_out, 3U);
 }
 
-// A pool that found no memory for a segment may outlive the moment.
-TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
+// A pool that found no memory for a segment may live until there is one.
+TEST(Segment, CountsObjectsLeftOutBeforeCreation) {
     OwnSegment segment;
     segment.count_left_out<PoolRecord>(true);
     segment.count_left_out<CountersRecord>(true);
@@ -443,7 +445,7 @@ TEST(Segment, WhatWasLeftOutBeforeThereWasASegmentIsCountedToo) {
 
 // Scopes ----------------------------------------------------------------------------------------
 
-TEST(Segment, ScopesOfOneNameShareAPlace) {
+TEST(Segment, ScopesOfSameNameShareRecord) {
     OwnSegment segment;
     ScopeRecord* const forward = segment.find_or_add_scope("forward");
     ScopeRecord* const backward = segment.find_or_add_scope("backward");
@@ -453,26 +455,26 @@ TEST(Segment, ScopesOfOneNameShareAPlace) {
     EXPECT_NE(forward->id, backward->id);
     const std::string a(60, 'a');
     EXPECT_EQ(segment.find_or_add_scope(a), segment.find_or_add_scope(a.substr(0, 50)))
-        << "only what can be shown of a name counts";
+        << "only the stored part of a name counts";
 }
 
-TEST(Segment, ScopesBeyondTheLastPlaceAreOthers) {
+TEST(Segment, ExcessScopesShareOther) {
     OwnSegment segment;
-    std::set<ScopeRecord*> places;
+    std::set<ScopeRecord*> records;
     for (int i = 0; i < 64; ++i) {
-        places.insert(segment.find_or_add_scope("scope " + std::to_string(i)));
+        records.insert(segment.find_or_add_scope("scope " + std::to_string(i)));
     }
-    EXPECT_EQ(places.size(), 64U);
+    EXPECT_EQ(records.size(), 64U);
     ScopeRecord* const other = segment.find_or_add_scope("one more");
     EXPECT_EQ(text(other->name), "other");
-    EXPECT_EQ(places.count(other), 0U);
+    EXPECT_EQ(records.count(other), 0U);
     EXPECT_EQ(segment.find_or_add_scope("scope 63") - other, 64);
 }
 
-// Who looks on ----------------------------------------------------------------------------------
+// Concurrent readers ----------------------------------------------------------------------------
 
-/// What a reader finds at a place: pools that the test below makes have a number as their name,
-/// which is their limit too.
+/// Returns whether a pool's record is consistent. The name of each pool in the test below is a
+/// number, which is also its limit.
 bool fits_together(const PoolRecord& pool) {
     const std::uint64_t id = pool.id.load(std::memory_order_relaxed);
     const std::uint64_t limit = pool.limit_bytes.load(std::memory_order_relaxed);
@@ -483,7 +485,7 @@ bool fits_together(const PoolRecord& pool) {
     return name == std::to_string(limit);
 }
 
-TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
+TEST(Segment, UnchangedEvenEpochMeansConsistentRead) {
     OwnSegment segment;
     PoolRecord* const first = add_pool(segment, "1", 1);
     SegmentHeader& header = *segment.header();
@@ -493,7 +495,7 @@ TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
             PoolRecord* const pool = add_pool(segment, std::to_string(i), i);
             pool->totals.held_bytes.store(i, std::memory_order_relaxed);
             segment.remove(*pool);
-            // On a busy machine a thread loses its core here, rather than amid a change.
+            // On a busy machine the thread is descheduled here rather than during a change.
             std::this_thread::yield();
         }
     };
@@ -521,7 +523,7 @@ TEST(Segment, ReaderThatSeesTheSameEvenEpochTwiceSawWhatFitsTogether) {
     EXPECT_GT(consistent, 0U);
 }
 
-TEST(Segment, ThreadsNeverGetTheSamePlace) {
+TEST(Segment, ThreadsGetDifferentRecords) {
     OwnSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 0);
     std::atomic<bool> shared = false;
@@ -529,15 +531,15 @@ TEST(Segment, ThreadsNeverGetTheSamePlace) {
     for (std::uint64_t thread = 1; thread <= 4; ++thread) {
         threads.emplace_back([&, thread] {
             for (int round = 0; round < 2000; ++round) {
-                CountersRecord* const slot = add_slot(segment, *pool);
+                CountersRecord* const counters = add_slot(segment, *pool);
                 ArenaRecord* const arena = add_arena(segment, "arena", 0, thread);
-                if (slot->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
+                if (counters->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
                 if (arena->used.exchange(thread) != 0) shared = true;
                 std::this_thread::yield();
-                if (slot->counters.large.parked_bytes != thread || arena->used != thread)
+                if (counters->counters.large.parked_bytes != thread || arena->used != thread)
                     shared = true;
                 segment.remove(*arena);
-                segment.remove(*slot);
+                segment.remove(*counters);
             }
         });
     }

@@ -23,7 +23,7 @@ ArenaRecord& fill(ArenaRecord& record, Kind kind) {
     return record;
 }
 
-TEST(BytesAbovePeaksOfArenas, AreOfWhatIsChargedWhatNobodyTouched) {
+TEST(BytesAbovePeaksOfArenas, AreChargedAndNeverTouched) {
     const std::size_t before = bytes_above_peaks_of_arenas();
     const auto record_of = [](std::size_t charged) {
         return OwnedRecord<ArenaRecord>("steps", [charged](ArenaRecord& record) {
@@ -43,49 +43,49 @@ TEST(BytesAbovePeaksOfArenas, AreOfWhatIsChargedWhatNobodyTouched) {
     EXPECT_EQ(bytes_above_peaks_of_arenas(), before);
 }
 
-TEST(FiguresOfAnArena, AreTheWordsOfItsRecord) {
+TEST(StatisticsOfArena, MatchRecord) {
     ArenaRecord record = {};
-    const ArenaStatistics figures = figures_of(fill(record, Kind::buffer));
-    EXPECT_EQ(figures.id, 7U);
-    EXPECT_STREQ(figures.name, "steps");
-    EXPECT_EQ(figures.kind, Kind::buffer);
-    EXPECT_EQ(figures.thread, 0U);
-    EXPECT_EQ(figures.used_bytes, 4096U);
-    EXPECT_EQ(figures.peak_used_bytes, 4096U) << "never below what is used";
-    EXPECT_EQ(figures.capacity_bytes, 8192U);
-    EXPECT_EQ(figures.reserved_bytes, 65536U);
-    EXPECT_EQ(figures.limit_bytes, 10'000U);
+    const ArenaStatistics statistics = figures_of(fill(record, Kind::buffer));
+    EXPECT_EQ(statistics.id, 7U);
+    EXPECT_STREQ(statistics.name, "steps");
+    EXPECT_EQ(statistics.kind, Kind::buffer);
+    EXPECT_EQ(statistics.thread, 0U);
+    EXPECT_EQ(statistics.used_bytes, 4096U);
+    EXPECT_EQ(statistics.peak_used_bytes, 4096U) << "never below the bytes in use";
+    EXPECT_EQ(statistics.capacity_bytes, 8192U);
+    EXPECT_EQ(statistics.reserved_bytes, 65536U);
+    EXPECT_EQ(statistics.limit_bytes, 10'000U);
 }
 
-TEST(FiguresOfAnArena, LeaveOutWhatLiesAboveTheOffset) {
+TEST(StatisticsOfArena, IgnoreBitsAboveOffset) {
     ArenaRecord record = {};
     fill(record, Kind::growing).used = 4096 | ~used_mask;
     EXPECT_EQ(figures_of(record).used_bytes, 4096U);
 }
 
-TEST(FiguresOfAnArena, PendingClaimsAreNotInUse) {
+TEST(StatisticsOfArena, PendingClaimsAreNotInUse) {
     ArenaRecord record = {};
     fill(record, Kind::growing).used = std::uint64_t{1} << 40;
     EXPECT_EQ(figures_of(record).used_bytes, 8192U);
 }
 
-TEST(FiguresOfAnArena, CapacityOfAGrowingOneEndsAtItsLimitAndNotOfOther) {
+TEST(StatisticsOfArena, CapacityOfGrowingArenaIsBoundedByLimit) {
     ArenaRecord record = {};
     fill(record, Kind::growing).totals.limit_bytes = 5000;
     EXPECT_EQ(figures_of(record).capacity_bytes, 5000U);
     record.id = 0;
     record.totals.limit_bytes = 0;
-    EXPECT_EQ(figures_of(record).capacity_bytes, 8192U) << "some that it adds up have no limit";
+    EXPECT_EQ(figures_of(record).capacity_bytes, 8192U) << "some of its arenas have no limit";
     EXPECT_EQ(figures_of(record).used_bytes, 4096U);
 }
 
-TEST(FiguresOfAnArena, MeasuringOneUsesWhatItDoesNotHave) {
+TEST(StatisticsOfArena, MeasuringArenaMayExceedCapacity) {
     ArenaRecord record = {};
     fill(record, Kind::measuring).totals.capacity_bytes = 0;
     EXPECT_EQ(figures_of(record).used_bytes, 4096U);
 }
 
-TEST(FiguresOfAScratch, PeakIsTheHighestOfAll) {
+TEST(StatisticsOfScratch, PeakIsMaximumOfAllPeaks) {
     ArenaRecord record = {};
     fill(record, Kind::scratch).thread = 42;
     record.high = 6000;
@@ -96,13 +96,13 @@ TEST(FiguresOfAScratch, PeakIsTheHighestOfAll) {
     EXPECT_EQ(figures_of(record).reserved_bytes, 8192U) << "it reserves what it holds";
 }
 
-TEST(FiguresOfAnArena, ScribbledWordsGiveAKindThatExists) {
+TEST(StatisticsOfArena, OverwrittenRecordGivesValidKind) {
     ArenaRecord record = {};
     auto* const bytes = reinterpret_cast<std::byte*>(&record);
     for (std::size_t i = 0; i < sizeof record; ++i) bytes[i] = std::byte{0xFF};
-    const ArenaStatistics figures = figures_of(record);
-    EXPECT_EQ(figures.kind, Kind::scratch);
-    EXPECT_EQ(figures.name[sizeof figures.name - 1], '\0');
+    const ArenaStatistics statistics = figures_of(record);
+    EXPECT_EQ(statistics.kind, Kind::scratch);
+    EXPECT_EQ(statistics.name[sizeof statistics.name - 1], '\0');
 }
 
 }  // namespace

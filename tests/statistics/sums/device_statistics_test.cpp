@@ -11,14 +11,14 @@
 namespace tensorpool::statistics {
 namespace {
 
-DeviceStatistics figures_of(const DeviceRecord& device, const DeviceStreamCounters& stream) {
+DeviceStatistics statistics_of(const DeviceRecord& device, const DeviceStreamCounters& stream) {
     DeviceSums sums;
     sums.add_frees(stream);
     sums.add_allocations(stream);
     return sums.with(device);
 }
 
-TEST(FiguresOfADevice, AreTheWordsOfItsRecord) {
+TEST(StatisticsOfDevice, MatchRecord) {
     DeviceRecord device = {};
     device.id = 7;
     store_name(device.name, "weights");
@@ -27,18 +27,18 @@ TEST(FiguresOfADevice, AreTheWordsOfItsRecord) {
     device.totals.capacity_bytes = 10'000;
     device.totals.slabs = 2;
     device.totals.limit_bytes = 50'000;
-    const DeviceStatistics figures = figures_of(device, {});
-    EXPECT_EQ(figures.id, 7U);
-    EXPECT_STREQ(figures.name, "weights");
-    EXPECT_STREQ(figures.device, "cuda:3");
-    EXPECT_EQ(figures.kind, DeviceStatistics::Kind::pinned);
-    EXPECT_EQ(figures.capacity_bytes, 10'000U);
-    EXPECT_EQ(figures.free_bytes, 10'000U);
-    EXPECT_EQ(figures.slabs, 2U);
-    EXPECT_EQ(figures.limit_bytes, 50'000U);
+    const DeviceStatistics statistics = statistics_of(device, {});
+    EXPECT_EQ(statistics.id, 7U);
+    EXPECT_STREQ(statistics.name, "weights");
+    EXPECT_STREQ(statistics.device, "cuda:3");
+    EXPECT_EQ(statistics.kind, DeviceStatistics::Kind::pinned);
+    EXPECT_EQ(statistics.capacity_bytes, 10'000U);
+    EXPECT_EQ(statistics.free_bytes, 10'000U);
+    EXPECT_EQ(statistics.slabs, 2U);
+    EXPECT_EQ(statistics.limit_bytes, 50'000U);
 }
 
-TEST(FiguresOfADevice, AddUpStreams) {
+TEST(StatisticsOfDevice, SumStreams) {
     DeviceRecord device = {};
     device.totals.capacity_bytes = 1 << 20;
     device.totals.deferred_bytes = 4096;
@@ -58,42 +58,42 @@ TEST(FiguresOfADevice, AddUpStreams) {
     DeviceSums sums;
     for (const auto* const stream : {&one, &other}) sums.add_frees(*stream);
     for (const auto* const stream : {&one, &other}) sums.add_allocations(*stream);
-    const DeviceStatistics figures = sums.with(device);
-    EXPECT_EQ(figures.allocations, 6U);
-    EXPECT_EQ(figures.deallocations, 3U);
-    EXPECT_EQ(figures.in_use_bytes, 768U);
-    EXPECT_EQ(figures.requested_in_use_bytes, 500U);
-    EXPECT_EQ(figures.parked_hits, 2U);
-    EXPECT_EQ(figures.parked_bytes, 512U);
-    EXPECT_EQ(figures.deferred_bytes, 4096U);
-    EXPECT_EQ(figures.free_bytes, (1U << 20) - 4096 - 768);
+    const DeviceStatistics statistics = sums.with(device);
+    EXPECT_EQ(statistics.allocations, 6U);
+    EXPECT_EQ(statistics.deallocations, 3U);
+    EXPECT_EQ(statistics.in_use_bytes, 768U);
+    EXPECT_EQ(statistics.requested_in_use_bytes, 500U);
+    EXPECT_EQ(statistics.parked_hits, 2U);
+    EXPECT_EQ(statistics.parked_bytes, 512U);
+    EXPECT_EQ(statistics.deferred_bytes, 4096U);
+    EXPECT_EQ(statistics.free_bytes, (1U << 20) - 4096 - 768);
 }
 
-TEST(FiguresOfADevice, PeaksAreNeverBelowWhatIsNow) {
+TEST(StatisticsOfDevice, PeaksAreAtLeastCurrentValues) {
     DeviceRecord device = {};
     device.totals.capacity_bytes = 8192;
     device.totals.deferred_bytes = 1000;
     DeviceStreamCounters stream = {};
     stream.allocated_bytes = 3000;
-    const DeviceStatistics figures = figures_of(device, stream);
-    EXPECT_EQ(figures.peak_in_use_bytes, 3000U);
-    EXPECT_EQ(figures.peak_active_bytes, 4000U);
-    EXPECT_EQ(figures.peak_capacity_bytes, 8192U);
+    const DeviceStatistics statistics = statistics_of(device, stream);
+    EXPECT_EQ(statistics.peak_in_use_bytes, 3000U);
+    EXPECT_EQ(statistics.peak_active_bytes, 4000U);
+    EXPECT_EQ(statistics.peak_capacity_bytes, 8192U);
 }
 
-TEST(FiguresOfADevice, FreesSeenBeforeTheirAllocationsAreNotInUse) {
+TEST(StatisticsOfDevice, FreesReadBeforeAllocationsAreNotInUse) {
     DeviceStreamCounters stream = {};
     stream.allocations = 1;
     stream.deallocations = 2;
     stream.allocated_bytes = 100;
     stream.deallocated_bytes = 200;
-    const DeviceStatistics figures = figures_of({}, stream);
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.deallocations, 1U);
-    EXPECT_EQ(figures.deallocated_bytes, 100U);
+    const DeviceStatistics statistics = statistics_of({}, stream);
+    EXPECT_EQ(statistics.in_use_bytes, 0U);
+    EXPECT_EQ(statistics.deallocations, 1U);
+    EXPECT_EQ(statistics.deallocated_bytes, 100U);
 }
 
-TEST(FiguresOfADevice, ScribbledWordsMakeNoPartLargerThanItsWhole) {
+TEST(StatisticsOfDevice, OverwrittenRecordKeepsPartsWithinWhole) {
     std::mt19937_64 random(5);
     const auto scribble = [&random](Counter* words, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) words[i] = random() >> (random() % 64);
@@ -103,7 +103,7 @@ TEST(FiguresOfADevice, ScribbledWordsMakeNoPartLargerThanItsWhole) {
         DeviceStreamCounters stream = {};
         scribble(as_words(device), words_of<DeviceRecord>);
         scribble(as_words(stream), words_of<DeviceStreamCounters>);
-        const DeviceStatistics f = figures_of(device, stream);
+        const DeviceStatistics f = statistics_of(device, stream);
         ASSERT_EQ(f.in_use_bytes + f.deferred_bytes + f.free_bytes, f.capacity_bytes);
         ASSERT_LE(f.requested_in_use_bytes, f.in_use_bytes);
         ASSERT_LE(f.split_bytes, f.free_bytes);

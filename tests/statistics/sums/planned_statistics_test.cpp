@@ -14,7 +14,7 @@ namespace {
 
 using State = PlannedArenaStatistics::State;
 
-TEST(FiguresOfAPlannedArena, AreTheWordsOfItsRecord) {
+TEST(StatisticsOfPlannedArena, MatchRecord) {
     PlannedRecord planned = {};
     planned.id = 7;
     store_name(planned.name, "step");
@@ -27,21 +27,21 @@ TEST(FiguresOfAPlannedArena, AreTheWordsOfItsRecord) {
     planned.totals.iterations = 12;
     planned.totals.plans = 2;
     planned.totals.planning_ns = 5'000'000;
-    const PlannedArenaStatistics figures = figures_of(planned);
-    EXPECT_EQ(figures.id, 7U);
-    EXPECT_STREQ(figures.name, "step");
-    EXPECT_EQ(figures.state, State::serving);
-    EXPECT_EQ(figures.buffers, 40U);
-    EXPECT_EQ(figures.lower_bound_bytes, 1000U);
-    EXPECT_EQ(figures.pool_peak_bytes, 1700U);
-    EXPECT_EQ(figures.plan_peak_bytes, 1024U);
-    EXPECT_EQ(figures.capacity_bytes, 4096U);
-    EXPECT_EQ(figures.iterations, 12U);
-    EXPECT_EQ(figures.plans, 2U);
-    EXPECT_EQ(figures.planning_ns, 5'000'000U);
+    const PlannedArenaStatistics statistics = figures_of(planned);
+    EXPECT_EQ(statistics.id, 7U);
+    EXPECT_STREQ(statistics.name, "step");
+    EXPECT_EQ(statistics.state, State::serving);
+    EXPECT_EQ(statistics.buffers, 40U);
+    EXPECT_EQ(statistics.lower_bound_bytes, 1000U);
+    EXPECT_EQ(statistics.pool_peak_bytes, 1700U);
+    EXPECT_EQ(statistics.plan_peak_bytes, 1024U);
+    EXPECT_EQ(statistics.capacity_bytes, 4096U);
+    EXPECT_EQ(statistics.iterations, 12U);
+    EXPECT_EQ(statistics.plans, 2U);
+    EXPECT_EQ(statistics.planning_ns, 5'000'000U);
 }
 
-TEST(FiguresOfAPlannedArena, CountWhatIsInUseWhoeverFreesIt) {
+TEST(StatisticsOfPlannedArena, FreesOfAnyThreadReduceBytesInUse) {
     PlannedRecord planned = {};
     PlannedTotals& totals = planned.totals;
     totals.capacity_bytes = 4096;
@@ -64,7 +64,7 @@ TEST(FiguresOfAPlannedArena, CountWhatIsInUseWhoeverFreesIt) {
     EXPECT_EQ(figures_of(planned).from_pool, 2U);
 }
 
-TEST(FiguresOfAPlannedArena, TellMissesByReasonAndAllOfThemAsThePools) {
+TEST(StatisticsOfPlannedArena, MissesAreCountedByReasonAndAsPoolRequests) {
     PlannedRecord planned = {};
     PlannedTotals& totals = planned.totals;
     totals.count_from_pool(64);  // while it learns
@@ -73,36 +73,37 @@ TEST(FiguresOfAPlannedArena, TellMissesByReasonAndAllOfThemAsThePools) {
     totals.count_missed(totals.unknown, 64);
     totals.count_missed(totals.out_of_order, 64);
     totals.count_missed(totals.still_in_use, 64);
-    const PlannedArenaStatistics figures = figures_of(planned);
-    EXPECT_EQ(figures.from_pool, 6U);
-    EXPECT_EQ(figures.too_large, 1U);
-    EXPECT_EQ(figures.unknown, 2U);
-    EXPECT_EQ(figures.out_of_order, 1U);
-    EXPECT_EQ(figures.still_in_use, 1U);
-    EXPECT_EQ(figures.pool_in_use_bytes, 6U * 64);
+    const PlannedArenaStatistics statistics = figures_of(planned);
+    EXPECT_EQ(statistics.from_pool, 6U);
+    EXPECT_EQ(statistics.too_large, 1U);
+    EXPECT_EQ(statistics.unknown, 2U);
+    EXPECT_EQ(statistics.out_of_order, 1U);
+    EXPECT_EQ(statistics.still_in_use, 1U);
+    EXPECT_EQ(statistics.pool_in_use_bytes, 6U * 64);
 }
 
-TEST(FiguresOfAPlannedArena, OfAnyWordsHaveNoMoreInAPartThanInTheWhole) {
+TEST(StatisticsOfPlannedArena, OverwrittenRecordKeepsPartsWithinWhole) {
     std::mt19937_64 random(3);
     for (int round = 0; round < 2000; ++round) {
         PlannedRecord planned = {};
         for (std::size_t i = 0; i < words_of<PlannedRecord>; ++i) {
             as_words(planned)[i] = random() >> random() % 64;
         }
-        const PlannedArenaStatistics figures = figures_of(planned);
-        EXPECT_LE(figures.state, State::serving);
-        EXPECT_LE(figures.in_use_bytes, figures.capacity_bytes);
-        std::uint64_t left = figures.from_pool;
-        for (const std::uint64_t reason :
-             {figures.too_large, figures.out_of_order, figures.unknown, figures.still_in_use}) {
+        const PlannedArenaStatistics statistics = figures_of(planned);
+        EXPECT_LE(statistics.state, State::serving);
+        EXPECT_LE(statistics.in_use_bytes, statistics.capacity_bytes);
+        std::uint64_t left = statistics.from_pool;
+        for (const std::uint64_t reason : {statistics.too_large, statistics.out_of_order,
+                                           statistics.unknown, statistics.still_in_use}) {
             ASSERT_LE(reason, left);
             left -= reason;
         }
     }
 }
 
-// A reader sees each reason only with the request that it is of, and each free with what was freed.
-TEST(FiguresOfAPlannedArena, HoldWhileOthersCount) {
+// A reader sees a reason only together with its request, and a free only together with its
+// allocation.
+TEST(StatisticsOfPlannedArena, AreConsistentDuringConcurrentCounts) {
     PlannedRecord planned = {};
     planned.totals.capacity_bytes = ~std::uint64_t{0};
     std::atomic<bool> done = false;
@@ -118,7 +119,7 @@ TEST(FiguresOfAPlannedArena, HoldWhileOthersCount) {
     while (!done) {
         const std::uint64_t reasons = planned.totals.too_large.load(std::memory_order_acquire);
         EXPECT_LE(reasons, planned.totals.from_pool.load(std::memory_order_relaxed));
-        EXPECT_LE(figures_of(planned).in_use_bytes, 50'000U * 128) << "less than nothing";
+        EXPECT_LE(figures_of(planned).in_use_bytes, 50'000U * 128) << "not negative";
     }
     owner.join();
     EXPECT_EQ(figures_of(planned).in_use_bytes, 0U);

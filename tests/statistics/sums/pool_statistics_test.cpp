@@ -13,7 +13,7 @@ void put(Counter& counter, std::uint64_t value) {
     counter.store(value, std::memory_order_relaxed);
 }
 
-/// A pool of two threads, of which one freed what the other allocated.
+/// A pool of two threads, one of which freed blocks that the other allocated.
 struct Fixture {
     std::unique_ptr<PoolRecord> pool = std::make_unique<PoolRecord>();
     std::vector<std::unique_ptr<detail::ThreadCounters>> threads;
@@ -45,7 +45,7 @@ struct Fixture {
         return *finer.back().first;
     }
 
-    PoolStatistics figures() {
+    PoolStatistics statistics() {
         return figures_of(
             *pool,
             [&](auto&& function) {
@@ -57,9 +57,9 @@ struct Fixture {
     }
 };
 
-TEST(PoolFigures, SumBucketsOverThreads) {
-    const PoolStatistics figures = Fixture().figures();
-    const BucketStatistics& bucket = figures.buckets[2];
+TEST(StatisticsOfPool, SumBucketsOverThreads) {
+    const PoolStatistics statistics = Fixture().statistics();
+    const BucketStatistics& bucket = statistics.buckets[2];
     EXPECT_EQ(bucket.block_bytes, 256U);
     EXPECT_EQ(bucket.allocations, 10U);
     EXPECT_EQ(bucket.deallocations, 4U);
@@ -70,56 +70,57 @@ TEST(PoolFigures, SumBucketsOverThreads) {
     EXPECT_EQ(bucket.cache_misses, 3U);
     EXPECT_EQ(bucket.depot_hits, 1U);
     EXPECT_EQ(bucket.system_misses, 1U);
-    EXPECT_EQ(figures.id, 7U);
-    EXPECT_EQ(figures.limit_bytes, std::uint64_t{1} << 30);
-    EXPECT_EQ(figures.threads, 2U);
-    EXPECT_EQ(figures.system_misses, 1U);
+    EXPECT_EQ(statistics.id, 7U);
+    EXPECT_EQ(statistics.limit_bytes, std::uint64_t{1} << 30);
+    EXPECT_EQ(statistics.threads, 2U);
+    EXPECT_EQ(statistics.system_misses, 1U);
 }
 
-TEST(PoolFigures, TellWhereEachBlockOfABucketIs) {
-    const PoolStatistics figures = Fixture().figures();
-    const BucketStatistics& bucket = figures.buckets[2];
-    // 20 are out: 6 in use, 11 - 6 parked, the others in the depot.
+TEST(StatisticsOfPool, DivideBytesOfBucketByLocation) {
+    const PoolStatistics statistics = Fixture().statistics();
+    const BucketStatistics& bucket = statistics.buckets[2];
+    // 20 blocks are out: 6 are in use, 11 - 6 are parked, and the others are in the depot.
     EXPECT_EQ(bucket.parked_bytes, 5U * 256);
     EXPECT_EQ(bucket.depot_bytes, 9U * 256);
-    EXPECT_EQ(figures.depot_bytes, 9U * 256);
-    EXPECT_EQ(figures.span_bytes, 65536U - 20 * 256);
-    EXPECT_EQ(bucket.in_use_bytes + bucket.parked_bytes + bucket.depot_bytes + figures.span_bytes,
-              bucket.capacity_bytes);
+    EXPECT_EQ(statistics.depot_bytes, 9U * 256);
+    EXPECT_EQ(statistics.span_bytes, 65536U - 20 * 256);
+    EXPECT_EQ(
+        bucket.in_use_bytes + bucket.parked_bytes + bucket.depot_bytes + statistics.span_bytes,
+        bucket.capacity_bytes);
 }
 
-TEST(PoolFigures, CountBlocksLostByAForkAsNeitherParkedNorInTheDepot) {
+TEST(StatisticsOfPool, BlocksLostByForkAreNeitherParkedNorInDepot) {
     Fixture fixture;
     put(fixture.pool->totals.lost_bytes, 2 * 256);
-    EXPECT_EQ(fixture.figures().depot_bytes, 7U * 256);
+    EXPECT_EQ(fixture.statistics().depot_bytes, 7U * 256);
     put(fixture.pool->totals.lost_bytes, 1 << 20);
-    EXPECT_EQ(fixture.figures().depot_bytes, 0U);
+    EXPECT_EQ(fixture.statistics().depot_bytes, 0U);
 }
 
-TEST(PoolFigures, NeverReadBelowZeroWhateverTheCountersSay) {
+TEST(StatisticsOfPool, AreNeverNegative) {
     Fixture fixture;
     put(fixture.threads[1]->buckets[2].deallocations, 1000);
     put(fixture.threads[1]->buckets[2].returned, 1000);
     put(fixture.threads[0]->buckets[2].misses, 1000);
     put(fixture.threads[0]->large.deallocated_bytes, 1000);
     put(fixture.pool->totals.bucket_capacity_bytes[2], 0);
-    const PoolStatistics figures = fixture.figures();
-    EXPECT_EQ(figures.in_use_bytes, 0U);
-    EXPECT_EQ(figures.parked_bytes, 0U);
-    EXPECT_EQ(figures.cache_hits, 0U);
-    EXPECT_EQ(figures.span_bytes, 0U);
-    EXPECT_EQ(figures.large.in_use_bytes, 0U);
+    const PoolStatistics statistics = fixture.statistics();
+    EXPECT_EQ(statistics.in_use_bytes, 0U);
+    EXPECT_EQ(statistics.parked_bytes, 0U);
+    EXPECT_EQ(statistics.cache_hits, 0U);
+    EXPECT_EQ(statistics.span_bytes, 0U);
+    EXPECT_EQ(statistics.large.in_use_bytes, 0U);
 }
 
-TEST(PoolFigures, AddFailuresUpAndTellThemByLimit) {
+TEST(StatisticsOfPool, SumFailuresByLimit) {
     Fixture fixture;
     for (unsigned limit = 0; limit < 6; ++limit) put(fixture.pool->totals.failures[limit], limit);
-    const PoolStatistics figures = fixture.figures();
-    EXPECT_EQ(figures.failures, 15U);
-    EXPECT_EQ(figures.failures_by_limit[4], 4U);
+    const PoolStatistics statistics = fixture.statistics();
+    EXPECT_EQ(statistics.failures, 15U);
+    EXPECT_EQ(statistics.failures_by_limit[4], 4U);
 }
 
-TEST(PoolFigures, OfThePoolAreThoseOfItsBucketsAndLargeBlocks) {
+TEST(StatisticsOfPool, SumBucketsAndLargeBlocks) {
     Fixture fixture;
     detail::LargeCounters& large = fixture.threads[1]->large;
     put(large.allocations, 5);
@@ -129,23 +130,23 @@ TEST(PoolFigures, OfThePoolAreThoseOfItsBucketsAndLargeBlocks) {
     put(large.deallocated_bytes, 400000);
     put(large.cache_hits, 3);
     put(large.system_misses, 2);
-    const PoolStatistics figures = fixture.figures();
-    EXPECT_EQ(figures.large.in_use_bytes, 124288U);
-    EXPECT_EQ(figures.large.cache_misses, 2U);
-    EXPECT_EQ(figures.in_use_bytes, 124288U + 6 * 256);
-    EXPECT_EQ(figures.allocations, 15U);
-    EXPECT_EQ(figures.deallocations, 8U);
-    EXPECT_EQ(figures.requested_bytes, 502000U);
-    EXPECT_EQ(figures.allocated_bytes, 524288U + 2560);
-    EXPECT_EQ(figures.cache_hits, 10U);
-    EXPECT_EQ(figures.cache_misses, 5U);
-    EXPECT_EQ(figures.system_misses, 3U);
+    const PoolStatistics statistics = fixture.statistics();
+    EXPECT_EQ(statistics.large.in_use_bytes, 124288U);
+    EXPECT_EQ(statistics.large.cache_misses, 2U);
+    EXPECT_EQ(statistics.in_use_bytes, 124288U + 6 * 256);
+    EXPECT_EQ(statistics.allocations, 15U);
+    EXPECT_EQ(statistics.deallocations, 8U);
+    EXPECT_EQ(statistics.requested_bytes, 502000U);
+    EXPECT_EQ(statistics.allocated_bytes, 524288U + 2560);
+    EXPECT_EQ(statistics.cache_hits, 10U);
+    EXPECT_EQ(statistics.cache_misses, 5U);
+    EXPECT_EQ(statistics.system_misses, 3U);
 }
 
-// The block that is freed between the two sums was allocated before: it counts as in use.
-TEST(PoolFigures, SumFreesBeforeAllocations) {
+// The block that is freed between the two sums was allocated before the sum: it counts as in use.
+TEST(StatisticsOfPool, SumFreesBeforeAllocations) {
     Fixture fixture;
-    const PoolStatistics figures = figures_of(
+    const PoolStatistics statistics = figures_of(
         *fixture.pool,
         [&](auto&& function) {
             for (const auto& thread : fixture.threads) function(*thread, 0U);
@@ -154,11 +155,11 @@ TEST(PoolFigures, SumFreesBeforeAllocations) {
             detail::add(fixture.threads[0]->buckets[2].allocations, 1);
             detail::add(fixture.threads[1]->buckets[2].deallocations, 1);
         });
-    EXPECT_EQ(figures.buckets[2].in_use_bytes, 7U * 256);
+    EXPECT_EQ(statistics.buckets[2].in_use_bytes, 7U * 256);
 }
 
-// Of series 1, number 1 is 160 B: beside the bucket of 256 B.
-TEST(PoolFigures, FinerSizesCountTheirOwnBytesInTheRowOfTheBucketThatWouldServe) {
+// Number 1 of series 1 is 160 B, which belongs to the bucket of 256 B.
+TEST(StatisticsOfPool, FinerSizesCountInRowOfServingBucket) {
     Fixture fixture;
     detail::ThreadCounters& finer = fixture.add_finer(1);
     put(finer.buckets[1].allocations, 5);
@@ -168,19 +169,19 @@ TEST(PoolFigures, FinerSizesCountTheirOwnBytesInTheRowOfTheBucketThatWouldServe)
     put(finer.buckets[1].returned, 1);
     put(fixture.add_finer(3).buckets[10].allocations, 3);  // 48 B
     put(fixture.pool->totals.bucket_out_bytes[2], 20 * 256 + 9 * 160);
-    const PoolStatistics figures = fixture.figures();
-    EXPECT_EQ(figures.buckets[2].allocations, 15U);
-    EXPECT_EQ(figures.buckets[2].requested_bytes, 2700U);
-    EXPECT_EQ(figures.buckets[2].in_use_bytes, 6U * 256 + 3 * 160);
-    EXPECT_EQ(figures.buckets[2].allocated_bytes, 2560U + 5 * 160);
-    EXPECT_EQ(figures.buckets[2].parked_bytes, 5U * 256 + 4 * 160);
-    EXPECT_EQ(figures.buckets[2].depot_bytes, 9U * 256 + 2 * 160);
-    EXPECT_EQ(figures.buckets[0].in_use_bytes, 3U * 48);
-    EXPECT_EQ(figures.in_use_bytes, 6U * 256 + 3 * 160 + 3 * 48);
+    const PoolStatistics statistics = fixture.statistics();
+    EXPECT_EQ(statistics.buckets[2].allocations, 15U);
+    EXPECT_EQ(statistics.buckets[2].requested_bytes, 2700U);
+    EXPECT_EQ(statistics.buckets[2].in_use_bytes, 6U * 256 + 3 * 160);
+    EXPECT_EQ(statistics.buckets[2].allocated_bytes, 2560U + 5 * 160);
+    EXPECT_EQ(statistics.buckets[2].parked_bytes, 5U * 256 + 4 * 160);
+    EXPECT_EQ(statistics.buckets[2].depot_bytes, 9U * 256 + 2 * 160);
+    EXPECT_EQ(statistics.buckets[0].in_use_bytes, 3U * 48);
+    EXPECT_EQ(statistics.in_use_bytes, 6U * 256 + 3 * 160 + 3 * 48);
     EXPECT_EQ(parked_bytes_of(finer, 1), 4U * 160);
 }
 
-TEST(PoolFigures, ParkedOfOneThreadCountsWhatItFreedForOthers) {
+TEST(StatisticsOfPool, ParkedBytesIncludeBlocksFreedForOtherThreads) {
     const Fixture fixture;
     EXPECT_EQ(parked_bytes_of(*fixture.threads[0], 0), 2U * 256);
     EXPECT_EQ(parked_bytes_of(*fixture.threads[1], 0), 3U * 256);

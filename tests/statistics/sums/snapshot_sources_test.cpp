@@ -14,7 +14,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// Adds one element, as a pool, an arena or a scratch would, and remembers whether it had room.
+/// Adds one element, as a pool, an arena or a scratch does, and records whether there was room.
 class NamedSource final : public SnapshotSource {
 public:
     using Group = std::vector<ArenaStatistics> Snapshot::*;
@@ -25,9 +25,9 @@ public:
     void add_to(Snapshot& snapshot) const override {
         std::vector<ArenaStatistics>& group = snapshot.*group_;
         if (group.size() == group.capacity()) had_room_ = false;
-        ArenaStatistics figures;
-        std::snprintf(figures.name, sizeof figures.name, "%s", name_.c_str());
-        group.push_back(figures);
+        ArenaStatistics statistics;
+        std::snprintf(statistics.name, sizeof statistics.name, "%s", name_.c_str());
+        group.push_back(statistics);
     }
     Identity identify() const noexcept override { return {TraceSource::arena, 7, name_}; }
     std::size_t capacity() const noexcept override { return 0; }
@@ -62,19 +62,19 @@ std::string names_in(const SnapshotSources& sources) {
     return names_of(sources.take().arenas);
 }
 
-TEST(SnapshotSources, AreEmptyAtFirst) {
+TEST(SnapshotSources, AreInitiallyEmpty) {
     const SnapshotSources sources;
     const Snapshot snapshot = sources.take();
     EXPECT_TRUE(snapshot.pools.empty() && snapshot.arenas.empty() && snapshot.scratches.empty());
 }
 
-TEST(SnapshotSources, AreShownInTheOrderOfEntering) {
+TEST(SnapshotSources, AreInOrderOfEntering) {
     SnapshotSources sources;
     const Entered a(sources, "a"), b(sources, "b"), c(sources, "c");
     EXPECT_EQ(names_in(sources), "abc");
 }
 
-TEST(SnapshotSources, LeaveFromAnyPlaceAndMayComeAgain) {
+TEST(SnapshotSources, MayLeaveFromAnyPositionAndReenter) {
     SnapshotSources sources;
     NamedSource a("a"), b("b"), c("c"), d("d");
     for (NamedSource* const source : {&a, &b, &c, &d}) sources.enter(*source);
@@ -94,7 +94,7 @@ TEST(SnapshotSources, LeaveFromAnyPlaceAndMayComeAgain) {
     sources.leave(d);
 }
 
-TEST(SnapshotSources, EachAddsToTheGroupThatItBelongsTo) {
+TEST(SnapshotSources, EachAddsToItsGroup) {
     SnapshotSources sources;
     NamedSource arena("a"), scratch("s", &Snapshot::scratches);
     sources.enter(scratch);
@@ -107,7 +107,7 @@ TEST(SnapshotSources, EachAddsToTheGroupThatItBelongsTo) {
     sources.leave(arena);
 }
 
-TEST(SnapshotSources, EachFindsRoomSoThatNothingIsAllocatedUnderTheLock) {
+TEST(SnapshotSources, NothingIsAllocatedUnderLock) {
     SnapshotSources sources;
     std::vector<std::unique_ptr<Entered>> entered;
     for (unsigned i = 0; i < 1000; ++i) {
@@ -117,7 +117,7 @@ TEST(SnapshotSources, EachFindsRoomSoThatNothingIsAllocatedUnderTheLock) {
     for (const auto& source : entered) EXPECT_TRUE(source->had_room());
 }
 
-TEST(SnapshotSources, WaitWhileTheyAreLocked) {
+TEST(SnapshotSources, TakeWaitsForLock) {
     SnapshotSources sources;
     const Entered a(sources, "a");
     std::atomic<bool> taken = false;
@@ -133,18 +133,18 @@ TEST(SnapshotSources, WaitWhileTheyAreLocked) {
     EXPECT_TRUE(taken);
 }
 
-// One stays throughout; the others come and go around it, more and less of them than a snapshot has
-// made room for.
-TEST(SnapshotSourcesUnderThreads, WhatStaysIsInEverySnapshotOnceAndEachHasRoom) {
+// One source stays all the time. Others enter and leave, in numbers above and below the room that a
+// snapshot has made.
+TEST(SnapshotSourcesThreads, PermanentSourceIsInEverySnapshotOnce) {
     SnapshotSources sources;
     const Entered stays(sources, "!");
     std::atomic<bool> stop = false;
     std::vector<std::thread> threads;
     for (unsigned thread = 0; thread < 3; ++thread) {
         threads.emplace_back([&] {
-            for (unsigned life = 0; !stop; ++life) {
+            for (unsigned round = 0; !stop; ++round) {
                 std::vector<std::unique_ptr<Entered>> mine;
-                for (unsigned i = 0; i < life % 20; ++i) {
+                for (unsigned i = 0; i < round % 20; ++i) {
                     mine.push_back(std::make_unique<Entered>(sources, "x"));
                 }
                 for (const auto& source : mine) EXPECT_TRUE(source->had_room());
@@ -162,7 +162,7 @@ TEST(SnapshotSourcesUnderThreads, WhatStaysIsInEverySnapshotOnceAndEachHasRoom) 
     EXPECT_TRUE(stays.had_room());
 }
 
-TEST(TakeSnapshot, ShowsTheSourcesOfTheProcess) {
+TEST(TakeSnapshot, ContainsSourcesOfProcess) {
     const Entered source(snapshot_sources(), "mine");
     EXPECT_EQ(names_of(take_snapshot().arenas), "mine");
 }

@@ -7,7 +7,7 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A pool whose only bucket in use counted this.
+/// A pool with these counters in its only used bucket.
 PoolStatistics pool_with(std::uint64_t id, std::uint64_t hits, std::uint64_t misses,
                          std::uint64_t depot_hits) {
     PoolStatistics pool;
@@ -22,7 +22,7 @@ PoolStatistics pool_with(std::uint64_t id, std::uint64_t hits, std::uint64_t mis
     return pool;
 }
 
-TEST(SteadySources, LeaveFiguresThatGrowAsTheyAre) {
+TEST(SteadySources, KeepIncreasingValuesUnchanged) {
     SteadySources sources;
     std::vector<PoolStatistics> pools = {pool_with(1, 100, 10, 4)};
     sources.steady(pools);
@@ -40,8 +40,8 @@ TEST(SteadySources, LeaveFiguresThatGrowAsTheyAre) {
     EXPECT_EQ(to_json(pools[0]), before);
 }
 
-// The reader lost its core after it read the allocations: misses of later ones are in it.
-TEST(SteadySources, KeepHitsThatReadLowFromGoingBack) {
+// The reader was interrupted after it read the allocations, so it saw misses of later ones.
+TEST(SteadySources, HitsDoNotDecrease) {
     SteadySources sources;
     std::vector<PoolStatistics> pools = {pool_with(1, 100, 10, 10)};
     sources.steady(pools);
@@ -55,7 +55,7 @@ TEST(SteadySources, KeepHitsThatReadLowFromGoingBack) {
 }
 
 // Blocks of 48 B count in the bucket of 64 B.
-TEST(SteadySources, TellNoMoreBytesOfFinerSizesThanWereAllocatedAtRest) {
+TEST(SteadySources, BytesOfFinerSizesAreExactAtRest) {
     SteadySources sources;
     std::vector<PoolStatistics> pools;
     for (const auto [hits, misses] : {std::pair{9, 1}, {8, 2}, {9, 2}}) {
@@ -68,7 +68,7 @@ TEST(SteadySources, TellNoMoreBytesOfFinerSizesThanWereAllocatedAtRest) {
     EXPECT_EQ(pools[0].allocated_bytes, 11U * 48);
 }
 
-TEST(SteadySources, KeepWhatSpansServedFromGoingBack) {
+TEST(SteadySources, AllocationsFromSpansDoNotDecrease) {
     SteadySources sources;
     std::vector<PoolStatistics> pools = {pool_with(1, 0, 10, 4)};
     sources.steady(pools);
@@ -78,7 +78,7 @@ TEST(SteadySources, KeepWhatSpansServedFromGoingBack) {
     EXPECT_EQ(sources_of(pools[0]).depots, 6U);
 }
 
-TEST(SteadySources, RememberEachPoolForItselfAndNoneThatIsGone) {
+TEST(SteadySources, PoolsAreTrackedSeparatelyAndForgotten) {
     SteadySources sources;
     std::vector<PoolStatistics> pools = {pool_with(1, 100, 0, 0), pool_with(2, 5, 0, 0)};
     sources.steady(pools);

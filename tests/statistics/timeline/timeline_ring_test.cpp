@@ -13,9 +13,9 @@
 namespace tensorpool::statistics {
 namespace {
 
-/// A ring of its own.
+/// A ring with its own head.
 struct Ring {
-    explicit Ring(std::size_t places) : records(places) {}
+    explicit Ring(std::size_t size) : records(size) {}
 
     bool write(std::uint64_t bytes, const char* name = "") {
         EntryWords words;
@@ -38,14 +38,14 @@ std::vector<std::uint64_t> bytes_of(const TimelinePart& part) {
     return bytes;
 }
 
-TEST(TimelineRing, HoldsNothingAtFirst) {
+TEST(TimelineRing, IsInitiallyEmpty) {
     const TimelinePart part = Ring(4).read();
     EXPECT_TRUE(part.entries.empty());
     EXPECT_EQ(part.lost, 0U);
     EXPECT_EQ(part.last, 0U);
 }
 
-TEST(TimelineRing, GivesEntriesInTheOrderInWhichTheyWereWritten) {
+TEST(TimelineRing, EntriesAreInOrderOfWriting) {
     Ring ring(4);
     for (std::uint64_t i = 1; i <= 3; ++i) EXPECT_TRUE(ring.write(i * 10));
     const TimelinePart part = ring.read();
@@ -55,7 +55,7 @@ TEST(TimelineRing, GivesEntriesInTheOrderInWhichTheyWereWritten) {
     EXPECT_EQ(part.lost, 0U);
 }
 
-TEST(TimelineRing, FullOneOverwritesTheOldestAndSaysHowManyWereLost) {
+TEST(TimelineRing, FullRingOverwritesOldestAndCountsLost) {
     Ring ring(4);
     for (std::uint64_t i = 1; i <= 10; ++i) ring.write(i);
     const TimelinePart part = ring.read();
@@ -64,7 +64,7 @@ TEST(TimelineRing, FullOneOverwritesTheOldestAndSaysHowManyWereLost) {
     EXPECT_EQ(part.last, 10U);
 }
 
-TEST(TimelineRing, WhoAsksAgainGetsOnlyWhatIsNew) {
+TEST(TimelineRing, NextReadReturnsOnlyNewEntries) {
     Ring ring(4);
     ring.write(1);
     const std::uint64_t last = ring.read().last;
@@ -75,44 +75,45 @@ TEST(TimelineRing, WhoAsksAgainGetsOnlyWhatIsNew) {
     EXPECT_EQ(ring.read(last).lost, 0U);
 }
 
-TEST(TimelineRing, WriterThatSleptThroughATurnGivesUpItsEntry) {
+TEST(TimelineRing, WriterDelayedForOnePassGivesUp) {
     Ring ring(2);
     for (std::uint64_t i = 1; i <= 4; ++i) ring.write(i);
     ring.head = 1;
-    EXPECT_FALSE(ring.write(2)) << "where the fourth stands by now";
+    EXPECT_FALSE(ring.write(2)) << "the fourth entry is in its position";
     ring.head = 4;
     EXPECT_EQ(bytes_of(ring.read()), (std::vector<std::uint64_t>{3, 4}));
 }
 
-TEST(TimelineRing, PlaceWhoseWriterSleepsIsWaitedForByNobody) {
+TEST(TimelineRing, InterruptedWriterDoesNotBlockOthers) {
     Ring ring(2);
     ring.write(1);
-    ring.records[1].ticket = busy_ticket(++ring.head);  // the second entry's writer sleeps
+    // the writer of the second entry is interrupted
+    ring.records[1].ticket = busy_ticket(++ring.head);
     EXPECT_TRUE(ring.write(3));
-    EXPECT_FALSE(ring.write(4)) << "in its place";
+    EXPECT_FALSE(ring.write(4)) << "in its position";
     EXPECT_TRUE(ring.write(5));
     EXPECT_EQ(bytes_of(ring.read(2)), std::vector<std::uint64_t>{5});
     EXPECT_EQ(ring.read(2).lost, 2U);
 }
 
-TEST(TimelineRing, EntryUnderWayAtTheEndIsLeftForTheNextTime) {
+TEST(TimelineRing, IncompleteLastEntryIsLeftForNextRead) {
     Ring ring(4);
     ring.write(1);
     const std::uint64_t number = ++ring.head;
-    EntryRecord& place = ring.records[place_of(number, 4)];
+    EntryRecord& record = ring.records[place_of(number, 4)];
     for (const std::uint64_t ticket : {std::uint64_t{0}, busy_ticket(number)}) {
-        place.ticket = ticket;
+        record.ticket = ticket;
         const TimelinePart part = ring.read();
         EXPECT_EQ(bytes_of(part), std::vector<std::uint64_t>{1});
         EXPECT_EQ(part.last, 1U);
         EXPECT_EQ(part.lost, 0U);
     }
-    place.bytes = 2;
-    place.ticket = whole_ticket(number);
+    record.bytes = 2;
+    record.ticket = whole_ticket(number);
     EXPECT_EQ(bytes_of(ring.read(1)), std::vector<std::uint64_t>{2});
 }
 
-TEST(TimelineRing, EntryThatIsNotWholeBeforeOneThatIsCountsAsLost) {
+TEST(TimelineRing, IncompleteEntryBeforeCompleteOneIsLost) {
     Ring ring(4);
     ring.write(1);
     ++ring.head;
@@ -123,7 +124,7 @@ TEST(TimelineRing, EntryThatIsNotWholeBeforeOneThatIsCountsAsLost) {
     EXPECT_EQ(part.last, 3U);
 }
 
-TEST(TimelineRing, CutsNamesBeforeACharacterThatDoesNotFitWhole) {
+TEST(TimelineRing, NamesAreTruncatedBeforePartialCharacter) {
     Ring ring(4);
     ring.write(1, "exactly twenty-three b.");
     ring.write(2, "more than twenty-three bytes");
@@ -136,7 +137,7 @@ TEST(TimelineRing, CutsNamesBeforeACharacterThatDoesNotFitWhole) {
     EXPECT_EQ(part.entries[3].name, "a name cut in a lette");
 }
 
-TEST(TimelineRing, TellsTimesByTheClockOfTheWorld) {
+TEST(TimelineRing, TimesAreWallClockTimes) {
     Ring ring(4);
     ring.write(1'000'000'007);
     ring.write(999'999'999);
@@ -146,10 +147,11 @@ TEST(TimelineRing, TellsTimesByTheClockOfTheWorld) {
     EXPECT_EQ(part.entries[1].time_ns, 4'999'999'999'999U);
 }
 
-TEST(TimelineRing, ReaderSurvivesWhateverStandsInIt) {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+TEST(TimelineRing, ReaderSurvivesAnyContent) {
+    constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
     Ring ring(4);
-    for (const std::uint64_t filler : {std::uint64_t{0}, std::uint64_t{0x4141414141414141}, most}) {
+    for (const std::uint64_t filler :
+         {std::uint64_t{0}, std::uint64_t{0x4141414141414141}, largest}) {
         for (EntryRecord& record : ring.records) {
             for (Counter* const word :
                  {&record.ticket, &record.time_ns, &record.thread, &record.what, &record.bytes}) {
@@ -158,8 +160,8 @@ TEST(TimelineRing, ReaderSurvivesWhateverStandsInIt) {
             for (Counter& word : record.name) word.store(filler);
         }
         for (const std::uint64_t head :
-             {std::uint64_t{0}, std::uint64_t{3}, filler / 2, most - 1, most}) {
-            for (const std::uint64_t since : {std::uint64_t{0}, head / 2, head, most}) {
+             {std::uint64_t{0}, std::uint64_t{3}, filler / 2, largest - 1, largest}) {
+            for (const std::uint64_t since : {std::uint64_t{0}, head / 2, head, largest}) {
                 const TimelinePart part = read_entries(ring.records, head, {}, since);
                 EXPECT_LE(part.entries.size(), 4U);
                 EXPECT_LE(part.last, head);
@@ -168,7 +170,7 @@ TEST(TimelineRing, ReaderSurvivesWhateverStandsInIt) {
     }
 }
 
-TEST(TimelineRing, EntryOfWhateverWordsIsSomeEntry) {
+TEST(TimelineRing, AnyWordsGiveAValidEntry) {
     Ring ring(1);
     ring.write(1);
     ring.records[0].what = ~std::uint64_t{0};
@@ -180,12 +182,12 @@ TEST(TimelineRing, EntryOfWhateverWordsIsSomeEntry) {
     EXPECT_EQ(part.entries[0].name, std::string(23, '\xFF'));
 }
 
-TEST(TimelineRing, CopyHoldsWholeEntriesOnlyAndNoneThatCameLater) {
+TEST(TimelineRing, CopyContainsOnlyCompleteEarlierEntries) {
     Ring ring(4);
     for (std::uint64_t i = 1; i <= 4; ++i) ring.write(i);
     const std::uint64_t head = ring.head;
     ring.records[1].ticket = busy_ticket(2);
-    ring.write(5);  // while it is copied
+    ring.write(5);  // written while it is copied
     Ring copy(4);
     copy_entries(ring.records, copy.records, head);
     copy.head = head;
@@ -195,13 +197,13 @@ TEST(TimelineRing, CopyHoldsWholeEntriesOnlyAndNoneThatCameLater) {
     EXPECT_EQ(bytes_of(copy.read()), (std::vector<std::uint64_t>{5, 6, 7, 8}));
 }
 
-// Each entry's words are all the same number, so a mixture is seen.
+// All words of an entry are the same number, so that a mixture is detected.
 bool is_of_one_writer(const TimelineEntry& entry) {
     return entry.time_ns == entry.bytes && entry.thread == entry.bytes &&
            entry.name == std::to_string(entry.bytes);
 }
 
-TEST(TimelineRing, ThreadsThatWriteAtOnceNeverMixTheirEntries) {
+TEST(TimelineRing, ConcurrentWritersDoNotMixEntries) {
     constexpr std::uint64_t writers = 3, each = 20'000;
     Ring ring(4);
     std::atomic<std::uint64_t> written = 0;
@@ -234,7 +236,7 @@ TEST(TimelineRing, ThreadsThatWriteAtOnceNeverMixTheirEntries) {
     for (const EntryRecord& record : ring.records) EXPECT_EQ(record.ticket % 2, 0U);
 }
 
-TEST(TimelineRing, ReaderNeverTakesAHalfWrittenEntry) {
+TEST(TimelineRing, ReaderNeverReturnsPartialEntry) {
     constexpr std::uint64_t entries = 500'000;
     Ring ring(1);
     std::thread writer([&] {

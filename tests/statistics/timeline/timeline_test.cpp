@@ -18,24 +18,24 @@ namespace {
 
 using testing::holds_in_child;
 
-/// There is a segment, of which a child of a fork gets one of its own, and what others wrote was
-/// read.
+/// Makes sure that there is a segment and that the child of a fork gets its own. Returns the number
+/// of the last entry.
 std::uint64_t last_entry() {
     EXPECT_TRUE(watch_forks());
     (void)segment().find_or_add_scope("timeline_test");
     return timeline_since().last;
 }
 
-TEST(Timeline, TakesNoEntriesBeforeThereIsASegment) {
-    // In a process that has none: whether this one has depends on the tests before.
+TEST(Timeline, IgnoresEntriesWithoutSegment) {
+    // Needs a process without a segment; whether this one has one depends on the tests before.
     if (segment().header() != nullptr) GTEST_SKIP() << "another test has made the segment";
-    mark_timeline("nobody sees it");
+    mark_timeline("never seen");
     const TimelinePart part = timeline_since();
     EXPECT_TRUE(part.entries.empty());
     EXPECT_EQ(part.last, 0U);
 }
 
-TEST(Timeline, HoldsAMarkOfTheProgramsOwn) {
+TEST(Timeline, ContainsMarksOfProgram) {
     const std::uint64_t before = last_entry();
     mark_timeline("epoch 7", 4096);
     const TimelinePart part = timeline_since(before);
@@ -49,7 +49,7 @@ TEST(Timeline, HoldsAMarkOfTheProgramsOwn) {
     EXPECT_EQ(entry.thread, platform::current_thread_id());
 }
 
-TEST(Timeline, TellsWhichLimitWasMet) {
+TEST(Timeline, ReportsLimitKind) {
     const std::uint64_t before = last_entry();
     write_entry(EntryKind::failure, LimitKind::records, 64, "pool");
     const TimelinePart part = timeline_since(before);
@@ -58,18 +58,18 @@ TEST(Timeline, TellsWhichLimitWasMet) {
     EXPECT_EQ(part.entries.front().limit, LimitKind::records);
 }
 
-TEST(Timeline, TimesLieBetweenThoseOfTheWallClock) {
+TEST(Timeline, TimesMatchWallClock) {
     const std::uint64_t before = last_entry();
     const std::uint64_t begin = platform::wall_clock_ns();
     mark_timeline("now");
     const std::uint64_t end = platform::wall_clock_ns();
-    constexpr std::uint64_t allowed = 60'000'000'000;  // somebody may set that clock meanwhile
+    constexpr std::uint64_t allowed = 60'000'000'000;  // the clock may be set in between
     const std::uint64_t time = timeline_since(before).entries.at(0).time_ns;
     EXPECT_GT(time + allowed, begin);
     EXPECT_LT(time, end + allowed);
 }
 
-TEST(Timeline, FullOneSaysHowManyWereLost) {
+TEST(Timeline, FullTimelineCountsLostEntries) {
     const std::uint64_t before = last_entry();
     for (std::size_t i = 0; i < entry_count + 10; ++i) mark_timeline("many", i);
     const TimelinePart part = timeline_since(before);
@@ -78,7 +78,7 @@ TEST(Timeline, FullOneSaysHowManyWereLost) {
     EXPECT_EQ(part.entries.front().bytes, 10U);
 }
 
-TEST(Timeline, EveryThreadWritesItsEntries) {
+TEST(Timeline, EveryThreadWritesEntries) {
     const std::uint64_t before = last_entry();
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
@@ -92,7 +92,7 @@ TEST(Timeline, EveryThreadWritesItsEntries) {
     EXPECT_EQ(part.lost, 0U);
 }
 
-TEST(Timeline, ChildOfAForkGoesOnWithACopyOfItsOwn) {
+TEST(Timeline, ForkedChildHasOwnCopy) {
     const std::uint64_t before = last_entry();
     mark_timeline("before");
     EXPECT_TRUE(holds_in_child([&] {
@@ -100,10 +100,10 @@ TEST(Timeline, ChildOfAForkGoesOnWithACopyOfItsOwn) {
         const TimelinePart part = timeline_since(before);
         return part.entries.size() == 2 && part.entries[1].name == "child" && part.lost == 0;
     }));
-    EXPECT_EQ(timeline_since(before).entries.size(), 1U) << "the child's is not here";
+    EXPECT_EQ(timeline_since(before).entries.size(), 1U) << "the child's entry is not here";
 }
 
-TEST(Timeline, ChildOfAForkWritesWhateverOtherThreadsDid) {
+TEST(Timeline, ForkedChildCanAlwaysWrite) {
     last_entry();
     std::atomic<bool> done = false;
     std::thread busy([&] {

@@ -11,7 +11,7 @@
 
 namespace tensorpool::stress::devices {
 
-/// A stream and its device: each device has a default stream of the same handle.
+/// A stream and its device. Each device has a default stream, all with the same handle.
 struct StreamOf {
     int device = 0;
     StreamHandle handle = nullptr;
@@ -24,27 +24,27 @@ inline bool contains(const Streams& streams, StreamOf stream) {
     return std::find(streams.begin(), streams.end(), stream) != streams.end();
 }
 
-/// A block in use, and what the program knows of it.
+/// A block in use, and what the program knows about it.
 struct Block {
     std::uint64_t number = 0;
     void* address = nullptr;
-    std::size_t asked = 0;
+    std::size_t requested = 0;
     std::size_t usable = 0;
     StreamOf home;
     bool scalar = false;
-    /// What stands in it once all work that was given is done; nothing: nobody wrote to it yet.
+    /// The content once all submitted work is done. Empty: nothing was written to it yet.
     std::optional<std::uint64_t> word;
-    Streams users;         ///< since it was written: the writer, or its home, and who read it then
-    Streams told;          ///< other streams that the allocator knows of
-    Streams untold;        ///< other streams that used it, of which it does not
-    unsigned holders = 0;  ///< graphs, and calls under way, for which it must stay
+    Streams users;         ///< the last writer, or its home, and all readers since
+    Streams reported;      ///< other streams reported to the allocator
+    Streams unreported;    ///< other streams that used it but were not reported
+    unsigned holders = 0;  ///< graphs and running calls that need the block
 };
 
-/// Writes a word at a few places of a block, or looks whether it stands there. Kernels that did so
-/// in every byte would take all the time.
-class Places {
+/// Writes a word at a few positions of a block, or checks it there. Kernels that accessed every
+/// byte would be too slow.
+class Samples {
 public:
-    Places(void* address, std::size_t bytes) noexcept
+    Samples(void* address, std::size_t bytes) noexcept
         : begin_(static_cast<std::byte*>(address)), bytes_(bytes) {}
 
     void write(std::uint64_t word) const noexcept {

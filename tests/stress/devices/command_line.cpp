@@ -15,11 +15,10 @@ namespace {
 constexpr const char* help =
     "device_stress: random programs over the caching and the pinned allocator of simulated\n"
     "devices: streams, events, copies, captures, pressure and faults. Every block is written and\n"
-    "read, a model stands beside, and the devices look for hazards. Exits with 1 when something "
-    "is\n"
-    "wrong, and says with which seed, schedule and operation.\n\n"
-    "  --operations N   of each seed and schedule (default 10000)\n"
-    "  --seed N         (default 1)\n"
+    "read, a model is compared, and the devices detect hazards. If something is wrong, reports\n"
+    "it with the seed, schedule and operation, and exits with 1.\n\n"
+    "  --operations N   operations for each seed and schedule (default 10000)\n"
+    "  --seed N         seed (default 1)\n"
     "  --schedule WHAT  eager, lazy or random (default: one after the other)\n"
     "  --plant NAME     plants a fault that must be found; 'list' prints all names\n"
     "  --long           a million operations for each of the seeds 1, 2 and 3 and each schedule:\n"
@@ -90,7 +89,7 @@ CommandLine command_line_from(int count, char** arguments) {
         const auto option = options.find(name);
         if (option == options.end() || ++i == count) {
             throw std::invalid_argument("expected an option and its value, found " +
-                                        std::string(name) + "; --help tells the options");
+                                        std::string(name) + "; --help lists the options");
         }
         option->second(arguments[i]);
     }

@@ -8,16 +8,16 @@
 
 namespace tensorpool::stress::devices {
 
-/// What the program is told; the defaults are the short form.
+/// The options of the program. The defaults are the short form.
 struct CommandLine {
     std::vector<std::uint64_t> seeds = {1};
     std::vector<Schedule> schedules = {Schedule::eager, Schedule::lazy, Schedule::random};
-    std::uint64_t operations = 10'000;  ///< of each seed and schedule
+    std::uint64_t operations = 10'000;  ///< for each seed and schedule
     std::string plant;
 };
 
 const char* to_string(Schedule schedule) noexcept;
-/// Prints and exits for --help; throws std::invalid_argument for what it does not know.
+/// Prints the help and exits for --help. Throws std::invalid_argument for unknown options.
 CommandLine command_line_from(int count, char** arguments);
 
 }  // namespace tensorpool::stress::devices

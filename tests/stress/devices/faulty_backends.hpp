@@ -7,14 +7,15 @@
 
 #include "stress/devices/forwarding_backend.hpp"
 
-// What an allocator asks of its device arrives wrong, which is as if it had asked for it so.
+// Backends that change an allocator's calls to its device, as if the allocator had made wrong
+// calls.
 
 namespace tensorpool::stress::devices {
 
-/// Often enough for a short run, rare enough that much goes well before.
+/// Frequent enough for a short run, and rare enough that much succeeds before.
 inline constexpr unsigned calls_per_fault = 3;
 
-/// Takes an event for recorded that is not.
+/// Reports an event as recorded without recording it.
 struct ForgetsEvents : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus record_event(int device, EventHandle event,
@@ -34,13 +35,13 @@ struct RecordsOnTheDefaultStream : ForwardingBackend {
     }
 };
 
-struct BelievesEventsReached : ForwardingBackend {
+struct ReportsEventsReached : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus query_event(int, EventHandle) noexcept override { return DeviceStatus::ok; }
 };
 
-/// Asks of an event what another came to.
-struct AsksTheWrongEvent : ForwardingBackend {
+/// Queries an event other than the given one.
+struct QueriesTheWrongEvent : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus query_event(int device, EventHandle event) noexcept override {
         const EventHandle other = std::exchange(last_, event);
@@ -55,7 +56,7 @@ private:
     EventHandle last_ = nullptr;
 };
 
-/// Uses one event in two places at once.
+/// Returns one event for two uses.
 struct SharesEvents : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus create_event(int device, EventTiming timing,
@@ -84,13 +85,13 @@ private:
     std::map<EventHandle, unsigned> shared_;
 };
 
-struct BelievesStreamsIdle : ForwardingBackend {
+struct ReportsStreamsIdle : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus query_stream(int, StreamHandle) noexcept override { return DeviceStatus::ok; }
 };
 
-/// Asks the default stream how far another has come.
-struct AsksTheDefaultStream : ForwardingBackend {
+/// Queries the default stream instead of the given one.
+struct QueriesTheDefaultStream : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus query_stream(int device, StreamHandle) noexcept override {
         return inner().query_stream(device, nullptr);
@@ -102,7 +103,7 @@ struct DoesNotWaitForTheDevice : ForwardingBackend {
     DeviceStatus synchronize_device(int) noexcept override { return DeviceStatus::ok; }
 };
 
-/// Waits for its default stream instead.
+/// Waits only for the default stream.
 struct WaitsForOneStream : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus synchronize_device(int device) noexcept override {
@@ -117,14 +118,14 @@ struct DoesNotWaitForStreams : ForwardingBackend {
     }
 };
 
-/// Takes the granule of a block in use with what it unmaps.
+/// Also unmaps the granule of a block in use.
 struct UnmapsTooMuch : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept override {
         if (last_ != nullptr) {
             const std::size_t granule = inner().abilities(device).granularity;
-            const auto place = reinterpret_cast<std::uintptr_t>(std::exchange(last_, nullptr));
-            void* const begin = reinterpret_cast<void*>(place / granule * granule);
+            const auto last = reinterpret_cast<std::uintptr_t>(std::exchange(last_, nullptr));
+            void* const begin = reinterpret_cast<void*>(last / granule * granule);
             (void)inner().unmap_memory(device, begin, granule);
         }
         return inner().unmap_memory(device, address, bytes);
@@ -139,8 +140,8 @@ private:
     void* last_ = nullptr;
 };
 
-/// Gives an old slab back though it has not heard that nothing is in it.
-struct GivesBackASlabInUse : ForwardingBackend {
+/// Releases an old slab although blocks in it may be in use.
+struct ReleasesASlabInUse : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
                           void** memory) noexcept override {
@@ -166,7 +167,7 @@ private:
     std::size_t last_bytes_ = 0;
 };
 
-struct GivesBackSlabsTwice : ForwardingBackend {
+struct ReleasesSlabsTwice : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
                             StorageKind kind) noexcept override {
@@ -183,7 +184,7 @@ struct SeesNoCapture : ForwardingBackend {
     }
 };
 
-/// Takes all captures for one, which gets the memory of the others' graphs.
+/// Reports all captures with one id, so that they share the memory of their graphs.
 struct MixesCaptures : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus capture_state(int device, StreamHandle stream,
@@ -204,8 +205,8 @@ struct WaitsInCapture : ForwardingBackend {
     }
 };
 
-/// Gives the last slab of pinned memory back while a stream uses a block of it.
-struct GivesBackPinnedInUse : ForwardingBackend {
+/// Releases the last slab of pinned memory while a stream uses a block of it.
+struct ReleasesPinnedInUse : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
     DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept override {
         const DeviceStatus status = inner().allocate_pinned(device, bytes, memory);

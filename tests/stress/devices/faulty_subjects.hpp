@@ -8,12 +8,12 @@
 
 #include "stress/devices/subject.hpp"
 
-// What a program asks of an allocator arrives wrong, and what it does is told to the device as such
-// an allocator would tell it.
+// Allocators that change a program's calls, and note their actions to the device as an allocator
+// with such a fault would.
 
 namespace tensorpool::stress::devices {
 
-/// Often enough for a short run, rare enough that much goes well before.
+/// Frequent enough for a short run, and rare enough that much succeeds before.
 inline constexpr unsigned requests_per_fault = 7;
 
 struct ForgetsUses : ForwardingSubject {
@@ -21,7 +21,7 @@ struct ForgetsUses : ForwardingSubject {
     void record_use(void*, StreamHandle) override {}
 };
 
-/// Of each block only the first.
+/// Records only the first use of each block.
 struct RemembersOneUse : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void record_use(void* block, StreamHandle stream) override {
@@ -36,20 +36,20 @@ private:
     std::set<void*> used_;
 };
 
-struct TakesUsesForTheDefaultStreams : ForwardingSubject {
+struct RecordsUsesForTheDefaultStream : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void record_use(void* block, StreamHandle) override { inner().record_use(block, nullptr); }
 };
 
-/// Gives every block to the default stream.
-struct TakesBlocksForTheDefaultStreams : ForwardingSubject {
+/// Allocates every block for the default stream.
+struct AllocatesForTheDefaultStream : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle) override {
         return inner().allocate(bytes, nullptr);
     }
 };
 
-/// Hands out a block again that is in use.
+/// Returns a block that is already in use.
 struct HandsOutTwice : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
@@ -74,7 +74,7 @@ private:
     std::map<void*, unsigned> given_again_;
 };
 
-/// Takes a block back that was just handed out.
+/// Frees a block just after returning it.
 struct FreesEarly : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
@@ -102,8 +102,8 @@ private:
     unsigned calls_ = 0;
 };
 
-/// Takes the block that was handed out last back when it is asked for what is free.
-struct TrimsWhatIsInUse : ForwardingSubject {
+/// Frees the last block that it returned when `trim` is called.
+struct TrimsBlocksInUse : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
         return last_ = inner().allocate(bytes, stream);
@@ -137,7 +137,7 @@ struct FreesTwice : ForwardingSubject {
     }
 };
 
-/// Hands what one stream has freed to another, which waits for nothing.
+/// Returns a block that one stream freed to another without waiting.
 struct StealsWithoutWaiting : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
@@ -162,28 +162,28 @@ private:
     std::set<void*> used_;
 };
 
-/// Blocks of half the size.
+/// Returns blocks of half the size.
 struct HandsOutTooLittle : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
         void* const block = inner().allocate((bytes + 1) / 2, stream);
-        if (block != nullptr) asked_[block] = bytes;
+        if (block != nullptr) requested_[block] = bytes;
         return block;
     }
     void deallocate(void* block) override {
-        asked_.erase(block);
+        requested_.erase(block);
         inner().deallocate(block);
     }
     std::size_t usable_size(const void* block) const override {
-        const auto asked = asked_.find(const_cast<void*>(block));
-        return asked != asked_.end() ? asked->second : inner().usable_size(block);
+        const auto requested = requested_.find(const_cast<void*>(block));
+        return requested != requested_.end() ? requested->second : inner().usable_size(block);
     }
 
 private:
-    std::map<void*, std::size_t> asked_;
+    std::map<void*, std::size_t> requested_;
 };
 
-/// The address of a block is in the middle of it.
+/// Returns addresses inside of blocks.
 struct MisplacesBlocks : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void* allocate(std::size_t bytes, StreamHandle stream) override {
@@ -202,12 +202,12 @@ struct MisplacesBlocks : ForwardingSubject {
 
 private:
     static constexpr std::size_t shift = 256;
-    void* real(void* block) const {  // scalars, and what the allocator itself knows, are not moved
+    void* real(void* block) const {  // scalars, and the allocator's own addresses, are not moved
         return inner().usable_size(block) != 0 ? block : static_cast<std::byte*>(block) - shift;
     }
 };
 
-/// Gives a graph's memory to everybody while the graph lives.
+/// Releases a capture's memory while its graph still exists.
 struct ReleasesCapturesEarly : ForwardingSubject {
     using ForwardingSubject::ForwardingSubject;
     void capture_ended(std::uint64_t id) override { inner().release_capture(id); }

@@ -6,7 +6,7 @@
 
 namespace tensorpool::stress::devices {
 
-/// Passes every call on to another backend: what goes wrong on the way is left to derived classes.
+/// Forwards every call to another backend. Derived classes override single functions with faults.
 class ForwardingBackend : public Backend {
 public:
     explicit ForwardingBackend(Backend& inner) noexcept : inner_(inner) {}

@@ -8,7 +8,7 @@ namespace {
 
 using namespace tensorpool::stress::devices;
 
-/// The last word: what was found, and what leads there again.
+/// Prints what was found, and how to reproduce it.
 void print(const Finding& finding, std::uint64_t seed, tensorpool::Schedule schedule,
            const PlantedFault* fault) {
     const char* const name = to_string(schedule);
@@ -27,7 +27,7 @@ void print(const Finding& finding, std::uint64_t seed, tensorpool::Schedule sche
     std::fflush(stdout);
 }
 
-/// 0 where nothing was found, or what was planted.
+/// Returns 0 if nothing was found, or if the planted fault was.
 int run_all(const CommandLine& line) {
     const PlantedFault* const fault = planted_fault(line.plant);
     for (const std::uint64_t seed : line.seeds) {

@@ -10,21 +10,21 @@
 
 namespace tensorpool::stress::devices {
 
-/// An allocator that goes wrong once in a while, made of ours: what it asks of its device, or what
-/// is asked of it, does not arrive as it should. A test that is worth its time finds each of them.
+/// An allocator with a fault, made from a correct one: some of its calls to the device, or of the
+/// program's calls to it, are changed. The stress test must find each of these faults.
 struct PlantedFault {
     enum class Part : bool { device_memory, pinned_memory };
 
     const char* name;
     Part part;
-    /// What stands between the allocator and its device; nullptr: nothing.
+    /// Makes the layer between the allocator and its device; nullptr: none.
     std::unique_ptr<Backend> (*backend)(Backend&);
-    /// What stands between the program and the allocator; nullptr: nothing.
+    /// Makes the layer between the program and the allocator; nullptr: none.
     std::unique_ptr<Subject> (*subject)(std::unique_ptr<Subject>, Backend&, int device);
 };
 
 std::span<const PlantedFault> planted_faults() noexcept;
-/// nullptr where none has this name.
+/// Returns the fault of this name, or nullptr.
 const PlantedFault* planted_fault(std::string_view name) noexcept;
 
 }  // namespace tensorpool::stress::devices

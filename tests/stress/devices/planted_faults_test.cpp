@@ -12,8 +12,8 @@ constexpr std::uint64_t max_seeds = 4;
 
 class PlantedDeviceFault : public ::testing::TestWithParam<PlantedFault> {};
 
-// Work that waits for somebody to wait leaves the widest gaps.
-TEST_P(PlantedDeviceFault, IsFoundAndBothOperationsAreNamed) {
+// The lazy schedule, where work runs only when a caller waits, makes faults the most likely.
+TEST_P(PlantedDeviceFault, IsReportedWithBothOperations) {
     Finding found;
     for (std::uint64_t seed = 1; seed <= max_seeds && found.text.empty(); ++seed) {
         found = run(seed, Schedule::lazy, operations, &GetParam());
@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Each, PlantedDeviceFault,
                          ::testing::ValuesIn(planted_faults().begin(), planted_faults().end()),
                          [](const auto& one) { return std::string(one.param.name); });
 
-TEST(PlantedDeviceFaults, AreTwentyAtLeast) {
+TEST(PlantedDeviceFaults, AreAtLeastTwenty) {
     EXPECT_GE(planted_faults().size(), 20U);
 }
 

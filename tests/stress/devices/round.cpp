@@ -8,7 +8,7 @@
 namespace tensorpool::stress::devices {
 namespace {
 
-// So that copies and fills, which touch every byte, do not take all the time.
+// Limits copies and fills, which access every byte and would otherwise take most of the time.
 constexpr std::size_t max_copied = std::size_t{128} << 10;
 constexpr std::uint64_t steps_per_look = 32;
 
@@ -16,7 +16,7 @@ constexpr std::uint64_t steps_per_look = 32;
 
 Round::Round(std::uint64_t seed, Schedule schedule, const PlantedFault* fault)
     : setting_(setting_of(seed, schedule)),
-      looks_at_figures_(fault == nullptr),
+      checks_statistics_(fault == nullptr),
       random_(~seed),
       stage_(setting_.simulation) {
     for (int device = 0; device < stage_.devices(); ++device) {
@@ -62,7 +62,7 @@ void Round::step() {
     for (; left >= chosen->weight; ++chosen) left -= chosen->weight;
     (this->*chosen->step)();
     stage_.check();
-    if (++steps_ % steps_per_look == 0) check_figures();
+    if (++steps_ % steps_per_look == 0) check_statistics();
 }
 
 void Round::finish() {
@@ -78,19 +78,20 @@ void Round::finish() {
         stage_.expect_ok(stage_.backend().synchronize_device(device), "synchronize_device");
     }
     stage_.check();
-    check_figures();
+    check_statistics();
     for (const auto& site : sites_) {
         for (Subject* const subject : {site->memory.get(), site->pinned.get()}) {
             (void)subject->trim();
             const DeviceStatistics left = subject->statistics();
             const bool nothing = left.capacity_bytes == 0 && left.deferred_blocks == 0;
-            if (nothing || !looks_at_figures_) continue;
-            throw Violation(std::to_string(left.capacity_bytes) + " B are left of " + left.name +
-                            " on " + left.device + " at the end");
+            if (nothing || !checks_statistics_) continue;
+            throw Violation(std::to_string(left.capacity_bytes) + " B of capacity are left in " +
+                            left.name + " on " + left.device + " at the end");
         }
     }
     stage_.check();
-    if (host_functions_called_ != host_functions_given_) throw Violation("a function is lost");
+    if (host_functions_called_ != host_functions_given_)
+        throw Violation("a host function was not called");
 }
 
 // Memory of devices ------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ Block* Round::add_block(Site& site, void* address, std::size_t bytes, StreamOf h
     auto block = std::make_unique<Block>();
     block->number = next_number_++;
     block->address = address;
-    block->asked = bytes;
+    block->requested = bytes;
     block->usable = site.memory->usable_size(address);
     block->home = home;
     block->scalar = scalar;
@@ -137,14 +138,14 @@ Block* Round::written_block(Site& site) {
     return block != nullptr && block->word.has_value() ? block : nullptr;
 }
 
-/// A stream was given work with the block: the allocator hears of it now, or later, or never.
+/// Work in a stream uses the block: reports it to the allocator now, or later, or never.
 void Round::use(Site& site, Block& block, StreamOf on) {
-    if (on == block.home || contains(block.told, on) || contains(block.untold, on)) return;
+    if (on == block.home || contains(block.reported, on) || contains(block.unreported, on)) return;
     if (on.device != block.home.device || random_.one_in(2)) {
-        block.untold.push_back(on);
+        block.unreported.push_back(on);
     } else {
         site.memory->record_use(block.address, on.handle);
-        block.told.push_back(on);
+        block.reported.push_back(on);
     }
 }
 
@@ -155,7 +156,7 @@ void Round::deallocate() {
 }
 
 void Round::deallocate(Site& site, Block& block) {
-    for (const StreamOf& stream : block.untold) {
+    for (const StreamOf& stream : block.unreported) {
         if (stream.device == block.home.device && random_.one_in(2)) {
             site.memory->record_use(block.address, stream.handle);
         } else {
@@ -189,37 +190,37 @@ void Round::read() {
 void Round::fill() {
     Site& site = any_site();
     Block* const block = any_block(site);
-    if (block == nullptr || block->asked > max_copied) return;
+    if (block == nullptr || block->requested > max_copied) return;
     const StreamOf on = any_stream(device_of(site));
     const auto byte = static_cast<std::uint8_t>(random_.word());
     stage_.order_for_write(*block, on);
     stage_.expect_ok(
-        stage_.backend().fill_async(on.device, block->address, byte, block->asked, on.handle),
+        stage_.backend().fill_async(on.device, block->address, byte, block->requested, on.handle),
         "fill_async");
     block->word = byte * 0x0101'0101'0101'0101U;
     use(site, *block, on);
 }
 
-/// To the same device or to a peer.
+/// Copies to the same device or to a peer.
 void Round::copy_to_new() {
     Site& from = any_site();
     Site& to = any_site();
     Block* const source = written_block(from);
-    if (source == nullptr || source->asked > max_copied || source->scalar) return;
+    if (source == nullptr || source->requested > max_copied || source->scalar) return;
     const StreamOf on = any_stream(device_of(to));
-    ++source->holders;  // a callback may free blocks
-    void* const address = to.memory->allocate(source->asked, on.handle);
+    ++source->holders;  // keeps the block, because a callback may free blocks
+    void* const address = to.memory->allocate(source->requested, on.handle);
     --source->holders;
-    Block* const made = add_block(to, address, source->asked, on, false);
+    Block* const made = add_block(to, address, source->requested, on, false);
     if (made == nullptr) return;
     stage_.order_for_read(*source, on);
     const int device = device_of(from);
     const DeviceStatus status =
         device == on.device
             ? stage_.backend().copy_async(device, CopyKind::device_to_device, made->address,
-                                          source->address, source->asked, on.handle)
+                                          source->address, source->requested, on.handle)
             : stage_.backend().copy_peer_async(on.device, made->address, device, source->address,
-                                               source->asked, on.handle);
+                                               source->requested, on.handle);
     stage_.expect_ok(status, "copy to a new block");
     made->word = source->word;
     use(from, *source, on);

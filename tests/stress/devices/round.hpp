@@ -11,15 +11,15 @@
 
 namespace tensorpool::stress::devices {
 
-/// A random program over new devices, by a seed. Each function throws Violation where an allocator
-/// did something wrong.
+/// A random program over new devices, determined by a seed. Each function throws Violation if an
+/// allocator did something wrong.
 class Round {
 public:
     Round(std::uint64_t seed, Schedule schedule, const PlantedFault* fault = nullptr);
 
-    /// One operation.
+    /// Makes one random call.
     void step();
-    /// Gives all back: nothing is left then.
+    /// Frees everything, and checks that nothing is left.
     void finish();
 
 private:
@@ -32,9 +32,9 @@ private:
             Block* block;
             std::uint64_t word;
         };
-        std::vector<Write> own;     // allocated in the capture, and in use
-        std::vector<Write> others;  // which must stay for it
-        Streams users;              // of blocks of its own that were freed: launches come after
+        std::vector<Write> own;     // blocks allocated in the capture that are still in use
+        std::vector<Write> others;  // other blocks, which must not be freed before the graph
+        Streams users;              // of its own freed blocks; launches are ordered after them
     };
 
     // round.cpp: memory of devices
@@ -63,7 +63,7 @@ private:
     void change_callbacks();
     void forget_stream(StreamOf stream);
     void answer(const AllocatorEvent& event);
-    void check_figures();
+    void check_statistics();
 
     // round_pinned.cpp: pinned memory
     void upload();
@@ -93,7 +93,7 @@ private:
     int device_of(const Site& site) const { return site.caching.device().index; }
 
     const Setting setting_;
-    const bool looks_at_figures_;  // not where the device is to find what is wrong
+    const bool checks_statistics_;  // false with a planted fault, which the device has to find
     Random random_;
     Stage stage_;
     std::vector<std::unique_ptr<Site>> sites_;

@@ -3,12 +3,12 @@
 #include "stress/devices/round.hpp"
 #include "stress/devices/violation.hpp"
 
-// Captures, whose memory stays where it is while their graphs are launched again and again.
+// Captures. Their memory stays reserved while their graphs are launched again and again.
 
 namespace tensorpool::stress::devices {
 namespace {
 
-// Together less than what is reserved.
+// Together less than the reserved bytes.
 constexpr std::size_t max_captured_blocks = 4;
 constexpr std::size_t max_captured_bytes = std::size_t{512} << 10;
 constexpr std::size_t reserved_bytes = std::size_t{4} << 20;
@@ -48,12 +48,12 @@ void Round::capture_work(Site& site, Graph& graph) {
     }
 }
 
-/// Allocated, written and perhaps read in the capture, and perhaps freed there.
+/// Allocates and writes a block in the capture, and may read it and free it there.
 void Round::capture_block(Site& site, Graph& graph) {
     const std::size_t bytes = random_.size(max_captured_bytes);
     Block* const block = add_block(site, site.memory->allocate(bytes, graph.stream.handle), bytes,
                                    graph.stream, false);
-    if (block == nullptr) throw Violation("a capture does not get what was reserved for it");
+    if (block == nullptr) throw Violation("a capture did not get its reserved memory");
     const std::uint64_t word = random_.word();
     stage_.give_write(*block, graph.stream, word);
     if (random_.one_in(3)) capture_fork(site, graph, *block, word);
@@ -65,7 +65,7 @@ void Round::capture_block(Site& site, Graph& graph) {
     }
 }
 
-/// Another stream takes part and joins again.
+/// Adds another stream to the capture and joins it again.
 void Round::capture_fork(Site& site, const Graph& graph, Block& block, std::uint64_t word) {
     StreamOf other = stage_.stream(graph.stream.device, 1);
     if (other == graph.stream) other = stage_.stream(graph.stream.device, 2);
@@ -73,12 +73,12 @@ void Round::capture_fork(Site& site, const Graph& graph, Block& block, std::uint
     stage_.give_read(block, other, word);
     if (random_.one_in(2)) {
         site.memory->record_use(block.address, other.handle);
-        block.told.push_back(other);
+        block.reported.push_back(other);
     }
     stage_.order(other, graph.stream);
 }
 
-/// A block from outside, which stays as long as the graph.
+/// Captures a write to a block from outside, which must then outlive the graph.
 void Round::capture_other(Site& site, Graph& graph) {
     Block* const block = any_block(site);
     if (block == nullptr) return;
@@ -88,10 +88,10 @@ void Round::capture_other(Site& site, Graph& graph) {
     graph.others.push_back({block, word});
 }
 
-/// What has nothing to do with the capture may be freed meanwhile.
+/// Frees a block unrelated to the capture during the capture.
 void Round::free_beside_capture(Site& site, const Graph& graph) {
     Block* const block = any_block(site);
-    if (block == nullptr || !is_free_to_go(*block) || !block->untold.empty()) return;
+    if (block == nullptr || !is_free_to_go(*block) || !block->unreported.empty()) return;
     if (block->home != graph.stream) deallocate(site, *block);
 }
 
@@ -118,7 +118,7 @@ void Round::destroy_graph() {
     destroy(graphs_.back());
 }
 
-/// REQUIRES: the last one.
+/// REQUIRES: it is the last graph in the list.
 void Round::destroy(Graph& graph) {
     const int device = graph.stream.device;
     Site& site = site_of(device);
@@ -131,7 +131,8 @@ void Round::destroy(Graph& graph) {
     graphs_.pop_back();
 }
 
-/// It was freed: launches touch it all the same, for its memory is the capture's own.
+/// Removes a freed block from the graphs. Launches still access its memory, which the capture
+/// keeps.
 void Round::forget_in_graphs(const Block& block) {
     for (Graph& graph : graphs_) {
         const auto is_it = [&](const Graph::Write& write) { return write.block == &block; };

@@ -3,7 +3,7 @@
 #include "stress/devices/round.hpp"
 #include "stress/devices/violation.hpp"
 
-// Streams that wait and end, memory that gets scarce, and calls that fail.
+// Streams that wait and end, memory shortage, and calls that fail.
 
 namespace tensorpool::stress::devices {
 
@@ -27,7 +27,7 @@ void Round::synchronize() {
 void Round::call_host_function() {
     const StreamOf stream = any_stream(device_of(any_site()));
     const auto count = [](void* called) {
-        // Relaxed: read when the devices have done everything.
+        // Relaxed: read only after the devices have done all work.
         static_cast<std::atomic<std::uint64_t>*>(called)->fetch_add(1, std::memory_order_relaxed);
     };
     ++host_functions_given_;
@@ -53,16 +53,16 @@ void Round::end_stream() {
     stage_.replace_stream(device, number);
 }
 
-/// Its work is done, and what was its own is the default stream's.
+/// Updates the model for an ended stream: its work is done and its blocks go to the default stream.
 void Round::forget_stream(StreamOf stream) {
     const StreamOf fallback = {stream.device, nullptr};
     const auto forget = [&](Block& block) {
-        for (Streams* streams : {&block.users, &block.told, &block.untold}) {
+        for (Streams* streams : {&block.users, &block.reported, &block.unreported}) {
             std::erase(*streams, stream);
         }
         if (block.home == stream) {
             block.home = fallback;
-            std::erase(block.untold, fallback);
+            std::erase(block.unreported, fallback);
         }
         if (block.users.empty()) block.users = {block.home};
     };
@@ -71,7 +71,7 @@ void Round::forget_stream(StreamOf stream) {
     }
     for (Graph& graph : graphs_) std::erase(graph.users, stream);
     for (const auto& block : site_of(stream.device).pinned_blocks.all()) {
-        std::erase(block->untold, stream);
+        std::erase(block->unreported, stream);
         if (block->home == stream) block->home = fallback;
     }
 }
@@ -116,7 +116,7 @@ void Round::change_callbacks() {
     }
 }
 
-/// Frees something when memory is about to be refused.
+/// The callback: frees a block when an allocation is about to fail.
 void Round::answer(const AllocatorEvent& event) {
     if (event.kind != AllocatorEvent::Kind::allocation_failed || capturing_) return;
     Site& site = site_of(event.device.index);
@@ -124,8 +124,8 @@ void Round::answer(const AllocatorEvent& event) {
     if (block != nullptr && is_free_to_go(*block)) deallocate(site, *block);
 }
 
-void Round::check_figures() {
-    if (!looks_at_figures_) return;
+void Round::check_statistics() {
+    if (!checks_statistics_) return;
     for (const auto& site : sites_) {
         site->blocks.agree_with(site->memory->statistics());
         site->pinned_blocks.agree_with(site->pinned->statistics());

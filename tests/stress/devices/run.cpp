@@ -9,7 +9,7 @@
 namespace tensorpool::stress::devices {
 namespace {
 
-// New devices now and then, of another kind; long enough that memory gets scarce.
+// Each round has new devices of another kind. A round is long enough for memory to become scarce.
 constexpr std::uint64_t operations_per_round = 5000;
 
 void run_round(std::uint64_t seed, Schedule schedule, std::uint64_t operations,

@@ -11,15 +11,15 @@
 
 namespace tensorpool::stress::devices {
 
-/// What a run of random programs came to.
+/// The result of a run of random programs.
 struct Finding {
-    std::uint64_t operations = 0;  ///< that were done
+    std::uint64_t operations = 0;  ///< operations done
     std::uint64_t rounds = 0;
-    std::string text;  ///< what is wrong; "" when nothing
+    std::string text;  ///< what is wrong, or ""
     std::optional<Hazard> hazard;
 };
 
-/// Rounds of operations on new devices each, until something is found.
+/// Runs rounds of operations, each on new devices, until something is found.
 Finding run(std::uint64_t seed, Schedule schedule, std::uint64_t operations,
             const PlantedFault* fault = nullptr);
 

@@ -18,7 +18,7 @@ SimulationOptions simulation_of(Random& random) {
     made.unified_memory = random.one_in(4);
     if (random.one_in(3)) made.recommended_bytes = made.memory_bytes / 4 * 3;
     if (random.one_in(4)) made.largest_allocation = made.memory_bytes / 3;
-    // Without it blocks take the allocators' fast path, and only contents and slabs are watched.
+    // If blocks are not watched, they take the fast path, and only contents and slabs are checked.
     made.watches_blocks = !random.one_in(4);
     made.patience = 40;
     return made;

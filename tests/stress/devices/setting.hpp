@@ -15,7 +15,7 @@ struct Setting {
     PinnedOptions pinned;
 };
 
-/// Small devices of one kind or another, by the seed.
+/// Returns a random setting with small devices, determined by the seed.
 Setting setting_of(std::uint64_t seed, Schedule schedule);
 
 }  // namespace tensorpool::stress::devices

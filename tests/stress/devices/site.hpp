@@ -9,9 +9,9 @@
 
 namespace tensorpool::stress::devices {
 
-/// One device's allocators, with what the program holds of each.
+/// The allocators of one device, and the blocks that the program holds of each.
 class Site {
-    // First, for the allocators ask them to their end.
+    // Declared first, because the allocators call them until they are destroyed.
     std::unique_ptr<Backend> faulty_;
     std::unique_ptr<Backend> faulty_for_pinned_;
 
@@ -35,7 +35,7 @@ public:
     std::unique_ptr<Subject> pinned;
     LiveBlocks blocks;
     LiveBlocks pinned_blocks;
-    Streams pinned_streams;  ///< that the allocator of pinned memory was told of
+    Streams pinned_streams;  ///< streams reported to the allocator of pinned memory
     std::uint64_t callback = 0;
 
 private:

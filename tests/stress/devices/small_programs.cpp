@@ -54,7 +54,7 @@ void free_while_two_streams_use(SmallDevice& device, Site& site) {
     device.free(*site.memory, last);
 }
 
-void trim_while_work_is_under_way(SmallDevice& device, Site& site) {
+void trim_while_work_is_pending(SmallDevice& device, Site& site) {
     void* const block = device.memory(*site.memory, large, device.one);
     device.writes(device.one, block, large);
     device.free(*site.memory, block);
@@ -69,14 +69,14 @@ void trim_while_work_is_under_way(SmallDevice& device, Site& site) {
 void trim_beside_a_use(SmallDevice& device, Site& site) {
     void* const kept = device.memory(*site.memory, large / 2, device.one);
     void* const block = device.memory(*site.memory, large / 2, device.one);
-    device.writes(device.one, kept, large / 2, "write of what is kept");
+    device.writes(device.one, kept, large / 2, "write of the kept block");
     device.writes(device.one, block, large / 2);
     device.orders(device.one, device.two);
     device.reads(device.two, block, large / 2);
     site.memory->record_use(block, device.two);
     device.free(*site.memory, block);
     (void)site.memory->trim();
-    device.reads(device.one, kept, large / 2, "read of what is kept");
+    device.reads(device.one, kept, large / 2, "read of the kept block");
     device.free(*site.memory, kept);
     (void)site.memory->trim();
 }
@@ -93,7 +93,7 @@ void take_the_memory_of_another_stream(SmallDevice& device, Site& site) {
     device.free(*site.memory, again);
 }
 
-void take_what_another_stream_uses(SmallDevice& device, Site& site) {
+void take_memory_that_another_stream_uses(SmallDevice& device, Site& site) {
     void* const block = device.memory(*site.memory, small_device_bytes, device.one);
     device.writes(device.one, block, small_device_bytes);
     device.orders(device.one, device.two);
@@ -109,7 +109,7 @@ void end_a_stream(SmallDevice& device, Site& site) {
     void* const free = device.memory(*site.memory, small, device.two);
     void* const kept = device.memory(*site.memory, small, device.two);
     device.writes(device.two, free, small);
-    device.writes(device.two, kept, small, "write of what is kept");
+    device.writes(device.two, kept, small, "write of the kept block");
     device.writes(device.one, device.memory(*site.memory, small, device.one), small, "other work");
     device.free(*site.memory, free);
     site.memory->end_stream(device.two);
@@ -143,7 +143,7 @@ void launch_a_graph_twice(SmallDevice& device, Site& site) {
     device.writes(device.one, next, small, "write after the graph");
 }
 
-void free_in_a_capture_what_it_used_before(SmallDevice& device, Site& site) {
+void free_during_the_capture_of_its_user(SmallDevice& device, Site& site) {
     void* const block = device.memory(*site.memory, small, device.one);
     device.writes(device.one, block, small);
     device.orders(device.one, device.two);
@@ -219,13 +219,13 @@ constexpr SmallProgram all[] = {
     {"reuse_on_its_stream", reuse_on_its_stream},
     {"free_while_another_stream_uses", free_while_another_stream_uses},
     {"free_while_two_streams_use", free_while_two_streams_use},
-    {"trim_while_work_is_under_way", trim_while_work_is_under_way},
+    {"trim_while_work_is_pending", trim_while_work_is_pending},
     {"trim_beside_a_use", trim_beside_a_use},
     {"take_the_memory_of_another_stream", take_the_memory_of_another_stream},
-    {"take_what_another_stream_uses", take_what_another_stream_uses},
+    {"take_memory_that_another_stream_uses", take_memory_that_another_stream_uses},
     {"end_a_stream", end_a_stream},
     {"launch_a_graph_twice", launch_a_graph_twice},
-    {"free_in_a_capture_what_it_used_before", free_in_a_capture_what_it_used_before},
+    {"free_during_the_capture_of_its_user", free_during_the_capture_of_its_user},
     {"free_pinned_while_it_is_copied", free_pinned_while_it_is_copied},
     {"free_pinned_while_two_streams_copy", free_pinned_while_two_streams_copy},
     {"free_pinned_while_it_is_written", free_pinned_while_it_is_written},

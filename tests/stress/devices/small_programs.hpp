@@ -12,8 +12,8 @@
 
 namespace tensorpool::stress::devices {
 
-/// A device with two streams beside its default one, and what a small program gives them. Throws
-/// where a call fails.
+/// A device with two streams besides its default stream, and helpers that submit work to them. They
+/// throw if a call fails.
 class SmallDevice {
 public:
     explicit SmallDevice(SimulatedBackend& its_backend) : backend(its_backend) {
@@ -23,7 +23,7 @@ public:
 
     void* memory(Subject& of, std::size_t bytes, StreamHandle stream) {
         void* const block = of.allocate(bytes, stream);
-        if (block == nullptr) throw std::runtime_error("memory is refused");
+        if (block == nullptr) throw std::runtime_error("the allocation failed");
         held_.emplace_back(&of, block);
         return block;
     }
@@ -31,7 +31,7 @@ public:
         std::erase(held_, std::pair{&of, block});
         of.deallocate(block);
     }
-    /// What the program still holds.
+    /// Frees what the program still holds.
     void free_all() {
         while (!held_.empty()) free(*held_.back().first, held_.back().second);
     }
@@ -66,17 +66,17 @@ private:
     std::vector<std::pair<Subject*, void*>> held_;
 };
 
-/// Three to six pieces of work and what an allocator does between them.
+/// A program of three to six pieces of work, with calls of an allocator between them.
 struct SmallProgram {
     const char* name;
     void (*run)(SmallDevice& device, Site& site);
 };
 
 std::span<const SmallProgram> small_programs() noexcept;
-/// REQUIRES: one has this name.
+/// REQUIRES: a program of this name exists.
 const SmallProgram& small_program(std::string_view name) noexcept;
 
-/// What they run on: eight granules of memory.
+/// The memory of their device: eight granules.
 inline constexpr std::size_t granule = std::size_t{2} << 20;
 inline constexpr std::size_t small_device_bytes = 8 * granule;
 

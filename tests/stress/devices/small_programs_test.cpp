@@ -40,7 +40,7 @@ std::string text_of(const Exploration& found) {
 
 class SmallDeviceProgram : public ::testing::TestWithParam<std::tuple<SmallProgram, Slabs>> {};
 
-TEST_P(SmallDeviceProgram, HasNoHazardInAnyOrderOfItsWork) {
+TEST_P(SmallDeviceProgram, HasNoHazardInAnyOrder) {
     const auto& [program, slabs] = GetParam();
     const Exploration found = explored(program, slabs);
     EXPECT_EQ(text_of(found), "");
@@ -65,7 +65,7 @@ struct Pair {
 
 class SmallDeviceProgramWithPlantedFault : public ::testing::TestWithParam<Pair> {};
 
-TEST_P(SmallDeviceProgramWithPlantedFault, HasAHazardInSomeOrderThatNamesBothOperations) {
+TEST_P(SmallDeviceProgramWithPlantedFault, HasAHazardWithBothOperationsInSomeOrder) {
     const Exploration found = explored(small_program(GetParam().program), GetParam().slabs,
                                        planted_fault(GetParam().fault));
     ASSERT_TRUE(found.hazard.has_value()) << found.failure;
@@ -77,18 +77,18 @@ INSTANTIATE_TEST_SUITE_P(
     Each, SmallDeviceProgramWithPlantedFault,
     ::testing::Values(
         Pair{"free_while_another_stream_uses", "forgets_uses", Slabs::plain},
-        Pair{"free_while_another_stream_uses", "believes_events_reached", Slabs::plain},
+        Pair{"free_while_another_stream_uses", "reports_events_reached", Slabs::plain},
         Pair{"free_while_another_stream_uses", "records_on_the_default_stream", Slabs::expandable},
         Pair{"free_while_two_streams_use", "remembers_one_use", Slabs::plain},
-        Pair{"free_while_two_streams_use", "asks_the_wrong_event", Slabs::plain},
+        Pair{"free_while_two_streams_use", "queries_the_wrong_event", Slabs::plain},
         Pair{"free_while_two_streams_use", "shares_events", Slabs::plain},
-        Pair{"trim_while_work_is_under_way", "believes_streams_idle", Slabs::plain},
-        Pair{"trim_while_work_is_under_way", "believes_streams_idle", Slabs::expandable},
-        Pair{"trim_while_work_is_under_way", "asks_the_default_stream", Slabs::expandable},
+        Pair{"trim_while_work_is_pending", "reports_streams_idle", Slabs::plain},
+        Pair{"trim_while_work_is_pending", "reports_streams_idle", Slabs::expandable},
+        Pair{"trim_while_work_is_pending", "queries_the_default_stream", Slabs::expandable},
         Pair{"end_a_stream", "does_not_wait_for_streams", Slabs::plain},
         Pair{"launch_a_graph_twice", "releases_captures_early", Slabs::plain},
         Pair{"launch_a_graph_twice", "sees_no_capture", Slabs::plain},
-        Pair{"free_pinned_while_it_is_copied", "pinned_believes_events_reached", Slabs::plain},
+        Pair{"free_pinned_while_it_is_copied", "pinned_reports_events_reached", Slabs::plain},
         Pair{"free_pinned_while_two_streams_copy", "pinned_forgets_uses", Slabs::plain},
         Pair{"free_pinned_while_it_is_written", "pinned_records_on_the_default_stream",
              Slabs::plain}),

@@ -6,7 +6,7 @@ namespace tensorpool::stress::devices {
 namespace {
 
 constexpr std::size_t events_per_device = 4;
-// A fault on demand refuses one or two in a row.
+// An injected fault fails at most two calls in a row.
 constexpr int max_tries = 4;
 
 std::string label(const char* what, const Block& block) {
@@ -65,24 +65,24 @@ void Stage::order_for_write(Block& block, StreamOf on) {
 }
 
 void Stage::give_write(Block& block, StreamOf on, std::uint64_t word) {
-    const Places places(block.address, block.asked);
+    const Samples samples(block.address, block.requested);
     expect_ok(backend_.launch(on.device, on.handle,
                               {label("write", block),
                                {},
-                               {{block.address, block.asked}},
-                               [places, word] { places.write(word); },
+                               {{block.address, block.requested}},
+                               [samples, word] { samples.write(word); },
                                500}),
               "launch");
 }
 
 void Stage::give_read(const Block& block, StreamOf on, std::uint64_t word) {
-    const Places places(block.address, block.asked);
-    const auto look = [this, places, word, number = block.number] {
-        if (!places.hold(word)) found("block " + std::to_string(number) + " has changed");
+    const Samples samples(block.address, block.requested);
+    const auto look = [this, samples, word, number = block.number] {
+        if (!samples.hold(word)) found("block " + std::to_string(number) + " has changed");
     };
     expect_ok(
         backend_.launch(on.device, on.handle,
-                        {label("read", block), {{block.address, block.asked}}, {}, look, 500}),
+                        {label("read", block), {{block.address, block.requested}}, {}, look, 500}),
         "launch");
 }
 

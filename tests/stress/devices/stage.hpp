@@ -10,8 +10,8 @@
 
 namespace tensorpool::stress::devices {
 
-/// Simulated devices with a few streams each, and the work that the program gives them. It orders
-/// its own work as a correct program does: what is out of order then is an allocator's doing.
+/// Simulated devices with a few streams each, and the program's work for them. It orders its own
+/// work as a correct program does, so any hazard is the fault of an allocator.
 class Stage {
 public:
     explicit Stage(const SimulationOptions& options);
@@ -22,28 +22,29 @@ public:
 
     SimulatedBackend& backend() noexcept { return backend_; }
     int devices() const noexcept { return static_cast<int>(devices_.size()); }
-    /// 0 is the default stream.
+    /// Returns a stream; number 0 is the default stream.
     StreamOf stream(int device, std::size_t number) const {
         return {device, devices_[static_cast<std::size_t>(device)].streams[number]};
     }
-    /// Another one takes its place.
+    /// Destroys the stream and creates another under its number.
     void replace_stream(int device, std::size_t number);
 
-    /// What is given to `later` from now on comes after what `first` was given so far.
+    /// Orders later work of `later` after all work submitted to `first` so far.
     void order(StreamOf first, StreamOf later);
     void wait_for(StreamOf stream);
-    /// Orders the stream after all who wrote to the block, or also after who read it.
+    /// Orders the stream after the block's writer, or also after its readers.
     void order_for_read(Block& block, StreamOf on);
     void order_for_write(Block& block, StreamOf on);
 
-    /// Kernels without an order of their own. The word is the block's from now on.
+    /// Submit kernels without ordering them.
     void give_write(Block& block, StreamOf on, std::uint64_t word);
     void give_read(const Block& block, StreamOf on, std::uint64_t word);
+    /// Order the stream and submit a kernel.
     void write(Block& block, StreamOf on, std::uint64_t word);
     void read(Block& block, StreamOf on);
 
-    /// Throws Violation where a call of the program's own was refused, or the device or a kernel
-    /// found something.
+    /// Throws Violation if a call of the program failed, or if the device or a kernel found a
+    /// fault.
     void expect_ok(DeviceStatus status, const char* what);
     void check();
     void found(const std::string& what) {
@@ -59,7 +60,7 @@ private:
 
     SimulatedBackend backend_;
     std::vector<OfDevice> devices_;
-    std::string found_;  // by a kernel, which cannot throw
+    std::string found_;  // set by a kernel, which cannot throw
 };
 
 }  // namespace tensorpool::stress::devices

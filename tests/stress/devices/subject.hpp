@@ -10,7 +10,7 @@
 
 namespace tensorpool::stress::devices {
 
-/// An allocator as the program sees it, so that one with a planted fault can stand in its place.
+/// The interface of an allocator under test, which a faulty one can replace.
 class Subject {
 public:
     Subject() = default;
@@ -18,7 +18,7 @@ public:
     Subject& operator=(const Subject&) = delete;
     virtual ~Subject() = default;
 
-    /// nullptr where it cannot be had.
+    /// Returns nullptr if the allocation fails.
     virtual void* allocate(std::size_t bytes, StreamHandle stream) = 0;
     virtual void deallocate(void* block) = 0;
     virtual void record_use(void* block, StreamHandle stream) = 0;
@@ -26,8 +26,9 @@ public:
     virtual DeviceStatistics statistics() const = 0;
     virtual std::size_t trim() = 0;
     virtual void end_stream(StreamHandle stream) = 0;
-    /// The capture has ended, its graph lives; and the graph is gone.
+    /// The capture has ended, but its graph still exists.
     virtual void capture_ended(std::uint64_t id) = 0;
+    /// The graph was destroyed.
     virtual void release_capture(std::uint64_t id) = 0;
 };
 
@@ -58,7 +59,7 @@ private:
     Allocator& allocator_;
 };
 
-/// Passes every call on: what goes wrong on the way is left to derived classes.
+/// Forwards every call. Derived classes override single functions with faults.
 class ForwardingSubject : public Subject {
 public:
     ForwardingSubject(std::unique_ptr<Subject> inner, Backend& backend, int device) noexcept
@@ -80,7 +81,7 @@ public:
 
 protected:
     Subject& inner() const noexcept { return *inner_; }
-    /// What an allocator that does so would tell of it.
+    /// Sends the note that an allocator which acts like this would send.
     void note(BlockNote::Kind kind, void* block, std::size_t bytes, StreamHandle stream) {
         backend_.note_block({kind, device_, block, bytes, stream});
     }

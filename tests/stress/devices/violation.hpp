@@ -9,14 +9,14 @@
 
 namespace tensorpool::stress::devices {
 
-/// What an allocator did wrong, as the program found it.
+/// A fault of an allocator, found by the program or the device.
 class Violation : public std::runtime_error {
 public:
     explicit Violation(const std::string& text) : std::runtime_error(text) {}
     explicit Violation(Hazard hazard)
         : std::runtime_error(to_string(hazard)), hazard_(std::move(hazard)) {}
 
-    /// Where the device found it, and not the model beside it.
+    /// The hazard, if the device found the fault rather than the program's model.
     const std::optional<Hazard>& hazard() const noexcept { return hazard_; }
 
 private:

@@ -39,7 +39,7 @@ Hands::~Hands() {
 void Hands::take(const HeldBlock& block) {
     {
         const std::lock_guard guard(mutex_);
-        // Some wait behind all others, some before.
+        // Every third block is freed next, the others after all earlier ones.
         if (block.number % 3 == 0) {
             held_.push_front(block);
         } else {

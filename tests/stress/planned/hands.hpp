@@ -13,21 +13,21 @@
 
 namespace tensorpool::stress {
 
-/// A block, all of whose words hold its number.
+/// A block in which every word holds the block's number.
 struct HeldBlock {
     std::uint64_t* words = nullptr;
     std::size_t count = 0;
     std::uint64_t number = 0;
 
     void fill() const noexcept;
-    /// Throws std::runtime_error that says which block was written over.
+    /// Throws std::runtime_error that names the block if it was overwritten.
     void verify() const;
 };
 
-/// Threads that are handed blocks of an arena, hold them for a while, and free them.
+/// Threads that take blocks of an arena, hold them for a while, and free them.
 class Hands {
 public:
-    /// With `plant` they write into blocks that they have freed; the arena must keep its plan.
+    /// With `plant`, they write to blocks that they have freed. The arena must keep its plan then.
     Hands(PlannedArena& arena, unsigned threads, bool plant);
     ~Hands();
     Hands(const Hands&) = delete;
@@ -36,7 +36,7 @@ public:
     void take(const HeldBlock& block);
     /// Waits until all but `kept` blocks are freed.
     void wait_for(std::size_t kept);
-    /// Throws the first problem that was found.
+    /// Throws the first problem found.
     void rethrow();
 
 private:

@@ -20,7 +20,7 @@ struct CommandLine {
     unsigned iterations = 400;
     unsigned seed = 1;
     unsigned threads = 2;
-    unsigned drift = 1;  // of a hundred requests so many are changed
+    unsigned drift = 1;  // percentage of requests that are changed
     bool plant = false;
 };
 
@@ -57,8 +57,8 @@ CommandLine command_line_from(int count, char** arguments) {
     return line;
 }
 
-/// The owner: asks for the same blocks in each iteration, but for the drift, frees some itself and
-/// hands the others on.
+/// The owner's loop. Each iteration requests the same blocks, except for the drift, frees some
+/// itself and hands the others to the threads.
 class Loop {
 public:
     Loop(const CommandLine& line, PlannedArena& arena, Hands& hands)
@@ -73,7 +73,7 @@ public:
             if (drifts()) continue;
             own.push_back(request(drifts() ? 64 * (1 + random_() % 128) : bytes));
             if (own.size() > 8) give(own, random_() % own.size());
-            // Nobody's blocks last for ever.
+            // Bounds the lifetimes of blocks that other threads hold.
             if (random_() % 50 == 0) hands_.wait_for(10);
         }
         while (!own.empty()) give(own, own.size() - 1);
@@ -105,9 +105,9 @@ private:
     std::uint64_t numbers_ = 0;
 };
 
-void expect_nothing_held(const PlannedArenaStatistics& figures) {
-    if (figures.in_use_bytes + figures.pool_in_use_bytes == 0) return;
-    throw std::runtime_error("figures do not return to zero: " + to_text(figures));
+void expect_nothing_held(const PlannedArenaStatistics& statistics) {
+    if (statistics.in_use_bytes + statistics.pool_in_use_bytes == 0) return;
+    throw std::runtime_error("the statistics did not return to zero: " + to_text(statistics));
 }
 
 void run(const CommandLine& line) {

@@ -1,5 +1,5 @@
-// cuGetProcAddress: the forms of each function and the CUDA versions in which they came, typed from
-// the names of the types in NVIDIA's cudaTypedefs.h. Forms that we do not have are there as traps.
+// cuGetProcAddress: the forms of each function and the CUDA versions in which they appeared, after
+// the type names in NVIDIA's cudaTypedefs.h. Forms that the driver lacks are present as traps.
 
 #include <dlfcn.h>
 
@@ -16,7 +16,7 @@ namespace {
 struct Form {
     const char* name;
     int version;
-    const char* exported;  // nullptr: another form than ours
+    const char* exported;  // nullptr: a form other than the declared one
 };
 
 constexpr Form forms[] = {
@@ -104,7 +104,7 @@ void trap() {
     std::abort();
 }
 
-/// The youngest form up to the version; nullptr for a function that was not there yet.
+/// Returns the newest form up to the version, or nullptr if the function did not exist yet.
 const Form* find_form(const char* name, int version) {
     const Form* found = nullptr;
     for (const Form& form : forms) {
@@ -141,7 +141,7 @@ Result cuGetProcAddress_v2(const char* name, void** address, int version, std::u
     return Result::success;
 }
 
-// The form of CUDA 11.3, which fails where the other leaves the address empty.
+// The form of CUDA 11.3, which fails if the other form leaves the address empty.
 Result cuGetProcAddress(const char* name, void** address, int version, std::uint64_t flags) {
     AddressQuery query = AddressQuery::success;
     const Result result = cuGetProcAddress_v2(name, address, version, flags, &query);

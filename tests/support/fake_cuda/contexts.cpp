@@ -13,7 +13,7 @@ bool is_device(DeviceNumber number) {
     return number >= 0 && number < driver().device_count;
 }
 
-// As attributes of a device of the newest kind.
+// The attributes of a device of the newest kind.
 int value_of(DeviceAttribute attribute) {
     switch (attribute) {
         case DeviceAttribute::can_map_host_memory:
@@ -116,7 +116,7 @@ Result cuDevicePrimaryCtxRetain(Context* context, DeviceNumber device) {
     });
 }
 
-// With the last of them goes all that was made in the context, when its work is done.
+// The last release waits for the work of the context and destroys all objects in it.
 Result cuDevicePrimaryCtxRelease(DeviceNumber device) {
     return enter("cuDevicePrimaryCtxRelease", [&](Lock& lock) {
         if (!is_device(device) || driver().devices[device].retained == 0) {

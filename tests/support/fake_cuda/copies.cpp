@@ -10,46 +10,46 @@ namespace fake_cuda {
 namespace {
 
 /// One end of a copy.
-struct Place {
+struct End {
     DeviceAddress address = 0;
     bool on_device = false;
     int device = 0;
 };
 
-Place host_place(const void* pointer) {
+End host_end(const void* pointer) {
     return {reinterpret_cast<std::uintptr_t>(pointer), false, 0};
 }
-Place owned_device_record(DeviceAddress address, const CUctx_st& context) {
+End device_end(DeviceAddress address, const CUctx_st& context) {
     return {address, true, context.device};
 }
-/// As unified addressing has it: what the driver does not know is the host's.
-Place any_place(DeviceAddress address, std::size_t bytes, const CUctx_st& context) {
+/// By unified addressing: memory that the driver does not know belongs to the host.
+End any_end(DeviceAddress address, std::size_t bytes, const CUctx_st& context) {
     return {address, is_usable(context.device, address, bytes), context.device};
 }
 
-bool is_right(const Place& place, std::size_t bytes) {
-    if (place.address == 0) return false;
-    if (place.on_device) return is_usable(place.device, place.address, bytes);
-    // Host memory that the driver knows is its device memory as well; other device memory is not
-    // for the host.
-    const auto found = driver().ranges.find(place.address);
+bool is_right(const End& end, std::size_t bytes) {
+    if (end.address == 0) return false;
+    if (end.on_device) return is_usable(end.device, end.address, bytes);
+    // Host memory that the driver knows is device memory as well. The host cannot access other
+    // device memory.
+    const auto found = driver().ranges.find(end.address);
     return found == driver().ranges.end() || found->second.kind != Range::Kind::device;
 }
 
-/// Where it really is, as of now; empty where it is no memory any more.
-std::vector<std::pair<char*, std::size_t>> pieces_of(const Place& place, std::size_t bytes) {
+/// Returns where the memory really is at this time; empty if it no longer exists.
+std::vector<std::pair<char*, std::size_t>> pieces_of(const End& end, std::size_t bytes) {
     std::vector<std::pair<char*, std::size_t>> pieces;
-    if (!place.on_device) {
-        pieces.emplace_back(reinterpret_cast<char*>(static_cast<std::uintptr_t>(place.address)),
+    if (!end.on_device) {
+        pieces.emplace_back(reinterpret_cast<char*>(static_cast<std::uintptr_t>(end.address)),
                             bytes);
-    } else if (is_usable(place.device, place.address, bytes)) {
-        visit_pieces(place.address, bytes,
+    } else if (is_usable(end.device, end.address, bytes)) {
+        visit_pieces(end.address, bytes,
                      [&](char* memory, std::size_t piece) { pieces.emplace_back(memory, piece); });
     }
     return pieces;
 }
 
-/// REQUIRES: both as many bytes.
+/// REQUIRES: both have the same size.
 void copy_pieces(std::vector<std::pair<char*, std::size_t>> to,
                  std::vector<std::pair<char*, std::size_t>> from) {
     for (std::size_t t = 0, f = 0; t < to.size() && f < from.size();) {
@@ -65,7 +65,7 @@ void copy_pieces(std::vector<std::pair<char*, std::size_t>> to,
     }
 }
 
-Result give_copy(CUctx_st& context, Stream handle, Place to, Place from, std::size_t bytes) {
+Result give_copy(CUctx_st& context, Stream handle, End to, End from, std::size_t bytes) {
     CUstream_st* const stream = stream_of(context, handle);
     if (stream == nullptr) return Result::invalid_handle;
     if (bytes == 0) return Result::success;
@@ -89,38 +89,36 @@ extern "C" {
 
 Result cuMemcpyAsync(DeviceAddress to, DeviceAddress from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, any_place(to, bytes, context),
-                         any_place(from, bytes, context), bytes);
+        return give_copy(context, stream, any_end(to, bytes, context),
+                         any_end(from, bytes, context), bytes);
     });
 }
 
 Result cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyHtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, owned_device_record(to, context), host_place(from),
-                         bytes);
+        return give_copy(context, stream, device_end(to, context), host_end(from), bytes);
     });
 }
 
 Result cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyDtoHAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, host_place(to), owned_device_record(from, context),
-                         bytes);
+        return give_copy(context, stream, host_end(to), device_end(from, context), bytes);
     });
 }
 
 Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t bytes,
                             Stream stream) {
     return enter_context("cuMemcpyDtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, owned_device_record(to, context),
-                         owned_device_record(from, context), bytes);
+        return give_copy(context, stream, device_end(to, context), device_end(from, context),
+                         bytes);
     });
 }
 
 Result cuMemcpyPeerAsync(DeviceAddress to, Context to_context, DeviceAddress from,
                          Context from_context, std::size_t bytes, Stream stream) {
     return enter_context("cuMemcpyPeerAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, owned_device_record(to, *to_context),
-                         owned_device_record(from, *from_context), bytes);
+        return give_copy(context, stream, device_end(to, *to_context),
+                         device_end(from, *from_context), bytes);
     });
 }
 
@@ -130,11 +128,11 @@ Result cuMemsetD8Async(DeviceAddress address, unsigned char byte, std::size_t by
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         if (bytes == 0) return Result::success;
-        const Place place = owned_device_record(address, context);
-        if (!is_right(place, bytes)) return Result::invalid_value;
-        return give(*stream, {{}, [&context, place, byte, bytes] {
+        const End end = device_end(address, context);
+        if (!is_right(end, bytes)) return Result::invalid_value;
+        return give(*stream, {{}, [&context, end, byte, bytes] {
                                   const Lock lock(driver().mutex);
-                                  const auto pieces = pieces_of(place, bytes);
+                                  const auto pieces = pieces_of(end, bytes);
                                   if (pieces.empty()) context.lost = Result::illegal_address;
                                   for (const auto& [memory, piece] : pieces) {
                                       std::memset(memory, byte, piece);

@@ -1,4 +1,4 @@
-// Streams: queues with a thread each, which starts with the first work.
+// Streams: queues with one thread each, started by the first work.
 
 #include <thread>
 #include <utility>
@@ -15,7 +15,7 @@ void run_unlocked(Lock& lock, const std::function<void()>& run) {
     lock.lock();
 }
 
-/// Works the queue off, and goes with the stream. Its thread is left for `join_ended`.
+/// Runs the queue, then deletes the stream. Its thread is left for `join_ended`.
 void work(CUstream_st* stream) {
     Lock lock(driver().mutex);
     for (;;) {
@@ -81,7 +81,7 @@ void wait_until_idle(Lock& lock, const CUstream_st& stream) {
     driver().changed.wait(lock, [&] { return stream.operations.empty(); });
 }
 
-// One look at all of them: a stream that was looked at before another was waited for may be gone.
+// Checks all streams at once, because a stream may end during the wait for another.
 void wait_until_idle(Lock& lock, const CUctx_st& context) {
     driver().changed.wait(lock, [&] {
         for (const CUstream_st* const stream : context.streams) {
@@ -112,7 +112,7 @@ void end_stream(CUstream_st& stream) {
     driver().changed.notify_all();
 }
 
-// Under the lock, which they do not take any more.
+// Called under the lock, which these threads no longer take.
 void join_ended() {
     for (std::thread& worker : std::exchange(driver().ended, {})) worker.join();
 }

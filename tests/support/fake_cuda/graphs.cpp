@@ -1,4 +1,4 @@
-// Capture and graphs: work is kept in the order in which it was given, which respects all others.
+// Capture and graphs: work is kept in the order of submission, which satisfies all other orders.
 
 #include "support/fake_cuda/objects.hpp"
 
@@ -7,7 +7,7 @@ using namespace fake_cuda;
 namespace fake_cuda {
 namespace {
 
-/// Whether the origin waited for all that other lanes were given.
+/// Whether the origin waited for all work submitted to the other lanes.
 bool is_joined(const Capture& capture) {
     const Clock& seen = capture.lanes.at(capture.origin);
     for (const auto& [lane, clock] : capture.lanes) {
@@ -28,7 +28,7 @@ void leave(Capture& capture) {
 
 extern "C" {
 
-// The default stream cannot be captured; no mode but the relaxed one is here.
+// The default stream cannot be captured. Only the relaxed mode is implemented.
 Result cuStreamBeginCapture_v2(Stream handle, CaptureMode mode) {
     return enter_context("cuStreamBeginCapture", [&](Lock&, CUctx_st& context) {
         CUstream_st* const stream = stream_of(context, handle);

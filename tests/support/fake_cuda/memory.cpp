@@ -1,4 +1,4 @@
-// Memory of devices and of the host. Addresses of device memory lead nowhere for the host.
+// Memory of devices and of the host. The host cannot access addresses of device memory.
 
 #include <sys/mman.h>
 
@@ -31,7 +31,7 @@ void* map(std::size_t bytes, int protection) {
     return mapped != MAP_FAILED ? mapped : nullptr;
 }
 
-/// The last of those that begin at or below the address, where the address lies within it.
+/// Returns the range that contains the address.
 template <class Ranges>
 auto find_around(Ranges& ranges, DeviceAddress address) {
     const auto above = ranges.upper_bound(address);
@@ -40,7 +40,7 @@ auto find_around(Ranges& ranges, DeviceAddress address) {
     return address < found->first + found->second.bytes ? found : ranges.end();
 }
 
-/// Takes a range of this kind out that begins at the address, and gives it back to the system.
+/// Removes a range of one of these kinds that begins at the address, and returns its memory.
 Result end_range(DeviceAddress address, std::initializer_list<Range::Kind> kinds, int device) {
     const auto found = driver().ranges.find(address);
     if (found == driver().ranges.end() || found->second.device != device ||
@@ -57,7 +57,7 @@ Result end_range(DeviceAddress address, std::initializer_list<Range::Kind> kinds
     return Result::success;
 }
 
-/// Host memory has no device.
+/// The device of host memory.
 constexpr int no_device = -1;
 
 Result add_range(Range::Kind kind, std::size_t bytes, int device, DeviceAddress* address) {
@@ -144,7 +144,7 @@ Result cuMemAllocManaged(DeviceAddress* address, std::size_t bytes, unsigned fla
     });
 }
 
-// Waits for the device, as the driver's own does.
+// Waits for the device, as the real driver does.
 Result cuMemFree_v2(DeviceAddress address) {
     return enter_context("cuMemFree", [&](Lock& lock, CUctx_st& context) {
         wait_until_idle(lock, context);
@@ -252,7 +252,7 @@ Result cuMemAddressReserve(DeviceAddress* address, std::size_t bytes, std::size_
         if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || alignment != 0) {
             return Result::invalid_value;
         }
-        // As much more as it takes to align it.
+        // Reserves more, so that it can be aligned.
         void* const mapped = map(bytes + Driver::granularity, PROT_NONE);
         if (mapped == nullptr) return Result::out_of_memory;
         const DeviceAddress from = address_of(mapped);
@@ -303,7 +303,7 @@ Result cuMemCreate(MemoryNumber* memory, std::size_t bytes, const AllocationProp
     });
 }
 
-// The memory goes when it is mapped nowhere any more.
+// The memory is freed when it is no longer mapped anywhere.
 Result cuMemRelease(MemoryNumber memory) {
     return enter_context("cuMemRelease", [&](Lock&, CUctx_st&) {
         return driver().physical.erase(memory) != 0 ? Result::success : Result::invalid_value;
@@ -332,7 +332,7 @@ Result cuMemMap(DeviceAddress address, std::size_t bytes, std::size_t offset, Me
     });
 }
 
-// One whole mapping: the reference does not promise more.
+// Unmaps one whole mapping; the reference promises no more.
 Result cuMemUnmap(DeviceAddress address, std::size_t bytes) {
     return enter_context("cuMemUnmap", [&](Lock&, CUctx_st&) {
         const auto found = driver().mappings.find(address);

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The objects of a CUDA driver over host memory, and what its functions have in common. All of it
-/// lies behind one lock: this is for tests of what calls a driver, and as strict as the reference
-/// allows.
+/// The objects of a fake CUDA driver over host memory, and what its functions have in common. One
+/// lock guards everything. It is made for tests of code that calls a driver, and is as strict as
+/// the reference allows.
 
 #include <chrono>
 #include <condition_variable>
@@ -24,29 +24,29 @@ namespace fake_cuda {
 using namespace tensorpool::device::cuda;
 using Lock = std::unique_lock<std::mutex>;
 
-/// Work of a stream: `run` without the lock, once `ready`, which is asked under it, says so.
+/// Work of a stream. `run` is called without the lock, once `ready`, called under it, returns true.
 struct Operation {
     std::function<bool()> ready;
     std::function<void()> run;
 };
 
-/// What a record of an event stands for.
+/// The point that a record of an event stands for.
 struct Mark {
     bool done = false;
     std::chrono::steady_clock::time_point at;
 };
 
-/// Streams of a capture are lanes; a clock says how much of each lane one is ordered behind.
+/// Streams of a capture are lanes. A clock holds how much of each lane it is ordered after.
 using Clock = std::map<CUstream_st*, std::size_t>;
 struct Capture {
     std::uint64_t id = 0;
     CUstream_st* origin = nullptr;
     bool invalidated = false;
     std::map<CUstream_st*, Clock> lanes;
-    std::vector<std::function<void()>> nodes;  // in the order in which they were given
+    std::vector<std::function<void()>> nodes;  // in the order of submission
 };
 
-/// Memory that the device finds at an address; `memory` is where it really is.
+/// Memory that the device finds at an address; `memory` is its real address.
 struct Range {
     enum class Kind { device, managed, host, registered };
     Kind kind = Kind::device;
@@ -64,7 +64,7 @@ struct Physical {
 struct Mapping {
     std::size_t bytes = 0;
     std::shared_ptr<Physical> physical;
-    std::set<int> readers;  // devices whose access was set
+    std::set<int> readers;  // devices that have access
 };
 
 struct DeviceState {
@@ -77,9 +77,9 @@ struct DeviceState {
 
 struct CUctx_st {
     int device = 0;
-    fake_cuda::Result lost = fake_cuda::Result::success;  // what every call returns from then on
+    fake_cuda::Result lost = fake_cuda::Result::success;  // returned by all later calls
     std::set<CUctx_st*> peers;
-    std::set<CUstream_st*> streams;  // the default one too
+    std::set<CUstream_st*> streams;  // including the default stream
     std::set<CUstream_st*> ending;   // destroyed, with work left
     std::set<CUevent_st*> events;
     CUstream_st* default_stream = nullptr;
@@ -87,17 +87,17 @@ struct CUctx_st {
 
 struct CUstream_st {
     CUctx_st* context = nullptr;
-    std::deque<fake_cuda::Operation> operations;  // the first may be under way
+    std::deque<fake_cuda::Operation> operations;  // the first may be running
     bool destroyed = false;
     std::shared_ptr<fake_cuda::Capture> capture;
-    std::thread worker;  // from the first operation on
+    std::thread worker;  // started by the first operation
 };
 
 struct CUevent_st {
     CUctx_st* context = nullptr;
     bool timing = false;
     std::shared_ptr<fake_cuda::Mark> mark;
-    std::shared_ptr<fake_cuda::Capture> capture;  // recorded in this one last
+    std::shared_ptr<fake_cuda::Capture> capture;  // in which it was recorded last
     fake_cuda::Clock clock;
 };
 
@@ -121,7 +121,7 @@ struct Driver {
     int device_count = 2;
     int version = 12020;
     Result init_result = Result::success;
-    std::map<std::string, Result> faults;  // of the next call of a function
+    std::map<std::string, Result> faults;  // results of the next calls, by function
     DeviceState devices[max_devices];
     std::map<DeviceAddress, Range> ranges;
     std::map<DeviceAddress, std::size_t> reservations;
@@ -131,18 +131,18 @@ struct Driver {
     std::set<CUgraph_st*> graphs;
     std::set<CUgraphExec_st*> execs;
     std::uint64_t last_capture = 0;
-    std::vector<std::thread> ended;  // workers of streams that are no more
+    std::vector<std::thread> ended;  // workers of deleted streams
 };
 
-/// Never destroyed: workers may outlive the program's own objects.
+/// Returns the driver. It is never destroyed, because workers may outlive static objects.
 Driver& driver();
-/// The calling thread's stack of contexts.
+/// Returns the calling thread's stack of contexts.
 std::vector<CUctx_st*>& contexts_of_thread();
-/// Whether the calling thread is inside of a host function, which may call nothing.
+/// Whether the calling thread is inside a host function, which may not call the driver.
 bool& in_host_function();
 
-/// `body(lock)` under the lock, unless the call fails before: by a fault that was asked for, inside
-/// of a host function, or before cuInit.
+/// Calls `body(lock)` under the lock, unless the call fails before: by an injected fault, inside a
+/// host function, or before cuInit.
 template <class Body>
 Result enter(const char* name, Body body) {
     if (in_host_function()) return Result{800};  // CUDA_ERROR_NOT_PERMITTED
@@ -156,8 +156,8 @@ Result enter(const char* name, Body body) {
     return body(lock);
 }
 
-/// The same with the thread's context: `body(lock, context)`. Fails where there is none, or an
-/// earlier failure has made it useless.
+/// Like `enter`, with the thread's context: calls `body(lock, context)`. Fails if there is none, or
+/// if an earlier error made it unusable.
 template <class Body>
 Result enter_context(const char* name, Body body) {
     return enter(name, [&](Lock& lock) {
@@ -167,28 +167,28 @@ Result enter_context(const char* name, Body body) {
     });
 }
 
-// Streams. All under the lock.
+// Streams. The lock must be held.
 
-/// The context's stream of this handle, its default one for nullptr; nullptr where it has none.
+/// Returns the context's stream of this handle, or nullptr. A null handle means its default stream.
 CUstream_st* stream_of(CUctx_st& context, Stream stream);
 CUevent_st* event_of(CUctx_st& context, Event event);
-/// Runs after what was given to the stream before; kept where it is captured.
+/// Submits the operation to the stream's queue, or records it in the stream's capture.
 Result give(CUstream_st& stream, Operation operation);
 void wait_until_idle(Lock& lock, const CUstream_st& stream);
-/// All streams of the context.
+/// Waits for all streams of the context.
 void wait_until_idle(Lock& lock, const CUctx_st& context);
 CUstream_st* make_stream(CUctx_st& context);
 void end_stream(CUstream_st& stream);
-/// Joins the workers of streams that are no more: a leak checker may not meet a thread that ends.
+/// Joins the workers of deleted streams, so that a leak checker sees no thread that is ending.
 void join_ended();
-/// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED for a stream that is captured; and the capture is broken.
+/// Whether the stream is being captured; if so, invalidates the capture.
 bool breaks_capture(CUstream_st& stream);
 
-// Memory. All under the lock.
+// Memory. The lock must be held.
 
-/// Whether all of it is memory that `device` can use.
+/// Whether `device` can use the whole range.
 bool is_usable(int device, DeviceAddress address, std::size_t bytes);
-/// `visit(pointer, bytes)` for the pieces of it, in order. REQUIRES: it is usable.
+/// Calls `visit(pointer, bytes)` for each piece of the range, in order. REQUIRES: it is usable.
 void visit_pieces(DeviceAddress address, std::size_t bytes,
                   const std::function<void(char*, std::size_t)>& visit);
 

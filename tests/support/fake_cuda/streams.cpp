@@ -24,7 +24,7 @@ Result record(CUevent_st& event, CUstream_st& stream) {
                          }});
 }
 
-/// The stream becomes a lane of the event's capture, if it is none yet.
+/// Adds the stream as a lane to the event's capture, unless it is one.
 Result join(CUstream_st& stream, const CUevent_st& event) {
     Capture& capture = *event.capture;
     if (capture.invalidated) return Result::stream_capture_invalidated;
@@ -57,7 +57,7 @@ Result state_of(const CUevent_st& event) {
 
 extern "C" {
 
-// Streams that wait for the default one by themselves are not made here.
+// Only streams that do not wait implicitly for the default stream are supported.
 Result cuStreamCreate(Stream* stream, unsigned flags) {
     return enter_context("cuStreamCreate", [&](Lock&, CUctx_st& context) {
         if (flags != stream_non_blocking) return Result::invalid_value;
@@ -95,7 +95,7 @@ Result cuStreamQuery(Stream handle) {
     });
 }
 
-// The event may be of any context.
+// The event may belong to any context.
 Result cuStreamWaitEvent(Stream handle, Event event, unsigned flags) {
     return enter_context("cuStreamWaitEvent", [&](Lock&, CUctx_st& context) {
         CUstream_st* const stream = stream_of(context, handle);
@@ -158,7 +158,8 @@ Result cuEventQuery(Event handle) {
     });
 }
 
-// Another thread may destroy or record the event meanwhile: what it stands for now is waited for.
+// Another thread may destroy or record the event during the wait, so its current mark is waited
+// for.
 Result cuEventSynchronize(Event handle) {
     return enter_context("cuEventSynchronize", [&](Lock& lock, CUctx_st& context) {
         const CUevent_st* const event = event_of(context, handle);

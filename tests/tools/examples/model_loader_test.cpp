@@ -18,7 +18,7 @@ namespace {
 using testing::ProgramResult;
 namespace ggml = testing::ggml;
 
-/// A model of 9.5 MiB: more than two pieces of the loader.
+/// A model of 9.5 MiB, which takes more than two pieces of the loader.
 class ModelLoader : public ::testing::Test {
 protected:
     ModelLoader() {
@@ -48,27 +48,27 @@ TEST_F(ModelLoader, HandsOutViewsOfTheMapping) {
     EXPECT_EQ(result.output,
               "model: " + model() +
                   ", GGUF version 3, 3 tensors, 9.0 MiB\n"
-                  "views: 2, and 1 of bytes, whose types are not DLPack's or lie unaligned\n"
+                  "views: 2, and 1 of bytes, whose types DLPack lacks or which are unaligned\n"
                   "in memory: 9.0 MiB\n");
 }
 
-TEST_F(ModelLoader, ShowsLinesWhereNobodyLooksOn) {
+TEST_F(ModelLoader, ShowsLinesWithoutATerminal) {
     const ProgramResult result = run({model()});
     EXPECT_TRUE(result.errors.ends_with("100 %: 9.0 MiB of 9.0 MiB\n")) << result.errors;
     EXPECT_FALSE(contains(result.errors, "\r"));
 }
 
-TEST_F(ModelLoader, CopiesToADeviceAndUnmapsWhatWasCopied) {
+TEST_F(ModelLoader, UnmapsTensorsCopiedToADevice) {
     const ProgramResult result = run({"--device", "simulated", "--check", model()});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_TRUE(contains(result.output,
-                         "9.0 MiB copied through 2 pinned buffers of 4.0 MiB, as the file has it"))
+                         "9.0 MiB copied through 2 pinned buffers of 4.0 MiB, equal to the file"))
         << result.output;
     EXPECT_TRUE(contains(result.output, "unmapped: 9.0 MiB of 9.0 MiB\n")) << result.output;
     EXPECT_TRUE(contains(result.errors, "40 %: 4.0 MiB of 9.0 MiB\n")) << result.errors;
 }
 
-TEST_F(ModelLoader, LocksOrSaysWhichLimitItMet) {
+TEST_F(ModelLoader, LocksMemoryOrReportsTheLimit) {
     const ProgramResult result = run({"--lock", model()});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_TRUE(contains(result.output, "locked: 9.0 MiB\n") ||
@@ -76,7 +76,7 @@ TEST_F(ModelLoader, LocksOrSaysWhichLimitItMet) {
         << result.output << result.errors;
 }
 
-TEST_F(ModelLoader, TellsWhatIsWrong) {
+TEST_F(ModelLoader, ReportsErrors) {
     const ProgramResult missing = run({tree_.path("/none")});
     EXPECT_EQ(missing.exit_code, 1);
     EXPECT_EQ(missing.errors, "model_loader: tensorpool: map " + tree_.path("/none") +
@@ -90,7 +90,7 @@ TEST_F(ModelLoader, TellsWhatIsWrong) {
     EXPECT_TRUE(run({"--help"}).output.starts_with("usage: model_loader "));
 }
 
-/// What the program writes to a terminal that is its standard error.
+/// Returns what the program writes to its standard error, a terminal.
 std::string shown_on_terminal(const std::string& model) {
     const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return "no terminal";
@@ -104,8 +104,8 @@ std::string shown_on_terminal(const std::string& model) {
     }
     std::string shown;
     char some[256];
-    // The end comes as an error, once the program has closed its side (pty(7)); before it opened
-    // it, as one too.
+    // Reading fails after the program has closed its side (pty(7)), and also before it has opened
+    // it.
     int status = 0;
     for (bool is_running = true; is_running;) {
         is_running = waitpid(child, &status, WNOHANG) == 0;

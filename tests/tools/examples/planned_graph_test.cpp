@@ -1,5 +1,5 @@
-// The example, as it stands: what each way to have memory needed, and that the results are the
-// same.
+// Runs the example unchanged: compares the memory that each way needs, and checks that the results
+// are equal.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 using testing::ProgramResult;
 using testing::run_program;
 
-/// "pool  123 bytes": by the first word of each line.
+/// Parses lines such as "pool  123 bytes" into a map keyed by their first word.
 std::map<std::string, std::uint64_t> peaks_in(const std::string& output) {
     std::map<std::string, std::uint64_t> peaks;
     std::istringstream lines(output);
@@ -41,7 +41,7 @@ TEST(PlannedGraph, TheResultsAreEqual) {
               std::string::npos);
 }
 
-TEST(PlannedGraph, TellsHowItIsUsed) {
+TEST(PlannedGraph, PrintsItsUsage) {
     EXPECT_EQ(run_program(TENSORPOOL_PLANNED_GRAPH, {"--help"}).exit_code, 0);
     EXPECT_EQ(run_program(TENSORPOOL_PLANNED_GRAPH, {"--fast"}).exit_code, 2);
 }

@@ -1,4 +1,4 @@
-// Whatever calls a recording holds, it is written whole.
+// Exports of recordings with random calls are complete.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using trace::testing::MadeRecording;
 
-/// Calls of any kind over a few addresses, so that they meet.
+/// Random calls over a few addresses, so that they collide.
 MadeRecording any_calls(std::mt19937& random) {
     MadeRecording made;
     for (unsigned i = 0; i < 4; ++i) made.source(static_cast<TraceSource>(i + 1), "<name>");
@@ -49,7 +49,7 @@ TEST(AnyCalls, AreWrittenInAllFormats) {
     }
 }
 
-TEST(AnyCalls, LeaveASnapshotWhole) {
+TEST(AnyCalls, GiveAValidSnapshot) {
     if (!std::filesystem::exists("/usr/bin/python3")) GTEST_SKIP() << "install python3";
     std::mt19937 random(2);
     for (int i = 0; i < 5; ++i) {

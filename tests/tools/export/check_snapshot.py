@@ -1,12 +1,12 @@
-"""Reads a snapshot as the viewers of PyTorch do, and prints what they would, as JSON. Any check of
-theirs that fails ends it. Python's standard library alone."""
+"""Reads a snapshot as PyTorch's viewers do, and prints their values as JSON. Ends with an error if one
+of their checks fails. Uses only Python's standard library."""
 
 import json
 import pickle
 import pickletools
 import sys
 
-# What torch/utils/viz/MemoryViz.js understands of a pickle.
+# The pickle operations that torch/utils/viz/MemoryViz.js supports.
 KNOWN = {
     'APPEND', 'APPENDS', 'BINFLOAT', 'BINGET', 'BININT', 'BININT1', 'BININT2', 'BINPUT',
     'BINUNICODE', 'DICT', 'EMPTY_DICT', 'EMPTY_LIST', 'EMPTY_TUPLE', 'FRAME', 'LIST', 'LONG1',
@@ -21,7 +21,7 @@ def check_frames(frames):
 
 
 def check_segment(segment):
-    """The sums that _memory_viz.py's segsum asserts; blocks tile the segment."""
+    """Checks the sums that _memory_viz.py's segsum asserts, and that blocks tile the segment."""
     address = segment['address']
     allocated = free_internal = free_external = pending = 0
     for block in segment['blocks']:
@@ -50,7 +50,7 @@ def check_segment(segment):
 
 
 def pieces_without(pieces, begin, end):
-    """What is left of pieces of addresses where one goes."""
+    """Removes a range from ranges of addresses."""
     left = []
     for first, last in pieces:
         left += [piece for piece in ((first, min(last, begin)), (max(first, end), last))
@@ -59,8 +59,9 @@ def pieces_without(pieces, begin, end):
 
 
 def work_back(snapshot, device):
-    """As MemoryViz.js's simulate_memory: from the blocks at the moment to before the history. What
-    was there then, and how many allocations are of no block, as where blocks were cut."""
+    """Works back from the blocks at the moment to the beginning of the history, as MemoryViz.js's
+    simulate_memory does. Returns the blocks at the beginning, and the number of allocations without
+    a block, which occur if blocks were cut."""
     unmatched = 0
     blocks = {block['address']: block['state'] == 'active_pending_free' for segment in snapshot['segments']
               if segment['device'] == device for block in segment['blocks']
@@ -92,7 +93,7 @@ def main(path):
     assert data[-1:] == pickle.STOP
     unknown = {op.name for op, _, _ in pickletools.genops(data)} - KNOWN
     assert not unknown, unknown
-    # As trace_plot pads it.
+    # Padded as trace_plot does.
     snapshot = pickle.loads(data + b'\x00' * 3)
     assert set(snapshot) == {
         'segments', 'device_traces', 'allocator_settings', 'external_annotations'}

@@ -65,7 +65,7 @@ TEST(ChromeTrace, NestsScopes) {
     const auto inner = made.source(TraceSource::scope, "<inner>\xff");
     made.begin_scope(outer);
     made.begin_scope(inner);
-    made.end_scope(outer);  // ends before what began within it
+    made.end_scope(outer);  // ends before the scope inside it
     made.end_scope(inner);
     made.end_scope(inner);  // begun before the recording
     const json events = events_of(made);
@@ -80,7 +80,7 @@ TEST(ChromeTrace, NestsScopes) {
     EXPECT_EQ(ends[1]["ts"], 3.0);
 }
 
-TEST(ChromeTrace, MarksRefusalsAndNamesThreads) {
+TEST(ChromeTrace, MarksFailuresAndNamesThreads) {
     MadeRecording made;
     made.call(TraceAction::refuse, 0, 99);
     const json events = events_of(made);

@@ -27,10 +27,10 @@ protected:
             folder_.file("a.trace", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
 
-    /// Its exit code.
-    int run(std::vector<std::string> words) {
-        words.insert(words.begin(), {TENSORPOOL_PROGRAM, "export"});
-        StartedProgram program(std::move(words));
+    /// Returns the exit code.
+    int run(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {TENSORPOOL_PROGRAM, "export"});
+        StartedProgram program(std::move(arguments));
         output_ = program.read_line();
         const int code = program.wait();
         errors_ = program.errors();
@@ -64,27 +64,27 @@ TEST_F(ExportProgram, WritesToStandardOutput) {
     EXPECT_EQ(output_, "Thread,Time,Action,Pointer,Size,Stream");
 }
 
-TEST_F(ExportProgram, TellsWhatItWrote) {
+TEST_F(ExportProgram, PrintsASummary) {
     const std::string out = folder_.path() / "out";
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out, "--json"}), 0) << errors_;
-    const auto told = nlohmann::json::parse(output_);
-    EXPECT_EQ(told["path"], out);
-    EXPECT_EQ(told["bytes"], std::filesystem::file_size(out));
+    const auto parsed = nlohmann::json::parse(output_);
+    EXPECT_EQ(parsed["path"], out);
+    EXPECT_EQ(parsed["bytes"], std::filesystem::file_size(out));
     EXPECT_EQ(run({path_, "-f", "rmm", "--json"}), 2);
 }
 
-TEST_F(ExportProgram, SaysThatTheRecordingWasCut) {
+TEST_F(ExportProgram, ReportsATruncatedRecording) {
     const std::string out = folder_.path() / "out";
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out}), 0);
     EXPECT_EQ(errors_, "");
     std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out}), 0);
-    EXPECT_NE(errors_.find("was cut: its last 63 bytes"), std::string::npos) << errors_;
+    EXPECT_NE(errors_.find("is truncated: its last 63 bytes"), std::string::npos) << errors_;
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", out, "--json"}), 0);
     EXPECT_EQ(nlohmann::json::parse(output_)["cut_bytes"], 63);
 }
 
-TEST_F(ExportProgram, RefusesWhatItCannotDo) {
+TEST_F(ExportProgram, RejectsInvalidRequests) {
     EXPECT_EQ(run({path_, "-f", "excel"}), 2);
     EXPECT_EQ(run({path_}), 2);
     EXPECT_EQ(run({path_, "-f", "rmm", "-o", path_}), 2);

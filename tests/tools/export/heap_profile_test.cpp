@@ -15,7 +15,7 @@
 
 namespace tensorpool::command::export_ {
 
-// Not within a namespace without a name: jeprof looks its symbol up.
+// Outside the anonymous namespace, so that jeprof finds its symbol.
 [[gnu::noinline]] int function_that_allocates(int value) {
     return value * 5 + 2;
 }
@@ -52,7 +52,7 @@ TEST(HeapProfile, CountsByStack) {
         << text;
 }
 
-TEST(HeapProfile, OfThePeakLeavesOutWhatCameLater) {
+TEST(HeapProfile, OfThePeakOmitsLaterBlocks) {
     MadeRecording made;
     const auto stack = made.stack({{0, 0x1010}});
     made.allocate(0x10000, 500).stack = stack;
@@ -86,7 +86,7 @@ TEST(HeapProfile, IsReadByJeprofWithItsSymbols) {
     const auto printed = testing::printed_by("jeprof --text '" + own + "' '" + path + "' 2>&1");
     EXPECT_EQ(printed.code, 0) << printed.text;
     EXPECT_NE(printed.text.find("function_that_allocates"), std::string::npos) << printed.text;
-    // 3 MiB, sampled with probability 1 - exp(-3), stand for 3.16.
+    // 3 MiB, sampled with probability 1 - exp(-3), are scaled to 3.16 MiB.
     EXPECT_NE(printed.text.find("Total: 3.2 MB"), std::string::npos) << printed.text;
 }
 
@@ -107,7 +107,7 @@ TEST(HeapProfile, WithoutStacksIsReadByJeprofByPoolAndScope) {
     EXPECT_TRUE(std::regex_search(printed.text, std::regex("forward-pass\\?"))) << printed.text;
 }
 
-TEST(LoadedCode, TakesAnyModuleAndOffset) {
+TEST(LoadedCode, AcceptsAnyModuleAndOffset) {
     MadeRecording made;
     const auto module = made.module("/dev/zero");
     made.stack({{module, (std::uint64_t{1} << 48) - 1}, {99, 5}, {module, 7}});

@@ -9,7 +9,7 @@ namespace {
 
 using trace::testing::MadeRecording;
 
-TEST(Moment, OfThePeakIsTheFirstOfMostBytes) {
+TEST(Moment, PeakIsTheFirstMaximum) {
     MadeRecording made;
     made.allocate(0x10000, 100);
     made.deallocate(0x10000, 128);
@@ -20,7 +20,7 @@ TEST(Moment, OfThePeakIsTheFirstOfMostBytes) {
     EXPECT_EQ(moment_of(history, At::end).calls, 4U);
 }
 
-TEST(Moment, MayComeBeforeTheFirstCall) {
+TEST(Moment, MayPrecedeTheFirstCall) {
     MadeRecording made;
     made.deallocate(0x10000, 128);
     const History history(made.recording());

@@ -12,7 +12,7 @@
 namespace tensorpool::command::export_ {
 namespace {
 
-/// What Python reads from it, as JSON.
+/// Returns the pickle as Python reads it, converted to JSON.
 template <class Write>
 nlohmann::json read_back(Write write) {
     const photos::TemporaryFolder folder;
@@ -96,8 +96,8 @@ TEST_F(Pickle, HoldsLongListsAndManyTexts) {
     EXPECT_EQ(json[300], "text 300");
 }
 
-// The viewer's stack holds only so many values at once.
-TEST_F(Pickle, PutsLongListsTogetherBitByBit) {
+// The viewer's stack holds only a limited number of values.
+TEST_F(Pickle, AppendsLongListsInPieces) {
     const std::string bytes = testing::written([](WrittenFile& file) {
         PickleWriter pickle(file);
         pickle.begin_list();

@@ -19,7 +19,7 @@ Recording read_back(const std::string& text) {
     return trace::read_recording(std::as_bytes(std::span(text)), "log");
 }
 
-TEST(RmmExport, WritesWhatRmmWrites) {
+TEST(RmmExport, WritesRmmsFormat) {
     MadeRecording made;
     made.recording().begun_unix_ns = 86'399'500'000'000;  // half a second before midnight
     made.allocate(0x7f0000000000, 1000);
@@ -32,7 +32,7 @@ TEST(RmmExport, WritesWhatRmmWrites) {
               "70,23:59:59.500002,free,0x7f0000000000,1000,0x0\n");
 }
 
-TEST(RmmExport, IsReadBackAsTheSameLives) {
+TEST(RmmExport, IsReadBackAsTheSameLifetimes) {
     MadeRecording made;
     const auto arena = made.source(TraceSource::arena, "frame");
     const auto thread = made.thread(0, 71);
@@ -57,7 +57,7 @@ TEST(RmmExport, IsReadBackAsTheSameLives) {
     EXPECT_EQ(again.threads.size(), 2U);
 }
 
-TEST(RmmExport, KeepsBlocksOfProcessesApart) {
+TEST(RmmExport, SeparatesBlocksOfProcesses) {
     MadeRecording made;
     const std::uint32_t child = made.process("child", 8);
     const std::uint32_t thread = made.thread(child, 80);
@@ -74,13 +74,13 @@ TEST(RmmExport, KeepsBlocksOfProcessesApart) {
     EXPECT_EQ(lives[1].end, Life::none);
 }
 
-TEST(RmmExport, KeepsSizesWithinAddresses) {
+TEST(RmmExport, LimitsSizesToTheAddressSpace) {
     MadeRecording made;
     made.allocate(UINT64_MAX - 10, 5000);
     EXPECT_EQ(read_back(log_of(made)).calls.size(), 1U);
 }
 
-TEST(RmmExport, KeepsBlocksOfDevicesApartAndTellsTheirStreams) {
+TEST(RmmExport, SeparatesBlocksOfDevicesAndWritesStreams) {
     MadeRecording made;
     const std::uint32_t device = made.source(TraceSource::device, "weights");
     made.allocate(0x10000, 1000);

@@ -15,7 +15,7 @@ Pairs pairs(const Slabs& slabs) {
     return found;
 }
 
-TEST(Slabs, ThatTouchAreOneAndHaveGrown) {
+TEST(Slabs, AdjacentSlabsAreMerged) {
     Slabs slabs;
     slabs.add({100, 200});
     slabs.add({300, 400});
@@ -26,14 +26,14 @@ TEST(Slabs, ThatTouchAreOneAndHaveGrown) {
     EXPECT_EQ(pairs(slabs), (Pairs{{100, 400}}));
 }
 
-TEST(Slabs, GoInAnyPieces) {
+TEST(Slabs, AreRemovedInAnyPieces) {
     Slabs slabs;
     slabs.add({100, 400});
     slabs.remove({200, 250});
     EXPECT_EQ(pairs(slabs), (Pairs{{100, 200}, {250, 400}}));
     slabs.remove({0, 120});
     slabs.remove({390, 1000});
-    slabs.remove({200, 250});  // it is not there
+    slabs.remove({200, 250});  // absent
     EXPECT_EQ(pairs(slabs), (Pairs{{120, 200}, {250, 390}}));
     slabs.remove({150, 300});
     EXPECT_EQ(pairs(slabs), (Pairs{{120, 150}, {300, 390}}));
@@ -41,7 +41,7 @@ TEST(Slabs, GoInAnyPieces) {
     EXPECT_EQ(pairs(slabs), Pairs{});
 }
 
-TEST(Slabs, AreKnownWhenTheyHaveGone) {
+TEST(Slabs, RemovedSlabsAreStillKnown) {
     Slabs slabs;
     slabs.add({100, 200});
     slabs.remove({100, 200});
@@ -51,7 +51,7 @@ TEST(Slabs, AreKnownWhenTheyHaveGone) {
     EXPECT_FALSE(slabs.has_known(99));
 }
 
-TEST(Slabs, OfNothingChangeNothing) {
+TEST(Slabs, EmptyRangesAreIgnored) {
     Slabs slabs;
     slabs.add({100, 200});
     slabs.add({200, 200});

@@ -11,7 +11,7 @@ namespace {
 
 using trace::testing::MadeRecording;
 
-TEST(Analysis, FindsThePeakAndWhoseItWas) {
+TEST(Analysis, FindsThePeakBySourceAndScope) {
     MadeRecording made;
     const auto arena = made.source(TraceSource::arena, "frame");
     const auto scope = made.source(TraceSource::scope, "forward");
@@ -45,7 +45,7 @@ TEST(Analysis, FindsThePeakAndWhoseItWas) {
     EXPECT_EQ(analysis.at_peak.bytes, 6300U);
 }
 
-TEST(Analysis, AddsUp) {
+TEST(Analysis, CountsTotals) {
     MadeRecording made;
     made.allocate(0x10000, 1000);
     made.call(TraceAction::refuse, 0, 1 << 30);
@@ -63,7 +63,7 @@ TEST(Analysis, AddsUp) {
     EXPECT_EQ(analysis.totals.cut_bytes, 5U);
 }
 
-TEST(Analysis, BlocksFromBeforeTheRecordingCountFromItsFirstCallOn) {
+TEST(Analysis, CountsOlderBlocksFromTheFirstCallOn) {
     MadeRecording made;
     made.allocate(0x10000, 10);
     made.deallocate(0x50000, 4096);
@@ -74,7 +74,7 @@ TEST(Analysis, BlocksFromBeforeTheRecordingCountFromItsFirstCallOn) {
     EXPECT_EQ(analysis.totals.allocations, 1U);
 }
 
-TEST(Analysis, APeakBeforeTheFirstCallIsWhatWasThereThen) {
+TEST(Analysis, FindsAPeakBeforeTheFirstCall) {
     MadeRecording made;
     made.deallocate(0x50000, 4096);
     made.allocate(0x10000, 10);
@@ -83,7 +83,7 @@ TEST(Analysis, APeakBeforeTheFirstCallIsWhatWasThereThen) {
     EXPECT_EQ(analysis.at_peak.bytes, 4096U);
 }
 
-TEST(Analysis, TellsWhatWasLeftOfRecordingsThatEnded) {
+TEST(Analysis, ReportsBlocksLeftByCompleteRecordings) {
     MadeRecording made;
     const auto second = made.process("killed", 8);
     made.recording().processes[second].ended = false;
@@ -102,11 +102,11 @@ TEST(Analysis, TellsWhatWasLeftOfRecordingsThatEnded) {
     EXPECT_EQ(analysis.processes[0].calls, 3U);
     EXPECT_EQ(analysis.processes[1].peak_bytes, 7U);
     EXPECT_EQ(analysis.processes[1].threads, 1U);
-    // Of the same name in two processes.
+    // The pools of two processes have the same name, so they are one group.
     ASSERT_EQ(analysis.timeline.sources.size(), 1U);
 }
 
-TEST(Analysis, CountsBlocksThatWentWithTheirPool) {
+TEST(Analysis, CountsBlocksInUseWhenTheirPoolEnded) {
     MadeRecording made;
     made.allocate(0x10000, 100);
     made.call(TraceAction::gone, 0, 0);
@@ -132,7 +132,7 @@ TEST(Analysis, RanksSizes) {
     EXPECT_EQ(analysis.sizes_by_requests[0].requests, 5U);
 }
 
-TEST(Analysis, PutsLifetimesIntoPowersOfTen) {
+TEST(Analysis, GroupsLifetimesByPowersOfTen) {
     MadeRecording made;
     made.allocate(0x10000, 1);
     made.deallocate(0x10000, 64).time_ns = 999;
@@ -153,7 +153,7 @@ TEST(Analysis, PutsLifetimesIntoPowersOfTen) {
     EXPECT_EQ(lifetimes.by_calls[0].blocks, 3U);
 }
 
-TEST(Analysis, AResizedBlockLivesOnce) {
+TEST(Analysis, CountsAResizedBlockOnce) {
     MadeRecording made;
     made.allocate(0x10000, 90'000);
     for (int i = 0; i < 9; ++i) made.call(TraceAction::refuse, 0, 1);

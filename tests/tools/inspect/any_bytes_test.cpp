@@ -1,4 +1,4 @@
-// Whatever a file holds, it is told of, or refused by an error of the reader's own kind.
+// Any file is either reported, or rejected with an error of the trace reader.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using trace::testing::MadeTrace;
 using trace::testing::thread_entry;
 using enum TraceAction;
 
-/// Entries of any actions over a few addresses, so that they meet.
+/// Random entries over a few addresses, so that they interact.
 std::vector<TraceEntry> any_entries(std::mt19937& random) {
     std::vector<TraceEntry> entries = {thread_entry(70)};
     std::uint64_t cycles = 1000;
@@ -57,16 +57,16 @@ void tell_all(std::span<const std::byte> bytes) {
         EXPECT_FALSE(json_report(analysis).empty());
         EXPECT_FALSE(html_report(analysis, "any", Sizes::iec, 5).empty());
     } catch (const trace::TraceError&) {
-        // An answer too.
+        // An error is a valid result too.
     }
 }
 
-TEST(AnyBytes, CallsInAnyOrderAreToldOf) {
+TEST(AnyBytes, CallsInAnyOrderAreReported) {
     std::mt19937 random(1);
     for (int i = 0; i < 100; ++i) tell_all(any_trace(random).bytes());
 }
 
-TEST(AnyBytes, ADamagedFileIsToldOfOrRefused) {
+TEST(AnyBytes, DamagedFilesAreReportedOrRejected) {
     std::mt19937 random(2);
     for (int i = 0; i < 300; ++i) {
         MadeTrace trace = any_trace(random);
@@ -77,7 +77,7 @@ TEST(AnyBytes, ADamagedFileIsToldOfOrRefused) {
     }
 }
 
-TEST(AnyBytes, ACutFileIsToldOfUpToItsCut) {
+TEST(AnyBytes, TruncatedFilesAreReportedUpToTheCut) {
     std::mt19937 random(3);
     const MadeTrace trace = any_trace(random);
     for (std::size_t bytes = 0; bytes < trace.bytes().size(); bytes += 97) {

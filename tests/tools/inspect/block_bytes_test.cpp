@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kib = 1024;
 
-TEST(BlockBytes, AreThoseOfThePool) {
+TEST(BlockBytes, MatchThePool) {
     MemoryPool pool{PoolOptions{}};
     for (const std::size_t bytes :
          {std::size_t{1}, std::size_t{64}, std::size_t{65}, std::size_t{1000}, 4 * kib,
@@ -37,29 +37,29 @@ TEST(BlockBytes, FollowTheAlignment) {
     }
 }
 
-TEST(BlockBytes, OfMallocWithFinerSizesAreThose) {
-    for (const auto [asked, got] : {std::pair{1, 16},
-                                    {16, 16},
-                                    {17, 32},
-                                    {40, 48},
-                                    {49, 64},
-                                    {65, 80},
-                                    {112, 112},
-                                    {113, 128},
-                                    {129, 160},
-                                    {1000, 1024},
-                                    {57'345, 65'536},
-                                    {65'536, 65'536}}) {
-        EXPECT_EQ(pool_block_bytes(static_cast<std::uint64_t>(asked), 4),
+TEST(BlockBytes, OfMallocAreFinerSizes) {
+    for (const auto [requested, got] : {std::pair{1, 16},
+                                        {16, 16},
+                                        {17, 32},
+                                        {40, 48},
+                                        {49, 64},
+                                        {65, 80},
+                                        {112, 112},
+                                        {113, 128},
+                                        {129, 160},
+                                        {1000, 1024},
+                                        {57'345, 65'536},
+                                        {65'536, 65'536}}) {
+        EXPECT_EQ(pool_block_bytes(static_cast<std::uint64_t>(requested), 4),
                   static_cast<std::uint64_t>(got))
-            << asked;
+            << requested;
     }
     EXPECT_EQ(pool_block_bytes(64 * kib + 1, 4), 72 * kib);
 }
 
-TEST(BlockBytes, OfWhatNoPoolServesAreWhatWasAskedFor) {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    EXPECT_EQ(pool_block_bytes(most, 6), most);
+TEST(BlockBytes, OfHugeRequestsAreTheRequestedBytes) {
+    constexpr std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_EQ(pool_block_bytes(max, 6), max);
     EXPECT_EQ(pool_block_bytes(100, 255), 100U);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using trace::testing::MadeRecording;
 
-TEST(History, GivesABlockItsInnermostScope) {
+TEST(History, AssignsTheInnermostScope) {
     MadeRecording made;
     const auto outer = made.source(TraceSource::scope, "outer");
     const auto inner = made.source(TraceSource::scope, "inner");
@@ -27,7 +27,7 @@ TEST(History, GivesABlockItsInnermostScope) {
     EXPECT_EQ(history.facts(3).scope, outer);
 }
 
-TEST(History, KeepsTheScopesOfThreadsApart) {
+TEST(History, KeepsScopesOfThreadsSeparate) {
     MadeRecording made;
     const auto scope = made.source(TraceSource::scope, "scope");
     const auto other = made.thread(0, 71);
@@ -53,7 +53,7 @@ TEST(History, EndsAScopeThatIsNotTheInnermost) {
     EXPECT_EQ(history.facts(1).scope, BlockFacts::none);
 }
 
-TEST(History, TakesTheSizeOfABlockFromItsEndElseFromThePoolsRules) {
+TEST(History, ReadsBlockSizesFromFreesElseComputesThem) {
     MadeRecording made;
     const auto arena = made.source(TraceSource::arena, "arena");
     made.allocate(0x1000, 100);
@@ -66,7 +66,7 @@ TEST(History, TakesTheSizeOfABlockFromItsEndElseFromThePoolsRules) {
     EXPECT_EQ(history.facts(2).block_bytes, 100U);
 }
 
-TEST(History, AResizedBlockIsStillItsFirstCallers) {
+TEST(History, ResizedBlocksBelongToTheirFirstCaller) {
     MadeRecording made;
     const auto scope = made.source(TraceSource::scope, "scope");
     const auto stack = made.stack({{0, 16}});

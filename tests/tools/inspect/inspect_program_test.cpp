@@ -70,7 +70,7 @@ TEST(InspectProgram, WritesAPage) {
     EXPECT_TRUE(content_of(page).ends_with("</html>\n"));
 }
 
-TEST(InspectProgram, DoesNotReplaceTheRecordingByItsReport) {
+TEST(InspectProgram, DoesNotOverwriteTheRecording) {
     const photos::TemporaryFolder folder;
     const std::string path = write(folder, some_trace());
     const Answer answer = run({"inspect", path, "--html", path});
@@ -79,7 +79,7 @@ TEST(InspectProgram, DoesNotReplaceTheRecordingByItsReport) {
     EXPECT_TRUE(content_of(path).starts_with("TPTRACE"));
 }
 
-TEST(InspectProgram, SaysWhatIsWrongWithAFile) {
+TEST(InspectProgram, ReportsInvalidFiles) {
     const photos::TemporaryFolder folder;
     const Answer other = run({"inspect", folder.file("text", "this is no trace, but text")});
     EXPECT_EQ(other.code, 1);
@@ -94,7 +94,7 @@ TEST(InspectProgram, SaysWhatIsWrongWithAFile) {
     EXPECT_NE(missing.errors.find("/nowhere/a.trace"), std::string::npos);
 }
 
-TEST(InspectProgram, SaysWhereAPageCannotBeWritten) {
+TEST(InspectProgram, FailsIfThePageCannotBeWritten) {
     const photos::TemporaryFolder folder;
     const std::string path = write(folder, some_trace());
     const Answer folderless = run({"inspect", path, "--html", "/nowhere/report.html"});

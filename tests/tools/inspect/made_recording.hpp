@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Recordings that a test makes up.
+/// Builds recordings for tests.
 
 #include <cstdint>
 #include <string>
@@ -51,7 +51,7 @@ public:
         return static_cast<std::uint32_t>(recording_.stacks.size() - 1);
     }
 
-    /// The next call, 1 us after the one before.
+    /// Adds a call, 1 µs after the previous one.
     Call& call(TraceAction action, std::uint64_t address, std::uint64_t bytes,
                std::uint32_t source = global) {
         const std::uint64_t time = recording_.calls.empty() ? 0 : last().time_ns + 1000;
@@ -72,7 +72,7 @@ public:
     Call& begin_scope(std::uint32_t scope) { return call(TraceAction::scope_begin, 0, 0, scope); }
     Call& end_scope(std::uint32_t scope) { return call(TraceAction::scope_end, 0, 0, scope); }
 
-    /// What `source` holds, from the last call on.
+    /// Records the capacity of `source` from the last call on.
     void hold(std::uint64_t bytes, std::uint32_t source = global) {
         const std::uint64_t time = recording_.calls.empty() ? 0 : last().time_ns;
         recording_.capacities.push_back({.time_ns = time, .bytes = bytes, .source = source});

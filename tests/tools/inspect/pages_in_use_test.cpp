@@ -8,7 +8,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-TEST(PagesInUse, CountsAPageOnceHoweverManyBlocksLieOnIt) {
+TEST(PagesInUse, CountsASharedPageOnce) {
     PagesInUse pages(4096);
     pages.add({0x1000, 0x1040});
     pages.add({0x1040, 0x1080});
@@ -19,7 +19,7 @@ TEST(PagesInUse, CountsAPageOnceHoweverManyBlocksLieOnIt) {
     EXPECT_EQ(pages.bytes(), 0U);
 }
 
-TEST(PagesInUse, CountsPagesThatABlockReachesInto) {
+TEST(PagesInUse, CountsPartlyCoveredPages) {
     PagesInUse pages(4096);
     pages.add({0x1fff, 0x4001});  // one byte of the first and of the last
     EXPECT_EQ(pages.bytes(), 4 * 4096U);
@@ -36,7 +36,7 @@ TEST(PagesInUse, AgreesWithCountingEveryPage) {
     std::vector<Range> blocks;
     for (int i = 0; i < 2000; ++i) {
         const bool ends = !blocks.empty() && random() % 2 == 0;
-        // Blocks that do not lie over each other: each in 100 addresses of its own.
+        // The blocks do not overlap: each lies within its own 100 addresses.
         const std::uint64_t begin = static_cast<std::uint64_t>(i) * 100 + random() % 50;
         const Range block = ends ? blocks.back() : Range{begin, begin + random() % 50};
         ends ? blocks.pop_back() : blocks.push_back(block);
@@ -50,7 +50,7 @@ TEST(PagesInUse, AgreesWithCountingEveryPage) {
     }
 }
 
-TEST(RangeOf, EndsWhereAddressesEnd) {
+TEST(RangeOf, IsCutAtTheEndOfTheAddressSpace) {
     EXPECT_EQ(range_of(UINT64_MAX - 10, 100).end, UINT64_MAX);
     EXPECT_EQ(range_of(100, 10).end, 110U);
 }

@@ -26,7 +26,7 @@ MadeRecording chain(std::uint64_t blocks) {
     return made;
 }
 
-TEST(Planned, NeedsTheLowerBoundWhereThatIsEnough) {
+TEST(Planned, ReachesTheLowerBoundIfPossible) {
     MadeRecording made = chain(10);
     const Planned planned = plan_of(made);
     EXPECT_TRUE(planned.made);
@@ -36,21 +36,21 @@ TEST(Planned, NeedsTheLowerBoundWhereThatIsEnough) {
     EXPECT_EQ(planned.lower_bound_bytes, 1280u);
 }
 
-TEST(Planned, WhatACallEndsIsGoneBeforeItMakesSomething) {
+TEST(Planned, EndsOfACallComeBeforeItsBeginnings) {
     MadeRecording made;
     made.allocate(0x1000, 640);
     made.call(TraceAction::resize, 0x1000, 1280);
     EXPECT_EQ(plan_of(made).peak_bytes, 1280u);
 }
 
-TEST(Planned, OfManyBlocksIsMadeByGreedyOrdersAlone) {
+TEST(Planned, UsesGreedyOrdersOnlyForManyBlocks) {
     MadeRecording made = chain(20'001);
     const Planned planned = plan_of(made);
     EXPECT_FALSE(planned.searched);
     EXPECT_EQ(planned.peak_bytes, 1280u);
 }
 
-TEST(Planned, SizesBeyondAnyMemoryBringNoPlan) {
+TEST(Planned, IsNotMadeForHugeSizes) {
     MadeRecording made;
     made.allocate(0x1000, UINT64_MAX);
     made.allocate(0x2000, UINT64_MAX);
@@ -60,12 +60,12 @@ TEST(Planned, SizesBeyondAnyMemoryBringNoPlan) {
     EXPECT_EQ(text_report(analysis, "a", Sizes::iec, 1).find("plan needs"), std::string::npos);
 }
 
-TEST(Planned, StandsBesideTheLowerBoundInAllReports) {
+TEST(Planned, IsShownInAllReports) {
     MadeRecording made = chain(10);
     const Analysis analysis = analyse(made.recording(), 10);
     const std::string text = text_report(analysis, "a.trace", Sizes::iec, 10);
-    EXPECT_NE(text.find("plan needs            1.25 KiB  the least that there can be, had all "
-                        "blocks been known before\n"),
+    EXPECT_NE(text.find("plan needs            1.25 KiB  the optimum, if all blocks were known "
+                        "in advance\n"),
               std::string::npos)
         << text;
     const auto json = nlohmann::json::parse(json_report(analysis));

@@ -8,7 +8,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-TEST(RangesUsed, JoinsWhatTouches) {
+TEST(RangesUsed, JoinsAdjacentRanges) {
     RangesUsed used;
     used.add({10, 20});
     used.add({30, 40});

@@ -15,7 +15,7 @@ Timeline timeline_with(const Recording& recording, std::size_t stretches) {
                        stretches);
 }
 
-TEST(Timeline, KeepsOfEachStretchTheMomentOfMost) {
+TEST(Timeline, KeepsTheMaximumOfEachStretch) {
     MadeRecording made;
     made.allocate(0x10000, 100).time_ns = 0;
     made.allocate(0x20000, 900).time_ns = 10;
@@ -27,7 +27,7 @@ TEST(Timeline, KeepsOfEachStretchTheMomentOfMost) {
     EXPECT_EQ(timeline.moments[0].time_ns, 10U);
     EXPECT_EQ(timeline.moments[0].level.alive_bytes, 1000U);
     EXPECT_EQ(timeline.moments[0].by_source[0], 1000U);
-    // Nothing happened: as it was when the stretch began.
+    // Nothing changed in this stretch, so the moment is its beginning.
     EXPECT_EQ(timeline.moments[1].time_ns, 100U);
     EXPECT_EQ(timeline.moments[1].level.alive_bytes, 150U);
     EXPECT_EQ(timeline.moments[2].level.alive_bytes, 150U);
@@ -44,7 +44,7 @@ TEST(Timeline, HasNoMoreMomentsThanNanoseconds) {
     EXPECT_EQ(timeline.peak.level.alive_bytes, 100U);
 }
 
-TEST(Timeline, HasAFigureForEachNameAndNoMore) {
+TEST(Timeline, HasOneValueForEachName) {
     MadeRecording made;
     made.allocate(0x10000, 100);
     const Timeline timeline = timeline_with(made.recording(), 1);
@@ -53,7 +53,7 @@ TEST(Timeline, HasAFigureForEachNameAndNoMore) {
     EXPECT_EQ(timeline.moments[0].by_scope, std::vector<std::uint64_t>{100});
 }
 
-TEST(Timeline, ShowsTheLargestGroupsAndTheRestTogether) {
+TEST(Timeline, ShowsTheLargestGroupsAndMergesTheRest) {
     MadeRecording made;
     for (std::uint64_t i = 0; i < 12; ++i) {
         const auto pool = made.source(TraceSource::pool, "pool " + std::to_string(i));
@@ -71,7 +71,7 @@ TEST(Timeline, ShowsTheLargestGroupsAndTheRestTogether) {
     EXPECT_EQ(sum, timeline.moments[0].level.alive_bytes);
 }
 
-TEST(Timeline, MeasuresPagesAndAddressesOfEachProcessByItself) {
+TEST(Timeline, MeasuresPagesAndAddressesOfEachProcess) {
     MadeRecording made;
     const auto second = made.process("other", 8);
     const auto thread = made.thread(second, 80);
@@ -83,7 +83,7 @@ TEST(Timeline, MeasuresPagesAndAddressesOfEachProcessByItself) {
     EXPECT_EQ(timeline.peak.level.used_bytes, 128U);
 }
 
-TEST(Timeline, SaysWhatWasHeldAtEachMomentAndAtMost) {
+TEST(Timeline, RecordsHeldMemoryAndItsMaximum) {
     MadeRecording made;
     const auto arena = made.source(TraceSource::arena, "frame");
     made.hold(4096, arena);
@@ -108,7 +108,7 @@ TEST(Timeline, SaysWhatWasHeldAtEachMomentAndAtMost) {
     EXPECT_EQ(timeline.max_held_bytes, 1U << 20);
 }
 
-TEST(Timeline, SaysWhatWasHeldBeforeTheFirstCall) {
+TEST(Timeline, RecordsHeldMemoryBeforeTheFirstCall) {
     MadeRecording made;
     made.hold(4096);
     made.call(TraceAction::refuse, 0, 1).time_ns = 0;
@@ -118,7 +118,7 @@ TEST(Timeline, SaysWhatWasHeldBeforeTheFirstCall) {
     EXPECT_EQ(timeline.moments[0].level.held_bytes, 4096U);
 }
 
-TEST(Timeline, OfARecordingWithoutCapacitiesSaysNothingHeld) {
+TEST(Timeline, HasNoHeldMemoryWithoutCapacities) {
     MadeRecording made;
     made.allocate(0x10000, 100);
     EXPECT_FALSE(timeline_with(made.recording(), 1).tells_held);

@@ -1,13 +1,13 @@
 /// @file
-/// Files in which any byte is another: they are refused, or told of in text that a terminal may
-/// have and in JSON that parses.
+/// Files with changed bytes are rejected, or reported in text that is safe for a terminal and in
+/// JSON that parses.
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "common/settings.hpp"
-#include "model/estimate/gguf_figures.hpp"
+#include "model/estimate/gguf_hyperparameters.hpp"
 #include "model/model_report.hpp"
 #include "support/model_writers.hpp"
 
@@ -34,10 +34,11 @@ std::string small_model() {
 }
 
 std::optional<Estimation> estimate_of(const ModelFile& file, const Contents& contents) try {
-    const GgufFigures figures(file);
-    const Family* const family = find_family(figures.architecture());
+    const GgufHyperparameters parameters(file);
+    const Family* const family = find_family(parameters.architecture());
     std::optional<Hyperparameters> model;
-    if (family != nullptr) model = read_hyperparameters(figures, *family, figures.architecture());
+    if (family != nullptr)
+        model = read_hyperparameters(parameters, *family, parameters.architecture());
     return make_estimation(std::move(model), weights_of(file, contents), {},
                            {1 << 20, 1 << 30, DeviceMemory{"a device", 1 << 20, 1 << 30}});
 } catch (const CommandError& error) {
@@ -61,21 +62,21 @@ bool report(const std::string& bytes) try {
     return false;
 }
 
-TEST(AnyBytes, OfAModelAreRefusedOrTold) {
+TEST(AnyBytes, ChangedModelsAreRejectedOrReported) {
     const std::string whole = small_model();
     ASSERT_TRUE(report(whole));
-    int told = 0;
+    int reported = 0;
     for (std::size_t at = 0; at < whole.size(); ++at) {
         for (const unsigned value : {0x00U, 0x01U, 0x1bU, 0x7fU, 0x80U, 0xffU}) {
             std::string changed = whole;
             changed[at] = static_cast<char>(value);
-            told += report(changed) ? 1 : 0;
+            reported += report(changed) ? 1 : 0;
         }
     }
-    EXPECT_GT(told, 1000);
+    EXPECT_GT(reported, 1000);
 }
 
-TEST(AnyBytes, OfAModelThatWasCutAreRefusedOrTold) {
+TEST(AnyBytes, TruncatedModelsAreRejectedOrReported) {
     const std::string whole = small_model();
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) report(whole.substr(0, bytes));
 }

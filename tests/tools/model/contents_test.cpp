@@ -12,7 +12,7 @@ using tensorpool::testing::GgufWriter;
 using tensorpool::testing::WrittenFile;
 namespace ggml = tensorpool::testing::ggml;
 
-/// Embeddings of 8 rows, four layers of which the last has a tensor of another type, an output.
+/// Embeddings of 8 rows, four layers (the last with a tensor of another type), and an output.
 GgufWriter small_model() {
     GgufWriter writer;
     writer.add_tensor("output.weight", ggml::f32, {32, 8});
@@ -36,12 +36,12 @@ struct Summed {
     Contents contents;
 };
 
-TEST(Contents, AreSummedUpByType) {
+TEST(Contents, AreSummarizedByType) {
     const Summed summed(small_model());
     const Contents& contents = summed.contents;
     EXPECT_EQ(contents.all.tensors, 11U);
     EXPECT_EQ(contents.all.parameters, 256U + 256 + 4 * 3072 + 16);
-    // 1,024 elements in 32 blocks of 18 bytes, 2,048 in 64 of 18 or of 34.
+    // 1,024 elements take 32 blocks of 18 bytes; 2,048 take 64 blocks of 18 or 34 bytes.
     EXPECT_EQ(contents.all.bytes, 1024U + 512 + 4 * 576 + 3 * 1152 + 2176 + 64);
     ASSERT_EQ(contents.by_type.size(), 4U);
     EXPECT_EQ(contents.by_type[0].type, "Q4_0");
@@ -51,21 +51,21 @@ TEST(Contents, AreSummedUpByType) {
     EXPECT_EQ(contents.by_type[3].type, "F16");
 }
 
-TEST(Contents, AreSummedUpByLayerInTheOrderInWhichTheyAreUsed) {
+TEST(Contents, AreSummarizedByLayerInTheOrderOfUse) {
     const Summed summed(small_model());
-    const auto& rows = summed.contents.by_place;
+    const auto& rows = summed.contents.by_location;
     ASSERT_EQ(rows.size(), 7U);
-    EXPECT_EQ(rows[0].place.part, Part::embeddings);
+    EXPECT_EQ(rows[0].location.part, Part::embeddings);
     EXPECT_EQ(rows[0].amount, (Amount{1, 256, 512}));
     for (std::uint32_t layer = 0; layer < 4; ++layer) {
-        EXPECT_EQ(rows[1 + layer].place, (Place{Part::layer, layer, "blk."}));
+        EXPECT_EQ(rows[1 + layer].location, (Location{Part::layer, layer, "blk."}));
         EXPECT_EQ(rows[1 + layer].amount.tensors, 2U);
     }
-    EXPECT_EQ(rows[5].place.part, Part::output);
-    EXPECT_EQ(rows[6].place.part, Part::other);
+    EXPECT_EQ(rows[5].location.part, Part::output);
+    EXPECT_EQ(rows[6].location.part, Part::other);
 }
 
-TEST(Contents, NameTheLargestTensorsAndOfAlikeOnesTheFirstByName) {
+TEST(Contents, ListTheLargestTensorsThenByName) {
     const Summed summed(small_model());
     const auto& largest = summed.contents.largest;
     ASSERT_EQ(largest.size(), 3U);
@@ -76,7 +76,7 @@ TEST(Contents, NameTheLargestTensorsAndOfAlikeOnesTheFirstByName) {
     EXPECT_EQ(Summed(small_model(), 0).contents.largest.size(), 0U);
 }
 
-TEST(LayerGroups, PutLayersTogetherThatAreAlike) {
+TEST(LayerGroups, GroupLayersOfEqualSize) {
     const Summed summed(small_model());
     const std::vector<LayerGroup> groups = group_layers(summed.contents);
     ASSERT_EQ(groups.size(), 5U);
@@ -90,7 +90,7 @@ TEST(LayerGroups, PutLayersTogetherThatAreAlike) {
     EXPECT_EQ(groups[4].name, "other");
 }
 
-TEST(LayerGroups, TellSomeOfManyRanges) {
+TEST(LayerGroups, ShowSomeOfManyRanges) {
     GgufWriter writer;
     for (int layer = 0; layer < 40; ++layer) {
         writer.add_tensor("blk." + std::to_string(layer) + ".w", ggml::f32,
@@ -103,7 +103,7 @@ TEST(LayerGroups, TellSomeOfManyRanges) {
     EXPECT_EQ(groups[1].each.bytes, 32U);
 }
 
-TEST(WeightsOfAModel, AreThoseOfItsParts) {
+TEST(WeightsOfAModel, AreDividedByPart) {
     const Summed summed(small_model());
     const Weights weights = weights_of(summed.file, summed.contents);
     EXPECT_EQ(weights.embeddings, 512U);
@@ -114,7 +114,7 @@ TEST(WeightsOfAModel, AreThoseOfItsParts) {
     EXPECT_FALSE(weights.tied);
 }
 
-TEST(WeightsOfAModel, AreTiedWithoutAnOutputOfTheirOwn) {
+TEST(WeightsOfAModel, AreTiedWithoutAnOutputTensor) {
     GgufWriter writer;
     writer.add_tensor("token_embd.weight", ggml::f16, {32, 8});
     writer.add_tensor("output_norm.weight", ggml::f32, {32});

@@ -1,5 +1,5 @@
 /// @file
-/// `tensorpool inspect MODEL` as users see it.
+/// Tests `tensorpool inspect MODEL` as users run it.
 
 #include <gtest/gtest.h>
 
@@ -21,9 +21,9 @@ namespace ggml = tensorpool::testing::ggml;
 
 class InspectModel : public ::testing::Test {
 protected:
-    ProgramResult run(std::vector<std::string> words) const {
-        words.insert(words.begin(), "inspect");
-        return tensorpool::testing::run_program(TENSORPOOL_PROGRAM, std::move(words));
+    ProgramResult run(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), "inspect");
+        return tensorpool::testing::run_program(TENSORPOOL_PROGRAM, std::move(arguments));
     }
     std::string put(const char* name, const WrittenFile& file) const {
         return folder_.file(name, file.bytes());
@@ -32,7 +32,7 @@ protected:
     photos::TemporaryFolder folder_;
 };
 
-/// Llama 3 8B, but for its weights.
+/// The metadata of Llama 3 8B, with a single small tensor.
 GgufWriter llama() {
     GgufWriter writer;
     writer.add("general.architecture", "llama")
@@ -57,7 +57,7 @@ TEST_F(InspectModel, PrintsTextOrJson) {
     EXPECT_EQ(json::parse(parsed.output)["tensors"][0]["name"], "blk.0.attn_q.weight");
 }
 
-TEST_F(InspectModel, EstimatesAndExitsWithZeroWhereItFits) {
+TEST_F(InspectModel, EstimateExitsWithZeroIfItFits) {
     const std::string path = put("a.gguf", llama().write());
     const ProgramResult result =
         run({path, "--estimate", "--json", "--context", "1024", "--kv-type", "q4_0"});
@@ -67,14 +67,14 @@ TEST_F(InspectModel, EstimatesAndExitsWithZeroWhereItFits) {
     EXPECT_EQ(estimate["fits"], true);
 }
 
-TEST_F(InspectModel, ExitsWithOneWhereItDoesNotFitAndSaysWhatWould) {
+TEST_F(InspectModel, EstimateExitsWithOneAndSuggestsOptionsIfItDoesNotFit) {
     const std::string path = put("a.gguf", llama().write());
     const ProgramResult result = run({path, "--estimate", "--context", "4096", "--batch", "64",
                                       "--device-memory", "300MiB", "--flash-attention", "off"});
     EXPECT_EQ(result.exit_code, 1) << result.output << result.errors;
     EXPECT_NE(result.output.find("more than the device has available"), std::string::npos)
         << result.output;
-    // What is suggested does fit.
+    // The suggested options fit.
     const std::size_t at = result.output.find("\n--kv-type q4_0 --flash-attention on ");
     ASSERT_NE(at, std::string::npos) << result.output;
     const ProgramResult smaller =
@@ -83,24 +83,24 @@ TEST_F(InspectModel, ExitsWithOneWhereItDoesNotFitAndSaysWhatWould) {
     EXPECT_EQ(smaller.exit_code, 0) << smaller.output << smaller.errors;
 }
 
-TEST_F(InspectModel, RefusesOptionsThatDoNotGoTogether) {
+TEST_F(InspectModel, RejectsInvalidOptions) {
     const std::string path = put("a.gguf", llama().write());
-    const auto refused = [&](std::vector<std::string> words, const char* why) {
-        words.insert(words.begin(), path);
-        const ProgramResult result = run(words);
+    const auto refused = [&](std::vector<std::string> arguments, const char* why) {
+        arguments.insert(arguments.begin(), path);
+        const ProgramResult result = run(arguments);
         EXPECT_EQ(result.exit_code, 2) << result.errors;
         EXPECT_NE(result.errors.find(why), std::string::npos) << result.errors;
     };
     refused({"--context", "4096"}, "--estimate");
     refused({"--html", "report.html"}, "--html is for traces");
-    refused({"--estimate", "--kv-type", "q3"}, "'q3' is no type of a cache; expected one of f32,");
+    refused({"--estimate", "--kv-type", "q3"}, "'q3' is not a type of a cache; expected one of");
     refused({"--estimate", "--context", "0"}, "--context");
     refused({"--estimate", "--device-memory", "8GB"}, "'8GB' is no size");
     refused({"--estimate", "--kv-type", "q8_0", "--flash-attention", "off"},
             "needs flash attention");
 }
 
-TEST_F(InspectModel, ExitsWithFourForAFileThatIsDamaged) {
+TEST_F(InspectModel, ExitsWithFourForDamagedFiles) {
     WrittenFile file = llama().write();
     file.cut_to(60);
     const ProgramResult cut = run({put("cut.gguf", file)});
@@ -119,7 +119,7 @@ TEST_F(InspectModel, ExitsWithFourForAFileThatIsDamaged) {
         << absurd.errors;
 }
 
-TEST_F(InspectModel, TellsTheWeightsOfWhatIsNotKnown) {
+TEST_F(InspectModel, ReportsTheWeightsOfUnknownArchitectures) {
     const ProgramResult result = run(
         {put("a.gguf", GgufWriter().add("general.architecture", "mamba").write()), "--estimate"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
@@ -151,15 +151,14 @@ WrittenFile safetensors() {
     return writer.write();
 }
 
-TEST_F(InspectModel, ReadsSafetensorsAndTheConfigurationBesideThem) {
+TEST_F(InspectModel, ReadsSafetensorsWithTheirConfiguration) {
     const std::string path = put("model.safetensors", safetensors());
     const ProgramResult text = run({path});
     EXPECT_NE(text.output.find("\nmodel.layers.0 "), std::string::npos)
         << text.output << text.errors;
     const ProgramResult alone = run({path, "--estimate"});
     EXPECT_EQ(alone.exit_code, 0) << alone.errors;
-    EXPECT_NE(alone.output.find("no config.json\nlies beside it"), std::string::npos)
-        << alone.output;
+    EXPECT_NE(alone.output.find("no\nconfig.json beside it"), std::string::npos) << alone.output;
     folder_.file("config.json", R"({"model_type": "gpt2", "n_embd": 768, "n_head": 12,
         "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})");
     const ProgramResult known = run({path, "--estimate", "--json"});
@@ -170,17 +169,16 @@ TEST_F(InspectModel, ReadsSafetensorsAndTheConfigurationBesideThem) {
     EXPECT_NE(run({path, "--estimate"}).output.find("config.json"), std::string::npos);
 }
 
-// Neither a pipe, which would make it wait for ever.
-TEST_F(InspectModel, TakesNoConfigurationFromWhatIsNoFile) {
+// A directory is ignored, and so is a pipe, which would block forever.
+TEST_F(InspectModel, IgnoresAConfigurationThatIsNotAFile) {
     const std::string path = put("model.safetensors", safetensors());
     std::filesystem::create_directory(folder_.path() / "config.json");
     const ProgramResult result = run({path, "--estimate"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
-    EXPECT_NE(result.output.find("no config.json\nlies beside it"), std::string::npos)
-        << result.output;
+    EXPECT_NE(result.output.find("no\nconfig.json beside it"), std::string::npos) << result.output;
 }
 
-TEST_F(InspectModel, ReadsArraysOfNumPy) {
+TEST_F(InspectModel, ReadsNumPyArrays) {
     using tensorpool::testing::npy_file;
     using tensorpool::testing::npy_header;
     const WrittenFile array = npy_file(npy_header("<f4", "(2, 3)"), std::string(24, '\0'));
@@ -194,11 +192,11 @@ TEST_F(InspectModel, ReadsArraysOfNumPy) {
         EXPECT_EQ(json::parse(result.output)["parameters"], tensors * 6);
         const ProgramResult text = run({path, "--estimate"});
         EXPECT_EQ(text.exit_code, 0) << text.errors;
-        EXPECT_NE(text.output.find("They fit, and leave "), std::string::npos) << text.output;
+        EXPECT_NE(text.output.find("They fit and leave "), std::string::npos) << text.output;
     }
 }
 
-TEST_F(InspectModel, GoesOnToReadTracesAndLogs) {
+TEST_F(InspectModel, ReadsTracesAndLogsToo) {
     const ProgramResult result = run({folder_.file("a.csv",
                                                    "Thread,Time,Action,Pointer,Size,Stream\n"
                                                    "1,23:59:59.000001,allocate,0x10,100,0\n")});

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Hyperparameters of models that are public, from their configurations at Hugging Face.
+/// Hyperparameters of public models, from their configurations at Hugging Face.
 
 #include "model/estimate/hyperparameters.hpp"
 

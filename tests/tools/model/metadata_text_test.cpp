@@ -14,7 +14,7 @@ MetadataArray array_of(std::string_view type, const std::vector<Element>& elemen
     return {type, elements.size(), std::as_bytes(std::span(elements))};
 }
 
-TEST(MetadataText, ShowsSingleValuesAsTheyAre) {
+TEST(MetadataText, ShowsSingleValuesUnchanged) {
     EXPECT_EQ(text_of(true), "true");
     EXPECT_EQ(text_of(std::int64_t{-3}), "-3");
     EXPECT_EQ(text_of(std::uint64_t{128256}), "128256");
@@ -23,11 +23,11 @@ TEST(MetadataText, ShowsSingleValuesAsTheyAre) {
     EXPECT_EQ(text_of("llama"sv), "llama");
 }
 
-TEST(MetadataText, CutsLongStringsAndThoseOfSeveralLines) {
+TEST(MetadataText, CutsLongAndMultilineStrings) {
     EXPECT_EQ(text_of("{% if %}\nmore"sv), "{% if %}... (13 bytes)");
     const std::string ascii(2000, 'a');
     EXPECT_EQ(text_of(std::string_view(ascii)), std::string(60, 'a') + "... (2,000 bytes)");
-    // The 60th byte is the second of a character.
+    // The 60th byte is within a UTF-8 character.
     const std::string german = std::string(59, 'a') + "\xc3\xa4" + std::string(9, 'a');
     EXPECT_EQ(text_of(std::string_view(german)), std::string(59, 'a') + "... (70 bytes)");
 }

@@ -47,7 +47,7 @@ bool says(const std::string& text, const char* pattern) {
     return std::regex_search(text, std::regex(pattern));
 }
 
-TEST(ModelText, TellsWhatTheFileIs) {
+TEST(ModelText, DescribesTheFile) {
     const Reports reports(small_model().write());
     EXPECT_TRUE(
         reports.text.starts_with("made.gguf\n\n"
@@ -81,7 +81,7 @@ TEST(ModelText, HasNoSpacesAtTheEndsOfLines) {
     EXPECT_FALSE(says(Reports(small_model().write()).text, " \n"));
 }
 
-TEST(ModelText, OfManyKindsOfLayersAndMuchMetadataShowsSome) {
+TEST(ModelText, LimitsKindsOfLayersAndMetadata) {
     GgufWriter writer;
     for (unsigned i = 0; i < 150; ++i) {
         writer.add("key" + std::to_string(i), i);
@@ -104,7 +104,7 @@ TEST(ModelText, OfAnEmptyFileIsShort) {
     EXPECT_EQ(reports.parsed["tensors"].size(), 0U);
 }
 
-TEST(ModelText, SendsATerminalNoEscapes) {
+TEST(ModelText, EscapesControlCharacters) {
     const std::string hostile = "\x1b[31m\"\\\r\xe2\x80\xae";
     GgufWriter writer;
     writer.add("general.architecture", hostile).add(hostile, hostile);
@@ -118,7 +118,7 @@ TEST(ModelText, SendsATerminalNoEscapes) {
     EXPECT_EQ(reports.parsed["metadata"][hostile], hostile);
 }
 
-TEST(ModelJson, HasAllTensorsAndUnitsInItsNames) {
+TEST(ModelJson, ContainsAllTensorsWithUnitsInTheNames) {
     const json parsed = Reports(small_model().write()).parsed;
     EXPECT_EQ(parsed["file"], "made.gguf");
     EXPECT_EQ(parsed["format"], "GGUF");

@@ -15,7 +15,7 @@ TEST(FilesOfAModel, AreFoundByTheNumbersInTheirNames) {
               Files{"model-00001-of-00001.safetensors"});
 }
 
-TEST(FilesOfAModel, ThatWasNotSplitAreOne) {
+TEST(FilesOfAModel, OfAnUnsplitModelAreOne) {
     for (const char* const name :
          {"a.gguf", "", ".", "-00001-of-00002", "a-0001-of-00002.gguf", "a-0000x-of-00002.gguf",
           "a-00001_of-00002.gguf", "a-00001-of-00000.gguf", "a_00001-of-00002.gguf"}) {

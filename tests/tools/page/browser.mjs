@@ -1,4 +1,4 @@
-// The browser, driven from here; a test is skipped where it or its driver is missing.
+// Controls the browser. A test is skipped if the browser or its driver is missing.
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -40,12 +40,12 @@ export async function startBrowser() {
   const executablePath = findBrowser();
   return findDriver().chromium.launch({
     executablePath,
-    // Its own sandbox wants more than a container gives; what it loads here is ours.
+    // The browser's sandbox needs more rights than a container grants; it only loads our own page.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'],
   });
 }
 
-/** What a page must never do, collected: scripts that fail, and what the policy forbids. */
+/** Collects errors: failing scripts, and violations of the content security policy. */
 function watch(page) {
   const faults = [];
   page.on('pageerror', (error) => faults.push(String(error)));
@@ -57,7 +57,7 @@ function watch(page) {
   return faults;
 }
 
-/** Calls `use(page)` with the page loaded, and throws if it did what it must not. */
+/** Calls `use(page)` with the page loaded, and throws if errors were collected. */
 export async function withPage(browser, url, { width = 1280, scheme = 'light' }, use) {
   const context = await browser.newContext({
     viewport: { width, height: 800 }, colorScheme: scheme, reducedMotion: 'reduce' });
@@ -76,7 +76,7 @@ export async function withPage(browser, url, { width = 1280, scheme = 'light' },
 export const picture = (page, name) =>
   page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
 
-/** Waits for a state of the page; where it does not come, says which one it is in and of what. */
+/** Waits for a state of the page; if it is not reached, reports the present state. */
 export async function inState(page, state) {
   try {
     await page.waitForSelector(`body[data-state="${state}"]`, patience);
@@ -89,7 +89,7 @@ export async function inState(page, state) {
 export const textOf = (page, where) => page.locator(where).innerText();
 export const tile = (page, index = 0) => page.locator('.tile strong').nth(index).innerText();
 
-/** Waits until `read()` gives something else than `before`, and gives that. */
+/** Waits until `read()` returns a value other than `before`, and returns it. */
 export async function changed(read, before, between = async () => {}) {
   const until = Date.now() + patience.timeout;
   while (Date.now() < until) {

@@ -1,5 +1,5 @@
-// How far colours are from each other for people with and without colour blindness: by the
-// matrices of Machado, Oliveira and Fernandes (2009), in the space OKLab; 2 is just visible.
+// The distance of colours for people with and without colour blindness, with the matrices of
+// Machado, Oliveira and Fernandes (2009), in the space OKLab; 2 is just visible.
 
 const sight = {
   normal: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
@@ -25,7 +25,7 @@ function oklab(rgb) {
 const clamp = (part) => Math.min(1, Math.max(0, part));
 const seen = (hex, matrix) => oklab(times(matrix, linear(hex)).map(clamp));
 
-/** Between the two that are most alike to anybody, in hundredths of the way from black to white. */
+/** Returns the smallest distance between any two colours, in hundredths of that from black to white. */
 export function leastDistance(colours) {
   let least = Infinity;
   for (const matrix of Object.values(sight)) {

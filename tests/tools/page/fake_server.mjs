@@ -1,4 +1,4 @@
-// Speaks the server's interface with made-up processes; a test moves its time on.
+// Simulates the server with made-up processes; the test advances its time.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,7 +7,7 @@ import { entryOf, historyOf, snapshotOf } from './made_up.mjs';
 
 const types = { html: 'text/html; charset=utf-8', js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml' };
 
-/** The page's files by path, as the built command has them. */
+/** The page's files by path, as in the built command. */
 function pageFiles(folder, uplot) {
   const files = { '/': join(folder, 'index.html'), '/uplot.js': join(uplot, 'uPlot.iife.min.js'), '/uplot.css': join(uplot, 'uPlot.min.css') };
   for (const sub of ['', 'panels']) {
@@ -35,7 +35,7 @@ export class FakeServer {
     return `http://127.0.0.1:${this.port}/`;
   }
 
-  /** Ends all connections and listens no more. */
+  /** Closes all connections and stops listening. */
   async close() {
     for (const socket of this.#sockets) socket.destroy();
     this.#streams.clear();
@@ -52,7 +52,7 @@ export class FakeServer {
     return own.concat(this.unreadable);
   }
 
-  /** A second goes by for all. */
+  /** Advances all processes by one second. */
   tick() {
     const time = Date.now() / 1000;
     for (const [response, number] of this.#streams) {
@@ -68,10 +68,10 @@ export class FakeServer {
     for (const [response, of] of this.#streams) {
       if (of === number) this.#send(response, 'ended', { time: Date.now() / 1000 });
     }
-    this.tellList();
+    this.sendList();
   }
 
-  tellList() {
+  sendList() {
     for (const response of this.#streams.keys()) this.#send(response, 'processes', this.list());
   }
 
@@ -95,7 +95,7 @@ export class FakeServer {
     response.end(readFileSync(path));
   }
 
-  /** The table of metrics as far as the page reads it. */
+  /** The parts of the table of metrics that the page reads. */
   #metrics(response) {
     const words = {
       in_use_bytes: 'allocated_bytes.all.current', requested_in_use_bytes: 'requested_bytes.all.current',

@@ -1,4 +1,4 @@
-// The page as `tensorpool serve` serves it, with live processes beside it.
+// Tests the page as served by `tensorpool serve`, with live processes.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,13 +14,13 @@ const browser = await startBrowser();
 const started = [];
 const folder = mkdtempSync(join(tmpdir(), 'page-'));
 
-/** Starts a program and gives it with the first line that it says. */
+/** Starts a program and returns it with its first line of output. */
 async function start(program, ...words) {
   const child = spawn(program, words, { stdio: ['pipe', 'pipe', 'inherit'] });
   started.push(child);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const { value, done } = await lines.next();
-  if (done) throw new Error(`${program} said nothing and ended`);
+  if (done) throw new Error(`${program} ended without output`);
   return { child, line: value };
 }
 
@@ -48,14 +48,14 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** As a person who changes what the address names: the page is not loaded anew. */
+/** Changes the address as a user would: the page is not reloaded. */
 async function show(page, child) {
   await page.evaluate((pid) => { location.hash = `process=${pid}`; }, child.pid);
   await page.waitForFunction((pid) => document.getElementById('process').value === pid,
     String(child.pid), patience);
 }
 const poolButton = (page, name) => page.getByRole('button', { name, exact: true });
-/** Long enough that the charts have something to show. */
+/** Waits long enough for the charts to have data. */
 const seesRounds = async (page, rounds) => {
   for (let seen = await textOf(page, '#updated'); rounds > 0; --rounds) {
     seen = await changed(() => textOf(page, '#updated'), seen);
@@ -63,7 +63,7 @@ const seesRounds = async (page, rounds) => {
 };
 
 for (const width of [1280, 400]) {
-  test(`a live process is watched, left for another and seen to be killed, at ${width} pixels`, async () => {
+  test(`shows a live process, another one, and that it was killed, at ${width} pixels`, async () => {
     const first = (await waves('tensors', 'batches')).child;
     const second = (await waves('weights')).child;
     const { url } = await serve();
@@ -98,7 +98,7 @@ for (const width of [1280, 400]) {
   });
 }
 
-test('a page opened late has a past, and a past of what ended', async () => {
+test('a page opened late shows the history, also of ended processes', async () => {
   const { child } = await waves('tensors');
   const { url } = await serve();
   await withPage(browser, url, {}, async (page) => {
@@ -122,7 +122,7 @@ test('a page opened late has a past, and a past of what ended', async () => {
   });
 });
 
-test('the server may go and come again', async () => {
+test('the page reconnects to a restarted server', async () => {
   const { child } = await waves('tensors');
   const { child: server, url } = await serve();
   await withPage(browser, url, {}, async (page) => {
@@ -135,7 +135,7 @@ test('the server may go and come again', async () => {
   });
 });
 
-test('with a token the page asks for it, and the address may bring it', async () => {
+test('the page prompts for the token, or takes it from the address', async () => {
   const { child } = await waves('tensors');
   const file = join(folder, 'token');
   writeFileSync(file, 'open-sesame+16/letters=\n', { mode: 0o600 });
@@ -144,10 +144,10 @@ test('with a token the page asks for it, and the address may bring it', async ()
     await inState(page, 'closed');
     await page.locator('#token').fill('not this one, surely');
     await page.keyboard.press('Enter');
-    await page.getByText('That is not the token.').waitFor();
+    await page.getByText('Wrong token.').waitFor();
     await page.locator('#token').fill('open-sesame+16/letters=');
     await page.keyboard.press('Enter');
-    // A page that is left before the server took the token asks for it again.
+    // A page left before the server accepted the token prompts for it again.
     await page.locator('#door').waitFor({ state: 'hidden' });
     await show(page, child);
     await inState(page, 'live');
@@ -158,7 +158,7 @@ test('with a token the page asks for it, and the address may bring it', async ()
   });
 });
 
-test('a page of another origin reads nothing', async () => {
+test('a page of another origin cannot read data', async () => {
   const { child } = await waves('tensors');
   const { url } = await serve();
   const stranger = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end());

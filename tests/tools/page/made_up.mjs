@@ -1,4 +1,4 @@
-// Processes that never were: figures in waves, in the shape that the server tells.
+// Made-up processes with statistics in waves, in the format of the server.
 
 const kib = 1024;
 const mib = kib * kib;
@@ -37,7 +37,7 @@ function bucketsOf(inUse, capacity, totals) {
   });
 }
 
-function poolFigures(one, totals, seconds) {
+function poolStatistics(one, totals, seconds) {
   const in_use = Math.round(one.scale * wave(seconds, one.phase));
   one.peak = Math.max(one.peak, in_use);
   const [magazine, depot] = [Math.round(in_use * 0.05), Math.round(in_use * 0.03)];
@@ -131,7 +131,7 @@ export function snapshotOf(made, time) {
   made.seconds += 1;
   made.faults += Math.round(300 * wave(seconds * 2.3, 0));
   const rates = made.pools.map((one, index) => poolRates(one, made.totals[index], seconds));
-  const pools = made.pools.map((one, index) => poolFigures(one, made.totals[index], seconds));
+  const pools = made.pools.map((one, index) => poolStatistics(one, made.totals[index], seconds));
   return {
     time, rates: { seconds: 1, minor_faults: 300 * wave(seconds * 2.3, 0), pools: rates },
     snapshot: {

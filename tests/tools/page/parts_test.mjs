@@ -1,4 +1,4 @@
-// The page's modules that need no browser.
+// Tests the page's modules that need no browser.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { leastDistance } from './colours.mjs';
 const folder = process.env.PAGE_FOLDER;
 const load = (name) => import(pathToFileURL(join(folder, name)));
 const { bytes, count, percent, plain, rate, size } = await load('units.js');
-const { chosenFigures, chosenThreads, everything, waste } = await load('figures.js');
+const { chosenStatistics, chosenThreads, everything, waste } = await load('statistics.js');
 const { History } = await load('history.js');
 
 test('bytes have IEC units and three digits', () => {
@@ -23,30 +23,30 @@ test('bytes have IEC units and three digits', () => {
   assert.equal(size(65_536), '64 KiB');
 });
 
-test('counts, rates and parts say no more than is known', () => {
+test('counts, rates and percentages show no false precision', () => {
   assert.deepEqual([0, 99_999, 100_000, 1.5e9].map(count), ['0', '99,999', '100 k', '1.50 G']);
   assert.deepEqual([0, 0.04, 3.21, 12.6].map(rate), ['0', '0.0', '3.2', '13']);
   assert.deepEqual([0, 0.5, 0.99999, 1].map(percent), ['0.0 %', '50.0 %', '99.9 %', '100 %']);
   assert.equal(percent(0 / 0), '–');
 });
 
-test('names lose what could pass for something else', () => {
+test('names lose characters that could mislead', () => {
   assert.equal(plain('a\u202eb\nc\u0000'), 'a\ufffdb\ufffdc\ufffd');
   assert.equal(plain('größe <b>'), 'größe <b>');
 });
 
-test('pools are added up, their ratios by weight', () => {
+test('pools are summed, with weighted ratios', () => {
   const { snapshot, rates } = snapshotOf(makeProcess(1, 'x', ['a', 'b']), 100);
   const [a, b] = snapshot.pools;
-  const all = chosenFigures(snapshot, rates, everything);
+  const all = chosenStatistics(snapshot, rates, everything);
   assert.equal(all.pool.in_use_bytes, a.in_use_bytes + b.in_use_bytes);
   assert.equal(all.pool.buckets[3].in_use_bytes, a.buckets[3].in_use_bytes + b.buckets[3].in_use_bytes);
   assert.equal(all.pool.buckets[3].block_bytes, 512);
-  assert.equal(all.pool.limit_bytes, 0, 'one has none');
+  assert.equal(all.pool.limit_bytes, 0, 'one pool has no limit');
   const [low, high] = rates.pools.map((one) => one.rounding_ratio).sort((x, y) => x - y);
   assert.ok(all.rates.rounding_ratio > low && all.rates.rounding_ratio < high);
-  assert.equal(chosenFigures(snapshot, rates, a.id).pool.in_use_bytes, a.in_use_bytes);
-  assert.equal(chosenFigures({ pools: [] }, null, everything).pool, null);
+  assert.equal(chosenStatistics(snapshot, rates, a.id).pool.in_use_bytes, a.in_use_bytes);
+  assert.equal(chosenStatistics({ pools: [] }, null, everything).pool, null);
 });
 
 test('a thread that uses several pools appears once', () => {
@@ -56,14 +56,14 @@ test('a thread that uses several pools appears once', () => {
   assert.equal(threads[0].parked_bytes, 2 * snapshot.threads[0].parked_bytes);
 });
 
-test('waste is the part of what is in use that nobody asked for', () => {
+test('waste is the part of the bytes in use that was not requested', () => {
   assert.equal(waste({ in_use_bytes: 100, requested_bytes: 750, allocated_bytes: 1000 }), 25);
   assert.equal(waste({ in_use_bytes: 100, requested_bytes: 0, allocated_bytes: 0 }), 0);
 });
 
 const past = (id, t, in_use) => ({ id, name: '', t, series: { in_use } });
 
-test('history adds pools up by time, each while it lived', () => {
+test('history sums pools by time, each during its lifetime', () => {
   const history = new History();
   history.load([past(1, [10, 11, 12, 13], [1, 2, 3, 4]), past(2, [11, 12], [10, 20])]);
   const all = history.series(everything);
@@ -74,7 +74,7 @@ test('history adds pools up by time, each while it lived', () => {
   assert.deepEqual(history.series(77).t, []);
 });
 
-test('history goes on by snapshots and forgets after ten minutes', () => {
+test('history continues with snapshots and drops samples after ten minutes', () => {
   const history = new History();
   const made = makeProcess(1, 'x', ['a']);
   history.load([past(1, [10, 100], [1, 2])]);
@@ -87,7 +87,7 @@ test('history goes on by snapshots and forgets after ten minutes', () => {
   assert.equal(history.series(1).allocated.at(-1), rates.pools[0].allocated_bytes);
 });
 
-test('colours of parts are told apart with any kind of colour blindness', () => {
+test('colours of parts are distinguishable with any kind of colour blindness', () => {
   const css = readFileSync(join(folder, 'page.css'), 'utf8');
   const themes = css.match(/:root[^{]*\{[^}]*\}/g);
   assert.equal(themes.length, 2);
@@ -99,6 +99,6 @@ test('colours of parts are told apart with any kind of colour blindness', () => 
   }
 });
 
-test('the check of colours finds two that look alike', () => {
-  assert.ok(leastDistance(['#009e73', '#cc79a7']) < 8, 'green and pink, to who sees no green');
+test('the check of colours detects similar ones', () => {
+  assert.ok(leastDistance(['#009e73', '#cc79a7']) < 8, 'green and pink, without green perception');
 });

@@ -1,4 +1,4 @@
-// The page in all its states, against a server that makes figures up.
+// Tests the page in all its states, against a simulated server.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, afterEach, test } from 'node:test';
@@ -22,7 +22,7 @@ beforeEach(start);
 afterEach(() => server.close());
 after(() => browser.close());
 
-test('says that there is no process, and shows one as soon as it comes', () => open({}, async (page) => {
+test('reports that there is no process, and shows one as soon as it exists', () => open({}, async (page) => {
   await inState(page, 'empty');
   assert.match(await textOf(page, '#empty'), /No process with a pool[\s\S]*Start one/);
   await picture(page, 'empty');
@@ -39,20 +39,20 @@ for (const [width, scheme] of [[1280, 'light'], [1280, 'dark'], [400, 'light'], 
       await page.locator('.events li').nth(7).waitFor();
       await picture(page, `live-${width}-${scheme}`);
       const [needed, there] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-      assert.ok(needed <= there, `${needed} pixels are needed, ${there} are there`);
+      assert.ok(needed <= there, `${needed} pixels are needed, ${there} are available`);
       assert.deepEqual(await page.evaluate(cutTexts), []);
     });
   });
 }
 
-/** Figures and names of made-up processes that do not fit where they stand. */
+/** Returns the texts that do not fit into their elements. */
 function cutTexts() {
   return [...document.querySelectorAll('.tile strong, .tile small, td, th, dd, .legend li, .kind')]
     .filter((one) => one.offsetParent && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline')
     .map((one) => one.textContent);
 }
 
-test('moves its figures with each snapshot', async () => {
+test('updates its values with each snapshot', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
@@ -62,7 +62,7 @@ test('moves its figures with each snapshot', async () => {
   });
 });
 
-test('has a past when it is opened late, which the arrow keys read', async () => {
+test('shows the history when opened late, also by arrow keys', async () => {
   server.add(makeProcess(4711, 'train', ['tensors']));
   await open({}, async (page) => {
     await live(page);
@@ -79,7 +79,7 @@ test('has a past when it is opened late, which the arrow keys read', async () =>
   });
 });
 
-test('shows values where the mouse is', async () => {
+test('shows the values at the mouse', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
@@ -90,7 +90,7 @@ test('shows values where the mouse is', async () => {
   });
 });
 
-test('shows one pool or all added up', async () => {
+test('shows one pool or the sum of all', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
@@ -103,7 +103,7 @@ test('shows one pool or all added up', async () => {
   });
 });
 
-test('shows the figures of a device allocator beside PyTorch’s words', async () => {
+test('shows the statistics of a device allocator beside PyTorch’s names', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
@@ -136,7 +136,7 @@ test('shows the peaks of a planned arena beside the lower bound', async () => {
   });
 });
 
-test('has no panel of planned arenas where there are none', async () => {
+test('hides the panel of planned arenas if there are none', async () => {
   const made = makeProcess(4711, 'train');
   made.planned = [];
   server.add(made);
@@ -147,7 +147,7 @@ test('has no panel of planned arenas where there are none', async () => {
   });
 });
 
-test('has no panel of devices where there are none', async () => {
+test('hides the panel of devices if there are none', async () => {
   const made = makeProcess(4711, 'train');
   made.devices = [];
   server.add(made);
@@ -172,7 +172,7 @@ test('changes the process', async () => {
   });
 });
 
-test('follows the address when that names another process', async () => {
+test('follows a change of the process in the address', async () => {
   server.add(makeProcess(815, 'infer', ['weights']));
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
@@ -186,7 +186,7 @@ test('follows the address when that names another process', async () => {
   });
 });
 
-test('writes no choice of its own over an address that is being entered', async () => {
+test('does not overwrite an address that is being entered', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
@@ -194,20 +194,20 @@ test('writes no choice of its own over an address that is being entered', async 
   });
 });
 
-test('says when a process ended, and keeps its last figures', async () => {
+test('reports the end of a process, and keeps its last statistics', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
     const last = await tile(page);
     server.end(4711);
     await inState(page, 'ended');
-    assert.match(await textOf(page, '#state'), /^train 4711 ended at \d\d:\d\d:\d\d: these are its last figures$/);
+    assert.match(await textOf(page, '#state'), /^train 4711 ended at \d\d:\d\d:\d\d: these are its last statistics$/);
     assert.equal(await tile(page), last);
     await picture(page, 'ended');
   });
 });
 
-test('shows the last figures of one that ended before', async () => {
+test('shows the last statistics of a process that ended before', async () => {
   server.add(makeProcess(4711, 'train'));
   server.ended.add(4711);
   await open({}, async (page) => {
@@ -216,20 +216,20 @@ test('shows the last figures of one that ended before', async () => {
   });
 });
 
-test('says that the connection is lost, tries again and goes on', async () => {
+test('reports a lost connection, reconnects and continues', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
     await server.close();
     await inState(page, 'lost');
-    assert.equal(await textOf(page, '#state'), 'Connection lost, trying again');
+    assert.equal(await textOf(page, '#state'), 'Connection lost, reconnecting');
     await picture(page, 'lost');
     await server.listen(server.port);
     await live(page);
   });
 });
 
-test('says why a process cannot be read', async () => {
+test('reports why a process cannot be read', async () => {
   server.unreadable = [{ process: 9, name: 'other', readable: false, problem: 'it is not yours: run as root', ended: false }];
   await open({}, async (page) => {
     await inState(page, 'unreadable');
@@ -237,7 +237,7 @@ test('says why a process cannot be read', async () => {
   });
 });
 
-test('asks for the token and takes no other', async () => {
+test('prompts for the token and accepts no other', async () => {
   server.add(makeProcess(4711, 'train'));
   server.token = 'a+b c';
   await open({}, async (page) => {
@@ -246,7 +246,7 @@ test('asks for the token and takes no other', async () => {
     await picture(page, 'token');
     await page.keyboard.type('wrong');
     await page.keyboard.press('Enter');
-    await page.getByText('That is not the token.').waitFor();
+    await page.getByText('Wrong token.').waitFor();
     await page.locator('#token').fill('a+b c');
     await page.keyboard.press('Enter');
     await live(page);
@@ -254,7 +254,7 @@ test('asks for the token and takes no other', async () => {
   });
 });
 
-test('takes the token out of its address at once', async () => {
+test('removes the token from its address at once', async () => {
   server.add(makeProcess(4711, 'train'));
   server.token = 'a+b/c=';
   await open({ url: `${url}#token=a+b/c=` }, async (page) => {
@@ -265,7 +265,7 @@ test('takes the token out of its address at once', async () => {
   });
 });
 
-test('shows hostile names as the text that they are', async () => {
+test('shows hostile names as plain text', async () => {
   const hostile = '<img src=x onerror=alert(1)>';
   server.add(makeProcess(4711, `"><script>alert(2)</script>`, [hostile, 'abc\u202egnp.exe', '\n\t\u0000']));
   await open({}, async (page) => {
@@ -278,30 +278,30 @@ test('shows hostile names as the text that they are', async () => {
   });
 });
 
-const places = () => [...document.querySelectorAll('.card, .tile, th, .legend li, header *, h2')].map((one) => {
+const positions = () => [...document.querySelectorAll('.card, .tile, th, .legend li, header *, h2')].map((one) => {
   const { x, y, width, height } = one.getBoundingClientRect();
   return [one.id || one.className || one.tagName, Math.round(x), Math.round(y + scrollY), Math.round(width), Math.round(height)].join(' ');
 });
 
 for (const width of [1280, 400]) {
-  test(`keeps everything in its place when figures change, at ${width} pixels`, async () => {
+  test(`keeps the layout when values change, at ${width} pixels`, async () => {
     const made = makeProcess(4711, 'train');
     server.add(made);
     await open({ width }, async (page) => {
       await live(page);
-      // Once the pool's head has its width: from here on nothing may move.
-      const first = await page.evaluate(places);
+      // From here on, the pool's header has its width, and nothing may move.
+      const first = await page.evaluate(positions);
       for (const scale of [7, 900 * 2 ** 20, 3 * 2 ** 40]) {
         const was = await tile(page);
         for (const pool of made.pools) pool.scale = scale;
         await changed(() => tile(page), was, async () => server.tick());
-        assert.deepEqual(await page.evaluate(places), first);
+        assert.deepEqual(await page.evaluate(positions), first);
       }
     });
   });
 }
 
-test('is worked by keys alone', async () => {
+test('can be used by keyboard alone', async () => {
   server.add(makeProcess(4711, 'train'));
   server.add(makeProcess(815, 'infer', ['weights']));
   await open({}, async (page) => {
@@ -326,7 +326,7 @@ test('is worked by keys alone', async () => {
   });
 });
 
-test('shows where the focus is, in the order of the page', async () => {
+test('shows the focus, in the order of the page', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
@@ -346,7 +346,7 @@ test('shows where the focus is, in the order of the page', async () => {
   });
 });
 
-test('gives its connection back when nobody sees it for long, and goes on when seen', async () => {
+test('closes its connection when hidden for long, and reconnects when visible', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await page.clock.install();

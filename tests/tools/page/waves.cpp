@@ -1,7 +1,7 @@
-// A process to look at: `page_waves NAME…` makes a pool of each name, the first with a limit, whose
-// blocks come and go in waves, each on a thread of its own, an allocator of device memory, and an
-// arena that serves a plan. Says "ready" when all are there, and works until its standard input
-// ends.
+// A process for the page: `page_waves NAME…` makes a pool of each name, the first with a limit.
+// Their blocks come and go in waves, each pool on a thread of its own. It also has an allocator of
+// device memory, and an arena that serves a plan. Prints "ready" when all exist, and works until
+// its standard input ends.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -29,7 +29,7 @@ tensorpool::PoolOptions options_of(const char* name, bool limited) {
     return options;
 }
 
-/// Blocks of all sizes up to 1 MiB, more and more of them and then fewer and fewer.
+/// Blocks of all sizes up to 1 MiB, whose number rises and falls.
 class Wave {
 public:
     Wave(const char* name, bool limited, std::size_t crest)
@@ -63,13 +63,13 @@ private:
         std::size_t bytes;
     };
 
-    /// The same sizes in each run; small ones are many.
+    /// The same sequence of sizes in each run; most are small.
     std::size_t next_size() {
         state_ = state_ * 6364136223846793005U + 1442695040888963407U;
         const std::size_t largest = std::size_t{64} << ((state_ >> 40) % 15);
         return 1 + (state_ >> 33) % largest;
     }
-    /// Its pages are there then, as those of blocks that are used.
+    /// Touches the pages, as a program that uses its blocks does.
     static void* touched(void* block, std::size_t bytes) {
         for (std::size_t at = 0; at < bytes; at += 4096) static_cast<char*>(block)[at] = 1;
         return block;
@@ -89,7 +89,7 @@ private:
     }
     void turn() {
         tensorpool::mark_timeline(rises_ ? "crest" : "trough", in_use_);
-        // More than the limit allows; without one it is met.
+        // Exceeds the limit; without a limit, the request succeeds.
         if (rises_) pool_.deallocate(pool_.try_allocate(limit + mebibyte));
         rises_ = !rises_;
     }
@@ -110,13 +110,13 @@ void work(const char* name, bool limited, std::size_t crest, const std::atomic<b
     begun.count_down();
     while (goes_on) {
         wave.step();
-        // So that the machine can do more than this.
+        // Leaves processor time for others.
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 }
 
-/// The same requests in each iteration, of which one in a while is another: activations that live
-/// on to the backward pass, and what is needed for a moment.
+/// The same requests in each iteration, except now and then: activations that live until the
+/// backward pass, and temporaries.
 class Steps {
 public:
     void step() {

@@ -34,7 +34,7 @@ std::string content_of(const std::filesystem::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST(Jpeg, WhatIsWrittenIsReadBackNearlyTheSame) {
+TEST(Jpeg, AWrittenPictureIsReadBackNearlyEqual) {
     const TemporaryFolder folder;
     const cv::Mat picture = gradient(120, 200);
     write_jpeg(folder.path() / "a.jpg", picture);
@@ -57,18 +57,19 @@ TEST(Jpeg, OnePixelIsAPicture) {
     EXPECT_EQ(read_jpeg(folder.path() / "a.jpg").total(), 1U);
 }
 
-TEST(Jpeg, AFileThatIsNotThereHasTheSystemsReason) {
+TEST(Jpeg, AMissingFileIsReportedWithTheSystemsReason) {
     EXPECT_EQ(reason_for("/nowhere/a.jpg"), "cannot be opened: No such file or directory");
 }
 
-TEST(Jpeg, AFolderAnEmptyFileAndTextAreNoPictures) {
+TEST(Jpeg, AFolderAnEmptyFileAndTextAreRejected) {
     const TemporaryFolder folder;
     EXPECT_EQ(reason_for(folder.path()), "cannot be read: Is a directory");
     EXPECT_EQ(reason_for(folder.file("empty.jpg", "")), "is empty");
-    EXPECT_EQ(reason_for(folder.file("text.jpg", "no picture")).find("is no JPEG picture: "), 0U);
+    EXPECT_EQ(reason_for(folder.file("text.jpg", "no picture")).find("is not a JPEG picture: "),
+              0U);
 }
 
-TEST(Jpeg, AFileCutShortIsNotDecoded) {
+TEST(Jpeg, ATruncatedFileIsNotDecoded) {
     const TemporaryFolder folder;
     write_jpeg(folder.path() / "a.jpg", gradient(120, 200));
     const std::string whole = content_of(folder.path() / "a.jpg");
@@ -76,11 +77,11 @@ TEST(Jpeg, AFileCutShortIsNotDecoded) {
     EXPECT_EQ(reason_for(cut).find("cannot be decoded: "), 0U);
 }
 
-TEST(Jpeg, WritingWhereNoFolderIsThrows) {
+TEST(Jpeg, WritingToAMissingFolderThrows) {
     EXPECT_THROW(write_jpeg("/nowhere/a.jpg", gradient(8, 8)), std::runtime_error);
 }
 
-TEST(Jpeg, AFullDiskIsTold) {
+TEST(Jpeg, AFullDiskIsReported) {
     EXPECT_THROW(write_jpeg("/dev/full", gradient(8, 8)), std::runtime_error);
 }
 

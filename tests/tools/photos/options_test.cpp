@@ -7,16 +7,16 @@
 namespace tensorpool::photos {
 namespace {
 
-std::string complaint_about(const std::vector<std::string>& words) {
+std::string complaint_about(const std::vector<std::string>& arguments) {
     try {
-        parse_options(words);
+        parse_options(arguments);
     } catch (const std::invalid_argument& error) {
         return error.what();
     }
     return "";
 }
 
-TEST(Options, NothingSaidMeansThreeRoundsOnOneThread) {
+TEST(Options, DefaultsAreThreeRoundsOnOneThread) {
     const Options options = parse_options({});
     EXPECT_EQ(options.rounds, 3);
     EXPECT_EQ(options.threads, 1);
@@ -27,7 +27,7 @@ TEST(Options, NothingSaidMeansThreeRoundsOnOneThread) {
     EXPECT_FALSE(options.help);
 }
 
-TEST(Options, AllAreTakenAndTheRestArePictures) {
+TEST(Options, OtherArgumentsArePictures) {
     const Options options = parse_options(
         {"a.jpg", "--rounds", "5", "--threads", "2", "--output", "out", "--", "--b.jpg", "c"});
     EXPECT_EQ(options.rounds, 5);
@@ -38,8 +38,8 @@ TEST(Options, AllAreTakenAndTheRestArePictures) {
     EXPECT_TRUE(parse_options({"--help"}).help);
 }
 
-TEST(Options, WrongOnesAreNamedWithWhatWasExpected) {
-    EXPECT_EQ(complaint_about({"--fast"}), "--fast: no such option; --help lists them");
+TEST(Options, InvalidOptionsAreReportedWithWhatWasExpected) {
+    EXPECT_EQ(complaint_about({"--fast"}), "--fast: unknown option; --help lists the options");
     EXPECT_EQ(complaint_about({"--rounds"}), "--rounds: a value is missing");
     for (const char* number : {"0", "100", "-1", "two", "2x", "", "99999999999"}) {
         EXPECT_EQ(complaint_about({"--rounds", number}),

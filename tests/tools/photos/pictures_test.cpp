@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(Pictures, AFolderGivesItsJpegFilesByName) {
+TEST(Pictures, AFolderGivesItsJpegFilesInOrderOfNames) {
     const TemporaryFolder folder;
     const fs::path b = folder.file("b.JPEG", ""), a = folder.file("a.jpg", "");
     folder.file("notes.txt", "");
     EXPECT_EQ(find_pictures({folder.path().string()}), (std::vector<fs::path>{a, b}));
 }
 
-TEST(Pictures, AFileThatIsNamedStaysWhateverItIs) {
+TEST(Pictures, ANamedFileIsKeptWhateverItsType) {
     EXPECT_EQ(find_pictures({"/nowhere/notes.txt"}), (std::vector<fs::path>{"/nowhere/notes.txt"}));
 }
 
@@ -27,7 +27,7 @@ TEST(Pictures, AFolderWithoutPicturesIsAnError) {
     EXPECT_THROW(find_pictures({folder.path().string()}), std::runtime_error);
 }
 
-TEST(Pictures, ResultsAreNamedLikeTheirPicturesAndNeverAlike) {
+TEST(Pictures, ResultsHaveUniqueNamesLikeTheirPictures) {
     const auto pictures = with_result_names({"x/a.jpeg", "y/a.jpg", "a-2.JPG", "b"});
     ASSERT_EQ(pictures.size(), 4U);
     EXPECT_EQ(pictures[0].result, "a.jpg");

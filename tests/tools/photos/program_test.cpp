@@ -1,4 +1,4 @@
-/// The program itself, as a user meets it.
+/// Tests the program as a user runs it.
 
 #include <sys/wait.h>
 
@@ -18,7 +18,7 @@ struct Ended {
     std::string text;  // standard output and error
 };
 
-/// `arguments` as a shell reads them.
+/// Runs the program with `arguments`, which a shell parses.
 Ended run_program(const std::string& arguments) {
     const std::string command = TENSORPOOL_PHOTOS_PROGRAM " " + arguments + " 2>&1";
     std::FILE* const pipe = popen(command.c_str(), "r");
@@ -47,13 +47,13 @@ TEST_F(Program, DevelopsWithMallocAndThePoolAndComparesThem) {
     const Ended ended = develop("--rounds 1 " + picture("good.jpg"));
     EXPECT_EQ(ended.status, 0) << ended.text;
     EXPECT_NE(ended.text.find("1 of 1 pictures, 0.1 megapixels"), std::string::npos) << ended.text;
-    EXPECT_NE(ended.text.find("The results are the same bit for bit"), std::string::npos);
+    EXPECT_NE(ended.text.find("The results are identical"), std::string::npos);
     EXPECT_NE(ended.text.find("of the CPU time and "), std::string::npos);
     EXPECT_EQ(read_jpeg(folder_.path() / "out/tensorpool/good.jpg").cols, 400);
     EXPECT_EQ(read_jpeg(folder_.path() / "out/malloc/good.jpg").cols, 400);
 }
 
-TEST_F(Program, TellsWhatEachOperatorNeededOfAContext) {
+TEST_F(Program, ReportsTheScratchOfEachOperatorInAContext) {
     const Ended ended = develop("--rounds 1 --threads 2 " + picture("good.jpg"));
     EXPECT_EQ(ended.status, 0) << ended.text;
     for (const char* part : {"\ndenoise                           1      4.1 MiB",
@@ -64,18 +64,18 @@ TEST_F(Program, TellsWhatEachOperatorNeededOfAContext) {
     EXPECT_EQ(read_jpeg(folder_.path() / "out/context/good.jpg").cols, 400);
 }
 
-TEST_F(Program, FrugalOrNotTheResultsAreTheSame) {
+TEST_F(Program, FrugalOperatorsGiveTheSameResults) {
     const Ended ended = develop("--rounds 1 --frugal " + picture("good.jpg"));
     EXPECT_EQ(ended.status, 0) << ended.text;
-    EXPECT_NE(ended.text.find("The results are the same bit for bit"), std::string::npos);
+    EXPECT_NE(ended.text.find("The results are identical"), std::string::npos);
     EXPECT_EQ(ended.text.find("--frugal"), std::string::npos) << ended.text;
 }
 
-TEST_F(Program, APictureThatCannotBeReadIsNamedOnceAndTheOthersGoOn) {
+TEST_F(Program, AnUnreadablePictureIsReportedOnceAndSkipped) {
     folder_.file("bad.jpg", "no picture");
     const Ended ended = develop("--rounds 2 " + folder_.path().string());
     EXPECT_EQ(ended.status, 1);
-    const std::string complaint = picture("bad.jpg") + ": is no JPEG picture: ";
+    const std::string complaint = picture("bad.jpg") + ": is not a JPEG picture: ";
     const std::size_t first = ended.text.find(complaint);
     ASSERT_NE(first, std::string::npos) << ended.text;
     EXPECT_EQ(ended.text.find(complaint, first + 1), std::string::npos) << ended.text;
@@ -88,14 +88,14 @@ TEST_F(Program, WrongUsageEndsWithStatusTwo) {
     EXPECT_EQ(ended.text, "tensorpool_photos: --rounds: \"none\" is not a number from 1 to 99\n");
 }
 
-TEST_F(Program, RefusesToReplaceAPicture) {
+TEST_F(Program, RefusesToOverwriteAPicture) {
     EXPECT_EQ(develop("--rounds 1 " + picture("good.jpg")).status, 0);
     const Ended ended = develop("--rounds 1 " + picture("out/malloc/good.jpg"));
     EXPECT_EQ(ended.status, 1);
-    EXPECT_NE(ended.text.find("name another --output"), std::string::npos) << ended.text;
+    EXPECT_NE(ended.text.find("choose another --output"), std::string::npos) << ended.text;
 }
 
-TEST_F(Program, AFolderThatCannotBeMadeIsNamed) {
+TEST_F(Program, AFolderThatCannotBeCreatedIsReported) {
     const Ended ended = run_program("--rounds 1 --output /proc/none " + picture("good.jpg"));
     EXPECT_EQ(ended.status, 1);
     EXPECT_NE(ended.text.find("/proc/none"), std::string::npos) << ended.text;

@@ -17,7 +17,7 @@ Texts texts_of(std::string_view csv) {
     return texts;
 }
 
-TEST(CsvRows, AreParted) {
+TEST(CsvRows, SplitRowsAndCells) {
     EXPECT_EQ(texts_of("a,b\n1,2\n"), (Texts{{"a", "b"}, {"1", "2"}}));
     EXPECT_EQ(texts_of("a,b\n1,"), (Texts{{"a", "b"}, {"1", ""}}));
     EXPECT_EQ(texts_of(""), Texts{});
@@ -27,7 +27,7 @@ TEST(CsvRows, LinesMayEndWithCrLf) {
     EXPECT_EQ(texts_of("a,b\r\n1,2\r\n"), (Texts{{"a", "b"}, {"1", "2"}}));
 }
 
-TEST(CsvRows, BlankLinesSpacesAndAByteOrderMarkArePassedOver) {
+TEST(CsvRows, SkipBlankLinesSpacesAndAByteOrderMark) {
     EXPECT_EQ(texts_of("\xef\xbb\xbf\n \t\r\n a , b\t\n\n"), (Texts{{"a", "b"}}));
 }
 
@@ -37,7 +37,7 @@ TEST(CsvRows, QuotesKeepCommasSpacesAndLinesTogether) {
     EXPECT_EQ(texts_of("\"\",1"), (Texts{{"", "1"}}));
 }
 
-TEST(CsvRows, KnowWhereEachCellStands) {
+TEST(CsvRows, ReportThePositionOfEachCell) {
     CsvRows rows("a,b\n\"x\ny\", 22\n\n 3");
     std::vector<CsvCell> row;
     ASSERT_TRUE(rows.next(row));
@@ -51,7 +51,7 @@ TEST(CsvRows, KnowWhereEachCellStands) {
     EXPECT_EQ(row[0].column, 2u);
 }
 
-TEST(CsvRows, QuotesThatDoNotCloseAreAProblem) {
+TEST(CsvRows, RejectUnclosedQuotes) {
     EXPECT_THROW(texts_of("a,\"b"), CsvProblem);
     EXPECT_THROW(texts_of("\"a\"b,c"), CsvProblem);
     EXPECT_THROW(texts_of("\"a\"\""), CsvProblem);

@@ -14,7 +14,7 @@ std::string problem_of(std::string_view csv) {
     return testing::problem_of(read_csv, csv);
 }
 
-TEST(ReadCsv, TakesAPublicBenchmark) {
+TEST(ReadCsv, ReadsAPublicBenchmark) {
     const Buffers buffers = read_csv("id,lower,upper,size\n0,995328,1000448,656384\n1,3,4,5\n", "");
     EXPECT_EQ(buffers.lifetimes,
               (std::vector<TensorLifetime>{{995328, 1000448, 656384, 1}, {3, 4, 5, 1}}));
@@ -23,7 +23,7 @@ TEST(ReadCsv, TakesAPublicBenchmark) {
     EXPECT_FALSE(buffers.peak_bytes.has_value());
 }
 
-TEST(ReadCsv, TakesColumnsInAnyOrder) {
+TEST(ReadCsv, ReadsColumnsInAnyOrder) {
     const Buffers buffers =
         read_csv("size, offset, upper, alignment, lower, id\r\n8,64,2,32,1,\"a, b\"\r\n\r\n", "");
     EXPECT_EQ(buffers.lifetimes, (std::vector<TensorLifetime>{{1, 2, 8, 32}}));
@@ -31,11 +31,11 @@ TEST(ReadCsv, TakesColumnsInAnyOrder) {
     EXPECT_EQ(buffers.ids, std::vector<std::string>{"a, b"});
 }
 
-TEST(ReadCsv, TakesAFileWithoutBuffers) {
+TEST(ReadCsv, AcceptsAFileWithoutBuffers) {
     EXPECT_TRUE(read_csv("lower,upper,size\n", "").lifetimes.empty());
 }
 
-TEST(ReadCsv, SaysWhereWhatStandsThatCannotBe) {
+TEST(ReadCsv, ReportsThePositionOfInvalidValues) {
     EXPECT_EQ(
         problem_of("id,lower,upper,size\n0,1,2,3\n1,2, 3x,4\n"),
         "a file: line 3, column 6 (upper): found \"3x\", expected a time: a whole number from "
@@ -47,19 +47,19 @@ TEST(ReadCsv, SaysWhereWhatStandsThatCannotBe) {
     EXPECT_EQ(problem_of("lower,upper,size\n1,2,3,4"),
               "a file: line 2, column 7: found 4 values, expected 3, one for each column");
     EXPECT_EQ(problem_of("lower,upper,size\n\"1,2,3"),
-              "a file: line 2, column 1: found quotes that do not end, expected a closing quote");
+              "a file: line 2, column 1: found an opening quote only, expected a closing quote");
 }
 
-TEST(ReadCsv, SaysWhatIsWrongWithTheColumns) {
+TEST(ReadCsv, ReportsInvalidColumns) {
     EXPECT_EQ(problem_of(""),
-              "a file: line 1, column 1: found nothing, expected a line that names columns");
+              "a file: line 1, column 1: found nothing, expected a header line with column names");
     EXPECT_EQ(problem_of("id,lower,upper,bytes\n"),
-              "a file: line 1, column 16: found \"bytes\" in the line that names columns, expected "
+              "a file: line 1, column 16: found \"bytes\" in the header line, expected "
               "some of id, lower, upper, size, alignment and offset");
     EXPECT_EQ(problem_of("id,lower,size\n"),
               "a file: line 1, column 1: found no column upper, expected lower, upper and size");
     EXPECT_EQ(problem_of("id,lower,id\n"),
-              "a file: line 1, column 10 (id): found it again, expected it once");
+              "a file: line 1, column 10 (id): found it twice, expected it once");
 }
 
 class WriteCsv : public ::testing::Test {
@@ -76,7 +76,7 @@ protected:
     photos::TemporaryFolder folder_;
 };
 
-TEST_F(WriteCsv, WhatIsWrittenIsReadAgain) {
+TEST_F(WriteCsv, RoundTrips) {
     Buffers buffers;
     buffers.ids = {"plain", "a,b", "\"", "", " x", "two\nlines", "\xc3\xa4"};
     for (std::int64_t i = 0; i < 7; ++i) buffers.lifetimes.push_back({-i, i + 1, 10, 8});

@@ -1,5 +1,5 @@
-// Whatever a file holds, it is taken with buffers that can be, or refused by an error that names
-// the file and a place in it.
+// Any file is either accepted with valid buffers, or rejected with an error that names the file and
+// a position in it.
 
 #include <gtest/gtest.h>
 
@@ -23,23 +23,23 @@ const std::string json =
     R"({"id": "a\n", "lower": 1, "upper": 20, "size": 4096, "alignment": 64, "offset": 0},)"
     R"({"id": 7, "lower": -3, "upper": 9, "size": 100, "alignment": 1, "offset": 4096}]})";
 
-void expect_sound(const Buffers& buffers) {
+void expect_valid(const Buffers& buffers) {
     ASSERT_EQ(buffers.ids.size(), buffers.lifetimes.size());
     if (!buffers.offsets.empty()) {
         ASSERT_EQ(buffers.offsets.size(), buffers.lifetimes.size());
     }
-    for (const TensorLifetime& life : buffers.lifetimes) {
-        EXPECT_LT(life.begin, life.end);
-        EXPECT_LE(life.bytes, max_bytes);
-        EXPECT_NE(life.alignment, 0u);
-        EXPECT_EQ(life.alignment & (life.alignment - 1), 0u);
+    for (const TensorLifetime& lifetime : buffers.lifetimes) {
+        EXPECT_LT(lifetime.begin, lifetime.end);
+        EXPECT_LE(lifetime.bytes, max_bytes);
+        EXPECT_NE(lifetime.alignment, 0u);
+        EXPECT_EQ(lifetime.alignment & (lifetime.alignment - 1), 0u);
     }
 }
 
-/// Whether it was taken.
-bool look_at(const std::string& content) {
+/// Reads a file and checks the buffers or the error. Returns whether the file was accepted.
+bool accepts(const std::string& content) {
     try {
-        expect_sound(read_text(content, "the file"));
+        expect_valid(read_text(content, "the file"));
         return true;
     } catch (const FileError& error) {
         EXPECT_TRUE(std::string(error.what()).starts_with("the file: ")) << error.what();
@@ -48,30 +48,30 @@ bool look_at(const std::string& content) {
     }
 }
 
-TEST(DamagedFiles, UndamagedTheyAreTaken) {
-    EXPECT_TRUE(look_at(csv));
-    EXPECT_TRUE(look_at(json));
+TEST(DamagedFiles, UndamagedFilesAreAccepted) {
+    EXPECT_TRUE(accepts(csv));
+    EXPECT_TRUE(accepts(json));
 }
 
-TEST(DamagedFiles, EachCutIsTakenOrRefused) {
+TEST(DamagedFiles, TruncatedFilesAreHandled) {
     for (const std::string& whole : {csv, json}) {
-        for (std::size_t bytes = 0; bytes <= whole.size(); ++bytes) look_at(whole.substr(0, bytes));
+        for (std::size_t bytes = 0; bytes <= whole.size(); ++bytes) accepts(whole.substr(0, bytes));
     }
 }
 
-TEST(DamagedFiles, EachByteMayBeAnyOther) {
+TEST(DamagedFiles, ChangedBytesAreHandled) {
     for (const std::string& whole : {csv, json}) {
         for (std::size_t at = 0; at < whole.size(); ++at) {
             for (int byte = 0; byte < 256; ++byte) {
                 std::string damaged = whole;
                 damaged[at] = static_cast<char>(byte);
-                look_at(damaged);
+                accepts(damaged);
             }
         }
     }
 }
 
-TEST(DamagedFiles, PartsMayBeMissingTwiceOrElsewhere) {
+TEST(DamagedFiles, MovedAndRepeatedPartsAreHandled) {
     std::mt19937 random(1);
     for (int i = 0; i < 20'000; ++i) {
         std::string damaged = i % 2 == 0 ? csv : json;
@@ -81,11 +81,11 @@ TEST(DamagedFiles, PartsMayBeMissingTwiceOrElsewhere) {
             if (random() % 2 == 0) damaged.erase(from, part.size());
             damaged.insert(random() % (damaged.size() + 1), part);
         }
-        look_at(damaged);
+        accepts(damaged);
     }
 }
 
-TEST(DamagedFiles, NumbersMayBeAnyNumbers) {
+TEST(DamagedFiles, RandomNumbersAreHandled) {
     constexpr const char* numbers[] = {"0",
                                        "1",
                                        "64",
@@ -105,7 +105,7 @@ TEST(DamagedFiles, NumbersMayBeAnyNumbers) {
                                        "+5"};
     std::mt19937 random(2);
     const auto number = [&] { return numbers[random() % std::size(numbers)]; };
-    int taken = 0;
+    int accepted = 0;
     for (int i = 0; i < 20'000; ++i) {
         std::string row;
         std::string object;
@@ -114,10 +114,10 @@ TEST(DamagedFiles, NumbersMayBeAnyNumbers) {
             row += (row.empty() ? "" : ",") + value;
             object += (object.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + value;
         }
-        taken += look_at("lower,upper,size,alignment,offset\n" + row);
-        taken += look_at("[" + object + "}]");
+        accepted += accepts("lower,upper,size,alignment,offset\n" + row);
+        accepted += accepts("[" + object + "}]");
     }
-    EXPECT_GT(taken, 0);
+    EXPECT_GT(accepted, 0);
 }
 
 }  // namespace

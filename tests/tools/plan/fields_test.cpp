@@ -7,7 +7,7 @@ namespace {
 
 using enum Field;
 
-/// What is wrong with one field; "" where it is taken.
+/// Returns the error of setting one field; "" if it is accepted.
 std::string problem_of(Field field, std::string_view text) {
     BufferFields fields;
     try {
@@ -48,7 +48,7 @@ TEST(BufferFields, WithoutIdsBuffersAreNumbered) {
     EXPECT_TRUE(buffers.offsets.empty());
 }
 
-TEST(BufferFields, ValuesThatAreNoneAreNamed) {
+TEST(BufferFields, ReportInvalidValues) {
     EXPECT_EQ(problem_of(size, "12"), "");
     EXPECT_EQ(problem_of(size, "-1"),
               "found \"-1\", expected bytes: a whole number from 0 to 2^62 - 1");
@@ -66,19 +66,19 @@ TEST(BufferFields, ValuesThatAreNoneAreNamed) {
     EXPECT_NE(problem_of(alignment, "0"), "");
 }
 
-TEST(BufferFields, LongTextsAreCutAndFitForATerminal) {
+TEST(BufferFields, LongTextsAreCutAndEscaped) {
     const std::string problem = problem_of(size, std::string(1000, '\x1b'));
     EXPECT_LT(problem.size(), 200u);
     EXPECT_EQ(problem.find('\x1b'), std::string::npos);
 }
 
-TEST(BufferFields, AFieldStandsOnce) {
+TEST(BufferFields, RejectARepeatedField) {
     BufferFields fields;
     fields.set(size, "1");
     EXPECT_THROW(fields.set(size, "1"), FieldProblem);
 }
 
-TEST(BufferFields, WhatIsMissingIsNamed) {
+TEST(BufferFields, NameTheMissingField) {
     Buffers buffers;
     BufferFields fields;
     fields.set(lower, "1");
@@ -91,7 +91,7 @@ TEST(BufferFields, WhatIsMissingIsNamed) {
     }
 }
 
-TEST(BufferFields, ALifeEndsAfterItsBeginning) {
+TEST(BufferFields, RejectAnEmptyLifetime) {
     Buffers buffers;
     BufferFields fields;
     fields.set(lower, "7");

@@ -17,7 +17,7 @@ std::string problem_of(std::string_view json) {
 
 const std::vector<TensorLifetime> one = {{1, 2, 3, 1}};
 
-TEST(ReadJson, TakesAnArrayOfObjects) {
+TEST(ReadJson, ReadsAnArrayOfObjects) {
     const Buffers buffers = read_json(
         R"([{"id":"a","lower":1,"upper":2,"size":3},{"size":6,"upper":5,"lower":-4,"id":7}])", "");
     EXPECT_EQ(buffers.lifetimes, (std::vector<TensorLifetime>{{1, 2, 3, 1}, {-4, 5, 6, 1}}));
@@ -25,7 +25,7 @@ TEST(ReadJson, TakesAnArrayOfObjects) {
     EXPECT_TRUE(read_json("[]", "").lifetimes.empty());
 }
 
-TEST(ReadJson, TakesAnObjectThatHasThem) {
+TEST(ReadJson, ReadsAnObjectWithBuffers) {
     const Buffers buffers = read_json(
         R"({"peak_bytes": 67, "method": "exact search", "x": {"buffers": [1], "size": [{}]},
             "buffers": [{"lower":1,"upper":2,"size":3,"offset":64,"alignment":32}]})",
@@ -35,14 +35,14 @@ TEST(ReadJson, TakesAnObjectThatHasThem) {
     EXPECT_EQ(buffers.peak_bytes, 67u);
 }
 
-TEST(ReadJson, PassesOverWhatElseABufferHolds) {
+TEST(ReadJson, IgnoresOtherMembersOfABuffer) {
     EXPECT_EQ(
         read_json(R"([{"lower":1,"shape":[2,{"size":9}],"upper":2,"o":{"lower":7},"size":3}])", "")
             .lifetimes,
         one);
 }
 
-TEST(ReadJson, SaysWhichValueCannotBe) {
+TEST(ReadJson, ReportsInvalidValues) {
     EXPECT_EQ(
         problem_of(R"([{"lower":1,"upper":2,"size":3},{"lower":1,"upper":2,"size":-3}])"),
         "a file: buffers[1].size: found \"-3\", expected bytes: a whole number from 0 to 2^62 "
@@ -53,7 +53,7 @@ TEST(ReadJson, SaysWhichValueCannotBe) {
     EXPECT_EQ(problem_of(R"([{"lower":"1"}])"),
               "a file: buffers[0].lower: found \"1\", expected a number");
     EXPECT_EQ(problem_of(R"([{"id":null}])"),
-              "a file: buffers[0].id: found \"null\", expected a number or a text");
+              "a file: buffers[0].id: found \"null\", expected a number or a string");
     EXPECT_EQ(problem_of(R"([{"lower":1,"lower":1}])"),
               "a file: buffers[0].lower: found \"1\", expected it once");
     EXPECT_EQ(problem_of(R"([{"lower":1,"upper":2,"size":[3]}])"),
@@ -67,7 +67,7 @@ TEST(ReadJson, SaysWhichValueCannotBe) {
               "1");
 }
 
-TEST(ReadJson, SaysWhatIsNoListOfBuffers) {
+TEST(ReadJson, ReportsAMissingListOfBuffers) {
     EXPECT_EQ(problem_of("[3]"),
               "a file: buffers[0]: found \"3\", expected an object for each buffer");
     EXPECT_EQ(problem_of("[[]]"),
@@ -80,26 +80,26 @@ TEST(ReadJson, SaysWhatIsNoListOfBuffers) {
     EXPECT_EQ(problem_of("3"), none);
     EXPECT_EQ(problem_of(R"({"buffers": {"buffers": []}})"), none);
     EXPECT_EQ(problem_of(R"({"buffers": [], "buffers": []})"),
-              "a file: buffers: found it again, expected it once");
+              "a file: buffers: found it twice, expected it once");
 }
 
-TEST(ReadJson, AnErrorIsShortHoweverLongTheTextIsThatItIsAbout) {
+TEST(ReadJson, ErrorsAreShortForLongTokens) {
     EXPECT_LT(problem_of("[\"" + std::string(1'000'000, 'a')).size(), 300U);
 }
 
-TEST(ReadJson, SaysWhereTheTextIsNoJson) {
-    EXPECT_TRUE(problem_of("[\n{\"lower\":1,}]").starts_with("a file: no JSON: line 2, column "))
+TEST(ReadJson, ReportsThePositionOfSyntaxErrors) {
+    EXPECT_TRUE(problem_of("[\n{\"lower\":1,}]").starts_with("a file: not JSON: line 2, column "))
         << problem_of("[\n{\"lower\":1,}]");
     EXPECT_NE(problem_of("[{}"), "");
     EXPECT_NE(problem_of(""), "");
 }
 
-TEST(ReadJson, RefusesEndlessNesting) {
+TEST(ReadJson, RejectsDeepNesting) {
     EXPECT_EQ(problem_of("{\"x\":" + std::string(100'000, '[')),
               "a file: the whole file: found more than 64 levels of nesting");
 }
 
-TEST(WriteJson, WhatIsWrittenIsReadAgain) {
+TEST(WriteJson, RoundTrips) {
     const photos::TemporaryFolder folder;
     const std::string path = folder.path() / "plan.json";
     Buffers buffers;

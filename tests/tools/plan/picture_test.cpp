@@ -13,7 +13,7 @@ struct Drawn {
     std::string svg() const { return picture_of(buffers, outcome); }
 };
 
-/// Buffers one upon another, none of which share memory.
+/// Buffers stacked on each other, none of which share memory.
 Drawn stack(std::size_t count, std::uint64_t bytes = 1024) {
     Drawn drawn;
     std::mt19937 random(1);
@@ -60,14 +60,14 @@ TEST(Picture, NamesItsAxesAndLines) {
     EXPECT_TRUE(holds(svg, ">lower bound: 5.00 KiB</text>"));
 }
 
-TEST(Picture, OneLineIsEnoughWhereThePeakIsTheLowerBound) {
+TEST(Picture, DrawsOneLineIfThePeakIsTheLowerBound) {
     Drawn drawn = stack(10);
     drawn.outcome.plan.lower_bound_bytes = drawn.outcome.plan.peak_bytes;
     EXPECT_TRUE(holds(drawn.svg(), ">peak = lower bound: 10.0 KiB</text>"));
     EXPECT_FALSE(holds(drawn.svg(), "class=\"bound\""));
 }
 
-TEST(Picture, OfAHundredThousandBuffersIsSmallAndTellsWhatItMerged) {
+TEST(Picture, MergesAHundredThousandBuffersAndReportsIt) {
     const std::string svg = stack(100'000).svg();
     EXPECT_LT(svg.size(), 4u << 20);
     const std::size_t alone = count_of(svg, "</title></rect>");
@@ -77,7 +77,7 @@ TEST(Picture, OfAHundredThousandBuffersIsSmallAndTellsWhatItMerged) {
     EXPECT_TRUE(holds(svg, "class=\"s\""));
 }
 
-TEST(Picture, DrawsTheLargestAloneWhereThereAreTooMany) {
+TEST(Picture, DrawsTheLargestIfThereAreTooMany) {
     Drawn drawn = stack(20'000, 1);
     drawn.buffers.lifetimes.push_back({0, 1000, 20'000, 1});
     drawn.buffers.ids.push_back("large");
@@ -87,7 +87,7 @@ TEST(Picture, DrawsTheLargestAloneWhereThereAreTooMany) {
     EXPECT_TRUE(holds(drawn.svg(), "; 20,000 of them"));
 }
 
-TEST(Picture, OfNothingIsOneToo) {
+TEST(Picture, IsValidWithoutBuffers) {
     EXPECT_TRUE(Drawn().svg().ends_with("</svg>\n"));
     Drawn empty = stack(1, 0);
     empty.outcome.plan.peak_bytes = 0;
@@ -95,7 +95,7 @@ TEST(Picture, OfNothingIsOneToo) {
     EXPECT_FALSE(holds(empty.svg(), "inf"));
 }
 
-TEST(Picture, HoldsNoNumberThatIsNone) {
+TEST(Picture, ContainsNoNanOrInfinity) {
     Drawn drawn = stack(2);
     drawn.buffers.lifetimes[0] = {-(std::int64_t{1} << 62), std::int64_t{1} << 62, 1024, 1};
     drawn.outcome.plan.offsets[1] = (std::uint64_t{1} << 62) - 1024;

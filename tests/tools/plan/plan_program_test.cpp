@@ -1,4 +1,4 @@
-// The program itself, as a user runs it.
+// Tests the program as a user runs it.
 
 #include <gtest/gtest.h>
 
@@ -18,9 +18,9 @@ using testing::run_program;
 
 class PlanProgram : public ::testing::Test {
 protected:
-    ProgramResult run(std::vector<std::string> words) {
-        words.insert(words.begin(), "plan");
-        return run_program(TENSORPOOL_PROGRAM, words);
+    ProgramResult run(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), "plan");
+        return run_program(TENSORPOOL_PROGRAM, arguments);
     }
     std::string path(const char* name) const { return folder_.path() / name; }
     std::string content_of(const std::string& path) const {
@@ -30,7 +30,7 @@ protected:
     }
 
     photos::TemporaryFolder folder_;
-    /// Two that can share memory, and one that lives with both: 300 bytes are the least.
+    /// Two buffers that can share memory, and one alive with both: the optimum is 300 bytes.
     std::string csv_ =
         folder_.file("a.csv", "id,lower,upper,size\nx,0,5,100\nboth,0,9,200\ny,5,9,100\n");
 };
@@ -38,8 +38,8 @@ protected:
 TEST_F(PlanProgram, PrintsWhatTheBuffersNeed) {
     const ProgramResult result = run({csv_});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
-    EXPECT_NE(result.output.find("peak                300 B  0% above the lower bound; no plan "
-                                 "needs less: proven\n"),
+    EXPECT_NE(result.output.find("peak                300 B  0% above the lower bound; proven "
+                                 "optimal\n"),
               std::string::npos)
         << result.output;
 }
@@ -51,16 +51,16 @@ TEST_F(PlanProgram, PrintsJson) {
     EXPECT_EQ(json["optimal"], true);
 }
 
-TEST_F(PlanProgram, APlanThatItWroteHolds) {
+TEST_F(PlanProgram, AWrittenPlanPassesTheCheck) {
     for (const char* const name : {"plan.csv", "plan.json"}) {
         ASSERT_EQ(run({csv_, "-o", path(name)}).exit_code, 0);
         const ProgramResult result = run({path(name), "--check"});
         EXPECT_EQ(result.exit_code, 0) << result.errors;
-        EXPECT_NE(result.output.find("the offsets hold"), std::string::npos) << result.output;
+        EXPECT_NE(result.output.find("the offsets are valid"), std::string::npos) << result.output;
     }
 }
 
-TEST_F(PlanProgram, APlanThatDoesNotHoldIsNamed) {
+TEST_F(PlanProgram, ReportsInvalidPlans) {
     const std::string bad = folder_.file(
         "bad.csv", "id,lower,upper,size,offset\nx,0,5,100,0\nboth,0,9,200,99\ny,5,9,100,299\n");
     const ProgramResult result = run({bad, "--check"});
@@ -73,7 +73,7 @@ TEST_F(PlanProgram, APlanThatDoesNotHoldIsNamed) {
     const std::string small = folder_.file(
         "small.json",
         R"({"peak_bytes":99,"buffers":[{"lower":0,"upper":1,"size":100,"offset":0}]})");
-    EXPECT_EQ(run({small, "--check"}).exit_code, 1) << "beyond the peak that it tells";
+    EXPECT_EQ(run({small, "--check"}).exit_code, 1) << "beyond the peak in the file";
 }
 
 TEST_F(PlanProgram, DrawsThePlan) {
@@ -83,7 +83,7 @@ TEST_F(PlanProgram, DrawsThePlan) {
     EXPECT_NE(svg.find("<title>both: 200 B"), std::string::npos);
 }
 
-TEST_F(PlanProgram, ACapacityThatIsTooSmallIsAFinding) {
+TEST_F(PlanProgram, ExitStatusReportsACapacityThatIsTooSmall) {
     EXPECT_EQ(run({csv_, "--capacity", "1KiB"}).exit_code, 0);
     EXPECT_EQ(run({csv_, "--capacity", "300B"}).exit_code, 0);
     EXPECT_EQ(run({csv_, "--capacity", "299B"}).exit_code, 1);
@@ -99,11 +99,11 @@ TEST_F(PlanProgram, PlansATrace) {
         folder_.file("a.trace", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     const ProgramResult result = run({path, "--json"});
     EXPECT_EQ(nlohmann::json::parse(result.output)["peak_bytes"], 100) << result.errors;
-    EXPECT_EQ(run({path, "--source", "nobody"}).exit_code, 1);
-    EXPECT_EQ(run({path, "-o", path}).exit_code, 2) << "the file itself is not written over";
+    EXPECT_EQ(run({path, "--source", "unknown"}).exit_code, 1);
+    EXPECT_EQ(run({path, "-o", path}).exit_code, 2) << "the input file is not overwritten";
 }
 
-TEST_F(PlanProgram, RefusesWhatItCannotDo) {
+TEST_F(PlanProgram, RejectsInvalidArgumentsAndFiles) {
     EXPECT_EQ(run({}).exit_code, 2);
     EXPECT_EQ(run({csv_, "--budget", "soon"}).exit_code, 2);
     EXPECT_EQ(run({csv_, "--capacity", "some"}).exit_code, 2);
@@ -120,7 +120,7 @@ TEST_F(PlanProgram, RefusesWhatItCannotDo) {
               1);
 }
 
-TEST_F(PlanProgram, SaysWhereNothingCanBeWritten) {
+TEST_F(PlanProgram, FailsIfAFileCannotBeWritten) {
     EXPECT_EQ(run({csv_, "-o", "/dev/full"}).exit_code, 1);
     EXPECT_EQ(run({csv_, "--svg", "/nowhere/a.svg"}).exit_code, 1);
 }

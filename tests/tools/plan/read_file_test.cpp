@@ -16,14 +16,14 @@ protected:
     photos::TemporaryFolder folder_;
 };
 
-TEST_F(ReadFile, TellsTheFormatByTheBeginning) {
+TEST_F(ReadFile, DetectsTheFormat) {
     const std::vector<TensorLifetime> expected = {{1, 2, 3, 1}};
     EXPECT_EQ(read("lower,upper,size\n1,2,3").lifetimes, expected);
     EXPECT_EQ(read("\n [{\"lower\":1,\"upper\":2,\"size\":3}]").lifetimes, expected);
     EXPECT_EQ(read("{\"buffers\":[{\"lower\":1,\"upper\":2,\"size\":3}]}").lifetimes, expected);
 }
 
-TEST_F(ReadFile, TakesATrace) {
+TEST_F(ReadFile, ReadsATrace) {
     trace::testing::MadeTrace trace;
     trace.process().name(1, TraceSource::pool, "weights");
     trace.entries({trace::testing::thread_entry(70),
@@ -34,7 +34,7 @@ TEST_F(ReadFile, TakesATrace) {
     EXPECT_EQ(buffers.clock, "calls");
 }
 
-TEST_F(ReadFile, TakesALogOfRmm) {
+TEST_F(ReadFile, ReadsAnRmmLog) {
     const Buffers buffers = read(
         "Thread,Time,Action,Pointer,Size,Stream\n"
         "7,10:00:00.000001,allocate,0x1000,100,0x0\n"
@@ -42,11 +42,11 @@ TEST_F(ReadFile, TakesALogOfRmm) {
     EXPECT_EQ(buffers.lifetimes, (std::vector<TensorLifetime>{{0, 1, 100, 64}}));
 }
 
-TEST_F(ReadFile, ADamagedTraceIsRefusedAsATrace) {
+TEST_F(ReadFile, RejectsADamagedTraceAsATrace) {
     EXPECT_THROW(read(std::string_view("TPTRACE\0nothing more", 20)), trace::TraceError);
 }
 
-TEST_F(ReadFile, AFileThatIsNotThereIsNamed) {
+TEST_F(ReadFile, NamesAMissingFile) {
     try {
         read_file("/nowhere/a.csv", {});
         FAIL();

@@ -7,7 +7,7 @@
 
 namespace tensorpool::command::planning::testing {
 
-/// What `read` says of a file called "a file" with this content; "" where it takes it.
+/// Returns the error of `read` for a file named "a file" with this content; "" if there is none.
 template <class Read>
 std::string problem_of(Read read, std::string_view content) {
     try {

@@ -33,13 +33,13 @@ TEST_F(RecordedBuffers, LiveFromCallToCall) {
     made_.deallocate(0x1000, 128);
     const Buffers buffers = choose();
     EXPECT_EQ(buffers.lifetimes, (std::vector<TensorLifetime>{{0, 2, 100, 64}, {1, 4, 200, 4096}}))
-        << "what is alive at the end ends after the last call";
+        << "a block alive at the end ends after the last call";
     EXPECT_EQ(buffers.ids, (std::vector<std::string>{"global#0", "global#1"}));
     EXPECT_EQ(buffers.clock, "calls");
     EXPECT_EQ(buffers.origin, "process 7 (program)");
 }
 
-TEST_F(RecordedBuffers, OfBeforeTheRecordingBeginBeforeTheFirstCall) {
+TEST_F(RecordedBuffers, OlderThanTheRecordingBeginBeforeTheFirstCall) {
     made_.allocate(0x1000, 100);
     made_.deallocate(0x5000, 4096);
     const Buffers buffers = choose();
@@ -47,14 +47,14 @@ TEST_F(RecordedBuffers, OfBeforeTheRecordingBeginBeforeTheFirstCall) {
     EXPECT_EQ(buffers.ids[0], "global#before");
 }
 
-TEST_F(RecordedBuffers, AResizedBlockIsTwo) {
+TEST_F(RecordedBuffers, AResizedBlockIsTwoBuffers) {
     made_.allocate(0x1000, 100);
     made_.call(resize, 0x1000, 300);
     made_.deallocate(0x1000, 512);
     EXPECT_EQ(choose().lifetimes, (std::vector<TensorLifetime>{{0, 1, 100, 64}, {1, 2, 300, 64}}));
 }
 
-TEST_F(RecordedBuffers, OfDevicesAreLeftOutUnlessAskedFor) {
+TEST_F(RecordedBuffers, OfDevicesAreIncludedOnlyOnRequest) {
     const std::uint32_t device = made_.source(TraceSource::device, "cuda:0");
     const std::uint32_t arena = made_.source(TraceSource::arena, "step");
     made_.allocate(0x1000, 1);
@@ -62,7 +62,8 @@ TEST_F(RecordedBuffers, OfDevicesAreLeftOutUnlessAskedFor) {
     made_.call(arena_allocate, 0x9000, 3, arena);
     const auto sizes = [&](const Choice& choice) {
         std::vector<std::uint64_t> chosen;
-        for (const TensorLifetime& life : choose(choice).lifetimes) chosen.push_back(life.bytes);
+        for (const TensorLifetime& lifetime : choose(choice).lifetimes)
+            chosen.push_back(lifetime.bytes);
         return chosen;
     };
     using Sizes = std::vector<std::uint64_t>;
@@ -74,7 +75,7 @@ TEST_F(RecordedBuffers, OfDevicesAreLeftOutUnlessAskedFor) {
     EXPECT_EQ(sizes({.sources = {"cuda:0", "step"}}), (Sizes{2, 3}));
 }
 
-TEST_F(RecordedBuffers, AreOfTheProcessThatAskedForMost) {
+TEST_F(RecordedBuffers, AreOfTheProcessWithTheMostBytes) {
     const std::uint32_t process = made_.process("other", 8);
     const std::uint32_t thread = made_.thread(process, 80);
     const std::uint32_t pool = made_.source(TraceSource::pool, "theirs", process);
@@ -85,7 +86,7 @@ TEST_F(RecordedBuffers, AreOfTheProcessThatAskedForMost) {
     EXPECT_EQ(choose({.process = 7}).lifetimes.at(0).bytes, 10u);
 }
 
-TEST_F(RecordedBuffers, AreCutAtTheEndsOfTheChoice) {
+TEST_F(RecordedBuffers, AreCutAtTheLimitsOfTheChoice) {
     made_.allocate(0x1000, 10);    // 0
     made_.allocate(0x2000, 20);    // 1
     made_.deallocate(0x2000, 64);  // 2
@@ -97,10 +98,10 @@ TEST_F(RecordedBuffers, AreCutAtTheEndsOfTheChoice) {
     EXPECT_EQ(buffers.origin, "process 7 (program), calls 2 to 4 of 6");
 }
 
-TEST_F(RecordedBuffers, AChoiceThatHoldsNothingIsToldWhatThereIs) {
+TEST_F(RecordedBuffers, EmptyChoiceReportsTheContents) {
     made_.allocate(0x1000, 10);
     const std::string what =
-        "the trace: holds no block of those that were asked for; there are 1 calls, \"global\" of "
+        "the trace: contains no block that matches the options; it contains 1 calls, \"global\" of "
         "process 7";
     EXPECT_EQ(problem({.process = 9}), what);
     EXPECT_EQ(problem({.sources = {"globe"}}), what);
@@ -108,12 +109,12 @@ TEST_F(RecordedBuffers, AChoiceThatHoldsNothingIsToldWhatThereIs) {
     EXPECT_EQ(problem({.from = 100}), what);
 }
 
-TEST_F(RecordedBuffers, AreAlignedAsWasAskedForAtLeast) {
+TEST_F(RecordedBuffers, KeepTheRequestedAlignment) {
     made_.allocate(0x1000, 10).alignment_log2 = 3;
     EXPECT_EQ(choose({.alignment = 1}).lifetimes.at(0).alignment, 8u);
 }
 
-TEST_F(RecordedBuffers, SizesThatNoMemoryHasAreRefused) {
+TEST_F(RecordedBuffers, RejectHugeSizes) {
     made_.allocate(0x1000, UINT64_MAX).alignment_log2 = 63;
     EXPECT_NE(problem({}).find("expected at most 2^62 - 1"), std::string::npos);
 }

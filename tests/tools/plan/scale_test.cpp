@@ -11,7 +11,7 @@ std::vector<std::string> labels_of(const std::vector<Mark>& marks) {
     return labels;
 }
 
-TEST(Scale, LeadsFromFiguresToPixels) {
+TEST(Scale, MapsValuesToPixels) {
     const Scale scale = {10, 20, 100, 0};
     EXPECT_EQ(scale(10), 100);
     EXPECT_EQ(scale(15), 50);
@@ -26,7 +26,7 @@ TEST(TimeMarks, AreRound) {
     EXPECT_EQ(labels_of(time_marks(3, 5, 10)), (Labels{"3", "4", "5"})) << "whole numbers";
 }
 
-TEST(TimeMarks, EndAlsoBeyondWhatDoublesCount) {
+TEST(TimeMarks, AreLimitedBeyondThePrecisionOfDoubles) {
     EXPECT_LE(time_marks(0x1p62, 0x1p62 + 1024, 10).size(), 40u);
     EXPECT_LE(time_marks(-0x1p62, 0x1p62, 10).size(), 40u);
 }

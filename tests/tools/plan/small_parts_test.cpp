@@ -15,7 +15,7 @@ std::vector<std::string> paths_of(const SmallParts& parts) {
 
 using Paths = std::vector<std::string>;
 
-TEST(SmallParts, AreShadedByHowMuchTheyCover) {
+TEST(SmallParts, AreShadedByTheCoveredPart) {
     SmallParts parts({10, 20, 30, 40});
     EXPECT_EQ(paths_of(parts), (Paths{"", "", "", ""}));
     parts.add({10, 20, 10.5, 22});
@@ -26,13 +26,13 @@ TEST(SmallParts, AreShadedByHowMuchTheyCover) {
     EXPECT_EQ(paths_of(parts), (Paths{"", "", "", "M10 20h2v2h-2z"}));
 }
 
-TEST(SmallParts, CellsOfAShadeInARowAreOneStep) {
+TEST(SmallParts, AdjacentCellsOfAShadeAreOneStep) {
     SmallParts parts({0, 0, 20, 4});
     parts.add({4, 0, 16, 2});
     EXPECT_EQ(paths_of(parts), (Paths{"", "", "", "M4 0h12v2h-12z"}));
 }
 
-TEST(SmallParts, WhatReachesOverTheEdgeIsCut) {
+TEST(SmallParts, PartsAreCutAtTheEdge) {
     SmallParts parts({0, 0, 4, 4});
     parts.add({-5, -5, 100, 100});
     EXPECT_EQ(paths_of(parts), (Paths{"", "", "", "M0 0h4v2h-4zM0 2h4v2h-4z"}));

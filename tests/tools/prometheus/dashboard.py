@@ -1,4 +1,4 @@
-"""What the Grafana dashboard asks for."""
+"""The queries of the Grafana dashboard."""
 import json
 import re
 
@@ -15,7 +15,7 @@ def panels():
 
 
 def expressions():
-    """Of panels and annotations: pairs of where it stands and the expression."""
+    """Pairs of a panel or annotation and its expression."""
     dashboard = load()
     found = [(f"panel {panel['title']}", target["expr"])
              for panel in panels() for target in panel["targets"]]
@@ -24,13 +24,13 @@ def expressions():
 
 
 def variables():
-    """Pairs of a variable that Prometheus fills and the query by which it does."""
+    """Pairs of a variable that Prometheus fills, and its query."""
     return [(one["name"], one["query"]["query"]) for one in load()["templating"]["list"]
             if one["type"] == "query"]
 
 
 def fill_in(expression, values):
-    """As Grafana does; what stays unknown is an error."""
+    """Replaces variables as Grafana does; unknown variables are an error."""
     for name, value in values.items():
         expression = re.sub(rf"\${name}\b", lambda _, value=value: value, expression)
     if "$" in expression:

@@ -21,7 +21,7 @@ std::string text_of_value(double value) {
     return text_of({family("size", {{{}, value}})});
 }
 
-TEST(Exposition, AFamilySaysWhatItIsAndThenItsSamples) {
+TEST(Exposition, AFamilyHasItsTypeBeforeItsSamples) {
     MetricFamily calls = family("calls_total", {{{{"pid", "7"}, {"pool", "a"}}, 3}, {{}, 4}});
     calls.kind = MetricFamily::Kind::counter;
     EXPECT_EQ(text_of({calls}),
@@ -29,7 +29,7 @@ TEST(Exposition, AFamilySaysWhatItIsAndThenItsSamples) {
               "calls_total{pid=\"7\",pool=\"a\"} 3\ncalls_total 4\n");
 }
 
-TEST(Exposition, WhatIsSpecialInALabelIsEscaped) {
+TEST(Exposition, SpecialCharactersInLabelsAreEscaped) {
     EXPECT_NE(text_of({family("size", {{{{"pool", "a\"b\\c\nd"}}, 1}})})
                   .find("size{pool=\"a\\\"b\\\\c\\nd\"} 1\n"),
               std::string::npos);
@@ -41,12 +41,12 @@ TEST(Exposition, AHelpStaysOnOneLine) {
     EXPECT_EQ(text_of({size}), "# HELP size one\\ntwo \\\\ \"three\"\n# TYPE size gauge\nsize 1\n");
 }
 
-TEST(Exposition, WithoutALimitIsPlusInf) {
+TEST(Exposition, NoLimitIsWrittenAsPlusInf) {
     EXPECT_NE(text_of_value(std::numeric_limits<double>::infinity()).find("\nsize +Inf\n"),
               std::string::npos);
 }
 
-TEST(Exposition, WholeNumbersAreExactAsFarAsTheirTypeIs) {
+TEST(Exposition, WholeNumbersAreExactWithinTheirType) {
     EXPECT_NE(text_of_value(1099511627777).find("\nsize 1099511627777\n"), std::string::npos);
     EXPECT_NE(text_of_value(9007199254740992).find("\nsize 9007199254740992\n"), std::string::npos);
 }

@@ -116,7 +116,7 @@ ProcessSnapshot process(std::uint64_t number, const char* name) {
     return made;
 }
 
-// Every byte that a name may hold: those that are no text too.
+// Every byte that a name may contain, including those that are not text.
 std::string all_bytes() {
     std::string bytes;
     for (int byte = 1; byte < 256; ++byte) bytes += static_cast<char>(byte);

@@ -1,4 +1,4 @@
-"""promtool finds nothing to complain of in the metrics of made-up processes and of a real one."""
+"""promtool reports no problem in the metrics of made-up processes and of a real one."""
 import sys
 
 from testing import Program, check, need, run
@@ -7,8 +7,8 @@ from testing import Program, check, need, run
 def check_metrics(print_metrics, *processes):
     text = run(print_metrics, *processes)
     check("tensorpool_block_bytes{" in text, f"no metrics of pools in:\n{text}")
-    complaints = run("promtool", "check", "metrics", text=text)
-    check(complaints == "", f"promtool complains:\n{complaints}")
+    problems = run("promtool", "check", "metrics", text=text)
+    check(problems == "", f"promtool reports problems:\n{problems}")
 
 
 need("promtool")

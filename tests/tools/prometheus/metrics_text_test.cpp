@@ -26,14 +26,14 @@ bool has_line(const std::string& line) {
     return std::find(lines.begin(), lines.end(), line) != lines.end();
 }
 
-TEST(MetricsText, NoLineStandsTwice) {
+TEST(MetricsText, NoLineIsRepeated) {
     std::set<std::string> seen;
     for (const std::string& line : lines_of_made_up_metrics()) {
         EXPECT_TRUE(seen.insert(line.substr(0, line.rfind(' '))).second) << line;
     }
 }
 
-TEST(MetricsText, FiguresStandWithTheirProcessAndPool) {
+TEST(MetricsText, MetricsHaveTheirProcessAndPool) {
     const std::string labels = "{pid=\"101\",process=\"trainer\",pool=\"trainer\"}";
     EXPECT_TRUE(has_line("tensorpool_block_bytes" + labels + " 5242880"));
     EXPECT_TRUE(has_line("tensorpool_deallocations_total" + labels + " 900"));
@@ -46,14 +46,14 @@ TEST(MetricsText, NamesFromAProcessCannotEndTheirLine) {
                  "process=\"a\\\"b\\\\c\\nd{e=\\\"f\\\"} # g\"} 1234"));
 }
 
-// Prometheus refuses the whole scrape at one byte that is no text.
-TEST(MetricsText, ANameThatIsCutWithinACharacterBecomesText) {
+// Prometheus rejects a whole scrape if one byte is not text.
+TEST(MetricsText, ANameCutWithinACharacterBecomesValidText) {
     EXPECT_TRUE(
         has_line("tensorpool_process_minor_faults_total{pid=\"103\","
                  "process=\"B\xc3\xbcro\xef\xbf\xbd\"} 1234"));
 }
 
-TEST(MetricsText, EachMetricIsExplainedOnce) {
+TEST(MetricsText, EachMetricHasOneHelpText) {
     std::set<std::string> explained;
     for (const std::string& line : lines_of_made_up_metrics()) {
         if (line.rfind("# HELP ", 0) != 0) continue;
@@ -66,7 +66,7 @@ TEST(MetricsText, IsEmptyWithoutProcesses) {
     EXPECT_EQ(metrics_text({}), "");
 }
 
-TEST(SnapshotCollectable, AProcessThatEndedIsGoneFromTheNextScrape) {
+TEST(SnapshotCollectable, AnEndedProcessIsAbsentFromTheNextScrape) {
     std::vector<ProcessSnapshot> running = testing::made_up_snapshots();
     const SnapshotCollectable collectable([&] { return running; });
     EXPECT_FALSE(collectable.Collect().empty());

@@ -1,5 +1,4 @@
-"""Dashboard, rules and alerts ask only for metrics that there are, and the dashboard hangs
-together."""
+"""Dashboard, rules and alerts use only metrics that exist, and the dashboard is consistent."""
 import re
 import sys
 
@@ -9,7 +8,7 @@ from testing import ALERTS, RULES, check, read, run
 
 def check_names(text, where, known):
     for name in re.findall(r"[\w:]*\btensorpool_[\w:]*\w", text):
-        check(name in known, f"{where} asks for {name}, which nothing exports or records")
+        check(name in known, f"{where} uses {name}, which is neither exported nor recorded")
 
 
 def check_layout():
@@ -18,22 +17,22 @@ def check_layout():
     check(len(numbers) == len(set(numbers)), "two panels have the same number")
     taken = {}
     for panel in panels:
-        place = panel["gridPos"]
-        check(place["x"] + place["w"] <= 24, f"{panel['title']} stands beyond the right edge")
-        for x in range(place["x"], place["x"] + place["w"]):
-            for y in range(place["y"], place["y"] + place["h"]):
+        position = panel["gridPos"]
+        check(position["x"] + position["w"] <= 24, f"{panel['title']} extends beyond the right edge")
+        for x in range(position["x"], position["x"] + position["w"]):
+            for y in range(position["y"], position["y"] + position["h"]):
                 other = taken.setdefault((x, y), panel["title"])
-                check(other == panel["title"], f"{panel['title']} lies on {other}")
+                check(other == panel["title"], f"{panel['title']} overlaps {other}")
 
 
 def check_sources():
-    """Each query is asked of the chosen Prometheus, and each variable is made use of."""
-    asked = " ".join(expression for _, expression in dashboard.expressions())
+    """Each query uses the chosen Prometheus, and each variable is used."""
+    queries = " ".join(expression for _, expression in dashboard.expressions())
     for name, _ in dashboard.variables():
-        check(f"${name}" in asked, f"no panel heeds the variable {name}")
+        check(f"${name}" in queries, f"no panel uses the variable {name}")
     for panel in dashboard.panels():
-        for asks in [panel, *panel["targets"]]:
-            check(asks["datasource"]["uid"] == "${datasource}", f"{panel['title']}: other source")
+        for user in [panel, *panel["targets"]]:
+            check(user["datasource"]["uid"] == "${datasource}", f"{panel['title']}: other source")
 
 
 metrics = run(sys.argv[1])
@@ -43,8 +42,8 @@ known_names = exported | set(re.findall(r"record: (\S+)", rules))
 check_names(re.sub(r"record: .*|name: .*", "", rules), "rules.yml", known_names)
 expressions_of_alerts = re.findall(r"expr: (.*?)\n        (?:for|labels):", read(ALERTS), re.DOTALL)
 check_names(" ".join(expressions_of_alerts), "alerts.yml", known_names)
-for place, expression in dashboard.expressions() + dashboard.variables():
-    check_names(expression, f"the dashboard's {place}", known_names)
+for position, expression in dashboard.expressions() + dashboard.variables():
+    check_names(expression, f"the dashboard's {position}", known_names)
 check_layout()
 check_sources()
 print(f"{len(exported)} metrics, {len(dashboard.expressions())} expressions of the dashboard")

@@ -1,5 +1,5 @@
-// Prints the metrics of the processes whose numbers it is given, or without any those of made-up
-// ones.
+// Prints the metrics of the processes with the given ids, or without arguments those of made-up
+// processes.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -10,11 +10,11 @@
 #include "made_up_snapshots.hpp"
 #include "metrics/metrics_text.hpp"
 
-int main(int count, char** words) try {
+int main(int count, char** arguments) try {
     std::vector<tensorpool::ProcessSnapshot> snapshots;
     for (int word = 1; word < count; ++word) {
         snapshots.push_back(
-            tensorpool::StatisticsReader::attach(std::stoull(words[word])).snapshot());
+            tensorpool::StatisticsReader::attach(std::stoull(arguments[word])).snapshot());
     }
     if (count == 1) snapshots = tensorpool::testing::made_up_snapshots();
     const std::string text = tensorpool::command::metrics_text(snapshots);

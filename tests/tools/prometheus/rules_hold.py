@@ -1,4 +1,4 @@
-"""The rules and alerts are right in form, and each alert is shown firing and not firing."""
+"""The rules and alerts are well-formed, and each alert is tested firing and not firing."""
 import os
 import re
 
@@ -8,7 +8,7 @@ SHOWN = os.path.join(HERE, "alerts_test.yml")
 
 
 def alerts_of(expectation):
-    """The alerts that a stretch of the file of tests asks for, and whether it expects them."""
+    """The alerts that a part of the test file queries, and whether it expects them."""
     name = re.search(r'alertname(?:="|: )(\w+)', expectation)[1]
     return name, not re.search(r"exp_samples: \[\]", expectation)
 
@@ -18,7 +18,7 @@ def check_that_each_is_shown():
     shown = {alerts_of(part) for part in expectations if "alertname" in part}
     for alert in re.findall(r"- alert: (\w+)", read(ALERTS)):
         for fires in (True, False):
-            # What fires wherever no target is configured does not fire where another test has one.
+            # The alert that fires without a target does not fire in tests that have one.
             check((alert, fires) in shown, f"no test shows {alert} {'' if fires else 'not '}firing")
 
 

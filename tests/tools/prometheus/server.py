@@ -1,4 +1,4 @@
-"""A Prometheus of its own on loopback, and what it is asked."""
+"""Runs a Prometheus on loopback, and queries it."""
 import json
 import math
 import os
@@ -20,13 +20,13 @@ scrape_configs:
 
 
 def free_address():
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{asked.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def fetch(url, token=None):
-    """The text, or None where nothing listens yet or the answer is an error."""
+    """Returns the text, or None if nothing listens yet or the answer is an error."""
     request = urllib.request.Request(url)
     if token:
         request.add_header("Authorization", f"Bearer {token}")
@@ -58,7 +58,7 @@ class Prometheus(Program):
         wait_for("prometheus is ready", is_ready)
         return self
 
-    def ask(self, path, **parameters):
+    def query(self, path, **parameters):
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
@@ -67,9 +67,9 @@ class Prometheus(Program):
             return check(False, f"{parameters}: {error.read().decode()}")
 
     def samples(self, expression):
-        """The samples at this moment that are numbers."""
-        return [one for one in self.ask("query", query=expression)["result"]
+        """Returns the present samples that are numbers."""
+        return [one for one in self.query("query", query=expression)["result"]
                 if not math.isnan(float(one["value"][1]))]
 
     def rules(self):
-        return [rule for group in self.ask("rules")["groups"] for rule in group["rules"]]
+        return [rule for group in self.query("rules")["groups"] for rule in group["rules"]]

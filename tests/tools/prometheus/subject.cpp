@@ -1,6 +1,6 @@
-// A process to look at: a pool with a limit and one without, scopes, an arena and a scratch, an
-// allocator of device memory, a planned arena, work all the time, and a request now and then that
-// no limit allows. Says "ready" and works until its standard input ends.
+// A process to be read: a pool with a limit and one without, scopes, an arena and a scratch, an
+// allocator of device memory, and a planned arena. It works continuously, and now and then requests
+// more than a limit allows. Prints "ready" and works until its standard input ends.
 #include <atomic>
 #include <cstdio>
 #include <thread>
@@ -43,7 +43,7 @@ void one_round(tensorpool::MemoryPool& limited, tensorpool::MemoryPool& free,
     device.deallocate(device.allocate(mebibyte));
     const tensorpool::ArenaScope phase(arena);
     arena.allocate(mebibyte);
-    // More than they may hold.
+    // More than the limit allows.
     limited.try_allocate(128 * mebibyte);
     arena.try_allocate(128 * mebibyte);
     limited.trim();
@@ -78,7 +78,7 @@ int main() {
     std::thread worker([&] {
         while (goes_on) {
             one_round(limited, free, arena, device, planned, kept);
-            // So that the machine can do more than this.
+            // Leaves processor time for others.
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
     });

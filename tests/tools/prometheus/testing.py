@@ -1,4 +1,4 @@
-"""What the tests with Prometheus share: only the standard library."""
+"""Functions shared by the tests with Prometheus. Uses only the standard library."""
 import os
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ GRAFANA = os.path.join(DASHBOARD, "grafana-tensorpool.json")
 
 
 def need(*commands):
-    """Ends the test as skipped where one of them is missing."""
+    """Ends the test as skipped if one of the programs is missing."""
     missing = [command for command in commands if not shutil.which(command)]
     if missing:
         print(f"skipped: no {' and no '.join(missing)} here; install the Debian package prometheus")
@@ -25,13 +25,13 @@ def check(holds, message):
         sys.exit(f"FAILED: {message}")
 
 
-def run(*words, text=None):
-    """What the program wrote, to the byte; fails with it when the program fails."""
-    done = subprocess.run(words, input=text.encode() if text else None, capture_output=True,
+def run(*command, text=None):
+    """Returns the program's exact output; fails with it if the program fails."""
+    done = subprocess.run(command, input=text.encode() if text else None, capture_output=True,
                           check=False)
-    told = (done.stdout + done.stderr).decode()
-    check(done.returncode == 0, f"{words[0]} ended with {done.returncode}:\n{told}")
-    return told
+    output = (done.stdout + done.stderr).decode()
+    check(done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{output}")
+    return output
 
 
 def read(path):
@@ -40,7 +40,7 @@ def read(path):
 
 
 def wait_for(what, condition, seconds=120):
-    """The first value of `condition()` that counts as true."""
+    """Waits for a true value of `condition()` and returns it."""
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -51,10 +51,10 @@ def wait_for(what, condition, seconds=120):
 
 
 class Program:
-    """A program that runs until the end of the `with`; it may end earlier."""
+    """A program that runs until the end of the `with`, or ends earlier."""
 
-    def __init__(self, *words, log=None):
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log or subprocess.PIPE,
+    def __init__(self, *command, log=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log or subprocess.PIPE,
                                         stderr=log, encoding="utf-8")
         self.pid = self.process.pid
 

@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t ring_entries = 16'384;
 
-TEST(Pace, IsFasterWhereLooksFindMuch) {
+TEST(Pace, ShortensThePauseAfterManyEntries) {
     Pace pace;
     const auto before = pace.pause();
     pace.note(ring_entries / 2);
@@ -19,15 +19,15 @@ TEST(Pace, IsFasterWhereLooksFindMuch) {
     EXPECT_LE(pace.pause(), 100us);
 }
 
-TEST(Pace, IsSlowerWhereTheyFindLittle) {
+TEST(Pace, LengthensThePauseAfterFewEntries) {
     Pace pace;
     for (int i = 0; i < 100; ++i) pace.note(0);
-    // At a call every microsecond a ring lasts twice as long.
+    // At one call per microsecond, a ring takes twice as long to fill.
     EXPECT_LE(pace.pause(), 8ms);
     EXPECT_GE(pace.pause(), 4ms);
 }
 
-TEST(Pace, StaysWhereItIsRight) {
+TEST(Pace, KeepsThePauseInBetween) {
     Pace pace;
     const auto before = pace.pause();
     pace.note(ring_entries / 8);

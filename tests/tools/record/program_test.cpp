@@ -1,5 +1,5 @@
 /// @file
-/// The program itself, on a process that does what it is told to.
+/// Tests the command on a process that executes orders.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ public:
     }
     std::string number() const { return std::to_string(program_.process()); }
     void begin(const std::string& what) { program_.write_line(what); }
-    /// Returns when it is done.
+    /// Executes an order and returns when it is done.
     void order(const std::string& what) {
         begin(what);
         EXPECT_EQ(program_.read_line(), "done") << what;
@@ -53,17 +53,18 @@ private:
 
 class Recorder {
 public:
-    /// Returns when it has asked the process.
-    explicit Recorder(std::vector<std::string> words) : program_(command(std::move(words))) {
-        wait_for("asked process");
+    /// Returns after the recording was requested.
+    explicit Recorder(std::vector<std::string> arguments)
+        : program_(command(std::move(arguments))) {
+        wait_for("requested process");
     }
-    /// Lets the process see that it was asked; returns when its rings are held.
+    /// Makes the process notice the request; returns when its rings are attached.
     void begin(RecordedProgram& program) {
         program.order("large");
         wait_for("has begun to record");
     }
     void signal(int number) { program_.kill(number); }
-    /// What it said when it ended in order.
+    /// Ends it and returns its JSON output.
     Json outcome(int code = 0) {
         EXPECT_EQ(program_.wait(), code) << program_.errors();
         const std::string line = program_.read_line();
@@ -72,9 +73,9 @@ public:
     std::string errors() const { return program_.errors(); }
 
 private:
-    static std::vector<std::string> command(std::vector<std::string> words) {
-        words.insert(words.begin(), {TENSORPOOL_COMMAND, "record", "--json"});
-        return words;
+    static std::vector<std::string> command(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {TENSORPOOL_COMMAND, "record", "--json"});
+        return arguments;
     }
     void wait_for(const std::string& word) const {
         const auto has_come = [&] { return errors().find(word) != std::string::npos; };
@@ -114,7 +115,7 @@ TEST_F(RecordTest, RecordsAProcessUntilItEnds) {
     const Recording read = recording();
     EXPECT_EQ(count(read, TraceAction::allocate), 4001U);
     EXPECT_EQ(count(read, TraceAction::deallocate), 4004U);
-    // Of each thread one that names it.
+    // Each thread has one entry with its id.
     EXPECT_EQ(outcome["entries"], read.calls.size() + read.capacities.size() + 4);
     EXPECT_FALSE(read.processes.at(0).from_start);
     EXPECT_TRUE(read.processes.at(0).ended);
@@ -126,7 +127,7 @@ TEST_F(RecordTest, RecordsAProcessUntilItEnds) {
     EXPECT_EQ(earlier, 3U);
 }
 
-TEST_F(RecordTest, EndsWithCtrlCAndTheProcessGoesOn) {
+TEST_F(RecordTest, EndsWithCtrlCAndTheProcessContinues) {
     RecordedProgram program;
     for (unsigned round = 1; round <= 2; ++round) {
         Recorder recorder({"--pid", program.number(), "-o", path()});
@@ -136,14 +137,14 @@ TEST_F(RecordTest, EndsWithCtrlCAndTheProcessGoesOn) {
         const Json outcome = recorder.outcome();
         EXPECT_EQ(outcome["process_ended"], false);
         EXPECT_EQ(outcome["problem"], "");
-        program.order("pairs 10");  // sees that it is to stop
+        program.order("pairs 10");  // notices the request to stop
         EXPECT_EQ(count(recording(), TraceAction::allocate), 11U) << round;
         EXPECT_TRUE(recording().processes.at(0).ended);
     }
     program.end();
 }
 
-TEST_F(RecordTest, EndsAfterTheTimeThatWasAskedFor) {
+TEST_F(RecordTest, EndsAfterTheRequestedTime) {
     RecordedProgram program;
     Recorder recorder({"--pid", program.number(), "-o", path(), "--for", "1s"});
     recorder.begin(program);
@@ -155,8 +156,8 @@ TEST_F(RecordTest, EndsAfterTheTimeThatWasAskedFor) {
     EXPECT_TRUE(recording().processes.at(0).ended);
 }
 
-// While the recorder stands still, so that all of it is in the rings when the process is killed.
-TEST_F(RecordTest, OfAKilledProcessNothingThatItsRingsHeldIsLost) {
+// The recorder is stopped, so that all entries are in the rings when the process is killed.
+TEST_F(RecordTest, EntriesInTheRingsOfAKilledProcessAreKept) {
     RecordedProgram program;
     Recorder recorder({"--pid", program.number(), "-o", path()});
     recorder.begin(program);
@@ -171,14 +172,14 @@ TEST_F(RecordTest, OfAKilledProcessNothingThatItsRingsHeldIsLost) {
     EXPECT_EQ(count(recording(), TraceAction::deallocate), 5001U);
 }
 
-TEST_F(RecordTest, WhatARingHasNoRoomForIsCounted) {
+TEST_F(RecordTest, CountsEntriesWithoutRoomInARing) {
     RecordedProgram program;
     Recorder recorder({"--pid", program.number(), "-o", path()});
     recorder.begin(program);
     recorder.signal(SIGSTOP);
     program.order("pairs 20000");
     recorder.signal(SIGCONT);
-    // Told with the ring's next entries, for which there has to be room.
+    // Reported with the ring's next entries, which need room.
     for (int i = 0; i < 20; ++i) {
         usleep(10'000);
         program.order("pairs 1");
@@ -189,11 +190,11 @@ TEST_F(RecordTest, WhatARingHasNoRoomForIsCounted) {
     EXPECT_EQ(recording().processes.at(0).dropped, outcome["dropped"]);
     const std::uint64_t entries = outcome["entries"];
     const std::uint64_t dropped = outcome["dropped"];
-    // With the thread's name, and what the pool held when it was asked to record.
+    // Includes the thread's id, and the pool's capacity when recording began.
     EXPECT_EQ(entries + dropped, 2 + 2 + 40'000 + 40);
 }
 
-TEST_F(RecordTest, OfAKilledRecorderTheFileIsReadableAndTheProcessCanBeRecordedAgain) {
+TEST_F(RecordTest, AProcessCanBeRecordedAgainAfterItsRecorderWasKilled) {
     RecordedProgram program;
     {
         Recorder recorder({"--pid", program.number(), "-o", path()});
@@ -227,37 +228,39 @@ TEST_F(RecordTest, SamplesStacks) {
     }));
 }
 
-TEST_F(RecordTest, AFullDiskEndsRecordingOnly) {
+TEST_F(RecordTest, AFullDiskEndsOnlyTheRecording) {
     RecordedProgram program;
     Recorder recorder({"--pid", program.number(), "-o", "/dev/full"});
     recorder.begin(program);
     EXPECT_NE(recorder.outcome(finding)["problem"], "");
-    EXPECT_NE(recorder.errors().find("/dev/full takes no more: No space left on device"),
-              std::string::npos)
+    EXPECT_NE(
+        recorder.errors().find("/dev/full cannot be written further: No space left on device"),
+        std::string::npos)
         << recorder.errors();
     program.order("pairs 10");
     program.end();
 }
 
-TEST_F(RecordTest, WhereTheDiskFillsTheFileIsReadable) {
+TEST_F(RecordTest, TheFileIsReadableAfterAFullDisk) {
     RecordedProgram program;
     StartedProgram recorder({"/bin/bash", "-c",
                              "ulimit -f 64; exec " TENSORPOOL_COMMAND " record --pid " +
                                  program.number() + " -o " + path()});
-    while (recorder.errors().find("asked process") == std::string::npos) usleep(10'000);
+    while (recorder.errors().find("requested process") == std::string::npos) usleep(10'000);
     program.order("large");
     program.begin("forever");
     EXPECT_EQ(recorder.wait(), finding);
-    EXPECT_NE(recorder.errors().find("takes no more: File too large"), std::string::npos)
+    EXPECT_NE(recorder.errors().find("cannot be written further: File too large"),
+              std::string::npos)
         << recorder.errors();
     EXPECT_NE(recorder.read_line().find(" entries in "), std::string::npos);
     EXPECT_GT(recording().calls.size(), 1000U);
     EXPECT_EQ(recording().cut_bytes, 0U);
 }
 
-testing::ProgramResult run(std::vector<std::string> words) {
-    words.insert(words.begin(), "record");
-    return testing::run_program(TENSORPOOL_COMMAND, std::move(words));
+testing::ProgramResult run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "record");
+    return testing::run_program(TENSORPOOL_COMMAND, std::move(arguments));
 }
 
 void expect_refusal(const testing::ProgramResult& result, int code, const std::string& part) {
@@ -266,7 +269,7 @@ void expect_refusal(const testing::ProgramResult& result, int code, const std::s
     EXPECT_NE(result.errors.find(part), std::string::npos) << result.errors;
 }
 
-TEST_F(RecordTest, AProcessThatDoesNothingIsNotRecorded) {
+TEST_F(RecordTest, AnIdleProcessIsNotRecorded) {
     RecordedProgram program;
     expect_refusal(run({"--pid", program.number(), "-o", path(), "--for", "100ms"}), finding,
                    "has not begun to record: none of its threads took a slow path");
@@ -275,7 +278,7 @@ TEST_F(RecordTest, AProcessThatDoesNothingIsNotRecorded) {
     EXPECT_TRUE(recording().calls.empty());
 }
 
-TEST_F(RecordTest, AProcessThatEndsBeforeItBeginsIsGone) {
+TEST_F(RecordTest, AProcessThatEndsBeforeItBeginsGivesStatusGone) {
     RecordedProgram program;
     Recorder recorder({"--pid", program.number(), "-o", path()});
     program.kill();
@@ -283,7 +286,7 @@ TEST_F(RecordTest, AProcessThatEndsBeforeItBeginsIsGone) {
     EXPECT_NE(recorder.errors().find("tensorpool run --trace"), std::string::npos);
 }
 
-TEST_F(RecordTest, OneRecorderAtATime) {
+TEST_F(RecordTest, AllowsOneRecorderAtATime) {
     RecordedProgram program;
     Recorder recorder({"--pid", program.number(), "-o", path()});
     expect_refusal(run({"--pid", program.number(), "-o", path() + "2"}), finding,
@@ -294,11 +297,11 @@ TEST_F(RecordTest, OneRecorderAtATime) {
     EXPECT_EQ(recorder.outcome()["begun"], true);
 }
 
-TEST_F(RecordTest, SaysWhatIsWrongAndWhatToDo) {
+TEST_F(RecordTest, ReportsErrorsWithAdvice) {
     expect_refusal(run({"--pid", "999999999", "-o", path()}), target_gone, "no such process");
     expect_refusal(run({"--pid", std::to_string(getpid()), "-o", path()}), finding,
-                   "it has no figures to show");
-    expect_refusal(run({"--pid", "1", "--for", "soon"}), wrong_usage, "'soon' is no time");
+                   "it has no statistics to show");
+    expect_refusal(run({"--pid", "1", "--for", "soon"}), wrong_usage, "'soon' is not a time");
     expect_refusal(run({"--pid", "1", "--stacks", "much"}), wrong_usage, "much");
     expect_refusal(run({"--pid", "1", "--name", "x"}), wrong_usage, "--name");
     RecordedProgram program;
@@ -308,7 +311,7 @@ TEST_F(RecordTest, SaysWhatIsWrongAndWhatToDo) {
     program.end();
 }
 
-TEST_F(RecordTest, AProgramThatRecordsItselfCannotBeAsked) {
+TEST_F(RecordTest, AProgramThatRecordsItselfCannotBeRecorded) {
     StartedProgram program(
         {"/usr/bin/env", "TENSORPOOL_TRACE=" + path(), TENSORPOOL_RECORDED_PROGRAM});
     EXPECT_EQ(program.read_line(), "ready");

@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(TimeText, IsANumberAndItsUnit) {
+TEST(TimeText, ParsesNumbersWithUnits) {
     EXPECT_EQ(parse_time("10s"), 10s);
     EXPECT_EQ(parse_time("500ms"), 500ms);
     EXPECT_EQ(parse_time("1.5min"), 90s);
@@ -16,11 +16,11 @@ TEST(TimeText, IsANumberAndItsUnit) {
     EXPECT_EQ(parse_time("0.25"), 250ms);
 }
 
-TEST(TimeText, IsNothingElse) {
+TEST(TimeText, RejectsOtherTexts) {
     for (const char* const text :
          {"", "s", "0", "-1s", "10 s", "10sec", "1e9", "nan", "inf", "99999999h", "0x10s"}) {
         EXPECT_FALSE(parse_time(text)) << text;
-        EXPECT_NE(problem_of_time(text).find("expected one such as 500ms"), std::string::npos);
+        EXPECT_NE(problem_of_time(text).find("expected a time such as 500ms"), std::string::npos);
     }
     EXPECT_EQ(problem_of_time("10s"), "");
 }

@@ -18,15 +18,15 @@ trace::Recording two() {
     return std::move(recording);
 }
 
-TEST(ChooseProcess, TakesTheOneThatAllocatedMost) {
+TEST(ChooseProcess, ChoosesTheProcessWithTheMostBytes) {
     EXPECT_EQ(choose_process(two(), 0), 1u);
 }
 
-TEST(ChooseProcess, TakesTheOneOfTheNumber) {
+TEST(ChooseProcess, ChoosesTheProcessByItsId) {
     EXPECT_EQ(choose_process(two(), 4711), 0u);
 }
 
-TEST(ChooseProcess, SaysWhichThereAre) {
+TEST(ChooseProcess, ErrorListsTheProcesses) {
     try {
         choose_process(two(), 1);
         FAIL();
@@ -36,7 +36,7 @@ TEST(ChooseProcess, SaysWhichThereAre) {
     }
 }
 
-TEST(ChooseProcess, LeavesOutMemoryOfDevices) {
+TEST(ChooseProcess, IgnoresDeviceMemory) {
     trace::Recording recording = two();
     recording.sources.push_back({.process = 1, .kind = TraceSource::device, .name = "weights"});
     recording.calls[1].source = static_cast<std::uint32_t>(recording.sources.size() - 1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-/// Figures of resident memory lag behind by some pages a processor.
+/// The system's values of resident memory lag behind by some pages for each processor.
 constexpr double lag = 2.0 * mib;
 
 void touch_and_give_back(std::size_t bytes) {
@@ -24,7 +24,7 @@ void touch_and_give_back(std::size_t bytes) {
     munmap(mapped, bytes);
 }
 
-TEST(Gauges, ThePeakBeginsAnew) {
+TEST(Gauges, PeakIsReset) {
     if (testing::sanitized()) GTEST_SKIP() << "a sanitizer's shadow is resident too";
     touch_and_give_back(64 * mib);
     ASSERT_TRUE(reset_peak());
@@ -43,7 +43,7 @@ TEST(Gauges, FaultsAreCounted) {
     EXPECT_GT(after.elapsed_ns, before.elapsed_ns);
 }
 
-TEST(Gauges, TheFileOfAnAddressIsKnown) {
+TEST(Gauges, FindsTheFileOfAnAddress) {
     std::array<char, 128> name = {};
     file_of(reinterpret_cast<const void*>(&touch_and_give_back), name);
     EXPECT_STREQ(name.data(), "command_replay_tests");

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Recordings made in memory: one process, one pool, threads by their indices.
+/// Builds recordings in memory with one process and one pool; threads are given by index.
 
 #include <cstdint>
 #include <random>
@@ -50,8 +50,8 @@ private:
     trace::Recording recording_;
 };
 
-/// Any calls that a program could make: half of the frees by another thread, some resizes, some
-/// blocks from before, some never freed.
+/// Returns a random recording of valid calls: half of the frees are made by another thread, and
+/// there are some resizes, some blocks from before the recording, and some that are never freed.
 inline trace::Recording any_recording(unsigned seed, std::uint32_t threads, unsigned calls,
                                       std::uint64_t max_bytes) {
     std::mt19937 random(seed);

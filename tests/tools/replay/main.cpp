@@ -1,11 +1,11 @@
 #include <gtest/gtest.h>
 
-#include "replay/contender.hpp"
+#include "replay/allocator_task.hpp"
 
-int main(int count, char** words) {
-    if (tensorpool::command::replay::is_contender(count, words)) {
-        return tensorpool::command::replay::contend(count, words);
+int main(int count, char** arguments) {
+    if (tensorpool::command::replay::is_allocator_process(count, arguments)) {
+        return tensorpool::command::replay::run_allocator_process(count, arguments);
     }
-    testing::InitGoogleTest(&count, words);
+    testing::InitGoogleTest(&count, arguments);
     return RUN_ALL_TESTS();
 }

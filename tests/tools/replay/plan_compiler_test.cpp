@@ -2,17 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "acted.hpp"
 #include "common/settings.hpp"
 #include "made_recording.hpp"
+#include "simulated_run.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
-Plan plan_of(const trace::Recording& recording, Places places = Places::no) {
-    return compile(recording, 0, places);
+Plan plan_of(const trace::Recording& recording, Offsets offsets = Offsets::no) {
+    return compile(recording, 0, offsets);
 }
 
 std::vector<StepKind> kinds_of(const Plan& plan, std::size_t thread) {
@@ -23,7 +23,7 @@ std::vector<StepKind> kinds_of(const Plan& plan, std::size_t thread) {
     return kinds;
 }
 
-TEST(PlanCompiler, KeepsTheCallsOfAThreadInTheirOrder) {
+TEST(PlanCompiler, KeepsTheOrderOfAThreadsCalls) {
     MadeRecording made(1);
     made.allocate(0, 64, 100, 7);
     made.allocate(0, 128, 200);
@@ -37,28 +37,28 @@ TEST(PlanCompiler, KeepsTheCallsOfAThreadInTheirOrder) {
     EXPECT_EQ(plan.steps[0].bytes(), 100u);
     EXPECT_EQ(plan.steps[0].alignment_log2(), 7u);
     EXPECT_EQ(plan.steps[3].bytes(), 300u);
-    EXPECT_EQ(plan.steps[3].slot, plan.steps[0].slot) << "a slot of its own is used again";
+    EXPECT_EQ(plan.steps[3].slot, plan.steps[0].slot) << "a slot used by one thread is reused";
     EXPECT_EQ(plan.slots, 2u);
 }
 
-TEST(PlanCompiler, CountsWhatTheRecordingHolds) {
+TEST(PlanCompiler, CountsTheCallsOfTheRecording) {
     MadeRecording made(2);
     made.deallocate(0, 4096);
     made.allocate(0, 64, 100);
     made.allocate(1, 128, 1000);
     made.deallocate(1, 64);
     made.resize(1, 128, 900);
-    const PlanFigures figures = plan_of(made.get()).figures;
-    EXPECT_EQ(figures.threads, 2u);
-    EXPECT_EQ(figures.allocations, 3u);
-    EXPECT_EQ(figures.deallocations, 2u);
-    EXPECT_EQ(figures.resizes, 1u);
-    EXPECT_EQ(figures.from_before, 1u);
-    EXPECT_EQ(figures.never_freed, 1u);
-    EXPECT_EQ(figures.max_alive_bytes, 1100u);
+    const PlanStatistics statistics = plan_of(made.get()).statistics;
+    EXPECT_EQ(statistics.threads, 2u);
+    EXPECT_EQ(statistics.allocations, 3u);
+    EXPECT_EQ(statistics.deallocations, 2u);
+    EXPECT_EQ(statistics.resizes, 1u);
+    EXPECT_EQ(statistics.from_before, 1u);
+    EXPECT_EQ(statistics.never_freed, 1u);
+    EXPECT_EQ(statistics.max_alive_bytes, 1100u);
 }
 
-TEST(PlanCompiler, AFreeByAnotherThreadWaitsAndItsSlotIsNotUsedAgain) {
+TEST(PlanCompiler, FreeByAnotherThreadWaitsAndItsSlotIsNotReused) {
     MadeRecording made(2);
     made.allocate(0, 64, 100);
     made.deallocate(1, 64);
@@ -72,7 +72,7 @@ TEST(PlanCompiler, AFreeByAnotherThreadWaitsAndItsSlotIsNotUsedAgain) {
     EXPECT_NE(plan.steps[plan.threads[2].first + 2].slot, freed.slot);
 }
 
-TEST(PlanCompiler, BlocksFromBeforeAreMadeFirst) {
+TEST(PlanCompiler, BlocksFromBeforeTheRecordingComeFirst) {
     MadeRecording made(1);
     made.allocate(0, 64, 100);
     made.add(0, TraceAction::deallocate, 4096, 5000, 0);
@@ -83,7 +83,7 @@ TEST(PlanCompiler, BlocksFromBeforeAreMadeFirst) {
     EXPECT_FALSE(plan.steps.back().takes_over());
 }
 
-TEST(PlanCompiler, AReleaseFreesEachBlockOfAnArena) {
+TEST(PlanCompiler, ReleaseFreesEachBlockOfAnArena) {
     MadeRecording made(1);
     trace::Recording& recording = made.get();
     recording.sources[1].kind = TraceSource::arena;
@@ -96,13 +96,13 @@ TEST(PlanCompiler, AReleaseFreesEachBlockOfAnArena) {
               (std::vector{allocate, allocate, deallocate, deallocate}));
 }
 
-TEST(PlanCompiler, ARequestForNothingStillBringsABlock) {
+TEST(PlanCompiler, ZeroBytesStillAllocateABlock) {
     MadeRecording made(1);
     made.allocate(0, 64, 0);
     EXPECT_EQ(plan_of(made.get()).steps.front().bytes(), 1u);
 }
 
-TEST(PlanCompiler, KnowsTheMainThread) {
+TEST(PlanCompiler, FindsTheMainThread) {
     MadeRecording made(3);
     made.allocate(2, 64, 1);
     made.allocate(0, 128, 1);
@@ -112,33 +112,34 @@ TEST(PlanCompiler, KnowsTheMainThread) {
     EXPECT_EQ(plan.threads[2].is_main, 1u);
 }
 
-TEST(PlanCompiler, WaitingEndsAndKeepsBlocksApartInAnyOrder) {
+TEST(PlanCompiler, NoDeadlockOrOverlapInAnyOrder) {
     for (unsigned seed = 0; seed < 200; ++seed) {
         const Plan plan = plan_of(any_recording(seed, 1 + seed % 6, 400, mib));
-        ASSERT_EQ(act(plan, seed).problem, "") << "seed " << seed;
+        ASSERT_EQ(simulate(plan, seed).problem, "") << "seed " << seed;
     }
 }
 
 TEST(PlanCompiler, ThreadsDoTheSameInAnyOrder) {
     const Plan plan = plan_of(any_recording(7, 4, 1000, mib));
-    const Acted first = act(plan, 1);
-    EXPECT_EQ(act(plan, 2).story, first.story);
-    EXPECT_EQ(first.story.size(), 5u);
+    const SimulatedRun first = simulate(plan, 1);
+    EXPECT_EQ(simulate(plan, 2).results, first.results);
+    EXPECT_EQ(first.results.size(), 5u);
 }
 
-/// Two threads, one after the other, hold as much as one; without stages, up to twice as much.
-TEST(PlanCompiler, StagesKeepWhatIsAliveAtOnceAboutAsItWas) {
+/// Two threads that run one after the other hold as much as one thread. Without stages, they could
+/// hold up to twice as much.
+TEST(PlanCompiler, StagesLimitTheBytesAliveAtOnce) {
     MadeRecording made(2);
     for (std::uint32_t thread = 0; thread < 2; ++thread) {
         for (std::uint64_t i = 0; i < 200; ++i) made.allocate(thread, 64 * (i + 1), mib);
         for (std::uint64_t i = 0; i < 200; ++i) made.deallocate(thread, 64 * (i + 1));
     }
     const Plan plan = plan_of(made.get());
-    EXPECT_EQ(plan.figures.max_alive_bytes, 200 * mib);
+    EXPECT_EQ(plan.statistics.max_alive_bytes, 200 * mib);
     for (unsigned seed = 0; seed < 20; ++seed) {
-        const Acted acted = act(plan, seed);
-        EXPECT_EQ(acted.problem, "");
-        EXPECT_LE(acted.max_alive_bytes, 200 * mib + 200 * mib / 16 + mib) << seed;
+        const SimulatedRun run = simulate(plan, seed);
+        EXPECT_EQ(run.problem, "");
+        EXPECT_LE(run.max_alive_bytes, 200 * mib + 200 * mib / 16 + mib) << seed;
     }
 }
 
@@ -147,10 +148,10 @@ TEST(PlanCompiler, ASingleThreadHasNoStages) {
     for (const StepKind kind : kinds_of(plan, 1)) EXPECT_NE(kind, StepKind::stage);
 }
 
-TEST(PlanCompiler, PlacesOfTheFloorDoNotOverlapWhereCallsCameInOrder) {
-    const Plan plan = plan_of(any_recording(5, 1, 2000, 10'000), Places::yes);
-    ASSERT_EQ(plan.places.size(), plan.steps.size());
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> held(plan.slots);  // place, bytes
+TEST(PlanCompiler, FloorOffsetsDoNotOverlapInRecordedOrder) {
+    const Plan plan = plan_of(any_recording(5, 1, 2000, 10'000), Offsets::yes);
+    ASSERT_EQ(plan.offsets.size(), plan.steps.size());
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> held(plan.slots);  // offset, bytes
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         if (step.kind() == StepKind::resize) held[step.from] = {};
@@ -158,28 +159,29 @@ TEST(PlanCompiler, PlacesOfTheFloorDoNotOverlapWhereCallsCameInOrder) {
             held[step.slot] = {};
             continue;
         }
-        for (const auto& [place, bytes] : held) {
-            EXPECT_TRUE(place + bytes <= plan.places[i] || plan.places[i] + step.bytes() <= place);
+        for (const auto& [offset, bytes] : held) {
+            EXPECT_TRUE(offset + bytes <= plan.offsets[i] ||
+                        plan.offsets[i] + step.bytes() <= offset);
         }
-        held[step.slot] = {plan.places[i], step.bytes()};
-        EXPECT_LE(plan.places[i] + step.bytes(), plan.places_bytes);
+        held[step.slot] = {plan.offsets[i], step.bytes()};
+        EXPECT_LE(plan.offsets[i] + step.bytes(), plan.offsets_bytes);
     }
 }
 
-TEST(PlanCompiler, PlannedPlacesAreOfEachStepAndWithinThePlan) {
-    const Plan plan = compile(any_recording(6, 3, 2000, 10'000), 0, Places::no, Places::yes);
-    EXPECT_TRUE(plan.places.empty());
-    ASSERT_EQ(plan.planned_places.size(), plan.steps.size());
-    EXPECT_EQ(plan.figures.planned_bytes, plan.planned_bytes);
-    EXPECT_GE(plan.planned_bytes, plan.figures.max_alive_bytes);
+TEST(PlanCompiler, PlannedOffsetsLieWithinThePlan) {
+    const Plan plan = compile(any_recording(6, 3, 2000, 10'000), 0, Offsets::no, Offsets::yes);
+    EXPECT_TRUE(plan.offsets.empty());
+    ASSERT_EQ(plan.planned_offsets.size(), plan.steps.size());
+    EXPECT_EQ(plan.statistics.planned_bytes, plan.planned_bytes);
+    EXPECT_GE(plan.planned_bytes, plan.statistics.max_alive_bytes);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         if (step.kind() == StepKind::stage || step.kind() == StepKind::deallocate) continue;
-        EXPECT_LE(plan.planned_places[i] + step.bytes(), plan.planned_bytes);
+        EXPECT_LE(plan.planned_offsets[i] + step.bytes(), plan.planned_bytes);
     }
 }
 
-TEST(PlanCompiler, ABlockLargerThanAnyMemoryIsRefused) {
+TEST(PlanCompiler, RejectsHugeBlocksAndAlignments) {
     MadeRecording made(1);
     made.allocate(0, 64, std::uint64_t{1} << 50);
     EXPECT_THROW(plan_of(made.get()), CommandError);
@@ -188,13 +190,13 @@ TEST(PlanCompiler, ABlockLargerThanAnyMemoryIsRefused) {
     EXPECT_THROW(plan_of(aligned.get()), CommandError);
 }
 
-TEST(PlanCompiler, MoreAliveAtOnceThanAnyMemoryHoldsIsRefused) {
+TEST(PlanCompiler, RejectsTooManyBytesAliveAtOnce) {
     MadeRecording made(1);
     const std::uint64_t half = (Step::max_bytes >> 1) + 1;
     made.allocate(0, 64, half);
     made.deallocate(0, 64);
     made.allocate(0, 64, half);
-    EXPECT_EQ(plan_of(made.get()).figures.max_alive_bytes, half);
+    EXPECT_EQ(plan_of(made.get()).statistics.max_alive_bytes, half);
     made.allocate(0, 128, half);
     EXPECT_THROW(plan_of(made.get()), CommandError);
 }

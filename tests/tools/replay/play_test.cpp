@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "made_recording.hpp"
-#include "replay/allocators.hpp"
+#include "replay/allocator_calls.hpp"
 #include "replay/performance.hpp"
 #include "replay/plan_compiler.hpp"
 #include "replay/plan_file.hpp"
@@ -19,10 +19,10 @@ constexpr int overwritten_code = 4;
 constexpr PlayFailures ending = {[](std::uint64_t) { _exit(refused_code); },
                                  [](const void*, std::uint64_t) { _exit(overwritten_code); }};
 
-/// Plays what one thread does, checking its blocks.
+/// Plays a recording of one thread and checks its blocks.
 template <class Calls>
 PlayCounts play(const trace::Recording& recording, Touch touch = Touch::check) {
-    const Plan plan = compile(recording, 0, Places::no);
+    const Plan plan = compile(recording, 0, Offsets::no);
     std::vector<Slot> slots(plan.slots);
     std::vector<Signal> handovers(plan.slots);
     Stage stage;
@@ -53,7 +53,7 @@ trace::Recording one_resize() {
     return std::move(made.get());
 }
 
-/// Gives everybody the same block.
+/// Returns the same block for each request.
 struct Overlapping : MallocCalls {
     static void* allocate(const Step&, std::uint64_t) noexcept {
         static std::byte block[4096];
@@ -62,7 +62,7 @@ struct Overlapping : MallocCalls {
     static void deallocate(void*) noexcept {}
 };
 
-/// Forgets what a block held.
+/// Loses the content of a block in a resize.
 struct Forgetful : MallocCalls {
     static void* resize(void* block, std::uint64_t, const Step& step, std::uint64_t) noexcept {
         std::free(block);
@@ -81,79 +81,79 @@ TEST(Play, CountsItsCalls) {
     EXPECT_EQ(counts.deallocations, 1u);
 }
 
-TEST(Play, GoesWellWithMallocAndWithThePool) {
+TEST(Play, WorksWithMallocAndThePool) {
     for (unsigned seed = 0; seed < 5; ++seed) {
         const trace::Recording recording = any_recording(seed, 1, 2000, 100'000);
-        const PlanFigures figures = compile(recording, 0, Places::no).figures;
+        const PlanStatistics statistics = compile(recording, 0, Offsets::no).statistics;
         const PlayCounts by_malloc = play<MallocCalls>(recording);
         const PlayCounts by_pool = play<GlobalPoolCalls>(recording);
-        EXPECT_EQ(by_malloc.allocations + figures.from_before, figures.allocations);
+        EXPECT_EQ(by_malloc.allocations + statistics.from_before, statistics.allocations);
         EXPECT_EQ(by_malloc.allocations, by_pool.allocations);
-        EXPECT_EQ(by_pool.deallocations, figures.deallocations);
-        EXPECT_EQ(by_pool.resizes, figures.resizes);
+        EXPECT_EQ(by_pool.deallocations, statistics.deallocations);
+        EXPECT_EQ(by_pool.resizes, statistics.resizes);
     }
 }
 
 using PlayDeathTest = ::testing::Test;
 
-TEST(PlayDeathTest, FindsBlocksThatOverlap) {
+TEST(PlayDeathTest, DetectsOverlappingBlocks) {
     EXPECT_EXIT(play<Overlapping>(two_blocks()), ::testing::ExitedWithCode(overwritten_code), "");
 }
 
-TEST(PlayDeathTest, FindsAResizeThatLosesTheContent) {
+TEST(PlayDeathTest, DetectsAResizeThatLosesTheContent) {
     EXPECT_EXIT(play<Forgetful>(one_resize()), ::testing::ExitedWithCode(overwritten_code), "");
 }
 
-TEST(PlayDeathTest, FindsARefusal) {
+TEST(PlayDeathTest, DetectsAFailedRequest) {
     EXPECT_EXIT(play<Refusing>(two_blocks(), Touch::none), ::testing::ExitedWithCode(refused_code),
                 "");
 }
 
-ContenderAnswer perform_here(const trace::Recording& recording, Calls calls, Touch touch) {
-    const Plan plan = compile(recording, 0, Places::yes);
+ReplayAnswer perform_here(const trace::Recording& recording, Calls calls, Touch touch) {
+    const Plan plan = compile(recording, 0, Offsets::yes);
     const PlanFile file(plan);
     PlanView view;
     EXPECT_TRUE(map_plan(file.descriptor(), view));
-    ContenderAnswer answer = {};
+    ReplayAnswer answer = {};
     perform({.calls = calls, .touch = touch, .plan = file.descriptor()}, view, answer);
     return answer;
 }
 
-/// Many threads that wait for one another's blocks, each checked: a wait that ends too early finds
-/// another block or none, one that is lost hangs.
-TEST(Performance, ManyThreadsWaitForWhatIsTheirs) {
+/// Many threads wait for blocks of each other, and each block is checked. A wait that ends too
+/// early finds another block or none; a lost signal hangs the test.
+TEST(Performance, ManyThreadsWaitForEachOthersBlocks) {
     for (unsigned seed = 0; seed < 6; ++seed) {
         const trace::Recording recording = any_recording(seed, 24, 12'000, 3000);
-        const PlanFigures figures = compile(recording, 0, Places::no).figures;
+        const PlanStatistics statistics = compile(recording, 0, Offsets::no).statistics;
         for (const Calls calls : {Calls::malloc, Calls::pool}) {
-            const ContenderAnswer answer = perform_here(recording, calls, Touch::check);
-            EXPECT_EQ(answer.allocations, figures.allocations);
-            EXPECT_EQ(answer.deallocations, figures.deallocations);
-            EXPECT_EQ(answer.resizes, figures.resizes);
+            const ReplayAnswer answer = perform_here(recording, calls, Touch::check);
+            EXPECT_EQ(answer.allocations, statistics.allocations);
+            EXPECT_EQ(answer.deallocations, statistics.deallocations);
+            EXPECT_EQ(answer.resizes, statistics.resizes);
         }
     }
 }
 
-TEST(Performance, TheFloorPlaysTheSameCalls) {
+TEST(Performance, FloorPlaysTheSameCalls) {
     const trace::Recording recording = any_recording(9, 5, 5000, 3000);
-    const ContenderAnswer answer = perform_here(recording, Calls::floor, Touch::none);
-    EXPECT_EQ(answer.allocations, compile(recording, 0, Places::no).figures.allocations);
+    const ReplayAnswer answer = perform_here(recording, Calls::floor, Touch::none);
+    EXPECT_EQ(answer.allocations, compile(recording, 0, Offsets::no).statistics.allocations);
 }
 
-/// 64 MiB in 16 blocks: each page of them once, and no more than that.
-TEST(Performance, TellsFaultsAndThePeak) {
+/// 64 MiB in 16 blocks: each page is touched once, and no other page becomes resident.
+TEST(Performance, MeasuresFaultsAndThePeak) {
     if (testing::sanitized()) GTEST_SKIP() << "a sanitizer's shadow is resident too";
     MadeRecording made(1);
     constexpr std::uint64_t bytes = std::uint64_t{4} << 20;
     for (std::uint64_t i = 1; i <= 16; ++i) made.allocate(0, i * 64, bytes);
     for (std::uint64_t i = 1; i <= 16; ++i) made.deallocate(0, i * 64);
-    const ContenderAnswer touched = perform_here(made.get(), Calls::floor, Touch::first);
+    const ReplayAnswer touched = perform_here(made.get(), Calls::floor, Touch::first);
     const std::uint64_t grown = touched.peak_bytes - touched.own_bytes;
     EXPECT_NEAR(static_cast<double>(grown), 16.0 * bytes, 2e6);
     EXPECT_NEAR(static_cast<double>(touched.minor_faults), 16.0 * bytes / 4096, 300);
     EXPECT_GT(touched.elapsed_ns, 0u);
     EXPECT_GT(touched.user_ns + touched.system_ns, 0u);
-    const ContenderAnswer left_alone = perform_here(made.get(), Calls::floor, Touch::none);
+    const ReplayAnswer left_alone = perform_here(made.get(), Calls::floor, Touch::none);
     EXPECT_LT(left_alone.minor_faults, 300u);
 }
 

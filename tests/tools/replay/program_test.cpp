@@ -1,5 +1,5 @@
 /// @file
-/// The program itself, on a log of RMM.
+/// Tests the program itself with an RMM log.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using testing::ProgramResult;
 
-/// Two threads; one frees what the other made.
+/// Two threads that free each other's blocks.
 constexpr const char* two_threads =
     "Thread,Time,Action,Pointer,Size,Stream\n"
     "7,10:00:00.000001,allocate,0x1000,1000000,0x0\n"
@@ -52,26 +52,26 @@ protected:
     fs::path file_;
 };
 
-TEST_F(Program, PlaysTheCallsToEachWhoIsThere) {
+TEST_F(Program, ReplaysWithAllAvailableAllocators) {
     const ProgramResult result = replay({"--json", "--rounds", "1"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     std::istringstream lines(result.output);
     std::string line;
     std::getline(lines, line);
     EXPECT_EQ(Json::parse(line)["most_alive_bytes"], 1'003'000) << line;
-    std::string contenders;
+    std::string allocators;
     while (std::getline(lines, line)) {
-        const Json contender = Json::parse(line);
-        const Json& round = contender["each_round"][0];
+        const Json allocator = Json::parse(line);
+        const Json& round = allocator["each_round"][0];
         EXPECT_EQ(round["allocations"], 3) << line;
         EXPECT_EQ(round["deallocations"], 3) << line;
-        contenders += contender["contender"].get<std::string>() + ' ';
+        allocators += allocator["contender"].get<std::string>() + ' ';
     }
     for (const std::string name :
          {"none", "pool", "glibc", "tcmalloc", "jemalloc", "jemalloc-tuned", "mimalloc"}) {
         const bool left_out =
             result.errors.find("tensorpool: " + name + " is left out: ") != std::string::npos;
-        EXPECT_NE(contenders.find(name + ' ') != std::string::npos, left_out) << result.errors;
+        EXPECT_NE(allocators.find(name + ' ') != std::string::npos, left_out) << result.errors;
     }
 }
 
@@ -84,23 +84,23 @@ TEST_F(Program, PrintsATable) {
     }
 }
 
-TEST_F(Program, PlaysByAPlanWhereThatIsAskedFor) {
+TEST_F(Program, ReplaysByAPlanOnRequest) {
     const ProgramResult result =
         replay({"--against", "plan,pool", "--rounds", "1", "--touch", "all"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
-    EXPECT_NE(result.output.find("\nthe plan of all of them needs "), std::string::npos)
+    EXPECT_NE(result.output.find("\na plan of all blocks needs "), std::string::npos)
         << result.output;
     EXPECT_NE(result.output.find("\nplan "), std::string::npos) << result.output;
 }
 
-TEST_F(Program, PutsOptionsSideBySide) {
+TEST_F(Program, ComparesPoolOptions) {
     const ProgramResult result =
         replay({"--against", "pool,pool:retain_ms=0", "--option", "huge_pages=never"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_NE(result.output.find("pool:retain_ms=0 "), std::string::npos) << result.output;
 }
 
-TEST_F(Program, WrongUsageSaysWhatThereIs) {
+TEST_F(Program, WrongUsageListsTheChoices) {
     expect_refusal({"--against", "hoard"}, 2, "there are none, plan, pool, glibc");
     expect_refusal({"--against", "pool", "--option", "keep=1"}, 2, "there are initial_capacity");
     expect_refusal({"--against", "pool", "--option", "retain=much"}, 2, "expected a size");
@@ -109,7 +109,7 @@ TEST_F(Program, WrongUsageSaysWhatThereIs) {
     expect_refusal({"--process", "99", "--against", "none"}, 2, "no process 99");
 }
 
-TEST_F(Program, AFileThatCannotBeReplayedIsAFinding) {
+TEST_F(Program, FailsForFilesThatCannotBeReplayed) {
     write("Thread,Time,Action,Pointer,Size,Stream\n");
     expect_refusal({"--against", "none"}, 1, "nothing to replay");
     write("nonsense");

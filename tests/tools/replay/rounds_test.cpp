@@ -9,8 +9,8 @@
 namespace tensorpool::command::replay {
 namespace {
 
-ContenderAnswer answer(std::uint64_t seconds, std::uint64_t peak_bytes) {
-    ContenderAnswer made = {};
+ReplayAnswer answer(std::uint64_t seconds, std::uint64_t peak_bytes) {
+    ReplayAnswer made = {};
     made.elapsed_ns = seconds * 1'000'000'000;
     made.user_ns = made.elapsed_ns;
     made.system_ns = made.elapsed_ns / 2;
@@ -19,11 +19,11 @@ ContenderAnswer answer(std::uint64_t seconds, std::uint64_t peak_bytes) {
     return made;
 }
 
-TEST(Rounds, AreSummedUpByMediansAndRatiosOfEachRound) {
+TEST(Rounds, AreSummarizedByMediansAndRatios) {
     std::vector<Result> results(2);
-    results[0].contender = "glibc";
+    results[0].allocator = "glibc";
     results[0].rounds = {answer(2, 300), answer(20, 300), answer(3, 300)};
-    results[1].contender = "pool";
+    results[1].allocator = "pool";
     results[1].rounds = {answer(1, 200), answer(10, 200), answer(1, 200)};
     sum_up(results, {.max_alive_bytes = 150});
     EXPECT_DOUBLE_EQ(results[0].elapsed_s.value, 3);
@@ -33,12 +33,12 @@ TEST(Rounds, AreSummedUpByMediansAndRatiosOfEachRound) {
     EXPECT_DOUBLE_EQ(results[0].peak_resident_bytes.value, 300);
     EXPECT_DOUBLE_EQ(results[0].waste, 2);
     EXPECT_DOUBLE_EQ(results[1].elapsed_s.to_pool.value(), 1);
-    EXPECT_FALSE(results[0].minor_faults.to_pool.has_value()) << "the pool had none";
+    EXPECT_FALSE(results[0].minor_faults.to_pool.has_value()) << "the pool's value is 0";
 }
 
-TEST(Rounds, WithoutThePoolThereAreNoRatios) {
+TEST(Rounds, HaveNoRatiosWithoutThePool) {
     std::vector<Result> results(1);
-    results[0].contender = "glibc";
+    results[0].allocator = "glibc";
     results[0].rounds = {answer(2, 0), answer(4, 0)};
     sum_up(results, {});
     EXPECT_DOUBLE_EQ(results[0].elapsed_s.value, 3);
@@ -46,19 +46,19 @@ TEST(Rounds, WithoutThePoolThereAreNoRatios) {
     EXPECT_EQ(results[0].waste, 0);
 }
 
-TEST(Rounds, AskEachContenderAsOftenAsWanted) {
+TEST(Rounds, RunEachAllocatorInEachRound) {
     MadeRecording made(2);
     made.allocate(0, 64, 1000);
     made.deallocate(1, 64);
-    const Plan plan = compile(made.get(), 0, Places::yes);
+    const Plan plan = compile(made.get(), 0, Offsets::yes);
     const PlanFile file(plan);
     const std::vector<std::string> names = {"none", "pool"};
     const std::vector<Result> results =
-        play_rounds(contenders_of(names, {}), 3, Touch::all, file.descriptor(), plan.figures);
+        play_rounds(allocators_of(names, {}), 3, Touch::all, file.descriptor(), plan.statistics);
     ASSERT_EQ(results.size(), 2u);
     for (const Result& result : results) {
         ASSERT_EQ(result.rounds.size(), 3u);
-        for (const ContenderAnswer& round : result.rounds) {
+        for (const ReplayAnswer& round : result.rounds) {
             EXPECT_EQ(round.allocations, 1u);
             EXPECT_EQ(round.deallocations, 1u);
         }

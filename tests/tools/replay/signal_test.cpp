@@ -8,15 +8,15 @@
 namespace tensorpool::command::replay {
 namespace {
 
-TEST(Signal, GivenBeforeItNeverWaits) {
+TEST(Signal, WaitReturnsIfGivenBefore) {
     Signal signal;
     signal.give();
     signal.wait();
     signal.wait();
 }
 
-/// Some waiters spin, some sleep, some come late; all see what was written before.
-TEST(Signal, WakesAllWhoWait) {
+/// Some threads spin, some sleep, and some come late; all see what was written before the signal.
+TEST(Signal, WakesAllWaitingThreads) {
     for (int round = 0; round < 300; ++round) {
         Signal signal;
         int written = 0;
@@ -34,8 +34,8 @@ TEST(Signal, WakesAllWhoWait) {
     }
 }
 
-/// A token goes round a ring of threads: a waking that is lost would hang it.
-TEST(Signal, LosesNoWaking) {
+/// Threads in a ring wake each other in turn, so a lost wake-up would hang the test.
+TEST(Signal, LosesNoWakeUp) {
     constexpr std::size_t threads = 4;
     constexpr std::size_t turns = 5000;
     std::vector<Signal> signals(threads * turns + 1);

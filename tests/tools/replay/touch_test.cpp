@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t page = touched_page_bytes;
 
-/// How many pages of a fresh mapping are there after `bytes` from `offset` on were touched.
+/// Returns how many pages of a fresh mapping are resident after a touch of `bytes` at `offset`.
 long pages_touched(std::uint64_t offset, std::uint64_t bytes) {
     constexpr std::size_t mapped_bytes = 16 * page;
     void* const mapped =
@@ -24,7 +24,7 @@ long pages_touched(std::uint64_t offset, std::uint64_t bytes) {
     return std::ranges::count_if(resident, [](unsigned char flags) { return (flags & 1) != 0; });
 }
 
-TEST(Touch, FirstTouchesEachPageThatTheBlockLiesOn) {
+TEST(Touch, FirstTouchesEachPageOfTheBlock) {
     EXPECT_EQ(pages_touched(0, 1), 1);
     EXPECT_EQ(pages_touched(0, page), 1);
     EXPECT_EQ(pages_touched(0, page + 1), 2);
@@ -42,7 +42,7 @@ TEST(Touch, FirstWritesOnlyWithinTheBlock) {
                             [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
-TEST(Touch, EachByteThatChangedIsFound) {
+TEST(Touch, CheckDetectsAnyChangedByte) {
     for (const std::uint64_t bytes : {1u, 7u, 8u, 9u, 100u, 4099u}) {
         std::vector<std::byte> memory(bytes);
         fill(memory.data(), bytes, 7);
@@ -55,11 +55,11 @@ TEST(Touch, EachByteThatChangedIsFound) {
     }
 }
 
-TEST(Touch, EachSlotHasBytesOfItsOwn) {
+TEST(Touch, EachSlotHasItsOwnPattern) {
     std::vector<std::byte> memory(64);
     fill(memory.data(), 64, 3);
     EXPECT_FALSE(is_filled(memory.data(), 64, 4));
-    EXPECT_TRUE(is_filled(memory.data(), 20, 3)) << "a part of it too, as after a resize";
+    EXPECT_TRUE(is_filled(memory.data(), 20, 3)) << "a prefix too, as after a resize";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace tensorpool::command::run {
 namespace {
 
-/// A program that hands over what it has, without `tensorpool run` around it.
+/// A program that hands over its files, without `tensorpool run` around it.
 class HandingOver : public ::testing::Test {
 protected:
     HandingOver() {
@@ -40,7 +40,7 @@ protected:
     photos::TemporaryFolder folder_;
 };
 
-TEST_F(HandingOver, AProcessIsReadWhenItHasEnded) {
+TEST_F(HandingOver, ReadsAProcessWhenItHasEnded) {
     StartedProgram program({TENSORPOOL_SUBJECT, "use", "7", "say", "used", "read", "use", "5"});
     Family family(nullptr);
     family.take(message());
@@ -55,7 +55,7 @@ TEST_F(HandingOver, AProcessIsReadWhenItHasEnded) {
     EXPECT_TRUE(family.results().largest()[0].has_ended);
 }
 
-TEST_F(HandingOver, OneThatStillRunsIsReadAtTheEnd) {
+TEST_F(HandingOver, ReadsARunningProcessAtTheEnd) {
     StartedProgram program({TENSORPOOL_SUBJECT, "use", "7", "say", "used", "read"});
     Family family(nullptr);
     family.take(message());
@@ -65,7 +65,7 @@ TEST_F(HandingOver, OneThatStillRunsIsReadAtTheEnd) {
     EXPECT_FALSE(family.results().largest()[0].has_ended);
 }
 
-TEST_F(HandingOver, ARecordingIsAskedToEndWhenTheFileIsFull) {
+TEST_F(HandingOver, EndsARecordingWhenTheFileIsFull) {
     StartedProgram program(
         {TENSORPOOL_SUBJECT, "use", "200000", "say", "1", "read", "use", "10", "say", "2", "read"});
     Message handed = message();
@@ -77,7 +77,7 @@ TEST_F(HandingOver, ARecordingIsAskedToEndWhenTheFileIsFull) {
     while (!full.is_full()) family.take_entries();
     family.take_entries();
     EXPECT_EQ(program.read_line(), "1");
-    // The fourth word of the control, what is asked for: even, and not what it was.
+    // The fourth word of the control file is the request: even, and changed.
     std::uint64_t words[4] = {};
     ASSERT_EQ(::pread(control.number(), words, sizeof words, 0),
               static_cast<ssize_t>(sizeof words));
@@ -86,7 +86,7 @@ TEST_F(HandingOver, ARecordingIsAskedToEndWhenTheFileIsFull) {
     EXPECT_EQ(program.read_line(), "2");
 }
 
-TEST_F(HandingOver, WhatIsNoSegmentIsAProblemAndNoMore) {
+TEST_F(HandingOver, AnInvalidSegmentIsReportedAsAProblem) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     const Descriptor writing(ends[1]);
@@ -99,7 +99,7 @@ TEST_F(HandingOver, WhatIsNoSegmentIsAProblemAndNoMore) {
     EXPECT_EQ(family.results().processes(), 0U);
     ASSERT_EQ(family.results().problems().size(), 1U);
     EXPECT_EQ(family.results().problems()[0],
-              "the segment handed over: what it handed over is no file");
+              "the segment handed over: the descriptor is not that of a file");
 }
 
 }  // namespace

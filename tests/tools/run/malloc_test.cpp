@@ -1,5 +1,5 @@
 /// @file
-/// The part malloc of `tensorpool run`, and parts that cannot be put under a program.
+/// Tests the part malloc of `tensorpool run`, and parts that cannot be enabled.
 
 #include <gtest/gtest.h>
 
@@ -20,47 +20,47 @@ TEST(MallocPart, LargeBlocksComeFromThePool) {
     const ProgramResult result =
         ran({"--with", "malloc", "--", TENSORPOOL_PLAIN_SUBJECT, "1000000"});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "malloc   under 1 program: blocks from 64KiB on\n"))
+    EXPECT_TRUE(has(result.errors, "malloc   in 1 program: blocks from 64KiB on\n"))
         << result.errors;
     EXPECT_TRUE(has(result.errors, "1 process used a pool")) << result.errors;
     EXPECT_TRUE(has(result.errors, "tensorpool: pool 'global'")) << result.errors;
 }
 
-TEST(MallocPart, AProgramOfSmallBlocksUsesNoPool) {
+TEST(MallocPart, AProgramWithSmallBlocksUsesNoPool) {
     const ProgramResult result = ran({"--with", "malloc", "--", TENSORPOOL_PLAIN_SUBJECT, "1000"});
-    EXPECT_TRUE(has(result.errors, "pools    none was used: no request reached 64KiB\n"))
+    EXPECT_TRUE(has(result.errors, "pools    none used: no request reached 64KiB\n"))
         << result.errors;
     const ProgramResult lower = ran(
         {"--with", "malloc", "--interpose-min", "1000", "--", TENSORPOOL_PLAIN_SUBJECT, "1000"});
     EXPECT_TRUE(has(lower.errors, "1 process used a pool")) << lower.errors;
 }
 
-TEST(MallocPart, AStaticProgramIsToldAndRuns) {
+TEST(MallocPart, AStaticProgramIsReportedAndRuns) {
     const ProgramResult result = ran({"--", TENSORPOOL_STATIC_SUBJECT, "1000000"});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "malloc   not put under the program: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "malloc   not enabled: ")) << result.errors;
     EXPECT_TRUE(has(result.errors, "is statically linked")) << result.errors;
     const ProgramResult refused =
         ran({"--with", "malloc", "--", TENSORPOOL_STATIC_SUBJECT, "9999999999999999"});
     EXPECT_EQ(refused.exit_code, 125);
-    EXPECT_EQ(refused.output, "");  // it did not begin
+    EXPECT_EQ(refused.output, "");  // it was not started
     EXPECT_TRUE(has(refused.errors, "run: --with malloc: ")) << refused.errors;
 }
 
-TEST(MallocPart, ALibraryThatTheUserPreloadsStaysBehind) {
+TEST(MallocPart, ALibraryPreloadedByTheUserFollows) {
     const ProgramResult result = ran({"--with", "malloc", "--", "/usr/bin/printenv", "LD_PRELOAD"},
                                      {{"LD_PRELOAD", "libm.so.6"}});
     EXPECT_TRUE(has(result.output, "libtensorpool_interpose.so:libm.so.6\n")) << result.output;
 }
 
-TEST(MallocPart, OfATreeEachProcessIsCounted) {
+TEST(MallocPart, CountsEachProcessOfATree) {
     const ProgramResult result =
         ran({"--with", "malloc", "--", "/bin/sh", "-c",
              "for i in $(seq 20); do /usr/bin/env true; done; " TENSORPOOL_PLAIN_SUBJECT
              " 200000 & " TENSORPOOL_PLAIN_SUBJECT " 300000; wait"});
     EXPECT_TRUE(has(result.errors, "2 processes used a pool")) << result.errors;
-    // The shell, seq, each env, which becomes true, and the two.
-    EXPECT_TRUE(has(result.errors, "malloc   under 44 programs: ")) << result.errors;
+    // The shell, seq, 20 times env and then true, and the two subjects.
+    EXPECT_TRUE(has(result.errors, "malloc   in 44 programs: ")) << result.errors;
 }
 
 TEST(MallocPart, AtTheLimitMallocFails) {
@@ -72,33 +72,33 @@ TEST(MallocPart, AtTheLimitMallocFails) {
 
 #endif
 
-/// The command in a folder of its own, where nothing lies beside it.
-class LonelyCommand : public ::testing::Test {
+/// The command alone in a folder, without the files of its parts.
+class IsolatedCommand : public ::testing::Test {
 protected:
-    ProgramResult run(std::vector<std::string> words) const {
+    ProgramResult run(std::vector<std::string> arguments) const {
         std::filesystem::create_directories(folder_.path() / "bin");
         const auto command = folder_.path() / "bin" / "tensorpool";
         std::filesystem::copy_file(TENSORPOOL_PROGRAM, command,
                                    std::filesystem::copy_options::overwrite_existing);
-        words.insert(words.begin(), "run");
-        return testing::run_program(command, std::move(words));
+        arguments.insert(arguments.begin(), "run");
+        return testing::run_program(command, std::move(arguments));
     }
     TemporaryFolder folder_;
 };
 
 #ifdef TENSORPOOL_HAS_INTERPOSER
 
-TEST_F(LonelyCommand, PartsThatAreNotThereAreToldAndTheProgramRuns) {
+TEST_F(IsolatedCommand, MissingPartsAreReportedAndTheProgramRuns) {
     const ProgramResult result = run({"--", "/bin/sh", "-c", "echo ran $LD_PRELOAD $PYTHONPATH"});
     EXPECT_EQ(result.output, "ran\n");
-    EXPECT_TRUE(
-        has(result.errors, "libtensorpool_interpose.so is not there: tensorpool is not whole"))
+    EXPECT_TRUE(has(result.errors,
+                    "libtensorpool_interpose.so does not exist: the installation is incomplete"))
         << result.errors;
-    EXPECT_TRUE(has(result.errors, "NumPy    not put under the program: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "NumPy    not enabled: ")) << result.errors;
     EXPECT_TRUE(has(result.errors, "pybind11-dev")) << result.errors;
 }
 
-TEST_F(LonelyCommand, APartThatWasAskedForAndIsNotThereEndsIt) {
+TEST_F(IsolatedCommand, AMissingRequestedPartIsAnError) {
     for (const char* const part : {"malloc", "numpy", "torch"}) {
         const ProgramResult result = run({"--with", part, "--", "/bin/echo", "began"});
         EXPECT_EQ(result.exit_code, 125) << part;
@@ -109,7 +109,7 @@ TEST_F(LonelyCommand, APartThatWasAskedForAndIsNotThereEndsIt) {
 
 #else
 
-TEST_F(LonelyCommand, AStaticBuildSaysThatItNeedsTheSharedOne) {
+TEST_F(IsolatedCommand, AStaticBuildReportsThatItNeedsTheSharedLibrary) {
     const ProgramResult result = run({"--", "/bin/echo", "began"});
     EXPECT_EQ(result.exit_code, 125);
     EXPECT_EQ(result.output, "");

@@ -17,7 +17,7 @@
 namespace tensorpool::command::run {
 namespace {
 
-/// A connection, over which nothing has been said.
+/// Connects without sending a message.
 Descriptor call(const Observer& observer) {
     Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
@@ -29,7 +29,7 @@ Descriptor call(const Observer& observer) {
     return socket;
 }
 
-void say(const Descriptor& socket, const std::string& text, std::size_t files = 0) {
+void send_text(const Descriptor& socket, const std::string& text, std::size_t files = 0) {
     iovec part{const_cast<char*>(text.data()), text.size()};
     alignas(cmsghdr) char control[CMSG_SPACE(32 * sizeof(int))] = {};
     msghdr message{};
@@ -67,10 +67,10 @@ std::size_t open_descriptors() {
         std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-TEST(Observer, HearsWhoSaysWhat) {
+TEST(Observer, ReceivesMessagesWithTheirProcess) {
     Observer observer;
     EXPECT_FALSE(has_something(observer));
-    say(call(observer), "numpy\nwhy");
+    send_text(call(observer), "numpy\nwhy");
     ASSERT_TRUE(has_something(observer));
     const auto messages = taken(observer);
     ASSERT_EQ(messages.size(), 1U);
@@ -79,32 +79,32 @@ TEST(Observer, HearsWhoSaysWhat) {
     EXPECT_FALSE(has_something(observer));
 }
 
-TEST(Observer, WaitsForNobody) {
+TEST(Observer, NeverWaits) {
     Observer observer;
     const Descriptor silent = call(observer);
     EXPECT_TRUE(taken(observer).empty());
     EXPECT_FALSE(has_something(observer));
-    say(silent, "malloc");
+    send_text(silent, "malloc");
     ASSERT_TRUE(has_something(observer));
     EXPECT_EQ(taken(observer).at(0).note, "malloc");
 }
 
-TEST(Observer, TakesFilesAndNoMoreThanItWants) {
+TEST(Observer, TakesFilesUpToItsLimit) {
     const std::size_t before = open_descriptors();
     {
         Observer observer;
-        say(call(observer), std::string(1, '\0'), 3);
+        send_text(call(observer), std::string(1, '\0'), 3);
         const auto messages = taken(observer);
         ASSERT_EQ(messages.size(), 1U);
         EXPECT_EQ(messages[0].files.size(), 3U);
         EXPECT_EQ(messages[0].note, "");
-        say(call(observer), "x", 32);
+        send_text(call(observer), "x", 32);
         EXPECT_EQ(taken(observer).at(0).files.size(), 8U);
     }
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(Observer, ThousandsWhoSayNothingTakeNoMoreThanAFewDescriptors) {
+TEST(Observer, SilentConnectionsTakeAFewDescriptors) {
     Observer observer;
     const std::size_t before = open_descriptors();
     std::vector<Descriptor> callers;
@@ -114,18 +114,18 @@ TEST(Observer, ThousandsWhoSayNothingTakeNoMoreThanAFewDescriptors) {
         if (i >= 100) callers.erase(callers.begin());
     }
     EXPECT_LE(open_descriptors(), before + 64 + 100);
-    say(callers.back(), "malloc");
+    send_text(callers.back(), "malloc");
     bool heard = false;
     for (const Message& message : taken(observer)) heard |= message.note == "malloc";
     EXPECT_TRUE(heard);
 }
 
-TEST(Observer, HearsNoOtherUser) {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+TEST(Observer, RejectsOtherUsers) {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
     Observer observer;
     const int code = testing::exit_code_of_child([&] {
         if (::setuid(65534) != 0) return 1;
-        say(call(observer), "malloc");
+        send_text(call(observer), "malloc");
         return 0;
     });
     EXPECT_EQ(code, 0);
@@ -133,7 +133,7 @@ TEST(Observer, HearsNoOtherUser) {
     EXPECT_FALSE(has_something(observer));
 }
 
-TEST(Observer, EachHasANameOfItsOwn) {
+TEST(Observer, EachHasAUniqueName) {
     const Observer one;
     const Observer other;
     EXPECT_NE(one.name(), other.name());

@@ -1,20 +1,20 @@
 /// @file
-/// Knows nothing of pools: allocates as many bytes as each of its words says.
+/// A program without pools: allocates the number of bytes given by each argument.
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     for (int i = 1; i < count; ++i) {
-        const unsigned long bytes = std::strtoul(words[i], nullptr, 10);
+        const unsigned long bytes = std::strtoul(arguments[i], nullptr, 10);
         void* const block = std::malloc(bytes);
         if (block == nullptr) {
             std::puts("refused");
             continue;
         }
         std::memset(block, 1, bytes);
-        // What it holds at its end stands in the report.
+        // The block is in use at the end, so that it appears in the report.
         static void* volatile kept;
         kept = block;
     }

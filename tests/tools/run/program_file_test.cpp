@@ -23,18 +23,18 @@ TEST(ProgramFile, IsFoundAlongPath) {
     EXPECT_EQ(find_program("no-such-program-at-all"), "");
 }
 
-TEST(ProgramFile, ADynamicOneHasNoProblem) {
+TEST(ProgramFile, ADynamicProgramCanBePreloaded) {
     EXPECT_EQ(problem_of_preloading(TENSORPOOL_PLAIN_SUBJECT), "");
     EXPECT_EQ(problem_of_preloading("/bin/sh"), "");
     EXPECT_EQ(problem_of_preloading("/nowhere"), "");
 }
 
-TEST(ProgramFile, AStaticOneTakesNoLibrary) {
+TEST(ProgramFile, AStaticProgramCannotBePreloaded) {
     EXPECT_NE(problem_of_preloading(TENSORPOOL_STATIC_SUBJECT).find("statically linked"),
               std::string::npos);
 }
 
-TEST(ProgramFile, OfAScriptTheInterpreterIsMeant) {
+TEST(ProgramFile, AScriptIsCheckedByItsInterpreter) {
     const photos::TemporaryFolder folder;
     const std::string path = folder.path() / "script";
     write_script(path, "#!/bin/sh\n");

@@ -1,5 +1,5 @@
 /// @file
-/// NumPy and PyTorch under `tensorpool run`, in Python programs that know nothing of it.
+/// Tests NumPy and PyTorch with `tensorpool run`, in Python programs that do not import tensorpool.
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ using photos::TemporaryFolder;
 using testing::ProgramResult;
 using testing::Variables;
 
-/// Whether the program's arrays are the pool's, without an import of tensorpool that does it.
-constexpr const char* tell_pools =
+/// Prints whether the program's arrays are in the pool.
+constexpr const char* print_pools =
     "import sys; tensorpool = sys.modules['tensorpool']; "
     "print([pool['in_use_bytes'] >= 8_000_000 for pool in tensorpool.statistics()['pools']])";
 
@@ -31,23 +31,23 @@ ProgramResult alone(const std::string& program, const Variables& variables = {})
 
 TEST(PythonParts, ArraysComeFromThePoolOnceNumPyIsImported) {
     const ProgramResult result =
-        python("numpy", std::string("import numpy; a = numpy.ones(1000000); ") + tell_pools);
+        python("numpy", std::string("import numpy; a = numpy.ones(1000000); ") + print_pools);
     EXPECT_EQ(result.output, "[True]\n") << result.errors;
-    EXPECT_TRUE(has(result.errors, "NumPy    under 1 program\n")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "NumPy    in 1 program\n")) << result.errors;
     EXPECT_TRUE(has(result.errors, "1 process used a pool")) << result.errors;
 }
 
-TEST(PythonParts, AProgramWithoutNumPySeesNothing) {
+TEST(PythonParts, AProgramWithoutNumPyIsUnaffected) {
     const std::string program =
         "import sys, json; print([m for m in sys.modules if 'tensorpool' in m], sys.path)";
     const ProgramResult result = python("numpy", program);
     EXPECT_EQ(result.output, alone(program).output) << result.errors;
-    EXPECT_TRUE(has(result.errors, "NumPy    no Python of the program imported it"))
+    EXPECT_TRUE(has(result.errors, "NumPy    not imported by any Python of the program"))
         << result.errors;
-    EXPECT_TRUE(has(result.errors, "none was used")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "none used")) << result.errors;
 }
 
-TEST(PythonParts, NumPyIsAsItWouldBeWithout) {
+TEST(PythonParts, NumPysModuleIsUnchanged) {
     const std::string program =
         "import numpy, sys; s = numpy.__spec__; "
         "print(vars(s.loader), numpy.__loader__ is s.loader, s.origin, type(s.loader), "
@@ -64,20 +64,20 @@ TEST(PythonParts, AUsersOwnSitecustomizeRuns) {
     EXPECT_EQ(result.output, "mine\n" + file + "\n") << result.errors;
 }
 
-TEST(PythonParts, ErrorsOfAUsersSitecustomizeAreToldAsWithout) {
+TEST(PythonParts, ErrorsOfAUsersSitecustomizeAreReportedAsUsual) {
     for (const char* const text : {"raise ValueError('broken')", "import no_such_module"}) {
         const TemporaryFolder folder;
         folder.file("sitecustomize.py", text);
         const Variables variables = {{"PYTHONPATH", folder.path().string()}};
-        const std::string told = alone("print(1)", variables).errors;
+        const std::string expected = alone("print(1)", variables).errors;
         const ProgramResult result = python("numpy", "print(1)", variables);
         EXPECT_EQ(result.output, "1\n");
-        EXPECT_FALSE(told.empty());
-        EXPECT_EQ(result.errors.substr(0, told.size()), told);
+        EXPECT_FALSE(expected.empty());
+        EXPECT_EQ(result.errors.substr(0, expected.size()), expected);
     }
 }
 
-TEST(PythonParts, ANumPyThatFailsToImportMayBeTriedAgain) {
+TEST(PythonParts, AFailedImportOfNumPyMayBeRepeated) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.path() / "numpy");
     folder.file("numpy/__init__.py", "raise RuntimeError('not today')\n");
@@ -86,32 +86,32 @@ TEST(PythonParts, ANumPyThatFailsToImportMayBeTriedAgain) {
         std::string("import sys\n"
                     "try:\n    import numpy\nexcept RuntimeError as error:\n    print(error)\n"
                     "sys.path.remove('") +
-            folder.path().string() + "')\nimport numpy; a = numpy.ones(1000000)\n" + tell_pools,
+            folder.path().string() + "')\nimport numpy; a = numpy.ones(1000000)\n" + print_pools,
         {{"PYTHONPATH", folder.path().string()}});
     EXPECT_EQ(result.output, "not today\n[True]\n") << result.errors;
 }
 
-TEST(PythonParts, ALookWithoutAnImportChangesNothing) {
+TEST(PythonParts, AModuleLookupChangesNothing) {
     const ProgramResult result =
         python("numpy", std::string("import importlib.util; importlib.util.find_spec('numpy'); "
                                     "import sys; print('tensorpool' in sys.modules); "
                                     "import numpy; a = numpy.ones(1000000); ") +
-                            tell_pools);
+                            print_pools);
     EXPECT_EQ(result.output, "False\n[True]\n") << result.errors;
 }
 
-TEST(PythonParts, AnotherNumPyIsToldAndRuns) {
+TEST(PythonParts, AnUnsupportedNumPyIsReportedAndRuns) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.path() / "numpy");
     folder.file("numpy/__init__.py", "mine = 1\n");
     const ProgramResult result = python("numpy", "import numpy; print(numpy.mine)",
                                         {{"PYTHONPATH", folder.path().string()}});
     EXPECT_EQ(result.output, "1\n") << result.errors;
-    EXPECT_TRUE(has(result.errors, "not put under a program: Python 3.")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "failed in a program: Python 3.")) << result.errors;
     EXPECT_TRUE(has(result.errors, "NumPy cannot be used")) << result.errors;
 }
 
-TEST(PythonParts, AnotherPythonIsTold) {
+TEST(PythonParts, AnUnsupportedPythonIsReported) {
     const TemporaryFolder folder;
     folder.file("_tensorpool.cpython-27-x86_64-linux-gnu.so", "");
     const ProgramResult result =
@@ -125,7 +125,7 @@ TEST(PythonParts, AnotherPythonIsTold) {
         << result.errors;
 }
 
-TEST(PythonParts, ThreadsForksAndSpawnedProcessesHaveItToo) {
+TEST(PythonParts, ThreadsForksAndSpawnedProcessesUseThePool) {
     const TemporaryFolder folder;
     const std::string file =
         folder.file("program.py",
@@ -144,7 +144,7 @@ TEST(PythonParts, ThreadsForksAndSpawnedProcessesHaveItToo) {
                     "    thread.join()\n");
     const ProgramResult result = ran({"--with", "numpy", "--", TENSORPOOL_PYTHON, file});
     EXPECT_EQ(result.output, "fork [True]\nspawn [True]\nthread True\n") << result.errors;
-    EXPECT_TRUE(has(result.errors, "NumPy    under 2 programs\n")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "NumPy    in 2 programs\n")) << result.errors;
     EXPECT_TRUE(has(result.errors, "3 processes used a pool")) << result.errors;
 }
 
@@ -154,9 +154,9 @@ TEST(PythonParts, TensorsComeFromThePoolOnceTorchIsImported) {
     }
     if (alone("import torch").exit_code != 0) GTEST_SKIP() << "needs python3-torch";
     const ProgramResult result =
-        python("torch", std::string("import torch; a = torch.ones(2000000); ") + tell_pools);
+        python("torch", std::string("import torch; a = torch.ones(2000000); ") + print_pools);
     EXPECT_EQ(result.output, "[True]\n") << result.errors;
-    EXPECT_TRUE(has(result.errors, "PyTorch  under 1 program\n")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "PyTorch  in 1 program\n")) << result.errors;
     EXPECT_FALSE(has(result.errors, "NumPy")) << result.errors;
 }
 

@@ -7,11 +7,11 @@
 
 namespace tensorpool::command::run {
 
-/// What `tensorpool run` with these words came to.
-inline testing::ProgramResult ran(std::vector<std::string> words,
+/// Runs `tensorpool run` with these arguments.
+inline testing::ProgramResult ran(std::vector<std::string> arguments,
                                   const testing::Variables& variables = {}) {
-    words.insert(words.begin(), "run");
-    return testing::run_program(TENSORPOOL_PROGRAM, std::move(words), variables);
+    arguments.insert(arguments.begin(), "run");
+    return testing::run_program(TENSORPOOL_PROGRAM, std::move(arguments), variables);
 }
 
 inline bool has(const std::string& text, const std::string& part) {

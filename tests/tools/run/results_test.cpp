@@ -15,7 +15,7 @@ ProcessSnapshot with_peak(std::uint64_t process, std::uint64_t peak_bytes) {
     return snapshot;
 }
 
-TEST(Results, KeepTheLargestInTheirOrder) {
+TEST(Results, KeepTheLargestInOrder) {
     Results results;
     for (const std::uint64_t peak : {5, 9, 7, 9}) results.add(with_peak(peak, peak), true);
     ASSERT_EQ(results.largest().size(), 4U);
@@ -25,7 +25,7 @@ TEST(Results, KeepTheLargestInTheirOrder) {
     EXPECT_EQ(results.others(), 0U);
 }
 
-TEST(Results, OfThousandsTheSmallAreAddedUp) {
+TEST(Results, SumTheSmallestOfThousands) {
     Results results;
     for (std::uint64_t i = 1; i <= 5000; ++i) results.add(with_peak(i, i), i % 2 == 0);
     EXPECT_EQ(results.processes(), 5000U);
@@ -43,7 +43,7 @@ TEST(Results, NotesCountProgramsAndKeepEachReasonOnce) {
     for (int i = 0; i < 3; ++i) results.add_note("numpy\nanother \x1b Python");
     results.add_note("numpy");
     results.add_note("malloc");
-    results.add_note("nobody knows this");
+    results.add_note("unknown note");
     for (int i = 0; i < 100; ++i) results.add_note("torch\n" + std::to_string(i));
     EXPECT_EQ(results.notes(Part::numpy).programs, 1U);
     EXPECT_EQ(results.notes(Part::numpy).problems, (std::vector<std::string>{"another ? Python"}));

@@ -1,5 +1,5 @@
 /// @file
-/// Signals and job control: the program lives as if it ran alone.
+/// Tests signals and job control: the program behaves as if it ran alone.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `tensorpool run` of the subject in a group of processes of its own, as a shell has it.
+/// Runs the subject by `tensorpool run` in a process group of its own, as a shell does.
 class Job {
 public:
     explicit Job(std::vector<std::string> orders, const char* terminal = nullptr) {
@@ -36,7 +36,8 @@ public:
         if (::pipe2(input, O_CLOEXEC) != 0 || ::pipe2(output, O_CLOEXEC) != 0) std::abort();
         process_ = ::fork();
         if (process_ == 0) {
-            // The terminal that the first process of a session opens becomes the session's.
+            // The terminal opened by the first process of a session becomes its controlling
+            // terminal.
             if (terminal == nullptr) ::setpgid(0, 0);
             if (terminal != nullptr && (::setsid() < 0 || ::open(terminal, O_RDWR) < 0)) {
                 ::_exit(126);
@@ -63,9 +64,9 @@ public:
     pid_t process() const { return process_; }
     void send(int signal) const { ::kill(process_, signal); }
     void send_all(int signal) const { ::kill(-process_, signal); }
-    /// The program goes on to its next word.
+    /// Lets the program continue with its next argument.
     void go_on() const { ASSERT_EQ(::write(input_, "\n", 1), 1); }
-    /// Whether there is something to read before much time has passed.
+    /// Whether output arrives within a short time.
     bool has_line() const {
         pollfd output{::fileno(output_), POLLIN, 0};
         return ::poll(&output, 1, 20'000) > 0;
@@ -74,7 +75,7 @@ public:
         char text[100] = {};
         return ::fgets(text, sizeof text, output_) != nullptr ? text : "";
     }
-    /// Waits until it stops or ends.
+    /// Waits until the command stops or ends.
     int change() const {
         int status = 0;
         ::waitpid(process_, &status, WUNTRACED);
@@ -96,7 +97,7 @@ pid_t child_of(pid_t process) {
     return child;
 }
 
-TEST(Signals, OfOtherProcessesReachTheProgram) {
+TEST(Signals, ThoseOfOtherProcessesReachTheProgram) {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGUSR1, SIGUSR2, SIGWINCH,
                              SIGALRM, SIGCONT}) {
         const Job job({"tell", std::to_string(signal), "say", "ready", "read", "exit", "6"});
@@ -110,7 +111,7 @@ TEST(Signals, OfOtherProcessesReachTheProgram) {
     }
 }
 
-TEST(Signals, OneThatEndsTheProgramEndsBoth) {
+TEST(Signals, ASignalThatEndsTheProgramEndsBoth) {
     const Job job({"say", "ready", "read"});
     EXPECT_EQ(job.line(), "ready\n");
     job.send(SIGTERM);
@@ -118,7 +119,7 @@ TEST(Signals, OneThatEndsTheProgramEndsBoth) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
 }
 
-TEST(Signals, OneThatTheProgramIgnoresEndsNothing) {
+TEST(Signals, AnIgnoredSignalEndsNothing) {
     const Job job(
         {"ignore", std::to_string(SIGTERM), "say", "ready", "read", "say", "on", "exit", "0"});
     EXPECT_EQ(job.line(), "ready\n");
@@ -128,19 +129,19 @@ TEST(Signals, OneThatTheProgramIgnoresEndsNothing) {
     EXPECT_EQ(job.change(), 0);
 }
 
-TEST(Signals, TheProgramIsInTheSameGroup) {
+TEST(Signals, TheProgramIsInTheSameProcessGroup) {
     const Job job({"group"});
     EXPECT_EQ(job.line(), std::to_string(job.process()) + "\n");
 }
 
-TEST(Signals, StopsAndContinuesAsTheProgramDoes) {
+TEST(Signals, StopsAndContinuesWithTheProgram) {
     const Job job({"say", "ready", "read", "say", "on", "exit", "8"});
     EXPECT_EQ(job.line(), "ready\n");
     for (int times = 0; times < 2; ++times) {
         job.send(SIGTSTP);  // to tensorpool alone
         const int status = job.change();
         ASSERT_TRUE(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTSTP) << status;
-        // As a shell's `fg` does it, then as one who knows of tensorpool only.
+        // First as a shell's `fg` does, then to tensorpool alone.
         times == 0 ? job.send_all(SIGCONT) : job.send(SIGCONT);
     }
     job.go_on();
@@ -149,7 +150,7 @@ TEST(Signals, StopsAndContinuesAsTheProgramDoes) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 8) << status;
 }
 
-TEST(Signals, TheProgramAloneMayBeStoppedAndContinued) {
+TEST(Signals, TheProgramCanBeStoppedAndContinuedAlone) {
     const Job job({"say", "ready", "read", "exit", "8"});
     EXPECT_EQ(job.line(), "ready\n");
     const pid_t program = child_of(job.process());
@@ -160,7 +161,7 @@ TEST(Signals, TheProgramAloneMayBeStoppedAndContinued) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 8) << status;
 }
 
-TEST(Signals, ATerminalThatGoesIsToldToTheProgramOfASession) {
+TEST(Signals, HangupIsPassedToTheProgramOfASession) {
     const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     ASSERT_TRUE(terminal >= 0 && ::grantpt(terminal) == 0 && ::unlockpt(terminal) == 0);
     const Job job({"tell", "1", "say", "ready", "read", "exit", "6"}, ::ptsname(terminal));
@@ -173,7 +174,7 @@ TEST(Signals, ATerminalThatGoesIsToldToTheProgramOfASession) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 6) << status;
 }
 
-TEST(Signals, AnAlarmThatWasSetBeforeIsTheProgramsToo) {
+TEST(Signals, AnAlarmSetBeforeIsPassedToTheProgram) {
     const pid_t job = ::fork();
     if (job == 0) {
         ::alarm(1);
@@ -186,7 +187,7 @@ TEST(Signals, AnAlarmThatWasSetBeforeIsTheProgramsToo) {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) << status;
 }
 
-/// In a shell with job control.
+/// Runs in a shell with job control.
 class InATerminal : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -207,7 +208,7 @@ TEST_F(InATerminal, ControlCReachesTheProgramOnce) {
     EXPECT_EQ(screen.find("signal 02"), screen.rfind("signal 02")) << screen;
 }
 
-TEST_F(InATerminal, ControlZStopsTheJobAndTheShellGoesOn) {
+TEST_F(InATerminal, ControlZStopsTheJobAndTheShellContinues) {
     TerminalSession terminal("PS1='$ ' bash --norc --noprofile -i");
     terminal.press(std::string(TENSORPOOL_PROGRAM) + " run --with none --report none -- " +
                    TENSORPOOL_SUBJECT + " say ready read say went exit 7");

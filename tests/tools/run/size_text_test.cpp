@@ -13,7 +13,7 @@ TEST(SizeText, ReadsNumbersWithAndWithoutUnits) {
     EXPECT_EQ(parse_size("2TiB"), 2ULL << 40);
 }
 
-TEST(SizeText, RefusesWhatIsNoSize) {
+TEST(SizeText, RejectsOtherTexts) {
     for (const char* const text : {"", "0", "0.5", "-1", "GiB", "1GB", "1 GiB", "1e3", "inf", "nan",
                                    "9999999TiB", "1GiBx", "0x10"}) {
         EXPECT_FALSE(parse_size(text)) << text;

@@ -1,5 +1,5 @@
 /// @file
-/// What `tensorpool run` makes of its words, and of the program's end.
+/// Tests the arguments of `tensorpool run`, and the end of the program.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ std::vector<Json> json_lines(const std::string& text) {
     return lines;
 }
 
-/// Of a program that is run in a shell of the test's own: what the shell sees of it.
+/// Runs a script in a shell, and returns what the shell observes.
 ProgramResult shell(const std::string& script) {
     return testing::run_program("/bin/sh", {"-c", script});
 }
@@ -51,19 +51,19 @@ TEST(Start, EndsByTheSignalThatEndedTheProgram) {
     }
 }
 
-TEST(Start, WordsReachTheProgramAsTheyAre) {
+TEST(Start, ArgumentsReachTheProgramUnchanged) {
     const ProgramResult result = ran({"--with", "none", "--", "/usr/bin/printf", "%s|", "[a,b]", "",
                                       "--limit", "--", "-x", "%%", "\xff"});
     EXPECT_EQ(result.output, "[a,b]||--limit|--|-x|%%|\xff|") << result.errors;
 }
 
-TEST(Start, AllowsTheBackgroundTrimmerWhereTheEnvironmentDoesNotSayOtherwise) {
+TEST(Start, EnablesTheBackgroundTrimmerUnlessTheEnvironmentSetsIt) {
     const std::string print = "-- /bin/sh -c 'printf %s $TENSORPOOL_RETAIN_BACKGROUND' 2>/dev/null";
     EXPECT_EQ(shell("unset TENSORPOOL_RETAIN_BACKGROUND; " + run_none + print).output, "auto");
     EXPECT_EQ(shell("TENSORPOOL_RETAIN_BACKGROUND=off " + run_none + print).output, "off");
 }
 
-TEST(Start, StreamsAreTheProgramsAndTheReportGoesToStandardError) {
+TEST(Start, TheProgramKeepsItsStreamsAndTheReportGoesToStandardError) {
     const ProgramResult result =
         shell("printf in | " + run_none + "-- /bin/sh -c 'cat; echo out; echo err >&2'");
     EXPECT_EQ(result.output, "inout\n");
@@ -71,13 +71,13 @@ TEST(Start, StreamsAreTheProgramsAndTheReportGoesToStandardError) {
         << result.errors;
 }
 
-TEST(Start, TheReportGoesWhereItShall) {
+TEST(Start, TheReportGoesToTheGivenFile) {
     const photos::TemporaryFolder folder;
     const std::string path = folder.path() / "report";
     EXPECT_EQ(ran({"--with", "none", "--report", path, "--", "/bin/true"}).errors, "");
     std::stringstream report;
     report << std::ifstream(path).rdbuf();
-    EXPECT_TRUE(has(report.str(), "pools    none was used")) << report.str();
+    EXPECT_TRUE(has(report.str(), "pools    none used")) << report.str();
     EXPECT_EQ(ran({"--with", "none", "--report", "none", "--", "/bin/true"}).errors, "");
     const ProgramResult refused =
         ran({"--with", "none", "--report", "/nowhere/at/all", "--", "/bin/echo", "began"});
@@ -94,38 +94,38 @@ TEST(Start, AClosedStreamStaysClosed) {
     const ProgramResult under = shell(run_none + "--trace " + trace + " -- " + look);
     EXPECT_EQ(under.output, shell(look).output);
     shell(run_none + "--trace " + trace + " -- " + TENSORPOOL_SUBJECT + " use 10 0<&- 2>&-");
-    EXPECT_EQ(trace::read_recording(trace).processes.size(), 1U);  // there is no report in it
+    EXPECT_EQ(trace::read_recording(trace).processes.size(), 1U);  // it contains no report
 }
 
-TEST(Start, WhatCannotBeRunIsTold) {
+TEST(Start, ReportsProgramsThatCannotBeRun) {
     const ProgramResult missing = ran({"--with", "none", "--", "no-such-program-at-all"});
     EXPECT_EQ(missing.exit_code, 127);
-    EXPECT_TRUE(has(missing.errors, "no folder of PATH has such a program")) << missing.errors;
+    EXPECT_TRUE(has(missing.errors, "not found in any folder of PATH")) << missing.errors;
     EXPECT_EQ(ran({"--with", "none", "--", "/nowhere/program"}).exit_code, 127);
     const ProgramResult folder = ran({"--with", "none", "--", "/usr"});
     EXPECT_EQ(folder.exit_code, 126);
     EXPECT_TRUE(has(folder.errors, "/usr cannot be run: Permission denied")) << folder.errors;
 }
 
-TEST(Start, WrongWordsAreTold) {
-    const auto refused = [](std::vector<std::string> words, const std::string& part) {
-        const ProgramResult result = ran(std::move(words));
+TEST(Start, ReportsWrongArguments) {
+    const auto refused = [](std::vector<std::string> arguments, const std::string& part) {
+        const ProgramResult result = ran(std::move(arguments));
         EXPECT_EQ(result.exit_code, 2) << result.errors;
         EXPECT_TRUE(has(result.errors, part)) << result.errors;
         EXPECT_EQ(result.output, "");
     };
-    refused({}, "which program?");
-    refused({"--"}, "which program?");
-    refused({"--limt", "2GiB", "--", "/bin/true"}, "there is no option --limt");
-    refused({"--limit", "2GB", "--", "/bin/true"}, "'2GB' is no size; expected one such as");
-    refused({"--limit", "0", "--", "/bin/true"}, "'0' is no size");
+    refused({}, "no program given");
+    refused({"--"}, "no program given");
+    refused({"--limt", "2GiB", "--", "/bin/true"}, "unknown option --limt");
+    refused({"--limit", "2GB", "--", "/bin/true"}, "'2GB' is not a size; expected a size such as");
+    refused({"--limit", "0", "--", "/bin/true"}, "'0' is not a size");
     refused({"--with", "malloc,nothing", "--", "/bin/true"}, "--with nothing: expected malloc");
     refused({"--with", "none", "--stacks", "1MiB", "--", "/bin/true"}, "--trace");
     refused({"--with", "none", "--interpose-min", "1MiB", "--", "/bin/true"},
             "needs the part malloc");
 }
 
-TEST(Start, TheProgramBeginsWithTheDescriptorsAndSignalsThatItWouldHave) {
+TEST(Start, TheProgramStartsWithUnchangedDescriptorsAndSignals) {
     const std::string look =
         "'ls /proc/self/fd | wc -l; ulimit -n; grep -E \"^Sig(Blk|Ign)\" /proc/self/status'";
     const std::string begin = "ulimit -n 900; trap '' USR2; ";
@@ -135,7 +135,7 @@ TEST(Start, TheProgramBeginsWithTheDescriptorsAndSignalsThatItWouldHave) {
     EXPECT_TRUE(has(alone.output, "\n900\n")) << alone.output;
 }
 
-TEST(Start, ThePoolsOfAllProcessesAreReportedTheLargestFirst) {
+TEST(Start, ReportsThePoolsOfAllProcessesLargestFirst) {
     const ProgramResult result = ran({"--with", "none", "--json", "--", TENSORPOOL_SUBJECT, "hold",
                                       "1", "fork", "hold", "2", "exit", "9"});
     EXPECT_EQ(result.exit_code, 9);
@@ -151,7 +151,7 @@ TEST(Start, ThePoolsOfAllProcessesAreReportedTheLargestFirst) {
     }
 }
 
-TEST(Start, FiguresOfAKilledProgramAreThoseThatItEndedWith) {
+TEST(Start, ReportsTheFinalStatisticsOfAKilledProgram) {
     const ProgramResult result = ran({"--with", "none", "--json", "--", TENSORPOOL_SUBJECT, "use",
                                       "1000", "hold", "3", "raise", "9"});
     EXPECT_EQ(result.exit_code, -1);
@@ -162,7 +162,7 @@ TEST(Start, FiguresOfAKilledProgramAreThoseThatItEndedWith) {
     EXPECT_GE(lines[1]["pools"][0]["in_use_bytes"], 3 << 20);
 }
 
-TEST(Start, AProcessThatRunsAnotherProgramIsReportedAsTwo) {
+TEST(Start, AProcessThatExecutesAnotherProgramIsReportedAsTwo) {
     const ProgramResult result = ran({"--with", "none", "--json", "--", TENSORPOOL_SUBJECT, "hold",
                                       "1", "exec", "hold", "2", "hold", "2"});
     const auto lines = json_lines(result.errors);
@@ -172,22 +172,22 @@ TEST(Start, AProcessThatRunsAnotherProgramIsReportedAsTwo) {
     EXPECT_EQ(lines[2]["pools"][0]["allocations"], 1);
 }
 
-TEST(Start, OfManyProcessesTheReportHasTheLargestAndTheSum) {
+TEST(Start, ReportsTheLargestOfManyProcessesAndASum) {
     const ProgramResult text =
         ran({"--with", "none", "--", "/bin/sh", "-c",
              "for i in $(seq 40); do " + std::string(TENSORPOOL_SUBJECT) + " hold 1; done"});
     EXPECT_TRUE(has(text.errors, "40 processes used a pool")) << text.errors;
-    EXPECT_TRUE(has(text.errors, "\n20 processes more, added up: peak 20")) << text.errors;
+    EXPECT_TRUE(has(text.errors, "\n20 processes more in total: peak 20")) << text.errors;
 }
 
-TEST(Start, ManyProcessesTakeNoMoreDescriptorsThanThereAre) {
+TEST(Start, ManyProcessesStayWithinTheDescriptorLimit) {
     const ProgramResult text =
         shell("ulimit -n 200; " + run_none + "-- /bin/sh -c 'for i in $(seq 60); do " +
               TENSORPOOL_SUBJECT + " hold 1 & done; wait' 2>&1");
     EXPECT_TRUE(has(text.output, "60 processes used a pool")) << text.output;
 }
 
-TEST(Start, AProcessThatOutlivesTheProgramIsToldSo) {
+TEST(Start, ReportsAProcessThatOutlivesTheProgram) {
     const photos::TemporaryFolder folder;
     const std::string pipe = folder.path() / "pipe";
     StartedProgram program({TENSORPOOL_PROGRAM, "run", "--with", "none", "--", "/bin/sh", "-c",
@@ -195,22 +195,22 @@ TEST(Start, AProcessThatOutlivesTheProgramIsToldSo) {
                                 " hold 1 say held read <&3 >" + pipe + " & read line <" + pipe +
                                 "; exit 4"});
     EXPECT_EQ(program.wait(), 4);
-    EXPECT_TRUE(has(program.errors(), "(run_subject), which still runs")) << program.errors();
+    EXPECT_TRUE(has(program.errors(), "(run_subject), still running")) << program.errors();
 }
 
-TEST(Start, PrivateFiguresAreToldToBe) {
+TEST(Start, ReportsThatStatisticsArePrivate) {
     const ProgramResult result = ran({"--with", "none", "--", TENSORPOOL_SUBJECT, "hold", "1"},
                                      {{"TENSORPOOL_STATISTICS", "off"}});
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "TENSORPOOL_STATISTICS=off keeps the figures private"))
+    EXPECT_TRUE(has(result.errors, "TENSORPOOL_STATISTICS=off keeps the statistics private"))
         << result.errors;
 }
 
-TEST(Start, ThePoolHoldsNoMoreThanTheLimit) {
+TEST(Start, ThePoolStaysWithinTheLimit) {
     const ProgramResult result = ran({"--with", "none", "--limit", "8MiB", "--", TENSORPOOL_SUBJECT,
                                       "hold", "5", "hold", "5", "hold", "2"});
     EXPECT_EQ(result.output, "refused\n");
-    EXPECT_TRUE(has(result.errors, "8MiB for the pool of each process; 1 request was refused"))
+    EXPECT_TRUE(has(result.errors, "8MiB for the pool of each process; 1 request failed"))
         << result.errors;
 }
 

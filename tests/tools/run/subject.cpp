@@ -1,5 +1,5 @@
 /// @file
-/// A program to be run: does one after the other what its words say.
+/// A program to be run: executes its arguments as orders, one after the other.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,10 +26,10 @@ extern "C" void tell_signal(int signal) {
     char text[] = "signal   \n";
     text[7] = static_cast<char>('0' + signal / 10);
     text[8] = static_cast<char>('0' + signal % 10);
-    [[maybe_unused]] const auto told = ::write(STDOUT_FILENO, text, sizeof text - 1);
+    [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, text, sizeof text - 1);
 }
 
-/// A child does the rest; the parent waits for it and then does the rest too.
+/// Forks: the child executes the remaining orders; the parent waits for it and then does so too.
 void fork_here() {
     const pid_t child = ::fork();
     if (child > 0) ::waitpid(child, nullptr, 0);
@@ -55,20 +55,20 @@ void read_line() {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     for (int i = 1; i < count; ++i) {
-        const std::string order = words[i];
-        const auto number = [&] { return std::strtoul(words[++i], nullptr, 10); };
+        const std::string order = arguments[i];
+        const auto number = [&] { return std::strtoul(arguments[++i], nullptr, 10); };
         if (order == "hold") hold(number() * mib);
         if (order == "use") use(number());
         if (order == "fork") fork_here();
-        if (order == "say") say(words[++i]);
+        if (order == "say") say(arguments[++i]);
         if (order == "read") read_line();
         if (order == "tell") std::signal(static_cast<int>(number()), tell_signal);
         if (order == "ignore") std::signal(static_cast<int>(number()), SIG_IGN);
         if (order == "group") say(std::to_string(::getpgrp()));
         if (order == "raise") std::raise(static_cast<int>(number()));
-        if (order == "exec") ::execv(words[0], words + i);
+        if (order == "exec") ::execv(arguments[0], arguments + i);
         if (order == "exit") ::_exit(static_cast<int>(number()));
     }
 }

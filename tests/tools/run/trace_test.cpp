@@ -1,5 +1,5 @@
 /// @file
-/// `tensorpool run --trace`: what is in the file, whatever becomes of the program.
+/// Tests the file of `tensorpool run --trace`, however the program ends.
 
 #include <gtest/gtest.h>
 
@@ -19,9 +19,9 @@ using trace::Recording;
 
 class RunTrace : public ::testing::Test {
 protected:
-    ProgramResult record(std::vector<std::string> words) const {
-        words.insert(words.begin(), {"--with", "none", "--trace", path(), "--json", "--"});
-        return ran(std::move(words));
+    ProgramResult record(std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), {"--with", "none", "--trace", path(), "--json", "--"});
+        return ran(std::move(arguments));
     }
     std::string path() const { return folder_.path() / "trace"; }
     Recording recording() const { return trace::read_recording(path()); }
@@ -34,7 +34,7 @@ std::size_t count(const Recording& recording, TraceAction action) {
         std::ranges::count(recording.calls, action, &trace::Call::action));
 }
 
-TEST_F(RunTrace, HasEveryCall) {
+TEST_F(RunTrace, ContainsEveryCall) {
     const ProgramResult result = record({TENSORPOOL_SUBJECT, "hold", "1", "use", "5000"});
     EXPECT_EQ(result.exit_code, 0);
     const Recording recording = this->recording();
@@ -44,14 +44,14 @@ TEST_F(RunTrace, HasEveryCall) {
     EXPECT_EQ(recording.processes[0].dropped, 0U);
     EXPECT_EQ(count(recording, TraceAction::allocate), 5001U);
     EXPECT_EQ(count(recording, TraceAction::deallocate), 5000U);
-    const auto told = nlohmann::json::parse(result.errors.substr(0, result.errors.find('\n')));
-    EXPECT_GE(told["trace"]["entries"], 10001);
-    EXPECT_EQ(told["trace"]["dropped"], 0);
-    EXPECT_EQ(told["trace"]["problem"], "");
-    EXPECT_EQ(told["trace"]["written_bytes"], std::filesystem::file_size(path()));
+    const auto parsed = nlohmann::json::parse(result.errors.substr(0, result.errors.find('\n')));
+    EXPECT_GE(parsed["trace"]["entries"], 10001);
+    EXPECT_EQ(parsed["trace"]["dropped"], 0);
+    EXPECT_EQ(parsed["trace"]["problem"], "");
+    EXPECT_EQ(parsed["trace"]["written_bytes"], std::filesystem::file_size(path()));
 }
 
-TEST_F(RunTrace, HasWhatAKilledProgramDid) {
+TEST_F(RunTrace, ContainsTheCallsOfAKilledProgram) {
     EXPECT_EQ(record({"/bin/sh", "-c",
                       std::string(TENSORPOOL_SUBJECT) + " use 3000 hold 1 raise 9; exit 5"})
                   .exit_code,
@@ -61,20 +61,20 @@ TEST_F(RunTrace, HasWhatAKilledProgramDid) {
     EXPECT_EQ(count(recording, TraceAction::deallocate), 3000U);
 }
 
-TEST_F(RunTrace, HasAllProcessesOfATree) {
+TEST_F(RunTrace, ContainsAllProcessesOfATree) {
     EXPECT_EQ(record({TENSORPOOL_SUBJECT, "use", "10", "fork", "use", "100", "exec", "use", "7",
                       "exit", "2"})
                   .exit_code,
               2);
     const Recording recording = this->recording();
-    // The parent and its child, and what both became.
+    // The parent, its child, and the programs that both executed.
     EXPECT_EQ(recording.processes.size(), 4U);
     EXPECT_TRUE(std::ranges::all_of(recording.processes, &trace::RecordedProcess::ended));
     EXPECT_EQ(count(recording, TraceAction::allocate), 10U + 2 * 100 + 2 * 7);
     EXPECT_EQ(count(recording, TraceAction::deallocate), 10U + 2 * 100 + 2 * 7);
 }
 
-TEST_F(RunTrace, HasStacksWhereTheyAreWanted) {
+TEST_F(RunTrace, ContainsStacksOnRequest) {
     const ProgramResult result = ran({"--with", "none", "--trace", path(), "--stacks", "100KiB",
                                       "--", TENSORPOOL_SUBJECT, "hold", "1", "hold", "1"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
@@ -83,26 +83,26 @@ TEST_F(RunTrace, HasStacksWhereTheyAreWanted) {
     EXPECT_GT(recording.stacks.size(), 1U);
 }
 
-TEST_F(RunTrace, OnAFullDiskTheProgramGoesOn) {
+TEST_F(RunTrace, TheProgramContinuesOnAFullDisk) {
     const ProgramResult result = ran({"--with", "none", "--trace", "/dev/full", "--",
                                       TENSORPOOL_SUBJECT, "use", "200000", "say", "done"});
     EXPECT_EQ(result.output, "done\n") << result.errors;
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "incomplete: ")) << result.errors;
 }
 
-TEST_F(RunTrace, AtALimitOnTheSizeOfFilesTheProgramGoesOn) {
-    // The shell counts it in 512 bytes. The program's rings, which lie in a file too, need more.
+TEST_F(RunTrace, TheProgramContinuesAtAFileSizeLimit) {
+    // The shell's unit is 512 bytes. The program's rings are in a file too, and need more.
     const std::string line =
         "ulimit -S -f 64; exec " TENSORPOOL_PROGRAM " run --with none --trace " + path() +
         " -- /bin/sh -c 'ulimit -S -f unlimited; exec " TENSORPOOL_SUBJECT " use 2000000 say done'";
     const ProgramResult result = testing::run_program("/bin/sh", {"-c", line});
     EXPECT_EQ(result.output, "done\n") << result.errors;
     EXPECT_EQ(result.exit_code, 0);
-    EXPECT_TRUE(has(result.errors, "it ends early: ")) << result.errors;
+    EXPECT_TRUE(has(result.errors, "incomplete: ")) << result.errors;
 }
 
-TEST_F(RunTrace, AFileThatCannotBeMadeIsToldBeforeTheProgramBegins) {
+TEST_F(RunTrace, AFileThatCannotBeCreatedIsReportedBeforeTheStart) {
     const ProgramResult result = ran(
         {"--with", "none", "--trace", "/nowhere/trace", "--", TENSORPOOL_SUBJECT, "say", "began"});
     EXPECT_EQ(result.exit_code, 125);
@@ -110,7 +110,7 @@ TEST_F(RunTrace, AFileThatCannotBeMadeIsToldBeforeTheProgramBegins) {
     EXPECT_TRUE(has(result.errors, "run: --trace /nowhere/trace")) << result.errors;
 }
 
-TEST_F(RunTrace, OfARunWithinARunTheInnerOneIsTheObserver) {
+TEST_F(RunTrace, InNestedRunsTheInnerOneObserves) {
     const ProgramResult result =
         ran({"--with", "none", "--trace", path(), "--report", "none", "--", TENSORPOOL_PROGRAM,
              "run", "--with", "none", "--", "/bin/sh", "-c",
@@ -120,7 +120,7 @@ TEST_F(RunTrace, OfARunWithinARunTheInnerOneIsTheObserver) {
     EXPECT_EQ(recording().processes.size(), 0U);
 }
 
-TEST_F(RunTrace, TheReportSaysWhatWasRecorded) {
+TEST_F(RunTrace, TheReportSummarizesTheRecording) {
     const ProgramResult result =
         ran({"--with", "none", "--trace", path(), "--", TENSORPOOL_SUBJECT, "use", "1000"});
     EXPECT_TRUE(has(result.errors, " entries in " + path() + ", ")) << result.errors;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Server-sent events as a browser takes them.
+/// Parses server-sent events as a browser does.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,10 +11,10 @@ namespace tensorpool::command::serve::testing {
 
 struct Event {
     std::string name;
-    nlohmann::json data;  ///< discarded where it is not JSON
+    nlohmann::json data;  ///< discarded if it is not JSON
 };
 
-/// Of whole events; comments are left out.
+/// Parses complete events; comments are skipped.
 inline std::vector<Event> events_in(const std::string& text) {
     std::vector<Event> events;
     Event event;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Requests to a whole server without a socket.
+/// Sends requests to a complete server without a socket.
 
 #include <string>
 #include <vector>
@@ -25,10 +25,10 @@ public:
         watcher.round(at_second(0));
     }
 
-    /// All that is answered to these bytes.
+    /// Returns all answers to these bytes.
     std::string converse(const std::string& bytes, std::size_t part = 4096,
-                         std::size_t most = 1 << 20) {
-        MemoryTransport transport(bytes, part, most);
+                         std::size_t max = 1 << 20) {
+        MemoryTransport transport(bytes, part, max);
         server.converse(transport);
         return transport.got;
     }
@@ -59,7 +59,7 @@ inline std::string body_of(const std::string& answer) {
     return end == std::string::npos ? "" : answer.substr(end + 4);
 }
 
-/// "" where there is none.
+/// Returns the value of a header; "" if there is none.
 inline std::string header_of(const std::string& answer, const std::string& name) {
     const std::size_t at = answer.find("\r\n" + name + ": ");
     if (at == std::string::npos || at > answer.find("\r\n\r\n")) return "";

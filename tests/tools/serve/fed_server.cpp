@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* hidden = "the-hidden-pool";
 
-/// Its process shows a name to look for in answers.
+/// Its process has a name that can be found in answers.
 class FedServer : public MadeUpServer {
 public:
     explicit FedServer(const std::string& token) : MadeUpServer(token) {
@@ -32,16 +32,16 @@ bool names_the_server(const std::string& sent) {
 }
 
 void check(const std::string& sent, const std::string& got, bool with_token) {
-    if (!got.empty() && !got.starts_with("HTTP/1.1 ")) throw Mismatch("an answer is none: " + got);
+    if (!got.empty() && !got.starts_with("HTTP/1.1 ")) throw Mismatch("not an answer: " + got);
     const std::size_t answers = answers_in(got);
     if (answers > count_of("\r\n\r\n", sent) + 1) throw Mismatch("more answers than requests");
     if (count_of("\r\nContent-Security-Policy: ", got) != answers) {
         throw Mismatch("an answer without its headers: " + got);
     }
     const bool shown = got.find(hidden) != got.npos;
-    if (shown && !names_the_server(sent)) throw Mismatch("figures by a strange name");
+    if (shown && !names_the_server(sent)) throw Mismatch("statistics under a foreign host name");
     if (shown && with_token && sent.find(the_token) == sent.npos) {
-        throw Mismatch("figures without the token");
+        throw Mismatch("statistics without the token");
     }
 }
 
@@ -54,9 +54,9 @@ void feed_server(std::span<const std::uint8_t> bytes) {
     const bool with_token = (bytes[0] & 1U) != 0;
     const std::size_t part = std::size_t(1) << (bytes[0] >> 1 & 15U);
     const std::string sent(bytes.begin() + 1, bytes.end());
-    // A stream ends once this much was sent: that holds its first events.
-    constexpr std::size_t most = 1000;
-    const std::string got = (with_token ? closed : open).converse(sent, part, most);
+    // Ends a stream after this many bytes, which include its first events.
+    constexpr std::size_t max = 1000;
+    const std::string got = (with_token ? closed : open).converse(sent, part, max);
     check(sent, got, with_token);
 }
 

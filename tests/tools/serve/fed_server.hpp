@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Any bytes as requests to the whole server, and what must hold whatever they are.
+/// Feeds arbitrary bytes to the complete server, and checks what must hold for all of them.
 
 #include <cstdint>
 #include <span>
@@ -14,9 +14,9 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-/// The first byte chooses the server, with a token or without, and in what parts the others come.
-/// Throws Mismatch where an answer is none, lacks the headers that protect the page, or shows a
-/// figure to a request that cannot have known the token, or the server's name.
+/// The first byte selects a server with or without a token, and the sizes of the parts in which the
+/// other bytes arrive. Throws Mismatch if an answer is malformed, lacks the headers that protect
+/// the page, or shows statistics to a request without the token or the server's name.
 void feed_server(std::span<const std::uint8_t> bytes);
 
 }  // namespace tensorpool::command::serve::testing

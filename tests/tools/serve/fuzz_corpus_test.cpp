@@ -14,7 +14,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// In the order of their names.
+/// Returns the files of the corpus in order of their names.
 std::vector<Bytes> corpus() {
     std::vector<std::filesystem::path> paths;
     for (const auto& file : std::filesystem::directory_iterator(TENSORPOOL_SERVE_CORPUS)) {
@@ -29,7 +29,7 @@ std::vector<Bytes> corpus() {
     return all;
 }
 
-/// A byte changed, a part left out, or a part of another put in.
+/// Changes a byte, removes a part, or inserts a part of another input.
 void change(Bytes& bytes, const Bytes& other, std::mt19937& random) {
     const auto below = [&](std::size_t count) { return count == 0 ? 0 : random() % count; };
     const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(below(bytes.size()));
@@ -47,12 +47,12 @@ void change(Bytes& bytes, const Bytes& other, std::mt19937& random) {
     }
 }
 
-TEST(ServeFuzz, HoldsForEverythingInTheCorpus) {
+TEST(ServeFuzz, HoldsForTheCorpus) {
     EXPECT_GE(corpus().size(), 20u);
     for (const Bytes& bytes : corpus()) testing::feed_server(bytes);
 }
 
-TEST(ServeFuzz, HoldsForWhatIsNearTheCorpus) {
+TEST(ServeFuzz, HoldsForVariationsOfTheCorpus) {
     const std::vector<Bytes> all = corpus();
     std::mt19937 random(4);
     for (int i = 0; i < 3000; ++i) {

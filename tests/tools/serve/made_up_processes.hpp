@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Processes that exist nowhere, and do what a test wants.
+/// Simulated processes that a test controls.
 
 #include <cstring>
 #include <map>
@@ -19,10 +19,10 @@ struct MadeUpProcess {
     bool listed = true;
     bool running = true;
     std::string problem = "";  ///< not "": cannot be read
-    std::string refusal = "";  ///< not "": attaching fails, though the list did not say so
+    std::string refusal = "";  ///< not "": attaching fails, although the list shows no problem
     ProcessSnapshot snapshot = {};
     std::vector<TimelineEntry> entries = {};
-    int attached = 0;  ///< how often
+    int attached = 0;  ///< how often a reader attached
 };
 
 inline PoolStatistics made_up_pool(std::uint64_t id, const std::string& name) {
@@ -58,7 +58,7 @@ private:
 
 class MadeUpProcesses final : public Processes {
 public:
-    /// With one pool, as of now.
+    /// Adds a process with one pool, at the present time.
     MadeUpProcess& add(std::uint64_t process, const std::string& name = "made-up") {
         MadeUpProcess& made_up = all[process];
         made_up.name = name;
@@ -86,7 +86,7 @@ public:
         return std::make_unique<MadeUpReader>(made_up);
     }
 
-    /// All end. They stay, for readers look at them.
+    /// Ends all processes. They stay in memory, because readers refer to them.
     void end_all() {
         for (auto& [process, made_up] : all) made_up.listed = made_up.running = false;
     }
@@ -94,7 +94,7 @@ public:
     std::map<std::uint64_t, MadeUpProcess> all;
 };
 
-/// One that was told to begin at a second, in each of both clocks.
+/// The time of a round at this second, on both clocks.
 inline Now at_second(double seconds) {
     constexpr std::uint64_t boot = 1'000'000'000'000;
     constexpr std::uint64_t midnight = 1'800'000'000'000'000'000;

@@ -7,15 +7,16 @@
 
 namespace tensorpool::command::serve::testing {
 
-/// A client that sends its bytes in parts of a size, and goes once it has got `most` bytes.
+/// A client that sends its bytes in parts of a size, and disconnects after it has received `max`
+/// bytes.
 class MemoryTransport final : public Transport {
 public:
-    explicit MemoryTransport(std::string sent, std::size_t part = 4096, std::size_t most = 1 << 20)
-        : sent_(std::move(sent)), part_(part), most_(most) {}
+    explicit MemoryTransport(std::string sent, std::size_t part = 4096, std::size_t max = 1 << 20)
+        : sent_(std::move(sent)), part_(part), max_(max) {}
 
     void set_deadline(Deadline) override {}
     bool is_readable() const override { return true; }
-    bool is_writable() const override { return got.size() < most_; }
+    bool is_writable() const override { return got.size() < max_; }
     ssize_t read(char* bytes, std::size_t count) override {
         count = std::min({count, part_, sent_.size() - read_});
         std::copy_n(sent_.data() + read_, count, bytes);
@@ -35,7 +36,7 @@ public:
 private:
     std::string sent_;
     std::size_t part_;
-    std::size_t most_;
+    std::size_t max_;
     std::size_t read_ = 0;
 };
 

@@ -27,7 +27,7 @@ Pools make_pools(const std::string& name, unsigned count) {
     return pools;
 }
 
-/// A little of each every millisecond, and a block that stays.
+/// Allocates and frees a little in each pool every millisecond, and keeps one block.
 [[noreturn]] void work(const std::string& name, unsigned count, int ready) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const Pools pools = make_pools(name, count);
@@ -50,7 +50,7 @@ PoolProcess::PoolProcess(const std::string& name, unsigned pools) {
     char byte;
     const bool ready = process_ > 0 && read(ends[0], &byte, 1) == 1;
     close(ends[0]);
-    if (!ready) throw std::runtime_error("the process with pools did not begin");
+    if (!ready) throw std::runtime_error("the process with pools did not start");
 }
 
 void PoolProcess::kill() {

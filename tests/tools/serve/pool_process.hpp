@@ -7,17 +7,17 @@
 
 namespace tensorpool::command::serve::testing {
 
-/// A process that holds pools and works in them until it is killed.
+/// A process that has pools and works in them until it is killed.
 class PoolProcess {
 public:
-    /// Returns when the first blocks are held. The pools are called `name` and a number.
+    /// Returns when the first blocks are allocated. The pools are named `name` and a number.
     explicit PoolProcess(const std::string& name, unsigned pools = 1);
     ~PoolProcess() { kill(); }
     PoolProcess(const PoolProcess&) = delete;
     PoolProcess& operator=(const PoolProcess&) = delete;
 
     std::uint64_t process() const { return static_cast<std::uint64_t>(process_); }
-    /// By SIGKILL; returns when it has ended.
+    /// Sends SIGKILL and returns when the process has ended.
     void kill();
 
 private:

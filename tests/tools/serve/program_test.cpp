@@ -23,13 +23,13 @@ using photos::TemporaryFolder;
 using testing::get;
 using testing::status_of;
 
-/// `tensorpool serve` with words; both its outputs come here.
+/// Runs `tensorpool serve` with arguments, and reads both of its outputs.
 class Program {
 public:
-    explicit Program(std::vector<std::string> words) {
-        words.insert(words.begin(), {TENSORPOOL_COMMAND, "serve"});
+    explicit Program(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {TENSORPOOL_COMMAND, "serve"});
         std::vector<char*> pointers;
-        for (std::string& word : words) pointers.push_back(word.data());
+        for (std::string& word : arguments) pointers.push_back(word.data());
         pointers.push_back(nullptr);
         int ends[2];
         EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -67,7 +67,7 @@ public:
         return all;
     }
     void signal(int number) const { kill(process_, number); }
-    /// The exit status; -1 where a signal ended it.
+    /// Returns the exit status; -1 if a signal ended it.
     int wait() {
         int status = 0;
         waitpid(process_, &status, 0);
@@ -80,11 +80,11 @@ private:
     int output_ = -1;
 };
 
-/// Help breaks its lines where they are full.
+/// Joins the lines of a help text, which are broken at its width.
 std::string in_one_line(const std::string& text) {
-    std::istringstream words(text);
+    std::istringstream arguments(text);
     std::string line;
-    for (std::string word; words >> word;) line += word + ' ';
+    for (std::string word; arguments >> word;) line += word + ' ';
     return line;
 }
 
@@ -93,7 +93,7 @@ int port_in(const std::string& line) {
     return at == std::string::npos ? 0 : std::stoi(line.substr(at + 17));
 }
 
-TEST(ServeProgram, SaysWhereItListensAndEndsWhenAsked) {
+TEST(ServeProgram, PrintsItsAddressAndEndsBySignals) {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         Program program({"--listen", "127.0.0.1:0"});
         const int port = port_in(program.read_line());
@@ -104,13 +104,13 @@ TEST(ServeProgram, SaysWhereItListensAndEndsWhenAsked) {
     }
 }
 
-TEST(ServeProgram, SaysWhereItListensAsJson) {
+TEST(ServeProgram, PrintsItsAddressAsJson) {
     const Program program({"--listen", "127.0.0.1:0", "--json"});
     const auto said = nlohmann::json::parse(program.read_line());
     EXPECT_EQ(said.at("port"), port_in(said.at("url")));
 }
 
-TEST(ServeProgram, SaysThatItsPortIsTaken) {
+TEST(ServeProgram, ReportsAPortInUse) {
     const Program first({"--listen", "127.0.0.1:0"});
     const std::string port = std::to_string(port_in(first.read_line()));
     Program second({"--listen", "127.0.0.1:" + port});
@@ -119,7 +119,7 @@ TEST(ServeProgram, SaysThatItsPortIsTaken) {
     EXPECT_NE(said.find("cannot listen on 127.0.0.1:" + port), std::string::npos) << said;
 }
 
-TEST(ServeProgram, WantsATokenWhereOtherMachinesCanAsk) {
+TEST(ServeProgram, RequiresATokenIfOtherMachinesCanConnect) {
     for (const char* listen : {"0.0.0.0:0", "[::]:0", "192.0.2.1:0"}) {
         Program program({"--listen", listen});
         const std::string said = program.read_all();
@@ -128,7 +128,7 @@ TEST(ServeProgram, WantsATokenWhereOtherMachinesCanAsk) {
     }
 }
 
-TEST(ServeProgram, TakesTheTokenFromAFile) {
+TEST(ServeProgram, ReadsTheTokenFromAFile) {
     const TemporaryFolder folder;
     const std::filesystem::path file = folder.file("token", testing::the_token + "\n");
     std::filesystem::permissions(file, std::filesystem::perms(0600));
@@ -140,21 +140,21 @@ TEST(ServeProgram, TakesTheTokenFromAFile) {
         200);
 }
 
-TEST(ServeProgram, RefusesWordsThatItDoesNotUnderstand) {
-    for (const std::vector<std::string>& words :
+TEST(ServeProgram, RejectsInvalidArguments) {
+    for (const std::vector<std::string>& arguments :
          std::vector<std::vector<std::string>>{{"--listen", "9464"},
                                                {"--listen", "127.0.0.1:http"},
                                                {"--token-file", "/nowhere/at/all"},
                                                {"--token-file", "/dev/null"},
                                                {"--port", "1"}}) {
-        Program program(words);
+        Program program(arguments);
         const std::string said = program.read_all();
-        EXPECT_EQ(program.wait(), 2) << words.back() << ": " << said;
+        EXPECT_EQ(program.wait(), 2) << arguments.back() << ": " << said;
         EXPECT_NE(said, "");
     }
 }
 
-TEST(ServeProgram, HelpSaysWhoCanRead) {
+TEST(ServeProgram, HelpStatesWhichUsersCanRead) {
     Program program({"--help"});
     const std::string said = program.read_all();
     EXPECT_EQ(program.wait(), 0);

@@ -38,7 +38,7 @@ void open_stream(SocketClient& client, const std::string& process) {
     client.send("GET /api/stream?process=" + process + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
-/// Asks until the answer is the one expected. CTest ends it where it never is.
+/// Repeats a request until the answer is as expected. CTest ends the test if it never is.
 template <class Answer>
 std::string ask_until(int port, const std::string& target, Answer expected) {
     for (;;) {
@@ -52,7 +52,7 @@ std::string ask_until_ok(int port, const std::string& target) {
     return ask_until(port, target, [](const std::string& of) { return status_of(of) == 200; });
 }
 
-/// The data of an event once there are `count` of its name.
+/// Waits for `count` events of this name, and returns the data of the last.
 json await(SocketClient& client, const std::string& name, std::size_t count) {
     json data;
     client.receive_until([&](const std::string& got) {
@@ -65,7 +65,7 @@ json await(SocketClient& client, const std::string& name, std::size_t count) {
     return data;
 }
 
-TEST(LiveService, ListsTheProcessesThatHoldPools) {
+TEST(LiveService, ListsTheProcessesWithPools) {
     const PoolProcess one("one");
     const PoolProcess two("two");
     LiveProcesses processes;
@@ -81,14 +81,14 @@ TEST(LiveService, ListsTheProcessesThatHoldPools) {
     EXPECT_EQ(found, 2u);
 }
 
-TEST(LiveService, ShowsAProcessThatBeginsLater) {
+TEST(LiveService, ShowsAProcessThatStartsLater) {
     LiveProcesses processes;
     const Service service(processes, options());
     const PoolProcess late("late");
     ask_until_ok(service.port(), "/api/snapshot?process=" + number(late));
 }
 
-TEST(LiveService, StreamsAProcessFromItsPastToItsEnd) {
+TEST(LiveService, StreamsAProcessFromItsHistoryToItsEnd) {
     PoolProcess process("stream", 2);
     LiveProcesses processes;
     const Service service(processes, options());
@@ -96,7 +96,7 @@ TEST(LiveService, StreamsAProcessFromItsPastToItsEnd) {
     open_stream(client, number(process));
 
     const json first = await(client, "snapshot", 1)["snapshot"];
-    // It may have to wait for a core meanwhile.
+    // It may have to wait for a processor.
     json later;
     std::size_t number_of_snapshot = 5;
     do {
@@ -112,7 +112,7 @@ TEST(LiveService, StreamsAProcessFromItsPastToItsEnd) {
     EXPECT_GE(await(client, "ended", 1)["time"], later["time"]);
 }
 
-TEST(LiveService, HasAPastForAPageThatIsOpenedLate) {
+TEST(LiveService, HasAHistoryForAPageOpenedLate) {
     const PoolProcess process("past");
     LiveProcesses processes;
     const Service service(processes, options());
@@ -124,7 +124,7 @@ TEST(LiveService, HasAPastForAPageThatIsOpenedLate) {
     }
 }
 
-TEST(LiveService, LeavesAProcessThatEndedOutOfTheNextScrape) {
+TEST(LiveService, OmitsAnEndedProcessFromTheNextScrape) {
     PoolProcess process("scrape");
     LiveProcesses processes;
     const Service service(processes, options(1h));
@@ -134,7 +134,7 @@ TEST(LiveService, LeavesAProcessThatEndedOutOfTheNextScrape) {
     EXPECT_EQ(get(service.port(), "/metrics").find(label), std::string::npos);
 }
 
-/// With one process, 7, that exists nowhere.
+/// With one simulated process, 7.
 class ServiceTest : public ::testing::Test {
 protected:
     ServiceTest() { testing::set_time(processes.add(7).snapshot, 0); }
@@ -143,7 +143,7 @@ protected:
     Service::Options fast = options();
 };
 
-TEST_F(ServiceTest, RefusesTheSixtyFifthConnectionAtOnce) {
+TEST_F(ServiceTest, RejectsTheSixtyFifthConnectionAtOnce) {
     const Service service(processes, fast);
     std::vector<SocketClient> streams;
     for (int i = 0; i < 64; ++i) {
@@ -151,13 +151,13 @@ TEST_F(ServiceTest, RefusesTheSixtyFifthConnectionAtOnce) {
         streams.back().receive_until("event: snapshot");
     }
     SocketClient refused(service.port());
-    EXPECT_EQ(status_of(refused.receive_all()), 503) << "before it asked for anything";
+    EXPECT_EQ(status_of(refused.receive_all()), 503) << "before it sent a request";
     EXPECT_EQ(status_of(get(service.port(), "/metrics")), 503);
     streams.pop_back();
     ask_until_ok(service.port(), "/metrics");
 }
 
-TEST_F(ServiceTest, EndsAStreamWhenItsClientGoes) {
+TEST_F(ServiceTest, EndsAStreamWhenItsClientDisconnects) {
     fast.limits.connections = 1;
     const Service service(processes, fast);
     for (int i = 0; i < 10; ++i) {
@@ -168,7 +168,7 @@ TEST_F(ServiceTest, EndsAStreamWhenItsClientGoes) {
     }
 }
 
-TEST_F(ServiceTest, CutsARequestThatComesByteByByte) {
+TEST_F(ServiceTest, EndsARequestThatArrivesByteByByte) {
     fast.limits.request = 200ms;
     const Service service(processes, fast);
     SocketClient slow(service.port());
@@ -177,7 +177,7 @@ TEST_F(ServiceTest, CutsARequestThatComesByteByByte) {
     EXPECT_EQ(status_of(slow.receive_until("\r\n\r\n")), 408);
 }
 
-TEST_F(ServiceTest, CutsABodyThatComesByteByByte) {
+TEST_F(ServiceTest, EndsABodyThatArrivesByteByByte) {
     fast.limits.request = 200ms;
     const Service service(processes, fast);
     SocketClient slow(service.port());
@@ -188,14 +188,14 @@ TEST_F(ServiceTest, CutsABodyThatComesByteByByte) {
     EXPECT_EQ(status_of(slow.receive_until("\r\n\r\n")), 400);
 }
 
-TEST_F(ServiceTest, ClosesAConnectionOnWhichNothingIsAsked) {
+TEST_F(ServiceTest, ClosesAnIdleConnection) {
     fast.limits.idle = 50ms;
     const Service service(processes, fast);
     SocketClient silent(service.port());
     EXPECT_EQ(silent.receive_all(), "");
 }
 
-TEST_F(ServiceTest, CutsAClientThatDoesNotRead) {
+TEST_F(ServiceTest, DisconnectsAClientThatDoesNotRead) {
     fast.limits.connections = 1;
     fast.limits.write = 50ms;
     fast.period = 1ms;
@@ -207,7 +207,7 @@ TEST_F(ServiceTest, CutsAClientThatDoesNotRead) {
     ask_until_ok(service.port(), "/api/processes");
 }
 
-TEST_F(ServiceTest, RefusesHeadersThatAreTooLong) {
+TEST_F(ServiceTest, RejectsHeadersThatAreTooLong) {
     const Service service(processes, fast);
     SocketClient client(service.port());
     client.send("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(100'000, 'x') +
@@ -239,7 +239,7 @@ TEST_F(ServiceTest, EndsWhileStreamsAreOpen) {
     for (SocketClient& stream : streams) stream.receive_all();
 }
 
-TEST_F(ServiceTest, ListensAnewAtOnceWhereItEnded) {
+TEST_F(ServiceTest, CanListenAgainAtOnceAfterItsEnd) {
     for (int i = 0; i < 5; ++i) {
         const Service service(processes, fast);
         EXPECT_EQ(status_of(get(service.port(), "/api/processes")), 200);

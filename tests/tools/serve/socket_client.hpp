@@ -5,8 +5,8 @@
 
 namespace tensorpool::command::serve::testing {
 
-/// A client of 127.0.0.1 that sends what it is told to, byte by byte if need be. What does not
-/// happen within half a minute throws.
+/// A client of 127.0.0.1 that sends given bytes, also one by one. Throws if something does not
+/// happen within half a minute.
 class SocketClient {
 public:
     explicit SocketClient(int port, int receive_buffer_bytes = 0);
@@ -14,11 +14,12 @@ public:
     SocketClient(SocketClient&& other) noexcept;
     SocketClient& operator=(SocketClient&&) = delete;
 
-    /// False where the server has closed the connection.
+    /// Returns false if the server has closed the connection.
     bool send(const std::string& bytes);
-    /// Waits a moment for an answer.
+    /// Waits a moment for an answer, and returns whether it came.
     bool has_answer(int milliseconds) const;
-    /// All received so far, once `enough` holds for it or the server has closed the connection.
+    /// Returns everything received so far, once `enough` holds for it or the server has closed the
+    /// connection.
     const std::string& receive_until(const std::function<bool(const std::string&)>& enough);
     const std::string& receive_until(const std::string& text);
     const std::string& receive_all();
@@ -28,10 +29,10 @@ private:
     std::string received_;
 };
 
-/// One request, one answer.
+/// Sends one request and returns its answer.
 std::string get(int port, const std::string& target, const std::string& headers = "");
 
-/// The body of an answer in chunks (RFC 9112, section 7.1), as far as it came.
+/// Returns the body of a chunked answer (RFC 9112, section 7.1), as far as it was received.
 std::string unchunked(const std::string& answer);
 
 }  // namespace tensorpool::command::serve::testing

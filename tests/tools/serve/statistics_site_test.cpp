@@ -32,15 +32,15 @@ TEST(StatisticsSite, ListsTheProcesses) {
     ])"));
 }
 
-TEST(StatisticsSite, TellsOneSnapshot) {
-    const json told = read(MadeUpServer().get("/api/snapshot?process=7"));
-    EXPECT_EQ(told.at("time"), 1'800'000'000);
-    EXPECT_EQ(told.at("snapshot").at("process"), 7);
-    EXPECT_EQ(told.at("snapshot").at("pools")[0].at("in_use_bytes"), 1000);
-    EXPECT_TRUE(told.at("rates").at("pools").empty());
+TEST(StatisticsSite, SendsOneSnapshot) {
+    const json parsed = read(MadeUpServer().get("/api/snapshot?process=7"));
+    EXPECT_EQ(parsed.at("time"), 1'800'000'000);
+    EXPECT_EQ(parsed.at("snapshot").at("process"), 7);
+    EXPECT_EQ(parsed.at("snapshot").at("pools")[0].at("in_use_bytes"), 1000);
+    EXPECT_TRUE(parsed.at("rates").at("pools").empty());
 }
 
-TEST(StatisticsSite, SaysWhichProcessItDoesNotKnow) {
+TEST(StatisticsSite, ReportsAnUnknownProcess) {
     MadeUpServer server;
     for (const char* path : {"/api/snapshot", "/api/stream"}) {
         const std::string target = path;
@@ -62,7 +62,7 @@ TEST(StatisticsSite, StreamsEvents) {
     EXPECT_EQ(header_of(answer, "Cache-Control"), "no-store");
 }
 
-TEST(StatisticsSite, TellsPrometheusOfTheRunning) {
+TEST(StatisticsSite, SendsMetricsOfRunningProcesses) {
     MadeUpServer server;
     const std::string answer = server.get("/metrics");
     EXPECT_EQ(header_of(answer, "Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
@@ -73,7 +73,7 @@ TEST(StatisticsSite, TellsPrometheusOfTheRunning) {
     EXPECT_EQ(server.get("/metrics").find("tensorpool_block_bytes{"), std::string::npos);
 }
 
-TEST(StatisticsSite, ShowsThePageOrSaysThatItIsNotBuiltIn) {
+TEST(StatisticsSite, SendsThePageOrReportsThatItIsNotBuilt) {
     const std::string answer = MadeUpServer().get("/");
     EXPECT_EQ(status_of(answer), 200);
     EXPECT_TRUE(header_of(answer, "Content-Type").starts_with("text/html"));
@@ -90,7 +90,7 @@ TEST(StatisticsSite, SendsHeadsWithoutBodies) {
     }
 }
 
-TEST(StatisticsSite, KnowsPathsAsTheyAreWritten) {
+TEST(StatisticsSite, ComparesPathsExactly) {
     MadeUpServer server;
     EXPECT_EQ(status_of(server.get("/%6detrics")), 200);
     for (const char* path : {"/metrics/", "//metrics", "/metrics%00", "/../metrics", "/api", "/%",
@@ -99,7 +99,7 @@ TEST(StatisticsSite, KnowsPathsAsTheyAreWritten) {
     }
 }
 
-TEST(StatisticsSite, WritesJsonWhateverNamesAre) {
+TEST(StatisticsSite, WritesValidJsonForAnyNames) {
     MadeUpServer server;
     const std::string hostile = "</script><b>\"'\\\x01\n\r\x7f\xff\xc3";
     server.processes.all[7].name = hostile;
@@ -109,12 +109,12 @@ TEST(StatisticsSite, WritesJsonWhateverNamesAre) {
     server.watcher.round(testing::at_second(1));
     const std::string clean = "</script><b>\"'\\\x01\n\r\x7f\xEF\xBF\xBD\xEF\xBF\xBD";
     EXPECT_EQ(read(server.get("/api/processes")).at(0).at("name"), clean);
-    const json told = read(server.get("/api/snapshot?process=7")).at("snapshot");
-    EXPECT_EQ(told.at("process_name"), clean);
-    EXPECT_EQ(told.at("pools")[0].at("name"), clean);
+    const json parsed = read(server.get("/api/snapshot?process=7")).at("snapshot");
+    EXPECT_EQ(parsed.at("process_name"), clean);
+    EXPECT_EQ(parsed.at("pools")[0].at("name"), clean);
 }
 
-TEST(StatisticsSite, WritesMetricsWhateverNamesAre) {
+TEST(StatisticsSite, WritesValidMetricsForAnyNames) {
     MadeUpServer server;
     server.processes.all[7].snapshot.pools = {
         testing::made_up_pool(1, "a\"} 1\ntensorpool_fake 2\n\\")};

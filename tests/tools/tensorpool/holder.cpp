@@ -1,6 +1,6 @@
 /// @file
-/// A process to look at: holds pools, an arena, a device allocator and a scope, says "ready", and
-/// does what the lines of its standard input say until that ends.
+/// A process to be read: has pools, an arena, a device allocator and a scope, prints "ready", and
+/// executes the lines of its standard input until it ends.
 
 #include <cstdio>
 #include <iostream>
@@ -44,7 +44,7 @@ public:
     void hold(unsigned count) {
         for (unsigned i = 0; i < count; ++i) held_.push_back(first_.allocate(block_bytes));
     }
-    /// An arena whose plan has served one iteration.
+    /// Makes an arena whose plan has served one iteration.
     void plan() {
         tensorpool::PlannedArenaOptions options;
         options.name = "step";

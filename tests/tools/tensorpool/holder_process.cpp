@@ -6,7 +6,7 @@
 namespace tensorpool::command {
 
 HolderProcess::HolderProcess(const std::string& path) : program_({path}) {
-    if (program_.read_line() != "ready") throw std::runtime_error("no holder of pools");
+    if (program_.read_line() != "ready") throw std::runtime_error("the holder did not start");
 }
 
 void HolderProcess::order(const std::string& what) {

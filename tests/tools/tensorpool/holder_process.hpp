@@ -4,16 +4,16 @@
 
 namespace tensorpool::command {
 
-/// A process that holds the pools "first" and "second", an arena, the device
-/// allocator "activations" with 3 MiB in use, and a scope.
+/// A process with the pools "first" and "second", an arena, the device allocator "activations" with
+/// 3 MiB in use, and a scope.
 class HolderProcess {
 public:
-    /// Returns when it holds them. Another name has to be a path that links to the program.
+    /// Returns when everything is allocated. A different path must be a link to the program.
     explicit HolderProcess(const std::string& path = TENSORPOOL_HOLDER);
 
     std::string number() const { return std::to_string(program_.process()); }
-    /// "hold", "drop", "plan" (makes the planned arena "step"), "global" (frees 32 MiB to the
-    /// global pool) or "mark TEXT"; returns when it is done.
+    /// Executes "hold", "drop", "plan" (makes the planned arena "step"), "global" (frees 32 MiB to
+    /// the global pool) or "mark TEXT"; returns when it is done.
     void order(const std::string& what);
     void kill();
 

@@ -126,8 +126,8 @@ ProcessSnapshot later(ProcessSnapshot snapshot, double seconds, std::uint64_t al
 TopData made_up_data() {
     TopData data;
     WatchedProcess train{{4711, "train", true, ""}, {}, {}, false};
-    take_look(train, made_up_snapshot(), data.highest);
-    take_look(train, later(made_up_snapshot(), 2, 5000), data.highest);
+    add_snapshot(train, made_up_snapshot(), data.highest);
+    add_snapshot(train, later(made_up_snapshot(), 2, 5000), data.highest);
     data.processes = {train,
                       {{12, "secret", false, "it is another user's; use sudo"}, {}, {}, false}};
     data.chosen = train;

@@ -1,5 +1,5 @@
 /// @file
-/// The program itself, against a process that holds pools.
+/// Tests the command with a process that has pools.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ std::vector<std::string> lines_of(const std::string& text) {
     return lines;
 }
 
-/// Says what to do next.
+/// Checks that a failure says what to do next.
 void expect_refusal(const ProgramResult& result, int code, const std::string& part) {
     EXPECT_EQ(result.exit_code, code) << result.errors;
     EXPECT_EQ(result.output, "");
@@ -44,7 +44,7 @@ void expect_refusal(const ProgramResult& result, int code, const std::string& pa
     EXPECT_NE(result.errors.find(part), std::string::npos) << result.errors;
 }
 
-/// A folder of its own, in which the holder of pools has a name that no other process has.
+/// Gives the process with pools a unique name, in a folder of its own.
 class Program : public ::testing::Test {
 protected:
     Program()
@@ -80,7 +80,7 @@ TEST_F(Program, ListsTheProcess) {
     EXPECT_TRUE(found);
 }
 
-TEST_F(Program, AReaderIsNoProcessWithPools) {
+TEST_F(Program, AReaderIsNotListed) {
     const HolderProcess holder(path());
     StartedProgram reader({TENSORPOOL_PROGRAM, "stat", "--name", name_, "--json"});
     EXPECT_NE(reader.read_line(), "");
@@ -91,23 +91,23 @@ TEST_F(Program, AReaderIsNoProcessWithPools) {
 }
 
 TEST_F(Program, ListingRemovesFilesOfEndedProcesses) {
-    const fs::path figures = folder_ / "figures";
-    fs::create_directory(figures);
-    fs::permissions(figures, fs::perms::owner_all);
-    setenv("TENSORPOOL_STATISTICS_DIR", figures.c_str(), 1);
+    const fs::path statistics = folder_ / "statistics";
+    fs::create_directory(statistics);
+    fs::permissions(statistics, fs::perms::owner_all);
+    setenv("TENSORPOOL_STATISTICS_DIR", statistics.c_str(), 1);
     HolderProcess holder(path());
     unsetenv("TENSORPOOL_STATISTICS_DIR");
-    const testing::Variables variables = {{"TENSORPOOL_STATISTICS_DIR", figures}};
+    const testing::Variables variables = {{"TENSORPOOL_STATISTICS_DIR", statistics}};
     const std::string number = holder.number();
-    EXPECT_TRUE(fs::exists(figures / number));
+    EXPECT_TRUE(fs::exists(statistics / number));
     EXPECT_NE(run({"ls"}, variables).output.find(name_), std::string::npos);
-    EXPECT_TRUE(fs::exists(figures / number));
+    EXPECT_TRUE(fs::exists(statistics / number));
     holder.kill();
     run({"ls"}, variables);
-    EXPECT_FALSE(fs::exists(figures / number));
+    EXPECT_FALSE(fs::exists(statistics / number));
 }
 
-TEST_F(Program, PrintsALineAnInterval) {
+TEST_F(Program, PrintsALinePerInterval) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"stat", "--name", name_, "-i", "0.02", "-n", "3"});
     EXPECT_EQ(text.exit_code, 0) << text.errors;
@@ -121,7 +121,7 @@ TEST_F(Program, PrintsALineAnInterval) {
     EXPECT_EQ(bytes.output.find("MiB"), std::string::npos) << bytes.output;
 }
 
-TEST_F(Program, PrintsDeviceMemoryBesidePyTorchsWords) {
+TEST_F(Program, PrintsDeviceMemoryWithPyTorchsNames) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"stat", "--devices", "--name", name_, "-n", "1"});
     EXPECT_EQ(text.exit_code, 0) << text.errors;
@@ -159,7 +159,7 @@ TEST_F(Program, PrintsThePeaksOfPlannedArenasBesideTheLowerBound) {
     EXPECT_NE(events.output.find("plan       step  3 MiB"), std::string::npos) << events.output;
 }
 
-TEST_F(Program, PrintsWhatHappened) {
+TEST_F(Program, PrintsEvents) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"events", "--name", name_});
     EXPECT_EQ(text.exit_code, 0) << text.errors;
@@ -170,17 +170,17 @@ TEST_F(Program, PrintsWhatHappened) {
     EXPECT_TRUE(entry["kind"] == "mark" || entry["kind"] == "scope") << last.output;
 }
 
-TEST_F(Program, PrintsAllThatIsKnownAsJson) {
+TEST_F(Program, PrintsAllDataAsJson) {
     const HolderProcess holder(path());
     const ProgramResult result = run({"top", "--name", name_, "--json", "-i", "0.02", "-n", "2"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     ASSERT_EQ(lines_of(result.output).size(), 2u);
-    const Json look = Json::parse(lines_of(result.output)[1]);
-    EXPECT_EQ(look["snapshot"]["pools"][0]["name"], "first");
-    EXPECT_GT(look["rates"]["seconds"], 0);
+    const Json sample = Json::parse(lines_of(result.output)[1]);
+    EXPECT_EQ(sample["snapshot"]["pools"][0]["name"], "first");
+    EXPECT_GT(sample["rates"]["seconds"], 0);
 }
 
-TEST_F(Program, FollowsWhatHappensUntilTheEnd) {
+TEST_F(Program, FollowsEventsUntilTheEnd) {
     HolderProcess holder(path());
     StartedProgram events({TENSORPOOL_PROGRAM, "events", "--name", name_, "--follow"});
     while (events.read_line().find("made") == std::string::npos) {
@@ -195,7 +195,7 @@ TEST_F(Program, FollowsWhatHappensUntilTheEnd) {
     EXPECT_NE(events.errors().find("has ended"), std::string::npos) << events.errors();
 }
 
-TEST_F(Program, AMarkCannotDriveTheTerminal) {
+TEST_F(Program, AMarkCannotControlTheTerminal) {
     HolderProcess holder(path());
     holder.order("mark \x1b[2J\xc2\x9bx");
     const std::string output = run({"events", "--name", name_}).output;
@@ -227,7 +227,7 @@ TEST_F(Program, WaitsForAProcessAndForTheNextOne) {
     }
 }
 
-TEST_F(Program, AnAmbiguousNameSaysWhichFit) {
+TEST_F(Program, AnAmbiguousNameListsTheMatches) {
     const HolderProcess one(path());
     const HolderProcess two(path());
     const ProgramResult result = run({"stat", "--name", name_});
@@ -236,19 +236,19 @@ TEST_F(Program, AnAmbiguousNameSaysWhichFit) {
     EXPECT_NE(result.errors.find(two.number()), std::string::npos);
 }
 
-TEST_F(Program, AProcessThatIsNotThereHasAStatusOfItsOwn) {
+TEST_F(Program, AMissingProcessHasItsOwnStatus) {
     expect_refusal(run({"stat", "--name", name_}), 3, "tensorpool ls");
     expect_refusal(run({"events", "--pid", "4194304"}), 3, "4194304");
     expect_refusal(run({"top", "--json", "--pid", "4194304"}), 3, "4194304");
 }
 
-TEST_F(Program, APoolThatIsNotThereIsAFinding) {
+TEST_F(Program, AMissingPoolIsReported) {
     const HolderProcess holder(path());
     expect_refusal(run({"stat", "--name", name_, "--pool", "third"}), 1, "has no pool named third");
 }
 
-TEST_F(Program, WrongUsageSaysWhereHelpIs) {
-    for (const std::vector<std::string>& words :
+TEST_F(Program, WrongUsageRefersToTheHelp) {
+    for (const std::vector<std::string>& arguments :
          std::vector<std::vector<std::string>>{{},
                                                {"nonsense"},
                                                {"--nonsense"},
@@ -259,7 +259,7 @@ TEST_F(Program, WrongUsageSaysWhereHelpIs) {
                                                {"stat", "--pid", "1", "--name", "x"},
                                                {"top", "--wait"},
                                                {"ls", "extra"}}) {
-        expect_refusal(run(words), 2, "--help` shows what there is");
+        expect_refusal(run(arguments), 2, "--help` lists the options");
     }
     EXPECT_NE(run({"nonsense"}).errors.find("no subcommand or option nonsense"), std::string::npos);
 }
@@ -279,13 +279,13 @@ TEST_F(Program, TrimsAProcessThatWorks) {
     EXPECT_GT(answer["trimmed_bytes"], 0);
 }
 
-TEST_F(Program, AProcessThatDoesNothingIsToldFromOneThatWasTrimmed) {
+TEST_F(Program, AnIdleProcessIsNotReportedAsTrimmed) {
     const HolderProcess holder(path());
     expect_refusal(run({"trim", "--name", name_, "--for", "10ms"}), 1,
                    "TENSORPOOL_RETAIN_BACKGROUND=on");
 }
 
-TEST_F(Program, TrimsAProcessThatDoesNothingButHasTheBackgroundTrimmer) {
+TEST_F(Program, TrimsAnIdleProcessWithTheBackgroundTrimmer) {
     ::setenv("TENSORPOOL_RETAIN_BACKGROUND", "on", 1);
     HolderProcess holder(path());
     ::unsetenv("TENSORPOOL_RETAIN_BACKGROUND");
@@ -295,7 +295,7 @@ TEST_F(Program, TrimsAProcessThatDoesNothingButHasTheBackgroundTrimmer) {
     EXPECT_GE(Json::parse(result.output)["trimmed_bytes"], 32u << 20);
 }
 
-TEST_F(Program, TopWithoutATerminalNamesWhatNeedsNone) {
+TEST_F(Program, TopWithoutATerminalNamesAlternatives) {
     const HolderProcess holder(path());
     expect_refusal(run({"top", "--name", name_}), 2, "tensorpool stat");
 }
@@ -306,7 +306,7 @@ TEST_F(Program, HelpAndVersionSucceed) {
     EXPECT_NE(run({"top", "--help"}).output.find("Usage: tensorpool top"), std::string::npos);
 }
 
-TEST_F(Program, TheDoctorsFindingsAreItsStatus) {
+TEST_F(Program, TheStatusOfDoctorReflectsItsFindings) {
     const ProgramResult result = run({"doctor", "--json"});
     bool wrong = false;
     for (const std::string& line : lines_of(result.output)) {
@@ -317,7 +317,7 @@ TEST_F(Program, TheDoctorsFindingsAreItsStatus) {
     EXPECT_EQ(run({"doctor"}, off).exit_code, 1);
 }
 
-TEST_F(Program, AFullDiskIsTold) {
+TEST_F(Program, AFullDiskIsReported) {
     const HolderProcess holder(path());
     const ProgramResult result = run_program(
         "/bin/sh", {"-c", "exec " TENSORPOOL_PROGRAM " stat -n 1 --name " + name_ + " >/dev/full"});

@@ -14,30 +14,30 @@ namespace {
 
 constexpr int max_ms = 60'000;
 
-std::vector<char*> null_ended(std::vector<std::string>& words) {
+std::vector<char*> null_ended(std::vector<std::string>& arguments) {
     std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
+    for (std::string& word : arguments) pointers.push_back(word.data());
     pointers.push_back(nullptr);
     return pointers;
 }
 
 }  // namespace
 
-StartedProgram::StartedProgram(std::vector<std::string> words) {
+StartedProgram::StartedProgram(std::vector<std::string> arguments) {
     int input[2];
     int output[2];
     if (pipe2(input, O_CLOEXEC) != 0 || pipe2(output, O_CLOEXEC) != 0) {
-        throw std::runtime_error("no pipe");
+        throw std::runtime_error("cannot create a pipe");
     }
     errors_ = memfd_create("errors", MFD_CLOEXEC);
-    const std::vector<char*> arguments = null_ended(words);
+    const std::vector<char*> pointers = null_ended(arguments);
     process_ = fork();
-    if (process_ < 0) throw std::runtime_error("no process");
+    if (process_ < 0) throw std::runtime_error("cannot create a process");
     if (process_ == 0) {
         dup2(input[0], STDIN_FILENO);
         dup2(output[1], STDOUT_FILENO);
         dup2(errors_, STDERR_FILENO);
-        execv(arguments[0], arguments.data());
+        execv(pointers[0], pointers.data());
         _exit(127);
     }
     close(input[0]);
@@ -57,7 +57,7 @@ StartedProgram::~StartedProgram() {
 void StartedProgram::write_line(const std::string& line) {
     const std::string text = line + '\n';
     if (::write(input_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-        throw std::runtime_error("the program does not read");
+        throw std::runtime_error("the program does not read its input");
     }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A program that runs beside the test: its output is read as it comes.
+/// Runs a program beside the test, and reads its output as it arrives.
 
 #include <sys/types.h>
 
@@ -12,8 +12,8 @@ namespace tensorpool::command {
 
 class StartedProgram {
 public:
-    /// `path` and its arguments. Throws std::runtime_error.
-    explicit StartedProgram(std::vector<std::string> words);
+    /// Starts `path` with its arguments. Throws std::runtime_error.
+    explicit StartedProgram(std::vector<std::string> arguments);
     /// Kills it if it still runs.
     ~StartedProgram();
     StartedProgram(const StartedProgram&) = delete;
@@ -21,12 +21,13 @@ public:
 
     pid_t process() const noexcept { return process_; }
     void write_line(const std::string& line);
-    /// The next line of its standard output, without the end; "" at its end, or after a minute.
+    /// Returns the next line of its standard output, without the newline; "" at its end, or after a
+    /// minute.
     std::string read_line();
     void kill(int signal);
-    /// Waits for the end: its exit code, or -1 where a signal ended it. A minute at most.
+    /// Waits for the end, at most a minute. Returns the exit code, or -1 if a signal ended it.
     int wait();
-    /// What it wrote to its standard error; after the end.
+    /// Returns what it wrote to standard error. To be called after its end.
     std::string errors() const;
 
 private:

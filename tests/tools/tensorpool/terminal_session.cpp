@@ -43,17 +43,17 @@ std::string TerminalSession::screen() const {
 }
 
 bool TerminalSession::comes_to_show(const std::string& text) const {
-    for (int looks = 0; looks < 1200; ++looks) {
+    for (int attempts = 0; attempts < 1200; ++attempts) {
         if (screen().find(text) != std::string::npos) return true;
         usleep(50'000);
     }
     return false;
 }
 
-std::string TerminalSession::tmux(std::vector<std::string> words) const {
+std::string TerminalSession::tmux(std::vector<std::string> arguments) const {
     const std::vector<std::string> socket = {"-u", "-S", folder_ / "socket"};
-    words.insert(words.begin(), socket.begin(), socket.end());
-    return testing::run_program(program, words).output;
+    arguments.insert(arguments.begin(), socket.begin(), socket.end());
+    return testing::run_program(program, arguments).output;
 }
 
 }  // namespace tensorpool::command

@@ -13,21 +13,21 @@ class TerminalSession {
 public:
     static bool is_possible();
 
-    /// A terminal of 80 x 24; `line` is run by a shell, then "status N" is written.
+    /// Opens a terminal of 80 x 24 and runs `line` in a shell, which then prints "status N".
     explicit TerminalSession(const std::string& line);
     ~TerminalSession();
     TerminalSession(const TerminalSession&) = delete;
     TerminalSession& operator=(const TerminalSession&) = delete;
 
-    /// A key as tmux calls it, such as "q" or "Enter".
+    /// Presses a key, by its name in tmux, such as "q" or "Enter".
     void press(const std::string& key);
     void resize(int columns, int rows);
     std::string screen() const;
-    /// Whether the screen shows that within a minute.
+    /// Whether the screen shows the text within a minute.
     bool comes_to_show(const std::string& text) const;
 
 private:
-    std::string tmux(std::vector<std::string> words) const;
+    std::string tmux(std::vector<std::string> arguments) const;
     std::filesystem::path folder_;
 };
 

@@ -38,17 +38,18 @@ void repair(std::span<std::byte> bytes) {
 }
 
 void check_tables(const Recording& recording) {
-    demand(!recording.sources.empty() && !recording.modules.empty(), "no first of its kind");
-    demand(!recording.stacks.empty() && recording.stacks[0].empty(), "no empty stack");
+    demand(!recording.sources.empty() && !recording.modules.empty(), "no first source or module");
+    demand(!recording.stacks.empty() && recording.stacks[0].empty(),
+           "the first stack is not empty");
     for (const RecordedProcess& process : recording.processes) {
-        demand(process.page_bytes != 0, "pages of no bytes");
+        demand(process.page_bytes != 0, "pages of 0 bytes");
     }
     for (const RecordedThread& thread : recording.threads) {
-        demand(thread.process < recording.processes.size(), "a thread of no process");
+        demand(thread.process < recording.processes.size(), "a thread without a process");
     }
     for (const auto& stack : recording.stacks) {
         for (const RecordedFrame& frame : stack) {
-            demand(frame.module < recording.modules.size(), "a frame of no module");
+            demand(frame.module < recording.modules.size(), "a frame without a module");
         }
     }
 }
@@ -56,17 +57,17 @@ void check_tables(const Recording& recording) {
 void check_calls(const Recording& recording) {
     std::uint64_t last_ns = 0;
     for (const Call& call : recording.calls) {
-        demand(call.time_ns >= last_ns, "time went back");
+        demand(call.time_ns >= last_ns, "time goes back");
         last_ns = call.time_ns;
-        demand(call.stream < recording.streams.size(), "a call of no stream");
-        demand(call.thread < recording.threads.size(), "a call of no thread");
-        demand(call.source < recording.sources.size(), "a call on no source");
-        demand(call.stack < recording.stacks.size(), "a call of no stack");
-        demand(call.alignment_log2 < 64, "an alignment beyond all addresses");
+        demand(call.stream < recording.streams.size(), "a call without a stream");
+        demand(call.thread < recording.threads.size(), "a call without a thread");
+        demand(call.source < recording.sources.size(), "a call without a source");
+        demand(call.stack < recording.stacks.size(), "a call without a stack");
+        demand(call.alignment_log2 < 64, "an alignment beyond the address space");
         demand(call.action > TraceAction::none && call.action <= TraceAction::slab_end &&
                    call.action != TraceAction::thread && call.action != TraceAction::frames &&
                    call.action != TraceAction::capacity && call.action != TraceAction::stream,
-               "an action that is no call");
+               "an action that is not a call");
     }
 }
 
@@ -74,19 +75,20 @@ void check_lives(const Recording& recording) {
     std::uint32_t last = 0;
     bool has_begun = false;
     for (const Life& life : lives_of(recording)) {
-        demand(life.begin != Life::none || life.end != Life::none, "a life without any call");
-        demand(life.end == Life::none || life.end < recording.calls.size(), "an end by no call");
-        demand(life.bytes <= UINT64_MAX - life.address, "a block beyond all addresses");
-        demand(life.stream < recording.streams.size(), "a block of no stream");
+        demand(life.begin != Life::none || life.end != Life::none, "a lifetime without a call");
+        demand(life.end == Life::none || life.end < recording.calls.size(),
+               "an end without a call");
+        demand(life.bytes <= UINT64_MAX - life.address, "a block beyond the address space");
+        demand(life.stream < recording.streams.size(), "a block without a stream");
         demand(life.deferred == Life::none ||
                    (life.begin < life.deferred && life.deferred < recording.calls.size()),
                "a deferral before the beginning");
         if (life.begin == Life::none) {
-            demand(!has_begun, "an earlier block behind a later one");
+            demand(!has_begun, "an earlier block after a later one");
             continue;
         }
-        demand(life.begin < recording.calls.size(), "a beginning by no call");
-        demand(!has_begun || life.begin > last, "lives out of order");
+        demand(life.begin < recording.calls.size(), "a beginning without a call");
+        demand(!has_begun || life.begin > last, "lifetimes out of order");
         demand(life.end == Life::none || life.end > life.begin, "an end before the beginning");
         has_begun = true;
         last = life.begin;
@@ -104,7 +106,7 @@ void feed_trace(std::span<const std::byte> bytes) {
         check_tables(recording);
         check_calls(recording);
         check_lives(recording);
-    } catch (const CommandError&) {  // an answer
+    } catch (const CommandError&) {  // a valid outcome
     }
 }
 

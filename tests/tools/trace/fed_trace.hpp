@@ -5,10 +5,11 @@
 
 namespace tensorpool::command::trace::testing {
 
-/// Reads any bytes as a recording, and tells its lives. By the first byte, which is no part of it:
-/// as they are (even), or with what each chunk's header begins and ends with put right, so that
-/// what lies behind that is reached too (odd). An error of the reader's own kind is an answer.
-/// Throws std::logic_error where a recording holds what its reader promises not to be.
+/// Reads arbitrary bytes as a recording and finds its lifetimes. The first byte is not part of the
+/// recording. If it is even, the bytes are read unchanged. If it is odd, the magic number and the
+/// check of each chunk header are corrected first, so that the code behind these checks is reached
+/// too. CommandError is a valid outcome. Throws std::logic_error if a recording violates a promise
+/// of its reader.
 void feed_trace(std::span<const std::byte> bytes);
 
 }  // namespace tensorpool::command::trace::testing

@@ -1,4 +1,4 @@
-// What trace_fuzz found, with every compiler.
+// Replays the findings of trace_fuzz, with every compiler.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace tensorpool::command::trace {
 namespace {
 
-TEST(TraceCorpus, IsReadOrRefused) {
+TEST(TraceCorpus, IsReadOrRejected) {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator(TENSORPOOL_TRACE_CORPUS)) {
         std::ifstream file(entry.path(), std::ios::binary);

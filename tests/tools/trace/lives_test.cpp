@@ -11,8 +11,8 @@ using enum TraceAction;
 
 constexpr std::uint32_t never = Life::none;
 
-/// Calls of two processes, whose threads have their numbers, on a pool (1), an arena (2), a scratch
-/// (3) and another pool (4).
+/// Makes a recording of two processes, whose threads have their numbers, with a pool (1), an arena
+/// (2), a scratch (3) and another pool (4).
 Recording with(std::vector<Call> calls) {
     Recording recording;
     recording.processes.resize(2);
@@ -46,7 +46,7 @@ std::vector<Span> spans(std::vector<Call> calls) {
     return found;
 }
 
-TEST(Lives, OfBlocksGoFromAllocationToDeallocation) {
+TEST(Lifetimes, LastFromAllocationToDeallocation) {
     const auto lives = lives_of(with({call(allocate, 0x100, 10), call(allocate, 0x200, 20),
                                       call(deallocate, 0x100, 16), call(allocate, 0x100, 30)}));
     ASSERT_EQ(lives.size(), 3U);
@@ -60,7 +60,7 @@ TEST(Lives, OfBlocksGoFromAllocationToDeallocation) {
     EXPECT_EQ(lives[2].bytes, 30U);
 }
 
-TEST(Lives, OfBlocksMadeBeforeTheRecordingComeFirst) {
+TEST(Lifetimes, OfEarlierBlocksComeFirst) {
     const auto lives = lives_of(with({call(allocate, 0x100, 10), call(deallocate, 0x900, 64, 4),
                                       call(resize, 0x800, 50), call(deallocate, 0x800, 64)}));
     ASSERT_EQ(lives.size(), 4U);
@@ -76,7 +76,7 @@ TEST(Lives, OfBlocksMadeBeforeTheRecordingComeFirst) {
     EXPECT_TRUE(lives[3].continues);
 }
 
-TEST(Lives, AResizeEndsOneAndBeginsTheNext) {
+TEST(Lifetimes, AResizeEndsOneAndBeginsAnother) {
     const auto lives = lives_of(
         with({call(allocate, 0x100, 10), call(resize, 0x100, 12), call(deallocate, 0x100, 16)}));
     ASSERT_EQ(lives.size(), 2U);
@@ -88,7 +88,7 @@ TEST(Lives, AResizeEndsOneAndBeginsTheNext) {
     EXPECT_TRUE(lives[1].continues);
 }
 
-TEST(Lives, AnArenasReleaseEndsWhatLiesFromThePlaceOn) {
+TEST(Lifetimes, AnArenasReleaseEndsBlocksFromItsPositionOn) {
     EXPECT_EQ(spans({in_arena(arena_allocate, 0x1000, 10), in_arena(arena_mark, 0x1040, 0x1000),
                      in_arena(arena_allocate, 0x1080, 10), in_arena(arena_allocate, 0x1040, 10),
                      in_arena(arena_release, 0x1040, 0x1000), in_arena(arena_allocate, 0x1040, 10),
@@ -96,8 +96,8 @@ TEST(Lives, AnArenasReleaseEndsWhatLiesFromThePlaceOn) {
               (std::vector<Span>{{0, 7}, {2, 4}, {3, 4}, {5, 7}, {6, never}}));
 }
 
-TEST(Lives, AScratchsReleaseEndsWhatWasTakenFromTheOffsetOn) {
-    // Chunks lie anywhere: the second block has a lower address and a higher offset.
+TEST(Lifetimes, AScratchsReleaseEndsBlocksFromItsOffsetOn) {
+    // Chunks may lie anywhere: the second block has a lower address and a higher offset.
     EXPECT_EQ(spans({in_scratch(scratch_mark, 0), in_scratch(scratch_allocate, 0x9000, 64),
                      in_scratch(scratch_mark, 64), in_scratch(scratch_allocate, 0x1000, 64),
                      in_scratch(scratch_release, 64), in_scratch(scratch_mark, 64),
@@ -105,14 +105,14 @@ TEST(Lives, AScratchsReleaseEndsWhatWasTakenFromTheOffsetOn) {
               (std::vector<Span>{{1, 7}, {3, 4}, {6, 7}}));
 }
 
-TEST(Lives, WhereAScratchsReleaseWasDroppedTheNextMarkTellsIt) {
+TEST(Lifetimes, TheNextMarkReplacesADroppedReleaseOfAScratch) {
     EXPECT_EQ(spans({in_scratch(scratch_mark, 0), in_scratch(scratch_allocate, 0x1000, 64),
                      in_scratch(scratch_mark, 64), in_scratch(scratch_allocate, 0x1040, 64),
                      in_scratch(scratch_mark, 64), in_scratch(scratch_allocate, 0x2040, 64)}),
               (std::vector<Span>{{1, never}, {3, 4}, {5, never}}));
 }
 
-TEST(Lives, WhatIsGoneEndsAllThatWasLeftInIt) {
+TEST(Lifetimes, DestructionEndsAllRemainingBlocks) {
     EXPECT_EQ(spans({call(allocate, 0x100, 1, 1), call(allocate, 0x200, 1, 4),
                      in_arena(arena_allocate, 0x1000, 1), in_scratch(scratch_mark, 0),
                      in_scratch(scratch_allocate, 0x2000, 1), call(gone, 0, 0, 4),
@@ -120,33 +120,33 @@ TEST(Lives, WhatIsGoneEndsAllThatWasLeftInIt) {
               (std::vector<Span>{{0, 8}, {1, 5}, {2, 6}, {4, 7}}));
 }
 
-TEST(Lives, AfterItWasGoneNothingEndsTwice) {
+TEST(Lifetimes, NothingEndsTwiceAfterDestruction) {
     EXPECT_EQ(spans({call(allocate, 0x100, 1), call(deallocate, 0x100, 1), call(gone, 0),
                      call(allocate, 0x100, 1, 4), call(gone, 0)}),
               (std::vector<Span>{{0, 1}, {3, never}}));
 }
 
-TEST(Lives, ABlockWhoseEndWasDroppedEndsWhereItsAddressIsGivenOutAgain) {
+TEST(Lifetimes, ABlockWithADroppedEndEndsWhenItsAddressIsReused) {
     EXPECT_EQ(spans({call(allocate, 0x100, 1), call(allocate, 0x100, 2), call(deallocate, 0x100, 2),
                      in_arena(arena_allocate, 0x1000, 8), call(allocate, 0x1000, 8),
                      in_arena(arena_release, 0x1000, 0x1000)}),
               (std::vector<Span>{{0, 1}, {1, 2}, {3, 4}, {4, never}}));
 }
 
-TEST(Lives, OfTwoProcessesDoNotMeet) {
+TEST(Lifetimes, OfTwoProcessesAreSeparate) {
     EXPECT_EQ(spans({call(allocate, 0x100, 1, 1, 0), call(allocate, 0x100, 1, 4, 1),
                      call(deallocate, 0x100, 1, 4, 1), call(deallocate, 0x100, 1, 1, 0)}),
               (std::vector<Span>{{0, 3}, {1, 2}}));
 }
 
-TEST(Lives, RefusalsScopesAndMarksAreNone) {
+TEST(Lifetimes, FailuresScopesAndMarksHaveNone) {
     EXPECT_TRUE(spans({call(refuse, 0, 1), call(scope_begin, 0), call(scope_end, 0),
                        in_arena(arena_mark, 0x10), in_scratch(scratch_mark, 0)})
                     .empty());
 }
 
-// It may have taken its memory from a pool, or another device may have the same addresses.
-TEST(Lives, OfADevicesBlocksDoNotEndWhatLiesAtTheSameAddress) {
+// A device may take its memory from a pool, and another device may use the same addresses.
+TEST(Lifetimes, OfADeviceDoNotEndOthersAtTheSameAddress) {
     Recording recording = with({call(allocate, 0x100, 100, 1), call(allocate, 0x100, 90, 4),
                                 call(deallocate, 0x100, 90, 4), call(deallocate, 0x100, 128, 1)});
     recording.sources[4].kind = TraceSource::device;
@@ -157,7 +157,7 @@ TEST(Lives, OfADevicesBlocksDoNotEndWhatLiesAtTheSameAddress) {
     EXPECT_EQ(lives[1].end, 2U);
 }
 
-TEST(Lives, OfADevicesBlocksGoOnWhileTheyAreDeferred) {
+TEST(Lifetimes, OfADevicesBlocksContinueWhileDeferred) {
     Recording recording = with({call(allocate, 0x100, 100, 4), call(defer, 0x100, 512, 4),
                                 call(deallocate, 0x100, 512, 4), call(defer, 0x900, 1, 4)});
     recording.sources[4].kind = TraceSource::device;
@@ -169,7 +169,7 @@ TEST(Lives, OfADevicesBlocksGoOnWhileTheyAreDeferred) {
     EXPECT_EQ(lives[0].stream, 3U);
 }
 
-TEST(Lives, OfADevicesBlocksEndWithItsAllocator) {
+TEST(Lifetimes, OfADevicesBlocksEndWithItsAllocator) {
     Recording recording =
         with({call(allocate, 0x100, 100, 4), call(gone, 0, 0, 4), call(allocate, 0x100, 100, 1)});
     recording.sources[4].kind = TraceSource::device;

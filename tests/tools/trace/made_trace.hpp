@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Traces that a test makes up.
+/// Builds traces for tests.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace tensorpool::command::trace::testing {
 
-/// The bytes of a trace file, chunk after chunk. A cycle takes 10 ns, from cycle 1,000 on, which is
-/// 5,000,000,000 ns by the wall clock.
+/// The bytes of a trace file, chunk after chunk. A cycle takes 10 ns; cycle 1,000 is at
+/// 5,000,000,000 ns of the wall clock.
 class MadeTrace {
 public:
     using Edit = std::function<void(TraceChunkHeader&)>;
@@ -31,15 +31,15 @@ public:
                        std::uint32_t process = 7, std::uint64_t dropped = 0);
     MadeTrace& end(std::uint32_t process = 7);
 
-    /// Any chunk, its header edited before it gets its check.
+    /// Adds any chunk. Its header is edited before its check is computed.
     MadeTrace& chunk(TraceChunkKind kind, std::span<const std::byte> payload,
                      const Edit& edit = {});
-    /// The next chunks are zstd frames.
+    /// Makes the next chunks zstd frames.
     MadeTrace& compressed();
 
     std::span<const std::byte> bytes() const { return bytes_; }
     std::vector<std::byte>& raw() { return bytes_; }
-    /// Where the chunks begin, and where the last one ends.
+    /// The offsets where the chunks begin, and where the last one ends.
     const std::vector<std::size_t>& boundaries() const { return boundaries_; }
 
 private:
@@ -48,7 +48,7 @@ private:
     bool compressed_ = false;
 };
 
-/// A frame of what is in `payload`.
+/// Returns the payload as a zstd frame.
 std::vector<std::byte> zstd_frame(std::span<const std::byte> payload);
 
 TraceEntry thread_entry(std::uint64_t number, std::uint64_t cycles = 1000);

@@ -1,4 +1,4 @@
-// Files that a program wrote itself, because TENSORPOOL_TRACE named them.
+// Tests files that a program wrote itself, because TENSORPOOL_TRACE named them.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 class RawFile : public ::testing::Test {
 protected:
-    /// What the program does at these orders.
+    /// Runs the program with these orders, and returns its recording.
     Recording record(const std::vector<std::string>& orders, const std::string& variable = "A=") {
         const std::string path = folder_.path() / "raw.tpt";
         StartedProgram program(
@@ -41,7 +41,7 @@ std::size_t count(const Recording& recording, TraceAction action) {
                       [&](const Call& call) { return call.action == action; }));
 }
 
-TEST_F(RawFile, HoldsEveryCallOfTheProgram) {
+TEST_F(RawFile, ContainsEveryCallOfTheProgram) {
     const Recording recording = record({"pairs 50000", "keep 3"});
     ASSERT_EQ(recording.processes.size(), 1U);
     EXPECT_EQ(recording.processes[0].name, "recorded_progra");
@@ -59,9 +59,9 @@ TEST_F(RawFile, HoldsEveryCallOfTheProgram) {
     }
 }
 
-// Each block is given back by another thread than took it, and taken again by a third: whoever
-// writes first and whoever reads the clock first has to be the same one.
-TEST_F(RawFile, BlocksThatGoFromThreadToThreadHaveWholeLives) {
+// Each block is freed by a thread other than the one that allocated it, and allocated again by a
+// third. The thread that writes first must also be the one that reads the clock first.
+TEST_F(RawFile, BlocksPassedBetweenThreadsHaveCompleteLifetimes) {
     const Recording recording = record({"threads 8 20000"});
     EXPECT_EQ(count(recording, TraceAction::allocate), 160'001U);
     EXPECT_EQ(count(recording, TraceAction::deallocate), 160'001U);
@@ -75,7 +75,7 @@ TEST_F(RawFile, BlocksThatGoFromThreadToThreadHaveWholeLives) {
     }
 }
 
-TEST_F(RawFile, TellsArenasScratchesAndScopes) {
+TEST_F(RawFile, ContainsArenasScratchesAndScopes) {
     const Recording recording = record({"phases 100"});
     EXPECT_EQ(count(recording, TraceAction::scope_begin), 100U);
     EXPECT_EQ(count(recording, TraceAction::scope_end), 100U);

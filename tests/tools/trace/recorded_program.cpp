@@ -1,14 +1,14 @@
 /// @file
-/// A process to record: says "ready", and does what the lines of its standard input say until that
-/// ends.
+/// A process to be recorded: prints "ready", and executes the lines of its standard input until
+/// that ends.
 ///
-///     pairs COUNT            blocks of 100 B, each given back at once
-///     keep COUNT             blocks of 70,000 B, given back at the end
-///     threads COUNT PAIRS    that many threads, which give back each other's blocks
+///     pairs COUNT            blocks of 100 B, each freed at once
+///     keep COUNT             blocks of 70,000 B, freed at the end
+///     threads COUNT PAIRS    this many threads, which free each other's blocks
 ///     phases COUNT           arenas, scratches and scopes
 ///     large                  one large block, which takes the slow path
 ///     forever                pairs without end
-///     end                    it ends
+///     end                    ends the process
 
 #include <array>
 #include <atomic>
@@ -33,24 +33,24 @@ void pairs(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) pool().deallocate(pool().allocate(100), 100);
 }
 
-/// Each thread puts its blocks into places where any other finds them.
+/// Each thread puts its blocks where any other thread finds them.
 class Exchange {
 public:
     void work(std::size_t count, std::size_t begin) {
         for (std::size_t i = begin; i < begin + count; ++i) {
             void* const mine = pool().allocate(200);
-            void* const other = places_[i * 7 % places_.size()].exchange(mine);
+            void* const other = positions_[i * 7 % positions_.size()].exchange(mine);
             if (other != nullptr) pool().deallocate(other, 200);
         }
     }
     ~Exchange() {
-        for (auto& place : places_) {
-            if (void* const block = place.exchange(nullptr)) pool().deallocate(block, 200);
+        for (auto& position : positions_) {
+            if (void* const block = position.exchange(nullptr)) pool().deallocate(block, 200);
         }
     }
 
 private:
-    std::array<std::atomic<void*>, 64> places_ = {};
+    std::array<std::atomic<void*>, 64> positions_ = {};
 };
 
 void threads(std::size_t count, std::size_t pairs_of_each) {

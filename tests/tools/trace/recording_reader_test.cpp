@@ -37,7 +37,7 @@ std::vector<std::uint64_t> addresses(const Recording& recording) {
     return found;
 }
 
-TEST(ReadRecording, TellsWhoCalledWhatWhenAndWhere) {
+TEST(ReadRecording, ReadsCallsWithThreadTimeAndSource) {
     MadeTrace trace;
     trace.process().name(5, TraceSource::pool, "weights");
     trace.entries({thread_entry(70), entry(allocate, 2000, 0x1000, 100, 5, 6)}).end();
@@ -70,7 +70,7 @@ TEST(ReadRecording, MergesRingsByTimeAndKeepsTheOrderOfEach) {
     trace.process();
     trace.entries({thread_entry(1), entry(allocate, 2000, 1), entry(allocate, 5000, 4)}, 0);
     trace.entries({thread_entry(2), entry(allocate, 3000, 2), entry(allocate, 4000, 3)}, 1);
-    // As of a thread that was moved to a processor whose counter is behind.
+    // As for a thread that moved to a processor with a lagging cycle counter.
     trace.entries({entry(allocate, 4500, 5), entry(allocate, 9000, 8)}, 0);
     trace.entries({entry(allocate, 6000, 6), entry(allocate, 7000, 7)}, 1);
     const Recording recording = read(trace);
@@ -82,7 +82,7 @@ TEST(ReadRecording, MergesRingsByTimeAndKeepsTheOrderOfEach) {
     EXPECT_EQ(recording.threads[recording.calls[1].thread].number, 2U);
 }
 
-TEST(ReadRecording, MergesManyRingsWithoutLosingACall) {
+TEST(ReadRecording, MergesManyRingsCompletely) {
     MadeTrace trace;
     trace.process();
     constexpr std::uint32_t rings = 37;
@@ -105,7 +105,7 @@ TEST(ReadRecording, MergesManyRingsWithoutLosingACall) {
     }
 }
 
-TEST(ReadRecording, MergesProcessesAndKeepsTheirNumbersApart) {
+TEST(ReadRecording, MergesProcessesAndSeparatesTheirNumbers) {
     MadeTrace trace;
     trace.process(8, 3000).process(7, 1000);
     trace.name(1, TraceSource::pool, "of 7", 7).name(1, TraceSource::arena, "of 8", 8);
@@ -114,7 +114,7 @@ TEST(ReadRecording, MergesProcessesAndKeepsTheirNumbersApart) {
     trace.end(8);
     const Recording recording = read(trace);
     EXPECT_EQ(addresses(recording), (std::vector<std::uint64_t>{2, 1}));
-    EXPECT_EQ(recording.begun_unix_ns, 5'000'000'000U);  // of the one that began first
+    EXPECT_EQ(recording.begun_unix_ns, 5'000'000'000U);  // of the process that began first
     EXPECT_EQ(recording.calls[0].time_ns, 10'000U);
     EXPECT_EQ(recording.sources.at(recording.calls[0].source).name, "of 7");
     EXPECT_EQ(recording.sources.at(recording.calls[1].source).name, "of 8");
@@ -124,7 +124,7 @@ TEST(ReadRecording, MergesProcessesAndKeepsTheirNumbersApart) {
     EXPECT_FALSE(recording.processes[1].ended);
 }
 
-TEST(ReadRecording, AProcessOfANumberThatWasUsedBeforeIsAnotherOne) {
+TEST(ReadRecording, AReusedProcessNumberIsAnotherProcess) {
     MadeTrace trace;
     trace.process(7, 1000).name(1, TraceSource::pool, "first");
     trace.entries({thread_entry(1), entry(allocate, 2000, 1)}).end();
@@ -139,7 +139,7 @@ TEST(ReadRecording, AProcessOfANumberThatWasUsedBeforeIsAnotherOne) {
     EXPECT_NE(recording.calls[0].thread, recording.calls[1].thread);
 }
 
-TEST(ReadRecording, ARingGoesFromThreadToThread) {
+TEST(ReadRecording, ARingPassesFromThreadToThread) {
     MadeTrace trace;
     trace.process();
     trace.entries({thread_entry(1), entry(allocate, 2000, 1), thread_entry(2, 3000),
@@ -154,8 +154,8 @@ TEST(ReadRecording, ARingGoesFromThreadToThread) {
     EXPECT_EQ(recording.threads.size(), 2U);
 }
 
-// As where a recorder goes on with rings that a killed one had begun to read.
-TEST(ReadRecording, RingsWhoseThreadIsNotToldAreOfThreadsOfTheirOwn) {
+// As after a recorder was killed, and another one continues to read its rings.
+TEST(ReadRecording, RingsWithoutAThreadGetThreadsOfTheirOwn) {
     MadeTrace trace;
     trace.process();
     trace.entries({entry(allocate, 2000, 1), entry(allocate, 4000, 3)}, 0);
@@ -173,7 +173,7 @@ constexpr std::uint64_t in_module(std::uint64_t module, std::uint64_t offset) {
     return module << 48 | offset;
 }
 
-TEST(ReadRecording, FramesBecomeStacksEachOnce) {
+TEST(ReadRecording, FramesBecomeUniqueStacks) {
     MadeTrace trace;
     trace.process().module(1, "/bin/program").module(2, "/lib/libc.so");
     const auto stack = [](std::vector<TraceEntry>& to) {
@@ -204,7 +204,7 @@ TEST(ReadRecording, FramesBecomeStacksEachOnce) {
     EXPECT_EQ(recording.stacks.at(recording.calls[3].stack).size(), 1U);
 }
 
-TEST(ReadRecording, AStackMayGoOnInTheNextChunk) {
+TEST(ReadRecording, AStackMayContinueInTheNextChunk) {
     MadeTrace trace;
     trace.process().module(1, "/bin/program");
     trace.entries({thread_entry(1), entry(allocate, 2000, 1)});
@@ -216,7 +216,7 @@ TEST(ReadRecording, AStackMayGoOnInTheNextChunk) {
     EXPECT_EQ(recording.calls[1].stack, 0U);
 }
 
-TEST(ReadRecording, AStackWithoutItsEndIsThatOfTheCallBeforeIt) {
+TEST(ReadRecording, AnIncompleteStackBelongsToThePreviousCall) {
     MadeTrace trace;
     trace.process().module(1, "/bin/program");
     trace.entries({thread_entry(1), entry(allocate, 2000, 1),
@@ -228,7 +228,7 @@ TEST(ReadRecording, AStackWithoutItsEndIsThatOfTheCallBeforeIt) {
     EXPECT_EQ(recording.stacks.at(recording.calls[1].stack).size(), 1U);
 }
 
-TEST(ReadRecording, WhatHasNoNameIsToldApartAllTheSame) {
+TEST(ReadRecording, UnnamedSourcesAreDistinguished) {
     MadeTrace trace;
     trace.process();
     trace.entries({thread_entry(1), entry(allocate, 2000, 1, 0, 3),
@@ -244,7 +244,7 @@ TEST(ReadRecording, WhatHasNoNameIsToldApartAllTheSame) {
     EXPECT_EQ(recording.sources.at(source(1)).name, "?");
 }
 
-TEST(ReadRecording, AStreamIsThatOfTheNextAllocationOfItsRing) {
+TEST(ReadRecording, AStreamAppliesToTheNextAllocationOfItsRing) {
     MadeTrace trace;
     trace.process().name(5, TraceSource::device, "weights");
     trace.entries({thread_entry(70), entry(stream, 2000, 0x7f40, 0, 5),
@@ -258,10 +258,10 @@ TEST(ReadRecording, AStreamIsThatOfTheNextAllocationOfItsRing) {
     EXPECT_EQ(recording.calls[0].stream, 1U);
     EXPECT_EQ(recording.calls[1].stream, 0U);
     EXPECT_EQ(recording.calls[2].stream, 0U);
-    EXPECT_EQ(recording.calls[3].stream, 0U) << "it was not the next";
+    EXPECT_EQ(recording.calls[3].stream, 0U) << "not the next allocation";
 }
 
-TEST(ReadRecording, WhatOnlyADeviceDoesTellsThatItIsOne) {
+TEST(ReadRecording, DeviceActionsIdentifyADevice) {
     MadeTrace trace;
     trace.process().entries({thread_entry(70), entry(slab, 2000, 0x1000, 4096, 5),
                              entry(defer, 2001, 0x1000, 256, 6), entry(stream, 2002, 1, 0, 7),
@@ -274,7 +274,7 @@ TEST(ReadRecording, WhatOnlyADeviceDoesTellsThatItIsOne) {
     EXPECT_EQ(recording.sources.size(), 4U);
 }
 
-TEST(ReadRecording, CountsWhatRingsDropped) {
+TEST(ReadRecording, CountsDroppedEntries) {
     MadeTrace trace;
     trace.process();
     trace.entries({thread_entry(1)}, 0, 7, 5).entries({thread_entry(1)}, 0, 7, 9);
@@ -282,7 +282,7 @@ TEST(ReadRecording, CountsWhatRingsDropped) {
     EXPECT_EQ(read(trace).processes.at(0).dropped, 109U);
 }
 
-TEST(ReadRecording, ACutFileHoldsWhatLiesBeforeTheCut) {
+TEST(ReadRecording, ATruncatedFileIsReadUpToTheCut) {
     MadeTrace trace;
     trace.process();
     trace.entries({thread_entry(1), entry(allocate, 2000, 1)});
@@ -307,7 +307,7 @@ Held held(const Recording& recording) {
     return found;
 }
 
-TEST(ReadRecording, TellsWhatWasHeldByTimeBesideTheCalls) {
+TEST(ReadRecording, ReadsCapacityChangesInOrderOfTime) {
     MadeTrace trace;
     trace.process().name(5, TraceSource::pool, "weights").name(6, TraceSource::arena, "batch");
     trace.entries({thread_entry(70), entry(capacity, 1100, 0, 4096, 5),
@@ -318,7 +318,7 @@ TEST(ReadRecording, TellsWhatWasHeldByTimeBesideTheCalls) {
     EXPECT_EQ(addresses(recording), (std::vector<std::uint64_t>{0x1000}));
 }
 
-TEST(ReadRecording, WhatHasGoneHoldsNothingWhateverIsToldLater) {
+TEST(ReadRecording, ADestroyedSourceHasNoCapacityLater) {
     MadeTrace trace;
     trace.process().name(5, TraceSource::pool, "weights").name(6, TraceSource::pool, "silent");
     trace.entries({entry(capacity, 1100, 0, 4096, 5), entry(gone, 1200, 0, 0, 5),
@@ -327,14 +327,14 @@ TEST(ReadRecording, WhatHasGoneHoldsNothingWhateverIsToldLater) {
     EXPECT_EQ(held(read(trace)), (Held{{1000, 1, 4096}, {2000, 1, 0}}));
 }
 
-TEST(ReadRecording, AnArenaWithoutANameIsNoPoolForWhatItHolds) {
+TEST(ReadRecording, ACapacityDoesNotMakeAnUnnamedArenaAPool) {
     MadeTrace trace;
     trace.process();
     trace.entries({entry(capacity, 1100, 0, 4096, 5), entry(arena_allocate, 1200, 0x1000, 9, 5)});
     EXPECT_EQ(read(trace).sources.at(1).kind, TraceSource::arena);
 }
 
-TEST(ReadRecording, ActionsItDoesNotKnowAreLeftOut) {
+TEST(ReadRecording, UnknownActionsAreSkipped) {
     MadeTrace trace;
     trace.process();
     trace.entries({thread_entry(1), entry(TraceAction{99}, 2000, 1), entry(none, 2000, 1),
@@ -342,21 +342,21 @@ TEST(ReadRecording, ActionsItDoesNotKnowAreLeftOut) {
     EXPECT_EQ(addresses(read(trace)), (std::vector<std::uint64_t>{2}));
 }
 
-TEST(ReadRecording, RefusesWhatCannotBe) {
+TEST(ReadRecording, RejectsInvalidContents) {
     const auto expect = [](const MadeTrace& trace, std::size_t chunk, const std::string& what) {
         const std::string problem = problem_of(trace.bytes());
         const std::string where = "at byte " + std::to_string(trace.boundaries()[chunk]) + ": ";
         EXPECT_NE(problem.find(where), std::string::npos) << problem;
         EXPECT_NE(problem.find(what), std::string::npos) << problem;
     };
-    expect(MadeTrace().entries({thread_entry(1)}), 0, "a chunk of process 7; expected before it");
+    expect(MadeTrace().entries({thread_entry(1)}), 0, "a chunk of process 7; expected a preceding");
     expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 6");
     expect(MadeTrace().process().entries({entry(allocate, 1, 1, 1, 1, 64)}), 1,
            "2^64; expected 2^63");
     expect(MadeTrace().process().entries({entry(allocate, 1, 0x1000, UINT64_MAX - 5)}), 1,
            "at 0x1000; expected one that ends within");
     expect(MadeTrace().process().entries({entry(capacity, 1, 0, (1ULL << 57) + 1)}), 1,
-           "a capacity of 144115188075855873 B; expected 144115188075855872 B at most");
+           "a capacity of 144115188075855873 B; expected at most 144115188075855872 B");
     TraceProcess process{};
     process.page_bytes = 5;
     MadeTrace pages;
@@ -364,7 +364,7 @@ TEST(ReadRecording, RefusesWhatCannotBe) {
     expect(pages, 0, "pages of 5 B; expected a power of two");
 }
 
-TEST(ReadRecording, TellsFilesByHowTheyBegin) {
+TEST(ReadRecording, DetectsFileTypesByTheirBeginning) {
     const std::string text = "\x1b[31m,hello world, this is some text";
     const std::string problem = problem_of(std::as_bytes(std::span(text)));
     EXPECT_NE(problem.find("at byte 0: found a file that begins with \"?[31m,hello"),
@@ -386,8 +386,8 @@ TEST(ReadRecording, ReadsFiles) {
     EXPECT_THROW(read_recording(folder.path() / "b.tpt"), CommandError);
 }
 
-// Clocks that stand still or go back make no time that goes back, and no trap.
-TEST(ReadRecording, TimesOfBrokenClocksAreStillTimes) {
+// Clocks that stop or go back cause neither decreasing times nor a crash.
+TEST(ReadRecording, TimesOfBrokenClocksAreValid) {
     for (const std::uint64_t cycles : {std::uint64_t{0}, UINT64_MAX}) {
         MadeTrace trace;
         trace.process(7, cycles == 0 ? 1000 : 2000);

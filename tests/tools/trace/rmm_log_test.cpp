@@ -26,7 +26,7 @@ std::string problem_of(const std::string& lines) {
     }
 }
 
-TEST(RmmLog, TellsEachCall) {
+TEST(RmmLog, ReadsEachCall) {
     const Recording recording = read(
         "140,23:59:59.500000,allocate,0x7f0000000000,1024,0x0\n"
         "141,23:59:59.500010,allocate failure,(nil),99,0x0\n"
@@ -50,7 +50,7 @@ TEST(RmmLog, TellsEachCall) {
     EXPECT_EQ(lives[0].end, 2U);
 }
 
-TEST(RmmLog, ReadsTheColonOfOlderVersionsAndOtherEndsOfLines) {
+TEST(RmmLog, ReadsOlderVersionsAndOtherLineEndings) {
     const Recording recording = read(
         "1,00:00:01:000001,allocate,0x1,1,0\r\n"
         "\r\n"
@@ -59,11 +59,11 @@ TEST(RmmLog, ReadsTheColonOfOlderVersionsAndOtherEndsOfLines) {
     EXPECT_EQ(recording.calls[1].time_ns, 2000U);
 }
 
-TEST(RmmLog, GoesOnAfterMidnight) {
+TEST(RmmLog, ContinuesAfterMidnight) {
     const Recording recording = read(
         "1,23:59:59.000000,allocate,0x1,1,0\n"
         "1,00:00:01.000000,free,0x1,1,0\n"
-        "1,00:00:00.900000,allocate,0x1,1,0\n"  // looked at the clock first
+        "1,00:00:00.900000,allocate,0x1,1,0\n"  // read the clock first
         "1,23:59:59.000000,free,0x1,1,0\n"
         "1,00:00:00.000000,allocate,0x1,1,0\n");
     std::vector<std::uint64_t> seconds;
@@ -71,7 +71,7 @@ TEST(RmmLog, GoesOnAfterMidnight) {
     EXPECT_EQ(seconds, (std::vector<std::uint64_t>{0, 2, 2, 86'400, 86'401}));
 }
 
-TEST(RmmLog, LinesAcrossItsBuffersAreWhole) {
+TEST(RmmLog, LinesAcrossBuffersAreComplete) {
     std::string lines;
     constexpr std::size_t count = 20'000;  // 900 KB
     for (std::size_t i = 0; i < count; ++i) {
@@ -85,7 +85,7 @@ TEST(RmmLog, LinesAcrossItsBuffersAreWhole) {
     }
 }
 
-TEST(RmmLog, AnErrorNamesTheByteWhatIsThereAndWhatShouldBe) {
+TEST(RmmLog, ErrorsNameTheByteWhatWasFoundAndWhatWasExpected) {
     const std::string good = "1,01:02:03.000000,allocate,0x10,1024,0x0\n";
     const auto expect = [&](const std::string& line, const std::string& what) {
         const std::string problem = problem_of(good + line);
@@ -95,7 +95,7 @@ TEST(RmmLog, AnErrorNamesTheByteWhatIsThereAndWhatShouldBe) {
     };
     expect("1,2,3", "found \"1,2,3\"; expected six columns");
     expect("1,01:02:03.000000,allocate,0x10,1024,0x0,7", "expected six columns");
-    expect("x,01:02:03.000000,free,0x10,1024,0", "found \"x\"; expected the number of a thread");
+    expect("x,01:02:03.000000,free,0x10,1024,0", "found \"x\"; expected a thread id");
     expect("1,25:02:03.000000,free,0x10,1024,0", "found \"25:02:03.000000\"; expected a time");
     expect("1,01:02:03,free,0x10,1024,0", "found \"01:02:03\"; expected a time");
     expect("1,01:02:03.000000,freed,0x10,1024,0", "found \"freed\"; expected allocate");

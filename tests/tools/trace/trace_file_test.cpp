@@ -29,7 +29,7 @@ MadeTrace some_trace() {
     return trace;
 }
 
-/// How many chunks are read, and how many bytes at the end are none.
+/// Returns the number of chunks read, and the number of bytes of an incomplete chunk at the end.
 std::pair<std::size_t, std::uint64_t> read(std::span<const std::byte> bytes) {
     TraceFile file(bytes, "made-up.tpt");
     std::size_t count = 0;
@@ -37,7 +37,7 @@ std::pair<std::size_t, std::uint64_t> read(std::span<const std::byte> bytes) {
     return {count, file.cut_bytes()};
 }
 
-/// What is wrong with the file, "" where nothing is.
+/// Returns the error message; "" if the file is valid.
 std::string problem_of(std::span<const std::byte> bytes) {
     try {
         read(bytes);
@@ -86,7 +86,7 @@ TEST(TraceFile, ReadsAFileAsItReadsBytes) {
     EXPECT_EQ(count, 5U);
 }
 
-TEST(TraceFile, CutAnywhereItIsReadableUpToItsLastWholeChunk) {
+TEST(TraceFile, ATruncatedFileIsReadableUpToItsLastCompleteChunk) {
     const MadeTrace trace = some_trace();
     const auto all = trace.bytes();
     std::size_t whole = 0;
@@ -99,17 +99,17 @@ TEST(TraceFile, CutAnywhereItIsReadableUpToItsLastWholeChunk) {
     EXPECT_EQ(whole, 5U);
 }
 
-TEST(TraceFile, CutWithinItsHeaderItIsNoTrace) {
+TEST(TraceFile, AFileTruncatedInItsHeaderIsNotATrace) {
     const MadeTrace trace = some_trace();
     for (std::size_t size = 0; size < header_bytes; ++size) {
         expect_problem(trace.bytes().first(size), size, "the end of the file", "32 B");
     }
 }
 
-TEST(TraceFile, RefusesWhatBeginsInAnotherWay) {
+TEST(TraceFile, RejectsOtherBeginnings) {
     MadeTrace trace = some_trace();
     trace.raw()[0] = std::byte{'X'};
-    expect_problem(trace.bytes(), 0, "no trace", "TPTRACE");
+    expect_problem(trace.bytes(), 0, "not a trace", "TPTRACE");
     trace = some_trace();
     trace.raw()[8] = std::byte{9};
     expect_problem(trace.bytes(), 0, "version 9", "version 1");
@@ -118,7 +118,7 @@ TEST(TraceFile, RefusesWhatBeginsInAnotherWay) {
     expect_problem(trace.bytes(), 0, "header of 8 B", "32 to 4096 B");
 }
 
-TEST(TraceFile, AnyBitOfAChunksHeaderThatChangesIsFound) {
+TEST(TraceFile, DetectsAnyChangedBitOfAChunkHeader) {
     const MadeTrace trace = some_trace();
     const std::size_t begin = trace.boundaries()[2];
     for (std::size_t bit = 0; bit < sizeof(TraceChunkHeader) * 8; ++bit) {
@@ -128,7 +128,7 @@ TEST(TraceFile, AnyBitOfAChunksHeaderThatChangesIsFound) {
     }
 }
 
-/// One chunk behind the process's, its header edited and with the right check.
+/// Adds one chunk after that of the process, with an edited header and a correct check.
 MadeTrace with(TraceChunkKind kind, std::size_t bytes, const MadeTrace::Edit& edit = {}) {
     MadeTrace trace;
     trace.process();
@@ -137,7 +137,7 @@ MadeTrace with(TraceChunkKind kind, std::size_t bytes, const MadeTrace::Edit& ed
     return trace;
 }
 
-TEST(TraceFile, RefusesSizesThatCannotBe) {
+TEST(TraceFile, RejectsInvalidSizes) {
     const std::size_t second = header_bytes + sizeof(TraceChunkHeader) + sizeof(TraceProcess);
     using enum TraceChunkKind;
     const auto refuse = [&](const MadeTrace& trace, const char* found, const char* expected) {
@@ -152,23 +152,23 @@ TEST(TraceFile, RefusesSizesThatCannotBe) {
     refuse(with(entries, 32, [](auto& header) { header.bytes = 64; }), "raw payload of 32 B",
            "64 B");
     const auto huge = [](auto& header) { header.stored_bytes = header.bytes = UINT64_MAX - 31; };
-    refuse(with(entries, 32, huge), "18446744073709551584 B", "67108864 B at most");
+    refuse(with(entries, 32, huge), "18446744073709551584 B", "at most 67108864 B");
     const auto expands = [](auto& header) {
         header.compression = TraceCompression::zstd;
         header.bytes = std::uint64_t{1} << 40;
     };
-    refuse(with(entries, 32, expands), "1099511627776 B when decompressed", "67108864 B at most");
+    refuse(with(entries, 32, expands), "1099511627776 B when decompressed", "at most 67108864 B");
     const auto unknown = [](auto& header) { header.compression = TraceCompression{2}; };
     refuse(with(entries, 32, unknown), "compression 2", "0 (none) or 1 (zstd)");
 }
 
-TEST(TraceFile, SkipsKindsItDoesNotKnow) {
+TEST(TraceFile, SkipsUnknownKinds) {
     MadeTrace trace = with(TraceChunkKind{77}, 5);
     trace.end();
     EXPECT_EQ(read(trace.bytes()).first, 2U);
 }
 
-/// A chunk of entries that says it has `bytes`, with any frame.
+/// Makes a chunk of entries with any frame, whose header states `bytes`.
 MadeTrace with_frame(std::span<const std::byte> frame, std::uint64_t bytes) {
     MadeTrace trace;
     trace.chunk(TraceChunkKind::entries, frame, [&](TraceChunkHeader& header) {
@@ -178,7 +178,7 @@ MadeTrace with_frame(std::span<const std::byte> frame, std::uint64_t bytes) {
     return trace;
 }
 
-TEST(TraceFile, RefusesFramesThatDoNotHoldWhatTheyShould) {
+TEST(TraceFile, RejectsFramesOfWrongSizes) {
     const std::vector<std::byte> payload(96);
     const std::size_t begin = header_bytes + sizeof(TraceChunkHeader);
     std::vector<std::byte> frame = zstd_frame(payload);
@@ -186,16 +186,16 @@ TEST(TraceFile, RefusesFramesThatDoNotHoldWhatTheyShould) {
     expect_problem(with_frame(frame, 64).bytes(), begin, "96 B when decompressed", "64 B");
     expect_problem(with_frame(frame, 1 << 26).bytes(), begin, "96 B when decompressed",
                    "67108864 B");
-    expect_problem(with_frame(payload, 96).bytes(), begin, "no zstd frame", "96 B");
+    expect_problem(with_frame(payload, 96).bytes(), begin, "not a zstd frame", "96 B");
     std::vector<std::byte> two = frame;
     two.insert(two.end(), frame.begin(), frame.end());
     expect_problem(with_frame(two, 96).bytes(), begin, "a zstd frame of", "expected one of");
     const auto cut = std::span(frame).first(frame.size() - 1);
-    expect_problem(with_frame(cut, 96).bytes(), begin, "no zstd frame", "expected one of");
-    expect_problem(with_frame({}, 96).bytes(), begin, "no zstd frame", "expected one of 0 B");
+    expect_problem(with_frame(cut, 96).bytes(), begin, "not a zstd frame", "expected one of");
+    expect_problem(with_frame({}, 96).bytes(), begin, "not a zstd frame", "expected one of 0 B");
 }
 
-TEST(TraceFile, RefusesWhatWasMadeToFillMemory) {
+TEST(TraceFile, RejectsDecompressionBombs) {
     MadeTrace trace;
     trace.compressed();
     const std::vector<std::byte> payload(max_trace_chunk_bytes);
@@ -206,7 +206,7 @@ TEST(TraceFile, RefusesWhatWasMadeToFillMemory) {
     expect_problem(trace.bytes(), begin, "134217728 B when decompressed in ", "256 times");
 }
 
-TEST(TraceFile, RefusesADamagedFrame) {
+TEST(TraceFile, RejectsADamagedFrame) {
     std::vector<std::byte> payload;
     for (unsigned i = 0; i < 3200; ++i) payload.push_back(static_cast<std::byte>(i * i >> 3));
     const std::vector<std::byte> frame = zstd_frame(payload);
@@ -217,11 +217,11 @@ TEST(TraceFile, RefusesADamagedFrame) {
         const std::string problem = problem_of(with_frame(damaged, payload.size()).bytes());
         if (!problem.empty()) ++found;
     }
-    // Of literals any other byte is one too.
+    // A changed literal is still a literal, so some changes are not detected.
     EXPECT_GT(found, 3U);
 }
 
-TEST(TraceFile, SaysWhyAFileCannotBeRead) {
+TEST(TraceFile, ReportsWhyAFileCannotBeRead) {
     const auto why = [](const std::string& path) -> std::string {
         try {
             TraceFile file(path);
@@ -231,8 +231,8 @@ TEST(TraceFile, SaysWhyAFileCannotBeRead) {
         return {};
     };
     EXPECT_NE(why("/nonexistent/a.tpt").find("No such file"), std::string::npos);
-    EXPECT_NE(why("/dev/null").find("no regular file"), std::string::npos);
-    EXPECT_NE(why("/").find("no regular file"), std::string::npos);
+    EXPECT_NE(why("/dev/null").find("not a regular file"), std::string::npos);
+    EXPECT_NE(why("/").find("not a regular file"), std::string::npos);
 }
 
 }  // namespace

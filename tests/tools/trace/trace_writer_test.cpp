@@ -55,7 +55,7 @@ protected:
         writer.add(process, part_of(TraceChunkKind::entries, std::as_bytes(std::span(entries)),
                                     ring, dropped));
     }
-    /// As a program makes them: addresses and times differ.
+    /// Entries with varying addresses and times, as real programs make them.
     static std::vector<TraceEntry> pairs(std::size_t count, std::uint64_t first = 0) {
         std::vector<TraceEntry> entries;
         std::uint64_t random = first + 1;
@@ -79,7 +79,7 @@ protected:
     photos::TemporaryFolder folder_;
 };
 
-TEST_F(TraceWriterTest, WhatItWritesIsWhatIsRead) {
+TEST_F(TraceWriterTest, WrittenFilesAreReadBack) {
     const std::vector<TraceEntry> some = pairs(10'000);
     {
         TraceWriter writer(path());
@@ -105,7 +105,7 @@ TEST_F(TraceWriterTest, WhatItWritesIsWhatIsRead) {
     EXPECT_TRUE(recording.processes.at(0).ended);
     EXPECT_EQ(recording.processes.at(0).dropped, 3U);
     EXPECT_EQ(recording.cut_bytes, 0U);
-    // A cycle lasts as long as the machine's own clocks say.
+    // The length of a cycle depends on the machine's clocks.
     EXPECT_LT(recording.calls.back().time_ns, 60'000'000'000U);
     EXPECT_GT(recording.calls.back().time_ns, 1000U);
 }
@@ -123,11 +123,11 @@ TEST_F(TraceWriterTest, GathersSmallPiecesOfEachRing) {
         ++chunks_of_entries;
         EXPECT_EQ(header.compression, TraceCompression::zstd);
     }
-    EXPECT_EQ(chunks_of_entries, 4U);  // 6,000 entries a ring, 4,096 a chunk
+    EXPECT_EQ(chunks_of_entries, 4U);  // 6,000 entries per ring, 4,096 per chunk
     EXPECT_EQ(read_recording(path()).calls.size(), 300U * 40);
 }
 
-TEST_F(TraceWriterTest, FlushedEverythingStandsInTheFile) {
+TEST_F(TraceWriterTest, FlushWritesEverything) {
     TraceWriter writer(path());
     add_process(writer);
     add(writer, pairs(5));
@@ -138,7 +138,7 @@ TEST_F(TraceWriterTest, FlushedEverythingStandsInTheFile) {
     EXPECT_EQ(writer.written_bytes(), std::filesystem::file_size(path()));
 }
 
-TEST_F(TraceWriterTest, KeepsProcessesApartAlsoOfTheSameNumber) {
+TEST_F(TraceWriterTest, SeparatesProcessesEvenOfTheSameNumber) {
     {
         TraceWriter writer(path());
         for (const std::uint64_t process : {10U, 11U, 10U}) {
@@ -156,8 +156,8 @@ TEST_F(TraceWriterTest, KeepsProcessesApartAlsoOfTheSameNumber) {
     EXPECT_FALSE(recording.processes[2].ended);
 }
 
-TEST_F(TraceWriterTest, TheFileIsItsUsersAloneAlsoWhereOneStood) {
-    folder_.file("a.tpt", "something else, and for everybody to read");
+TEST_F(TraceWriterTest, TheFileIsPrivateEvenIfItExisted) {
+    folder_.file("a.tpt", "other content, readable by all users");
     ASSERT_EQ(::chmod(path().c_str(), 0644), 0);
     const TraceWriter writer(path());
     struct stat status = {};
@@ -176,20 +176,20 @@ std::string why_not(const std::string& path) {
     return {};
 }
 
-TEST_F(TraceWriterTest, SaysWhyAFileCannotBeMade) {
+TEST_F(TraceWriterTest, ReportsWhyAFileCannotBeCreated) {
     EXPECT_NE(why_not("/nonexistent/a.tpt").find("No such file or directory; give another file"),
               std::string::npos);
     EXPECT_NE(why_not(folder_.path()).find("Is a directory"), std::string::npos);
 }
 
-TEST_F(TraceWriterTest, AFileThatIsBeingWrittenStaysWhatItIs) {
+TEST_F(TraceWriterTest, AFileInUseIsNotOverwritten) {
     TraceWriter writer(path());
     add_process(writer);
-    EXPECT_NE(why_not(path()).find("another process records into it"), std::string::npos);
+    EXPECT_NE(why_not(path()).find("another process is recording into it"), std::string::npos);
     EXPECT_EQ(read_recording(path()).processes.size(), 1U);
 }
 
-TEST_F(TraceWriterTest, AFullDiskStopsItWithAWord) {
+TEST_F(TraceWriterTest, AFullDiskStopsItWithAMessage) {
     TraceWriter writer("/dev/full");
     EXPECT_EQ(writer.problem(), "No space left on device");
     add_process(writer);
@@ -199,7 +199,7 @@ TEST_F(TraceWriterTest, AFullDiskStopsItWithAWord) {
     EXPECT_EQ(writer.written_bytes(), 0U);
 }
 
-/// For as long as it lives files cannot grow beyond that.
+/// Limits the size of files while it exists.
 class FileLimit {
 public:
     explicit FileLimit(rlim_t bytes) {
@@ -215,7 +215,7 @@ private:
     rlimit before_{};
 };
 
-TEST_F(TraceWriterTest, ALimitOnTheSizeOfFilesEndsNeitherTheProgramNorWhatIsWritten) {
+TEST_F(TraceWriterTest, AFileSizeLimitEndsNeitherTheProgramNorLosesData) {
     constexpr rlim_t limit = 100'000;
     std::uint64_t added = 0;
     {
@@ -236,13 +236,13 @@ TEST_F(TraceWriterTest, ALimitOnTheSizeOfFilesEndsNeitherTheProgramNorWhatIsWrit
     EXPECT_EQ(sigismember(&pending, SIGXFSZ), 0);
     EXPECT_LE(std::filesystem::file_size(path()), limit);
     const Recording recording = read_recording(path());
-    EXPECT_EQ(recording.cut_bytes, 0U);  // what was begun was cut off
+    EXPECT_EQ(recording.cut_bytes, 0U);  // the incomplete piece was removed
     EXPECT_GE(recording.calls.size(), 4095U);
     EXPECT_LT(recording.calls.size(), added);
     EXPECT_FALSE(recording.processes.at(0).ended);
 }
 
-TEST_F(TraceWriterTest, WhatCannotBeMadeSmallerStaysRaw) {
+TEST_F(TraceWriterTest, IncompressibleDataStaysRaw) {
     {
         TraceWriter writer(path());
         add_process(writer);

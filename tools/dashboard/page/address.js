@@ -1,6 +1,6 @@
-// What the page's address holds after "#": a token, once, and what is shown.
+// The part of the page's address after "#": a token, once, and the process to show.
 
-/** The token in the address, which is taken out of it at once; null without one. */
+/** Returns the token in the address and removes it from there; null if there is none. */
 export function takeToken() {
   const parts = location.hash.slice(1).split('&');
   const token = parts.find((part) => part.startsWith('token='));
@@ -14,13 +14,13 @@ export function takeToken() {
   }
 }
 
-/** The number of the process that the address names; null without one. */
+/** Returns the process id in the address; null if there is none. */
 export function namedProcess() {
   const found = /[#&]process=(\d{1,15})(&|$)/.exec(location.hash);
   return found ? Number(found[1]) : null;
 }
 
-/** So that a page loaded again shows the same process. */
+/** Puts the process into the address, so that a reloaded page shows it again. */
 export function nameProcess(process) {
   history.replaceState(null, '', `${location.pathname}${location.search}#process=${process}`);
 }

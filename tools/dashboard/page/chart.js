@@ -1,13 +1,13 @@
-// A chart over time: stacked areas and lines, with a legend that shows what the cursor is on, or
-// the newest figures. uPlot is a plain script: it is in `window`.
+// A chart over time: stacked areas and lines, with a legend that shows the values at the cursor, or
+// the newest values. uPlot is a classic script, so it is in `window`.
 
-import { element, say } from './elements.js';
+import { element, setText } from './elements.js';
 import { clock, unknown } from './units.js';
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const together = window.uPlot.sync('time');
 
-/** Areas on top of each other: each series' own value becomes the sum up to it. */
+/** Stacks areas: each value becomes the sum up to its series. */
 function stacked(series, data) {
   const below = new Array(data.t.length).fill(0);
   return series.map(({ key, area }) => data[key].map((value, index) => {
@@ -17,13 +17,13 @@ function stacked(series, data) {
   }));
 }
 
-/** Which areas lie between which series of uPlot, where the first is the time. */
+/** Returns the pairs of series in uPlot between which an area is filled; series 0 is the time. */
 function bands(series) {
   const areas = series.map(({ area }, index) => (area ? index + 1 : 0)).filter(Boolean);
   return areas.slice(1).map((upper, index) => ({ series: [upper, areas[index]] }));
 }
 
-/** Areas on others are parted by a thin line; one that stands alone is light, with an edge. */
+/** Stacked areas are separated by a thin line; a single area is light, with an edge. */
 function line({ color, area, dash, width }, _, { length }) {
   const alone = length === 1;
   return {
@@ -44,16 +44,16 @@ function timeTexts(_, splits, __, ___, step) {
 
 const time_steps = [5, 10, 15, 30, 60, 120, 180, 300, 600];
 
-/** Without digits that say nothing on an axis. */
+/** Removes zeros after the decimal point from a label of an axis. */
 const round = (text) => text.replace(/\.0+(?= )/, '');
 
-/** Steps of an axis of bytes: powers of two. */
+/** The steps of an axis of bytes: powers of two. */
 export const byte_steps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
 export class Chart {
   #series; #values = []; #when; #plot; #data = null; #format; #top; #host; #latest = 'now';
 
-  /** `top(data)`: the least that the axis reaches to. */
+  /** `top(data)`: the minimum of the upper end of the axis. */
   constructor(card, { series, format, steps, top, label }) {
     this.#series = series;
     this.#format = format;
@@ -62,7 +62,7 @@ export class Chart {
     card.querySelector('h2').append(this.#when);
     this.#host = element('div', {
       class: 'chart', tabindex: '0', role: 'group',
-      'aria-label': `${label} over time: arrow keys read it, the figures stand in the legend`,
+      'aria-label': `${label} over time: arrow keys move the cursor, the legend shows the values`,
     });
     card.append(this.#legend(), this.#host);
     this.#plot = this.#make(steps);
@@ -89,7 +89,7 @@ export class Chart {
       cursor: { sync: { key: together.key, scales: ['x', null] }, drag: { x: false, y: false },
         points: { show: false } },
       scales: { x: { time: true },
-        y: { range: (_, __, most) => [0, Math.max(most ?? 0, this.#top?.(this.#data) ?? 0) * 1.05 || 1] } },
+        y: { range: (_, __, max) => [0, Math.max(max ?? 0, this.#top?.(this.#data) ?? 0) * 1.05 || 1] } },
       axes: [{ ...axis, space: 64, size: 26, incrs: time_steps, values: timeTexts },
         { ...axis, size: 68, incrs: steps,
           values: (_, splits) => splits.map((value) => round(this.#format(value))) }],
@@ -98,7 +98,7 @@ export class Chart {
     }, [[0], ...this.#series.map(() => [null])], this.#host);
   }
 
-  /** Shows `data.t` and the series in it, from `since` on; `latest` says when its end is. */
+  /** Shows `data.t` and its series from `since` on; `latest` names the time of the newest values. */
   update(data, since, latest) {
     this.#data = data;
     this.#latest = latest;
@@ -109,7 +109,7 @@ export class Chart {
     this.#show();
   }
 
-  /** After a change of colours. */
+  /** To be called after a change of colours. */
   redraw() { this.#plot.redraw(false, true); }
 
   #show() {
@@ -118,9 +118,9 @@ export class Chart {
     const { left, idx } = this.#plot.cursor;
     const hovers = left >= 0 && idx !== null && idx < t.length;
     const index = hovers ? idx : t.length - 1;
-    say(this.#when, hovers ? clock(t[index]) : this.#latest);
+    setText(this.#when, hovers ? clock(t[index]) : this.#latest);
     this.#series.forEach(({ key, format }, at) => {
-      say(this.#values[at], (format ?? this.#format)(this.#data[key][index]));
+      setText(this.#values[at], (format ?? this.#format)(this.#data[key][index]));
     });
   }
 
@@ -136,7 +136,7 @@ export class Chart {
     this.#move(this.#data.t[index]);
   }
 
-  /** The cursor of all charts, to a time; null takes it away. */
+  /** Moves the cursor of all charts to a time; null removes it. */
   #move(time) {
     for (const plot of together.plots) {
       plot.setCursor(time === null ? { left: -10, top: -10 } : { left: plot.valToPos(time, 'x'), top: 10 });

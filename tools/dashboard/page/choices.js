@@ -1,10 +1,10 @@
-// The two lists in the page's head: which process, and which of its pools.
+// The two lists in the page's header: processes, and the pools of the chosen process.
 
-import { everything } from './figures.js';
+import { everything } from './statistics.js';
 import { byId, element } from './elements.js';
 import { named } from './units.js';
 
-/** Keeps a list's options as they are where nothing changed: it may be open. */
+/** Replaces a list's options only if they changed, because the list may be open. */
 function offer(list, options, chosen) {
   const before = JSON.stringify([...list.options].map(({ value, text }) => [value, text]));
   const after = JSON.stringify(options);
@@ -32,14 +32,14 @@ export function offerPools(pools, chosen) {
   offer(byId('pool'), all.concat(pools.map(({ id, name }) => [String(id), named(name)])), chosen);
 }
 
-/** The one before or after `present` in `all`, around the end. */
+/** Returns the next or previous element of `all`, wrapping around at the ends. */
 export function neighbour(all, present, step) {
   if (all.length === 0) return present;
   const at = all.indexOf(present);
   return all[(at + step + all.length) % all.length];
 }
 
-/** What to show first: the one named, or one that runs and can be read. */
+/** Returns the process to show first: the wanted one, or one that runs and can be read. */
 export function firstChoice(processes, wanted) {
   if (processes.some(({ process }) => process === wanted)) return wanted;
   const best = processes.find(({ readable, ended }) => readable && !ended);

@@ -1,12 +1,12 @@
-// The server's processes, and the stream of one of them. Tries again by itself, for ever.
+// The list of the server's processes, and the stream of one of them. Reconnects automatically.
 
 const tick_ms = 1000;
-const silence_ms = 6000;  // a stream sends a snapshot each second
+const silence_ms = 6000;  // a stream sends a snapshot every second
 const unseen_ticks = 30;
 
 async function answer(path, options = {}) {
   const response = await fetch(path, { cache: 'no-store', credentials: 'same-origin', ...options });
-  if (response.status === 401) throw Object.assign(new Error('a token is wanted'), { wants: true });
+  if (response.status === 401) throw Object.assign(new Error('a token is required'), { needsToken: true });
   if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response;
 }
@@ -15,7 +15,7 @@ export class Connection {
   #on; #process = null; #list = []; #stream = null; #heard = 0;
   #busy = false; #unseen = 0; #failed = false; #finished = false; #shut = false;
 
-  /** `on`: processes, history, snapshot, timeline, ended, lost, token; each a function. */
+  /** `on` has a function for each of: processes, history, snapshot, timeline, ended, lost, token. */
   constructor(on) { this.#on = on; }
 
   start() {
@@ -23,7 +23,7 @@ export class Connection {
     this.#tick();
   }
 
-  /** Whose stream to read; null for none. */
+  /** Chooses the process whose stream is read; null for none. */
   follow(process) {
     this.#close();
     this.#process = process;
@@ -31,7 +31,7 @@ export class Connection {
     this.#look();
   }
 
-  /** Whether the server took the token; throws where it does not answer. */
+  /** Returns whether the server accepted the token; throws if the server does not answer. */
   async enter(token) {
     try {
       await answer('/api/session', {
@@ -39,39 +39,39 @@ export class Connection {
         headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
       });
     } catch (error) {
-      if (error.wants) return false;
+      if (error.needsToken) return false;
       throw error;
     }
     this.#shut = false;
-    await this.#ask();
+    await this.#load();
     return true;
   }
 
-  /** At once instead of at the next tick, as when the page comes into sight. */
+  /** Updates now instead of at the next tick, for example when the page becomes visible. */
   look() { this.#tick(); }
 
   #tick() {
-    if (this.#shut || this.#rests()) return;
+    if (this.#shut || this.#isHidden()) return;
     if (this.#stream && Date.now() - this.#heard > silence_ms) this.#fail();
-    if (!this.#stream) this.#ask();
+    if (!this.#stream) this.#load();
   }
 
-  /** A page that nobody sees gives its connection back: browsers and servers have few. */
-  #rests() {
+  /** A page hidden for long closes its connection, because browsers and servers have few. */
+  #isHidden() {
     this.#unseen = document.hidden ? this.#unseen + 1 : 0;
     if (this.#unseen === unseen_ticks) this.#close();
     return document.hidden;
   }
 
-  /** The list; with it comes whether the server is there and lets us in. */
-  async #ask() {
+  /** Loads the list, which also shows whether the server is reachable and admits this page. */
+  async #load() {
     if (this.#busy) return;
     this.#busy = true;
     try {
       this.#take(await (await answer('/api/processes')).json());
       this.#look();
     } catch (error) {
-      if (error.wants) this.#shutOut();
+      if (error.needsToken) this.#shutOut();
       else this.#on.lost();
     } finally {
       this.#busy = false;
@@ -83,11 +83,11 @@ export class Connection {
     this.#on.processes(processes);
   }
 
-  /** Opens the stream where there is one to open. */
+  /** Opens the stream if there is a process to show. */
   #look() {
     if (this.#process === null || this.#finished || this.#stream) return;
     const one = this.#list.find(({ process }) => process === this.#process);
-    // What ended may have a stream still, of its last figures.
+    // A process that has ended may still have a stream with its last statistics.
     if (!one || (one.ended && this.#failed)) this.#end(null);
     else if (one.readable || one.ended) this.#open();
   }
@@ -116,7 +116,7 @@ export class Connection {
   #fail() {
     this.#close();
     this.#failed = true;
-    // Whether the server is gone, or only this process, tells the list at the next tick.
+    // The list at the next tick shows whether the server has gone, or only this process.
     this.#on.lost();
   }
 

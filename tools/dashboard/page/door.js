@@ -1,6 +1,6 @@
-// The form that asks for the token.
+// The form that prompts for the token.
 
-import { byId, say } from './elements.js';
+import { byId, setText } from './elements.js';
 
 export class Door {
   #connection;
@@ -24,7 +24,7 @@ export class Door {
 
   close() {
     byId('door').hidden = true;
-    say(byId('token-problem'), '');
+    setText(byId('token-problem'), '');
   }
 
   async enter(token) {
@@ -32,10 +32,10 @@ export class Door {
       const taken = await this.#connection.enter(token);
       if (!taken) {
         this.open();
-        say(byId('token-problem'), 'That is not the token.');
+        setText(byId('token-problem'), 'Wrong token.');
       }
     } catch {
-      say(byId('token-problem'), 'The server does not answer: try again.');
+      setText(byId('token-problem'), 'The server does not answer. Try again.');
     }
   }
 }

@@ -1,6 +1,6 @@
-// Elements with text, never with markup: names come from any process.
+// Creates elements with text, never with markup, because names come from arbitrary processes.
 
-/** An element; `properties` may hold class, text, and attributes. */
+/** Creates an element; `properties` may contain class, text, and attributes. */
 export function element(tag, properties = {}, children = []) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -14,12 +14,12 @@ export function element(tag, properties = {}, children = []) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** Sets a text only where it differs, so that nothing is drawn anew. */
-export function say(where, text) {
+/** Sets a text only if it differs, to avoid redrawing. */
+export function setText(where, text) {
   if (where.textContent !== text) where.textContent = text;
 }
 
-/** The part of a bar that is filled, from 0 to 1. */
+/** Fills a bar up to a fraction from 0 to 1. */
 export function fill(bar, part) {
   const percent = Number.isFinite(part) ? Math.max(0, Math.min(1, part)) * 100 : 0;
   bar.style.width = `${percent.toFixed(2)}%`;

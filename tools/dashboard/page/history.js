@@ -1,6 +1,6 @@
-// The last ten minutes of each pool, as the server told them and as snapshots go on.
+// The last ten minutes of each pool, from the server's history and from later snapshots.
 
-import { everything, tiers, weighted } from './figures.js';
+import { everything, tiers, weighted } from './statistics.js';
 
 export const kept_seconds = 600;
 
@@ -11,7 +11,7 @@ const added = [...ladder, 'capacity', ...sources, 'allocated'];
 const ratios = { hit_ratio: ['sources', 1], rounding: ['allocated', 0] };
 const names = [...added, 'limit', 'faults', ...Object.keys(ratios)];
 
-/** The same figures of a snapshot as the history has. */
+/** Extracts the values that the history has from a snapshot. */
 function sample(pool, rates, faults) {
   const now = {
     ...tiers(pool), capacity: pool.capacity_bytes, limit: pool.limit_bytes || null,
@@ -27,7 +27,7 @@ export class History {
 
   get empty() { return this.#pools.size === 0; }
 
-  /** Takes what the server kept, in place of all before. */
+  /** Replaces everything by the history that the server kept. */
   load(pools) {
     this.#pools.clear();
     for (const { id, t, series } of pools) {
@@ -37,7 +37,7 @@ export class History {
     }
   }
 
-  /** Goes on by a snapshot; one that the history has is left out: it rounds times. */
+  /** Adds a snapshot. One already in the history, whose times are rounded, is skipped. */
   add(time, snapshot, rates) {
     for (const pool of snapshot.pools) {
       const one = this.#pools.get(pool.id) ?? this.#begin(pool.id);
@@ -66,7 +66,7 @@ export class History {
     }
   }
 
-  /** `{t, in_use, …}`: arrays of one length, of one pool or of all added up. */
+  /** Returns `{t, in_use, …}`: arrays of equal length, for one pool or the sum of all. */
   series(choice) {
     if (choice !== everything) {
       const one = this.#pools.get(choice);
@@ -88,7 +88,7 @@ function addedUp(pools) {
     const now = [];
     pools.forEach((pool, index) => {
       while (pool.t[at[index] + 1] <= time) ++at[index];
-      // Before its first sample and after its last there is no such pool.
+      // A pool counts only from its first sample to its last.
       if (at[index] >= 0 && time <= pool.t.at(-1)) now.push([pool.series, at[index]]);
     });
     addMoment(sum, now);
@@ -102,7 +102,7 @@ function addMoment(sum, now) {
   for (const name of added) sum[name].push(total(of(name)));
   const limits = of('limit');
   sum.limit.push(limits.includes(null) ? null : total(limits));
-  // Faults are the process's, the same in each of its pools.
+  // Page faults are those of the process, so they are equal for all its pools.
   sum.faults.push(of('faults').find((value) => value !== null) ?? null);
   for (const [name, [weight, otherwise]] of Object.entries(ratios)) {
     const weights = now.map(([series, index]) => weight === 'sources'

@@ -1,8 +1,8 @@
-// Shortcuts: one key each, and none while something is typed or chosen from a list.
+// Keyboard shortcuts of one key each, inactive while an input or a list has the focus.
 
 const typing = (where) => where.closest?.('input, textarea, select');
 
-/** `actions`: a function for each key. */
+/** `actions` maps keys to functions. */
 export function listen(actions) {
   document.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;

@@ -1,11 +1,11 @@
-// The page: what is chosen, what is known of it, and in which state the connection is.
+// The page: the chosen process and pool, their data, and the state of the connection.
 
 import { nameProcess, namedProcess, takeToken } from './address.js';
 import { firstChoice, neighbour, offerPools, offerProcesses } from './choices.js';
 import { Connection } from './connection.js';
 import { Door } from './door.js';
-import { byId, say } from './elements.js';
-import { everything } from './figures.js';
+import { byId, setText } from './elements.js';
+import { everything } from './statistics.js';
 import { History } from './history.js';
 import { listen } from './keys.js';
 import { Events } from './panels/events.js';
@@ -27,12 +27,12 @@ const entryOf = (number) => processes.find((one) => one.process === number);
 const nameOf = (number) => `${named(known.snapshot?.process_name ?? entryOf(number)?.name)} ${number}`;
 
 /** `state` is one of connecting, live, held, ended, lost, empty, closed and unreadable. */
-function tell(state, text) {
+function setState(state, text) {
   document.body.dataset.state = state;
   byId('empty').hidden = state !== 'empty';
   byId('figures').hidden = state === 'empty' || state === 'closed';
   if (state !== 'closed') door.close();
-  say(byId('state'), text);
+  setText(byId('state'), text);
 }
 
 function show(force = false) {
@@ -40,12 +40,12 @@ function show(force = false) {
   const latest = document.body.dataset.state === 'ended' ? 'at the end' : 'now';
   view.show({ ...known, pool, latest });
   offerPools(known.snapshot?.pools ?? [], pool);
-  say(byId('updated'), known.snapshot ? `figures of ${clock(known.time)}` : '');
+  setText(byId('updated'), known.snapshot ? `statistics of ${clock(known.time)}` : '');
   document.title = known.snapshot ? `${nameOf(process)} · tensorpool` : 'tensorpool';
 }
 
-function tellLive() {
-  tell(held ? 'held' : 'live', held ? 'Held: press h to go on' : `Live: ${nameOf(process)}`);
+function showLive() {
+  setState(held ? 'held' : 'live', held ? 'Held: press h to continue' : `Live: ${nameOf(process)}`);
 }
 
 function choosePool(id) {
@@ -59,13 +59,13 @@ function chooseProcess(number) {
   known = { snapshot: null, rates: null, history: new History() };
   events.clear();
   offerProcesses(processes, process);
-  tell('connecting', `Asking for the figures of ${nameOf(number)}`);
+  setState('connecting', `Loading the statistics of ${nameOf(number)}`);
   show(true);
   connection.follow(number);
 }
 
-/** The address names only what a person chose: the page's own choice must not stand over one that is
-    being entered. */
+/** Only a choice of the user goes into the address. The page's own choice must not replace an address
+    that is being entered. */
 function pickProcess(number) {
   nameProcess(number);
   chooseProcess(number);
@@ -75,16 +75,16 @@ function takeProcesses(list) {
   processes = list;
   const choice = process ?? firstChoice(list, namedProcess());
   offerProcesses(list, choice);
-  if (choice === null) tell('empty', 'No process with a pool: waiting for one');
+  if (choice === null) setState('empty', 'No process with a pool: waiting for one');
   else if (choice !== process) chooseProcess(choice);
-  else tellOfList();
+  else showListState();
 }
 
-/** What the list says of the process that is shown, where no stream says it. */
-function tellOfList() {
+/** Shows what the list says about the chosen process, for states that have no stream. */
+function showListState() {
   const one = entryOf(process);
   if (one && !one.readable && !one.ended) {
-    tell('unreadable', `${nameOf(process)} cannot be read: ${plain(one.problem)}`);
+    setState('unreadable', `${nameOf(process)} cannot be read: ${plain(one.problem)}`);
   }
 }
 
@@ -99,19 +99,19 @@ const connection = new Connection({
     known = { ...known, time, snapshot, rates };
     if (pool !== everything && !snapshot.pools.some(({ id }) => id === pool)) pool = everything;
     known.history.add(time, snapshot, rates);
-    tellLive();
+    showLive();
     show();
   },
   timeline: (part) => events.add(part),
   ended: (time) => {
     const when = time ?? known.time;
-    tell('ended', when ? `${nameOf(process)} ended at ${clock(when)}: these are its last figures`
-      : `Process ${process} is gone`);
+    setState('ended', when ? `${nameOf(process)} ended at ${clock(when)}: these are its last statistics`
+      : `Process ${process} has ended`);
     show(true);
   },
-  lost: () => tell('lost', 'Connection lost, trying again'),
+  lost: () => setState('lost', 'Connection lost, reconnecting'),
   token: () => {
-    tell('closed', 'A token is wanted');
+    setState('closed', 'A token is required');
     door.open();
   },
 });
@@ -134,7 +134,7 @@ function turnWindow() {
 function turnHold() {
   held = !held;
   byId('hold').setAttribute('aria-pressed', String(held));
-  if (['live', 'held'].includes(document.body.dataset.state)) tellLive();
+  if (['live', 'held'].includes(document.body.dataset.state)) showLive();
   show();
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The dashboard's page, embedded at build time: files to serve as they are. They hold no figures,
-/// and the page itself asks for the token: serve them to everybody.
+/// The dashboard's page, embedded at build time as files to be served unchanged. They contain no
+/// statistics, and the page itself prompts for the token, so they can be served to all clients.
 
 #include <span>
 #include <string_view>
@@ -10,12 +10,12 @@
 namespace tensorpool::page {
 
 struct Asset {
-    std::string_view path;  ///< what a browser asks for: "/" is the page
-    std::string_view type;  ///< for Content-Type, with its charset
+    std::string_view path;  ///< the path in the URL; "/" is the page
+    std::string_view type;  ///< the Content-Type, with its charset
     std::string_view content;
 };
 
-/// All of them, in no order; they live as long as the program.
+/// Returns all assets, in no particular order. They are valid until the program ends.
 std::span<const Asset> assets() noexcept;
 
 }  // namespace tensorpool::page

@@ -1,14 +1,14 @@
-// A table whose rows stay the same elements while their figures change.
+// A table whose row elements stay the same while their values change.
 
-import { element, say } from './elements.js';
+import { element, setText } from './elements.js';
 
 export class Rows {
   #columns; #body; #rows = new Map(); #sorted = null; #down = true; #items = []; #none;
 
   /**
-   * `columns`: `{name, text, class, value, bar, about}`; `value(item)` makes a column one to sort by,
-   * `about` is shown where the mouse rests on its head.
-   * `press(item)`: what a row's first cell does, which is then a button.
+   * `columns`: `{name, text, class, value, draw, title, about}`. A column with `value(item)` can be
+   * sorted by; `about` is the tooltip of its header.
+   * `press(item)`: the action of a row's first cell, which is then a button.
    */
   constructor(card, { columns, key, press, none, label }) {
     this.#columns = columns;
@@ -18,7 +18,7 @@ export class Rows {
     this.#none = element('p', { class: 'none', text: none });
     const head = element('tr', {}, columns.map((column) => this.#header(column)));
     const table = element('table', { 'aria-label': label }, [element('thead', {}, [head]), this.#body]);
-    // What scrolls is to be reached by keys.
+    // A scrolling element must be reachable by keyboard.
     card.append(element('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': label },
       [table, this.#none]));
   }
@@ -92,7 +92,7 @@ export class Rows {
     this.#columns.forEach((column, index) => {
       const { cell, text, button } = row.cells[index];
       if (column.draw) column.draw(cell, item);
-      else say(text, column.text(item));
+      else setText(text, column.text(item));
       if (column.title) cell.title = column.title(item);
       button?.setAttribute('aria-pressed', String(chosen));
     });

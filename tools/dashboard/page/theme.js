@@ -1,4 +1,4 @@
-// Light or dark: the system's choice, until a person makes one.
+// Light or dark: the system's setting, until the user chooses.
 
 const kept = 'tensorpool-theme';
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
@@ -7,7 +7,7 @@ function stored() {
   try {
     return localStorage.getItem(kept);
   } catch {
-    return null;  // a browser may forbid it
+    return null;  // browsers may forbid storage
   }
 }
 
@@ -15,14 +15,14 @@ function store(value) {
   try {
     localStorage.setItem(kept, value);
   } catch {
-    // Then the choice lasts as long as the page.
+    // The choice then lasts as long as the page.
   }
 }
 
 export class Theme {
   #chosen = stored(); #changed; #button;
 
-  /** `changed()` is called when colours are others. */
+  /** `changed()` is called after a change of colours. */
   constructor(button, changed) {
     this.#button = button;
     this.#changed = changed;

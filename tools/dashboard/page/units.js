@@ -1,9 +1,9 @@
-// Numbers as text: IEC units, and a width that hardly changes.
+// Formats numbers: IEC units, and a nearly constant width.
 
 export const unknown = '–';
 const known = (value) => typeof value === 'number' && Number.isFinite(value);
 
-/** Three or four digits of a number from 0 to 1023. */
+/** Formats a number from 0 to 1023 with three or four digits. */
 function digits(value) {
   return value.toFixed(value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2);
 }
@@ -25,25 +25,25 @@ export function bytes(value) {
     : unknown;
 }
 
-/** A size that is a power of two, such as a block's. */
+/** Formats a size that is a power of two, such as that of a block. */
 export function size(value) {
   return bytes(value).replace(/\.0+ /, ' ');
 }
 
-/** Whole numbers as they are up to 99,999, then with k, M, G. */
+/** Formats whole numbers in full up to 99,999, then with k, M, G. */
 export function count(value) {
   if (!known(value)) return unknown;
   if (Math.abs(value) < 99_999.5) return Math.round(value).toLocaleString('en-US');
   return scaled(value, 1000, ['', ' k', ' M', ' G', ' T', ' P']);
 }
 
-/** Events a second. */
+/** Formats events per second. */
 export function rate(value) {
   if (!known(value)) return unknown;
   return value > 0 && value < 9.95 ? value.toFixed(1) : count(value);
 }
 
-/** A part of 1 in per cent; 100 % is said of the whole only. */
+/** Formats a fraction as a percentage; only the whole is shown as 100 %. */
 export function percent(part) {
   if (!known(part)) return unknown;
   const value = part >= 1 ? part * 100 : Math.min(part * 100, 99.9);
@@ -52,7 +52,7 @@ export function percent(part) {
 
 const two = (value) => String(value).padStart(2, '0');
 
-/** Seconds since 1970 as this machine's time of the day. */
+/** Formats seconds since 1970 as this machine's time of day. */
 export function clock(seconds, withMilliseconds = false) {
   if (!known(seconds)) return unknown;
   const time = new Date(seconds * 1000);
@@ -60,15 +60,15 @@ export function clock(seconds, withMilliseconds = false) {
   return withMilliseconds ? `${text}.${String(time.getMilliseconds()).padStart(3, '0')}` : text;
 }
 
-// Control characters, and those that turn the direction of the text around them.
+// Control characters, and characters that change the direction of the surrounding text.
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
-/** A name that a process chose, without what could pass for something else on the page. */
+/** Returns a name chosen by a process, without characters that could imitate other text. */
 export function plain(name) {
   return String(name ?? '').replace(unsafe, '\ufffd');
 }
 
-/** The same, and a word where there is none. */
+/** Returns the name, or a placeholder if it is empty. */
 export function named(name, otherwise = 'no name') {
   return plain(name) || otherwise;
 }

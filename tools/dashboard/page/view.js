@@ -1,4 +1,4 @@
-// All panels, filled from what is known at one moment.
+// All panels, filled from the data of one moment.
 
 import { Buckets } from './panels/buckets.js';
 import { makeCharts } from './panels/charts.js';
@@ -8,16 +8,16 @@ import { Planned } from './panels/planned.js';
 import { Headline } from './panels/headline.js';
 import { makeArenas, makePools, makeScopes, makeThreads } from './panels/tables.js';
 import { byId } from './elements.js';
-import { chosenFigures, chosenThreads, everything } from './figures.js';
+import { chosenStatistics, chosenThreads, everything } from './statistics.js';
 import { kept_seconds } from './history.js';
 
-const least_seconds = 60;
+const min_seconds = 60;
 
-/** Where the charts begin: not before there is something to show. */
+/** Returns the start of the charts: not before there is data. */
 function beginning(t, seconds) {
   if (t.length === 0) return 0;
   const until = t.at(-1);
-  return Math.min(until - least_seconds, Math.max(t[0], until - seconds));
+  return Math.min(until - min_seconds, Math.max(t[0], until - seconds));
 }
 
 export class View {
@@ -38,23 +38,23 @@ export class View {
 
   recolour() { for (const chart of this.#charts) chart.redraw(); }
 
-  /** `{snapshot, rates, history, pool, latest}`; the snapshot may be null. */
+  /** Shows `{snapshot, rates, history, pool, latest}`; the snapshot may be null. */
   show({ snapshot, rates, history, pool, latest }) {
-    const figures = chosenFigures(snapshot, rates, pool);
+    const statistics = chosenStatistics(snapshot, rates, pool);
     const series = history.series(pool);
     const since = beginning(series.t, this.seconds);
-    this.#headline.update({ ...figures, faults: rates?.minor_faults,
+    this.#headline.update({ ...statistics, faults: rates?.minor_faults,
       resident: snapshot?.resident_bytes }, series, since);
     for (const chart of this.#charts) chart.update(series, since, latest);
-    this.#buckets.update(figures.pool);
-    this.#large.update(figures.pool?.large);
+    this.#buckets.update(statistics.pool);
+    this.#large.update(statistics.pool?.large);
     this.#about.update(snapshot);
     this.#showTables(snapshot, pool);
   }
 
   #showTables(snapshot, choice) {
     const pools = snapshot?.pools ?? [];
-    const sum = chosenFigures(snapshot, null, everything).pool;
+    const sum = chosenStatistics(snapshot, null, everything).pool;
     const all = sum ? [{ ...sum, id: everything, name: 'all pools' }] : [];
     this.#pools.update([...all, ...pools], ({ id }) => id === choice);
     this.#scopes.update(snapshot?.scopes ?? []);

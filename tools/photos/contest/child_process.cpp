@@ -17,28 +17,28 @@
 namespace tensorpool::photos {
 namespace {
 
-/// This program by its own path: the system names a process by the path it is started by, and
-/// `tensorpool top --name tensorpool_photos` is to find it.
+/// The path of this program. The kernel names a process after the path it was started with, and
+/// `tensorpool top --name tensorpool_photos` must find it.
 std::string own_file() {
     return std::filesystem::read_symlink("/proc/self/exe").string();
 }
 
 [[noreturn]] void fail(const std::string& what, int error) {
-    throw std::runtime_error("a worker process: " + what + ": " + std::strerror(error));
+    throw std::runtime_error("worker process: " + what + ": " + std::strerror(error));
 }
 
-/// Closes what is open of it when it goes.
+/// A pipe that closes its open ends when it is destroyed.
 class Pipe {
 public:
     Pipe() {
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe", errno);
+        if (pipe2(ends, O_CLOEXEC) != 0) fail("cannot create a pipe", errno);
         write_end_ = ends[1];
         reader_ = fdopen(ends[0], "r");
         if (reader_ != nullptr) return;
         close(ends[0]);
         close(ends[1]);
-        fail("no pipe", ENOMEM);
+        fail("cannot create a pipe", ENOMEM);
     }
     ~Pipe() {
         close_write_end();
@@ -71,14 +71,14 @@ std::vector<std::string> environment_with_preload(const std::string& preload) {
     return settings;
 }
 
-std::vector<char*> null_ended(std::vector<std::string>& words) {
+std::vector<char*> null_ended(std::vector<std::string>& strings) {
     std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
+    for (std::string& string : strings) pointers.push_back(string.data());
     pointers.push_back(nullptr);
     return pointers;
 }
 
-/// The child's process number. `output` becomes its standard output.
+/// Starts the child with `output` as its standard output, and returns its process id.
 pid_t start(const ChildOrder& order, int output) {
     std::vector<std::string> arguments = order.arguments;
     arguments.insert(arguments.begin(), "tensorpool_photos");
@@ -140,7 +140,7 @@ Measurement run_self(const ChildOrder& order,
     try {
         read_lines(pipe.reader(), on_line);
     } catch (...) {
-        pipe.close_reader();  // a child that still writes ends by SIGPIPE
+        pipe.close_reader();  // a child that still writes is ended by SIGPIPE
         waitpid(child, nullptr, 0);
         throw;
     }

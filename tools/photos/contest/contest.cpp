@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "contest/contender.hpp"
+#include "contest/compared_allocator.hpp"
 #include "contest/progress.hpp"
 #include "contest/result_text.hpp"
 #include "contest/same_files.hpp"
@@ -23,7 +23,7 @@ void refuse_to_replace(const std::vector<Picture>& pictures, const fs::path& fol
         std::error_code none;
         if (!fs::equivalent(picture.file, folder / picture.result, none)) continue;
         throw std::runtime_error(picture.file.string() +
-                                 ": lies where its result would be written; name another --output");
+                                 ": would be overwritten by its result; choose another --output");
     }
 }
 
@@ -34,9 +34,9 @@ public:
           files_(find_pictures(options.pictures)),
           pictures_(with_result_names(files_)),
           progress_(stdout) {
-        for (const Contender& contender : find_contenders()) {
-            refuse_to_replace(pictures_, folder_of(contender, options_));
-            series_.push_back({contender, {}});
+        for (const ComparedAllocator& allocator : find_allocators()) {
+            refuse_to_replace(pictures_, folder_of(allocator, options_));
+            series_.push_back({allocator, {}});
         }
     }
 
@@ -46,7 +46,7 @@ private:
     void introduce();
     void run_round(int round);
     void run_one(int round, Series& series);
-    void complain_of_failures(const Contender& contender, const Run& run);
+    void complain_of_failures(const ComparedAllocator& allocator, const Run& run);
     void compare_results();
     void compare(const Series& series, std::size_t picture);
 
@@ -54,28 +54,28 @@ private:
     std::vector<fs::path> files_;
     std::vector<Picture> pictures_;
     std::vector<Series> series_;
-    std::set<std::string> complaints_;  // told already
+    std::set<std::string> complaints_;  // already printed
     bool differ_ = false;
     Progress progress_;
 };
 
 void Contest::introduce() {
     std::string names;
-    for (const Series& series : series_) names += ", " + series.contender.name;
+    for (const Series& series : series_) names += ", " + series.allocator.name;
     progress_.stay(std::to_string(pictures_.size()) +
                    (pictures_.size() == 1 ? " picture, " : " pictures, ") +
                    std::to_string(options_.rounds) + (options_.rounds == 1 ? " round" : " rounds") +
                    ", with memory from" + names.substr(1));
     const bool has_tcmalloc = std::ranges::any_of(
-        series_, [](const Series& series) { return !series.contender.preload.empty(); });
+        series_, [](const Series& series) { return !series.allocator.preload.empty(); });
     if (!has_tcmalloc) {
-        progress_.stay(std::string("tcmalloc is left out: ") + tcmalloc_library +
+        progress_.stay(std::string("tcmalloc is not compared: ") + tcmalloc_library +
                        " cannot be loaded here (Debian package " + tcmalloc_package + ")");
     }
     progress_.stay("");
 }
 
-/// Each round begins with another contender, so that none profits from its place.
+/// Each round begins with another allocator, so that none profits from its position.
 void Contest::run_round(int round) {
     for (std::size_t turn = 0; turn < series_.size(); ++turn) {
         run_one(round, series_[(static_cast<std::size_t>(round) + turn) % series_.size()]);
@@ -84,30 +84,30 @@ void Contest::run_round(int round) {
 }
 
 void Contest::run_one(int round, Series& series) {
-    const Contender& contender = series.contender;
-    char place[64];
-    std::snprintf(place, sizeof place, "  round %-2d  %-11s", round + 1, contender.name.c_str());
+    const ComparedAllocator& allocator = series.allocator;
+    char label[64];
+    std::snprintf(label, sizeof label, "  round %-2d  %-11s", round + 1, allocator.name.c_str());
     const auto show = [&, ended = std::size_t{0}](std::size_t picture) mutable {
-        progress_.pass(place + std::to_string(++ended) + " of " + std::to_string(files_.size()) +
+        progress_.pass(label + std::to_string(++ended) + " of " + std::to_string(files_.size()) +
                        "  " + files_[picture].filename().string());
     };
-    progress_.pass(place + std::string("0 of ") + std::to_string(files_.size()));
-    Run run = photos::run(contender, files_, options_, show);
+    progress_.pass(label + std::string("0 of ") + std::to_string(files_.size()));
+    Run run = photos::run(allocator, files_, options_, show);
 
     char took[80];
     std::snprintf(took, sizeof took, "%8.2f s CPU  %12s page faults", run.measured.cpu_seconds,
                   with_commas(run.measured.page_faults).c_str());
-    progress_.stay(std::string(place) + took);
-    complain_of_failures(contender, run);
+    progress_.stay(std::string(label) + took);
+    complain_of_failures(allocator, run);
     series.runs.push_back(std::move(run));
 }
 
-void Contest::complain_of_failures(const Contender& contender, const Run& run) {
+void Contest::complain_of_failures(const ComparedAllocator& allocator, const Run& run) {
     for (std::size_t i = 0; i < files_.size(); ++i) {
         const Outcome& outcome = run.outcomes[i];
         const std::string text = "tensorpool_photos: " + files_[i].string() + ": " + outcome.reason;
         if (outcome.done || !complaints_.insert(text).second) continue;
-        progress_.complain(text + " (first seen with memory from " + contender.name + ")");
+        progress_.complain(text + " (first seen with memory from " + allocator.name + ")");
     }
 }
 
@@ -121,8 +121,8 @@ void Contest::compare(const Series& series, std::size_t picture) {
     const Series& malloc = series_.front();
     if (!malloc.runs.back().outcomes[picture].done || !series.runs.back().outcomes[picture].done)
         return;
-    const fs::path expected = folder_of(malloc.contender, options_) / pictures_[picture].result;
-    const fs::path result = folder_of(series.contender, options_) / pictures_[picture].result;
+    const fs::path expected = folder_of(malloc.allocator, options_) / pictures_[picture].result;
+    const fs::path result = folder_of(series.allocator, options_) / pictures_[picture].result;
     if (same_files(expected, result)) return;
     differ_ = true;
     progress_.complain("tensorpool_photos: " + result.string() + ": differs from " +

@@ -1,15 +1,15 @@
 #pragma once
 
 /// @file
-/// The same work for each contender, round after round, and what came of it.
+/// Runs the same work with each allocator, round after round, and compares the results.
 
 #include "options.hpp"
 
 namespace tensorpool::photos {
 
-/// Runs all rounds, prints as it goes, and the table at the end. Returns the exit status: 1 when a
-/// picture failed or results differ, otherwise 0. Throws std::runtime_error when there are no
-/// pictures, a process fails, or a result would replace one of the pictures.
+/// Runs all rounds, prints the progress, and the table at the end. Returns the exit status: 1 if a
+/// picture failed or results differ, otherwise 0. Throws std::runtime_error if there are no
+/// pictures, a process fails, or a result would overwrite one of the pictures.
 int hold_contest(const Options& options);
 
 }  // namespace tensorpool::photos

@@ -12,20 +12,20 @@ double seconds(const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-template <class Figure>
-Figure median_of(const std::vector<Measurement>& runs, Figure Measurement::*figure) {
-    std::vector<Figure> figures;
-    for (const Measurement& run : runs) figures.push_back(run.*figure);
-    std::ranges::sort(figures);
-    const std::size_t count = figures.size();
+template <class Value>
+Value median_of(const std::vector<Measurement>& runs, Value Measurement::*value) {
+    std::vector<Value> values;
+    for (const Measurement& run : runs) values.push_back(run.*value);
+    std::ranges::sort(values);
+    const std::size_t count = values.size();
     if (count == 0) return 0;
-    return (figures[(count - 1) / 2] + figures[count / 2]) / 2;
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 }  // namespace
 
 Measurement to_measurement(const rusage& usage) {
-    // Linux counts ru_maxrss in KiB: getrusage(2).
+    // Linux reports ru_maxrss in KiB: getrusage(2).
     return {.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime),
             .page_faults = static_cast<std::uint64_t>(usage.ru_minflt),
             .peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) << 10};

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a run took.
+/// The resource usage of a run.
 
 #include <cstdint>
 #include <vector>
@@ -16,11 +16,11 @@ struct Measurement {
     std::uint64_t peak_bytes = 0;   ///< resident
 };
 
-/// From what wait4 says of a process that ended.
+/// Converts the result of wait4 for a process that has ended.
 Measurement to_measurement(const rusage& usage);
 
-/// Of each figure the median; of an even number, the mean of the two in the middle. All zeros for
-/// none.
+/// Returns the median of each value; for an even number of runs, the mean of the two in the middle.
+/// All zeros if there are no runs.
 Measurement median(const std::vector<Measurement>& runs);
 
 }  // namespace tensorpool::photos

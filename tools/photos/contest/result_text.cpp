@@ -15,8 +15,7 @@ __attribute__((format(printf, 1, 2))) std::string print(const char* format, ...)
     return text;
 }
 
-/// Two digits behind the point, three below a hundredth; "-" where there is nothing to compare
-/// with.
+/// Formats a ratio with two decimals, or three below 0.01; "-" if there is nothing to compare to.
 std::string ratio(double part, double whole) {
     if (whole <= 0) return "-";
     return print("%.*f", part < 0.01 * whole ? 3 : 2, part / whole);
@@ -53,7 +52,7 @@ std::string table(const std::vector<Row>& rows) {
 }
 
 std::string verdict(const Measurement& pool, const Measurement& malloc) {
-    // What would be printed as 1.00 is no saving.
+    // A ratio that is printed as 1.00 is no saving.
     const bool saved = pool.cpu_seconds < 0.995 * malloc.cpu_seconds;
     return std::string(saved ? "The pool" : "The pool saved no CPU time here: it") + " took " +
            ratio(pool.cpu_seconds, malloc.cpu_seconds) + " of the CPU time and " +

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The result in words and figures.
+/// Formats the results as a table and a sentence.
 
 #include <cstdint>
 #include <string>
@@ -11,20 +11,21 @@
 
 namespace tensorpool::photos {
 
-/// One line of the table.
+/// A line of the table.
 struct Row {
     std::string name;
     Measurement measured;
 };
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 std::string with_commas(std::uint64_t number);
 
-/// CPU seconds, page faults and peak memory of each row, and each figure's ratio to the first
-/// row's. Ends with a newline.
+/// Formats CPU seconds, page faults and peak memory of each row, each with its ratio to the first
+/// row. Ends with a newline.
 std::string table(const std::vector<Row>& rows);
 
-/// One sentence, on two lines: what the pool took of what malloc did, and whether that is less.
+/// Returns a sentence on two lines: the resource usage of the pool relative to malloc, and whether
+/// it saves CPU time.
 std::string verdict(const Measurement& pool, const Measurement& malloc);
 
 }  // namespace tensorpool::photos

@@ -1,14 +1,14 @@
 #pragma once
 
 /// @file
-/// Whether results are the same.
+/// Compares results.
 
 #include <filesystem>
 
 namespace tensorpool::photos {
 
-/// True when both can be read and hold the same bytes. Reads a part at a time, so that the
-/// driver's memory stays small.
+/// Returns whether both files can be read and have equal contents. Reads in parts, so that the
+/// memory of the comparing process stays small.
 bool same_files(const std::filesystem::path& one, const std::filesystem::path& other);
 
 }  // namespace tensorpool::photos

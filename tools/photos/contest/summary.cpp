@@ -11,7 +11,7 @@ namespace {
 Row median_row(const Series& series) {
     std::vector<Measurement> measured;
     for (const Run& run : series.runs) measured.push_back(run.measured);
-    return {series.contender.name, median(measured)};
+    return {series.allocator.name, median(measured)};
 }
 
 bool same_pictures_done(const Run& one, const Run& other) {
@@ -44,27 +44,27 @@ std::string work_done(const Series& malloc) {
 }
 
 std::string comparison(const std::vector<Series>& all, bool results_differ) {
-    if (results_differ) return "DIFFER, as told above";
-    if (!same_work(all)) return "that all have are the same bit for bit";
-    return pictures_done(all.front().runs.front()) == 0 ? "are none" : "are the same bit for bit";
+    if (results_differ) return "DIFFER, as reported above";
+    if (!same_work(all)) return "that all produced are identical";
+    return pictures_done(all.front().runs.front()) == 0 ? "are none" : "are identical";
 }
 
 const Series& series_of(const std::string& work, const std::vector<Series>& all) {
     return *std::ranges::find_if(all,
-                                 [&](const Series& one) { return one.contender.work == work; });
+                                 [&](const Series& one) { return one.allocator.work == work; });
 }
 
-/// What the last run of a contender told of its memory.
+/// The memory report of the last run.
 std::string report(const std::string& work, const std::vector<Series>& all) {
     return series_of(work, all).runs.back().report;
 }
 
 std::string conclusion(const std::vector<Series>& all) {
     if (!same_work(all)) {
-        return "Nothing can be said of savings: not all allocators did the same pictures.";
+        return "Savings cannot be stated: not all allocators developed the same pictures.";
     }
     if (pictures_done(all.front().runs.front()) == 0) {
-        return "Nothing can be said of savings: no picture was developed.";
+        return "Savings cannot be stated: no picture was developed.";
     }
     return verdict(median_row(series_of("pool", all)).measured, median_row(all.front()).measured);
 }
@@ -77,13 +77,14 @@ std::string summary(const std::vector<Series>& all, const Options& options, bool
     std::string text = '\n' + work_done(all.front()) + "\n\n" + table(rows);
     if (!options.frugal) {
         text +=
-            "\nThe Context's denoise and boost_detail are written to hold less at once than those\n"
-            "of the others; with --frugal all are.\n";
+            "\nThe Context's denoise and boost_detail hold less memory at once than those of the "
+            "others;\n"
+            "with --frugal, all use the same.\n";
     }
     text += "\nThe pool's own report:\n\n" + report("pool", all);
-    text += "\nWhat each operator needed of the Context's scratch, and the Context in all:\n\n" +
+    text += "\nScratch memory of each operator in the Context, and totals of the Context:\n\n" +
             report("context", all);
-    text += "\nThe results " + comparison(all, results_differ) + "; they lie in\n" +
+    text += "\nThe results " + comparison(all, results_differ) + "; they are in\n" +
             options.output + ".\n";
     text += '\n' + conclusion(all) + '\n';
     return text;

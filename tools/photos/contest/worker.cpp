@@ -32,21 +32,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void tell(const WorkerLine& line) {
+void send(const WorkerLine& line) {
     std::puts(to_string(line).c_str());
     std::fflush(stdout);
 }
 
-/// OpenCV prints what it throws, too; the driver prints it better.
+/// OpenCV also prints the errors that it throws; the comparing process prints them with the file
+/// name.
 int print_nothing(int, const char*, const char*, const char*, int, void*) {
     return 0;
 }
 
-/// Returns the picture's pixels.
+/// Returns the number of the picture's pixels.
 using Process = std::function<std::size_t(const Picture&)>;
 
-/// The first file in /proc/self/maps whose name, folders aside, has `part` in it; empty when there
-/// is none.
+/// Returns the first file in /proc/self/maps whose name, without its folder, contains `part`; empty
+/// if there is none.
 std::string mapped_file(std::string_view part) {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -72,14 +73,14 @@ void process_all(const Options& options, const Process& process) {
     for (std::size_t number = 0; number < pictures.size(); ++number) {
         WorkerLine line = process_or_say_why(process, pictures[number]);
         line.number = number;
-        tell(line);
+        send(line);
     }
 }
 
-void tell_report(const std::string& text) {
+void send_report(const std::string& text) {
     std::istringstream report(text);
     for (std::string line; std::getline(report, line);) {
-        tell({WorkerLine::Kind::report, 0, 0, line});
+        send({WorkerLine::Kind::report, 0, 0, line});
     }
 }
 
@@ -95,7 +96,7 @@ void work_with_default_allocator(const Options& options) {
 void work_in_pool(const Options& options) {
     cv::Mat::setDefaultAllocator(&global_mat_allocator());
     work_with_default_allocator(options);
-    tell_report(to_text(get_global_memory_pool().statistics()));
+    send_report(to_text(get_global_memory_pool().statistics()));
 }
 
 void work_in_context(const Options& options) {
@@ -109,7 +110,7 @@ void work_in_context(const Options& options) {
                    develop_in_context(photograph, memory));
         return photograph.total();
     });
-    tell_report(to_text(scratch_report()) + '\n' + to_text(context.arena().statistics()) +
+    send_report(to_text(scratch_report()) + '\n' + to_text(context.arena().statistics()) +
                 to_text(context.scratch().statistics()));
     cv::Mat::setDefaultAllocator(cv::Mat::getStdAllocator());
 }
@@ -125,7 +126,7 @@ int work(const Options& options) {
     };
     const auto found = works.find(options.work);
     if (found == works.end()) return 2;
-    tell({WorkerLine::Kind::preload, 0, 0, mapped_file("tcmalloc")});
+    send({WorkerLine::Kind::preload, 0, 0, mapped_file("tcmalloc")});
 
     cv::redirectError(print_nothing);
     cv::setNumThreads(options.threads);

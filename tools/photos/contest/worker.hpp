@@ -1,16 +1,16 @@
 #pragma once
 
 /// @file
-/// The work itself, as one of the processes that are compared does it.
+/// The work of one of the compared processes.
 
 #include "options.hpp"
 
 namespace tensorpool::photos {
 
-/// Develops the pictures of `options` into its output folder, with the memory that `options.work`
-/// names, and tells the driver on standard output. With `probe` it only tells what serves malloc.
-/// A picture that fails is told and does not end the work. Returns the exit status: 2 for unknown
-/// work, otherwise 0.
+/// Develops the pictures of `options` into its output folder, with memory from the allocator
+/// `options.work`, and reports to the comparing process on standard output. With `probe`, only
+/// reports which library provides malloc. A failed picture is reported and does not end the work.
+/// Returns the exit status: 2 for unknown work, otherwise 0.
 int work(const Options& options);
 
 }  // namespace tensorpool::photos

@@ -7,7 +7,7 @@
 namespace tensorpool::photos {
 namespace {
 
-/// Takes the first word off `rest`, and the space behind it.
+/// Removes the first word from `rest`, and the space after it.
 std::string_view take_word(std::string_view& rest) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     const std::string_view word = rest.substr(0, end);
@@ -44,17 +44,17 @@ WorkerLine parse_worker_line(std::string_view line) {
     using Kind = WorkerLine::Kind;
     std::string_view rest = line;
     const std::string_view kind = take_word(rest);
-    WorkerLine told{Kind::done, 0, 0, {}};
-    if (kind == "done" && take_number(rest, told.number) && take_number(rest, told.pixels)) {
-        return told;
+    WorkerLine parsed{Kind::done, 0, 0, {}};
+    if (kind == "done" && take_number(rest, parsed.number) && take_number(rest, parsed.pixels)) {
+        return parsed;
     }
-    if (kind == "failed" && take_number(rest, told.number)) {
-        return {Kind::failed, told.number, 0, std::string(rest)};
+    if (kind == "failed" && take_number(rest, parsed.number)) {
+        return {Kind::failed, parsed.number, 0, std::string(rest)};
     }
     if (kind == "preload") return {Kind::preload, 0, 0, std::string(rest)};
     if (kind == "report") return {Kind::report, 0, 0, std::string(rest)};
-    throw std::runtime_error("a worker told \"" + std::string(line) +
-                             "\", which is none of done, failed, preload, report");
+    throw std::runtime_error("unexpected line of a worker: \"" + std::string(line) +
+                             "\"; expected done, failed, preload or report");
 }
 
 }  // namespace tensorpool::photos

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a worker process tells the driver: lines of text on its standard output.
+/// Messages of a worker process to the comparing process: lines of text on its standard output.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ struct WorkerLine {
     enum class Kind {
         done,     ///< picture `number` was written; it has `pixels`
         failed,   ///< picture `number` failed; `text` is the reason
-        preload,  ///< `text` is the file that serves malloc instead of the C library; empty: none
+        preload,  ///< `text` is the file that provides malloc instead of the C library; empty: none
         report,   ///< `text` is a line of the pool's or the Context's report
     };
     Kind kind;
@@ -25,10 +25,10 @@ struct WorkerLine {
     bool operator==(const WorkerLine&) const = default;
 };
 
-/// One line without its end; line ends within `text` become spaces.
+/// Formats a line without a newline; newlines within `text` become spaces.
 std::string to_string(const WorkerLine& line);
 
-/// Throws std::runtime_error that quotes the line when it is none of the above.
+/// Parses a line. Throws std::runtime_error with the line if it is none of the above.
 WorkerLine parse_worker_line(std::string_view line);
 
 }  // namespace tensorpool::photos

@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Storage of cv::Mat from a Context. Header-only: needs OpenCV's core, which the library does not.
+/// Storage of cv::Mat from a Context. Header-only, because it needs OpenCV's core, which the
+/// library does not.
 
 #include <atomic>
 #include <cstddef>
@@ -16,22 +17,22 @@
 
 namespace tensorpool {
 
-/// Serves the pixels of cv::Mat, as the default allocator or as that of one cv::Mat: inside a
-/// MatScope from the scratch of the thread that opened it, otherwise from the arena. That holds for
-/// OpenCV's worker threads too: they open no scope, so what they make, be it within another
-/// thread's, comes from the arena, which takes any thread, and ends with the MatPhase.
-///
-/// Memory ends with its MatScope or MatPhase, and all its cv::Mat must be gone by then. To
-/// `deallocate` only counts that, and frees the record that OpenCV keeps for each, which comes from
+/// Provides the pixels of cv::Mat, as the default allocator or as that of one cv::Mat. Inside a
+/// MatScope they come from the scratch of the thread that opened it, otherwise from the arena.
+/// OpenCV's worker threads open no scope, so their memory comes from the arena, which any thread
+/// may use, and ends with the MatPhase. This applies even within another thread's scope. Memory
+/// ends with its MatScope or MatPhase, and all its cv::Mat must have been destroyed by then.
+/// `deallocate` only counts them, and frees the record that OpenCV keeps for each, which comes from
 /// `new`.
 class ContextMatAllocator final : public cv::MatAllocator {
 public:
-    /// The context must outlive it. What is made outside of any phase lives as long as it does.
+    /// The context must outlive this object. Memory allocated outside any phase lives as long as
+    /// this object.
     explicit ContextMatAllocator(Context& context) noexcept : context_(&context) {}
 
     Context& context() const noexcept { return *context_; }
 
-    /// As PooledMatAllocator::allocate; throws what Context::alloc throws.
+    /// Like PooledMatAllocator::allocate; throws the exceptions of Context::alloc.
     cv::UMatData* allocate(int dims, const int* sizes, int type, void* data, std::size_t* step,
                            cv::AccessFlag, cv::UMatUsageFlags) const override {
         auto record = std::make_unique<cv::UMatData>(this);
@@ -46,12 +47,14 @@ public:
         return record.release();
     }
 
-    /// Readies storage for a device; plain memory is always ready. False for nullptr.
+    /// Prepares storage for a device. Plain memory is always ready, so this returns false only for
+    /// nullptr.
     bool allocate(cv::UMatData* record, cv::AccessFlag, cv::UMatUsageFlags) const override {
         return record != nullptr;
     }
 
-    /// Ends a record that nobody refers to any more; nullptr is ignored. Any thread.
+    /// Destroys a record that is no longer referenced; nullptr is ignored. May be called from any
+    /// thread.
     void deallocate(cv::UMatData* record) const override {
         if (record == nullptr) return;
         CV_Assert(record->urefcount == 0 && record->refcount == 0);
@@ -63,7 +66,7 @@ public:
 private:
     friend class MatPhase;
     friend class MatScope;
-    /// The innermost MatScope of a thread; all zero outside of any.
+    /// The innermost MatScope of a thread; null outside any.
     struct Inside {
         const ContextMatAllocator* memory;
         MatLot* lot;
@@ -82,7 +85,8 @@ private:
 
     Context* context_;
     MatLot outside_{"the allocator"};
-    // That of the innermost phase. Its beginning releases it, so that any thread finds it made.
+    // The lot of the innermost phase. Stores release the new lot, so that other threads that load
+    // it (acquire) see it constructed.
     std::atomic<MatLot*> phase_ = &outside_;
 };
 

@@ -19,15 +19,15 @@ constexpr Step steps_in_light[] = {{"linear_light", linear_light},
                                    {"boost_detail", boost_detail_frugally}};
 constexpr Step last_step{"display_light", display_light};
 
-/// `result` is made already, in the arena, and keeps its place.
+/// `result` already exists in the arena, and keeps its memory.
 void run(const Step& step, const Mat& input, const Development& how, Mat& result,
          ContextMatAllocator& memory) {
-    // A phase, too, for what OpenCV's other threads make.
+    // The phase covers memory allocated by OpenCV's other threads.
     const MatPhase phase(memory, step.name);
     const MatScope scope(memory, step.name);
-    const uchar* const place = result.data;
+    const uchar* const data = result.data;
     step.work(input, how, result);
-    CV_Assert(result.data == place);
+    CV_Assert(result.data == data);
 }
 
 }  // namespace

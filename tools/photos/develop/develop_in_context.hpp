@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The same work as `develop` with memory for phases of work.
+/// Does the work of `develop` with memory that ends in phases.
 
 #include <opencv2/core.hpp>
 
@@ -10,11 +10,11 @@
 
 namespace tensorpool::photos {
 
-/// What `develop` does, with the same result bit for bit. `memory` must be OpenCV's default
-/// allocator. The result is made in the arena, and two pictures in floats that the operators take
-/// turns to read and to write: an arena frees from its top only, so with a mark for each operator
-/// instead, the results of all five would stay until the last. What an operator needs inside is
-/// scratch under its name, as scratch_report() tells.
+/// Does what `develop` does, with an identical result. `memory` must be OpenCV's default allocator.
+/// The result and two pictures in floats are allocated in the arena; the operators read one of the
+/// two and write the other in turns. An arena frees only from its top, so with a mark for each
+/// operator instead, the results of all five would stay until the last. The operators' internal
+/// memory is scratch under their names, as scratch_report() shows.
 cv::Mat develop_in_context(const cv::Mat& picture, ContextMatAllocator& memory,
                            const Development& how = {});
 

@@ -14,7 +14,7 @@ using cv::Mat;
 
 namespace {
 
-/// What `work` makes ends with it.
+/// Temporaries made by `work` end with this scope, if a MatScope is open.
 void in_own_scope(const auto& work) {
     std::optional<MatScope> scope;
     if (MatScope::is_open()) scope.emplace();
@@ -30,7 +30,7 @@ void denoise_frugally(const Mat& light, const Development& how, Mat& smooth) {
     cv::blur(light, mean, window);
     in_own_scope([&] { cv::blur(light.mul(light), kept, window); });  // the mean of squares,
     in_own_scope([&] { kept -= mean.mul(mean); });                    // then the variance,
-    in_own_scope([&] { kept /= kept + noise; });                      // then what is kept
+    in_own_scope([&] { kept /= kept + noise; });                      // then the fraction kept,
     in_own_scope([&] { mean -= kept.mul(mean); });                    // then the offset
     cv::blur(kept, smooth, window);
     cv::multiply(smooth, light, smooth);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Counts the cv::Mat whose memory goes all at once.
+/// Counts the cv::Mat whose memory ends at the same time.
 
 #include <atomic>
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace tensorpool {
 
-/// At its end none of its cv::Mat may be left: what one would show is no longer its own. One that
-/// is left stops the program with a line that names the lot. Any thread may add and remove.
+/// When it is destroyed, none of its cv::Mat may be left, because their memory is reused. If one is
+/// left, the program stops with a message that names the lot. Any thread may call add and remove.
 class MatLot {
 public:
     explicit MatLot(std::string_view name) : name_(name) {}
@@ -27,7 +27,8 @@ public:
     MatLot(const MatLot&) = delete;
     MatLot& operator=(const MatLot&) = delete;
 
-    // Relaxed: a count that orders nothing; whoever ends the lot has waited for the other threads.
+    // Relaxed: the count orders nothing. The thread that destroys the lot has waited for the
+    // others.
     void add() noexcept { living_.fetch_add(1, std::memory_order_relaxed); }
     void remove() noexcept { living_.fetch_sub(1, std::memory_order_relaxed); }
     std::size_t living() const noexcept { return living_.load(std::memory_order_relaxed); }

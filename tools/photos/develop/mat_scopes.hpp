@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How long cv::Mat of a ContextMatAllocator live.
+/// The lifetimes of cv::Mat from a ContextMatAllocator.
 
 #include <cstddef>
 #include <string_view>
@@ -16,8 +16,8 @@
 
 namespace tensorpool {
 
-/// Ends what the arena gave since it began. Phases nest; they begin and end while no other thread
-/// allocates.
+/// Frees the arena memory allocated since it began. Phases nest. They must begin and end while no
+/// other thread allocates.
 class MatPhase {
 public:
     MatPhase(ContextMatAllocator& memory, std::string_view name)
@@ -27,7 +27,7 @@ public:
           outer_(memory.phase_.exchange(&lot_, std::memory_order_release)) {}
     ~MatPhase() {
         memory_.phase_.store(outer_, std::memory_order_release);
-        // With a cv::Mat left, `lot_` stops the program next.
+        // If a cv::Mat is left, the destructor of `lot_` stops the program next.
         memory_.context().release_to(mark_);
     }
     MatPhase(const MatPhase&) = delete;
@@ -40,18 +40,18 @@ private:
     MatLot* outer_;
 };
 
-/// Inside it this thread's new cv::Mat lie in its scratch, and end with it. Scopes nest.
+/// While it exists, new cv::Mat of this thread use its scratch, and end with it. Scopes nest.
 class MatScope {
 public:
-    /// An operator of this name, as scratch_report() lists it.
+    /// Begins an operator, listed under this name in scratch_report().
     MatScope(const ContextMatAllocator& memory, std::string_view name)
         : scope_(memory.context().scratch(), name), lot_(name), outer_(enter(&memory)) {}
-    /// A part of this thread's innermost MatScope; there must be one.
+    /// Begins a part of this thread's innermost MatScope, which must exist.
     MatScope()
         : scope_(innermost().context().scratch()),
           lot_("a part of an operator"),
           outer_(enter(&innermost())) {}
-    /// Whether this thread has one.
+    /// Whether this thread has a MatScope.
     static bool is_open() noexcept { return ContextMatAllocator::inside_.memory != nullptr; }
     ~MatScope() { ContextMatAllocator::inside_ = outer_; }
     MatScope(const MatScope&) = delete;

@@ -7,34 +7,34 @@
 
 namespace tensorpool::photos {
 
-/// How strongly each step works.
+/// The strength of each step.
 struct Development {
-    double noise_variance = 2e-4;  ///< what varies less, in linear light from 0 to 1, is smoothed
-    int noise_window = 9;          ///< pixels on a side
+    double noise_variance = 2e-4;  ///< smaller variance, in linear light from 0 to 1, is smoothed
+    int noise_window = 9;          ///< width in pixels
     double sharpen_sigma = 1.0;    ///< pixels
     double sharpen_amount = 0.6;
     int detail_levels = 4;  ///< of the pyramid, at least 1
     double detail_gain = 1.2;
 };
 
-/// Reads all of `input` and puts its work into `result`, another cv::Mat: one that has the right
-/// size and type already keeps its memory. Pictures are 8-bit BGR, light is three floats a pixel.
-/// What it needs meanwhile comes from OpenCV's default allocator and is gone when it returns.
+/// Reads all of `input` and writes to `result`, a different cv::Mat. A result of the right size and
+/// type keeps its memory. Pictures are 8-bit BGR; light is three floats per pixel. Temporaries come
+/// from OpenCV's default allocator and are freed on return.
 using Operator = void(const cv::Mat& input, const Development& how, cv::Mat& result);
 
-/// Floats from 0 to 1, squared: near enough to undoing the display's gamma of 2.2.
+/// Floats from 0 to 1, squared, which approximates the inverse of the display's gamma of 2.2.
 Operator linear_light;
-/// A quarter of the way to where all colours have the same mean.
+/// Scales the colours a quarter of the way to equal means.
 Operator balance_white;
-/// Smooths what varies little and keeps edges. He, Sun and Tang, "Guided Image Filtering", IEEE
-/// PAMI 2013, the picture being its own guide.
+/// Smooths areas of little variance and keeps edges. He, Sun and Tang, "Guided Image Filtering",
+/// IEEE PAMI 2013, with the picture as its own guide.
 Operator denoise;
 /// Unsharp mask.
 Operator sharpen;
-/// Takes the picture apart by size of detail and puts it together with more of each. Burt and
-/// Adelson, "The Laplacian Pyramid as a Compact Image Code", 1983.
+/// Splits the picture by size of detail, and reassembles it with more of each. Burt and Adelson,
+/// "The Laplacian Pyramid as a Compact Image Code", 1983.
 Operator boost_detail;
-/// A picture that a display can show.
+/// Converts light to a picture that a display can show.
 Operator display_light;
 
 }  // namespace tensorpool::photos

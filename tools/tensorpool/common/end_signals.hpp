@@ -5,8 +5,9 @@
 
 namespace tensorpool::command {
 
-/// SIGINT, SIGTERM and SIGHUP as something to wait for, instead of the end of the program. Made
-/// before the first thread, for threads begin with the mask of their maker.
+/// Blocks SIGINT, SIGTERM and SIGHUP, so that the program can wait for them instead of being ended
+/// by them. Construct it before starting a thread: threads inherit the signal mask of the thread
+/// that creates them.
 class EndSignals {
 public:
     EndSignals();
@@ -14,9 +15,10 @@ public:
     EndSignals(const EndSignals&) = delete;
     EndSignals& operator=(const EndSignals&) = delete;
 
-    /// Until one of them comes.
+    /// Waits until one of the signals arrives.
     void wait() const;
-    /// Sleeps, until one of them comes. Whether one came, now or before.
+    /// Sleeps for `time`, or until one of the signals arrives. Returns whether one has arrived, now
+    /// or before.
     bool come_within(std::chrono::nanoseconds time);
 
 private:

@@ -1,13 +1,14 @@
 #pragma once
 
 /// @file
-/// Lines to standard output, at once.
+/// Writes lines to standard output without delay.
 
 #include <string_view>
 
 namespace tensorpool::command {
 
-/// Adds the end of the line. Throws CommandError where it cannot be written.
+/// Prints `line` and a newline, and flushes. Throws CommandError if standard output cannot be
+/// written.
 void print_line(std::string_view line);
 
 }  // namespace tensorpool::command

@@ -6,7 +6,7 @@
 
 namespace tensorpool::command {
 
-/// Sleeps until `time`, but no longer than the process runs.
+/// Sleeps until `time`, or until the process has ended.
 void pause_until(std::chrono::steady_clock::time_point time, const StatisticsReader& reader);
 
 }  // namespace tensorpool::command

@@ -7,12 +7,12 @@
 namespace tensorpool::command {
 namespace {
 
-/// A peak that there may not be yet.
+/// A peak, or "-" if none has been measured yet.
 Cell peak_cell(std::uint64_t bytes, Sizes sizes) {
     return bytes == 0 ? Cell{"-", 0} : size_cell(bytes, sizes);
 }
 
-/// By how much the plan exceeds the lower bound.
+/// By how much the plan exceeds the lower bound, or "-" if one of the two is unknown.
 Cell above_cell(const PlannedArenaStatistics& arena) {
     if (arena.lower_bound_bytes == 0 || arena.plan_peak_bytes < arena.lower_bound_bytes) {
         return {"-", 0};

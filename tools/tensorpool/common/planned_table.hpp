@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Planned arenas in a table.
+/// A table of planned arenas.
 
 #include <vector>
 
@@ -12,8 +12,8 @@
 
 namespace tensorpool::command {
 
-/// One row each: what no allocator could go below, the pool's peak, the plan's, and how many
-/// requests the plan served.
+/// One row for each arena: the lower bound for any allocator, the pool's peak, the plan's peak, and
+/// the number of requests that the plan served.
 Table planned_table(const std::vector<PlannedArenaStatistics>& arenas, Sizes sizes);
 
 }  // namespace tensorpool::command

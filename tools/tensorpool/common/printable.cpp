@@ -10,14 +10,14 @@ namespace {
 
 struct Glyph {
     std::size_t bytes;
-    int columns;  // below 1: not to be shown
+    int columns;  // below 1: not printable
 };
 
 Glyph first_glyph(std::string_view text) {
     wchar_t character = 0;
     std::mbstate_t state{};
     const std::size_t bytes = std::mbrtowc(&character, text.data(), text.size(), &state);
-    if (bytes == 0 || bytes > text.size()) return {1, 0};  // a zero, or no character
+    if (bytes == 0 || bytes > text.size()) return {1, 0};  // a null, or invalid
     return {bytes, wcwidth(character)};
 }
 

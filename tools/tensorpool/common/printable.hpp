@@ -1,25 +1,28 @@
 #pragma once
 
 /// @file
-/// Texts that come from other processes, made fit for a terminal, and their width there.
+/// Makes texts from other processes safe for a terminal, and measures their width there.
 
 #include <string>
 #include <string_view>
 
 namespace tensorpool::command {
 
-/// Takes the character set from the environment. Without it only ASCII is shown as it is.
+/// Sets the character set from the environment. Without it, `printable` shows only ASCII
+/// characters.
 void use_locale();
 
-/// `text` with a `?` for each character that is none, that a terminal would obey (control
-/// characters, escapes) or that has no width of its own (marks that turn the direction of writing).
+/// Returns `text` with a `?` for each byte that is not valid in the character set, each character
+/// that a terminal would interpret (control characters, escapes), and each character without a
+/// width of its own (such as marks that change the direction of writing).
 std::string printable(std::string_view text);
 
-/// Columns that a printable text takes on a terminal.
+/// The number of columns that a printable text takes on a terminal.
 std::size_t columns_of(std::string_view text);
 
 enum class Side { left, right };
-/// A printable text at that side of `columns` columns: filled up with spaces, or cut at its end.
+/// Aligns a printable text to that side of `columns` columns: padded with spaces, or cut at its
+/// end.
 std::string fit(std::string_view text, std::size_t columns, Side side = Side::left);
 
 }  // namespace tensorpool::command

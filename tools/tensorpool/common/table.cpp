@@ -12,15 +12,15 @@ constexpr std::size_t min_name = 12;
 std::vector<std::size_t> widths_of(const Table& table) {
     std::vector<std::size_t> widths;
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
-        std::size_t most =
-            std::max(columns_of(table.columns[column].title), table.columns[column].least);
-        for (const auto& row : table.rows) most = std::max(most, columns_of(row[column].text));
-        widths.push_back(most);
+        std::size_t widest =
+            std::max(columns_of(table.columns[column].title), table.columns[column].min_width);
+        for (const auto& row : table.rows) widest = std::max(widest, columns_of(row[column].text));
+        widths.push_back(widest);
     }
     return widths;
 }
 
-/// What columns of these widths take together.
+/// The total width of columns of these widths.
 std::size_t sum(const std::vector<std::size_t>& widths) {
     if (widths.empty()) return 0;
     return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));

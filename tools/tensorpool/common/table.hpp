@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Tables of figures, laid out for a terminal.
+/// Tables of values, laid out for a terminal.
 
 #include <string>
 #include <vector>
@@ -13,10 +13,10 @@ namespace tensorpool::command {
 struct Column {
     std::string title;
     Side side = Side::right;
-    std::size_t least = 0;  ///< columns that it takes at least, so that live figures do not jump
+    std::size_t min_width = 0;  ///< minimum width, so that changing values do not move the columns
 };
 
-/// What is shown, and what it is sorted by where it is a number.
+/// The text of a cell, and the number it is sorted by (0 for text).
 struct Cell {
     std::string text;
     double value = 0;
@@ -24,19 +24,19 @@ struct Cell {
 
 struct Table {
     std::vector<Column> columns;
-    std::vector<std::vector<Cell>> rows;  ///< as many cells as columns
-    std::vector<std::string> keys;        ///< of each row: what stays the same from look to look
+    std::vector<std::vector<Cell>> rows;  ///< each row has as many cells as there are columns
+    std::vector<std::string> keys;        ///< of each row: identifies it across updates
 };
 
-/// By column `column`: the largest numbers first, texts by the alphabet; inverted, the other way.
-/// Rows that are alike keep their order.
+/// Sorts the rows by column `column`: the largest numbers first, texts in alphabetical order.
+/// `inverted` reverses the order. Equal rows keep their order.
 void sort_rows(Table& table, std::size_t column, bool inverted);
 
-/// A line for the titles, then one for each row, none wider than `width`. Where that is too
-/// narrow the first column gives way first, then columns from the right are left out.
+/// Returns a line for the titles, then one for each row, none wider than `width`. If the table is
+/// too wide, the first column is cut first, then columns are dropped from the right.
 std::vector<std::string> lay_out(const Table& table, std::size_t width);
 
-/// How many of the columns `lay_out` shows.
+/// How many of the columns `lay_out` shows at this width.
 std::size_t shown_columns(const Table& table, std::size_t width);
 
 }  // namespace tensorpool::command

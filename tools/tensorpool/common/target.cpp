@@ -13,7 +13,7 @@
 namespace tensorpool::command {
 namespace {
 
-/// The system keeps that much of a name (TASK_COMM_LEN less its zero).
+/// The kernel keeps this many bytes of a name (TASK_COMM_LEN less the terminating zero).
 constexpr std::size_t system_name_bytes = 15;
 constexpr std::size_t max_named = 5;
 constexpr std::chrono::milliseconds between_looks{100};
@@ -37,17 +37,16 @@ std::string list_of(const std::vector<ObservedProcess>& processes) {
 CommandError none_found(const Settings& settings) {
     if (settings.name.empty()) {
         return {target_gone,
-                "no process that holds a pool can be seen; `tensorpool doctor` tells what hinders"};
+                "no process with a pool is visible; `tensorpool doctor` shows possible reasons"};
     }
-    return {target_gone,
-            fmt::format("no process named {} holds a pool; `tensorpool ls` shows those "
-                        "that do, --wait waits for one",
-                        printable(settings.name))};
+    return {target_gone, fmt::format("no process named {} has a pool; `tensorpool ls` lists those "
+                                     "that do, --wait waits for one",
+                                     printable(settings.name))};
 }
 
 CommandError several_found(const std::vector<ObservedProcess>& found, const Settings& settings) {
     const std::string which =
-        settings.name.empty() ? "" : " whose names fit " + printable(settings.name);
+        settings.name.empty() ? "" : " whose names match " + printable(settings.name);
     return {wrong_usage, fmt::format("there are {} processes{}: {}; choose one with --pid",
                                      found.size(), which, list_of(found))};
 }
@@ -71,7 +70,7 @@ std::uint64_t choose_process(const std::vector<ObservedProcess>& processes,
     if (settings.process != 0) return settings.process;
     std::vector<ObservedProcess> found =
         settings.name.empty() ? processes : find_by_name(processes, settings.name);
-    // One that can be read is meant rather than those that cannot.
+    // Processes that can be read take precedence over those that cannot.
     if (found.size() > 1) {
         auto readable = those(found, [](const ObservedProcess& p) { return p.readable; });
         if (!readable.empty()) found = std::move(readable);
@@ -82,7 +81,7 @@ std::uint64_t choose_process(const std::vector<ObservedProcess>& processes,
 }
 
 CommandError to_command_error(const AttachError& error) {
-    // The library's messages begin with its name, which is this program's too.
+    // The library's messages begin with "tensorpool: ", which the command prints itself.
     constexpr std::string_view prefix = "tensorpool: ";
     std::string_view what = error.what();
     if (what.starts_with(prefix)) what.remove_prefix(prefix.size());
@@ -96,7 +95,7 @@ StatisticsReader attach_chosen(const Settings& settings) {
         try {
             return StatisticsReader::attach(choose_process(StatisticsReader::list(), settings));
         } catch (const AttachError& error) {
-            // It may have ended, or not have made its segment yet.
+            // The process may have ended, or may not have created its segment yet.
             const bool may_come = error.failure() == AttachFailure::no_segment ||
                                   to_command_error(error).code() == target_gone;
             if (!settings.wait || !may_come) throw to_command_error(error);

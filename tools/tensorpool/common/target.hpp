@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Which process is meant, and the way to it.
+/// Chooses the process to read, and attaches to it.
 
 #include <optional>
 #include <string>
@@ -14,20 +14,20 @@
 
 namespace tensorpool::command {
 
-/// Those of this name, which the system may have cut to 15 bytes; without any, those whose name
-/// holds it.
+/// Returns the processes of this name, which the kernel may have cut to 15 bytes. If there are
+/// none, returns those whose name contains it.
 std::vector<ObservedProcess> find_by_name(const std::vector<ObservedProcess>& processes,
                                           std::string_view name);
 
-/// The number of the one process meant by --pid, by --name, or by neither where there is only one.
-/// Throws CommandError where there is none, or several.
+/// Returns the id of the process given by --pid or --name, or of the only process if neither was
+/// given. Throws CommandError if there is none, or more than one.
 std::uint64_t choose_process(const std::vector<ObservedProcess>& processes,
                              const Settings& settings);
 
-/// The chosen process, once there is one where --wait was given. Throws CommandError.
+/// Attaches to the chosen process. With --wait, waits until it exists. Throws CommandError.
 StatisticsReader attach_chosen(const Settings& settings);
 
-/// What to say, and how to end, when a process cannot be read.
+/// Converts a failure to attach to a message and an exit code.
 CommandError to_command_error(const AttachError& error);
 
 }  // namespace tensorpool::command

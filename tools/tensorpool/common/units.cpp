@@ -8,7 +8,7 @@
 namespace tensorpool::command {
 namespace {
 
-/// Three digits that matter, and no rounding up to a fourth: 9.994 is "9.99", 9.996 "10.0".
+/// Three significant digits, without rounding up to a fourth: 9.994 is "9.99", 9.996 is "10.0".
 std::string three_digits(double value) {
     if (value < 9.995) return fmt::format("{:.2f}", value);
     if (value < 99.95) return fmt::format("{:.1f}", value);
@@ -23,7 +23,7 @@ std::string format_size(std::uint64_t bytes, Sizes sizes) {
     if (bytes < 1024) return fmt::format("{} B", bytes);
     double value = static_cast<double>(bytes) / 1024;
     std::size_t unit = 0;
-    // From 1023.5 on it would be written as 1024 of this unit.
+    // From 1023.5 on, the value would round to 1024 of this unit.
     for (; value >= 1023.5 && unit + 1 < units.size(); ++unit) value /= 1024;
     return three_digits(value) + ' ' + units[unit];
 }
@@ -46,7 +46,7 @@ std::string format_count(double count) {
 }
 
 std::string format_part(double part) {
-    // 99.97 % is not all.
+    // 99.97 % must not be shown as 100 %.
     if (part < 1 && part > 0.999) return "99.9%";
     if (part >= 0.9995) return fmt::format("{:.0f}%", part * 100);
     return fmt::format("{:.1f}%", part * 100);

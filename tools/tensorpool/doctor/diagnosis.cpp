@@ -10,11 +10,12 @@
 namespace tensorpool::command {
 namespace {
 
-// A fault costs 100 to 250 ns to enter and leave on the machines of today, and as much again to
-// clear the page; virtual machines that map their own pages late need several times that.
-constexpr double dear_fault_ns = 2000;
+// Today's machines take 100 to 250 ns to enter and leave a fault, and as much again to clear the
+// page. Virtual machines that map their own pages late need several times that.
+constexpr double slow_fault_ns = 2000;
 constexpr double scarce_part = 0.05;
-constexpr std::uint64_t wanted_address_bytes = std::uint64_t{1} << 40;  // that pools reserve
+// With less address space than this, programs and their libraries leave almost none for pools.
+constexpr std::uint64_t min_address_bytes = std::uint64_t{1} << 30;
 
 using Verdict::fine;
 using Verdict::note;
@@ -25,34 +26,45 @@ std::string limit_text(std::uint64_t bytes, Sizes sizes) {
 }
 
 Diagnosis page_faults(const Machine& machine) {
-    const bool dear = machine.small_fault_ns > dear_fault_ns;
-    return {"page faults", dear ? wrong : fine,
+    const bool slow = machine.small_fault_ns > slow_fault_ns;
+    return {"page faults", slow ? wrong : fine,
             fmt::format("{:.0f} ns a page of 4 KiB; {:.0f} ns with huge pages",
                         machine.small_fault_ns, machine.huge_fault_ns),
-            dear ? "Fresh memory is dear here: let pools keep theirs (a longer retention period), "
-                   "and make them before the work begins."
+            slow ? "New memory is slow here: let pools keep theirs (a longer retention period), "
+                   "and fill them before the work begins."
                  : ""};
 }
 
+// The setting of this size alone, where the kernel has one and it does not inherit the general one.
+// "" otherwise.
+std::string own_huge_page_setting(const Machine& machine) {
+    const auto own =
+        std::ranges::find(machine.page_sizes, huge_page_bytes, &PageSizeSetting::bytes);
+    return own == machine.page_sizes.end() || own->word == "inherit" ? "" : own->word;
+}
+
 Diagnosis huge_pages(const Machine& machine) {
+    const std::string own = own_huge_page_setting(machine);
+    const std::string setting = own.empty() ? machine.huge_pages : own;
     if (machine.huge_pages.empty()) {
         return {"huge pages", note, "none", "This kernel has no transparent huge pages."};
     }
-    if (machine.huge_pages == "never") {
-        return {"huge pages", note, machine.huge_pages,
-                "Pools that ask for huge pages get small ones: write madvise to "
-                "/sys/kernel/mm/transparent_hugepage/enabled."};
+    if (setting == "never") {
+        return {
+            "huge pages", note, setting,
+            fmt::format("Pools that request huge pages get small ones: write madvise to {}/{}.",
+                        page_size_folder, own.empty() ? "enabled" : "hugepages-2048kB/enabled")};
     }
     if (machine.huge_fault_ns > machine.small_fault_ns) {
-        return {"huge pages", note, machine.huge_pages + ", but dear at present",
-                "They cost more than small ones, as where a hypervisor takes free memory back. "
-                "Pools measure that, and ask for fewer of them then."};
+        return {"huge pages", note, setting + ", but slow at present",
+                "They cost more than small ones, for example because a hypervisor reclaims free "
+                "memory. Pools measure this and then request fewer of them."};
     }
-    return {"huge pages", fine, machine.huge_pages, ""};
+    return {"huge pages", fine, setting, ""};
 }
 
 std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes sizes) {
-    std::string text = "Set, and measured for each 4 KiB:";
+    std::string text = "Settings, with the measured time for each 4 KiB:";
     for (const PageSizeSetting& size : page_sizes) {
         text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",",
                             format_size(size.bytes, sizes), size.word);
@@ -61,17 +73,18 @@ std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes 
     return text + ".";
 }
 
-// A page of n times the size saves all but one of n faults. What is left where nearly all are saved
-// was measured on huge pages, unless these turned out dear; a smaller page is dearer to find, so
-// that is the least. (Estimated 142 ns at 64 KiB, and 290 measured: perf/results/fresh.md.)
+// A page of n times the size saves all but one of n faults. The remaining cost, when nearly all
+// faults are saved, is taken from the measurement of huge pages, unless these turned out slow.
+// Finding a free smaller page costs more, so the result is a lower bound. (Estimated 142 ns at 64
+// KiB, measured 290 ns: perf/results/fresh.md.)
 std::string gain_text(const Machine& machine, const PageSizeSetting& size) {
     const double times = static_cast<double>(size.bytes) / 4096;
-    const std::string saved = fmt::format("one page fault in place of {:.0f}", times);
+    const std::string saved = fmt::format("one page fault instead of {:.0f}", times);
     const double rest = machine.huge_fault_ns;
     if (rest == 0 || rest >= machine.small_fault_ns) return saved;
-    return fmt::format(
-        "{}, which is estimated at {:.0f} ns for each 4 KiB at best, in place of {:.0f}", saved,
-        rest + (machine.small_fault_ns - rest) / times, machine.small_fault_ns);
+    return fmt::format("{}, an estimated {:.0f} ns for each 4 KiB at best, instead of {:.0f}",
+                       saved, rest + (machine.small_fault_ns - rest) / times,
+                       machine.small_fault_ns);
 }
 
 Diagnosis page_sizes(const Machine& machine, Sizes sizes) {
@@ -90,10 +103,10 @@ Diagnosis page_sizes(const Machine& machine, Sizes sizes) {
         given += fmt::format("{}{}", given.empty() ? "" : ", ", format_size(size.bytes, sizes));
     }
     const std::string settings = settings_text(all, sizes);
-    if (!given.empty()) return {"page sizes", fine, given + " where pools ask", settings};
-    return {"page sizes", note, "none of those below a huge page are given",
-            fmt::format("{} Growing pools would ask for pages of {}, and for huge ones only while "
-                        "these are cheaper: {}. To set that until the machine is started again:",
+    if (!given.empty()) return {"page sizes", fine, given + " where pools request them", settings};
+    return {"page sizes", note, "no size below a huge page is enabled",
+            fmt::format("{} Growing pools would request pages of {}, and huge ones only while "
+                        "these are faster: {}. To enable this until the next reboot:",
                         settings, format_size(advised->bytes, sizes), gain_text(machine, *advised)),
             fmt::format("echo madvise | sudo tee {}/hugepages-{}kB/enabled", page_size_folder,
                         advised->bytes / 1024)};
@@ -102,23 +115,24 @@ Diagnosis page_sizes(const Machine& machine, Sizes sizes) {
 Diagnosis overcommit(const Machine& machine, Sizes sizes) {
     if (machine.overcommit != 2) {
         return {"overcommit", fine,
-                machine.overcommit < 0    ? "not known"
+                machine.overcommit < 0    ? "unknown"
                 : machine.overcommit == 1 ? "always"
-                                          : "by rule of thumb",
+                                          : "heuristic",
                 ""};
     }
     return {"overcommit", note,
             fmt::format("never, at most {}", format_size(machine.commit_bytes, sizes)),
-            "A commit fails when that is reached, even where memory is free: give pools a "
+            "Commits beyond this fail, even while memory is free: give pools a "
             "max_capacity, or set vm.overcommit_memory to 0."};
 }
 
 Diagnosis memory(const Machine& machine, Sizes sizes) {
     const bool scarce = ratio(machine.available_bytes, machine.total_bytes) < scarce_part;
-    return {"memory", scarce ? wrong : fine,
-            fmt::format("{} available of {}", format_size(machine.available_bytes, sizes),
-                        format_size(machine.total_bytes, sizes)),
-            scarce ? "Nearly nothing is left: `tensorpool ls` shows who holds it." : ""};
+    return {
+        "memory", scarce ? wrong : fine,
+        fmt::format("{} available of {}", format_size(machine.available_bytes, sizes),
+                    format_size(machine.total_bytes, sizes)),
+        scarce ? "Almost no memory is left: `tensorpool ls` shows which processes hold it." : ""};
 }
 
 Diagnosis container(const Machine& machine, Sizes sizes) {
@@ -133,17 +147,20 @@ Diagnosis container(const Machine& machine, Sizes sizes) {
 Diagnosis locked_memory(const Machine& machine, Sizes sizes) {
     const bool limited = machine.lock_bytes != unlimited;
     return {"mlock limit", limited ? note : fine, limit_text(machine.lock_bytes, sizes),
-            limited ? "More cannot be locked or pinned: raise it by `ulimit -l`, or in "
+            limited ? "More cannot be locked or pinned: raise the limit with `ulimit -l` or in "
                       "/etc/security/limits.conf, for pools of pinned memory."
                     : ""};
 }
 
 Diagnosis address_space(const Machine& machine, Sizes sizes) {
-    const bool narrow = machine.address_bytes < wanted_address_bytes;
-    return {"address space", narrow ? wrong : fine, limit_text(machine.address_bytes, sizes),
-            narrow ? "Pools reserve 1 TiB of addresses, without memory, and get less here: remove "
-                     "`ulimit -v`, and limit memory by a cgroup or by max_capacity."
-                   : ""};
+    const bool limited = machine.address_bytes != unlimited;
+    const bool narrow = machine.address_bytes < min_address_bytes;
+    return {"address space", narrow ? wrong : (limited ? note : fine),
+            limit_text(machine.address_bytes, sizes),
+            limited ? "Pools reserve address space as they grow, each time at most a sixteenth of "
+                      "what is left. To limit memory, remove `ulimit -v` and use a cgroup or "
+                      "max_capacity."
+                    : ""};
 }
 
 Diagnosis memory_nodes(const Machine& machine) {
@@ -155,22 +172,23 @@ Diagnosis memory_nodes(const Machine& machine) {
 
 Diagnosis sharing(const Machine& machine) {
     if (!machine.memfd) {
-        return {"figures for readers", machine.statistics_folder.empty() ? wrong : fine, "no memfd",
-                "Processes cannot share their figures without a file: set "
+        return {"statistics for readers", machine.statistics_folder.empty() ? wrong : fine,
+                "no memfd",
+                "Processes cannot share their statistics without a file: set "
                 "TENSORPOOL_STATISTICS_DIR to a folder, for them and for this command."};
     }
     if (!machine.write_seal) {
-        return {"figures for readers", note, "memfd, not sealed against writing",
-                "Kernels before 5.1 cannot: a process of the same user could write to another's "
-                "figures."};
+        return {"statistics for readers", note, "memfd, not sealed against writing",
+                "Kernels before 5.1 cannot seal it: processes of the same user could overwrite the "
+                "statistics."};
     }
-    return {"figures for readers", fine, "memfd, sealed", ""};
+    return {"statistics for readers", fine, "memfd, sealed", ""};
 }
 
 Diagnosis statistics_mode(const Machine& machine) {
     if (machine.statistics_mode != "off") return {"TENSORPOOL_STATISTICS", fine, "not off", ""};
     return {"TENSORPOOL_STATISTICS", wrong, "off",
-            "Programs started from here show no figures: unset it."};
+            "Programs started from here publish no statistics: unset it."};
 }
 
 Diagnosis statistics_folder(const Machine& machine) {
@@ -180,7 +198,7 @@ Diagnosis statistics_folder(const Machine& machine) {
     const bool usable = machine.statistics_folder_usable;
     return {
         "TENSORPOOL_STATISTICS_DIR", usable ? fine : wrong, printable(machine.statistics_folder),
-        usable ? "" : "It is no folder that this user may read and write: make one (mode 0700)."};
+        usable ? "" : "Not a folder that this user may read and write: create one (mode 0700)."};
 }
 
 Diagnosis other_processes(const Machine& machine) {
@@ -191,13 +209,13 @@ Diagnosis other_processes(const Machine& machine) {
     }
     if (machine.hides_processes && !machine.root) {
         return {what, note, "this user's, /proc with hidepid",
-                "Processes of others are not even listed: use sudo."};
+                "Processes of other users are not even listed: use sudo."};
     }
-    // Yama restricts attaching as a debugger does; the figures only need to be looked at.
-    const std::string scope =
-        machine.trace_scope < 1 ? "" : "; Yama's ptrace_scope does not matter";
-    return {what, fine, (machine.root ? "all users'" : "this user's; others' with sudo") + scope,
-            ""};
+    // Yama restricts attaching as a debugger does; reading statistics does not need that
+    // permission.
+    const std::string scope = machine.trace_scope < 1 ? "" : "; Yama's ptrace_scope has no effect";
+    return {what, fine,
+            (machine.root ? "all users'" : "this user's; those of others with sudo") + scope, ""};
 }
 
 Diagnosis unreadable(const Machine& machine) {
@@ -223,17 +241,17 @@ Diagnosis terminal(const Machine& machine) {
                 "`tensorpool top` needs a terminal: set TERM, or use `tensorpool stat`."};
     }
     return {"top", machine.utf8 ? fine : note, machine.utf8 ? "ready" : "ready, ASCII only",
-            machine.utf8 ? "" : "Names in other letters show as ?: set LANG to C.UTF-8."};
+            machine.utf8 ? "" : "Other characters in names are shown as ?: set LANG to C.UTF-8."};
 }
 
 Diagnosis server(const Machine& machine) {
     if (!machine.serves) {
         return {"serve", note, "not built in",
-                "Install libcpp-httplib-dev and prometheus-cpp-dev, and build again."};
+                "Install libcpp-httplib-dev and prometheus-cpp-dev, and rebuild."};
     }
     if (!machine.has_page) {
         return {"serve", note, "ready, without the page",
-                "Metrics and data only: install npm, and build again."};
+                "Metrics and data only: install npm, and rebuild."};
     }
     return {"serve", fine, "ready", ""};
 }

@@ -29,22 +29,22 @@ int examine(const Settings& settings) {
 
 CLI::App* add_doctor(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("doctor", "Tell what this machine costs, allows and lacks");
+        app.add_subcommand("doctor", "Report what this machine costs, allows and lacks");
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
-        "  tensorpool doctor                     before a program is tuned or blamed\n"
+        "  tensorpool doctor                     before a program is tuned\n"
         "  tensorpool doctor --json | jq 'select(.verdict == \"wrong\")'\n"
         "\n"
-        "Measures page faults (some 20 ms), and reads settings; changes nothing. Says\n"
-        "what is fine, what to know (note) and what is wrong; then the status is 1.");
+        "Measures page faults (about 20 ms) and reads settings; changes nothing. Results\n"
+        "are fine, note (worth knowing) or wrong; if any is wrong, the status is 1.");
     settings.details["doctor"] =
-        "Limits are those of this command, which programs started from the same shell share; a "
-        "service or a container may have others, so run it there. Looked at are the time of a "
+        "The limits are those of this command, which programs started from the same shell share. A "
+        "service or a container may have others, so run the command there. It checks the time of a "
         "page fault, transparent huge pages and their smaller sizes, memory and the cgroup's "
-        "limit, overcommit, the "
-        "limits of address space and locked memory, memory nodes, what keeps figures from "
-        "readers, and what each subcommand needs.\n";
+        "limit, "
+        "overcommit, the limits of address space and locked memory, memory nodes, settings that "
+        "keep statistics from readers, and the requirements of each subcommand.\n";
     command->callback([&settings] { settings.run = [&settings] { return examine(settings); }; });
     return command;
 }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_bytes = std::size_t{2} << 20;
-// Large enough for the clock, small enough for any machine: 1,024 pages, of which sizes between the
-// usual one and a huge one touch half.
+// Long enough for the clock to measure, and small enough for any machine: 1,024 pages. With sizes
+// between a page and a huge page, half of them are touched.
 constexpr std::size_t tried_bytes = std::size_t{4} << 20;
 
 char* align_up(void* address) {
@@ -21,14 +21,15 @@ char* align_up(void* address) {
     return static_cast<char*>(address) + (huge_bytes - number % huge_bytes) % huge_bytes;
 }
 
-/// Of this thread alone: what others on a busy machine take is no cost of a fault.
+/// CPU time of this thread, so that other load on the machine does not count.
 double processor_ns() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// Touches pieces of `piece` bytes, each `stride` after the last.
+/// Touches pieces of `piece` bytes, each starting `stride` bytes after the previous one. Returns
+/// nanoseconds per page.
 double time_touches(char* memory, std::size_t piece, std::size_t stride) {
     const double begin = processor_ns();
     std::size_t touched = 0;
@@ -47,8 +48,8 @@ double try_once(std::size_t folio_bytes) {
     char* const memory = align_up(mapped);
     const bool whole = folio_bytes == 0 || folio_bytes >= huge_bytes;
     const std::size_t piece = whole ? tried_bytes : folio_bytes;
-    // Where every second piece asks, no larger page than a piece fits into what does. A kernel
-    // without huge pages refuses all of it, which leaves small ones.
+    // Only every second piece is advised, so that no page larger than a piece fits into an advised
+    // range. A kernel without huge pages rejects the advice, and small pages remain.
     madvise(memory, tried_bytes, MADV_NOHUGEPAGE);
     const std::size_t stride = whole ? tried_bytes : 2 * folio_bytes;
     for (std::size_t at = 0; folio_bytes != 0 && at < tried_bytes; at += stride) {

@@ -1,15 +1,16 @@
 #pragma once
 
 /// @file
-/// What a page costs when it is touched for the first time.
+/// Measures the cost of touching a page for the first time.
 
 #include <cstdint>
 
 namespace tensorpool::command {
 
-/// Nanoseconds of processor time for each 4 KiB that are touched for the first time, in pages of
-/// `folio_bytes`, where the kernel gives such to memory that asks; 0: in the usual pages. The
-/// median of several rounds; 0 where there is no memory to try it with.
+/// Returns the nanoseconds of CPU time per 4 KiB touched for the first time, in pages of
+/// `folio_bytes` if the kernel provides them to memory advised with MADV_HUGEPAGE. `folio_bytes` 0
+/// measures ordinary pages. The result is the median of several rounds, or 0 if no memory could be
+/// mapped.
 double measure_first_touch_ns(std::uint64_t folio_bytes);
 
 }  // namespace tensorpool::command

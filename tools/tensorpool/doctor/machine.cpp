@@ -33,7 +33,7 @@ int number_in(const char* path) {
     return number;
 }
 
-/// How many a list such as `0-3,8` names.
+/// How many numbers a list such as `0-3,8` contains.
 unsigned count_of(const char* path) {
     std::ifstream file(path);
     unsigned count = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What `doctor` looks at.
+/// The properties of the machine that `doctor` examines.
 
 #include <cstdint>
 #include <limits>
@@ -14,41 +14,41 @@
 
 namespace tensorpool::command {
 
-/// No limit.
+/// The value of a limit that is not set.
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
 struct Machine {
     unsigned processors = 1;
     unsigned memory_nodes = 1;
-    std::uint64_t memory_bytes = 0;     ///< of the machine
-    std::uint64_t total_bytes = 0;      ///< this program may have: the container's limit, if less
-    std::uint64_t available_bytes = 0;  ///< of that, now
-    double small_fault_ns = 0;          ///< to touch a page of 4 KiB for the first time
-    double huge_fault_ns = 0;           ///< the same with huge pages asked for, for each 4 KiB
-    std::string huge_pages;             ///< "always", "madvise" or "never"; "" where unknown
-    std::vector<PageSizeSetting> page_sizes;  ///< larger than the usual one, smallest first
-    int overcommit = -1;                      ///< 0, 1 or 2; -1 where unknown
-    std::uint64_t commit_bytes = 0;           ///< that may be committed with overcommit 2
+    std::uint64_t memory_bytes = 0;           ///< of the machine
+    std::uint64_t total_bytes = 0;            ///< for this process: the container's limit, if lower
+    std::uint64_t available_bytes = 0;        ///< of total_bytes, now
+    double small_fault_ns = 0;                ///< to touch a page of 4 KiB for the first time
+    double huge_fault_ns = 0;                 ///< the same with huge pages requested, per 4 KiB
+    std::string huge_pages;                   ///< "always", "madvise" or "never"; "" if unknown
+    std::vector<PageSizeSetting> page_sizes;  ///< sizes above 4 KiB, smallest first
+    int overcommit = -1;                      ///< 0, 1 or 2; -1 if unknown
+    std::uint64_t commit_bytes = 0;           ///< limit for commits with overcommit 2
     std::uint64_t lock_bytes = unlimited;     ///< RLIMIT_MEMLOCK
     std::uint64_t address_bytes = unlimited;  ///< RLIMIT_AS
     bool memfd = false;                       ///< memory files without a path
-    bool write_seal = false;                  ///< they can be sealed against others' writing
-    int trace_scope = -1;                     ///< of Yama; -1 where there is none
+    bool write_seal = false;                  ///< can be sealed against writing by others
+    int trace_scope = -1;                     ///< of Yama; -1 if Yama is absent
     bool hides_processes = false;             ///< /proc with hidepid
     bool root = false;
     bool has_proc = false;
     bool has_terminal_type = false;  ///< TERM is set, and not to "dumb"
     bool utf8 = false;
     bool serves = false;            ///< built with `serve`
-    bool has_page = false;          ///< and with its page
+    bool has_page = false;          ///< built with the page of `serve`
     std::string statistics_mode;    ///< TENSORPOOL_STATISTICS
     std::string statistics_folder;  ///< TENSORPOOL_STATISTICS_DIR
     bool statistics_folder_usable = false;
     std::vector<ObservedProcess> processes;
 };
 
-/// Takes some 20 ms, most of them for page faults, and up to 15 ms more where the kernel gives
-/// pages of 16 KiB to 1 MiB.
+/// Examines this machine. Takes about 20 ms, mostly for page faults, and up to 15 ms more if the
+/// kernel provides pages of 16 KiB to 1 MiB.
 Machine examine_machine();
 
 }  // namespace tensorpool::command

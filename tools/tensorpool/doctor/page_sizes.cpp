@@ -28,7 +28,7 @@ std::vector<PageSizeSetting> read_page_sizes(const std::filesystem::path& folder
         if (std::sscanf(name.c_str(), "hugepages-%lukB", &kib) != 1) continue;
         PageSizeSetting size{.bytes = std::uint64_t{kib} * 1024,
                              .word = chosen_word(entry.path() / "enabled")};
-        if (size.word.empty()) continue;  // not of anonymous memory
+        if (size.word.empty()) continue;  // not a setting for anonymous memory
         const std::string& counts = size.word == "inherit" ? common : size.word;
         size.given = counts == "always" || counts == "madvise";
         sizes.push_back(std::move(size));

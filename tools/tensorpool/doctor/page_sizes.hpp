@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The sizes of pages that the kernel can give, and what it gives.
+/// The page sizes that the kernel supports, and their settings.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,22 +14,23 @@ inline constexpr const char* page_size_folder = "/sys/kernel/mm/transparent_huge
 
 inline constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
 
-/// One size of pages larger than the usual one.
+/// One page size above the usual 4 KiB.
 struct PageSizeSetting {
     std::uint64_t bytes = 0;
     std::string word;     ///< "always", "inherit", "madvise" or "never"
-    bool given = false;   ///< to memory that asks for larger pages
-    double fault_ns = 0;  ///< to touch 4 KiB of it for the first time; 0: not measured
+    bool given = false;   ///< provided to memory that requests larger pages
+    double fault_ns = 0;  ///< time to touch 4 KiB of it for the first time; 0: not measured
 };
 
-/// The word in brackets of such a file: `always inherit [madvise] never`. "" where there is none.
+/// Returns the word in brackets of a settings file such as `always inherit [madvise] never`, or ""
+/// if there is none.
 std::string chosen_word(const std::filesystem::path& file);
 
-/// The settings in `folder`, smallest size first. Empty where the kernel has no such sizes (before
-/// Linux 6.8).
+/// Returns the settings in `folder`, smallest size first. Empty on kernels without such sizes
+/// (before Linux 6.8).
 std::vector<PageSizeSetting> read_page_sizes(const std::filesystem::path& folder);
 
-/// Measures what first touch costs in pages of each size that is given; 2 ms a size.
+/// Measures the cost of first touch for each size that the kernel provides. Takes 2 ms per size.
 void measure_page_sizes(std::vector<PageSizeSetting>& sizes);
 
 }  // namespace tensorpool::command

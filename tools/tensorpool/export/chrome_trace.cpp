@@ -1,4 +1,4 @@
-// The format is described in "Trace Event Format", which Chrome's and Perfetto's viewers read.
+// Writes the "Trace Event Format", which the viewers of Chrome and Perfetto read.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 namespace tensorpool::command::export_ {
 namespace {
 
-// A viewer shows no more counters than that at once, and takes long to load them.
+// A viewer shows no more counter events than this at once, and loads them slowly.
 constexpr std::uint64_t max_counts = 200'000;
 constexpr std::uint64_t min_counts_of_one = 100;
 
@@ -19,18 +19,18 @@ std::string json_text(std::string_view text) {
     return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// In microseconds, as the format counts.
+/// A time in microseconds, the unit of the format.
 std::string json_time(std::uint64_t ns) {
     return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
 }
 
-/// Bytes alive of one source: of each stretch of time the most, and what there is at its end.
+/// The live bytes of one source: the maximum of each time interval, and the value at its end.
 struct Counter {
     std::uint64_t now = 0;
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     std::uint64_t max_time = 0;
     std::uint64_t stretch = UINT64_MAX;
-    bool is_told = true;
+    bool is_written = true;
 };
 
 class ChromeWriter {
@@ -96,7 +96,8 @@ private:
                            process_of(thread), thread.number, json_time(call.time_ns));
     }
 
-    // Slices of a thread nest. A scope that ends before one within it goes on until that ends.
+    // Slices of a thread must nest. A scope that ends before a scope inside it is closed when the
+    // inner scope ends.
     struct OpenScope {
         std::uint32_t source;
         bool has_ended;
@@ -108,7 +109,7 @@ private:
     }
     void end_scope(const trace::Call& call) {
         auto& open = open_[call.thread];
-        // Deeper ones are not looked for, so that a hostile file does not take forever.
+        // The search depth is limited, so that a malformed file cannot make the export quadratic.
         const std::size_t depth = std::min<std::size_t>(open.size(), 256);
         for (std::size_t i = open.size(); i > open.size() - depth; --i) {
             OpenScope& scope = open[i - 1];
@@ -136,7 +137,7 @@ private:
                 see(counter, history_.time_of(life.end));
             });
         for (std::uint32_t source = 0; source < counters_.size(); ++source) {
-            tell_most(source);
+            write_max(source);
             if (counters_[source].stretch != UINT64_MAX) {
                 write_count(source, counters_[source].now, history_.last_ns());
             }
@@ -148,25 +149,25 @@ private:
         if (stretch == counter.stretch) return counter;
         const std::uint64_t before = counter.now;
         const bool is_first = counter.stretch == UINT64_MAX;
-        tell_most(source);
+        write_max(source);
         if (!is_first) {
             const std::uint64_t end = history_.first_ns() + (counter.stretch + 1) * stretch_ns_;
             write_count(source, before, end);
         }
         counter.stretch = stretch;
-        counter.most = 0;
+        counter.max = 0;
         return counter;
     }
     void see(Counter& counter, std::uint64_t time) {
-        if (counter.now < counter.most) return;
-        counter.most = counter.now;
+        if (counter.now < counter.max) return;
+        counter.max = counter.now;
         counter.max_time = time;
-        counter.is_told = false;
+        counter.is_written = false;
     }
-    void tell_most(std::uint32_t source) {
+    void write_max(std::uint32_t source) {
         Counter& counter = counters_[source];
-        if (!counter.is_told) write_count(source, counter.most, counter.max_time);
-        counter.is_told = true;
+        if (!counter.is_written) write_count(source, counter.max, counter.max_time);
+        counter.is_written = true;
     }
     void write_count(std::uint32_t source, std::uint64_t bytes, std::uint64_t time) {
         const trace::RecordedSource& from = recording_.sources[source];
@@ -194,8 +195,8 @@ private:
     const History& history_;
     const Recording& recording_;
     WrittenFile& file_;
-    std::vector<Counter> counters_;             // by source
-    std::vector<std::vector<OpenScope>> open_;  // by thread, the innermost last
+    std::vector<Counter> counters_;             // indexed by source
+    std::vector<std::vector<OpenScope>> open_;  // indexed by thread, the innermost last
     std::uint64_t stretch_ns_ = 1;
     bool is_first_ = true;
 };

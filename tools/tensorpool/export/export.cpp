@@ -21,7 +21,7 @@ using export_::At;
 
 enum class Format { torch, heap, chrome, rmm };
 
-// Of a history in a snapshot: more than its viewers show with ease.
+// The default number of calls in a snapshot's history; viewers become slow beyond that.
 constexpr std::uint64_t usual_entries = 200'000;
 
 struct ExportOptions {
@@ -32,7 +32,7 @@ struct ExportOptions {
     std::uint64_t entries = usual_entries;
 };
 
-/// Returns how many calls were left out of a history.
+/// Writes the chosen format. Returns how many calls were left out of a history.
 std::uint64_t write(const export_::History& history, const ExportOptions& options,
                     export_::WrittenFile& file) {
     const export_::Moment moment = export_::moment_of(history, options.at);
@@ -55,34 +55,36 @@ std::uint64_t write(const export_::History& history, const ExportOptions& option
 void check_output(const Settings& settings, const ExportOptions& options) {
     if (!options.output.empty()) return;
     if (settings.json) {
-        throw CommandError(wrong_usage, "--json would stand in the export; name a file with -o");
+        throw CommandError(wrong_usage,
+                           "--json would be mixed with the export; name a file with -o");
     }
     if (options.format == Format::torch && isatty(STDOUT_FILENO) != 0) {
         throw CommandError(wrong_usage,
-                           "a snapshot is nothing for a terminal; name a file with -o");
+                           "a snapshot is binary and cannot go to a terminal; name a file with -o");
     }
 }
 
-void tell(const Settings& settings, const ExportOptions& options, const export_::WrittenFile& file,
-          std::uint64_t left_out, std::uint64_t cut_bytes) {
+void report(const Settings& settings, const ExportOptions& options,
+            const export_::WrittenFile& file, std::uint64_t left_out, std::uint64_t cut_bytes) {
     if (cut_bytes > 0) {
-        fmt::print(
-            stderr,
-            "tensorpool: {} was cut: its last {} bytes are no whole chunk; what comes before "
-            "them was written\n",
-            printable(options.path), cut_bytes);
+        fmt::print(stderr,
+                   "tensorpool: {} is truncated: its last {} bytes are an incomplete chunk; "
+                   "everything before "
+                   "them was exported\n",
+                   printable(options.path), cut_bytes);
     }
     if (settings.json) {
-        const nlohmann::ordered_json told{{"path", inspect::valid_utf8(options.output)},
-                                          {"bytes", file.bytes()},
-                                          {"calls_left_out", left_out},
-                                          {"cut_bytes", cut_bytes}};
-        print_line(told.dump());
+        const nlohmann::ordered_json result{{"path", inspect::valid_utf8(options.output)},
+                                            {"bytes", file.bytes()},
+                                            {"calls_left_out", left_out},
+                                            {"cut_bytes", cut_bytes}};
+        print_line(result.dump());
     } else if (left_out > 0) {
-        fmt::print(stderr,
-                   "tensorpool: the history holds the last {} calls; {} before them were left out "
-                   "(--entries)\n",
-                   options.entries, left_out);
+        fmt::print(
+            stderr,
+            "tensorpool: the history holds the last {} calls; {} earlier calls were left out "
+            "(--entries)\n",
+            options.entries, left_out);
     }
 }
 
@@ -90,14 +92,15 @@ int export_file(const Settings& settings, const ExportOptions& options) {
     check_output(settings, options);
     const trace::Recording recording = trace::read_recording(options.path);
     if (recording.calls.empty()) {
-        throw CommandError(finding, fmt::format("{}: holds no calls, so there is nothing to export",
-                                                printable(options.path)));
+        throw CommandError(finding,
+                           fmt::format("{}: contains no calls, so there is nothing to export",
+                                       printable(options.path)));
     }
     const export_::History history(recording);
     export_::WrittenFile file(options.output, options.path);
     const std::uint64_t left_out = write(history, options, file);
     file.finish();
-    tell(settings, options, file, left_out, recording.cut_bytes);
+    report(settings, options, file, left_out, recording.cut_bytes);
     return success;
 }
 
@@ -121,7 +124,7 @@ void add_options(CLI::App& command, ExportOptions& options) {
         ->transform(CLI::CheckedTransformer(moments));
     command
         .add_option("--entries", options.entries,
-                    fmt::format("Most calls in torch's history ({})", usual_entries))
+                    fmt::format("Maximum calls in torch's history ({})", usual_entries))
         ->option_text("N");
 }
 
@@ -129,7 +132,7 @@ void add_options(CLI::App& command, ExportOptions& options) {
 
 CLI::App* add_export(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("export", "Write a recording as other tools read it");
+        app.add_subcommand("export", "Convert a recording to the format of another tool");
     const auto options = std::make_shared<ExportOptions>();
     add_options(*command, *options);
     command->add_flag("--json", settings.json, "Print what was written as JSON");
@@ -142,16 +145,17 @@ CLI::App* add_export(CLI::App& app, Settings& settings) {
         "  tensorpool export train.trace -f chrome -o train.json    ui.perfetto.dev\n"
         "  tensorpool export train.trace -f rmm -o train.csv        RMM's replay");
     settings.details["export"] =
-        "torch is a memory snapshot: each process is a device, and segments are the addresses that "
-        "blocks of a pool, an arena or a scratch had so far, for the trace does not tell what they "
-        "held. Behind the processes each allocator of device memory is a device of its own, with "
-        "its slabs as segments and its streams. Its history ends at the moment.\n\n"
-        "heap is a profile of gperftools: by call stacks where they were sampled, else by pool and "
-        "scope. chrome holds the bytes alive of each pool, thinned, scopes, and requests that were "
-        "not met. rmm is the log of RMM's logging_resource_adaptor, which knows no processes: "
-        "addresses of the second one are moved by 2^48, of the third by twice that, and so on; "
-        "then "
-        "those of each allocator of device memory.\n";
+        "torch is a memory snapshot. Each process is a device. Its segments are the addresses that "
+        "blocks of a pool, an arena or a scratch have had so far, because the trace does not "
+        "record "
+        "what pools reserve. Each allocator of device memory follows as a device of its own, with "
+        "its slabs as segments and with its streams. The history ends at the chosen moment.\n\n"
+        "heap is a profile of gperftools, by call stack if stacks were sampled, otherwise by pool "
+        "and scope. chrome holds the live bytes of each pool over time (thinned), scopes, and "
+        "failed "
+        "requests. rmm is the log of RMM's logging_resource_adaptor. That format has no processes: "
+        "addresses of the second process are moved by 2^48, of the third by twice that, and so on, "
+        "followed by those of each allocator of device memory.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return export_file(settings, *options); };
     });

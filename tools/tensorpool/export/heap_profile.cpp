@@ -1,5 +1,5 @@
 // gperftools' text format ("heap profile:"), as pprof, jeprof and google-pprof read it. Samples are
-// written as they are: readers know by heap_v2 and the interval what they stand for.
+// written without scaling: readers scale them by heap_v2 and the interval.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Sum {
     std::uint64_t blocks = 0, bytes = 0;          // alive
-    std::uint64_t all_blocks = 0, all_bytes = 0;  // asked for
+    std::uint64_t all_blocks = 0, all_bytes = 0;  // requested
 
     void add(const Life& life, Moment moment) {
         if (moment.is_alive(life)) {
@@ -69,7 +69,7 @@ void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
     const Recording& recording = history.recording();
     auto sums = add_up<std::uint32_t>(history, moment,
                                       [&](std::size_t i) { return history.facts(i).stack; });
-    sums.erase(0);  // what was not sampled
+    sums.erase(0);  // calls without a sampled stack
     const LoadedCode code(recording);
     file.write(
         fmt::format("heap profile: {} heap_v2/{}\n", counts(all_of(sums)), interval_of(recording)));
@@ -77,7 +77,7 @@ void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
         file.write(counts(sum));
         bool is_innermost = true;
         for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
-            // Readers take 1 off where a call returns to, which the recorder has done already.
+            // Readers subtract 1 from return addresses. The recorder has already done so.
             const std::uint64_t address = code.address_of(frame);
             if (address != 0) file.write(fmt::format(" {:#x}", address + (is_innermost ? 0 : 1)));
             is_innermost = false;
@@ -87,7 +87,7 @@ void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
     file.write("\nMAPPED_LIBRARIES:\n" + code.maps());
 }
 
-/// Names in the place of code: a symbol for each.
+/// Symbols that stand for names: each name gets an artificial code address.
 class Symbols {
 public:
     std::uint64_t address_of(const std::string& name) {
@@ -103,10 +103,10 @@ public:
     }
 
 private:
-    // Readers take 1 off addresses.
+    // Readers subtract 1 from addresses, so symbols are placed apart.
     static constexpr std::uint64_t distance = 0x1000;
 
-    // One line; two dashes would part an inlined function from its caller.
+    // A name must fit on one line. Two dashes would separate an inlined function from its caller.
     static std::string clean(const std::string& name) {
         std::string text = inspect::valid_utf8(name);
         std::ranges::replace_if(

@@ -13,13 +13,13 @@
 namespace tensorpool::command::export_ {
 namespace {
 
-// No file's image is larger, and as many fit beside each other as a trace can name.
+// No file's image is larger, and the images of all modules of a trace fit beside each other.
 constexpr std::uint64_t max_image_bytes = std::uint64_t{1} << 41;
 
 class RegularFile {
 public:
     explicit RegularFile(const std::string& path) {
-        // Looked at first, for a device may act when it is opened.
+        // Checked before opening, because opening a device may have side effects.
         struct stat about {};
         if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
         file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -49,7 +49,7 @@ bool is_ours(const Elf64_Ehdr& header) {
            header.e_phentsize == sizeof(Elf64_Phdr);
 }
 
-// A line of maps ends with the path.
+// The path ends a line of maps, so it must contain no white space.
 std::string one_line(std::string path) {
     std::ranges::replace_if(
         path, [](char character) { return static_cast<unsigned char>(character) <= ' '; }, '?');

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Made-up addresses for frames, as if all modules of all processes were loaded into one.
+/// Artificial addresses for frames, as if all modules of all processes were loaded into one.
 
 #include <cstdint>
 #include <map>
@@ -12,31 +12,31 @@
 
 namespace tensorpool::command::export_ {
 
-/// Where a file's code is in the file, and where its symbols count it.
+/// Where the code segment lies in the file, and its virtual address.
 struct CodeSegment {
     std::uint64_t file_offset = 0;
     std::uint64_t address = 0;
 };
-/// Of the first executable segment of a 64-bit ELF file of this machine's byte order; all 0 where
-/// it is none. Only a regular file is opened.
+/// Returns the first executable segment of a 64-bit ELF file of this machine's byte order, or zeros
+/// for any other file. Opens only regular files.
 CodeSegment code_segment_of(const std::string& path);
 
 class LoadedCode {
 public:
     explicit LoadedCode(const trace::Recording& recording);
 
-    /// 0 of frames beyond all files.
+    /// Returns the address of a frame, or 0 if the frame lies outside all files.
     std::uint64_t address_of(trace::RecordedFrame frame) const;
-    /// Lines as in /proc/PID/maps.
+    /// Returns the modules as lines in the format of /proc/PID/maps.
     std::string maps() const;
 
 private:
     struct Module {
         std::uint64_t base = 0;
-        std::uint64_t max_offset = 0;  // that any frame has
+        std::uint64_t max_offset = 0;  // of all frames in this module
     };
     const trace::Recording& recording_;
-    std::map<std::string, Module> modules_;  // by path
+    std::map<std::string, Module> modules_;  // indexed by path
 };
 
 }  // namespace tensorpool::command::export_

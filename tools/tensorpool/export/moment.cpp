@@ -5,14 +5,14 @@ namespace {
 
 Moment find_peak(const History& history) {
     std::uint64_t now = 0;
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     Moment peak;
     history.walk(
         [&](std::uint32_t i) {
             const Life& life = history.lives()[i];
             now += life.bytes;
-            if (now <= most) return;
-            most = now;
+            if (now <= max) return;
+            max = now;
             peak.calls = life.begin == Life::none ? 0 : life.begin + 1;
         },
         [&](std::uint32_t i) { now -= history.lives()[i].bytes; });

@@ -11,10 +11,10 @@ using inspect::History;
 using trace::Life;
 using trace::Recording;
 
-/// Which moment of a recording is written.
+/// The moment of a recording that is exported.
 enum class At { peak, end };
 
-/// A moment: so many calls have returned.
+/// A moment in a recording, given as the number of calls that have returned.
 struct Moment {
     std::uint32_t calls = 0;
     bool has_begun(const Life& life) const noexcept {
@@ -23,14 +23,15 @@ struct Moment {
     bool has_ended(const Life& life) const noexcept {
         return life.end != Life::none && life.end < calls;
     }
-    /// Its owner has freed it; while it is alive, streams have not passed.
+    /// Whether its owner has freed it. Until it ends, streams may still use it.
     bool is_deferred(const Life& life) const noexcept {
         return life.deferred != Life::none && life.deferred < calls;
     }
     bool is_alive(const Life& life) const noexcept { return has_begun(life) && !has_ended(life); }
 };
 
-/// The peak is the first moment of most bytes alive in all processes together.
+/// Finds a moment. The peak is the first moment at which all processes together have the most bytes
+/// alive.
 Moment moment_of(const History& history, At at);
 
 }  // namespace tensorpool::command::export_

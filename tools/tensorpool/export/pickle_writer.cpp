@@ -7,7 +7,8 @@
 namespace tensorpool::command::export_ {
 namespace {
 
-// Python's own pickler puts so many into a list at once; the viewer's stack holds not many more.
+// Python's own pickler appends this many items to a list at once. The viewer's stack holds few
+// more.
 constexpr unsigned max_items = 1000;
 constexpr std::size_t written_at_once = std::size_t{1} << 16;
 
@@ -30,7 +31,7 @@ void PickleWriter::number(std::uint64_t value) {
         bytes_ += 'J';
         little_endian(value, 4);
     } else {
-        // As many bytes as hold it with a sign.
+        // The fewest bytes that hold the value with a sign bit.
         const auto bytes = static_cast<unsigned>(std::bit_width(value)) / 8 + 1;
         bytes_ += '\x8a';
         bytes_ += static_cast<char>(bytes);

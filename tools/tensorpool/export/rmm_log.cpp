@@ -15,14 +15,15 @@ std::string time_of_day(std::uint64_t unix_ns) {
                        seconds % 60, micros % 1'000'000);
 }
 
-/// Which call stands for a line: of what came before the recording, its first.
+/// The call whose time and thread a line shows. Blocks from before the recording use its first
+/// call.
 std::uint32_t known(std::uint32_t call) noexcept {
     return call == Life::none ? 0 : call;
 }
 
-/// The log knows neither processes nor devices, and blocks of two may lie at the same address: each
-/// process but the first, and each device's allocator, has addresses of its own, beyond those that
-/// systems give.
+/// Makes addresses unique. The log has neither processes nor devices, and blocks of two of them may
+/// have the same address. Each process after the first, and each device's allocator, gets an
+/// address space of its own, above the addresses that operating systems use.
 class Addresses {
 public:
     explicit Addresses(const Recording& recording) {
@@ -58,12 +59,12 @@ void write_rmm_log(const History& history, WrittenFile& file) {
     const Recording& recording = history.recording();
     file.write("Thread,Time,Action,Pointer,Size,Stream\n");
     const Addresses addresses(recording);
-    std::uint32_t told = 0;  // calls, of which refusals were written
+    std::uint32_t written = 0;  // calls whose failures have been written
     const auto refusals_before = [&](std::uint32_t call) {
-        for (; told < known(call); ++told) {
-            const trace::Call& refused = recording.calls[told];
+        for (; written < known(call); ++written) {
+            const trace::Call& refused = recording.calls[written];
             if (refused.action != TraceAction::refuse) continue;
-            file.write(line_of(history, told, "allocate failure", 0, refused.bytes));
+            file.write(line_of(history, written, "allocate failure", 0, refused.bytes));
         }
     };
     history.walk(

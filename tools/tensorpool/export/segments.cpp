@@ -14,11 +14,11 @@ using inspect::RangesUsed;
 
 constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
 
-Range place_of(const History& history, std::size_t life) {
+Range range_of_block(const History& history, std::size_t life) {
     return inspect::range_of(history.lives()[life].address, history.facts(life).block_bytes);
 }
 
-/// By each source, of which there are few.
+/// The ranges used by each source. There are few sources.
 std::map<std::uint32_t, RangesUsed> used_by(const History& history,
                                             std::span<const std::uint32_t> lives, Moment moment,
                                             const Slabs& slabs) {
@@ -26,7 +26,7 @@ std::map<std::uint32_t, RangesUsed> used_by(const History& history,
     for (const std::uint32_t i : lives) {
         const Life& life = history.lives()[i];
         if (!moment.has_begun(life) || slabs.has_known(life.address)) continue;
-        used[life.source].add(place_of(history, i));
+        used[life.source].add(range_of_block(history, i));
     }
     return used;
 }
@@ -67,7 +67,7 @@ std::vector<Segment> join(const std::vector<Piece>& pieces) {
     return segments;
 }
 
-/// Fills one segment after the other with blocks that come by their addresses.
+/// Fills one segment after the other with blocks in order of address.
 class Filling {
 public:
     explicit Filling(std::vector<Segment>& segments) : segments_(segments) {}
@@ -110,7 +110,7 @@ private:
 
     std::vector<Segment>& segments_;
     std::size_t now_ = 0;
-    bool has_stream_ = false;  // of the segment: that of its first block
+    bool has_stream_ = false;  // whether the segment has the stream of its first block
 };
 
 }  // namespace
@@ -127,7 +127,7 @@ std::vector<Segment> segments_of(const History& history, std::span<const std::ui
     Filling filling(segments);
     for (const std::size_t i : alive) {
         const Life& life = history.lives()[i];
-        filling.add(place_of(history, i), life.bytes, history.facts(i).stack, life.stream,
+        filling.add(range_of_block(history, i), life.bytes, history.facts(i).stack, life.stream,
                     moment.is_deferred(life));
     }
     filling.finish();

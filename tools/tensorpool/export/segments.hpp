@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Blocks at a moment as PyTorch's snapshots want them: in segments without gaps.
+/// The blocks at a moment in the form of PyTorch's snapshots: in segments without gaps.
 
 #include <cstdint>
 #include <span>
@@ -15,14 +15,14 @@ namespace tensorpool::command::export_ {
 struct SegmentBlock {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t requested_bytes = 0;  ///< at most `bytes`; 0 where it is free
+    std::uint64_t requested_bytes = 0;  ///< at most `bytes`; 0 for free blocks
     std::uint32_t stack = 0;
     bool is_alive = false;
-    bool is_deferred = false;  ///< alive, and its owner has freed it
+    bool is_deferred = false;  ///< alive, but already freed by its owner
 };
 
-/// A stretch of addresses that one pool, arena or scratch took blocks from. Its blocks tile it:
-/// each begins where the one before ends.
+/// A range of addresses from which one pool, arena or scratch took blocks. Its blocks tile it: each
+/// begins where the previous one ends.
 struct Segment {
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
@@ -31,12 +31,12 @@ struct Segment {
     std::vector<SegmentBlock> blocks;
 };
 
-/// Of one process, or of one device's allocator, whose blocks `lives` names by their numbers; by
-/// address. A device's allocator, `source`, tells its slabs, which `slabs` has at the moment. The
-/// trace does not tell what a pool holds: here, and of an allocator what it took before the
-/// recording, it is all addresses that any block had up to then, and gaps among them of less than 4
-/// MiB, by which pools grow. Blocks that lie over each other, as where entries were dropped, are
-/// cut.
+/// Returns the segments of one process, or of one device's allocator, in order of address. `lives`
+/// are the indices of its blocks. For a device's allocator, `source`, the segments are its slabs,
+/// which `slabs` holds as of the moment. The trace does not record what a pool reserves. The
+/// segments of a pool, and those that a device's allocator made before the recording, are therefore
+/// the addresses that any block has had so far. Gaps of less than 4 MiB, the growth step of pools,
+/// are included. Blocks that overlap, which happens if entries were dropped, are cut.
 std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lives,
                                  Moment moment, const Slabs& slabs = {}, std::uint32_t source = 0);
 

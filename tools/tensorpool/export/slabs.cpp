@@ -5,7 +5,7 @@
 
 namespace tensorpool::command::export_ {
 
-/// Whether it touched another.
+/// Adds a range, merging it with those it touches. Returns whether there were any.
 bool Slabs::join(Ends& ends, Range range) {
     auto at = ends.upper_bound(range.begin);
     if (at != ends.begin() && std::prev(at)->second >= range.begin) --at;

@@ -10,17 +10,17 @@ namespace tensorpool::command::export_ {
 
 using inspect::Range;
 
-/// The slabs of a device's allocator, followed through time. Those that touch are one.
+/// The slabs of a device's allocator over time. Slabs that touch are merged.
 class Slabs {
 public:
     void add(Range range);
     void remove(Range range);
 
-    /// Now, by address.
+    /// The present slabs, in order of address.
     std::vector<Range> all() const;
-    /// Whether it lay in a slab at any time.
+    /// Whether the address has lain in a slab at any time.
     bool has_known(std::uint64_t address) const;
-    /// Whether one grew at its end or its beginning.
+    /// Whether a slab was extended at its end or its beginning.
     bool have_grown() const noexcept { return have_grown_; }
 
 private:

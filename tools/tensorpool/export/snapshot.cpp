@@ -1,4 +1,4 @@
-// PyTorch's memory snapshot. Which entries its viewers want, and what they check, was read from
+// Writes PyTorch's memory snapshot. The entries that its viewers require were taken from
 // torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js.
 
 #include <algorithm>
@@ -45,24 +45,24 @@ public:
     }
 
 private:
-    /// What happened to a block, or to a slab.
+    /// An event of a block or of a slab.
     struct Step {
         enum class Kind : std::uint8_t { begin, defer, end, slab };
         Kind kind;
-        std::uint32_t number;  // of a life, or in Part::changes
+        std::uint32_t number;  // index of a lifetime, or in Part::changes
     };
     struct SlabChange {
         std::uint32_t call;
         inspect::Range range;
         bool begins;
     };
-    /// What is a device to PyTorch: a process, or an allocator of device memory.
+    /// A device in PyTorch's sense: a process, or an allocator of device memory.
     struct Part {
         std::vector<std::uint32_t> lives;
-        std::vector<Step> steps;  // up to the moment, by time
+        std::vector<Step> steps;  // up to the moment, in order of time
         Slabs slabs;
         std::vector<SlabChange> changes;
-        std::uint32_t source = 0;  // 0: a process's
+        std::uint32_t source = 0;  // 0: a process
     };
 
     std::uint32_t processes() const {
@@ -78,20 +78,21 @@ private:
             parts_.emplace_back().source = source;
         }
     }
-    /// Calls without a source are their process's.
+    /// Calls without a source belong to their process.
     Part& part_of(const Life& life) {
         return parts_[life.source == 0 ? life.process : part_of_source_[life.source]];
     }
 
-    /// In one go, for there may be thousands of processes.
+    /// Distributes all lifetimes in one pass, because there may be thousands of processes.
     void part_lives() {
         const std::vector<Life>& lives = history_.lives();
         for (std::uint32_t i = 0; i < lives.size(); ++i) part_of(lives[i]).lives.push_back(i);
         history_.walk(
             [&](std::uint32_t i) {
-                const bool is_told = lives[i].begin != Life::none && moment_.has_begun(lives[i]);
-                if (is_told) part_of(lives[i]).steps.push_back({Step::Kind::begin, i});
-                if (is_told && moment_.is_deferred(lives[i])) {
+                const bool is_included =
+                    lives[i].begin != Life::none && moment_.has_begun(lives[i]);
+                if (is_included) part_of(lives[i]).steps.push_back({Step::Kind::begin, i});
+                if (is_included && moment_.is_deferred(lives[i])) {
                     part_of(lives[i]).steps.push_back({Step::Kind::defer, i});
                 }
             },
@@ -204,7 +205,7 @@ private:
         return block.is_deferred ? "active_pending_free" : "active_allocated";
     }
 
-    // The same list of frames is written once.
+    // A list of frames is written once, then referenced.
     void write_frames(std::uint32_t stack) {
         pickle_.text("frames");
         const auto [at, is_new] = stacks_.try_emplace(stack, 0);
@@ -219,11 +220,12 @@ private:
         at->second = pickle_.remember();
     }
     void write_frame(const inspect::FrameName& frame) {
-        const inspect::CodePlace& place = frame.place;
+        const inspect::CodePlace& position = frame.place;
         pickle_.begin_dictionary();
-        pickle_.entry("filename", place.file.empty() ? frame.module : place.file);
-        pickle_.entry("line", static_cast<std::uint64_t>(std::max(place.line, 0)));
-        pickle_.entry("name", place.function.empty() ? inspect::to_text(frame) : place.function);
+        pickle_.entry("filename", position.file.empty() ? frame.module : position.file);
+        pickle_.entry("line", static_cast<std::uint64_t>(std::max(position.line, 0)));
+        pickle_.entry("name",
+                      position.function.empty() ? inspect::to_text(frame) : position.function);
         pickle_.end_dictionary();
     }
 
@@ -238,7 +240,7 @@ private:
         pickle_.end_list();
         return left_out;
     }
-    /// The viewer works back from the blocks at the moment, so the history ends there.
+    /// The viewer works backward from the blocks at the moment, so the history ends there.
     std::uint64_t write_trace(const Part& part, std::uint64_t max_entries) {
         const std::span<const Step> steps = part.steps;
         const std::size_t left_out = steps.size() > max_entries ? steps.size() - max_entries : 0;
@@ -286,7 +288,7 @@ private:
     PickleWriter pickle_;
     std::vector<Part> parts_;  // the processes, then the allocators of device memory
     std::vector<std::uint32_t> part_of_source_;
-    std::map<std::uint32_t, std::uint32_t> stacks_;  // what the pickle remembers them by
+    std::map<std::uint32_t, std::uint32_t> stacks_;  // numbers of the lists in the pickle
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace tensorpool::command {
 namespace {
 
-/// What completes a value, by what it is called: nothing where only a person knows. `compgen -W`
-/// expands its words as the shell does, commands too, so names of processes with other characters
-/// than these are left out.
+/// Returns a shell expression that lists the values of an option by its placeholder, or nothing for
+/// other placeholders. `compgen -W` performs shell expansion, including command substitution, so
+/// process names with other characters than these are left out.
 std::string values_of(const std::string& value) {
     constexpr const char* list = "$(tensorpool ls --json 2>/dev/null | sed -n ";
     if (value == "PID") return list + std::string("'s/^{\"process\":\\([0-9]*\\),.*/\\1/p')");
@@ -22,7 +22,7 @@ std::string values_of(const std::string& value) {
     return "";
 }
 
-/// The words of an option, separated by `|`, as a pattern of `case`.
+/// The names of an option, separated by `|` for a pattern of `case`.
 std::string words_of(const CLI::Option& option, std::string_view between) {
     std::string words;
     for (const std::string& name : option.get_snames())
@@ -68,7 +68,7 @@ std::string bash_completion(const CLI::App& app) {
         options += fmt::format("        {}) words=\"{}\" ;;\n", sub->get_name(), options_of(*sub));
     }
     return fmt::format(
-        "# Completion of tensorpool for bash, made from its own declarations.\n"
+        "# Completion of tensorpool for bash, generated from its command-line declarations.\n"
         "_tensorpool() {{\n"
         "    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n"
         "    local sub=${{COMP_WORDS[1]}} words\n"

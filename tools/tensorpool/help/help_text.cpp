@@ -29,8 +29,8 @@ std::string usage(const CLI::App& app) {
     std::string line = "Usage: " + (parent != nullptr ? parent->get_name() + ' ' : "");
     line += app.get_name();
     if (!shown_subcommands(app).empty()) return line + " SUBCOMMAND [OPTIONS]\n";
-    for (const std::string& word : needed_words(app)) line += ' ' + word;
-    return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [WORDS]\n" : "\n");
+    for (const std::string& word : required_arguments(app)) line += ' ' + word;
+    return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [ARGUMENTS]\n" : "\n");
 }
 
 }  // namespace
@@ -60,13 +60,14 @@ std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
     std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) {
         return option->nonpositional() && !option->get_group().empty();
     });
-    // Not std::ranges': clang 14 does not compile what libstdc++ 12 returns from it.
+    // std::ranges::stable_partition is not used, because clang 14 does not compile libstdc++ 12's
+    // return type.
     std::stable_partition(options.begin(), options.end(),
                           [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
     return options;
 }
 
-std::vector<std::string> needed_words(const CLI::App& app) {
+std::vector<std::string> required_arguments(const CLI::App& app) {
     std::vector<std::string> words;
     for (const CLI::Option* const option : app.get_options()) {
         if (!option->nonpositional() && !option->get_option_text().empty())
@@ -82,7 +83,7 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
 std::string help_text(const CLI::App& app) {
     std::string text;
     for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
-    // With so many subcommands a screen has no room for empty lines here.
+    // With this many subcommands, a screen has no room for empty lines here.
     text += (shown_subcommands(app).empty() ? "\n" : "") + usage(app);
     if (!shown_subcommands(app).empty()) text += "Subcommands:\n";
     for (const CLI::App* const sub : shown_subcommands(app)) {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Help as text, from what CLI11 was told.
+/// Formats the help from the declarations in CLI11.
 
 #include <string>
 #include <string_view>
@@ -14,19 +14,19 @@ class Option;
 
 namespace tensorpool::command {
 
-/// Fits a screen of 80 x 24.
+/// Returns the help text. It fits a screen of 80 x 24.
 std::string help_text(const CLI::App& app);
 
-/// "-i, --interval S", with what option_text() says that its value is.
+/// Returns the names of an option and its placeholder: "-i, --interval S".
 std::string names_of(const CLI::Option& option);
-/// Those to be shown, in the order in which they were declared; --help comes last.
+/// Returns the visible options in the order of their declaration, with --help last.
 std::vector<const CLI::Option*> shown_options(const CLI::App& app);
-/// What stands without an option's name, such as FILE.
-std::vector<std::string> needed_words(const CLI::App& app);
-/// Those to be shown: hidden ones have an empty group.
+/// Returns the placeholders of the positional arguments, such as FILE.
+std::vector<std::string> required_arguments(const CLI::App& app);
+/// Returns the visible subcommands. Hidden ones have an empty group.
 std::vector<const CLI::App*> shown_subcommands(const CLI::App& app);
 
-/// Lines of whole words, of at most `columns`, which may be one word longer than that.
+/// Breaks a text into lines of at most `columns` columns. A single longer word makes a longer line.
 std::vector<std::string> wrap(std::string_view text, std::size_t columns);
 
 }  // namespace tensorpool::command

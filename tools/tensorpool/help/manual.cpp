@@ -15,7 +15,7 @@ void write(const std::string& path, const std::string& text) {
     std::ofstream file(path);
     file << text;
     if (file.close(), !file) {
-        throw CommandError(finding, path + " cannot be written: name a folder that can be");
+        throw CommandError(finding, path + " cannot be written; name a writable folder");
     }
 }
 
@@ -24,7 +24,7 @@ int write_manual(const CLI::App& app, const Settings& settings, const std::strin
     for (const CLI::App* const sub : shown_subcommands(app)) {
         write(folder + "/tensorpool-" + sub->get_name() + ".1", subcommand_page(*sub, settings));
     }
-    write(folder + "/tensorpool-figures.7", figures_page());
+    write(folder + "/tensorpool-metrics.7", metrics_page());
     write(folder + "/tensorpool.bash", bash_completion(app));
     return success;
 }
@@ -33,10 +33,10 @@ int write_manual(const CLI::App& app, const Settings& settings, const std::strin
 
 CLI::App* add_manual(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("manual", "Write the manual's pages and the completion for bash");
+        app.add_subcommand("manual", "Write the manual pages and the bash completion");
     command->group("");
     const auto folder = std::make_shared<std::string>();
-    command->add_option("folder", *folder, "Where to")->required();
+    command->add_option("folder", *folder, "The folder to write to")->required();
     command->callback([&app, &settings, folder] {
         settings.run = [&app, &settings, folder] { return write_manual(app, settings, *folder); };
     });

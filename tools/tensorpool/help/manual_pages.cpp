@@ -17,7 +17,7 @@ std::string see_also(const CLI::App& app) {
     for (const CLI::App* const sub : shown_subcommands(app)) {
         names += fmt::format(".BR tensorpool\\-{} (1),\n", roff(sub->get_name()));
     }
-    return section("SEE ALSO") + names + ".BR tensorpool\\-figures (7)\n";
+    return section("SEE ALSO") + names + ".BR tensorpool\\-metrics (7)\n";
 }
 
 std::string options(const CLI::App& app) {
@@ -29,20 +29,19 @@ std::string options(const CLI::App& app) {
 }
 
 std::string statuses_of_look() {
-    return item("0", "Nothing was found to be wrong.") +
-           item("1", "Something was found, or could not be done.") +
-           item("2", "The options are wrong, or fit several processes.") +
-           item("3", "The process is not there, or no longer.") +
-           item("4", "A model's file is damaged, or cannot be read.");
+    return item("0", "Success; no problem was found.") +
+           item("1", "A problem was found, or the work could not be done.") +
+           item("2", "The options are wrong, or match several processes.") +
+           item("3", "The process does not exist, or has ended.") +
+           item("4", "A model file is damaged or cannot be read.");
 }
 
 std::string statuses_of_program() {
     return item("2", "The options are wrong.") +
-           item("125",
-                "Something that was asked for could not be done; the program did not begin.") +
-           item("126", "The program cannot be run.") + item("127", "There is no such program.") +
+           item("125", "A requested part could not be enabled; the program was not started.") +
+           item("126", "The program cannot be run.") + item("127", "The program was not found.") +
            item("any other",
-                "The program's. Where a signal ended it, the same one ends tensorpool.");
+                "The program's status. If a signal ended it, the same signal ends tensorpool.");
 }
 
 std::string pytorch_of(const MetricDescription& metric) {
@@ -69,26 +68,27 @@ std::string subcommand_page(const CLI::App& sub, const Settings& settings) {
     sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
     std::string text = page_head("tensorpool-" + name, 1, sentence);
     text += section("SYNOPSIS") + fmt::format(".B tensorpool {}\n", roff(name));
-    for (const std::string& word : needed_words(sub)) text += fmt::format(".I {}\n", roff(word));
+    for (const std::string& word : required_arguments(sub))
+        text += fmt::format(".I {}\n", roff(word));
     text += "[\\fIOPTIONS\\fR]\n";
-    if (sub.get_prefix_command()) text += "[\\-\\-] \\fIPROGRAM\\fR [\\fIWORDS\\fR]\n";
+    if (sub.get_prefix_command()) text += "[\\-\\-] \\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n";
     text += section("DESCRIPTION") + paragraphs(sub.get_description() + '.');
     const auto details = settings.details.find(name);
     if (details != settings.details.end()) text += ".PP\n" + paragraphs(details->second);
     text += options(sub) + section("NOTES") + paragraphs(sub.get_footer());
     text += section("EXIT STATUS") +
             (sub.get_prefix_command() ? statuses_of_program() : statuses_of_look());
-    return text + section("SEE ALSO") + ".BR tensorpool (1),\n.BR tensorpool\\-figures (7)\n";
+    return text + section("SEE ALSO") + ".BR tensorpool (1),\n.BR tensorpool\\-metrics (7)\n";
 }
 
-std::string figures_page() {
-    std::string text = page_head("tensorpool-figures", 7, "what each figure of tensorpool means");
+std::string metrics_page() {
+    std::string text = page_head("tensorpool-metrics", 7, "the metrics of tensorpool");
     text += section("DESCRIPTION") +
             paragraphs(
-                "Names are those of the fields in JSON and in C++. A gauge goes up and "
-                "down, a total only grows, a peak is the highest so far. Of devices, what PyTorch "
-                "calls a figure stands behind it: a key of torch.cuda.memory_stats(), or the state "
-                "of a block in its snapshots.");
+                "The names are those of the fields in JSON and in C++. A gauge goes up and down, a "
+                "total only grows, and a peak is the highest value so far. Metrics of devices end "
+                "with PyTorch's name for them: a key of torch.cuda.memory_stats(), or the state of "
+                "a block in its snapshots.");
     std::string_view of;
     for (const MetricDescription& metric : describe_metrics()) {
         if (of != metric.of) text += section(fmt::format("OF A {}", metric.of));

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The manual and the completion, made from what CLI11 was told.
+/// Generates the manual and the completion from the declarations in CLI11.
 
 #include <string>
 
@@ -13,13 +13,13 @@ class App;
 
 namespace tensorpool::command {
 
-/// Pages as `man` reads them.
+/// Return pages in the format of `man`.
 std::string overview_page(const CLI::App& app);
 std::string subcommand_page(const CLI::App& subcommand, const Settings& settings);
-/// All figures with their units, as the library describes them.
-std::string figures_page();
+/// Returns the page of all metrics with their units, as the library describes them.
+std::string metrics_page();
 
-/// A completion for bash.
+/// Returns the completion script for bash.
 std::string bash_completion(const CLI::App& app);
 
 }  // namespace tensorpool::command

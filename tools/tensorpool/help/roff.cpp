@@ -7,7 +7,7 @@
 namespace tensorpool::command {
 namespace {
 
-/// Between the lines that stay as they are and others, roff has to be told.
+/// Collects paragraphs, and inserts the roff requests that begin and end verbatim lines.
 class Paragraphs {
 public:
     void add(const std::string& line) {

@@ -9,7 +9,7 @@ namespace tensorpool::command::inspect {
 
 namespace {
 
-/// Rows from 0, `second`, ten times that, and so on up to `last`.
+/// A histogram with rows from 0, from `second`, from ten times that, and so on up to `last`.
 class Histogram {
 public:
     Histogram(std::uint64_t second, std::uint64_t last) : rows_(1) {
@@ -37,7 +37,7 @@ Lifetimes lifetimes_of(const History& history) {
         const Life& life = history.lives()[i];
         const std::uint32_t born = history.facts(i).born;
         if (born == BlockFacts::none || life.end == Life::none || life.end < born) continue;
-        if (calls[life.end].action == TraceAction::resize) continue;  // it goes on
+        if (calls[life.end].action == TraceAction::resize) continue;  // the block continues
         by_time.add(history.time_of(life.end) - history.time_of(born), life.bytes);
         by_calls.add(life.end - born, life.bytes);
     }
@@ -56,29 +56,29 @@ std::vector<SizeRow> all_sizes(const History& history) {
     return rows;
 }
 
-// Of equal ones the larger size first, so that the order is always the same.
+// Equal rows are sorted by size, the larger first, so that the order is deterministic.
 template <class Key>
-std::vector<SizeRow> largest(const History& history, std::size_t most, Key key) {
+std::vector<SizeRow> largest(const History& history, std::size_t max_rows, Key key) {
     std::vector<SizeRow> rows = all_sizes(history);
     std::ranges::sort(rows, [&](const SizeRow& one, const SizeRow& other) {
         return key(one) != key(other) ? key(one) > key(other) : one.bytes > other.bytes;
     });
-    rows.resize(std::min(rows.size(), most));
+    rows.resize(std::min(rows.size(), max_rows));
     return rows;
 }
 
 }  // namespace
 
-std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t most) {
-    return largest(history, most, [](const SizeRow& row) { return row.total(); });
+std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows) {
+    return largest(history, max_rows, [](const SizeRow& row) { return row.total(); });
 }
 
-std::vector<SizeRow> largest_by_requests(const History& history, std::size_t most) {
-    return largest(history, most, [](const SizeRow& row) { return row.requests; });
+std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows) {
+    return largest(history, max_rows, [](const SizeRow& row) { return row.requests; });
 }
 namespace {
 
-// Of the timeline: more than a chart 1,000 pixels wide shows.
+// The number of moments in the timeline: as fine as a chart of 1,000 pixels can show.
 constexpr std::size_t stretches = 480;
 
 Totals totals_of(const History& history) {

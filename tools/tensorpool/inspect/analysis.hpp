@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// All that `tensorpool inspect` tells of a recording.
+/// The analysis of a recording for `tensorpool inspect`.
 
 #include <cstdint>
 #include <string>
@@ -15,53 +15,56 @@
 
 namespace tensorpool::command::inspect {
 
-/// How long blocks lived, in powers of ten: those of at least `from`, and less than the next row's.
+/// The blocks with a lifetime of at least `from`, and below the next row's `from`. Rows are powers
+/// of ten.
 struct LifetimeRow {
     std::uint64_t from = 0;
     std::uint64_t blocks = 0;
     std::uint64_t bytes = 0;
 };
 
-/// Of blocks whose beginning and end were both recorded; a block that was resized where it stands
-/// is one. The first row is from 0, the last holds all that is longer.
+/// Histograms of lifetimes, for blocks whose beginning and end were both recorded. A block that was
+/// resized in place counts once. The first row is from 0; the last has no upper limit.
 struct Lifetimes {
-    std::vector<LifetimeRow> by_time;   ///< in nanoseconds, the second row from 1 us
+    std::vector<LifetimeRow> by_time;   ///< in nanoseconds, the second row from 1 µs
     std::vector<LifetimeRow> by_calls;  ///< in calls of all threads, the second row from 10
 };
 Lifetimes lifetimes_of(const History& history);
 
 /// All requests of one size.
 struct SizeRow {
-    std::uint64_t bytes = 0;  ///< of each
+    std::uint64_t bytes = 0;  ///< size of each request
     std::uint64_t requests = 0;
     std::uint64_t total() const noexcept { return bytes * requests; }
 };
 
-/// The `most` sizes that came to most bytes, and those that were asked for most often, the largest
-/// first. What was made before the recording is not among them.
-std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t most);
-std::vector<SizeRow> largest_by_requests(const History& history, std::size_t most);
+/// Returns up to `max_rows` sizes with the largest sums of bytes, the largest first. Blocks from
+/// before the recording are not counted.
+std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows);
+/// Returns up to `max_rows` sizes with the most requests, the largest number first. Blocks from
+/// before the recording are not counted.
+std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows);
 
 struct ProcessRow {
     trace::RecordedProcess process;
     std::uint64_t threads = 0;
     std::uint64_t calls = 0;
-    std::uint64_t peak_bytes = 0;  ///< alive at once, of this process by itself
+    std::uint64_t peak_bytes = 0;  ///< maximum alive at once in this process
 };
 
-/// Sums over all processes.
+/// Totals over all processes.
 struct Totals {
     std::uint64_t threads = 0;
     std::uint64_t calls = 0;
     std::uint64_t allocations = 0;
-    std::uint64_t allocated_bytes = 0;  ///< asked for
+    std::uint64_t allocated_bytes = 0;  ///< requested
     std::uint64_t refusals = 0;
     std::uint64_t duration_ns = 0;  ///< from the first call to the last
     std::uint64_t dropped = 0;
     std::uint64_t cut_bytes = 0;
 };
 
-/// What was alive at some moment, and whose it was.
+/// The blocks alive at some moment, by source, scope and call site.
 struct Holdings {
     std::vector<Share> by_source;
     std::vector<Share> by_scope;
@@ -75,18 +78,18 @@ struct Analysis {
     std::vector<ProcessRow> processes;
     Timeline timeline;
     Holdings at_peak;
-    Planned planned;                ///< of all blocks, of all processes
-    Holdings left;                  ///< at the end of recordings that ended in order
-    bool any_ended = false;         ///< whether there is such an end
-    std::uint64_t gone_blocks = 0;  ///< in use when their pool ended
+    Planned planned;                ///< for all blocks of all processes
+    Holdings left;                  ///< at the end of processes whose recording is complete
+    bool any_ended = false;         ///< whether any recording has such an end
+    std::uint64_t gone_blocks = 0;  ///< blocks in use when their pool ended
     std::uint64_t gone_bytes = 0;
     std::vector<SizeRow> sizes_by_bytes;
     std::vector<SizeRow> sizes_by_requests;
     Lifetimes lifetimes;
-    std::vector<std::string> code_problems;  ///< why frames have no names
+    std::vector<std::string> code_problems;  ///< the reasons why frames have no names
 };
 
-/// `top`: how many sizes and call sites, at least 1.
+/// Analyses a recording. `top` is the maximum number of sizes and call sites, at least 1.
 Analysis analyse(const Recording& recording, std::size_t top);
 
 }  // namespace tensorpool::command::inspect

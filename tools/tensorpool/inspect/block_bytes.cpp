@@ -8,26 +8,26 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-// The pool's, whatever the system's pages are.
+// The page size of the pool, independent of the system's page size.
 constexpr std::uint64_t page_bytes = 4096;
 // Larger alignments are served by whole pages.
 constexpr std::uint64_t max_bucket_alignment = 2048;
-// No pool serves more; rounded up, it would not fit into 64 bits.
+// Above the limit of any pool. Much larger sizes would overflow 64 bits when rounded up.
 constexpr std::uint64_t beyond_all_pools = std::uint64_t{1} << 60;
 
-// What a pool asks for on behalf of malloc where it has finer sizes.
+// The alignment that malloc requests from a pool with finer sizes.
 constexpr unsigned malloc_alignment_log2 = 4;
 
 std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) noexcept {
     return (bytes + step - 1) & ~(step - 1);
 }
 
-// Steps of 16 B up to 64 B, then four to each doubling.
+// Finer sizes: steps of 16 B up to 64 B, then four sizes for each doubling.
 std::uint64_t finest_bytes(std::uint64_t bytes) noexcept {
     return round_up(bytes, bytes <= 64 ? 16 : std::bit_floor(bytes - 1) / 4);
 }
 
-// Eight sizes to each doubling up to 1 MiB, thirty-two above.
+// Large blocks: eight sizes for each doubling up to 1 MiB, thirty-two above.
 std::uint64_t round_pages(std::uint64_t pages) noexcept {
     if (pages <= 16) return pages;
     const auto digits = static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= 256 ? 4U : 6U);

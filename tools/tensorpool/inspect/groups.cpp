@@ -39,7 +39,7 @@ Groups::Groups(const History& history, GroupBy by) : history_(history), by_(by) 
         if (by == GroupBy::source) name += std::string(" (") + kind_name(source.kind) + ')';
         group_of_source_.push_back(number_of(std::move(name)));
     }
-    // In brackets, and so no scope's own name looks like them but on purpose.
+    // The brackets distinguish these from the names of scopes.
     before_ = number_of("[before the recording]");
     outside_ = number_of("[outside of scopes]");
 }

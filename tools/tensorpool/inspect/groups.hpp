@@ -1,8 +1,7 @@
 #pragma once
 
 /// @file
-/// Blocks put together by whose they are: by the pool, arena or scratch that they come from, or by
-/// the scope that asked for them.
+/// Groups blocks by their source (pool, arena or scratch) or by the scope that requested them.
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +14,8 @@ namespace tensorpool::command::inspect {
 
 enum class GroupBy { source, scope };
 
-/// A name for each group, and which one a block belongs to. What has the same name and kind is one
-/// group, in whichever process.
+/// The names of the groups, and the group of each block. Sources of the same name and kind are one
+/// group, also across processes.
 class Groups {
 public:
     Groups(const History& history, GroupBy by);
@@ -30,25 +29,25 @@ private:
     GroupBy by_;
     std::vector<std::string> names_;
     std::vector<std::uint32_t> group_of_source_;
-    std::uint32_t before_ = 0;   // of blocks made before the recording, by scope
-    std::uint32_t outside_ = 0;  // of all scopes
+    std::uint32_t before_ = 0;   // by scope: the group of blocks from before the recording
+    std::uint32_t outside_ = 0;  // by scope: the group of blocks outside of all scopes
 };
 
-/// What part of some moment a group has.
+/// The blocks of one group at some moment.
 struct Share {
     std::string name;
     std::uint64_t blocks = 0;
-    std::uint64_t bytes = 0;        ///< asked for
-    std::uint64_t block_bytes = 0;  ///< with rounding
+    std::uint64_t bytes = 0;        ///< requested
+    std::uint64_t block_bytes = 0;  ///< including rounding
 };
 
 using ChosenLives = std::function<bool(const Life&)>;
 
-/// What each group has of the blocks that `chosen` chooses, the largest first. Groups that have
-/// nothing are left out.
+/// Returns the share of each group in the blocks for which `chosen` is true, the largest first.
+/// Empty groups are left out.
 std::vector<Share> shares_of(const History& history, const Groups& groups,
                              const ChosenLives& chosen);
-/// Alive at the end of a recording that ended in order.
+/// Returns whether the block is alive at the end of a process whose recording is complete.
 bool is_left(const History& history, const Life& life) noexcept;
 
 }  // namespace tensorpool::command::inspect

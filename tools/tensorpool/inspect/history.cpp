@@ -10,16 +10,16 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-/// Which scopes are open on each thread, followed call by call.
+/// The open scopes of each thread, updated call by call.
 class OpenScopes {
 public:
     static constexpr std::uint32_t none = UINT32_MAX;
 
     explicit OpenScopes(const trace::Recording& recording) : open_(recording.threads.size()) {}
 
-    /// Calls must come in their order.
+    /// Requires: calls are taken in order.
     void take(const trace::Call& call);
-    /// A source; `none` outside of all scopes.
+    /// Returns the source of the innermost open scope, or `none` if no scope is open.
     std::uint32_t innermost(std::uint32_t thread) const noexcept {
         return open_[thread].empty() ? none : open_[thread].back();
     }
@@ -27,11 +27,11 @@ public:
 private:
     void close(std::vector<std::uint32_t>& open, std::uint32_t source);
 
-    std::vector<std::vector<std::uint32_t>> open_;  // of each thread, the innermost last
+    std::vector<std::vector<std::uint32_t>> open_;  // for each thread, the innermost last
 };
 
-// A scope may end before one that began inside it; deeper ones are not looked for, so that a
-// hostile file does not take forever.
+// A scope may end before one that began inside it. The search for it is limited, so that a hostile
+// file cannot make it take forever.
 constexpr std::ptrdiff_t max_depth_searched = 256;
 
 void OpenScopes::take(const trace::Call& call) {
@@ -96,7 +96,7 @@ void History::find_scopes() {
     }
 }
 
-// A block that was resized where it stands is still its first caller's.
+// A block that was resized in place still belongs to its first caller.
 void History::pass_on_origins() {
     for (const std::uint32_t ended : by_end_) {
         const std::uint32_t next = begun_by_[lives_[ended].end];
@@ -108,7 +108,7 @@ void History::pass_on_origins() {
     }
 }
 
-// From the end, for only the call that ends a block tells its size.
+// Goes backwards, because only the call that ends a block has its size.
 void History::measure_blocks() {
     for (std::size_t i = lives_.size(); i-- > 0;) facts_[i].block_bytes = block_bytes_of(lives_[i]);
 }
@@ -121,8 +121,8 @@ std::uint64_t History::block_bytes_of(const Life& life) const {
         const bool goes_on =
             next != Life::none && lives_[next].continues && lives_[next].address == life.address;
         if (goes_on) return std::max(life.bytes, facts_[next].block_bytes);
-        const bool tells = end.action == deallocate && end.address == life.address;
-        if (tells && end.bytes >= life.bytes) return end.bytes;
+        const bool has_size = end.action == deallocate && end.address == life.address;
+        if (has_size && end.bytes >= life.bytes) return end.bytes;
     }
     const bool of_pool = recording_.sources[life.source].kind == TraceSource::pool;
     if (!of_pool || life.begin == Life::none) return life.bytes;

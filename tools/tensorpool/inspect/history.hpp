@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The blocks of a recording, with what is known of each beside its life.
+/// The blocks of a recording, with facts about each besides its lifetime.
 
 #include <cstdint>
 #include <limits>
@@ -16,14 +16,14 @@ using trace::Recording;
 
 struct BlockFacts {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-    std::uint64_t block_bytes = 0;  ///< what it takes where it lies, rounding included
-    std::uint32_t scope = none;     ///< a source: the innermost open on the thread that asked
-    std::uint32_t stack = 0;        ///< of the call that asked; 0: none was sampled
-    std::uint32_t born = none;      ///< the call that asked, however often it was resized since
+    std::uint64_t block_bytes = 0;  ///< its size in memory, including rounding
+    std::uint32_t scope = none;     ///< source of the innermost scope open on the thread
+    std::uint32_t stack = 0;        ///< stack of the allocating call; 0: not sampled
+    std::uint32_t born = none;      ///< the call that allocated it, also after resizes
 };
 
-/// All blocks, in the order of their beginnings. The recording must outlive it. Takes some 70
-/// bytes a block.
+/// All blocks in the order of their beginnings. Takes about 70 bytes for each block. The recording
+/// must outlive it.
 class History {
 public:
     explicit History(const Recording& recording);
@@ -31,18 +31,18 @@ public:
     const Recording& recording() const noexcept { return recording_; }
     const std::vector<Life>& lives() const noexcept { return lives_; }
     const BlockFacts& facts(std::size_t life) const noexcept { return facts_[life]; }
-    /// Of a call; of what came before the recording, that of the first.
+    /// Returns the time of a call; for `Life::none` that of the first call.
     std::uint64_t time_of(std::uint32_t call) const noexcept;
     std::uint64_t first_ns() const noexcept { return time_of(Life::none); }
     std::uint64_t last_ns() const noexcept;
-    /// Whether it was alive when call number `call` had returned.
+    /// Returns whether the block was alive after call number `call`.
     bool is_alive(const Life& life, std::uint32_t call) const noexcept {
         return (life.begin == Life::none || life.begin <= call) &&
                (life.end == Life::none || life.end > call);
     }
 
-    /// Calls `begin(i)` and `end(i)` with the number of a life, in the order of time: those made
-    /// before the recording first; of one call what it ends before what it makes.
+    /// Calls `begin(i)` and `end(i)` with the index of a block, in the order of time. Blocks from
+    /// before the recording come first. The ends of a call come before its beginnings.
     template <class Begin, class End>
     void walk(Begin&& begin, End&& end) const {
         std::size_t ended = 0;
@@ -66,8 +66,8 @@ private:
     const Recording& recording_;
     std::vector<Life> lives_;
     std::vector<BlockFacts> facts_;
-    std::vector<std::uint32_t> by_end_;    // lives that ended, in the order of their ends
-    std::vector<std::uint32_t> begun_by_;  // for each call: the life that it began
+    std::vector<std::uint32_t> by_end_;    // blocks that ended, in the order of their ends
+    std::vector<std::uint32_t> begun_by_;  // for each call: the block that it allocated
 };
 
 }  // namespace tensorpool::command::inspect

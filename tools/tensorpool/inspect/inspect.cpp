@@ -25,8 +25,8 @@ struct InspectOptions {
 trace::Recording read_calls(const std::string& path) {
     trace::Recording recording = trace::read_recording(path);
     if (!recording.calls.empty()) return recording;
-    throw CommandError(finding, fmt::format("{}: holds no calls; was the program one that uses "
-                                            "tensorpool, and recorded while it did?",
+    throw CommandError(finding, fmt::format("{}: holds no calls; did the program use tensorpool "
+                                            "while it was recorded?",
                                             printable(path)));
 }
 
@@ -63,9 +63,9 @@ int inspect_file(const Settings& settings, const InspectOptions& options) {
 
 CLI::App* add_inspect(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("inspect", "Tell where memory went, or what a model will need");
+        app.add_subcommand("inspect", "Report where memory went, or what a model needs");
     const auto options = std::make_shared<InspectOptions>();
-    command->add_option("FILE", options->path, "A trace, a log of RMM, or a model")
+    command->add_option("FILE", options->path, "A trace, an RMM log, or a model")
         ->option_text("FILE")
         ->required();
     command->add_option("--top", options->top, "Rows of long tables (10)")
@@ -82,20 +82,20 @@ CLI::App* add_inspect(CLI::App& app, Settings& settings) {
         "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0");
     settings.details["inspect"] =
         model::manual_text() +
-        "The LOWER BOUND is what was alive at once at most: no allocator can do with less. The "
-        "PLAN lays the recorded blocks out as one who knows all of them before, each aligned to "
-        "64 bytes: as `tensorpool plan` does, but for a fifth of a second at most, and where there "
-        "are more than 20,000 blocks by its greedy orders alone. HELD is what pools, arenas and "
-        "scratches had taken from the system, where the recording tells it. "
-        "BLOCKS adds what the pool rounds requests up by, PAGES the rest of each page on which a "
-        "block lies, and ADDRESSES USED all that any block had up to then, which is what a pool "
-        "holds that gives nothing back.\n\n"
-        "The page of --html needs no network. Call sites are there where stacks were sampled, with "
-        "--stacks of `tensorpool run`. A block is its scope's that was the innermost open on the "
-        "thread that asked for it. Call "
-        "sites are estimated from samples: a block of n bytes is sampled with probability 1 - "
-        "exp(-n/interval). Of each stack the first function counts that is no allocator's. A file "
-        "that changed after the recording began is not asked for names.\n";
+        "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. "
+        "The PLAN is a layout of the recorded blocks with their lifetimes known in advance, each "
+        "aligned to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than "
+        "20,000 blocks only its greedy orders are used. HELD is the memory that pools, arenas and "
+        "scratches had taken from the system, if the recording contains it. BLOCKS includes the "
+        "rounding of the pool, PAGES the rest of each page on which a block lies, and ADDRESSES "
+        "USED all addresses that any block had up to then, which is what a pool holds that never "
+        "releases memory.\n\n"
+        "The page of --html needs no network. Call sites are shown if stacks were sampled, with "
+        "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on "
+        "the thread that requested it. Call sites are estimated from samples: a block of n bytes "
+        "is sampled with probability 1 - exp(-n/interval). The call site is the first function of "
+        "the stack that is not part of an allocator. Files that changed after the recording began "
+        "are not used for names.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return inspect_file(settings, *options); };
     });

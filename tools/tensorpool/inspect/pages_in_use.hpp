@@ -5,27 +5,27 @@
 
 namespace tensorpool::command::inspect {
 
-/// Addresses from `begin` up to, but without, `end`.
+/// The addresses [begin, end).
 struct Range {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t bytes() const noexcept { return end - begin; }
 };
 
-/// `bytes` from `address` on, cut where addresses end.
+/// Returns the range of `bytes` bytes from `address` on, cut at the end of the address space.
 inline Range range_of(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const std::uint64_t most = UINT64_MAX - address;
-    return {address, address + (bytes < most ? bytes : most)};
+    const std::uint64_t max_bytes = UINT64_MAX - address;
+    return {address, address + (bytes < max_bytes ? bytes : max_bytes)};
 }
 
-/// How many pages hold a part of any block: what a pool cannot give back, wherever its blocks lie.
-/// Pages inside a block are that block's alone, so only those at its two ends are kept by number.
+/// Counts the pages that contain a part of any block, which a pool cannot release. Inner pages of a
+/// block belong to that block only, so just the pages at its two ends are kept by number.
 class PagesInUse {
 public:
     explicit PagesInUse(std::uint64_t page_bytes) noexcept : page_bytes_(page_bytes) {}
 
     void add(Range range) { change(range, true); }
-    /// Takes back what was added.
+    /// Removes a range. Requires: it was added.
     void remove(Range range) { change(range, false); }
     std::uint64_t bytes() const noexcept { return (inner_ + shared_.size()) * page_bytes_; }
 
@@ -34,8 +34,8 @@ private:
     void change_page(std::uint64_t page, bool added);
 
     std::uint64_t page_bytes_;
-    std::uint64_t inner_ = 0;                                  // pages
-    std::unordered_map<std::uint64_t, std::uint32_t> shared_;  // by page: blocks that reach into it
+    std::uint64_t inner_ = 0;                                  // number of inner pages
+    std::unordered_map<std::uint64_t, std::uint32_t> shared_;  // blocks that begin or end in a page
 };
 
 }  // namespace tensorpool::command::inspect

@@ -11,16 +11,17 @@ namespace {
 constexpr std::size_t max_searched = 20'000;
 constexpr std::chrono::milliseconds search_budget{200};
 constexpr std::uint64_t pool_alignment = 64;
-/// Beyond what plan_memory takes as an alignment that means something.
+/// Larger alignments occur only in damaged files.
 constexpr unsigned max_alignment_log2 = 62;
 
 std::uint64_t alignment_of(const History& history, const Life& life) {
     if (life.begin == Life::none) return pool_alignment;
-    const unsigned asked = history.recording().calls[life.begin].alignment_log2;
-    return std::max(pool_alignment, std::uint64_t{1} << std::min(asked, max_alignment_log2));
+    const unsigned requested = history.recording().calls[life.begin].alignment_log2;
+    return std::max(pool_alignment, std::uint64_t{1} << std::min(requested, max_alignment_log2));
 }
 
-/// In steps of the walk, so that what a call ends is gone before it makes something.
+/// Returns the lifetimes in steps of `History::walk`, so that the blocks that a call ends are freed
+/// before it allocates others.
 std::vector<TensorLifetime> lifetimes_in(const History& history) {
     const std::vector<Life>& lives = history.lives();
     std::vector<TensorLifetime> lifetimes(lives.size());
@@ -32,7 +33,7 @@ std::vector<TensorLifetime> lifetimes_in(const History& history) {
         lifetime.bytes = lives[i].bytes;
         lifetime.alignment = alignment_of(history, lives[i]);
         if (lives[i].end == Life::none) lifetime.end = now;
-        // Ended by the call that made it: it was never anybody's.
+        // A block that was freed by the call that allocated it was never handed out.
         if (lifetime.end <= lifetime.begin) lifetime = {lifetime.begin, lifetime.begin + 1, 0, 1};
     }
     return lifetimes;

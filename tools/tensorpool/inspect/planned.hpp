@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What the recorded blocks would have needed, had their lives been known before.
+/// The memory that the recorded blocks would have needed if their lifetimes had been known.
 
 #include <cstdint>
 
@@ -12,17 +12,17 @@
 namespace tensorpool::command::inspect {
 
 struct Planned {
-    bool made = false;      ///< false: sizes of a damaged file are beyond any memory
-    bool searched = false;  ///< beyond the greedy orders, for a fifth of a second at most
+    bool made = false;      ///< false: the sizes in a damaged file exceed any memory
+    bool searched = false;  ///< searched after the greedy orders, for at most a fifth of a second
     std::uint64_t peak_bytes = 0;
     std::uint64_t lower_bound_bytes = 0;
     bool optimal = false;
     PlanMethod method = PlanMethod::none;
 };
 
-/// Lays all blocks out in one piece of memory, each aligned as pools align theirs, or as was asked
-/// for. Where there are more than 20,000 blocks only by greedy orders, so that the report does not
-/// wait for it.
+/// Plans all blocks in one block of memory, each aligned to 64 bytes as in a pool, or as requested
+/// if that is more. For more than 20,000 blocks it uses only greedy orders, so that the report is
+/// not delayed.
 Planned plan_of(const History& history);
 
 }  // namespace tensorpool::command::inspect

@@ -9,7 +9,7 @@ void RangesUsed::add(Range range) {
     if (range.begin == range.end) return;
     auto at = ends_.upper_bound(range.begin);
     if (at != ends_.begin() && std::prev(at)->second >= range.begin) --at;
-    // Mostly a block lies where another lay.
+    // Most blocks reuse the addresses of earlier ones.
     if (at != ends_.end() && at->first <= range.begin && at->second >= range.end) return;
     while (at != ends_.end() && at->first <= range.end) {
         range.begin = std::min(range.begin, at->first);

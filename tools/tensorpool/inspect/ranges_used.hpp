@@ -8,12 +8,12 @@
 
 namespace tensorpool::command::inspect {
 
-/// The addresses that any block had so far: what a pool that gives nothing back has taken.
+/// The addresses that any block had so far: what a pool holds that never releases memory.
 class RangesUsed {
 public:
     void add(Range range);
     std::uint64_t bytes() const noexcept { return bytes_; }
-    /// Apart from each other, by address.
+    /// Returns the disjoint ranges, sorted by address.
     std::vector<Range> all() const;
 
 private:

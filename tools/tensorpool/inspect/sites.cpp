@@ -7,7 +7,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-/// What the blocks of one stack come to.
+/// The estimated totals of one stack.
 struct StackSum {
     double bytes = 0;
     double blocks = 0;
@@ -15,7 +15,7 @@ struct StackSum {
 };
 using StackSums = std::unordered_map<std::uint32_t, StackSum>;
 
-// tcmalloc's: a block of n bytes is sampled with probability 1 - exp(-n / interval).
+// As in tcmalloc, a block of n bytes is sampled with probability 1 - exp(-n / interval).
 double blocks_for(std::uint64_t bytes, std::uint64_t interval) {
     if (interval == 0 || bytes == 0) return 1;
     return -1 / std::expm1(-static_cast<double>(bytes) / static_cast<double>(interval));
@@ -37,7 +37,7 @@ StackSums add_up(const History& history, const ChosenLives& chosen) {
     return sums;
 }
 
-// The innermost frame that says more than "an allocator"; else the innermost.
+// Returns the innermost frame that is not part of an allocator, or the innermost if all are.
 std::string site_name(const std::vector<trace::RecordedFrame>& stack, FrameNames& names) {
     if (stack.empty()) return "?";
     for (const trace::RecordedFrame frame : stack) {
@@ -59,7 +59,7 @@ struct SiteSum {
     double largest_bytes = 0;
 };
 
-// By number of the stack, so that the result does not hang on the order of a hash table.
+// Sorts by the number of the stack, so that the result does not depend on the hash table's order.
 std::vector<std::pair<std::uint32_t, StackSum>> in_order(const StackSums& sums) {
     std::vector<std::pair<std::uint32_t, StackSum>> ordered(sums.begin(), sums.end());
     std::ranges::sort(ordered, {}, &std::pair<std::uint32_t, StackSum>::first);
@@ -74,7 +74,7 @@ Site to_site(const std::string& name, const SiteSum& sum, const Recording& recor
 
 }  // namespace
 
-Sites sites_of(const History& history, FrameNames& names, std::size_t most,
+Sites sites_of(const History& history, FrameNames& names, std::size_t max_sites,
                const ChosenLives& chosen) {
     const Recording& recording = history.recording();
     std::unordered_map<std::string, SiteSum> by_name;
@@ -97,7 +97,7 @@ Sites sites_of(const History& history, FrameNames& names, std::size_t most,
                    ? one.second.all.bytes > other.second.all.bytes
                    : one.first < other.first;
     });
-    ordered.resize(std::min(ordered.size(), most));
+    ordered.resize(std::min(ordered.size(), max_sites));
     for (const auto& [name, sum] : ordered) {
         sites.largest.push_back(to_site(name, sum, recording, names));
     }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The places in a program's code that asked for blocks, by sampled stacks.
+/// The call sites that allocated blocks, by sampled stacks.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace tensorpool::command::inspect {
 
-/// A place, and what it had alive: estimated from the samples, each of which stands for as many
-/// blocks of its size as were asked for on average until one of them was sampled.
+/// A call site and its blocks alive, estimated from samples. Each sample stands for the average
+/// number of requests of its size until one of them is sampled.
 struct Site {
     std::string name;
     double bytes = 0;
@@ -25,12 +25,12 @@ struct Site {
 
 struct Sites {
     std::vector<Site> largest;  ///< the largest first
-    std::uint64_t samples = 0;  ///< of all sites, those left out too
+    std::uint64_t samples = 0;  ///< samples of all sites, including those left out
     double bytes = 0;
 };
 
-/// Of the blocks that `chosen` chooses; at most `most` of them.
-Sites sites_of(const History& history, FrameNames& names, std::size_t most,
+/// Returns the call sites of the blocks for which `chosen` is true, at most `max_sites` of them.
+Sites sites_of(const History& history, FrameNames& names, std::size_t max_sites,
                const ChosenLives& chosen);
 
 }  // namespace tensorpool::command::inspect

@@ -15,14 +15,14 @@ LevelMeter::LevelMeter(const History& history)
     }
 }
 
-Range LevelMeter::place_of(std::size_t life) const {
+Range LevelMeter::address_range(std::size_t life) const {
     return range_of(history_.lives()[life].address, history_.facts(life).block_bytes);
 }
 
 void LevelMeter::change_pages(std::size_t life, bool added) {
     PagesInUse& pages = pages_[history_.lives()[life].process];
     const std::uint64_t before = pages.bytes();
-    added ? pages.add(place_of(life)) : pages.remove(place_of(life));
+    added ? pages.add(address_range(life)) : pages.remove(address_range(life));
     level_.page_bytes += pages.bytes() - before;
 }
 
@@ -33,7 +33,7 @@ void LevelMeter::begin(std::size_t life) {
     change_pages(life, true);
     RangesUsed& used = used_[history_.lives()[life].process];
     const std::uint64_t before = used.bytes();
-    used.add(place_of(life));
+    used.add(address_range(life));
     level_.used_bytes += used.bytes() - before;
 }
 
@@ -50,19 +50,19 @@ void LevelMeter::hold(const trace::CapacityChange& change) {
 }
 namespace {
 
-// As many as colours that can be told apart, the rest among them.
+// The number of colours that people can distinguish; one of them is for all other groups.
 constexpr std::size_t max_shown = 8;
 
-/// What each group had alive at most.
+/// The current and maximum bytes alive of each group.
 struct GroupPeaks {
-    explicit GroupPeaks(std::size_t groups) : now(groups), most(groups) {}
+    explicit GroupPeaks(std::size_t groups) : now(groups), max(groups) {}
     void add(std::uint32_t group, std::uint64_t bytes) {
         now[group] += bytes;
-        most[group] = std::max(most[group], now[group]);
+        max[group] = std::max(max[group], now[group]);
     }
     void remove(std::uint32_t group, std::uint64_t bytes) { now[group] -= bytes; }
 
-    std::vector<std::uint64_t> now, most;
+    std::vector<std::uint64_t> now, max;
 };
 
 struct Peaks {
@@ -88,39 +88,39 @@ Peaks find_peaks(const History& history, const Groups& sources, const Groups& sc
     return peaks;
 }
 
-/// The groups that are shown by themselves, and a place for all others.
+/// The groups that are shown individually, and one row for all others.
 class ShownGroups {
 public:
     ShownGroups(const Groups& groups, const GroupPeaks& peaks) : groups_(groups) {
         std::vector<std::size_t> order(groups.count());
         std::iota(order.begin(), order.end(), 0);
-        std::erase_if(order, [&](std::size_t group) { return peaks.most[group] == 0; });
+        std::erase_if(order, [&](std::size_t group) { return peaks.max[group] == 0; });
         std::ranges::stable_sort(order, std::ranges::greater{},
-                                 [&](std::size_t group) { return peaks.most[group]; });
+                                 [&](std::size_t group) { return peaks.max[group]; });
         const bool all = order.size() <= max_shown;
         if (!all) order.resize(max_shown - 1);
-        place_.assign(groups.count(), static_cast<std::uint32_t>(order.size()));
+        row_.assign(groups.count(), static_cast<std::uint32_t>(order.size()));
         for (const std::size_t group : order) {
-            place_[group] = static_cast<std::uint32_t>(names_.size());
+            row_[group] = static_cast<std::uint32_t>(names_.size());
             names_.push_back(groups.name(group));
         }
         if (!all) names_.push_back("[others]");
-        // Groups that are never seen have a place too.
+        // Groups that never have blocks need a row too.
         bytes_.assign(order.size() + 1, 0);
     }
-    std::uint64_t& of(std::size_t life) { return bytes_[place_[groups_.of(life)]]; }
+    std::uint64_t& of(std::size_t life) { return bytes_[row_[groups_.of(life)]]; }
     const std::vector<std::string>& names() const { return names_; }
-    /// One for each name.
+    /// Returns the bytes alive for each name.
     std::span<const std::uint64_t> bytes() const { return std::span(bytes_).first(names_.size()); }
 
 private:
     const Groups& groups_;
-    std::vector<std::uint32_t> place_;
+    std::vector<std::uint32_t> row_;
     std::vector<std::string> names_;
     std::vector<std::uint64_t> bytes_;
 };
 
-/// Keeps of each stretch the moment of most bytes alive.
+/// Keeps the moment with the most bytes alive of each stretch of time.
 class Thinning {
 public:
     Thinning(const History& history, std::size_t stretches)
@@ -128,8 +128,8 @@ public:
           length_((history.last_ns() - first_) / stretches + 1),
           moments_(stretches) {}
 
-    /// Before anything changes at `time`: up to there all was as it is. Returns when the next
-    /// stretch begins.
+    /// Called before a change at `time`: the state `now` held until then. Returns the time at which
+    /// the next stretch begins.
     std::uint64_t reach(std::uint64_t time, const Moment& now) {
         const std::size_t stretch = (time - first_) / length_;
         while (begun_ <= stretch) {
@@ -139,7 +139,7 @@ public:
         }
         return first_ + begun_ * length_;
     }
-    /// After a change. `now` is looked at only where it is kept.
+    /// Called after a change. Calls `now` only if the moment is kept.
     template <class Now>
     void see(std::uint64_t time, std::uint64_t alive_bytes, Now now) {
         Moment& kept = moments_[begun_ - 1];
@@ -147,7 +147,7 @@ public:
         now(kept);
         kept.time_ns = time;
     }
-    /// Fewer than were wanted where the time is shorter than so many nanoseconds.
+    /// Returns the moments. There are fewer than stretches if there are not as many nanoseconds.
     std::vector<Moment> take() {
         moments_.resize(begun_);
         return std::move(moments_);
@@ -181,7 +181,7 @@ public:
         timeline_.sources = sources_.names();
         timeline_.scopes = scopes_.names();
         timeline_.moments = thinning_.take();
-        timeline_.process_peaks = peaks_.processes.most;
+        timeline_.process_peaks = peaks_.processes.max;
         return std::move(timeline_);
     }
 
@@ -210,7 +210,7 @@ private:
     const std::vector<trace::CapacityChange>& capacities() const {
         return history_.recording().capacities;
     }
-    // All that happened up to `time` but to blocks.
+    // Handles all events up to `time` except those of blocks.
     void follow(std::uint64_t time) {
         while (next_capacity_ < capacities().size() &&
                capacities()[next_capacity_].time_ns <= time) {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Memory over time, thinned to as many moments as a person can tell apart.
+/// Memory over time, reduced to as many moments as a chart can show.
 
 #include <cstdint>
 #include <string>
@@ -16,14 +16,14 @@ namespace tensorpool::command::inspect {
 
 struct Level {
     std::uint64_t blocks = 0;
-    std::uint64_t alive_bytes = 0;  ///< asked for: no allocator can do with less
-    std::uint64_t block_bytes = 0;  ///< with rounding
-    std::uint64_t page_bytes = 0;   ///< of the pages on which any of these blocks lies
-    std::uint64_t used_bytes = 0;   ///< of all addresses where any block lay so far
-    std::uint64_t held_bytes = 0;   ///< by pools, arenas and scratches; 0 where it is not told
+    std::uint64_t alive_bytes = 0;  ///< requested; no allocator can need less
+    std::uint64_t block_bytes = 0;  ///< including rounding
+    std::uint64_t page_bytes = 0;   ///< in pages with a part of any of these blocks
+    std::uint64_t used_bytes = 0;   ///< in addresses that any block had so far
+    std::uint64_t held_bytes = 0;   ///< held by pools, arenas and scratches; 0 if not recorded
 };
 
-/// The level of all processes together, followed step by step.
+/// The level of all processes together, updated event by event.
 class LevelMeter {
 public:
     explicit LevelMeter(const History& history);
@@ -32,40 +32,40 @@ public:
     void end(std::size_t life);
     void hold(const trace::CapacityChange& change);
     const Level& level() const noexcept { return level_; }
-    const std::vector<RangesUsed>& used() const noexcept { return used_; }  ///< by each process
+    const std::vector<RangesUsed>& used() const noexcept { return used_; }  ///< for each process
 
 private:
-    Range place_of(std::size_t life) const;
+    Range address_range(std::size_t life) const;
     void change_pages(std::size_t life, bool added);
 
     const History& history_;
     Level level_;
     std::vector<PagesInUse> pages_;
     std::vector<RangesUsed> used_;
-    std::vector<std::uint64_t> held_;  // by each source
+    std::vector<std::uint64_t> held_;  // for each source
 };
 
-/// The moment of most bytes alive in a stretch of time.
+/// The moment with the most bytes alive in a stretch of time.
 struct Moment {
     std::uint64_t time_ns = 0;
     Level level;
-    std::vector<std::uint64_t> by_source;  ///< bytes alive, as Timeline::sources names them
+    std::vector<std::uint64_t> by_source;  ///< bytes alive, in the order of Timeline::sources
     std::vector<std::uint64_t> by_scope;
 };
 
 struct Timeline {
-    std::vector<std::string> sources;  ///< the largest, each by its own peak; the last: all others
+    std::vector<std::string> sources;  ///< the largest by their peaks; the last may be all others
     std::vector<std::string> scopes;
-    std::vector<Moment> moments;  ///< of stretches of the same length
+    std::vector<Moment> moments;  ///< one for each stretch of equal length
     Moment peak;
     std::uint32_t peak_call = Life::none;      ///< none: before the first call
-    bool tells_held = false;                   ///< whether levels say what was held
-    std::uint64_t max_held_bytes = 0;          ///< at any time
-    std::vector<std::uint64_t> process_peaks;  ///< bytes alive, of each process by itself
+    bool tells_held = false;                   ///< whether the recording contains held memory
+    std::uint64_t max_held_bytes = 0;          ///< maximum at any time
+    std::vector<std::uint64_t> process_peaks;  ///< maximum bytes alive of each process
 };
 
-/// Over `stretches` stretches of time, at least 1; fewer where there are not so many nanoseconds.
-/// The recording must have a call.
+/// Divides the time into `stretches` stretches, at least 1; fewer if there are not as many
+/// nanoseconds. Requires: the recording has a call.
 Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
                      std::size_t stretches);
 

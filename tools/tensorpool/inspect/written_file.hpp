@@ -8,16 +8,16 @@
 
 namespace tensorpool::command::inspect {
 
-/// A file for people and other tools, or standard output, written piece by piece.
+/// An output file, or standard output, written piece by piece.
 class WrittenFile {
 public:
-    /// Makes or replaces the file; "" is standard output. Throws CommandError where that cannot be,
-    /// and where it is `source`, the file that is read.
+    /// Creates or replaces the file; "" means standard output. Throws CommandError if the file
+    /// cannot be opened, or if it is `source`, the input file.
     WrittenFile(const std::string& path, const std::string& source);
 
-    /// Throws CommandError where it cannot be written, as on a full disk.
+    /// Writes a piece. Throws CommandError if it cannot be written, as on a full disk.
     void write(std::string_view text);
-    /// After the last piece; throws as `write` does.
+    /// Flushes the file after the last piece. Throws CommandError if it cannot be written.
     void finish();
     std::uint64_t bytes() const noexcept { return bytes_; }  ///< written so far
 

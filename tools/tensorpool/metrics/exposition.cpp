@@ -6,7 +6,7 @@
 namespace tensorpool::command {
 namespace {
 
-// As the text format has it: only these two are special in a help.
+// In the text format, only these two characters are special in a help text.
 std::string escape_help(std::string_view help) {
     std::string escaped;
     for (const char letter : help) {

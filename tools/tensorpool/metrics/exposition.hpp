@@ -7,8 +7,8 @@
 
 namespace tensorpool::command {
 
-/// The same metrics as prometheus-cpp has them, fit for its text serializer: release 1.0.1 escapes
-/// labels and writes +Inf as it should, but writes a help as it stands, so this escapes it.
+/// Converts metrics to prometheus-cpp's types, for its text serializer. Release 1.0.1 escapes
+/// labels and writes +Inf correctly, but does not escape help texts, so this function does.
 std::vector<prometheus::MetricFamily> to_exposition(const std::vector<MetricFamily>& families);
 
 }  // namespace tensorpool::command

@@ -7,10 +7,11 @@
 
 namespace tensorpool::command {
 
-/// What is sent to Prometheus, with the type below. Empty without snapshots.
+/// Returns the metrics in the text format of the content type below. Empty if there are no
+/// snapshots.
 std::string metrics_text(const std::vector<ProcessSnapshot>& snapshots);
 
-/// The text exposition format that prometheus-cpp writes.
+/// The content type of the text exposition format that prometheus-cpp writes.
 inline constexpr const char* metrics_content_type = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace tensorpool::command

@@ -9,10 +9,12 @@
 
 namespace tensorpool::command {
 
-/// The figures of processes as prometheus-cpp collects them. Threads: as the function it is given.
+/// The metrics of processes as a collectable of prometheus-cpp. It is as thread-safe as the
+/// function that it calls.
 class SnapshotCollectable : public prometheus::Collectable {
 public:
-    /// Of the processes that hold a pool now: who has ended is not among them.
+    /// `take_snapshots` returns the snapshots of the processes that have a pool now; ended
+    /// processes are not included.
     using TakeSnapshots = std::function<std::vector<ProcessSnapshot>()>;
 
     explicit SnapshotCollectable(TakeSnapshots take_snapshots);

@@ -10,10 +10,11 @@
 namespace tensorpool::command::model {
 namespace {
 
-struct HashOfPlace {
-    std::size_t operator()(const Place& place) const noexcept {
-        const std::size_t stem = std::hash<std::string_view>()(place.stem);
-        return stem ^ (place.layer * 0x9e3779b97f4a7c15U) ^ static_cast<std::size_t>(place.part);
+struct HashOfLocation {
+    std::size_t operator()(const Location& location) const noexcept {
+        const std::size_t stem = std::hash<std::string_view>()(location.stem);
+        return stem ^ (location.layer * 0x9e3779b97f4a7c15U) ^
+               static_cast<std::size_t>(location.part);
     }
 };
 
@@ -23,7 +24,8 @@ std::uint64_t parameters_of(const ModelTensor& tensor) noexcept {
     return elements;
 }
 
-/// Groups in the order in which they first came; neighbours in a file are mostly of one group.
+/// Groups in the order of their first tensors. Adjacent tensors of a file are mostly in one group,
+/// so the last group is checked first.
 template <class Key, class Hash, class Row>
 class Groups {
 public:
@@ -38,8 +40,8 @@ public:
 
 private:
     static const Key& key_of(const Row& row) {
-        if constexpr (std::is_same_v<Key, Place>) {
-            return row.place;
+        if constexpr (std::is_same_v<Key, Location>) {
+            return row.location;
         } else {
             return row.type;
         }
@@ -49,9 +51,9 @@ private:
     std::size_t last_ = 0;
 };
 
-bool comes_before(const PlaceAmount& one, const PlaceAmount& other) {
-    return std::tie(one.place.part, one.place.stem, one.place.layer) <
-           std::tie(other.place.part, other.place.stem, other.place.layer);
+bool comes_before(const LocationAmount& one, const LocationAmount& other) {
+    return std::tie(one.location.part, one.location.stem, one.location.layer) <
+           std::tie(other.location.part, other.location.stem, other.location.layer);
 }
 
 std::vector<const ModelTensor*> largest_of(const ModelFile& file, std::size_t top) {
@@ -67,18 +69,18 @@ std::vector<const ModelTensor*> largest_of(const ModelFile& file, std::size_t to
     return tensors;
 }
 
-/// The stem of the layers that hold most.
+/// Returns the stem of the layers with the most bytes.
 std::string_view main_stem(const Contents& contents) {
     std::map<std::string_view, std::uint64_t> stems;
-    for (const PlaceAmount& row : contents.by_place) {
-        if (row.place.part == Part::layer) stems[row.place.stem] += row.amount.bytes;
+    for (const LocationAmount& row : contents.by_location) {
+        if (row.location.part == Part::layer) stems[row.location.stem] += row.amount.bytes;
     }
-    std::string_view most;
+    std::string_view max;
     std::uint64_t bytes = 0;
     for (const auto& [stem, total] : stems) {
-        if (total > bytes) std::tie(most, bytes) = std::tie(stem, total);
+        if (total > bytes) std::tie(max, bytes) = std::tie(stem, total);
     }
-    return most;
+    return max;
 }
 
 bool is_tied(const ModelFile& file) {
@@ -99,36 +101,36 @@ void Amount::add(const ModelTensor& tensor) noexcept {
 Contents sum_up(const ModelFile& file, std::size_t top) {
     Contents contents;
     Groups<std::string_view, std::hash<std::string_view>, TypeAmount> types;
-    Groups<Place, HashOfPlace, PlaceAmount> places;
+    Groups<Location, HashOfLocation, LocationAmount> locations;
     for (const ModelTensor& tensor : file.tensors()) {
         contents.all.add(tensor);
         types.of(tensor.type.name).add(tensor);
-        places.of(place_of(tensor.name)).add(tensor);
+        locations.of(location_of(tensor.name)).add(tensor);
     }
     contents.by_type = types.take();
-    contents.by_place = places.take();
+    contents.by_location = locations.take();
     std::ranges::stable_sort(contents.by_type, [](const TypeAmount& one, const TypeAmount& other) {
         return one.amount.bytes > other.amount.bytes;
     });
-    std::ranges::sort(contents.by_place, comes_before);
+    std::ranges::sort(contents.by_location, comes_before);
     contents.largest = largest_of(file, top);
     return contents;
 }
 
 Weights weights_of(const ModelFile& file, const Contents& contents) {
     const std::string_view stem = main_stem(contents);
-    // Beyond what a model may have, layers are not told apart.
+    // Layers with numbers that no model has count as other.
     constexpr std::uint32_t max_layers = 4096;
     Weights weights;
     weights.tied = is_tied(file);
-    for (const auto& [place, amount] : contents.by_place) {
-        if (place.part == Part::layer && place.stem == stem && place.layer < max_layers) {
-            if (weights.layers.size() <= place.layer) weights.layers.resize(place.layer + 1);
-            weights.layers[place.layer] += amount.bytes;
+    for (const auto& [location, amount] : contents.by_location) {
+        if (location.part == Part::layer && location.stem == stem && location.layer < max_layers) {
+            if (weights.layers.size() <= location.layer) weights.layers.resize(location.layer + 1);
+            weights.layers[location.layer] += amount.bytes;
         } else {
-            std::uint64_t& bytes = place.part == Part::embeddings ? weights.embeddings
-                                   : place.part == Part::output   ? weights.output
-                                                                  : weights.other;
+            std::uint64_t& bytes = location.part == Part::embeddings ? weights.embeddings
+                                   : location.part == Part::output   ? weights.output
+                                                                     : weights.other;
             bytes = sum(bytes, amount.bytes);
         }
     }

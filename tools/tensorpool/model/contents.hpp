@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a model's file holds, summed up.
+/// A summary of the tensors in a model's file.
 
 #include <cstdint>
 #include <string_view>
@@ -10,7 +10,7 @@
 #include <tensorpool/model_file.hpp>
 
 #include "model/estimate/estimate.hpp"
-#include "model/estimate/place.hpp"
+#include "model/estimate/location.hpp"
 
 namespace tensorpool::command::model {
 
@@ -27,24 +27,24 @@ struct TypeAmount {
     Amount amount;
 };
 
-struct PlaceAmount {
-    Place place;
+struct LocationAmount {
+    Location location;
     Amount amount;
 };
 
-/// Views into the file, which must outlive it.
+/// The summary of a file. Holds views into the file, which must outlive it.
 struct Contents {
     Amount all;
-    std::vector<TypeAmount> by_type;    ///< the largest first
-    std::vector<PlaceAmount> by_place;  ///< embeddings, layers by their numbers, output, other
+    std::vector<TypeAmount> by_type;          ///< the largest first
+    std::vector<LocationAmount> by_location;  ///< embeddings, layers by number, output, other
     std::vector<const ModelTensor*> largest;
 };
 
-/// `top`: how many of the largest.
+/// Summarizes a file, with its `top` largest tensors.
 Contents sum_up(const ModelFile& file, std::size_t top);
 
-/// For the estimate. Layers are those of the stem that has most bytes; others (as of an encoder of
-/// pictures) count as other.
+/// Returns the weights for the estimate. Layers are those of the stem with the most bytes; other
+/// layers, such as those of an image encoder, count as other.
 Weights weights_of(const ModelFile& file, const Contents& contents);
 
 }  // namespace tensorpool::command::model

@@ -12,9 +12,9 @@
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "model/contents.hpp"
-#include "model/estimate/config_figures.hpp"
+#include "model/estimate/config_hyperparameters.hpp"
 #include "model/estimate/estimation.hpp"
-#include "model/estimate/gguf_figures.hpp"
+#include "model/estimate/gguf_hyperparameters.hpp"
 #include "model/model_report.hpp"
 #include "model/saturating.hpp"
 #include "model/split_model.hpp"
@@ -32,9 +32,9 @@ std::optional<DeviceMemory> first_device() {
     return DeviceMemory{cuda.device_name(0), info.free_bytes, info.total_bytes};
 }
 
-/// This machine's and its container's memory, and that of its first CUDA device, where there is
-/// one: by the driver, which may take a while to start.
-MemoryThere look_at_memory() {
+/// Returns the memory of this machine and its container, and that of its first CUDA device if there
+/// is one. The driver of the device may take a while to start.
+AvailableMemory query_memory() {
     return {get_available_memory(), get_total_memory(), first_device()};
 }
 
@@ -46,36 +46,36 @@ ModelFile open_model(const std::string& path) try {
     throw CommandError(unusable, printable(error.what()));
 }
 
-/// What is known of a model, and from where.
+/// The hyperparameters of a model with their source, or the reason why they are unknown.
 struct Known {
     std::optional<Hyperparameters> model;
     std::string source;
     std::string why_unknown;
 };
 
-template <class Figures>
-Known known_from(const Figures& figures, const std::string& source) {
-    const std::string& name = figures.architecture();
+template <class Source>
+Known known_from(const Source& parameters, const std::string& source) {
+    const std::string& name = parameters.architecture();
     const Family* const family = find_family(name);
-    if (family != nullptr) return {read_hyperparameters(figures, *family, name), source, ""};
+    if (family != nullptr) return {read_hyperparameters(parameters, *family, name), source, ""};
     const std::string found =
         name.empty() ? "It names no architecture" : fmt::format("Its architecture is {}", name);
     return {std::nullopt, "", fmt::format("{}; known are {}.", found, family_names())};
 }
 
-Known what_is_known(const ModelFile& file) {
-    if (file.format() == ModelFormat::gguf) return known_from(GgufFigures(file), "");
+Known known_parameters(const ModelFile& file) {
+    if (file.format() == ModelFormat::gguf) return known_from(GgufHyperparameters(file), "");
     const std::filesystem::path path(file.name());
     const std::string config = path.parent_path() / "config.json";
-    // Not a pipe, which would make us wait for who writes it.
+    // Only a regular file: opening a pipe would wait for a writer.
     std::error_code none;
     if (file.format() == ModelFormat::safetensors && std::filesystem::is_regular_file(config, none))
-        return known_from(ConfigFigures(config), config);
+        return known_from(ConfigHyperparameters(config), config);
     return {std::nullopt, "",
-            fmt::format(
-                "A file of {} does not tell how the model is built{}.", to_string(file.format()),
-                file.format() == ModelFormat::safetensors ? ", and no config.json lies beside it"
-                                                          : "")};
+            fmt::format("A file of format {} has no hyperparameters{}.", to_string(file.format()),
+                        file.format() == ModelFormat::safetensors
+                            ? ", and there is no config.json beside it"
+                            : "")};
 }
 
 void add(Weights& all, const Weights& part) {
@@ -93,30 +93,31 @@ Weights weights_in(const std::string& path) {
     return weights_of(file, sum_up(file, 0));
 }
 
-/// Where layers are to be on a device, it has what was told, or what its driver says.
-MemoryThere memory_for(const Asked& asked) {
-    MemoryThere memory = look_at_memory();
-    if (asked.device_bytes) {
-        memory.device = {"a device", *asked.device_bytes, *asked.device_bytes};
-    } else if (asked.layers_on_device.value_or(0) > 0 && !memory.device) {
+/// Returns the memory for the estimate. If layers are to be on a device, its memory is the given
+/// one, or the one that its driver reports.
+AvailableMemory memory_for(const Request& request) {
+    AvailableMemory memory = query_memory();
+    if (request.device_bytes) {
+        memory.device = {"a device", *request.device_bytes, *request.device_bytes};
+    } else if (request.layers_on_device.value_or(0) > 0 && !memory.device) {
         throw CommandError(wrong_usage,
-                           "there is no CUDA device here; say with --device-memory how much memory "
-                           "the device has that is to take layers");
+                           "there is no CUDA device on this machine; give the memory of the device "
+                           "for the layers with --device-memory");
     }
     return memory;
 }
 
-Estimation estimate_of(const ModelFile& file, const Contents& contents, const Asked& asked) {
+Estimation estimate_of(const ModelFile& file, const Contents& contents, const Request& request) {
     const std::vector<std::string> files = files_of_model(file.name());
     Weights weights = weights_of(file, contents);
     for (const std::string& part : files) {
         if (part != file.name()) add(weights, weights_in(part));
     }
-    // The first tells how the model is built.
-    Known known = files.front() == file.name() ? what_is_known(file)
-                                               : what_is_known(open_model(files.front()));
+    // The first file has the hyperparameters.
+    Known known = files.front() == file.name() ? known_parameters(file)
+                                               : known_parameters(open_model(files.front()));
     Estimation estimation =
-        make_estimation(std::move(known.model), std::move(weights), asked, memory_for(asked));
+        make_estimation(std::move(known.model), std::move(weights), request, memory_for(request));
     estimation.source = std::move(known.source);
     estimation.why_unknown = std::move(known.why_unknown);
     return estimation;
@@ -137,7 +138,7 @@ int inspect(const Settings& settings, const ModelOptions& options, const std::st
     const ModelFile file = open_model(path);
     const Contents contents = sum_up(file, top);
     Report report{file, contents, top, std::nullopt};
-    if (options.estimate) report.estimation = estimate_of(file, contents, options.asked);
+    if (options.estimate) report.estimation = estimate_of(file, contents, options.request);
     std::string text =
         settings.json ? json_report(report) : text_report(report, sizes_of(settings));
     if (!settings.json) text.pop_back();

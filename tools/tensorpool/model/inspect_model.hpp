@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// `tensorpool inspect FILE` where the file is a model.
+/// `tensorpool inspect FILE` for a file with a model.
 
 #include <string>
 
@@ -16,19 +16,19 @@ namespace tensorpool::command::model {
 
 struct ModelOptions {
     bool estimate = false;
-    Asked asked;
+    Request request;
 };
 
-/// --estimate, and what it is for. `options` must live as long as the command.
+/// Adds --estimate and its options to the command. Requires: `options` outlives the command.
 void add_options(CLI::App& command, ModelOptions& options);
-/// What the manual says of models.
+/// Returns the text about models for the manual.
 std::string manual_text();
 
-/// By the first bytes of the file. What cannot be opened is none.
+/// Returns whether the file is a model, by its first bytes. Returns false if it cannot be opened.
 bool is_model(const std::string& path);
 
-/// Prints the report. `success`, or `finding` where an estimate does not fit. Throws CommandError:
-/// `unusable` for a file that is damaged or tells impossible figures.
+/// Prints the report. Returns `success`, or `finding` if an estimate does not fit. Throws
+/// CommandError: `unusable` for a file that is damaged or has impossible values.
 int inspect(const Settings& settings, const ModelOptions& options, const std::string& path,
             std::size_t top);
 

@@ -14,7 +14,7 @@ constexpr std::size_t max_elements = 8;
 std::string text_of_string(std::string_view text) {
     const std::size_t line = std::min(text.find('\n'), text.size());
     if (line == text.size() && text.size() <= max_characters) return std::string(text);
-    // Not within a character of several bytes: those behind its first begin with the bits 10.
+    // Does not cut within a UTF-8 character: bytes after its first begin with the bits 10.
     std::size_t end = std::min(line, max_characters);
     while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;
     return fmt::format("{}... ({} bytes)", text.substr(0, end), whole_number(text.size()));

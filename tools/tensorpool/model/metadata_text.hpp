@@ -6,8 +6,9 @@
 
 namespace tensorpool::command::model {
 
-/// For people, on one line, as it is in the file: not yet printable. Long strings are cut, arrays
-/// told by their number ("array of 151,936 strings"), save short ones of whole numbers.
+/// Returns a value for people, on one line. Long strings are cut. Arrays are shown by their size
+/// ("array of 151,936 strings"), except for short arrays of whole numbers. Control characters of
+/// the file are not yet escaped.
 std::string text_of(const MetadataValue& value);
 
 }  // namespace tensorpool::command::model

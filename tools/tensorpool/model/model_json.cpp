@@ -20,8 +20,8 @@ bool is_plain(char character) noexcept {
     return character >= ' ' && character < '\x7f' && character != '"' && character != '\\';
 }
 
-/// Names are mostly plain: a file of 100,000 tensors is written in a few milliseconds, by the
-/// library in ten times that.
+/// Appends a JSON string. Most names need no escapes, so a file of 100,000 tensors is written in a
+/// few milliseconds; the library takes ten times as long.
 void append_quoted(std::string& text, std::string_view name) {
     if (!std::ranges::all_of(name, is_plain)) {
         text += dump(Json(name));
@@ -43,7 +43,7 @@ void append_tensor(std::string& text, const ModelTensor& tensor) {
 }
 
 void append_tensors(std::string& text, const ModelFile& file) {
-    // About what a tensor takes: a text that grows by doubling would be copied, page by page.
+    // About the size of a tensor's entry. Reserving avoids that the text is copied as it grows.
     constexpr std::size_t usual_bytes = 128;
     text.reserve(text.size() + usual_bytes * file.tensors().size());
     text += '[';
@@ -71,11 +71,11 @@ Json by_type(const Contents& contents) {
 
 Json by_layer(const Contents& contents) {
     Json list = Json::array();
-    for (const auto& [place, amount] : contents.by_place) {
-        Json row = {{"part", to_string(place.part)}};
-        if (place.part == Part::layer) {
-            row["name"] = fmt::format("{}{}", place.stem, place.layer);
-            row["layer"] = place.layer;
+    for (const auto& [location, amount] : contents.by_location) {
+        Json row = {{"part", to_string(location.part)}};
+        if (location.part == Part::layer) {
+            row["name"] = fmt::format("{}{}", location.stem, location.layer);
+            row["layer"] = location.layer;
         }
         row.update(to_json(amount));
         list.push_back(std::move(row));
@@ -109,7 +109,8 @@ Json to_json(const MetadataValue& value) {
         value);
 }
 
-/// Key by key: the library's objects that keep their order look each key up among all others.
+/// Appends the metadata key by key, because the library's ordered objects compare each new key with
+/// all others.
 void append_metadata(std::string& text, const ModelFile& file) {
     text += '{';
     for (const auto& [key, value] : file.metadata()) {

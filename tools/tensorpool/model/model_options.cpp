@@ -10,37 +10,37 @@
 namespace tensorpool::command::model {
 namespace {
 
-CLI::Option* add_count(CLI::App& command, const char* name, std::uint64_t& value,
-                       std::uint64_t most, const char* description) {
+CLI::Option* add_count(CLI::App& command, const char* name, std::uint64_t& value, std::uint64_t max,
+                       const char* description) {
     return command.add_option(name, value, description)
         ->option_text("N")
-        ->check(CLI::Range(std::uint64_t{1}, most));
+        ->check(CLI::Range(std::uint64_t{1}, max));
 }
 
 void set_flash_attention(ModelOptions& options, const std::string& word) {
-    options.asked.flash_attention = word == "on";
+    options.request.flash_attention = word == "on";
 }
 
 }  // namespace
 
 void add_options(CLI::App& command, ModelOptions& options) {
-    Asked& asked = options.asked;
+    Request& request = options.request;
     CLI::Option* const estimate = command.add_flag(
-        "--estimate", options.estimate, "Of a model: the memory it needs, and whether it fits");
+        "--estimate", options.estimate, "The memory that a model needs, and whether it fits");
     command
         .add_option_function<std::uint64_t>(
-            "--context", [&asked](std::uint64_t context) { asked.context = context; },
+            "--context", [&request](std::uint64_t context) { request.context = context; },
             "Positions of a sequence (4096)")
         ->option_text("N")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 30))
         ->needs(estimate);
-    add_count(command, "--batch", asked.batch, 1 << 20, "Tokens computed at once (512)")
+    add_count(command, "--batch", request.batch, 1 << 20, "Tokens computed at once (512)")
         ->needs(estimate);
-    add_count(command, "--sequences", asked.sequences, 1 << 16, "Sequences at the same time (1)")
+    add_count(command, "--sequences", request.sequences, 1 << 16, "Sequences at the same time (1)")
         ->needs(estimate);
     command
-        .add_option("--kv-type", asked.cache,
-                    "Of the cache: f16 (the default), q8_0, q4_0 and others")
+        .add_option("--kv-type", request.cache,
+                    "Type of the cache: f16 (the default), q8_0, q4_0 and others")
         ->option_text("TYPE")
         ->check(CLI::Validator(problem_of_cache_type, ""))
         ->needs(estimate);
@@ -55,16 +55,16 @@ void add_options(CLI::App& command, ModelOptions& options) {
     command
         .add_option_function<std::string>(
             "--device-memory",
-            [&asked](const std::string& size) { asked.device_bytes = run::parse_size(size); },
-            "Of a device that takes layers, such as 8GiB")
+            [&request](const std::string& size) { request.device_bytes = run::parse_size(size); },
+            "Memory of a device for layers, as 8GiB")
         ->option_text("SIZE")
         ->check(CLI::Validator(run::problem_of_size, ""))
         ->needs(estimate);
     command
         .add_option_function<std::uint64_t>(
             "--layers-on-device",
-            [&asked](std::uint64_t layers) { asked.layers_on_device = layers; },
-            "As llama.cpp's --n-gpu-layers (all)")
+            [&request](std::uint64_t layers) { request.layers_on_device = layers; },
+            "Like llama.cpp's --n-gpu-layers (all)")
         ->option_text("N")
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 32))
         ->needs(estimate);
@@ -72,26 +72,26 @@ void add_options(CLI::App& command, ModelOptions& options) {
 
 std::string manual_text() {
     return fmt::format(
-        "Of a MODEL, a file of GGUF (version 2 or 3), safetensors, .npy or .npz, it tells what it "
-        "holds by the type of its elements and by layer, the largest tensors and the metadata; "
-        "nothing but the headers is read. --json prints all tensors.\n\n"
-        "--estimate tells the memory that a transformer needs, and what this machine and its "
-        "container have available; CUDA's first device too, where there is one. Known are the "
-        "architectures {}; of a safetensors file a config.json beside it is asked. Of other files "
-        "the weights alone are told. The parts of a split model are looked for beside it. Figures "
-        "are those of llama.cpp:\n\n"
-        "WEIGHTS are as in the file. The KEY-VALUE CACHE has for each layer, sequence and position "
-        "key-value heads times the lengths of key and value, in the type of --kv-type: {}. A layer "
-        "with a sliding window keeps the window and one batch; windows are counted for gemma2 and "
-        "gemma3, while of others llama.cpp keeps the whole context. COMPUTING is the largest of "
-        "what is alive at once in attention (without flash attention scores of heads x batch x "
-        "context), feed-forward and output (vocabulary x batch), in floats of 32 bits.\n\n"
-        "With --device-memory or --layers-on-device some layers are on a device: the first of "
-        "these layers is the output, then come the model's from the last one back. Embeddings stay "
-        "on the host. Without --device-memory the memory is what CUDA's first device has free.\n\n"
-        "The exit status of --estimate is 0 where it fits and 1 where it does not; then what would "
-        "is listed, each line estimated in the same way. A file that is damaged, or has impossible "
-        "figures, makes it 4.\n\n",
+        "For a MODEL, a file in the format GGUF (version 2 or 3), safetensors, .npy or .npz, the "
+        "report shows bytes by element type and by layer, the largest tensors and the metadata. "
+        "Only headers are read. --json prints all tensors.\n\n"
+        "--estimate reports the memory that a transformer needs and the memory available to this "
+        "machine and its container, and on the first CUDA device if there is one. The known "
+        "architectures are {}. For a safetensors file, hyperparameters are read from a config.json "
+        "beside it. For other files, only the weights are reported. The parts of a split model are "
+        "searched in the same folder. The calculation follows llama.cpp:\n\n"
+        "WEIGHTS are as in the file. The KEY-VALUE CACHE has, for each layer, sequence and "
+        "position, key-value heads times the lengths of key and value, in the type of --kv-type: "
+        "{}. A layer with a sliding window keeps the window and one batch. Windows are counted for "
+        "gemma2 and gemma3; for others llama.cpp keeps the whole context. COMPUTING is the maximum "
+        "of what is alive at once in attention (without flash attention, scores of heads x batch x "
+        "context), feed-forward and output (vocabulary x batch), in 32-bit floats.\n\n"
+        "With --device-memory or --layers-on-device, some layers are on a device: the output "
+        "first, then the layers from the last one back. Embeddings stay on the host. Without "
+        "--device-memory, the memory is the free memory of the first CUDA device.\n\n"
+        "The exit status of --estimate is 0 if the model fits and 1 if not. In that case, options "
+        "with which it would fit are listed, each estimated in the same way. The status is 4 for a "
+        "file that is damaged or has impossible values.\n\n",
         family_names(), cache_type_names());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What `tensorpool inspect MODEL` prints.
+/// The output of `tensorpool inspect MODEL`.
 
 #include <optional>
 #include <string>
@@ -16,17 +16,17 @@ struct Report {
     const ModelFile& file;
     const Contents& contents;
     std::size_t top = 10;                  ///< rows of long tables
-    std::optional<Estimation> estimation;  ///< where it was asked for
+    std::optional<Estimation> estimation;  ///< with --estimate
 };
 
-/// For a terminal; ends with a newline.
+/// Returns the report for a terminal. Ends with a newline.
 std::string text_report(const Report& report, Sizes sizes);
-/// One line of JSON with all tensors, sizes in bytes; no newline.
+/// Returns one line of JSON with all tensors and sizes in bytes, without a newline.
 std::string json_report(const Report& report);
 
-/// What of these belongs to the estimate.
+/// Returns the estimate's part of the report for a terminal.
 std::string estimation_text(const Estimation& estimation, Sizes sizes);
-/// An object of JSON.
+/// Returns the estimate as a JSON object.
 std::string estimation_json(const Estimation& estimation);
 
 }  // namespace tensorpool::command::model

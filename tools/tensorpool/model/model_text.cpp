@@ -12,7 +12,7 @@
 namespace tensorpool::command::model {
 namespace {
 
-// A model's metadata is read by people, who want all of it; a hostile file's need not be.
+// Enough for the metadata of real models; limits the output for hostile files.
 constexpr std::size_t max_entries = 100;
 
 Cell whole_cell(std::uint64_t number) {
@@ -72,7 +72,7 @@ std::string layers(const Contents& contents, Sizes sizes, std::size_t top) {
     std::size_t kinds = 0;
     for (const LayerGroup& group : groups) {
         const bool is_layer = group.layers > 0;
-        // What are no layers are three at most.
+        // Only layers are limited: there are at most three other groups.
         if (is_layer && ++kinds > top) continue;
         table.rows.push_back(
             {text_cell(group.name), is_layer ? whole_cell(group.layers) : Cell{"", 0},
@@ -117,7 +117,7 @@ std::string metadata(const ModelFile& file) {
 
 std::string text_report(const Report& report, Sizes sizes) {
     std::string text = printable(report.file.name()) + "\n\n" + facts(report, sizes);
-    // Who asks for the estimate wants that; the rest is there without it.
+    // With --estimate the tables are left out; they are shown without it.
     if (report.estimation) return text + '\n' + estimation_text(*report.estimation, sizes);
     text += types(report.contents, sizes);
     text += layers(report.contents, sizes, report.top);

@@ -1,23 +1,23 @@
 #pragma once
 
 /// @file
-/// Sums and products of figures that a file tells: what does not fit stays at the largest number,
-/// which nothing has room for.
+/// Saturating sums and products for values from files: a result that does not fit is the largest
+/// number, which no memory has room for.
 
 #include <cstdint>
 #include <limits>
 
 namespace tensorpool::command::model {
 
-inline constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
+inline constexpr std::uint64_t max_number = std::numeric_limits<std::uint64_t>::max();
 
 constexpr std::uint64_t sum(std::uint64_t one, std::uint64_t other) noexcept {
-    return one > endless - other ? endless : one + other;
+    return one > max_number - other ? max_number : one + other;
 }
 
 constexpr std::uint64_t product(std::uint64_t one, std::uint64_t other) noexcept {
     if (one == 0 || other == 0) return 0;
-    return one > endless / other ? endless : one * other;
+    return one > max_number / other ? max_number : one * other;
 }
 
 template <class... Numbers>

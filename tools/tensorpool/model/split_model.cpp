@@ -21,7 +21,7 @@ bool is_number(std::string_view text) {
 
 std::vector<std::string> files_of_model(const std::string& path) {
     const std::size_t dot = path.rfind('.');
-    // "-00001-of-00003" in front of the ending.
+    // "-00001-of-00003" before the file name extension.
     constexpr std::size_t length = 1 + digits + between.size() + digits;
     if (dot == std::string::npos || dot < length) return {path};
     const std::size_t begin = dot - length;

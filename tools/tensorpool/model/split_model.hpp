@@ -5,8 +5,8 @@
 
 namespace tensorpool::command::model {
 
-/// All files of a model that was split, this one among them, in their order:
-/// "m-00001-of-00003.gguf" and so on. One that was not split: itself.
+/// Returns all files of a split model in order, including `path`: "m-00001-of-00003.gguf" and so
+/// on. For a model that is not split, returns `path` only.
 std::vector<std::string> files_of_model(const std::string& path);
 
 }  // namespace tensorpool::command::model

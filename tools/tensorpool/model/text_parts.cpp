@@ -6,14 +6,15 @@
 namespace tensorpool::command::model {
 namespace {
 
-// As wide as anybody's terminal: what is piped on is not to lose a column.
+// Wider than any terminal, so that piped output does not lose a column.
 constexpr std::size_t width = 400;
 constexpr std::size_t prose_width = 79;
 
 }  // namespace
 
-std::string fact_line(const std::string& name, const std::string& figure, const std::string& note) {
-    std::string line = fit(name, 15) + ' ' + fit(printable(figure), 14, Side::right);
+std::string fact_line(const std::string& name, const std::string& parameter,
+                      const std::string& note) {
+    std::string line = fit(name, 15) + ' ' + fit(printable(parameter), 14, Side::right);
     if (!note.empty()) line += "  " + printable(note);
     return line + '\n';
 }

@@ -9,12 +9,12 @@
 
 namespace tensorpool::command::model {
 
-/// "format                 GGUF  version 3".
-std::string fact_line(const std::string& name, const std::string& figure,
+/// Returns a line such as "format                 GGUF  version 3".
+std::string fact_line(const std::string& name, const std::string& value,
                       const std::string& note = "");
-/// A title, an empty line before and behind it, and the table, without spaces at the ends of lines.
+/// Returns a title with an empty line before and after it, then the table, without trailing spaces.
 std::string titled_table(const std::string& title, const Table& table);
-/// In lines as wide as a terminal, made printable.
+/// Returns the text wrapped to 79 columns, with control characters escaped.
 std::string paragraph(const std::string& text);
 
 }  // namespace tensorpool::command::model

@@ -7,7 +7,7 @@
 
 namespace tensorpool::command::model {
 
-/// "151,936", "-3".
+/// Returns the number with commas between thousands, such as "151,936" or "-3".
 std::string whole_number(std::uint64_t number);
 std::string whole_number(std::int64_t number);
 template <std::integral Number>
@@ -19,7 +19,7 @@ std::string whole_number(Number number) {
     }
 }
 
-/// "1 layer", "151,936 layers".
+/// Returns a number with its noun, such as "1 layer" or "151,936 layers".
 std::string counted(std::uint64_t number, std::string_view thing);
 
 }  // namespace tensorpool::command::model

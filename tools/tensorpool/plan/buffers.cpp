@@ -6,7 +6,7 @@
 namespace tensorpool::command::planning {
 namespace {
 
-/// Ends stand before beginnings of the same time, for intervals are half-open.
+/// Ends sort before beginnings of the same time, because intervals are half-open.
 struct Change {
     std::int64_t time;
     bool begins;
@@ -21,18 +21,18 @@ struct Change {
 std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes) {
     std::vector<Change> changes;
     changes.reserve(2 * lifetimes.size());
-    for (const TensorLifetime& life : lifetimes) {
-        changes.push_back({life.begin, true, life.bytes});
-        changes.push_back({life.end, false, life.bytes});
+    for (const TensorLifetime& lifetime : lifetimes) {
+        changes.push_back({lifetime.begin, true, lifetime.bytes});
+        changes.push_back({lifetime.end, false, lifetime.bytes});
     }
     std::sort(changes.begin(), changes.end());
     std::uint64_t alive = 0;
-    std::uint64_t most = 0;
+    std::uint64_t max = 0;
     for (const Change& change : changes) {
         alive = change.begins ? alive + change.bytes : alive - change.bytes;
-        most = std::max(most, alive);
+        max = std::max(max, alive);
     }
-    return most;
+    return max;
 }
 
 std::uint64_t peak_of(const std::vector<TensorLifetime>& lifetimes,

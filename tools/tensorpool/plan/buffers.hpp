@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What is to be laid out, or was.
+/// The buffers of a file: lifetimes and, if present, offsets.
 
 #include <cstdint>
 #include <optional>
@@ -14,18 +14,17 @@ namespace tensorpool::command::planning {
 
 struct Buffers {
     std::vector<TensorLifetime> lifetimes;
-    std::vector<std::string> ids;        ///< one for each: any text
-    std::vector<std::uint64_t> offsets;  ///< one for each; empty: none are told
-    /// What the file says that the plan needs.
-    std::optional<std::uint64_t> peak_bytes;
-    std::string clock = "time";  ///< what lifetimes count
-    std::string origin;          ///< what of the file this is, for people; "": all of it
+    std::vector<std::string> ids;             ///< one for each buffer: any text
+    std::vector<std::uint64_t> offsets;       ///< one for each buffer; empty if the file has none
+    std::optional<std::uint64_t> peak_bytes;  ///< the size of the plan according to the file
+    std::string clock = "time";               ///< the unit of time, for people
+    std::string origin;  ///< the part of the file, for people; "" if it is the whole file
 };
 
-/// The most bytes alive at once: no plan needs less.
+/// Returns the maximum bytes alive at once, which no plan can go below.
 std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes);
 
-/// The highest end of a buffer.
+/// Returns the highest end of a buffer.
 std::uint64_t peak_of(const std::vector<TensorLifetime>& lifetimes,
                       const std::vector<std::uint64_t>& offsets);
 

@@ -7,7 +7,7 @@
 namespace tensorpool::command::planning {
 namespace {
 
-std::string place_of(const CsvCell& cell, std::string_view field) {
+std::string position_text(const CsvCell& cell, std::string_view field) {
     return fmt::format("line {}, column {}{}{}{}", cell.line, cell.column,
                        field.empty() ? "" : " (", field, field.empty() ? "" : ")");
 }
@@ -27,22 +27,22 @@ public:
 private:
     [[noreturn]] void fail(const CsvCell& at, std::string_view field,
                            const std::string& what) const {
-        throw FileError(name_, place_of(at, field), what);
+        throw FileError(name_, position_text(at, field), what);
     }
 
     void read_header() {
         if (!rows_.next(row_)) {
-            fail({{}, 1, 1}, "", "found nothing, expected a line that names columns");
+            fail({{}, 1, 1}, "", "found nothing, expected a header line with column names");
         }
         for (const CsvCell& cell : row_) {
             const std::optional<Field> field = field_of(cell.text);
             if (!field) {
                 fail(cell, "",
-                     fmt::format("{} in the line that names columns, expected some of {}",
-                                 found(cell.text), all_field_names));
+                     fmt::format("{} in the header line, expected some of {}", found(cell.text),
+                                 all_field_names));
             }
-            for (const Field before : columns_) {
-                if (before == *field) fail(cell, cell.text, "found it again, expected it once");
+            for (const Field previous : columns_) {
+                if (previous == *field) fail(cell, cell.text, "found it twice, expected it once");
             }
             columns_.push_back(*field);
         }
@@ -86,7 +86,7 @@ private:
     Buffers buffers_;
 };
 
-/// In quotes where a reader would take it apart otherwise.
+/// Returns the text, in quotes if a reader would split or trim it otherwise.
 std::string csv_text(const std::string& text) {
     const bool plain = text.find_first_of(",\"\r\n") == std::string::npos && !text.empty() &&
                        text.find_first_of(" \t") != 0 &&
@@ -107,9 +107,9 @@ Buffers read_csv(std::string_view text, const std::string& name) {
 void write_csv(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file) {
     file.write("id,lower,upper,size,alignment,offset\n");
     for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
-        const TensorLifetime& life = buffers.lifetimes[i];
-        file.write(fmt::format("{},{},{},{},{},{}\n", csv_text(buffers.ids[i]), life.begin,
-                               life.end, life.bytes, life.alignment, plan.offsets[i]));
+        const TensorLifetime& lifetime = buffers.lifetimes[i];
+        file.write(fmt::format("{},{},{},{},{},{}\n", csv_text(buffers.ids[i]), lifetime.begin,
+                               lifetime.end, lifetime.bytes, lifetime.alignment, plan.offsets[i]));
     }
 }
 

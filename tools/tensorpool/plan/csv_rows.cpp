@@ -15,7 +15,7 @@ bool CsvRows::at_line_end() const noexcept {
     return at_end() || text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n";
 }
 
-/// False at the end of the text.
+/// Returns false at the end of the text.
 bool CsvRows::skip_line_end() {
     if (at_end()) return false;
     at_ += text_[at_] == '\r' ? 2 : 1;
@@ -49,7 +49,7 @@ CsvCell CsvRows::quoted() {
             skip_spaces();
             if (at_line_end() || text_[at_] == ',') return cell;
             throw CsvProblem{line_, at_ - line_begin_ + 1,
-                             "found text behind a closing quote, expected a comma"};
+                             "found text after a closing quote, expected a comma"};
         }
         if (text_[at_] == '"') ++at_;
         if (text_[at_] == '\n') {
@@ -59,7 +59,7 @@ CsvCell CsvRows::quoted() {
         cell.text += text_[at_];
     }
     throw CsvProblem{cell.line, cell.column,
-                     "found quotes that do not end, expected a closing quote"};
+                     "found an opening quote only, expected a closing quote"};
 }
 
 bool CsvRows::next(std::vector<CsvCell>& row) {

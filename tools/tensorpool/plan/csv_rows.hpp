@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Comma-separated values (RFC 4180), row by row.
+/// A reader of comma-separated values (RFC 4180), row by row.
 
 #include <cstddef>
 #include <string>
@@ -11,12 +11,12 @@
 namespace tensorpool::command::planning {
 
 struct CsvCell {
-    std::string text;        ///< without its quotes and the spaces around it
-    std::size_t line = 0;    ///< where it begins, from 1
-    std::size_t column = 0;  ///< the same, in bytes of the line
+    std::string text;        ///< without quotes and surrounding spaces
+    std::size_t line = 0;    ///< the line where it begins, from 1
+    std::size_t column = 0;  ///< the byte of the line where it begins, from 1
 };
 
-/// What hinders from reading on.
+/// A syntax error, thrown by CsvRows.
 struct CsvProblem {
     std::size_t line;
     std::size_t column;
@@ -25,11 +25,11 @@ struct CsvProblem {
 
 class CsvRows {
 public:
-    /// `text` outlives it. A byte order mark at its beginning is passed over.
+    /// Requires: `text` outlives the reader. A byte order mark at its beginning is skipped.
     explicit CsvRows(std::string_view text);
 
-    /// The next row that is not blank; false at the end. Throws CsvProblem for quotes that do not
-    /// end, or that end in the middle of a value.
+    /// Reads the next row that is not blank. Returns false at the end of the text. Throws
+    /// CsvProblem for a quote that is not closed, or is closed within a value.
     bool next(std::vector<CsvCell>& row);
 
 private:

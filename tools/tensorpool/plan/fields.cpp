@@ -22,10 +22,10 @@ std::optional<Number> parse(std::string_view text) noexcept {
 }
 
 std::int64_t time_of(Field field, std::string_view text) {
-    // Below the ends of the range, so that one more, or one less, still is a time.
-    constexpr std::int64_t most = std::int64_t{1} << 62;
+    // Below the limits of the type, so that adding or subtracting one cannot overflow.
+    constexpr std::int64_t max_time = std::int64_t{1} << 62;
     const auto time = parse<std::int64_t>(text);
-    if (time && *time >= -most && *time <= most) return *time;
+    if (time && *time >= -max_time && *time <= max_time) return *time;
     throw FieldProblem{field, found(text) + ", expected a time: a whole number from -2^62 to 2^62"};
 }
 
@@ -43,8 +43,8 @@ std::uint64_t alignment_of(std::string_view text) {
 
 }  // namespace
 
-FileError::FileError(const std::string& file, const std::string& place, const std::string& what)
-    : CommandError(finding, fmt::format("{}: {}: {}", printable(file), place, what)) {}
+FileError::FileError(const std::string& file, const std::string& position, const std::string& what)
+    : CommandError(finding, fmt::format("{}: {}: {}", printable(file), position, what)) {}
 
 std::optional<Field> field_of(std::string_view name) noexcept {
     const auto* const at = std::find(field_names.begin(), field_names.end(), name);
@@ -53,10 +53,10 @@ std::optional<Field> field_of(std::string_view name) noexcept {
 }
 
 std::string found(std::string_view text) {
-    constexpr std::size_t most = 40;
+    constexpr std::size_t max_length = 40;
     if (text.empty()) return "found nothing";
-    const bool cut = text.size() > most;
-    return fmt::format("found \"{}{}\"", printable(text.substr(0, most)), cut ? "…" : "");
+    const bool cut = text.size() > max_length;
+    return fmt::format("found \"{}{}\"", printable(text.substr(0, max_length)), cut ? "…" : "");
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept {
@@ -71,16 +71,16 @@ void BufferFields::set(Field field, std::string_view text) {
             id_ = text;
             break;
         case Field::lower:
-            life_.begin = time_of(field, text);
+            lifetime_.begin = time_of(field, text);
             break;
         case Field::upper:
-            life_.end = time_of(field, text);
+            lifetime_.end = time_of(field, text);
             break;
         case Field::size:
-            life_.bytes = bytes_of(field, text);
+            lifetime_.bytes = bytes_of(field, text);
             break;
         case Field::alignment:
-            life_.alignment = alignment_of(text);
+            lifetime_.alignment = alignment_of(text);
             break;
         case Field::offset:
             offset_ = bytes_of(field, text);
@@ -93,9 +93,9 @@ void BufferFields::check(const Buffers& buffers) const {
     for (const Field needed : {Field::lower, Field::upper, Field::size}) {
         if (!has(needed)) throw FieldProblem{needed, "found nothing, expected it for each buffer"};
     }
-    if (life_.end <= life_.begin) {
+    if (lifetime_.end <= lifetime_.begin) {
         throw FieldProblem{Field::upper, fmt::format("found {}, expected a time above lower, {}",
-                                                     life_.end, life_.begin)};
+                                                     lifetime_.end, lifetime_.begin)};
     }
     const bool others_have = !buffers.offsets.empty();
     if (!buffers.lifetimes.empty() && has(Field::offset) != others_have) {
@@ -110,7 +110,7 @@ void BufferFields::move_to(Buffers& buffers) {
     check(buffers);
     buffers.ids.push_back(has(Field::id) ? std::move(id_)
                                          : std::to_string(buffers.lifetimes.size()));
-    buffers.lifetimes.push_back(life_);
+    buffers.lifetimes.push_back(lifetime_);
     if (has(Field::offset)) buffers.offsets.push_back(offset_);
     *this = {};
 }

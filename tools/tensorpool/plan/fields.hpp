@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What files of buffers tell of each, whatever their format.
+/// The fields of a buffer in a file, independent of the file's format.
 
 #include <array>
 #include <cstdint>
@@ -20,30 +20,30 @@ inline constexpr const char* all_field_names = "id, lower, upper, size, alignmen
 constexpr const char* to_string(Field field) noexcept {
     return field_names[static_cast<std::size_t>(field)];
 }
-/// None for a name that is no field's.
+/// Returns the field of this name, or nullopt if there is none.
 std::optional<Field> field_of(std::string_view name) noexcept;
 
-/// A file that does not hold buffers as it should. Says which file, where in it, what was found
-/// there and what was expected.
+/// An invalid file of buffers. The message names the file, the position in it, what was found there
+/// and what was expected.
 class FileError : public CommandError {
 public:
-    FileError(const std::string& file, const std::string& place, const std::string& what);
+    FileError(const std::string& file, const std::string& position, const std::string& what);
 };
 
-/// What is wrong with a field; who reads the file knows where that stands.
+/// An invalid field. The reader of the file that catches it adds the position.
 struct FieldProblem {
     Field field;
     std::string what;  ///< "found …, expected …"
 };
 
-/// A buffer as it comes together, field by field.
+/// Collects the fields of one buffer.
 class BufferFields {
 public:
-    /// `text` as the file has it. Throws FieldProblem.
+    /// Sets a field from its text in the file. Throws FieldProblem.
     void set(Field field, std::string_view text);
     bool has(Field field) const noexcept { return (given_ & bit(field)) != 0; }
-    /// Adds it as the next one, and begins a new one. Throws FieldProblem for a field that is
-    /// missing, or that does not go with the others.
+    /// Appends the buffer to `buffers` and starts the next one. Throws FieldProblem for a field
+    /// that is missing or contradicts others.
     void move_to(Buffers& buffers);
 
 private:
@@ -54,16 +54,16 @@ private:
 
     unsigned given_ = 0;
     std::string id_;
-    TensorLifetime life_;
+    TensorLifetime lifetime_;
     std::uint64_t offset_ = 0;
 };
 
-/// "found \"text\"", cut where it is long and fit for a terminal.
+/// Returns "found \"text\"", cut if it is long, with control characters escaped.
 std::string found(std::string_view text);
 
-/// Sizes and offsets are at most this; so no sum of two wraps.
+/// The maximum of sizes and offsets, so that the sum of two cannot overflow.
 inline constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 62) - 1;
-/// A whole number from 0 to `max_bytes`.
+/// Parses a whole number from 0 to `max_bytes`. Returns nullopt for anything else.
 std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept;
 
 }  // namespace tensorpool::command::planning

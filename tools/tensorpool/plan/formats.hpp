@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Files of buffers, read and written. `name` stands in errors, which are FileError.
+/// Reading and writing files of buffers. Readers throw FileError with `name` as the file's name.
 
 #include <string>
 #include <string_view>
@@ -11,19 +11,21 @@
 
 namespace tensorpool::command::planning {
 
-/// As public benchmark sets have them: `id,lower,upper,size[,alignment][,offset]` in a first line
-/// that names the columns, in any order; then a line for each buffer. Lines may end with CR LF,
-/// blank ones are skipped, and what holds commas stands in double quotes. Without ids, buffers are
-/// numbered from 0.
+/// Reads buffers from CSV in the format of public benchmark sets. A header line names the columns
+/// `id,lower,upper,size[,alignment][,offset]` in any order; one line for each buffer follows. Lines
+/// may end with CR LF, blank lines are skipped, and values with commas are in double quotes.
+/// Without ids, buffers are numbered from 0.
 Buffers read_csv(std::string_view text, const std::string& name);
 
-/// An array of objects with the same names, or an object that has such an array as `buffers`, and
-/// perhaps `peak_bytes`. What else it holds is passed over.
+/// Reads buffers from JSON: an array of objects with the field names of the CSV format, or an
+/// object that has such an array as `buffers` and optionally `peak_bytes`. Other members are
+/// ignored.
 Buffers read_json(std::string_view text, const std::string& name);
 
-/// With the plan's offsets.
+/// Writes the buffers with the plan's offsets as CSV.
 void write_csv(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file);
-/// The same, and what is known of the plan.
+/// Writes the buffers with the plan's offsets, and the plan's peak, lower bound and method, as
+/// JSON.
 void write_json(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file);
 
 }  // namespace tensorpool::command::planning

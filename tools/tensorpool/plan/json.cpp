@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Follows the parser, so that a million buffers never stand in memory as a tree.
+/// Handles the events of the parser, so that a million buffers are never in memory as a tree.
 class JsonReader : public nlohmann::json_sax<Json> {
 public:
     explicit JsonReader(const std::string& name) : name_(name) {}
@@ -37,7 +37,7 @@ public:
             at_ = At::list;
             list_depth_ = depth_ + 1;
         } else if (is_list) {
-            fail("buffers", "found it again, expected it once");
+            fail("buffers", "found it twice, expected it once");
         }
         return open();
     }
@@ -75,9 +75,10 @@ public:
         // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
         const std::string text = printable(error.what());
         const std::size_t at = text.find("at line");
-        // It ends with what was read last, which may be a string of megabytes.
-        constexpr std::size_t most = 200;
-        throw FileError(name_, "no JSON", text.substr(at == std::string::npos ? 0 : at + 3, most));
+        // The text ends with the last token, which may be a string of megabytes.
+        constexpr std::size_t max_length = 200;
+        throw FileError(name_, "not JSON",
+                        text.substr(at == std::string::npos ? 0 : at + 3, max_length));
     }
 
 private:
@@ -85,16 +86,16 @@ private:
     enum class Kind { text, number, other };
 
     bool open() {
-        // A buffer that is none of these is refused, whatever it holds.
+        // An array in the list of buffers is rejected, whatever it contains.
         if (at_ == At::list && depth_ == list_depth_) value("an array", Kind::other);
-        // Arrays within arrays cost a parser a bit each, and nobody needs many.
+        // The parser needs a bit for each level of nesting, and valid files have few levels.
         constexpr std::size_t max_depth = 64;
         if (++depth_ > max_depth) fail("the whole file", "found more than 64 levels of nesting");
         return true;
     }
     bool value(std::string_view text, Kind kind) {
         if (at_ == At::list) {
-            fail(place(), found(text) + ", expected an object for each buffer");
+            fail(position(), found(text) + ", expected an object for each buffer");
         }
         if (at_ == At::top) return depth_ == 1 && key_ == "peak_bytes" ? peak(text, kind) : true;
         const std::optional<Field> field =
@@ -111,7 +112,7 @@ private:
         const bool fits = kind == Kind::number || (kind == Kind::text && field == Field::id);
         if (!fits) {
             throw FieldProblem{field, fmt::format("{}, expected a number{}", found(text),
-                                                  field == Field::id ? " or a text" : "")};
+                                                  field == Field::id ? " or a string" : "")};
         }
         fields_.set(field, text);
     }
@@ -121,12 +122,12 @@ private:
         try {
             part();
         } catch (const FieldProblem& problem) {
-            fail(fmt::format("{}.{}", place(), to_string(problem.field)), problem.what);
+            fail(fmt::format("{}.{}", position(), to_string(problem.field)), problem.what);
         }
     }
-    std::string place() const { return fmt::format("buffers[{}]", buffers_.lifetimes.size()); }
-    [[noreturn]] void fail(const std::string& place, const std::string& what) const {
-        throw FileError(name_, place, what);
+    std::string position() const { return fmt::format("buffers[{}]", buffers_.lifetimes.size()); }
+    [[noreturn]] void fail(const std::string& position, const std::string& what) const {
+        throw FileError(name_, position, what);
     }
 
     const std::string& name_;
@@ -135,7 +136,7 @@ private:
     std::string key_;
     At at_ = At::top;
     std::size_t depth_ = 0;
-    std::size_t list_depth_ = 0;  // of what stands right in the list of buffers
+    std::size_t list_depth_ = 0;  // depth of the direct elements of the list of buffers
     bool has_buffers_ = false;
 };
 
@@ -153,12 +154,12 @@ void write_json(const Buffers& buffers, const MemoryPlan& plan, inspect::Written
                     "\"optimal\": {},\n \"buffers\": [",
                     plan.peak_bytes, plan.lower_bound_bytes, to_string(plan.method), plan.optimal));
     for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
-        const TensorLifetime& life = buffers.lifetimes[i];
+        const TensorLifetime& lifetime = buffers.lifetimes[i];
         const Json buffer = {{"id", inspect::valid_utf8(buffers.ids[i])},
-                             {"lower", life.begin},
-                             {"upper", life.end},
-                             {"size", life.bytes},
-                             {"alignment", life.alignment},
+                             {"lower", lifetime.begin},
+                             {"upper", lifetime.end},
+                             {"size", lifetime.bytes},
+                             {"alignment", lifetime.alignment},
                              {"offset", plan.offsets[i]}};
         file.write((i == 0 ? "\n  " : ",\n  ") + buffer.dump());
     }

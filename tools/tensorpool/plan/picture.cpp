@@ -17,13 +17,13 @@ namespace {
 constexpr double width = 1200;
 constexpr double height = 760;
 constexpr Rectangle area = {96, 72, 1180, 640};
-/// Each takes some 200 bytes.
+/// Each takes about 200 bytes.
 constexpr std::size_t max_rectangles = 8000;
 constexpr double min_pixels = 2;
 constexpr unsigned size_classes = 6;
 
-// The classes by size are steps of viridis (van der Walt and Smith, 2015), which stay apart for
-// people who see few colours, and on light and dark.
+// The size classes are steps of viridis (van der Walt and Smith, 2015), which people with colour
+// vision deficiency can distinguish, on light and dark backgrounds.
 constexpr const char* style =
     "text{font:13px system-ui,sans-serif;fill:var(--ink)}"
     "svg{--paper:#fff;--ink:#1c1c1c;--faint:#d8d8d8;--small:#8a8a8a;--peak:#c2185b;"
@@ -62,54 +62,54 @@ public:
 private:
     void measure() {
         times_ = {0, 1, area.left, area.right};
-        // A little room above the peak, for its label.
-        const double most = std::max<double>(1, static_cast<double>(outcome_.plan.peak_bytes));
-        offsets_ = {0, most * 1.06, area.bottom, area.top};
-        const auto& lives = buffers_.lifetimes;
-        if (lives.empty()) return;
+        // The axis ends a little above the peak, to leave room for its label.
+        const double top = std::max<double>(1, static_cast<double>(outcome_.plan.peak_bytes));
+        offsets_ = {0, top * 1.06, area.bottom, area.top};
+        const auto& lifetimes = buffers_.lifetimes;
+        if (lifetimes.empty()) return;
         times_.from =
-            static_cast<double>(std::ranges::min(lives, {}, &TensorLifetime::begin).begin);
-        times_.to = static_cast<double>(std::ranges::max(lives, {}, &TensorLifetime::end).end);
-        // Times that lie together beyond 2^53 are one double.
+            static_cast<double>(std::ranges::min(lifetimes, {}, &TensorLifetime::begin).begin);
+        times_.to = static_cast<double>(std::ranges::max(lifetimes, {}, &TensorLifetime::end).end);
+        // Different times beyond 2^53 may be equal as doubles.
         if (times_.to <= times_.from) times_.to = times_.from + 1;
-        largest_ = std::ranges::max(lives, {}, &TensorLifetime::bytes).bytes;
+        largest_ = std::ranges::max(lifetimes, {}, &TensorLifetime::bytes).bytes;
     }
 
-    Rectangle place_of(std::size_t i) const {
-        const TensorLifetime& life = buffers_.lifetimes[i];
+    Rectangle rectangle_of(std::size_t i) const {
+        const TensorLifetime& lifetime = buffers_.lifetimes[i];
         const auto offset = static_cast<double>(outcome_.plan.offsets[i]);
-        return {times_(static_cast<double>(life.begin)),
-                offsets_(offset + static_cast<double>(life.bytes)),
-                times_(static_cast<double>(life.end)), offsets_(offset)};
+        return {times_(static_cast<double>(lifetime.begin)),
+                offsets_(offset + static_cast<double>(lifetime.bytes)),
+                times_(static_cast<double>(lifetime.end)), offsets_(offset)};
     }
-    static double extent(const Rectangle& place) noexcept {
-        return (place.right - place.left) * (place.bottom - place.top);
+    static double extent(const Rectangle& part) noexcept {
+        return (part.right - part.left) * (part.bottom - part.top);
     }
-    static bool is_small(const Rectangle& place) noexcept {
-        return place.right - place.left < min_pixels || place.bottom - place.top < min_pixels;
+    static bool is_small(const Rectangle& part) noexcept {
+        return part.right - part.left < min_pixels || part.bottom - part.top < min_pixels;
     }
 
-    /// Its edges would hide it.
-    static bool is_thin(const Rectangle& place) noexcept {
+    /// Returns whether the rectangle is so thin that its edges would hide it.
+    static bool is_thin(const Rectangle& part) noexcept {
         constexpr double pixels = 3;
-        return place.right - place.left < pixels || place.bottom - place.top < pixels;
+        return part.right - part.left < pixels || part.bottom - part.top < pixels;
     }
 
-    /// Those that are drawn by themselves; the others go to `small_`.
+    /// Chooses the buffers that are drawn individually; the others go to `small_`.
     void choose() {
         const std::size_t count = buffers_.lifetimes.size();
         std::vector<std::uint32_t> large;
         for (std::uint32_t i = 0; i < count; ++i) {
-            // Where there are few, each can be pointed at, however small.
-            if (count <= max_rectangles || !is_small(place_of(i))) large.push_back(i);
+            // If there are few buffers, each is drawn, so that it can be pointed at.
+            if (count <= max_rectangles || !is_small(rectangle_of(i))) large.push_back(i);
         }
         std::ranges::stable_sort(large, std::greater(),
-                                 [this](std::uint32_t i) { return extent(place_of(i)); });
+                                 [this](std::uint32_t i) { return extent(rectangle_of(i)); });
         large.resize(std::min(large.size(), max_rectangles));
         std::vector<bool> is_drawn(count);
         for (const std::uint32_t i : large) is_drawn[i] = true;
         for (std::uint32_t i = 0; i < count; ++i) {
-            if (!is_drawn[i]) small_.add(place_of(i));
+            if (!is_drawn[i]) small_.add(rectangle_of(i));
         }
         drawn_ = std::move(large);
     }
@@ -119,12 +119,12 @@ private:
             inspect::escape_html(outcome_.file.substr(outcome_.file.rfind('/') + 1));
         std::string what = fmt::format("{} buffers", run::with_commas(buffers_.lifetimes.size()));
         if (!buffers_.origin.empty()) what += " of " + inspect::escape_html(buffers_.origin);
-        const std::size_t together = buffers_.lifetimes.size() - drawn_.size();
-        if (together > 0) {
+        const std::size_t merged = buffers_.lifetimes.size() - drawn_.size();
+        if (merged > 0) {
             what += fmt::format(
-                "; {} of them are too small or too many to be drawn one by one, and "
-                "stand together in grey",
-                run::with_commas(together));
+                "; {} of them are too small or too many to be drawn individually and "
+                "are merged in grey",
+                run::with_commas(merged));
         }
         return fmt::format(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:g} {:g}\" role=\"img\">\n"
@@ -138,14 +138,14 @@ private:
     std::string axes() const {
         std::string svg;
         for (const Mark& mark : size_marks(offsets_.to, 8)) {
-            const double y = offsets_(mark.figure);
+            const double y = offsets_(mark.value);
             svg += fmt::format(
                 "<path class=\"g\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"n e\" x=\"{:.1f}\" "
                 "y=\"{:.1f}\">{}</text>\n",
                 area.left, y, area.right, area.left - 8, y + 4, mark.label);
         }
         for (const Mark& mark : time_marks(times_.from, times_.to, 10)) {
-            const double x = times_(mark.figure);
+            const double x = times_(mark.value);
             svg += fmt::format(
                 "<path class=\"g\" d=\"M{:.1f} {:.1f}v6\"/><text class=\"n m\" x=\"{:.1f}\" "
                 "y=\"{:.1f}\">{}</text>\n",
@@ -167,7 +167,7 @@ private:
                            (shade + 1.0) / SmallParts::shades, path);
     }
 
-    /// A class is two halvings wide; the last holds the largest.
+    /// Returns the size class. A class spans a factor of four; the last one holds the largest.
     unsigned class_of(std::uint64_t bytes) const noexcept {
         const auto halvings =
             static_cast<unsigned>(std::bit_width(largest_) - std::bit_width(bytes));
@@ -176,15 +176,14 @@ private:
     }
 
     std::string rectangle(std::uint32_t i) const {
-        const TensorLifetime& life = buffers_.lifetimes[i];
-        const Rectangle place = place_of(i);
+        const TensorLifetime& lifetime = buffers_.lifetimes[i];
+        const Rectangle part = rectangle_of(i);
         return fmt::format(
             "<rect class=\"c{}{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
             "height=\"{:.1f}\"><title>{}: {} at {}, {} to {}</title></rect>\n",
-            class_of(life.bytes), is_thin(place) ? " f" : "", place.left, place.top,
-            place.right - place.left, place.bottom - place.top,
-            inspect::escape_html(buffers_.ids[i]), format_size(life.bytes),
-            outcome_.plan.offsets[i], life.begin, life.end);
+            class_of(lifetime.bytes), is_thin(part) ? " f" : "", part.left, part.top,
+            part.right - part.left, part.bottom - part.top, inspect::escape_html(buffers_.ids[i]),
+            format_size(lifetime.bytes), outcome_.plan.offsets[i], lifetime.begin, lifetime.end);
     }
 
     static std::string line_at(double y, const char* kind) {
@@ -196,7 +195,8 @@ private:
                            area.right - 6, y, text);
     }
 
-    /// The peak's label stands above its line, the lower bound's below its own.
+    /// Draws the lines, with the label of the peak above its line and that of the lower bound
+    /// below its line.
     std::string lines() const {
         const MemoryPlan& plan = outcome_.plan;
         const double peak = offsets_(static_cast<double>(plan.peak_bytes));
@@ -231,7 +231,7 @@ private:
         }
         return svg;
     }
-    /// A class begins where bit_width steps up; "" for one that would be below a byte.
+    /// Returns the sizes of a class, which begins at a power of two; "" if they are below a byte.
     std::string class_text(unsigned number) const {
         const auto top = static_cast<int>(std::bit_width(largest_));
         const int end = top - 2 * static_cast<int>(size_classes - 1 - number);

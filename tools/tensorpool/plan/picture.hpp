@@ -7,11 +7,11 @@
 
 namespace tensorpool::command::planning {
 
-/// The plan as SVG that needs nothing but itself: time against offset, a rectangle for each buffer,
-/// coloured by size, with a title that shows what it is; the lower bound and the peak as lines. In
-/// the colours that the reader's system is set to, light or dark. What would be smaller than two
-/// pixels, and what is beyond the largest 8,000, is drawn together and told as a number, so that
-/// the picture of a million buffers is no larger than some MB.
+/// Returns the plan as a self-contained SVG: time against offset, with a rectangle for each buffer,
+/// coloured by size and with a title, and with lines for the lower bound and the peak. It follows
+/// the light or dark setting of the reader's system. Buffers below two pixels, and all but the
+/// largest 8,000, are merged in grey and reported as a number, so that the picture of a million
+/// buffers takes only a few MB.
 std::string picture_of(const Buffers& buffers, const Outcome& outcome);
 
 }  // namespace tensorpool::command::planning

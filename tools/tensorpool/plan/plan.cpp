@@ -47,13 +47,13 @@ std::uint64_t capacity_of(const Options& options) {
     return options.capacity.empty() ? 0 : *run::parse_size(options.capacity);
 }
 
-/// Files, and plans, that cannot be are told as the file's.
+/// Runs `part` and reports invalid lifetimes and plans as errors of the file.
 template <class Part>
-auto blaming(const std::string& file, Part&& part) {
+auto with_file_name(const std::string& file, Part&& part) {
     try {
         return part();
     } catch (const std::invalid_argument& error) {
-        // Whose words these are, the command says itself.
+        // The prefix of the library is replaced by the file's name.
         constexpr std::string_view library = "tensorpool: plan: ";
         std::string_view what = error.what();
         if (what.starts_with(library)) what.remove_prefix(library.size());
@@ -61,11 +61,11 @@ auto blaming(const std::string& file, Part&& part) {
     }
 }
 
-/// The file's own plan. Throws CommandError where it does not hold.
+/// Checks the offsets in the file. Throws CommandError if the plan is invalid.
 Outcome check(const Options& options, const Buffers& buffers) {
     if (buffers.offsets.empty() && !buffers.lifetimes.empty()) {
         throw CommandError(finding, fmt::format("{}: has no offsets, so there is no plan to check; "
-                                                "expected a column, or a value, `offset`",
+                                                "expected a column or a member `offset`",
                                                 printable(options.file)));
     }
     Outcome outcome;
@@ -74,14 +74,14 @@ Outcome check(const Options& options, const Buffers& buffers) {
     plan.offsets = buffers.offsets;
     plan.peak_bytes = buffers.peak_bytes.value_or(peak_of(buffers.lifetimes, buffers.offsets));
     plan.lower_bound_bytes = lower_bound_of(buffers.lifetimes);
-    blaming(options.file, [&] { validate(buffers.lifetimes, plan); });
+    with_file_name(options.file, [&] { validate(buffers.lifetimes, plan); });
     return outcome;
 }
 
 Outcome make(const Options& options, const Buffers& buffers) {
     Outcome outcome;
     const auto begin = std::chrono::steady_clock::now();
-    outcome.plan = blaming(options.file, [&] {
+    outcome.plan = with_file_name(options.file, [&] {
         return plan_memory(buffers.lifetimes, {.budget = *parse_budget(options.budget),
                                                .enough_bytes = capacity_of(options)});
     });
@@ -106,7 +106,7 @@ void write_picture(const Options& options, const Buffers& buffers, const Outcome
 
 int plan_file(const Settings& settings, const Options& options) {
     const Buffers buffers =
-        blaming(options.file, [&] { return read_file(options.file, options.choice); });
+        with_file_name(options.file, [&] { return read_file(options.file, options.choice); });
     Outcome outcome = options.check ? check(options, buffers) : make(options, buffers);
     outcome.file = options.file;
     outcome.origin = buffers.origin;
@@ -126,64 +126,62 @@ void add_choice(CLI::App& command, Choice& choice) {
                                                       {"all", Kind::all}};
     command
         .add_option("--kind", choice.kind,
-                    "Of a trace: pools, arenas, devices, all, or all but devices (host)")
+                    "In a trace: pools, arenas, devices, all, or all but devices (host)")
         ->option_text("KIND")
         ->transform(CLI::CheckedTransformer(kinds));
-    command.add_option("--source", choice.sources, "Of a trace: the pool of this name; again")
+    command.add_option("--source", choice.sources, "In a trace: a pool's name; repeatable")
         ->option_text("NAME");
-    command.add_option("--process", choice.process, "Of a trace: this one (who asked for most)")
+    command.add_option("--process", choice.process, "In a trace: the process (the largest)")
         ->option_text("PID")
         ->check(CLI::PositiveNumber);
-    command.add_option("--from", choice.from, "Of a trace: from this call on (0)")
+    command.add_option("--from", choice.from, "In a trace: the first call (0)")
         ->option_text("CALL");
-    command.add_option("--to", choice.to, "Of a trace: up to before this call (the end)")
+    command.add_option("--to", choice.to, "In a trace: stop before this call (end)")
         ->option_text("CALL");
 }
 
 void add_options(CLI::App& command, Options& options) {
-    command.add_option("FILE", options.file, "Buffers as CSV or JSON, a trace, or a log of RMM")
+    command.add_option("FILE", options.file, "Buffers as CSV or JSON, a trace, or an RMM log")
         ->option_text("FILE")
         ->required();
-    command.add_option("--budget", options.budget, "Time for the search, as 500ms (10s)")
+    command.add_option("--budget", options.budget, "Time for the search (10s)")
         ->option_text("TIME")
         ->check(problem_of_budget);
-    command.add_option("--capacity", options.capacity, "Enough; exit status 1 where it is not")
+    command.add_option("--capacity", options.capacity, "Target size; status 1 if exceeded")
         ->option_text("SIZE")
         ->check(run::problem_of_size);
     CLI::Option* const output =
         command.add_option("-o,--output", options.output, "Write the plan, as CSV or .json")
             ->option_text("FILE");
-    command.add_option("--svg", options.picture, "Draw it: time against offset")
-        ->option_text("FILE");
-    command.add_flag("--check", options.check, "Prove the file's own offsets; do not plan")
+    command.add_option("--svg", options.picture, "Draw the plan as SVG")->option_text("FILE");
+    command.add_flag("--check", options.check, "Check the offsets in the file; do not plan")
         ->excludes(output);
     add_choice(command, options.choice);
 }
 
 constexpr const char* details =
-    "Where each of many buffers lies in one piece of memory, when their lifetimes are known "
-    "before. The LOWER BOUND is what is alive at once at most: no plan needs less. PEAK is what "
-    "the plan needs. Greedy orders are tried first, in milliseconds; then an exact search goes on "
-    "until it has proven that no plan needs less, until the plan is within --capacity, or until "
-    "--budget is used up; --budget 0 leaves the search out. Each plan is checked before it is "
-    "told: no two buffers that are alive at once overlap.\n\n"
-    "CSV begins with a line that names its columns, in any order: id,lower,upper,size, and where "
-    "they are wanted alignment and offset. A buffer is alive from lower to before upper, in any "
-    "unit of time; size, alignment and offset are bytes. JSON is an array of objects with these "
-    "names, or an object that has it as \"buffers\".\n\n"
-    "Of a trace, blocks are buffers, and time is counted in calls. A block that was alive at the "
-    "end ends after the last call, one made before the recording begins before the first, and one "
-    "that was resized is two. Each is aligned to 64 bytes at least, as the pool's blocks are. "
-    "--from and --to cut out calls, such as those of one step.\n\n"
-    "In the picture each buffer is a rectangle, coloured by its size. What is smaller than two "
-    "pixels is drawn together, in grey, and told as a number.\n";
+    "Computes an offset for each buffer in one block of memory, from lifetimes that are known in "
+    "advance. The LOWER BOUND is the maximum number of bytes alive at once; no plan needs less. "
+    "PEAK is the size of the plan. Greedy orders are tried first and take milliseconds. Then an "
+    "exact search runs until it has proven that no plan needs less, until the plan is within "
+    "--capacity, or until --budget is used up; --budget 0 skips the search. Each plan is checked "
+    "before it is reported: no two buffers that are alive at once overlap.\n\n"
+    "CSV begins with a header line that names its columns, in any order: id,lower,upper,size and "
+    "optionally alignment and offset. A buffer is alive from lower until just before upper, in any "
+    "unit of time; size, alignment and offset are in bytes. JSON is an array of objects with these "
+    "members, or an object that has such an array as \"buffers\".\n\n"
+    "In a trace, each block is a buffer, and time is counted in calls. A block still alive at the "
+    "end of the trace ends after the last call, a block made before the recording begins before "
+    "the first call, and a resized block counts as two buffers. Buffers are aligned to at least 64 "
+    "bytes, as the pool's blocks are. --from and --to select calls, such as those of one step.\n\n"
+    "In the picture, each buffer is a rectangle, coloured by its size. Buffers smaller than two "
+    "pixels are merged in grey and reported as a number.\n";
 
 }  // namespace
 }  // namespace planning
 
 CLI::App* add_plan(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("plan", "Lay buffers out in as little memory as can be");
+    CLI::App* const command = app.add_subcommand("plan", "Lay buffers out in minimal memory");
     const auto options = std::make_shared<planning::Options>();
     planning::add_options(*command, *options);
     add_output_options(*command, settings);

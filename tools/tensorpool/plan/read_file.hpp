@@ -6,11 +6,11 @@
 
 namespace tensorpool::command::planning {
 
-/// CSV, JSON, a trace or a log of RMM, which it tells by the file's beginning; `choice` is for the
-/// latter two. Throws FileError, and what reading a trace throws.
+/// Reads buffers from CSV, JSON, a trace or a log of RMM; the beginning of the file determines the
+/// format. `choice` applies to traces and logs. Throws FileError, and the errors of trace readers.
 Buffers read_file(const std::string& path, const Choice& choice);
 
-/// The same of bytes in memory, without traces; `name` stands in errors.
+/// Reads buffers from CSV or JSON in memory. `name` is the file's name in errors. Throws FileError.
 Buffers read_text(std::string_view text, const std::string& name);
 
 }  // namespace tensorpool::command::planning

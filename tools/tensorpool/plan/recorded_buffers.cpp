@@ -52,7 +52,7 @@ public:
     }
 
 private:
-    /// From the one before the first: a block from before the recording begins there.
+    /// Returns the call at which a block begins: -1 for a block made before the recording.
     std::int64_t begin_of(const Life& life) const noexcept {
         const std::int64_t begin = life.begin == Life::none ? -1 : std::int64_t{life.begin};
         return choice_.from == 0 ? begin : std::max(begin, static_cast<std::int64_t>(choice_.from));
@@ -69,26 +69,26 @@ private:
                begin_of(life) < end_of(life);
     }
 
-    /// Throws where there is none.
+    /// Returns the process with the most chosen bytes. Throws CommandError if nothing is chosen.
     std::uint32_t process_of(const std::vector<Life>& lives) const {
         std::vector<double> bytes(recording_.processes.size());
         for (const Life& life : lives) {
-            // One more, so that requests for nothing count too. Doubles, for a damaged file may
-            // hold sizes whose sum is beyond any integer.
+            // One is added so that requests of 0 bytes count too. The sum is a double because the
+            // sizes in a damaged file may exceed any integer.
             if (is_chosen(life)) bytes[life.process] += static_cast<double>(life.bytes) + 1;
         }
         std::size_t best = 0;
-        double most = 0;
+        double max_bytes_seen = 0;
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             const bool may_be =
                 choice_.process == 0 || recording_.processes[i].number == choice_.process;
-            if (!may_be || bytes[i] <= most) continue;
+            if (!may_be || bytes[i] <= max_bytes_seen) continue;
             best = i;
-            most = bytes[i];
+            max_bytes_seen = bytes[i];
         }
-        if (most > 0) return static_cast<std::uint32_t>(best);
-        throw CommandError(finding, fmt::format("{}: holds no block of those that were asked for; "
-                                                "there are {}",
+        if (max_bytes_seen > 0) return static_cast<std::uint32_t>(best);
+        throw CommandError(finding, fmt::format("{}: contains no block that matches the options; "
+                                                "it contains {}",
                                                 printable(name_), what_there_is(lives)));
     }
 
@@ -100,20 +100,21 @@ private:
                                      source.kind == TraceSource::device ? " (a device)" : "",
                                      recording_.processes[life.process].number));
         }
-        constexpr std::size_t most = 10;
+        constexpr std::size_t max_names = 10;
         std::string text = fmt::format("{} calls", recording_.calls.size());
-        std::size_t told = 0;
+        std::size_t reported = 0;
         for (const std::string& name : names) {
-            text += told++ < most ? ", " + name : "";
+            text += reported++ < max_names ? ", " + name : "";
         }
-        return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most)
-                                   : text;
+        return names.size() > max_names
+                   ? fmt::format("{} and {} more", text, names.size() - max_names)
+                   : text;
     }
 
     void add(const Life& life) {
         if (life.bytes > max_bytes) {
             throw CommandError(
-                finding, fmt::format("{}: holds a block of {} bytes, expected at most 2^62 - 1",
+                finding, fmt::format("{}: contains a block of {} bytes, expected at most 2^62 - 1",
                                      printable(name_), life.bytes));
         }
         unsigned alignment_log2 = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The blocks of a recording as buffers.
+/// Converts the blocks of a recording to buffers.
 
 #include <cstdint>
 #include <limits>
@@ -14,30 +14,30 @@
 namespace tensorpool::command::planning {
 
 enum class Kind : std::uint8_t {
-    host,     ///< all but devices
-    pools,    ///< pools alone
+    host,     ///< all except devices
+    pools,    ///< pools only
     arenas,   ///< arenas, scratches and planned arenas
     devices,  ///< allocators of device memory
     all,
 };
 
-/// What of a recording is to be laid out.
+/// The part of a recording that is to be planned.
 struct Choice {
-    std::uint64_t process = 0;  ///< its number; 0: the one that asked for most bytes
-    std::vector<std::string> sources =
-        {};  ///< names of pools, arenas and so on; empty: all of `kind`
+    std::uint64_t process = 0;  ///< process id; 0: the process that requested the most bytes
+    /// Names of pools, arenas and so on; empty: all of `kind`.
+    std::vector<std::string> sources = {};
     Kind kind = Kind::host;
     std::uint64_t from = 0;                                        ///< the first call
-    std::uint64_t to = std::numeric_limits<std::uint64_t>::max();  ///< the first that is not of it
-    /// The least of each; the pool promises 64 bytes.
+    std::uint64_t to = std::numeric_limits<std::uint64_t>::max();  ///< the call after the last one
+    /// The minimum alignment of each buffer; the pool guarantees 64 bytes.
     std::uint64_t alignment = 64;
 };
 
-/// Time is counted in calls: a block is alive from the number of the call that made it to that of
-/// the one that ended it, and one that was alive at the end ends after the last call. What reaches
-/// over the ends of the choice is cut there. A block that was resized is one buffer before that
-/// and another after it. Throws CommandError, telling what there is, where the choice holds
-/// nothing.
+/// Returns the chosen blocks as buffers. Time is counted in calls: a block is alive from the call
+/// that allocated it to the call that freed it. A block alive at the end of the recording ends
+/// after the last call. Lifetimes are cut at the limits of the choice. A resized block becomes two
+/// buffers, one before the resize and one after it. Throws CommandError if no block matches, with a
+/// list of what the recording contains.
 Buffers buffers_of(const trace::Recording& recording, const Choice& choice,
                    const std::string& name);
 

@@ -11,23 +11,22 @@
 namespace tensorpool::command::planning {
 namespace {
 
-std::string line(std::string_view name, std::string_view figure, const std::string& note = "") {
-    return fmt::format("\n{:<12} {:>12}{}{}", name, figure, note.empty() ? "" : "  ", note);
+std::string line(std::string_view name, std::string_view value, const std::string& note = "") {
+    return fmt::format("\n{:<12} {:>12}{}{}", name, value, note.empty() ? "" : "  ", note);
 }
 
 std::string how_good(const Outcome& outcome) {
     const MemoryPlan& plan = outcome.plan;
     std::string text = gap_text(plan.peak_bytes, plan.lower_bound_bytes) + " above the lower bound";
     if (outcome.checked) return text;
-    return text +
-           (plan.optimal ? "; no plan needs less: proven" : "; perhaps another plan needs less");
+    return text + (plan.optimal ? "; proven optimal" : "; a smaller plan may exist");
 }
 
 std::string how_it_fits(const Outcome& outcome, Sizes sizes) {
     const std::uint64_t peak = outcome.plan.peak_bytes;
     const std::uint64_t capacity = outcome.capacity_bytes;
     if (peak <= capacity) {
-        return fmt::format("the plan fits, and leaves {}", format_size(capacity - peak, sizes));
+        return fmt::format("the plan fits and leaves {}", format_size(capacity - peak, sizes));
     }
     return fmt::format("the plan does not fit: {} more are needed{}",
                        format_size(peak - capacity, sizes),
@@ -49,7 +48,7 @@ std::string gap_text(std::uint64_t peak_bytes, std::uint64_t lower_bound_bytes) 
     if (above == 0) return "0%";
     const double percent =
         static_cast<double>(above) / static_cast<double>(lower_bound_bytes) * 100;
-    // Below that nobody reads a part as one.
+    // Smaller fractions are hard to read as percentages.
     return percent < 0.001 ? format_size(above) : fmt::format("{:.3g}%", percent);
 }
 
@@ -58,9 +57,9 @@ std::string report_text(const Outcome& outcome, Sizes sizes) {
     std::string text = printable(outcome.file);
     if (!outcome.origin.empty()) text += ": " + outcome.origin;
     text += line("buffers", run::with_commas(outcome.buffers),
-                 outcome.checked ? "the offsets hold: no two that are alive at once overlap" : "");
-    text +=
-        line("lower bound", format_size(plan.lower_bound_bytes, sizes), "most bytes alive at once");
+                 outcome.checked ? "the offsets are valid: no buffers alive at once overlap" : "");
+    text += line("lower bound", format_size(plan.lower_bound_bytes, sizes),
+                 "maximum bytes alive at once");
     text += line("peak", format_size(plan.peak_bytes, sizes), how_good(outcome));
     if (outcome.capacity_bytes != 0) {
         text += line("capacity", format_size(outcome.capacity_bytes, sizes),

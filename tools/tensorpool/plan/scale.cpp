@@ -8,11 +8,12 @@
 namespace tensorpool::command::planning {
 namespace {
 
-/// 1, 2 or 5 times a power of ten: the least that is not below `least`.
-double round_step(double least) {
-    const double power = std::pow(10.0, std::floor(std::log10(least)));
+/// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least
+/// `min_step`.
+double round_step(double min_step) {
+    const double power = std::pow(10.0, std::floor(std::log10(min_step)));
     for (const double factor : {1.0, 2.0, 5.0}) {
-        if (power * factor >= least * 0.999) return power * factor;
+        if (power * factor >= min_step * 0.999) return power * factor;
     }
     return power * 10;
 }
@@ -22,10 +23,10 @@ double round_step(double least) {
 std::vector<Mark> time_marks(double from, double to, unsigned count) {
     const double step = std::max(1.0, round_step((to - from) / count));
     std::vector<Mark> marks;
-    // Counted, for beyond 2^53 a step of 1 leads nowhere.
-    double figure = std::ceil(from / step) * step;
-    for (unsigned i = 0; i < 4 * count && figure <= to; ++i, figure += step) {
-        marks.push_back({figure, fmt::format("{:.0f}", figure == 0 ? 0.0 : figure)});
+    // The number of marks is limited because beyond 2^53 adding 1 changes nothing.
+    double value = std::ceil(from / step) * step;
+    for (unsigned i = 0; i < 4 * count && value <= to; ++i, value += step) {
+        marks.push_back({value, fmt::format("{:.0f}", value == 0 ? 0.0 : value)});
     }
     return marks;
 }
@@ -34,7 +35,7 @@ std::vector<Mark> size_marks(double to, unsigned count) {
     static constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     std::size_t unit = 0;
     double factor = 1;
-    // From two of a unit on: 1.5 MiB is told in KiB, so that marks are round.
+    // A unit is used from two of it on: 1.5 MiB is shown in KiB, so that marks are round.
     for (; unit + 1 < units.size() && to >= 2048 * factor; ++unit) factor *= 1024;
     const double step = std::max(factor == 1 ? 1.0 : 0.0, round_step(to / factor / count));
     std::vector<Mark> marks;

@@ -12,7 +12,7 @@ std::size_t cells_in(double length) {
     return static_cast<std::size_t>(std::ceil(length / SmallParts::cell));
 }
 
-/// How much of cell number `at` the stretch covers.
+/// Returns the part of cell number `at` that the interval covers, from 0 to 1.
 double overlap(double from, double to, std::size_t at) {
     const auto begin = static_cast<double>(at);
     return std::max(0.0, std::min(to, begin + 1) - std::max(from, begin));

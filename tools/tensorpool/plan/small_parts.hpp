@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What is too small to be drawn by itself, drawn together: how much of each cell it covers.
+/// Merges rectangles that are too small to be drawn individually: how much of each cell they cover.
 
 #include <string>
 #include <vector>
@@ -24,8 +24,9 @@ public:
     explicit SmallParts(const Rectangle& area);
 
     void add(const Rectangle& part);
-    /// For a path of SVG: the cells that are covered by at most `shade` + 1 of `shades` parts, and
-    /// by more than `shade` of them; "" where there are none.
+    /// Returns an SVG path of the cells whose covered part is above `shade` / `shades` and at most
+    /// (`shade` + 1) / `shades`. The last shade includes cells covered more than once. Returns ""
+    /// if there are none.
     std::string path_of(unsigned shade) const;
 
 private:
@@ -34,7 +35,7 @@ private:
     Rectangle area_;
     std::size_t columns_;
     std::size_t rows_;
-    std::vector<float> covered_;  // of each cell, row by row: 1 is all of it
+    std::vector<float> covered_;  // the covered part of each cell, row by row; 1 is the whole cell
 };
 
 }  // namespace tensorpool::command::planning

@@ -13,14 +13,14 @@ std::string what_is_missing(const Outcome& outcome) {
     std::string text;
     if (outcome.dropped != 0) {
         text += fmt::format(
-            "\n{} calls found no room in time and are missing: the program made them faster than "
-            "they could be written; with processors to spare fewer are lost",
+            "\n{} calls are missing, because the program made them faster than they could be "
+            "written; more idle processors reduce the loss",
             format_count(static_cast<double>(outcome.dropped)));
     }
     if (outcome.threads_left_out != 0) {
         text += fmt::format(
-            "\n{} times a thread found no ring, of which there are 512; its calls "
-            "are missing until another thread ended",
+            "\n{} times a thread found none of the 512 rings free; its calls are missing until "
+            "another thread ended",
             outcome.threads_left_out);
     }
     if (outcome.names_left_out != 0) {
@@ -40,7 +40,7 @@ ExitCode exit_code_of(const Outcome& outcome) {
 
 std::string to_text(const Outcome& outcome, Sizes sizes) {
     return fmt::format(
-        "{} entries in {:.1f} s, from {:.0f} ms after asking on; {} in {}{}{}",
+        "{} entries in {:.1f} s, beginning {:.0f} ms after the request; {} in {}{}{}",
         format_count(static_cast<double>(outcome.entries)), outcome.seconds,
         outcome.begun_after * 1e3, format_size(outcome.bytes, sizes), printable(outcome.path),
         outcome.process_ended ? fmt::format("; process {} has ended", outcome.process) : "",
@@ -68,21 +68,20 @@ std::string to_json(const Outcome& outcome) {
 std::string complaint_of(const Outcome& outcome) {
     if (!outcome.problem.empty()) {
         return fmt::format(
-            "recording ended early: {} takes no more: {}; what is in it can be read; "
+            "recording ended early: {} cannot be written further: {}; its contents are readable; "
             "make room, or write to another disk with -o",
             printable(outcome.path), printable(outcome.problem));
     }
     if (outcome.has_begun) return "";
     if (outcome.process_ended) {
         return fmt::format(
-            "process {} ended before it saw that it was to record; to record a "
-            "program from its first call on, start it by `tensorpool run --trace "
-            "FILE`",
+            "process {} ended before it noticed the request to record; to record a program from "
+            "its first call on, start it with `tensorpool run --trace FILE`",
             outcome.process);
     }
     return fmt::format(
-        "process {} has not begun to record: none of its threads took a slow path of "
-        "a pool, such as for a large block; record for longer, or while it works",
+        "process {} has not begun to record: none of its threads took a slow path of a pool, for "
+        "example to allocate a large block; record for longer, or while the process works",
         outcome.process);
 }
 

@@ -6,14 +6,14 @@
 
 namespace tensorpool::command::record {
 
-/// How long to sleep between two looks at the rings of a process, which hold 16,384 entries each.
-/// A look that found much makes it shorter, one that found little longer.
+/// How long to sleep between two reads of the rings of a process, which hold 16,384 entries each. A
+/// read that finds many entries shortens the pause, one that finds few lengthens it.
 class Pace {
 public:
-    /// `most` is what the fullest ring brought at the last look.
-    void note(std::size_t most) noexcept {
-        if (most > much) pause_ = std::max(pause_ / 2, shortest);
-        if (most < little) pause_ = std::min(pause_ * 2, longest);
+    /// `max` is the number of entries that the fullest ring held at the last read.
+    void note(std::size_t max) noexcept {
+        if (max > much) pause_ = std::max(pause_ / 2, shortest);
+        if (max < little) pause_ = std::min(pause_ * 2, longest);
     }
     std::chrono::nanoseconds pause() const noexcept { return pause_; }
 

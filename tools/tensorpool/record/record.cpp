@@ -17,20 +17,21 @@
 namespace tensorpool::command {
 namespace {
 
-struct Words {
+struct Arguments {
     std::string time;
     std::uint64_t stack_interval = 0;
     std::string path;
 };
 
-int record_process(const Words& words, const Settings& settings) try {
-    const auto time = record::parse_time(words.time);
+int record_process(const Arguments& arguments, const Settings& settings) try {
+    const auto time = record::parse_time(arguments.time);
     StatisticsReader process = attach_chosen(settings);
-    const std::string path =
-        words.path.empty() ? fmt::format("tensorpool-{}.tpt", process.process()) : words.path;
+    const std::string path = arguments.path.empty()
+                                 ? fmt::format("tensorpool-{}.tpt", process.process())
+                                 : arguments.path;
     EndSignals signals;
-    record::Session session(process, words.stack_interval, path);
-    fmt::print(stderr, "tensorpool: asked process {} to record; writing {} until Ctrl-C\n",
+    record::Session session(process, arguments.stack_interval, path);
+    fmt::print(stderr, "tensorpool: requested process {} to record; writing {} until Ctrl-C\n",
                process.process(), printable(path));
     const record::Outcome outcome = session.run(signals, time);
     if (settings.json) {
@@ -45,17 +46,17 @@ int record_process(const Words& words, const Settings& settings) try {
     throw to_command_error(error);
 }
 
-void declare_options(CLI::App& command, Words& words, Settings& settings) {
+void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     add_process_options(command, settings);
-    command.add_option("--for", words.time, "Record so long, as 10s or 5min (until Ctrl-C)")
+    command.add_option("--for", arguments.time, "Duration, such as 10s or 5min (until Ctrl-C)")
         ->option_text("TIME")
         ->check(CLI::Validator(record::problem_of_time, ""));
     command
-        .add_option("--stacks", words.stack_interval,
-                    "Note the call stack about once in so many bytes allocated, as 512KiB")
+        .add_option("--stacks", arguments.stack_interval,
+                    "Record a call stack about every SIZE bytes allocated, such as 512KiB")
         ->option_text("SIZE")
         ->transform(CLI::AsSizeValue(true));
-    command.add_option("-o,--output", words.path, "The file to write (tensorpool-PID.tpt)")
+    command.add_option("-o,--output", arguments.path, "The file to write (tensorpool-PID.tpt)")
         ->option_text("FILE");
     add_output_options(command, settings);
 }
@@ -69,29 +70,30 @@ constexpr const char* footer =
     "program from its first call on.";
 
 constexpr const char* details =
-    "The process is neither stopped nor changed: it sees that it is to record when one of its "
-    "threads next takes a slow path of a pool, an arena or a scratch, such as for a large block or "
-    "after some hundred small ones; from then on the calls of all its threads are recorded, each "
-    "from its next call on. A call costs some 20 ns more meanwhile. Each thread writes into a ring "
-    "of 16,384 entries, which is emptied up to some thousand times a second; where a ring is full "
-    "its thread goes on and the calls without room are counted. What is in the rings outlives a "
-    "process that is killed. A process can be recorded by one recorder at a time. Not recorded are "
-    "calls on a scratch over a caller's own buffer that was there before.\n"
+    "The process is neither stopped nor changed. It notices the request to record when one of its "
+    "threads next takes a slow path of a pool, an arena or a scratch, for example for a large "
+    "block "
+    "or after some hundred small ones. From then on, the calls of all its threads are recorded. "
+    "While recording, a call costs about 20 ns more. Each thread writes to a ring of 16,384 "
+    "entries, which is emptied up to about a thousand times a second. If a ring is full, its "
+    "thread continues, and the lost calls are counted. The contents of the rings survive if the "
+    "process is killed. Only one recorder at a time can record a process. Calls on a scratch over "
+    "a caller's own buffer that existed before the recording are not recorded.\n"
     "\n"
-    "The file is readable by its user alone: it holds addresses. Where the disk is full recording "
-    "ends with status 1, and what is in the file can be read.\n";
+    "The file is readable by its user only, because it contains addresses. If the disk is full, "
+    "recording ends with status 1, and the contents of the file remain readable.\n";
 
 }  // namespace
 
 CLI::App* add_record(CLI::App& app, Settings& settings) {
     CLI::App* const command =
         app.add_subcommand("record", "Record the calls of a running program into a file");
-    const auto words = std::make_shared<Words>();
-    declare_options(*command, *words, settings);
+    const auto arguments = std::make_shared<Arguments>();
+    declare_options(*command, *arguments, settings);
     command->footer(footer);
     settings.details["record"] = details;
-    command->callback([&settings, words] {
-        settings.run = [&settings, words] { return record_process(*words, settings); };
+    command->callback([&settings, arguments] {
+        settings.run = [&settings, arguments] { return record_process(*arguments, settings); };
     });
     return command;
 }

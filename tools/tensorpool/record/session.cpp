@@ -12,13 +12,13 @@ using namespace std::chrono_literals;
 
 constexpr auto between_looks_for_begin = 2ms;
 constexpr auto between_looks_for_end = 20ms;
-/// Where the recorder itself is killed, no more than this is lost.
+/// If the recorder is killed, at most this much is lost.
 constexpr auto between_flushes = 1s;
-/// Long enough to tell that a process does nothing with tensorpool for now.
+/// After this time without a beginning, the recorder reports that it waits.
 constexpr auto patience = 2s;
-/// A process that makes no call any more does not see that it is to stop.
+/// A process that makes no more calls does not notice the request to stop.
 constexpr auto time_to_stop = 200ms;
-/// What is under way when a process stops are some calls of each thread.
+/// When a process stops, at most a few calls of each thread are unfinished.
 constexpr int max_last_looks = 100;
 
 double seconds_between(Session::Clock::time_point begin, Session::Clock::time_point end) {
@@ -54,20 +54,20 @@ Outcome Session::run(EndSignals& signals, Time time) {
 std::size_t Session::look() {
     std::uint32_t ring = 0;
     std::size_t of_ring = 0;
-    std::size_t most = 0;
+    std::size_t max = 0;
     const std::size_t count = trace_.look([&](const TracePart& part) {
         writer_->add(outcome_.process, part);
         if (part.kind != TraceChunkKind::entries) return;
         if (part.ring != ring) of_ring = 0;
         ring = part.ring;
         of_ring += part.payload.size() / sizeof(TraceEntry);
-        most = std::max(most, of_ring);
+        max = std::max(max, of_ring);
     });
-    pace_.note(most);
+    pace_.note(max);
     return count;
 }
 
-// That costs a look at a file of the system.
+// Checked at intervals, because it reads a file in /proc.
 bool Session::has_died() {
     const auto now = Clock::now();
     if (outcome_.process_ended || now - seen_alive_ < between_looks_for_end) {
@@ -79,28 +79,29 @@ bool Session::has_died() {
 }
 
 void Session::wait_for_begin(EndSignals& signals, Time time) {
-    const auto end = end_of(time, asked_);
-    bool told = false;
+    const auto end = end_of(time, requested_);
+    bool reported = false;
     for (;;) {
-        const bool died = has_died();  // what it did before is seen all the same
+        const bool died =
+            has_died();  // checked first, so that entries from before its end are still read
         look();
         if (trace_.has_begun() || died || Clock::now() >= end) break;
         if (signals.come_within(between_looks_for_begin)) break;
-        if (told || Clock::now() - asked_ < patience) continue;
-        told = true;
-        tell_that_it_waits();
+        if (reported || Clock::now() - requested_ < patience) continue;
+        reported = true;
+        report_waiting();
     }
     begun_ = Clock::now();
-    outcome_.begun_after = seconds_between(asked_, begun_);
+    outcome_.begun_after = seconds_between(requested_, begun_);
     if (trace_.has_begun()) {
         fmt::print(stderr, "tensorpool: process {} has begun to record\n", outcome_.process);
     }
 }
 
-void Session::tell_that_it_waits() const {
+void Session::report_waiting() const {
     fmt::print(stderr,
-               "tensorpool: process {} does not record yet: it begins when one of its threads "
-               "next takes a slow path of a pool, such as for a large block; waiting for that\n",
+               "tensorpool: process {} does not record yet; it begins when one of its threads "
+               "next takes a slow path of a pool, for example for a large block; waiting\n",
                outcome_.process);
 }
 

@@ -16,24 +16,24 @@
 
 namespace tensorpool::command::record {
 
-/// One recording of one process: asks it, takes its calls out, and writes them.
+/// One recording of one process: requests it, reads the recorded calls, and writes them to a file.
 class Session {
 public:
     using Clock = std::chrono::steady_clock;
     using Time = std::optional<std::chrono::nanoseconds>;
 
-    /// Asks the process, then makes the file. Throws AttachError and CommandError.
+    /// Requests the recording, then creates the file. Throws AttachError and CommandError.
     Session(StatisticsReader& process, std::uint64_t stack_interval, const std::string& path);
 
-    /// Until a signal comes, the process ends, or the disk is full; with a time no longer than that
-    /// from when the process begins to record, for which it has as long.
+    /// Records until a signal arrives, the process ends, or the disk is full. With a time, also
+    /// ends that long after the process begins to record. The process has the same time to begin.
     Outcome run(EndSignals& signals, Time time);
 
 private:
     std::size_t look();
     bool has_died();
     void wait_for_begin(EndSignals& signals, Time time);
-    void tell_that_it_waits() const;
+    void report_waiting() const;
     void record(EndSignals& signals, Time time);
     void stop();
     void take_the_rest();
@@ -43,9 +43,9 @@ private:
     LiveTrace trace_;
     std::optional<trace::TraceWriter> writer_;
     Pace pace_;
-    Clock::time_point asked_ = Clock::now();
-    Clock::time_point begun_ = asked_;
-    Clock::time_point seen_alive_ = asked_;
+    Clock::time_point requested_ = Clock::now();
+    Clock::time_point begun_ = requested_;
+    Clock::time_point seen_alive_ = requested_;
     Outcome outcome_;
 };
 

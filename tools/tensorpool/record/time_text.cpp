@@ -33,7 +33,7 @@ std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
 
 std::string problem_of_time(const std::string& text) {
     if (parse_time(text)) return "";
-    return fmt::format("'{}' is no time; expected one such as 500ms, 10s, 5min or 1h",
+    return fmt::format("'{}' is not a time; expected a time such as 500ms, 10s, 5min or 1h",
                        printable(text));
 }
 

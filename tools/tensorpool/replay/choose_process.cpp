@@ -11,7 +11,7 @@
 namespace tensorpool::command::replay {
 namespace {
 
-/// What can be replayed: a device's memory cannot.
+/// Returns whether the call allocates memory that can be replayed, which device memory cannot.
 bool allocates(const trace::Recording& recording, const trace::Call& call) {
     if (recording.sources[call.source].kind == TraceSource::device) return false;
     return call.action == TraceAction::allocate || call.action == TraceAction::arena_allocate ||
@@ -21,7 +21,7 @@ bool allocates(const trace::Recording& recording, const trace::Call& call) {
 std::vector<std::uint64_t> allocated_by(const trace::Recording& recording) {
     std::vector<std::uint64_t> bytes(recording.processes.size());
     for (const trace::Call& call : recording.calls) {
-        // One more, so that calls of no bytes count too.
+        // One is added so that allocations of 0 bytes count too.
         if (!allocates(recording, call)) continue;
         bytes[recording.threads[call.thread].process] += call.bytes + 1;
     }
@@ -48,8 +48,8 @@ std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t nu
         if (best == none || bytes[i] > bytes[best]) best = i;
     }
     if (best == none && number != 0) {
-        throw CommandError(wrong_usage, fmt::format("the trace has no process {}, but {}", number,
-                                                    numbers_of(recording)));
+        throw CommandError(wrong_usage, fmt::format("the trace has no process {}; it has {}",
+                                                    number, numbers_of(recording)));
     }
     if (best == none || bytes[best] == 0) {
         throw CommandError(finding, "the trace has no allocation: there is nothing to replay");

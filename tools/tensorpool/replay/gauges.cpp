@@ -18,7 +18,7 @@ std::uint64_t nanoseconds(const timeval& time) noexcept {
            static_cast<std::uint64_t>(time.tv_usec) * 1'000;
 }
 
-/// Its lines, one after another, without a buffer of the C library's.
+/// Reads the lines of a file without allocating a buffer in the C library.
 class Lines {
 public:
     explicit Lines(const char* path) noexcept : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
@@ -28,7 +28,7 @@ public:
     Lines(const Lines&) = delete;
     Lines& operator=(const Lines&) = delete;
 
-    /// nullptr at the end, and at a line that is too long.
+    /// Returns the next line, or nullptr at the end and for a line that is too long.
     const char* next() noexcept {
         for (;;) {
             char* const begin = text_ + at_;
@@ -58,8 +58,8 @@ private:
     char text_[8192];
 };
 
-/// A figure in KiB, in bytes.
-std::uint64_t status_figure(const char* name) noexcept {
+/// Returns a value of /proc/self/status, converted from KiB to bytes; 0 if it is missing.
+std::uint64_t status_value(const char* name) noexcept {
     Lines lines("/proc/self/status");
     const std::size_t length = std::strlen(name);
     while (const char* const line = lines.next()) {
@@ -93,11 +93,11 @@ bool reset_peak() noexcept {
 }
 
 std::uint64_t resident_bytes() noexcept {
-    return status_figure("VmRSS:");
+    return status_value("VmRSS:");
 }
 
 std::uint64_t peak_bytes() noexcept {
-    return status_figure("VmHWM:");
+    return status_value("VmHWM:");
 }
 
 void file_of(const void* address, std::span<char> name) noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What a process has used, told without a request for memory.
+/// Measures what the process has used, without allocating memory.
 
 #include <cstdint>
 #include <span>
@@ -16,17 +16,20 @@ struct Spent {
     std::uint64_t major_faults = 0;
 };
 
-/// Since some moment, by all threads.
+/// Returns the totals of all threads. Only differences between two calls are meaningful.
 Spent spent_so_far() noexcept;
 
-/// Lets the most that was resident begin anew from what is now. False where the system refuses.
+/// Resets the peak of resident memory to the current value. Returns false if the system refuses.
 bool reset_peak() noexcept;
-/// By /proc/self/status: right to some hundred KiB. 0 where it cannot be read.
+/// Returns the resident bytes from /proc/self/status, exact to a few hundred KiB; 0 if it cannot be
+/// read.
 std::uint64_t resident_bytes() noexcept;
+/// Returns the maximum resident bytes from /proc/self/status, exact to a few hundred KiB; 0 if it
+/// cannot be read.
 std::uint64_t peak_bytes() noexcept;
 
-/// The name, without its folder, of the file that `address` is mapped from, by /proc/self/maps;
-/// cut to `name`. "" where it is from none.
+/// Stores the name, without its folder, of the file that `address` is mapped from, as in
+/// /proc/self/maps. The name is cut to the size of `name`; it is "" if there is no file.
 void file_of(const void* address, std::span<char> name) noexcept;
 
 }  // namespace tensorpool::command::replay

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "replay/allocators.hpp"
+#include "replay/allocator_calls.hpp"
 #include "replay/gauges.hpp"
 #include "replay/play.hpp"
 
@@ -17,12 +17,12 @@ namespace {
 /// Enough for any allocator's calls; only what is used takes memory.
 constexpr std::size_t stack_bytes = std::size_t{1} << 20;
 
-/// Of the one performance of this process; where a thread fails, it ends here.
+/// The answer of this process. If a thread fails, it writes the answer and ends the process.
 int answer_descriptor = -1;
-ContenderAnswer* present_answer = nullptr;
+ReplayAnswer* present_answer = nullptr;
 
 [[noreturn]] void fail(const char* format, unsigned long long bytes, const void* block) noexcept {
-    ContenderAnswer& answer = *present_answer;
+    ReplayAnswer& answer = *present_answer;
     std::snprintf(answer.problem, sizeof answer.problem, format, bytes, block);
     answer_and_end(answer_descriptor, answer);
 }
@@ -31,12 +31,12 @@ constexpr PlayFailures failures = {
     [](std::uint64_t bytes) { fail("it refused a request of %llu bytes", bytes, nullptr); },
     [](const void* block, std::uint64_t bytes) {
         fail(
-            "the block of %llu bytes at %p does not hold what was written into it: another block "
-            "lies on it, or its content was not kept",
+            "the content of the block of %llu bytes at %p has changed: another block overlaps it, "
+            "or a resize lost it",
             bytes, block);
     }};
 
-/// Zeros, of the process until its end, every page there. Empty where there is no memory.
+/// Maps zeroed items with all pages present. Ends the process with an error if there is no memory.
 template <class Item>
 std::span<Item> map_items(std::uint64_t count) noexcept {
     if (count == 0) return {};
@@ -63,7 +63,7 @@ public:
         }
     }
 
-    void perform(ContenderAnswer& answer) noexcept {
+    void perform(ReplayAnswer& answer) noexcept {
         start_threads();
         if (!reset_peak()) fail("/proc/self/clear_refs refuses to reset the peak", 0, nullptr);
         answer.own_bytes = resident_bytes();
@@ -91,7 +91,8 @@ private:
         void play() noexcept { counts = Play<Calls>(performance->stage_, failures).play(*planned); }
     };
 
-    /// All but what comes first, and the main thread, which is this one.
+    /// Starts all threads except the first, which makes the blocks from before the recording, and
+    /// the main thread; this thread plays both.
     void start_threads() noexcept {
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
@@ -124,7 +125,7 @@ private:
             if (player.planned->is_main == 0) pthread_join(player.thread, nullptr);
         }
     }
-    void add_counts(ContenderAnswer& answer) const noexcept {
+    void add_counts(ReplayAnswer& answer) const noexcept {
         for (const Player& player : players_) {
             answer.allocations += player.counts.allocations;
             answer.deallocations += player.counts.deallocations;
@@ -138,31 +139,32 @@ private:
     std::atomic<unsigned> waiting_ = 0;
 };
 
-/// Address space for blocks whose places are known.
-std::byte* map_places(std::uint64_t bytes) noexcept {
+/// Reserves address space for blocks with known offsets.
+std::byte* map_offsets(std::uint64_t bytes) noexcept {
     void* const mapped = mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) fail("there is no address space of %llu bytes", bytes, nullptr);
     return static_cast<std::byte*>(mapped);
 }
 
-PlanView with_planned_places(PlanView plan) noexcept {
-    plan.places = plan.planned_places;
+PlanView with_planned_offsets(PlanView plan) noexcept {
+    plan.offsets = plan.planned_offsets;
     return plan;
 }
 
 }  // namespace
 
-void perform(const ContenderTask& task, const PlanView& plan, ContenderAnswer& answer) noexcept {
+void perform(const ReplayTask& task, const PlanView& plan, ReplayAnswer& answer) noexcept {
     answer_descriptor = task.answer;
     present_answer = &answer;
     switch (task.calls) {
         case Calls::floor:
-            FloorCalls::base = map_places(plan.places_bytes);
+            FloorCalls::base = map_offsets(plan.offsets_bytes);
             return Performance<FloorCalls>(plan, task.touch).perform(answer);
         case Calls::plan:
-            PlannedCalls::base = map_places(plan.planned_bytes);
-            return Performance<PlannedCalls>(with_planned_places(plan), task.touch).perform(answer);
+            PlannedCalls::base = map_offsets(plan.planned_bytes);
+            return Performance<PlannedCalls>(with_planned_offsets(plan), task.touch)
+                .perform(answer);
         case Calls::pool:
             return Performance<GlobalPoolCalls>(plan, task.touch).perform(answer);
         case Calls::malloc:
@@ -170,7 +172,7 @@ void perform(const ContenderTask& task, const PlanView& plan, ContenderAnswer& a
     }
 }
 
-void answer_and_end(int descriptor, const ContenderAnswer& answer) noexcept {
+void answer_and_end(int descriptor, const ReplayAnswer& answer) noexcept {
     if (write(descriptor, &answer, sizeof answer) == sizeof answer) _exit(0);
     dprintf(STDERR_FILENO, "tensorpool: %s\n", answer.problem);
     _exit(1);

@@ -1,21 +1,21 @@
 #pragma once
 
 /// @file
-/// A plan performed: its threads, and what they used.
+/// Performs a plan with its threads, and measures what they use.
 
 #include <cstdint>
 
-#include "replay/contender.hpp"
+#include "replay/allocator_task.hpp"
 #include "replay/plan_file.hpp"
 
 namespace tensorpool::command::replay {
 
-/// Plays the plan on as many threads as it has and fills in the figures, or the problem. Blocks
-/// that nobody freed are left. Asks for no memory but by the plan's steps and, before the
-/// measurement, for what the system's threads need.
-void perform(const ContenderTask& task, const PlanView& plan, ContenderAnswer& answer) noexcept;
+/// Plays the plan on as many threads as it has, and fills in the measurements or the problem.
+/// Blocks that were never freed are left. During the measurement it allocates only by the plan's
+/// steps; before it, starting threads allocates too.
+void perform(const ReplayTask& task, const PlanView& plan, ReplayAnswer& answer) noexcept;
 
 /// Writes the answer and ends the process.
-[[noreturn]] void answer_and_end(int descriptor, const ContenderAnswer& answer) noexcept;
+[[noreturn]] void answer_and_end(int descriptor, const ReplayAnswer& answer) noexcept;
 
 }  // namespace tensorpool::command::replay

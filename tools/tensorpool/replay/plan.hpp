@@ -1,17 +1,17 @@
 #pragma once
 
 /// @file
-/// What a contender is to do: a recording turned into steps, for each thread its own.
+/// The plan of a replay: a recording converted to steps for each thread.
 ///
-/// Each block has a place in a table, its slot, where the thread that makes it leaves its address
-/// and the thread that frees it finds it. Where these are two threads, the slot is used once and
-/// the second waits for the first. Where there are several threads, the steps are parted into
-/// stages, which no thread enters before all have left those before: without, a thread that has
-/// little to do would run ahead of the recording, and other blocks would be alive together than
-/// were.
+/// Each block has a slot in a table. The thread that allocates the block stores its address there,
+/// and the thread that frees it reads it there. If these are two threads, the slot is used only
+/// once, and the second thread waits for the first. If there are several threads, the steps are
+/// divided into stages. No thread enters a stage before all threads have left the previous one.
+/// Without stages, a thread with few steps would run ahead of the recording, and other blocks would
+/// be alive at once than in the recording.
 ///
-/// Nobody waits for ever: steps are made in the order of the recording's calls, and wait for steps
-/// of earlier calls only. So of all steps not done, that of the earliest call need not wait.
+/// There is no deadlock: steps are made in the order of the recorded calls, and a step waits only
+/// for steps of earlier calls. So of all steps not done, that of the earliest call need not wait.
 
 #include <cstdint>
 #include <limits>
@@ -21,18 +21,18 @@ namespace tensorpool::command::replay {
 
 enum class StepKind : std::uint8_t {
     allocate,    ///< into `slot`
-    deallocate,  ///< what is in `slot`
-    resize,      ///< what is in `from`, into `slot`
+    deallocate,  ///< the block in `slot`
+    resize,      ///< the block in `from`, into `slot`
     stage,       ///< leaves stage `from`, if any, and enters `slot`, if any
 };
 
 struct Step {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-    /// Larger requests would not fit; no system has so much.
+    /// The maximum size that fits into 47 bits; no system has so much memory.
     static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 47) - 1;
     static constexpr unsigned max_alignment_log2 = 46;
-    /// The pool's blocks are aligned to 64 bytes where nobody asked for it; so up to that nobody is
-    /// taken to have asked.
+    /// The pool aligns all blocks to 64 bytes, so a recorded alignment up to 64 is treated as no
+    /// request for an alignment.
     static constexpr unsigned plain_alignment_log2 = 6;
 
     std::uint64_t packed = 0;
@@ -45,8 +45,9 @@ struct Step {
         return {bytes | high << 48, slot, from};
     }
     constexpr StepKind kind() const noexcept { return static_cast<StepKind>(packed >> 48 & 0xf); }
-    /// The maker tells another thread that the block is there, or the other waits for that.
+    /// The thread that allocates the block signals another thread that waits for it.
     constexpr bool is_handover() const noexcept { return (packed >> 52 & 1) != 0; }
+    /// The thread waits for a block that another thread allocates.
     constexpr bool takes_over() const noexcept { return (packed >> 53 & 1) != 0; }
     constexpr void mark_handover() noexcept { packed |= std::uint64_t{1} << 52; }
     constexpr void mark_takes_over() noexcept { packed |= std::uint64_t{1} << 53; }
@@ -57,39 +58,40 @@ struct Step {
 };
 static_assert(sizeof(Step) == 16);
 
-/// A thread's steps: from `first` on, `count` of them.
+/// The steps of a thread: `count` of them, from index `first` on.
 struct PlannedThread {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
     std::uint64_t is_main = 0;  ///< 1: the first thread of its process
 };
 
-/// What the recording came to.
-struct PlanFigures {
+/// Totals of the recording.
+struct PlanStatistics {
     std::uint64_t threads = 0;
-    std::uint64_t allocations = 0;  ///< those before the recording included
+    std::uint64_t allocations = 0;  ///< including those of blocks from before the recording
     std::uint64_t deallocations = 0;
     std::uint64_t resizes = 0;
-    std::uint64_t from_before = 0;  ///< blocks made before the recording began
+    std::uint64_t from_before = 0;  ///< blocks allocated before the recording began
     std::uint64_t never_freed = 0;
     std::uint64_t allocated_bytes = 0;
-    std::uint64_t max_alive_bytes = 0;  ///< at once
-    std::uint64_t planned_bytes = 0;    ///< what a plan of all needs; 0: nobody asked for one
+    std::uint64_t max_alive_bytes = 0;  ///< maximum alive at once
+    std::uint64_t planned_bytes = 0;    ///< size of a plan of all blocks; 0 if none was made
 };
 
 struct Plan {
-    /// The first makes what was there before the recording; the others begin after it, together.
+    /// The first thread allocates the blocks from before the recording; the others begin together
+    /// after it.
     std::vector<PlannedThread> threads;
     std::vector<Step> steps;
     std::uint32_t slots = 0;
-    std::vector<std::uint32_t> stages;  ///< how many threads each has
-    /// For the floor: where each step's block lies, as an offset; empty where nobody asked.
-    std::vector<std::uint64_t> places;
-    std::uint64_t places_bytes = 0;  ///< that they span
-    /// The same as `plan_memory` lays them out.
-    std::vector<std::uint64_t> planned_places;
-    std::uint64_t planned_bytes = 0;
-    PlanFigures figures;
+    std::vector<std::uint32_t> stages;  ///< the number of threads in each stage
+    /// For the allocator `none`: the offset of each step's block; empty if it is not compared.
+    std::vector<std::uint64_t> offsets;
+    std::uint64_t offsets_bytes = 0;  ///< the size of the range with these offsets
+    /// For the allocator `plan`: the offset of each step's block by `plan_memory`.
+    std::vector<std::uint64_t> planned_offsets;
+    std::uint64_t planned_bytes = 0;  ///< the size of the range with these offsets
+    PlanStatistics statistics;
 };
 
 }  // namespace tensorpool::command::replay

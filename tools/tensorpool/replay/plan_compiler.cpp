@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "common/settings.hpp"
-#include "replay/floor_places.hpp"
-#include "replay/life_order.hpp"
-#include "replay/planned_places.hpp"
+#include "replay/floor_offsets.hpp"
+#include "replay/lifetime_order.hpp"
+#include "replay/planned_offsets.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
@@ -17,37 +17,38 @@ namespace {
 using trace::Life;
 using trace::Recording;
 
-/// A stage ends when so much was allocated in it: a part of what was alive at most, so that threads
-/// drift apart by no more than that, and enough for a wait of some 50 us not to matter.
+/// A stage ends after an amount of allocations. It is a fraction of the maximum alive bytes, so
+/// that threads drift apart by no more than that, and at least 4 MiB, so that a wait of about 50 µs
+/// does not matter.
 constexpr std::uint64_t stage_part = 16;
 constexpr std::uint64_t min_stage_bytes = std::uint64_t{4} << 20;
 
 struct OneThread {
     std::vector<Step> steps;
-    std::vector<std::uint64_t> places;
-    std::vector<std::uint64_t> planned_places;
+    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint64_t> planned_offsets;
     std::vector<std::uint32_t> free_slots;
     std::uint32_t stage = Step::none;
     bool is_main = false;
 };
 
-/// A request for nothing brings no block, but somebody had one.
-std::uint64_t asked(const Life& life) {
+/// Returns the size to request: at least 1, because the recorded program had a block.
+std::uint64_t requested_bytes(const Life& life) {
     return std::max<std::uint64_t>(life.bytes, 1);
 }
 
 class Compiler {
 public:
-    Compiler(const Recording& recording, std::uint32_t process, Places floor, Places planned)
+    Compiler(const Recording& recording, std::uint32_t process, Offsets floor, Offsets planned)
         : recording_(recording),
           order_(recording, process),
           lives_(order_.lives()),
-          wants_places_(floor == Places::yes),
+          wants_offsets_(floor == Offsets::yes),
           slots_(lives_.size(), Step::none),
-          places_(lives_.size()),
+          offsets_(lives_.size()),
           numbers_(recording.threads.size()) {
         measure();
-        if (planned == Places::yes) planned_ = planned_places(recording, order_);
+        if (planned == Offsets::yes) planned_ = planned_offsets(recording, order_);
         number_threads(recording.processes[process].number);
     }
 
@@ -61,20 +62,20 @@ public:
 private:
     void measure() {
         std::uint64_t alive = 0;
-        std::uint64_t& most = figures_.max_alive_bytes;
+        std::uint64_t& max_alive = statistics_.max_alive_bytes;
         const auto begin = [&](std::size_t life) {
-            most = std::max(most, alive += lives_[life].bytes);
-            if (most <= Step::max_bytes) return;
+            max_alive = std::max(max_alive, alive += lives_[life].bytes);
+            if (max_alive <= Step::max_bytes) return;
             throw CommandError(finding, fmt::format("the trace has {} bytes alive at once, "
                                                     "expected at most {}",
-                                                    most, Step::max_bytes));
+                                                    max_alive, Step::max_bytes));
         };
         order_.walk(begin, [&](std::size_t life) { alive -= lives_[life].bytes; });
-        stage_bytes_ = std::max(most / stage_part, min_stage_bytes);
+        stage_bytes_ = std::max(max_alive / stage_part, min_stage_bytes);
     }
 
-    /// Those that make or free a block, by their first such call; the first makes what was there
-    /// before.
+    /// Numbers the threads that allocate or free a block by their first such call. Thread 0
+    /// allocates the blocks from before the recording.
     void number_threads(std::uint64_t main_thread) {
         threads_.emplace_back();
         bool has_main = false;
@@ -102,8 +103,9 @@ private:
                &thread_of(life.begin) != &thread_of(life.end);
     }
 
-    /// A slot of a thread's own is used again. One between threads is used once: a third could find
-    /// there what is meant for the second, and who does not wait would not be found out.
+    /// Slots of blocks that one thread allocates and frees are reused. A slot between two threads
+    /// is used only once. Otherwise a third thread could find the second one's block there, and a
+    /// missing wait would go unnoticed.
     std::uint32_t take_slot(OneThread& thread, const Life& life) {
         if (thread.free_slots.empty() || is_handed_over(life)) return slot_count_++;
         const std::uint32_t slot = thread.free_slots.back();
@@ -121,14 +123,15 @@ private:
         if (begun.begin != Life::none) enter_present_stage(thread);
         const unsigned alignment =
             begun.begin == Life::none ? 0 : recording_.calls[begun.begin].alignment_log2;
-        if (wants_places_) {
-            if (before) floor_.deallocate(places_[*before]);
-            places_[life] = floor_.allocate(asked(begun),
-                                            alignment > Step::plain_alignment_log2 ? alignment : 0);
+        if (wants_offsets_) {
+            if (before) floor_.deallocate(offsets_[*before]);
+            offsets_[life] = floor_.allocate(
+                requested_bytes(begun), alignment > Step::plain_alignment_log2 ? alignment : 0);
         }
         slots_[life] = take_slot(thread, begun);
-        Step step = Step::make(before ? StepKind::resize : StepKind::allocate, slots_[life],
-                               asked(begun), alignment, before ? slots_[*before] : Step::none);
+        Step step =
+            Step::make(before ? StepKind::resize : StepKind::allocate, slots_[life],
+                       requested_bytes(begun), alignment, before ? slots_[*before] : Step::none);
         if (is_handed_over(begun)) step.mark_handover();
         if (before && is_handed_over(lives_[*before])) step.mark_takes_over();
         add(thread, step, life);
@@ -147,12 +150,12 @@ private:
         Step step = Step::make(StepKind::deallocate, slots_[life]);
         if (is_handed_over(ended)) step.mark_takes_over();
         add(thread, step, life);
-        if (wants_places_) floor_.deallocate(places_[life]);
+        if (wants_offsets_) floor_.deallocate(offsets_[life]);
         give_slot_back(thread, life);
-        ++figures_.deallocations;
+        ++statistics_.deallocations;
     }
 
-    /// By the call that ends it: the next life to begin goes on with the block.
+    /// Returns whether the call that ends the block resizes it. The next block then continues it.
     bool is_resized(const Life& life) const {
         const trace::Call& call = recording_.calls[life.end];
         return call.action == TraceAction::resize && call.address == life.address;
@@ -169,7 +172,7 @@ private:
         }
         enter_stage(thread, static_cast<std::uint32_t>(stages_.size() - 1));
     }
-    /// A single thread needs none.
+    /// Adds a stage step, unless the plan has a single thread, which needs no stages.
     void enter_stage(OneThread& thread, std::uint32_t stage) {
         if (threads_.size() <= 2 || &thread == &threads_[0] || thread.stage == stage) return;
         add(thread, Step::make(StepKind::stage, stage, 0, 0, thread.stage), no_life);
@@ -181,18 +184,18 @@ private:
 
     void add(OneThread& thread, Step step, std::size_t life) {
         thread.steps.push_back(step);
-        const auto place_in = [life](const std::vector<std::uint64_t>& places) {
-            return life == no_life ? 0 : places[life];
+        const auto offset_in = [life](const std::vector<std::uint64_t>& offsets) {
+            return life == no_life ? 0 : offsets[life];
         };
-        if (wants_places_) thread.places.push_back(place_in(places_));
-        if (planned_) thread.planned_places.push_back(place_in(planned_->offsets));
+        if (wants_offsets_) thread.offsets.push_back(offset_in(offsets_));
+        if (planned_) thread.planned_offsets.push_back(offset_in(planned_->offsets));
     }
 
     void count(const Life& life, bool resized) {
-        ++(resized ? figures_.resizes : figures_.allocations);
-        if (life.begin == Life::none) ++figures_.from_before;
-        if (life.end == Life::none) ++figures_.never_freed;
-        figures_.allocated_bytes += life.bytes;
+        ++(resized ? statistics_.resizes : statistics_.allocations);
+        if (life.begin == Life::none) ++statistics_.from_before;
+        if (life.end == Life::none) ++statistics_.never_freed;
+        statistics_.allocated_bytes += life.bytes;
         if (life.begin != Life::none) bytes_in_stage_ += life.bytes;
     }
 
@@ -201,35 +204,35 @@ private:
         for (const OneThread& thread : threads_) {
             plan.threads.push_back({plan.steps.size(), thread.steps.size(), thread.is_main});
             plan.steps.insert(plan.steps.end(), thread.steps.begin(), thread.steps.end());
-            plan.places.insert(plan.places.end(), thread.places.begin(), thread.places.end());
-            plan.planned_places.insert(plan.planned_places.end(), thread.planned_places.begin(),
-                                       thread.planned_places.end());
+            plan.offsets.insert(plan.offsets.end(), thread.offsets.begin(), thread.offsets.end());
+            plan.planned_offsets.insert(plan.planned_offsets.end(), thread.planned_offsets.begin(),
+                                        thread.planned_offsets.end());
         }
         plan.slots = slot_count_;
         plan.stages = std::move(stages_);
-        plan.places_bytes = floor_.span_bytes();
+        plan.offsets_bytes = floor_.span_bytes();
         if (planned_) {
             plan.planned_bytes = planned_->peak_bytes;
-            figures_.planned_bytes = planned_->peak_bytes;
+            statistics_.planned_bytes = planned_->peak_bytes;
         }
-        plan.figures = figures_;
-        plan.figures.threads = threads_.size() - 1;
+        plan.statistics = statistics_;
+        plan.statistics.threads = threads_.size() - 1;
         return plan;
     }
 
     const Recording& recording_;
-    const LifeOrder order_;
+    const LifetimeOrder order_;
     const std::vector<Life>& lives_;
-    const bool wants_places_;
-    std::vector<std::uint32_t> slots_;    // of lives
-    std::vector<std::uint64_t> places_;   // of lives
-    std::vector<std::uint32_t> numbers_;  // of the recording's threads, in threads_; 0: none
+    const bool wants_offsets_;
+    std::vector<std::uint32_t> slots_;    // one entry for each block
+    std::vector<std::uint64_t> offsets_;  // one entry for each block
+    std::vector<std::uint32_t> numbers_;  // index in threads_ of each recorded thread; 0: none
     std::vector<OneThread> threads_;
     std::vector<std::uint32_t> stages_;
-    std::optional<MemoryPlan> planned_;   // of lives
-    std::optional<std::size_t> resized_;  // the life that was resized last
-    FloorPlaces floor_;
-    PlanFigures figures_;
+    std::optional<MemoryPlan> planned_;   // offsets of all blocks
+    std::optional<std::size_t> resized_;  // the block that was resized last
+    FloorOffsets floor_;
+    PlanStatistics statistics_;
     std::uint64_t stage_bytes_ = 0;
     std::uint64_t bytes_in_stage_ = 0;
     std::uint32_t slot_count_ = 0;
@@ -237,7 +240,7 @@ private:
 
 }  // namespace
 
-Plan compile(const Recording& recording, std::uint32_t process, Places floor, Places planned) {
+Plan compile(const Recording& recording, std::uint32_t process, Offsets floor, Offsets planned) {
     return Compiler(recording, process, floor, planned).compile();
 }
 

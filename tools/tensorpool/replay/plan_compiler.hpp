@@ -7,17 +7,18 @@
 
 namespace tensorpool::command::replay {
 
-/// Whether blocks are to have places: the floor's, or a plan's.
-enum class Places : bool { no, yes };
+/// Whether to compute offsets of blocks, for the allocator `none` or `plan`.
+enum class Offsets : bool { no, yes };
 
-/// The process of number `number`, or where that is 0 the one that allocated most bytes: an index
-/// into `Recording::processes`. Throws CommandError where it is not there, or where none allocated.
+/// Returns the process with this process id, or for 0 the one that allocated the most bytes, as an
+/// index into `Recording::processes`. Throws CommandError if there is no such process, or if none
+/// allocated.
 std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t number);
 
-/// The steps of one process. Blocks of arenas and scratches are blocks like others, each freed
-/// where a release ended it. `planned`: plan_memory is asked, for a second at most. Throws
-/// CommandError where a block is larger than any memory.
-Plan compile(const trace::Recording& recording, std::uint32_t process, Places floor,
-             Places planned = Places::no);
+/// Returns the plan of one process. Blocks of arenas and scratches are handled like others; each is
+/// freed at the release that ended it. `planned` computes a memory plan, which takes up to about a
+/// second. Throws CommandError if a block exceeds the limits of Step.
+Plan compile(const trace::Recording& recording, std::uint32_t process, Offsets floor,
+             Offsets planned = Offsets::no);
 
 }  // namespace tensorpool::command::replay

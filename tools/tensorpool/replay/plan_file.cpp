@@ -15,14 +15,15 @@
 namespace tensorpool::command::replay {
 namespace {
 
-/// First in the file; then threads, steps, places, planned places, stages, one after another.
+/// The beginning of the file. The threads, steps, offsets, planned offsets and stages follow in
+/// this order.
 struct Header {
     std::uint64_t threads = 0;
     std::uint64_t steps = 0;
     std::uint64_t stages = 0;
-    std::uint64_t places = 0;
-    std::uint64_t places_bytes = 0;
-    std::uint64_t planned_places = 0;
+    std::uint64_t offsets = 0;
+    std::uint64_t offsets_bytes = 0;
+    std::uint64_t planned_offsets = 0;
     std::uint64_t planned_bytes = 0;
     std::uint64_t slots = 0;
 };
@@ -55,14 +56,14 @@ std::span<const Item> take(const std::byte*& at, std::uint64_t count) noexcept {
 
 PlanFile::PlanFile(const Plan& plan) : descriptor_(memfd_create("replay-plan", MFD_CLOEXEC)) {
     if (descriptor_ < 0) fail(errno);
-    const Header header = {plan.threads.size(), plan.steps.size(), plan.stages.size(),
-                           plan.places.size(),  plan.places_bytes, plan.planned_places.size(),
+    const Header header = {plan.threads.size(), plan.steps.size(),  plan.stages.size(),
+                           plan.offsets.size(), plan.offsets_bytes, plan.planned_offsets.size(),
                            plan.planned_bytes,  plan.slots};
     write(descriptor_, std::span<const Header>(&header, 1));
     write(descriptor_, std::span<const PlannedThread>(plan.threads));
     write(descriptor_, std::span<const Step>(plan.steps));
-    write(descriptor_, std::span<const std::uint64_t>(plan.places));
-    write(descriptor_, std::span<const std::uint64_t>(plan.planned_places));
+    write(descriptor_, std::span<const std::uint64_t>(plan.offsets));
+    write(descriptor_, std::span<const std::uint64_t>(plan.planned_offsets));
     write(descriptor_, std::span<const std::uint32_t>(plan.stages));
 }
 
@@ -80,10 +81,10 @@ bool map_plan(int descriptor, PlanView& plan) noexcept {
     const Header header = take<Header>(at, 1).front();
     plan.threads = take<PlannedThread>(at, header.threads);
     plan.steps = take<Step>(at, header.steps);
-    plan.places = take<std::uint64_t>(at, header.places);
-    plan.planned_places = take<std::uint64_t>(at, header.planned_places);
+    plan.offsets = take<std::uint64_t>(at, header.offsets);
+    plan.planned_offsets = take<std::uint64_t>(at, header.planned_offsets);
     plan.stages = take<std::uint32_t>(at, header.stages);
-    plan.places_bytes = header.places_bytes;
+    plan.offsets_bytes = header.offsets_bytes;
     plan.planned_bytes = header.planned_bytes;
     plan.slots = static_cast<std::uint32_t>(header.slots);
     return true;

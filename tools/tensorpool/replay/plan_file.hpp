@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A plan in a file of memory, which contenders map.
+/// A plan in a memory file, which the allocators' processes map.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace tensorpool::command::replay {
 
-/// Owns a descriptor.
+/// A memory file with a plan. Owns its descriptor.
 class PlanFile {
 public:
-    /// Throws CommandError where there is no memory.
+    /// Throws CommandError if there is no memory.
     explicit PlanFile(const Plan& plan);
     ~PlanFile();
     PlanFile(const PlanFile&) = delete;
@@ -26,19 +26,20 @@ private:
     int descriptor_ = -1;
 };
 
-/// The same plan, in another process. Calls nothing that allocates.
+/// A plan as mapped in another process.
 struct PlanView {
     std::span<const PlannedThread> threads;
     std::span<const Step> steps;
     std::span<const std::uint32_t> stages;
-    std::span<const std::uint64_t> places;
-    std::uint64_t places_bytes = 0;
-    std::span<const std::uint64_t> planned_places;
+    std::span<const std::uint64_t> offsets;
+    std::uint64_t offsets_bytes = 0;
+    std::span<const std::uint64_t> planned_offsets;
     std::uint64_t planned_bytes = 0;
     std::uint32_t slots = 0;
 };
 
-/// Maps it for the life of the process, every page at once. False where that cannot be.
+/// Maps a plan until the process ends, with all pages present. Returns false on failure. Does not
+/// allocate.
 bool map_plan(int descriptor, PlanView& plan) noexcept;
 
 }  // namespace tensorpool::command::replay

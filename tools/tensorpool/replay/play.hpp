@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A thread's steps, done. Allocates nothing but what the steps say.
+/// Plays the steps of a thread. Allocates only what the steps allocate.
 
 #include <algorithm>
 #include <atomic>
@@ -16,19 +16,20 @@
 
 namespace tensorpool::command::replay {
 
-/// Where the maker of a block leaves it for who frees it.
+/// The entry of a block in the table: stored by the thread that allocates it, read by the thread
+/// that frees it.
 struct Slot {
     void* block;
     std::uint64_t bytes;
 };
 
-/// What the threads share: memory that was mapped and touched before.
+/// The state shared by all threads, in memory that was mapped and touched before.
 struct Stage {
     PlanView plan;
     std::span<Slot> slots;
-    std::span<Signal> handovers;                         // of slots
-    std::span<std::atomic<std::uint32_t>> still_inside;  // of the plan's stages: threads
-    std::span<Signal> over;                              // the same: all threads have left it
+    std::span<Signal> handovers;                         // one for each slot
+    std::span<std::atomic<std::uint32_t>> still_inside;  // threads still in each stage
+    std::span<Signal> over;                              // given when all threads have left a stage
     Touch touch = Touch::first;
 };
 
@@ -38,11 +39,11 @@ struct PlayCounts {
     std::uint64_t resizes = 0;
 };
 
-/// Each ends the process: there is nobody to go on for.
+/// Handlers of failures. Each of them ends the process.
 struct PlayFailures {
-    /// A request was not met.
+    /// Called when a request failed.
     void (*refused)(std::uint64_t bytes);
-    /// The block does not hold what was written into it.
+    /// Called when the content of a block has changed.
     void (*overwritten)(const void* block, std::uint64_t bytes);
 };
 
@@ -50,16 +51,16 @@ template <class Calls>
 class Play {
 public:
     Play(const Stage& stage, const PlayFailures& failures) noexcept
-        : stage_(stage), failures_(failures), places_(stage.plan.places) {}
+        : stage_(stage), failures_(failures), offsets_(stage.plan.offsets) {}
 
     PlayCounts play(const PlannedThread& thread) noexcept {
         PlayCounts counts;
         for (std::uint64_t i = thread.first; i < thread.first + thread.count; ++i) {
             const Step& step = stage_.plan.steps[i];
-            const std::uint64_t place = places_.empty() ? 0 : places_[i];
+            const std::uint64_t offset = offsets_.empty() ? 0 : offsets_[i];
             switch (step.kind()) {
                 case StepKind::allocate:
-                    keep(step, Calls::allocate(step, place));
+                    keep(step, Calls::allocate(step, offset));
                     ++counts.allocations;
                     break;
                 case StepKind::deallocate:
@@ -67,7 +68,7 @@ public:
                     ++counts.deallocations;
                     break;
                 case StepKind::resize:
-                    resize(step, place);
+                    resize(step, offset);
                     ++counts.resizes;
                     break;
                 case StepKind::stage:
@@ -91,15 +92,15 @@ private:
         if (step.takes_over()) stage_.handovers[number].wait();
         const Slot slot = stage_.slots[number];
         if (is_checked()) [[unlikely]]
-            look_at(slot, slot.bytes, number);
+            verify(slot, slot.bytes, number);
         return slot;
     }
 
-    void resize(const Step& step, std::uint64_t place) noexcept {
+    void resize(const Step& step, std::uint64_t offset) noexcept {
         const Slot old = take(step, step.from);
-        void* const block = Calls::resize(old.block, old.bytes, step, place);
+        void* const block = Calls::resize(old.block, old.bytes, step, offset);
         if (is_checked() && block != nullptr) [[unlikely]]
-            look_at({block, 0}, std::min(old.bytes, step.bytes()), step.from);
+            verify({block, 0}, std::min(old.bytes, step.bytes()), step.from);
         keep(step, block);
     }
 
@@ -117,14 +118,14 @@ private:
         }
     }
     bool is_checked() const noexcept { return Calls::keeps_apart && stage_.touch == Touch::check; }
-    void look_at(Slot slot, std::uint64_t bytes, std::uint32_t number) noexcept {
+    void verify(Slot slot, std::uint64_t bytes, std::uint32_t number) noexcept {
         const auto* const block = static_cast<const std::byte*>(slot.block);
         if (block != nullptr && is_filled(block, bytes, number)) return;
         failures_.overwritten(slot.block, bytes);
     }
 
     void change_stage(const Step& step) noexcept {
-        // What was done in the stage, who enters the next one sees.
+        // acq_rel: all steps of a stage happen before the steps of threads that enter the next one.
         if (step.from != Step::none &&
             stage_.still_inside[step.from].fetch_sub(1, std::memory_order_acq_rel) == 1) {
             stage_.over[step.from].give();
@@ -134,7 +135,7 @@ private:
 
     const Stage& stage_;
     const PlayFailures& failures_;
-    const std::span<const std::uint64_t> places_;
+    const std::span<const std::uint64_t> offsets_;
 };
 
 }  // namespace tensorpool::command::replay

@@ -4,14 +4,14 @@
 
 #include "common/printable.hpp"
 #include "common/settings.hpp"
-#include "replay/contenders.hpp"
+#include "replay/replay_allocators.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
 
 struct PoolOption {
     const char* name;
-    const char* variable;  // that the global pool reads: see <tensorpool/pool_options.hpp>
+    const char* variable;  // read by the global pool: see <tensorpool/pool_options.hpp>
 };
 
 constexpr PoolOption pool_options[] = {
@@ -45,7 +45,7 @@ Variables pool_variables(std::span<const std::string> options) {
         const auto* const found = std::ranges::find(pool_options, name, &PoolOption::name);
         if (equals == std::string::npos || found == std::end(pool_options)) {
             throw CommandError(wrong_usage,
-                               fmt::format("{} is no option of the pool, written NAME=VALUE; there "
+                               fmt::format("{} is not an option of the pool, NAME=VALUE; there "
                                            "are {}",
                                            printable(option), option_names()));
         }

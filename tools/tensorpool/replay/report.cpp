@@ -11,7 +11,7 @@
 namespace tensorpool::command::replay {
 namespace {
 
-/// As wide as anybody's terminal: what is piped on is not to lose a column.
+/// Wider than any terminal, so that piped output does not lose a column.
 constexpr std::size_t width = 400;
 
 Cell seconds_cell(double seconds) {
@@ -23,7 +23,7 @@ Cell ratio_cell(std::optional<double> ratio) {
 
 std::vector<Cell> row_of(const Result& result, Sizes sizes, bool with_ratios) {
     const double peak = result.peak_resident_bytes.value;
-    std::vector<Cell> cells = {text_cell(result.contender),
+    std::vector<Cell> cells = {text_cell(result.allocator),
                                seconds_cell(result.elapsed_s.value),
                                seconds_cell(result.cpu_s.value),
                                seconds_cell(result.system_s.value),
@@ -31,9 +31,9 @@ std::vector<Cell> row_of(const Result& result, Sizes sizes, bool with_ratios) {
                                size_cell(static_cast<std::uint64_t>(peak), sizes),
                                ratio_cell(result.waste)};
     if (!with_ratios) return cells;
-    for (const Median* const figure :
+    for (const Median* const metric :
          {&result.elapsed_s, &result.cpu_s, &result.minor_faults, &result.peak_resident_bytes}) {
-        cells.push_back(ratio_cell(figure->to_pool));
+        cells.push_back(ratio_cell(metric->to_pool));
     }
     return cells;
 }
@@ -52,37 +52,38 @@ Table table_of(const std::vector<Result>& results, Sizes sizes) {
     }
     for (const Result& result : results) {
         table.rows.push_back(row_of(result, sizes, with_ratios));
-        table.keys.push_back(result.contender);
+        table.keys.push_back(result.allocator);
     }
     return table;
 }
 
 std::string about(const Subject& subject, Sizes sizes) {
-    const PlanFigures& plan = subject.figures;
+    const PlanStatistics& plan = subject.statistics;
     std::string text = fmt::format(
         "{}: process {} ({}){}, {} thread{}\n"
-        "{} allocations ({} in all), {} frees, {} resizes; most alive at once {}\n",
+        "{} allocations ({} in total), {} frees, {} resizes; maximum alive at once {}\n",
         printable(subject.trace), subject.process, printable(subject.process_name),
         subject.processes > 1 ? fmt::format(" of {}", subject.processes) : "", plan.threads,
         plan.threads == 1 ? "" : "s", plan.allocations, format_size(plan.allocated_bytes, sizes),
         plan.deallocations, plan.resizes, format_size(plan.max_alive_bytes, sizes));
     if (plan.planned_bytes != 0) {
-        text += fmt::format("the plan of all of them needs {}\n",
-                            format_size(plan.planned_bytes, sizes));
+        text +=
+            fmt::format("a plan of all blocks needs {}\n", format_size(plan.planned_bytes, sizes));
     }
     if (plan.from_before != 0) {
-        text += fmt::format("{} blocks from before the recording were made before the clock ran\n",
-                            plan.from_before);
+        text +=
+            fmt::format("{} blocks from before the recording were allocated before the clock ran\n",
+                        plan.from_before);
     }
     if (plan.never_freed != 0) {
-        text += fmt::format("{} blocks were never freed, and are not here\n", plan.never_freed);
+        text += fmt::format("{} blocks were never freed, nor does the replay\n", plan.never_freed);
     }
     if (subject.dropped != 0) {
         text +=
-            fmt::format("{} calls are not in the recording: a ring was full\n", subject.dropped);
+            fmt::format("{} calls are missing: a ring of the recorder was full\n", subject.dropped);
     }
     if (subject.cut_bytes != 0) {
-        text += fmt::format("the file was cut: its last {} bytes are no whole chunk\n",
+        text += fmt::format("the file is cut: its last {} bytes are not a complete chunk\n",
                             subject.cut_bytes);
     }
     return text;
@@ -101,7 +102,7 @@ nlohmann::ordered_json median_json(const Median& median) {
 }
 
 nlohmann::ordered_json result_json(const Result& result) {
-    nlohmann::ordered_json json = {{"contender", result.contender},
+    nlohmann::ordered_json json = {{"contender", result.allocator},
                                    {"rounds", result.rounds.size()},
                                    {"elapsed_s", median_json(result.elapsed_s)},
                                    {"cpu_s", median_json(result.cpu_s)},
@@ -109,7 +110,7 @@ nlohmann::ordered_json result_json(const Result& result) {
                                    {"minor_faults", median_json(result.minor_faults)},
                                    {"peak_resident_bytes", median_json(result.peak_resident_bytes)},
                                    {"waste", result.waste}};
-    for (const ContenderAnswer& round : result.rounds) {
+    for (const ReplayAnswer& round : result.rounds) {
         json["each_round"].push_back({{"elapsed_ns", round.elapsed_ns},
                                       {"user_ns", round.user_ns},
                                       {"system_ns", round.system_ns},
@@ -135,7 +136,7 @@ std::string report_text(const Subject& subject, const std::vector<Result>& resul
 }
 
 std::string report_json(const Subject& subject, const std::vector<Result>& results) {
-    const PlanFigures& plan = subject.figures;
+    const PlanStatistics& plan = subject.statistics;
     const nlohmann::ordered_json about = {{"trace", printable(subject.trace)},
                                           {"process", subject.process},
                                           {"process_name", printable(subject.process_name)},

@@ -5,17 +5,17 @@
 namespace tensorpool::command::replay {
 namespace {
 
-using Figure = double (*)(const ContenderAnswer&);
+using Metric = double (*)(const ReplayAnswer&);
 
 double seconds(std::uint64_t nanoseconds) {
     return static_cast<double>(nanoseconds) / 1e9;
 }
 
-double peak(const ContenderAnswer& answer) {
+double peak(const ReplayAnswer& answer) {
     return static_cast<double>(std::max(answer.peak_bytes, answer.own_bytes) - answer.own_bytes);
 }
 
-/// 0 of none.
+/// Returns the median, or 0 if there are no values.
 double median(std::vector<double> values) {
     if (values.empty()) return 0;
     std::ranges::sort(values);
@@ -23,12 +23,12 @@ double median(std::vector<double> values) {
     return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-Median median_of(const Result& result, const Result* pool, Figure figure) {
+Median median_of(const Result& result, const Result* pool, Metric metric) {
     std::vector<double> values;
     std::vector<double> ratios;
     for (std::size_t round = 0; round < result.rounds.size(); ++round) {
-        values.push_back(figure(result.rounds[round]));
-        const double base = pool != nullptr ? figure(pool->rounds[round]) : 0;
+        values.push_back(metric(result.rounds[round]));
+        const double base = pool != nullptr ? metric(pool->rounds[round]) : 0;
         if (base > 0) ratios.push_back(values.back() / base);
     }
     if (ratios.empty()) return {median(values), std::nullopt};
@@ -37,35 +37,35 @@ Median median_of(const Result& result, const Result* pool, Figure figure) {
 
 }  // namespace
 
-void sum_up(std::vector<Result>& results, const PlanFigures& figures) {
+void sum_up(std::vector<Result>& results, const PlanStatistics& statistics) {
     const auto found = std::ranges::find_if(
-        results, [](const Result& result) { return result.contender.starts_with("pool"); });
+        results, [](const Result& result) { return result.allocator.starts_with("pool"); });
     const Result* const pool = found == results.end() ? nullptr : &*found;
     for (Result& result : results) {
-        const auto of = [&](Figure figure) { return median_of(result, pool, figure); };
-        result.elapsed_s = of([](const ContenderAnswer& a) { return seconds(a.elapsed_ns); });
-        result.cpu_s =
-            of([](const ContenderAnswer& a) { return seconds(a.user_ns + a.system_ns); });
-        result.system_s = of([](const ContenderAnswer& a) { return seconds(a.system_ns); });
+        const auto of = [&](Metric metric) { return median_of(result, pool, metric); };
+        result.elapsed_s = of([](const ReplayAnswer& a) { return seconds(a.elapsed_ns); });
+        result.cpu_s = of([](const ReplayAnswer& a) { return seconds(a.user_ns + a.system_ns); });
+        result.system_s = of([](const ReplayAnswer& a) { return seconds(a.system_ns); });
         result.minor_faults =
-            of([](const ContenderAnswer& a) { return static_cast<double>(a.minor_faults); });
+            of([](const ReplayAnswer& a) { return static_cast<double>(a.minor_faults); });
         result.peak_resident_bytes = of(peak);
-        const auto alive = static_cast<double>(figures.max_alive_bytes);
+        const auto alive = static_cast<double>(statistics.max_alive_bytes);
         result.waste = alive > 0 ? result.peak_resident_bytes.value / alive : 0;
     }
 }
 
-std::vector<Result> play_rounds(const std::vector<Contender>& contenders, unsigned rounds,
-                                Touch touch, int plan, const PlanFigures& figures) {
+std::vector<Result> play_rounds(const std::vector<ReplayAllocator>& allocators, unsigned rounds,
+                                Touch touch, int plan, const PlanStatistics& statistics) {
     std::vector<Result> results;
-    for (const Contender& contender : contenders) results.emplace_back().contender = contender.name;
+    for (const ReplayAllocator& allocator : allocators)
+        results.emplace_back().allocator = allocator.name;
     for (unsigned round = 0; round < rounds; ++round) {
-        for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
-            const std::size_t i = (turn + round) % contenders.size();
-            results[i].rounds.push_back(run_contender(contenders[i], touch, plan));
+        for (std::size_t turn = 0; turn < allocators.size(); ++turn) {
+            const std::size_t i = (turn + round) % allocators.size();
+            results[i].rounds.push_back(run_allocator(allocators[i], touch, plan));
         }
     }
-    sum_up(results, figures);
+    sum_up(results, statistics);
     return results;
 }
 

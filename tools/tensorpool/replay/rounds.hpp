@@ -1,41 +1,42 @@
 #pragma once
 
 /// @file
-/// Contenders by turns, and what came of it.
+/// Runs the allocators in turns, and computes the results.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "replay/contender_process.hpp"
+#include "replay/allocator_process.hpp"
 #include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {
 
-/// One figure: the median over the rounds, and of each round's ratio to the pool of that round.
+/// One metric: its median over the rounds, and the median of its ratios to the pool's value of the
+/// same round.
 struct Median {
     double value = 0;
-    std::optional<double> to_pool;  ///< none where the pool was not asked, or used nothing
+    std::optional<double> to_pool;  ///< nullopt if the pool is not compared, or its value is 0
 };
 
 struct Result {
-    std::string contender;
-    std::vector<ContenderAnswer> rounds;
+    std::string allocator;
+    std::vector<ReplayAnswer> rounds;
     Median elapsed_s;
     Median cpu_s;  ///< user and system
     Median system_s;
     Median minor_faults;
-    Median peak_resident_bytes;  ///< the replay's own left out
-    double waste = 0;            ///< that over the most bytes that were alive at once
+    Median peak_resident_bytes;  ///< without the replay's own memory
+    double waste = 0;            ///< that divided by the maximum bytes alive at once
 };
 
-/// Each contender once a round, each round beginning with another. Throws CommandError where one
-/// fails.
-std::vector<Result> play_rounds(const std::vector<Contender>& contenders, unsigned rounds,
-                                Touch touch, int plan, const PlanFigures& figures);
+/// Runs each allocator once in each round; each round begins with another one. Throws CommandError
+/// if one fails.
+std::vector<Result> play_rounds(const std::vector<ReplayAllocator>& allocators, unsigned rounds,
+                                Touch touch, int plan, const PlanStatistics& statistics);
 
-/// The figures of rounds that are there.
-void sum_up(std::vector<Result>& results, const PlanFigures& figures);
+/// Computes the medians of all results from their rounds.
+void sum_up(std::vector<Result>& results, const PlanStatistics& statistics);
 
 }  // namespace tensorpool::command::replay

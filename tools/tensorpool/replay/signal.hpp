@@ -10,16 +10,18 @@
 
 namespace tensorpool::command::replay {
 
-/// Given once; any number of threads wait for it. Allocates nothing. All zeros is a fresh one.
+/// A signal that is given once; any number of threads can wait for it. Does not allocate. All zero
+/// bytes are a signal that is not given.
 class Signal {
 public:
-    /// What the giver wrote before, waiters see.
+    /// Gives the signal. What the thread wrote before is visible to the waiting threads.
     void give() noexcept {
-        // Pairs with the loads of `wait`.
+        // Release: pairs with the acquire loads of `wait`.
         if (state_.exchange(given, std::memory_order_release) == slept_on) wake();
     }
+    /// Waits until the signal is given.
     void wait() noexcept {
-        // Some 2 us, what it costs to sleep: the other thread is mostly at it already.
+        // Spins for about 2 µs, the cost of sleeping, because the other thread is mostly near.
         for (int spin = 0; spin < 2000; ++spin) {
             if (state_.load(std::memory_order_acquire) == given) return;
         }
@@ -32,7 +34,7 @@ private:
     void sleep() noexcept {
         for (;;) {
             std::uint32_t seen = none;
-            // Whoever finds `slept_on` there already sleeps too.
+            // If the state is `slept_on` already, this thread sleeps too.
             state_.compare_exchange_strong(seen, slept_on, std::memory_order_acquire);
             if (seen == given) return;
             syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, slept_on, nullptr, nullptr, 0);

@@ -6,7 +6,7 @@
 
 namespace tensorpool::command::run {
 
-/// A descriptor, closed with it; -1: none.
+/// Owns a file descriptor and closes it; -1: none.
 class Descriptor {
 public:
     Descriptor() noexcept = default;

@@ -22,11 +22,11 @@ public:
         remove(name + '=');
         variables_.push_back(name + '=' + value);
     }
-    /// Where the caller's environment does not say otherwise.
+    /// Sets a variable unless the caller's environment has it.
     void set_by_default(const std::string& name, const std::string& value) {
         if (std::getenv(name.c_str()) == nullptr) set(name, value);
     }
-    /// Before what the list holds already.
+    /// Inserts a value before those that the list holds already.
     void put_first(const std::string& name, const std::string& value) {
         const char* const present = std::getenv(name.c_str());
         const bool is_empty = present == nullptr || *present == '\0';
@@ -38,7 +38,7 @@ private:
     std::vector<std::string> variables_;
 };
 
-/// "numpy,torch"
+/// The enabled Python parts, such as "numpy,torch".
 std::string python_parts(const std::vector<PlannedPart>& parts) {
     std::string names;
     for (const PlannedPart& one : parts) {
@@ -49,31 +49,32 @@ std::string python_parts(const std::vector<PlannedPart>& parts) {
 }
 
 void put_parts(Environment& environment, const std::vector<PlannedPart>& parts,
-               const Places& places) {
-    if (is_put(parts, Part::malloc)) environment.put_first("LD_PRELOAD", places.interposer);
+               const PartPaths& paths) {
+    if (is_put(parts, Part::malloc)) environment.put_first("LD_PRELOAD", paths.interposer);
     const std::string names = python_parts(parts);
     if (names.empty()) return;
-    environment.put_first("PYTHONPATH", places.site_folder);
+    environment.put_first("PYTHONPATH", paths.site_folder);
     environment.set("TENSORPOOL_PYTHON_PARTS", names);
-    environment.set("TENSORPOOL_PYTHON_PACKAGE", places.package);
+    environment.set("TENSORPOOL_PYTHON_PACKAGE", paths.package);
 }
 
 }  // namespace
 
-std::vector<std::string> environment_for(const Words& words, const std::vector<PlannedPart>& parts,
-                                         const Places& places, const std::string& observer) {
+std::vector<std::string> environment_for(const Arguments& arguments,
+                                         const std::vector<PlannedPart>& parts,
+                                         const PartPaths& paths, const std::string& observer) {
     Environment environment;
-    put_parts(environment, parts, places);
+    put_parts(environment, parts, paths);
     environment.set("TENSORPOOL_OBSERVER", observer);
-    environment.remove("TENSORPOOL_TRACE=observer");  // of another observer, around this one
+    environment.remove("TENSORPOOL_TRACE=observer");  // of an enclosing `tensorpool run`
     environment.set_by_default("TENSORPOOL_RETAIN_BACKGROUND", "auto");
     const auto set_given = [&](const char* name, const std::string& value) {
         if (!value.empty()) environment.set(name, value);
     };
-    set_given("TENSORPOOL_MAX_CAPACITY", words.limit);
-    set_given("TENSORPOOL_INTERPOSE_MIN", words.interpose_min);
-    set_given("TENSORPOOL_TRACE", words.trace.empty() ? "" : "observer");
-    set_given("TENSORPOOL_TRACE_STACKS", words.stacks);
+    set_given("TENSORPOOL_MAX_CAPACITY", arguments.limit);
+    set_given("TENSORPOOL_INTERPOSE_MIN", arguments.interpose_min);
+    set_given("TENSORPOOL_TRACE", arguments.trace.empty() ? "" : "observer");
+    set_given("TENSORPOOL_TRACE_STACKS", arguments.stacks);
     return environment.take();
 }
 

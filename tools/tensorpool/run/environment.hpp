@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "run/arguments.hpp"
 #include "run/parts.hpp"
-#include "run/words.hpp"
 
 namespace tensorpool::command::run {
 
-/// The program's environment, "NAME=value" each: that of this process, with what puts the parts
-/// under the program and tells it where we listen.
-std::vector<std::string> environment_for(const Words& words, const std::vector<PlannedPart>& parts,
-                                         const Places& places, const std::string& observer);
+/// Returns the program's environment as "NAME=value" strings: the environment of this process, with
+/// the variables that enable the parts and the address of the observer.
+std::vector<std::string> environment_for(const Arguments& arguments,
+                                         const std::vector<PlannedPart>& parts,
+                                         const PartPaths& paths, const std::string& observer);
 
 }  // namespace tensorpool::command::run

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "common/target.hpp"
-#include "run/words.hpp"
+#include "run/arguments.hpp"
 
 namespace tensorpool::command::run {
 namespace {
@@ -22,17 +22,17 @@ constexpr std::size_t max_members = 4096;
 constexpr std::size_t descriptors_of_member = 4;
 constexpr std::size_t descriptors_of_ours = 128;
 
-/// As many as descriptors are there for.
+/// The number of members for which there are enough descriptors.
 std::size_t room_for_members() {
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
-    const std::size_t most = limit.rlim_cur;
-    const std::size_t left = most > descriptors_of_ours ? most - descriptors_of_ours : 0;
+    const std::size_t max = limit.rlim_cur;
+    const std::size_t left = max > descriptors_of_ours ? max - descriptors_of_ours : 0;
     return std::clamp<std::size_t>(left / descriptors_of_member, 1, max_members);
 }
 
-/// Which of the files that come together this is: they are told by their names (memfd_create(2)).
-/// What they hold is checked by who takes them over.
+/// Returns the name of a memory file (memfd_create(2)), which tells the files of one message apart.
+/// Their contents are validated by the code that attaches to them.
 std::string name_of(const Descriptor& file) {
     std::error_code ignored;
     return fs::read_symlink("/proc/self/fd/" + std::to_string(file.number()), ignored);
@@ -59,7 +59,7 @@ Files sort_out(std::vector<Descriptor> files) {
     return sorted;
 }
 
-// Linux 5.3; the C library has no name for it.
+// Needs Linux 5.3. The C library has no wrapper.
 Descriptor end_of(pid_t process) {
     return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
 }
@@ -68,7 +68,7 @@ std::uint64_t number_of(pid_t process) {
     return static_cast<std::uint64_t>(process);
 }
 
-/// What it records from now on nobody reads.
+/// Stops the recording. Later entries are not read.
 void end_recording(std::optional<LiveTrace>& trace) {
     trace->stop();
     trace.reset();
@@ -94,7 +94,7 @@ void Family::take(Message message) {
 void Family::add(Message message) {
     make_room(message.process);
     Files files = sort_out(std::move(message.files));
-    // A recording is nobody's without figures.
+    // A recording without statistics cannot be attributed to a process.
     if (!files.segment) return;
     StatisticsReader reader = StatisticsReader::take_over(files.segment.release());
     members_.push_back({++last_number_, message.process, end_of(message.process), std::move(reader),
@@ -110,13 +110,13 @@ void Family::add(Message message) {
     }
 }
 
-// One that runs another program now has handed over what that has; and where there are too many,
-// there may be some whose end nobody told.
+// Removes members that have ended. A process that runs another program has handed over new files.
+// If there are too many members, some may have ended without notice.
 void Family::make_room(pid_t process) {
     const bool is_full = members_.size() >= max_members_;
     for (auto member = members_.begin(); member != members_.end();) {
-        const bool asked = is_full || member->process == process;
-        member = asked && !member->reader.is_running() ? let_go(member, true) : std::next(member);
+        const bool checked = is_full || member->process == process;
+        member = checked && !member->reader.is_running() ? let_go(member, true) : std::next(member);
     }
     if (members_.size() >= max_members_) let_go(members_.begin(), false);
 }
@@ -144,7 +144,7 @@ void Family::take_ended() {
 }
 
 std::size_t Family::take_entries() {
-    std::size_t most = 0;
+    std::size_t max = 0;
     for (Member& member : members_) {
         if (!member.trace) continue;
         if (trace_->is_full()) {
@@ -152,13 +152,13 @@ std::size_t Family::take_entries() {
             continue;
         }
         try {
-            most = std::max(most, trace_->look(number_of(member.process), *member.trace));
+            max = std::max(max, trace_->look(number_of(member.process), *member.trace));
         } catch (const AttachError& error) {
             results_.add_problem(to_command_error(error).what());
             member.trace.reset();
         }
     }
-    return most;
+    return max;
 }
 
 void Family::finish() {

@@ -15,33 +15,35 @@
 
 namespace tensorpool::command::run {
 
-/// The processes of the program that used a pool. Of each that runs, four descriptors are held and
-/// two mappings; of one that has ended only what the report may show.
+/// The processes of the program that used a pool. Each running process takes four descriptors and
+/// two mappings. Of an ended process, only the values that the report may show are kept.
 class Family {
 public:
-    /// `trace`: where recordings go, which outlives this; nullptr: nowhere. Throws CommandError.
+    /// `trace` receives the recordings and must outlive this object; nullptr: none. Throws
+    /// CommandError.
     explicit Family(TraceOutput* trace);
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
-    /// Can be read when one of them has ended.
+    /// Becomes readable when a member has ended.
     int descriptor() const noexcept { return events_.number(); }
-    /// What a process handed over or told.
+    /// Takes a message of a process: its files, or a note.
     void take(Message message);
-    /// Reads what those came to that have ended.
+    /// Reads the final statistics of members that have ended.
     void take_ended();
-    /// Takes out what was recorded; returns the most entries that one process had.
+    /// Reads the recorded entries. Returns the largest number of entries that one process had.
     std::size_t take_entries();
-    /// The program has ended: reads what there is of those that still run.
+    /// To be called after the program has ended: reads the statistics of the members that still
+    /// run.
     void finish();
 
     const Results& results() const noexcept { return results_; }
 
 private:
     struct Member {
-        std::uint64_t number;  // of ours
+        std::uint64_t number;  // our own number, which is never reused
         pid_t process;
-        Descriptor end;  // a pidfd; may be none
+        Descriptor end;  // a pidfd; may be empty
         StatisticsReader reader;
         std::optional<LiveTrace> trace;
     };

@@ -8,10 +8,10 @@
 namespace tensorpool::command::run {
 namespace {
 
-/// A ring holds 16,384 entries: at a call every microsecond it is full after 16 ms.
+/// A ring holds 16,384 entries. At one call per microsecond, it is full after 16 ms.
 constexpr int shortest_pause_ms = 1;
 constexpr int longest_pause_ms = 8;
-/// So many at one look that the next comes at once.
+/// If one read returns this many entries, the next follows at once.
 constexpr std::size_t many_entries = 8192;
 
 constexpr int without_end = -1;
@@ -26,8 +26,9 @@ bool wait(std::array<pollfd, 3>& watched, int pause_ms) {
     return ::poll(watched.data(), watched.size(), pause_ms) > 0;
 }
 
-/// Those that spoke before the program ended; a few rounds, for others may go on.
-void hear_the_last(Observer& observer, Family& family) {
+/// Reads the messages sent before the program ended. The rounds are limited, because other
+/// processes may still send.
+void take_last_messages(Observer& observer, Family& family) {
     constexpr int max_rounds = 64;
     pollfd callers{observer.descriptor(), POLLIN, 0};
     for (int i = 0; i<max_rounds&& ::poll(&callers, 1, 0)> 0; ++i) {
@@ -51,7 +52,7 @@ void follow(Program& program, const Signals& signals, Observer& observer, Family
         }
         if (traces) pause_ms = next_pause(pause_ms, family.take_entries());
     }
-    hear_the_last(observer, family);
+    take_last_messages(observer, family);
     family.finish();
 }
 

@@ -7,8 +7,8 @@
 
 namespace tensorpool::command::run {
 
-/// Sleeps until something comes, and does what that calls for, until the program has ended. With
-/// `traces` it wakes a thousand times a second at most, to take out what was recorded.
+/// Waits for signals, messages and the ends of processes, and handles them, until the program has
+/// ended. With `traces`, also reads the recorded entries, at most a thousand times a second.
 void follow(Program& program, const Signals& signals, Observer& observer, Family& family,
             bool traces);
 

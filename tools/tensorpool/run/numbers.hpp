@@ -5,7 +5,7 @@
 
 namespace tensorpool::command::run {
 
-/// "1,234,567"
+/// Formats a number as "1,234,567".
 inline std::string with_commas(std::uint64_t number) {
     std::string text = std::to_string(number);
     for (std::size_t left = text.size(); left > 3;) text.insert(left -= 3, 1, ',');

@@ -13,22 +13,23 @@
 #include <cstring>
 #include <optional>
 
-#include "run/words.hpp"
+#include "run/arguments.hpp"
 
 namespace tensorpool::command::run {
 namespace {
 
 constexpr unsigned max_files = 8;
 constexpr std::size_t max_note_bytes = 1024;
-/// A caller says its word at once; one that does not makes way.
+/// A caller sends its message at once. If there are more callers than this, the oldest silent one
+/// is dropped.
 constexpr std::size_t max_callers = 64;
-/// At a time, so that the program's signals are not kept waiting.
+/// Connections accepted at a time. The limit keeps the program's signals from waiting.
 constexpr int max_accepted = 256;
 
 std::string random_name() {
     unsigned long long random[2] = {};
     if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
-        throw CommandError(run_failed, "run: the system has no random numbers");
+        throw CommandError(run_failed, "run: the system returned no random numbers");
     }
     return fmt::format("tensorpool-run-{}-{:016x}{:016x}", ::getpid(), random[0], random[1]);
 }
@@ -43,7 +44,7 @@ Descriptor listen_at(const std::string& name) {
         ::bind(socket.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0 ||
         ::listen(socket.number(), SOMAXCONN) != 0) {
         throw CommandError(run_failed,
-                           fmt::format("run: no socket to listen on: {}", std::strerror(errno)));
+                           fmt::format("run: cannot listen on a socket: {}", std::strerror(errno)));
     }
     return socket;
 }
@@ -58,7 +59,7 @@ Descriptor open_spare() {
     return Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-/// All that a message brought: what is not wanted is closed.
+/// Takes all descriptors of a message, so that unwanted ones are closed.
 std::vector<Descriptor> files_of(msghdr& message) {
     std::vector<Descriptor> files;
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
@@ -74,7 +75,7 @@ std::vector<Descriptor> files_of(msghdr& message) {
     return files;
 }
 
-/// Nothing: it has not come yet.
+/// Receives a message; nothing if it has not arrived yet.
 std::optional<Message> receive(const Descriptor& socket, pid_t process) {
     char text[max_note_bytes];
     iovec part{.iov_base = text, .iov_len = sizeof text};
@@ -87,7 +88,7 @@ std::optional<Message> receive(const Descriptor& socket, pid_t process) {
     const ssize_t got = ::recvmsg(socket.number(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
     Message message{.process = process, .files = {}, .note = {}};
-    if (got <= 0) return message;  // it went without a word
+    if (got <= 0) return message;  // closed without a message
     message.files = files_of(header);
     if (message.files.empty()) message.note.assign(text, static_cast<std::size_t>(got));
     return message;
@@ -100,16 +101,16 @@ Observer::Observer()
       listening_(listen_at(name_)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       spare_(open_spare()) {
-    if (!events_) throw CommandError(run_failed, "run: no descriptor left; look at `ulimit -n`");
+    if (!events_) throw CommandError(run_failed, "run: out of file descriptors; raise `ulimit -n`");
     watch(events_, listening_);
 }
 
 void Observer::take(const std::function<void(Message)>& use) {
-    for (int i = 0; i < max_accepted && accept_one(); ++i) hear(use);
-    hear(use);
+    for (int i = 0; i < max_accepted && accept_one(); ++i) read_callers(use);
+    read_callers(use);
 }
 
-void Observer::hear(const std::function<void(Message)>& use) {
+void Observer::read_callers(const std::function<void(Message)>& use) {
     std::erase_if(callers_, [&](const Caller& caller) {
         std::optional<Message> message = receive(caller.socket, caller.process);
         if (!message) return false;
@@ -126,7 +127,8 @@ bool Observer::accept_one() {
         return true;
     }
     if (errno != EMFILE && errno != ENFILE) return errno == EINTR || errno == ECONNABORTED;
-    // Who is not let in would call for ever.
+    // A connection that is not accepted would keep the socket readable forever. The spare
+    // descriptor makes room to accept and close it.
     spare_ = Descriptor();
     socket = Descriptor(::accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
     socket = Descriptor();

@@ -11,15 +11,16 @@
 
 namespace tensorpool::command::run {
 
-/// What a process of the program told: descriptors of its shared memory, or a note.
+/// What a process of the program sent: descriptors of its shared memory, or a note.
 struct Message {
     pid_t process = 0;
     std::vector<Descriptor> files;
     std::string note;
 };
 
-/// Where processes of the program reach us: a socket in the abstract name space (unix(7)), whose
-/// name is random. Only processes of this user are heard, and each says one thing.
+/// Receives messages from the processes of the program, on a socket in the abstract name space
+/// (unix(7)) with a random name. Accepts only processes of the same user, and one message from each
+/// connection.
 class Observer {
 public:
     /// Throws CommandError.
@@ -27,13 +28,13 @@ public:
     Observer(const Observer&) = delete;
     Observer& operator=(const Observer&) = delete;
 
-    /// For TENSORPOOL_OBSERVER.
+    /// The value of TENSORPOOL_OBSERVER.
     const std::string& name() const noexcept { return name_; }
-    /// Can be read when there may be something to take.
+    /// Becomes readable when there may be a message.
     int descriptor() const noexcept { return events_.number(); }
-    /// Takes what has come. Never waits.
+    /// Takes the messages that have arrived. Never waits.
     void take(const std::function<void(Message)>& use);
-    /// How many could not be heard, for want of a descriptor.
+    /// The number of connections rejected because no descriptor was free.
     std::uint64_t turned_away() const noexcept { return turned_away_; }
 
 private:
@@ -42,15 +43,15 @@ private:
         pid_t process;
     };
     bool accept_one();
-    void hear(const std::function<void(Message)>& use);
+    void read_callers(const std::function<void(Message)>& use);
     void add(Descriptor socket);
 
     std::string name_;
     Descriptor listening_;
     Descriptor events_;
-    Descriptor spare_;  // to turn somebody away with
+    Descriptor spare_;  // closed to make room for a connection to reject
     std::uint64_t turned_away_ = 0;
-    std::vector<Caller> callers_;  // who did not say anything yet
+    std::vector<Caller> callers_;  // connected, but without a message so far
 };
 
 }  // namespace tensorpool::command::run

@@ -1,5 +1,5 @@
-# What `tensorpool run` puts under programs, and where it finds that: paths from the folder of the
-# program, in the build folder and in an installed tree, so that either may be moved.
+# The paths of the files that `tensorpool run` preloads, relative to the folder of the command, in
+# the build folder and in an installed tree, so that either may be moved.
 set(python_folder lib/python3/dist-packages)
 if(DEFINED TENSORPOOL_PYTHON_FOLDER)
   set(python_folder ${TENSORPOOL_PYTHON_FOLDER})
@@ -16,10 +16,10 @@ endfunction()
 path_from_program("${CMAKE_INSTALL_LIBDIR}" run_libraries)
 path_from_program("${python_folder}" run_python)
 path_from_program("${CMAKE_INSTALL_DATADIR}/tensorpool" run_data)
-file(RELATIVE_PATH run_place_in_build ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
+file(RELATIVE_PATH run_folder_in_build ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
 
-set_property(SOURCE run/places.cpp APPEND PROPERTY COMPILE_DEFINITIONS
-  TENSORPOOL_RUN_PLACE_IN_BUILD="${run_place_in_build}" TENSORPOOL_RUN_LIBRARIES="${run_libraries}"
+set_property(SOURCE run/part_paths.cpp APPEND PROPERTY COMPILE_DEFINITIONS
+  TENSORPOOL_RUN_FOLDER_IN_BUILD="${run_folder_in_build}" TENSORPOOL_RUN_LIBRARIES="${run_libraries}"
   TENSORPOOL_RUN_PYTHON="${run_python}" TENSORPOOL_RUN_DATA="${run_data}")
 if(BUILD_SHARED_LIBS)
   set_property(SOURCE run/parts.cpp APPEND PROPERTY COMPILE_DEFINITIONS TENSORPOOL_RUN_SHARED)

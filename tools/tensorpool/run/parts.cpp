@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "common/printable.hpp"
+#include "run/arguments.hpp"
 #include "run/program_file.hpp"
-#include "run/words.hpp"
 
 namespace tensorpool::command::run {
 namespace {
@@ -20,20 +20,21 @@ constexpr bool is_shared = true;
 constexpr bool is_shared = false;
 #endif
 constexpr const char* not_shared =
-    "this tensorpool was built with BUILD_SHARED_LIBS=OFF, and what is put under programs "
-    "needs the pool in a shared library: build the preset `shared`";
+    "this tensorpool was built with BUILD_SHARED_LIBS=OFF, but run needs the pool in a shared "
+    "library: build the preset `shared`";
 
 bool is_there(const fs::path& path) {
     std::error_code ignored;
     return fs::exists(path, ignored);
 }
 
-/// A wrong path in LD_PRELOAD costs a line on stderr for each process, and glibc's malloc serves.
-std::string problem_of_malloc(const Places& places, const std::string& program) {
-    const std::string path = places.interposer;
-    if (!is_there(path)) return printable(path) + " is not there: tensorpool is not whole";
+/// Checked here because a wrong path in LD_PRELOAD only costs each process a line on stderr, and
+/// the program runs on glibc's malloc.
+std::string problem_of_malloc(const PartPaths& paths, const std::string& program) {
+    const std::string path = paths.interposer;
+    if (!is_there(path)) return printable(path) + " does not exist: the installation is incomplete";
     if (path.find_first_of(" :") != std::string::npos) {
-        return fmt::format("'{}' has a space or a colon, which LD_PRELOAD cannot name: move it",
+        return fmt::format("'{}' has a space or a colon, which LD_PRELOAD does not allow: move it",
                            printable(path));
     }
     return program.empty() ? "" : problem_of_preloading(program);
@@ -47,39 +48,40 @@ bool has_module(const fs::path& package) {
     return false;
 }
 
-std::string problem_of_python(const Places& places) {
-    if (!has_module(places.package)) {
+std::string problem_of_python(const PartPaths& paths) {
+    if (!has_module(paths.package)) {
         return fmt::format(
-            "{} has no module: it is built where the Debian packages python3-dev, "
+            "{} has no module: it is built if the Debian packages python3-dev, "
             "python3-numpy and pybind11-dev are installed",
-            printable(places.package.string()));
+            printable(paths.package.string()));
     }
-    const std::string folder = places.site_folder;
-    if (!is_there(places.site_folder / "sitecustomize.py")) {
-        return printable(folder) + "/sitecustomize.py is not there: tensorpool is not whole";
+    const std::string folder = paths.site_folder;
+    if (!is_there(paths.site_folder / "sitecustomize.py")) {
+        return printable(folder) +
+               "/sitecustomize.py does not exist: the installation is incomplete";
     }
     if (folder.find(':') == std::string::npos) return "";
-    return fmt::format("'{}' has a colon, which PYTHONPATH cannot name: move it",
+    return fmt::format("'{}' has a colon, which PYTHONPATH does not allow: move it",
                        printable(folder));
 }
 
-std::string problem_of_torch(const Places& places) {
-    if (std::string problem = problem_of_python(places); !problem.empty()) return problem;
-    if (is_there(places.torch) && is_there(places.package / "_torch.py")) return "";
+std::string problem_of_torch(const PartPaths& paths) {
+    if (std::string problem = problem_of_python(paths); !problem.empty()) return problem;
+    if (is_there(paths.torch) && is_there(paths.package / "_torch.py")) return "";
     return fmt::format(
-        "{} is not there: it is built where the Debian package libtorch-dev is installed",
-        printable(places.torch.string()));
+        "{} does not exist: it is built if the Debian package libtorch-dev is installed",
+        printable(paths.torch.string()));
 }
 
-std::string problem_of(Part part, const Places& places, const std::string& program) {
+std::string problem_of(Part part, const PartPaths& paths, const std::string& program) {
     if (!is_shared) return not_shared;
     switch (part) {
         case Part::malloc:
-            return problem_of_malloc(places, program);
+            return problem_of_malloc(paths, program);
         case Part::numpy:
-            return problem_of_python(places);
+            return problem_of_python(paths);
         case Part::torch:
-            return problem_of_torch(places);
+            return problem_of_torch(paths);
     }
     return "";
 }
@@ -92,8 +94,8 @@ void check_names(const std::vector<std::string>& with) {
     for (const std::string& name : with) {
         if (is_known(name) || (name == "none" && with.size() == 1)) continue;
         throw CommandError(wrong_usage,
-                           fmt::format("run: --with {}: expected malloc, numpy and torch, one or "
-                                       "several with commas between, or none",
+                           fmt::format("run: --with {}: expected malloc, numpy, torch, "
+                                       "several of them separated by commas, or none",
                                        printable(name)));
     }
 }
@@ -110,22 +112,22 @@ std::string_view title_of(Part part) noexcept {
     return titles[static_cast<std::size_t>(part)];
 }
 
-std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const Places& places,
+std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
                                     const std::string& program) {
     check_names(with);
     std::vector<PlannedPart> parts;
     for (const Part part : all_parts) {
         const bool named = std::ranges::find(with, name_of(part)) != with.end();
         if (!with.empty() && !named) continue;
-        parts.push_back({part, problem_of(part, places, program)});
+        parts.push_back({part, problem_of(part, paths, program)});
         if (!named || parts.back().is_put()) continue;
         throw CommandError(run_failed,
                            fmt::format("run: --with {}: {}", name_of(part), parts.back().problem));
     }
     if (with.empty() && !is_shared) {
         throw CommandError(run_failed,
-                           fmt::format("run: {}; or give --with none, for a program that uses "
-                                       "tensorpool by itself",
+                           fmt::format("run: {}; or use --with none, for a program that uses "
+                                       "tensorpool itself",
                                        not_shared));
     }
     return parts;

@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "common/printable.hpp"
+#include "run/arguments.hpp"
 #include "run/descriptor.hpp"
-#include "run/words.hpp"
 
 namespace tensorpool::command::run {
 namespace {
 
-std::vector<char*> null_ended(std::vector<std::string>& words) {
+std::vector<char*> null_ended(std::vector<std::string>& strings) {
     std::vector<char*> pointers;
-    for (std::string& word : words) pointers.push_back(word.data());
+    for (std::string& string : strings) pointers.push_back(string.data());
     pointers.push_back(nullptr);
     return pointers;
 }
@@ -32,20 +32,20 @@ CommandError cannot_run(const std::string& word, int error) {
     }
     const bool is_path = word.find('/') != std::string::npos;
     return {static_cast<ExitCode>(no_such_program),
-            is_path ? fmt::format("run: {}: there is no such program, or not its interpreter", name)
-                    : fmt::format("run: {}: no folder of PATH has such a program", name)};
+            is_path ? fmt::format("run: {}: the program or its interpreter does not exist", name)
+                    : fmt::format("run: {}: not found in any folder of PATH", name)};
 }
 
-/// In the child. Tells why it cannot.
+/// Runs in the child. If the program cannot be run, reports the error through the pipe.
 [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& variables,
                          const Descriptor& pipe) {
     ::execvpe(arguments[0], arguments.data(), variables.data());
     const int error = errno;
-    [[maybe_unused]] const ssize_t told = ::write(pipe.number(), &error, sizeof error);
+    [[maybe_unused]] const ssize_t written = ::write(pipe.number(), &error, sizeof error);
     ::_exit(no_such_program);
 }
 
-/// What the child tells before it becomes the program: nothing, or why it could not.
+/// Reads the error that the child reports before it becomes the program, or 0 if there is none.
 int error_from(const Descriptor& pipe) {
     int error = 0;
     ssize_t got = 0;
@@ -60,20 +60,22 @@ CommandError no_such_program_error(const std::string& word) {
     return cannot_run(word, ENOENT);
 }
 
-Program::Program(const std::vector<std::string>& words, std::vector<std::string> environment,
+Program::Program(const std::vector<std::string>& command, std::vector<std::string> environment,
                  const std::function<void()>& restore) {
-    std::vector<std::string> copies = words;
+    std::vector<std::string> copies = command;
     const std::vector<char*> arguments = null_ended(copies);
     const std::vector<char*> variables = null_ended(environment);
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
-        throw CommandError(run_failed, "run: no descriptor for a pipe; look at `ulimit -n`");
+        throw CommandError(run_failed,
+                           "run: out of file descriptors for a pipe; raise `ulimit -n`");
     }
     const Descriptor reading(ends[0]);
     Descriptor writing(ends[1]);
     process_ = ::fork();
     if (process_ < 0) {
-        throw CommandError(run_failed, fmt::format("run: no process: {}", std::strerror(errno)));
+        throw CommandError(run_failed,
+                           fmt::format("run: cannot create a process: {}", std::strerror(errno)));
     }
     if (process_ == 0) {
         restore();
@@ -83,7 +85,7 @@ Program::Program(const std::vector<std::string>& words, std::vector<std::string>
     const int error = error_from(reading);
     if (error == 0) return;
     ::waitpid(process_, nullptr, 0);
-    throw cannot_run(words.front(), error);
+    throw cannot_run(command.front(), error);
 }
 
 void Program::take(const signalfd_siginfo& signal) {
@@ -92,9 +94,10 @@ void Program::take(const signalfd_siginfo& signal) {
     if (has_ended_) return;
     if (is_systems_to_us(signal)) return pass_on(signal);
     if (!is_from_process(signal)) return;
-    // Of a shell's `fg` the program has its own already.
+    // If a shell's `fg` sent it, the program has received its own.
     if (number == SIGCONT && std::exchange(stopped_too_, false) && !is_stopped()) return;
-    // One that it sent to its whole group, too; and what our own writing brings (SIGXFSZ, SIGPIPE).
+    // Skips signals that the program sent to its whole process group, and those that our own
+    // writing raises (SIGXFSZ, SIGPIPE).
     const auto sender = static_cast<pid_t>(signal.ssi_pid);
     if (sender != process_ && sender != ::getpid()) pass_on(signal);
 }
@@ -107,7 +110,8 @@ void Program::look() {
             return;
         }
         if (info.si_code == CLD_STOPPED) {
-            // So that the shell sees it. Who stops one process alone (SIGSTOP) continues it alone.
+            // Stops as well, so that the shell notices. A process stopped by SIGSTOP alone is also
+            // continued alone.
             stopped_too_ = info.si_status != SIGSTOP;
             if (stopped_too_) take_effect(info.si_status);
             continue;
@@ -122,7 +126,7 @@ void Program::look() {
     }
 }
 
-// proc(5): the state comes after the name, which is in parentheses and may hold any.
+// proc(5): the state follows the name, which is in parentheses and may contain any character.
 bool Program::is_stopped() const {
     std::ifstream file("/proc/" + std::to_string(process_) + "/stat");
     std::string line;

@@ -17,7 +17,7 @@
 namespace tensorpool::command::run {
 namespace {
 
-/// Scripts may name scripts; the system goes no further.
+/// The interpreter of a script may be a script itself; the kernel follows this many.
 constexpr int max_interpreters = 5;
 
 bool can_be_run(const std::string& path) {
@@ -32,7 +32,8 @@ bool read_at(std::ifstream& file, std::uint64_t offset, Header& header) {
     return static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header));
 }
 
-/// Of the first line "#! /usr/bin/env python3"; nothing where it is no script.
+/// Returns the interpreter from a first line such as "#! /usr/bin/env python3", or nothing if the
+/// file is not a script.
 std::optional<std::string> interpreter_of(std::ifstream& file) {
     std::array<char, 256> begin{};
     file.read(begin.data(), begin.size() - 1);
@@ -67,18 +68,17 @@ std::string problem_of_rights(const std::string& path) {
     const bool has_capabilities =
         ::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
     if (!as_other_user && !as_other_group && !has_capabilities) return "";
-    return printable(path) +
-           " runs with more rights than you have, so the loader ignores LD_PRELOAD";
+    return printable(path) + " runs with elevated privileges, so the loader ignores LD_PRELOAD";
 }
 
 std::string problem_of_image(std::ifstream& file, const std::string& path) {
     Elf64_Ehdr header{};
     if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != own_machine()) {
-        return printable(path) + " is for another kind of processor than tensorpool was built for";
+        return printable(path) + " is for another processor type than tensorpool";
     }
     if (names_a_loader(file, header)) return "";
-    return printable(path) + " is statically linked: it has no loader that would take our library";
+    return printable(path) + " is statically linked, so no library can be preloaded";
 }
 
 }  // namespace

@@ -4,13 +4,13 @@
 
 namespace tensorpool::command::run {
 
-/// The file that a command's first word means, as execvp(3) looks for it along PATH; "" where there
-/// is none.
+/// Returns the file that a command name means, searching PATH as execvp(3) does; "" if there is
+/// none.
 std::string find_program(const std::string& word);
 
-/// Why the loader puts no library of ours into this program, as far as its file tells: it is
-/// statically linked, runs with more rights than we have, or is for another kind of processor. Of a
-/// script the interpreter is meant. "": nothing speaks against it.
+/// Returns why the loader cannot preload our library into this program, as far as its file shows:
+/// it is statically linked, runs with elevated privileges, or is for another processor type. For a
+/// script, checks its interpreter. Returns "" if no obstacle was found.
 std::string problem_of_preloading(const std::string& path);
 
 }  // namespace tensorpool::command::run

@@ -42,20 +42,20 @@ std::string to_json(const Report& report) {
         parts.push_back(json_of(one, results.notes(one.part)));
     }
     Json run = {{"version", 1},
-                {"program", report.words.program},
+                {"program", report.arguments.program},
                 {"exit_code", outcome.code},
                 {"signal", outcome.signal},
                 {"user_seconds", outcome.user_seconds},
                 {"system_seconds", outcome.system_seconds},
                 {"minor_faults", outcome.minor_faults},
                 {"peak_resident_bytes", outcome.peak_resident_bytes},
-                {"limit_bytes", parse_size(report.words.limit).value_or(0)},
+                {"limit_bytes", parse_size(report.arguments.limit).value_or(0)},
                 {"parts", parts},
                 {"processes", results.processes()},
                 {"others", json_of(results.totals_of_others(), results.others())},
                 {"problems", results.problems()}};
     if (report.trace != nullptr) run["trace"] = json_of(*report.trace);
-    // Arguments may be in any character set.
+    // Arguments may be in any character set, so invalid UTF-8 is replaced.
     std::string text = run.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
     for (const ProcessResult& one : results.largest()) {
         text += tensorpool::to_json(one.snapshot) + '\n';

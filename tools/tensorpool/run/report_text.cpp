@@ -15,7 +15,7 @@
 namespace tensorpool::command::run {
 namespace {
 
-/// Of the others there is a line each.
+/// Processes beyond this number get one line each.
 constexpr std::size_t max_in_full = 3;
 
 std::string line(std::string_view title, const std::string& text) {
@@ -36,39 +36,40 @@ std::string ending(const Outcome& outcome) {
 
 std::string headline(const Report& report) {
     const Outcome& outcome = report.outcome;
-    return fmt::format("tensorpool run: {} {}\n", printable(report.words.program.front()),
+    return fmt::format("tensorpool run: {} {}\n", printable(report.arguments.program.front()),
                        ending(outcome)) +
-           line("cost", fmt::format("{:.2f} s user, {:.2f} s system, {} page faults, {} resident "
-                                    "at most",
+           line("cost", fmt::format("{:.2f} s user, {:.2f} s system, {} page faults, peak "
+                                    "resident size {}",
                                     outcome.user_seconds, outcome.system_seconds,
                                     with_commas(outcome.minor_faults),
                                     format_size(outcome.peak_resident_bytes)));
 }
 
-std::string minimum_of(const Words& words) {
-    if (!words.interpose_min.empty()) return words.interpose_min;
+std::string minimum_of(const Arguments& arguments) {
+    if (!arguments.interpose_min.empty()) return arguments.interpose_min;
     const char* const given = std::getenv("TENSORPOOL_INTERPOSE_MIN");
     return given != nullptr && *given != '\0' ? printable(given) : "64KiB";
 }
 
-std::string nobody(Part part) {
+std::string reason_unused(Part part) {
     if (part != Part::malloc) {
-        return "no Python of the program imported it";
+        return "not imported by any Python of the program";
     }
-    return "no process of the program loaded it: statically linked, with more rights than yours, "
-           "or LD_PRELOAD was taken from its environment";
+    return "not loaded by any process of the program: statically linked, run with elevated "
+           "privileges, or LD_PRELOAD was removed from the environment";
 }
 
-std::string part_text(const PlannedPart& planned, const PartNotes& notes, const Words& words) {
-    if (!planned.is_put()) return "not put under the program: " + planned.problem;
-    if (notes.programs == 0 && notes.problems.empty()) return nobody(planned.part);
+std::string part_text(const PlannedPart& planned, const PartNotes& notes,
+                      const Arguments& arguments) {
+    if (!planned.is_put()) return "not enabled: " + planned.problem;
+    if (notes.programs == 0 && notes.problems.empty()) return reason_unused(planned.part);
     std::string text;
-    if (notes.programs != 0) text = "under " + count_of(notes.programs, "program");
+    if (notes.programs != 0) text = "in " + count_of(notes.programs, "program");
     if (planned.part == Part::malloc && notes.programs != 0) {
-        text += ": blocks from " + minimum_of(words) + " on";
+        text += ": blocks from " + minimum_of(arguments) + " on";
     }
     for (const std::string& problem : notes.problems) {
-        text += (text.empty() ? "not put under a program: " : "; not under another: ") + problem;
+        text += (text.empty() ? "failed in a program: " : "; failed in another: ") + problem;
     }
     return text;
 }
@@ -76,8 +77,8 @@ std::string part_text(const PlannedPart& planned, const PartNotes& notes, const 
 std::string limit_text(const Results& results, const std::string& limit) {
     std::uint64_t refused = results.totals_of_others().failures;
     for (const ProcessResult& one : results.largest()) refused += one.totals.failures;
-    return fmt::format("{} for the pool of each process; {} request{} refused", limit,
-                       with_commas(refused), refused == 1 ? " was" : "s were");
+    return fmt::format("{} for the pool of each process; {} failed", limit,
+                       count_of(refused, "request"));
 }
 
 bool is_private() {
@@ -88,16 +89,16 @@ bool is_private() {
 std::string pools_text(const Report& report) {
     const std::uint64_t processes = report.results.processes();
     if (processes != 0) return count_of(processes, "process") + " used a pool";
-    if (is_private()) return "not known: TENSORPOOL_STATISTICS=off keeps the figures private";
+    if (is_private()) return "unknown: TENSORPOOL_STATISTICS=off keeps the statistics private";
     const bool has_malloc = report.results.notes(Part::malloc).programs != 0;
-    return has_malloc ? "none was used: no request reached " + minimum_of(report.words)
-                      : "none was used";
+    return has_malloc ? "none used: no request reached " + minimum_of(report.arguments)
+                      : "none used";
 }
 
 std::string process_title(const ProcessResult& one) {
     return fmt::format("process {} ({}){}", one.snapshot.process,
                        printable(one.snapshot.process_name),
-                       one.has_ended ? "" : ", which still runs");
+                       one.has_ended ? "" : ", still running");
 }
 
 std::string in_full(const ProcessResult& one) {
@@ -108,12 +109,13 @@ std::string in_full(const ProcessResult& one) {
                                                           .devices = snapshot.devices,
                                                           .planned = snapshot.planned,
                                                           .scopes = snapshot.scopes});
-    return fmt::format("\n{}\n{}", process_title(one),
-                       text.empty() ? "  what it used has gone before its end\n" : text);
+    return fmt::format(
+        "\n{}\n{}", process_title(one),
+        text.empty() ? "  everything it used was destroyed before it ended\n" : text);
 }
 
 std::string in_a_line(const std::string& title, const Totals& totals) {
-    return fmt::format("{}: peak {}, {} allocations, {} refused\n", title,
+    return fmt::format("{}: peak {}, {} allocations, {} failures\n", title,
                        format_size(totals.peak_bytes), with_commas(totals.allocations),
                        with_commas(totals.failures));
 }
@@ -126,7 +128,7 @@ std::string processes(const Results& results) {
         text += i < max_in_full ? in_full(one) : in_a_line(process_title(one), one.totals);
     }
     if (results.others() == 0) return text;
-    return text + in_a_line(count_of(results.others(), "process") + " more, added up",
+    return text + in_a_line(count_of(results.others(), "process") + " more in total",
                             results.totals_of_others());
 }
 
@@ -135,11 +137,11 @@ std::string processes(const Results& results) {
 std::string to_text(const Report& report) {
     std::string text = headline(report);
     for (const PlannedPart& one : report.parts) {
-        text +=
-            line(title_of(one.part), part_text(one, report.results.notes(one.part), report.words));
+        text += line(title_of(one.part),
+                     part_text(one, report.results.notes(one.part), report.arguments));
     }
-    if (!report.words.limit.empty()) {
-        text += line("limit", limit_text(report.results, report.words.limit));
+    if (!report.arguments.limit.empty()) {
+        text += line("limit", limit_text(report.results, report.arguments.limit));
     }
     if (report.trace != nullptr) text += line("trace", report.trace->text());
     text += line("pools", pools_text(report));

@@ -25,8 +25,8 @@ void add_once(std::vector<std::string>& texts, const std::string& text) {
 void Results::add(ProcessSnapshot snapshot, bool has_ended) {
     ProcessResult result{std::move(snapshot), {}, has_ended};
     result.totals = add_up(result.snapshot);
-    const auto place = std::ranges::upper_bound(largest_, result, is_larger);
-    largest_.insert(place, std::move(result));
+    const auto position = std::ranges::upper_bound(largest_, result, is_larger);
+    largest_.insert(position, std::move(result));
     if (largest_.size() <= max_results) return;
     const Totals& left = largest_.back().totals;
     ++others_;

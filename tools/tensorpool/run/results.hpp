@@ -12,31 +12,33 @@
 
 namespace tensorpool::command::run {
 
-/// What a process came to that used a pool.
+/// The final statistics of a process that used a pool.
 struct ProcessResult {
     ProcessSnapshot snapshot;
     Totals totals;
     bool has_ended = true;
 };
 
-/// What programs said of a part. A process that runs another is another program.
+/// The notes of programs about a part. A process that executes another program counts as another
+/// program.
 struct PartNotes {
-    std::uint64_t programs = 0;         ///< that have it
-    std::vector<std::string> problems;  ///< of those that could not, each once; a few
+    std::uint64_t programs = 0;         ///< programs in which it is enabled
+    std::vector<std::string> problems;  ///< failures, each once; at most a few
 };
 
-/// All that the report tells of the processes. Bounded, however many there were.
+/// The results of all processes, as the report shows them. Its size is bounded, however many
+/// processes there were.
 class Results {
 public:
     void add(ProcessSnapshot snapshot, bool has_ended);
-    /// "malloc": the process has that part. "numpy\n<why>": it could not.
+    /// Adds a note: "malloc" if the part is enabled, "numpy\n<reason>" if it failed.
     void add_note(const std::string& note);
-    /// Something that could not be read, and why.
+    /// Adds a message about something that could not be read.
     void add_problem(const std::string& what);
 
-    /// The largest by their peaks, in that order.
+    /// The processes with the largest peaks, in that order.
     const std::vector<ProcessResult>& largest() const noexcept { return largest_; }
-    /// How many there were, and all that is not among the largest added up.
+    /// The number of all processes, and the number and totals of those not in `largest()`.
     std::uint64_t processes() const noexcept { return largest_.size() + others_; }
     std::uint64_t others() const noexcept { return others_; }
     const Totals& totals_of_others() const noexcept { return totals_of_others_; }

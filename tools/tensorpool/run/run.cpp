@@ -13,52 +13,56 @@
 namespace tensorpool::command {
 namespace {
 
-using run::Words;
+using run::Arguments;
 
-void declare_options(CLI::App& command, Words& words, Settings& settings) {
+void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     const CLI::Validator is_size(run::problem_of_size, "", "size");
     command
-        .add_option("--with", words.with,
-                    "What to put under it: malloc, numpy, torch, or none (all that can be)")
+        .add_option("--with", arguments.with,
+                    "Parts to enable: malloc, numpy, torch, or none (all available)")
         ->option_text("PARTS")
         ->delimiter(',')
         ->allow_extra_args(false);
-    command.add_option("--limit", words.limit, "The most that the pool of each process may hold")
+    command.add_option("--limit", arguments.limit, "Maximum capacity of the pool of each process")
         ->option_text("SIZE")
         ->check(is_size);
     command
-        .add_option("--interpose-min", words.interpose_min,
-                    "Of malloc: blocks from this size on (64KiB)")
+        .add_option("--interpose-min", arguments.interpose_min,
+                    "With malloc: minimum size of pool blocks (64KiB)")
         ->option_text("SIZE")
         ->check(is_size);
-    CLI::Option* const trace =
-        command.add_option("--trace", words.trace, "Record the calls of all its processes")
-            ->option_text("FILE");
-    command.add_option("--stacks", words.stacks, "Record a call stack each SIZE bytes too")
+    CLI::Option* const trace = command
+                                   .add_option("--trace", arguments.trace,
+                                               "Record the calls of all processes of the program")
+                                   ->option_text("FILE");
+    command
+        .add_option("--stacks", arguments.stacks, "Also record a call stack about every SIZE bytes")
         ->option_text("SIZE")
         ->check(is_size)
         ->needs(trace);
-    command.add_option("--report", words.report, "Where the report goes (standard error), or none")
+    command
+        .add_option("--report", arguments.report,
+                    "Write the report to FILE (standard error), or none")
         ->option_text("FILE");
-    command.add_flag("--json", settings.json, "Print the report as JSON, one object a line");
+    command.add_flag("--json", settings.json, "Print the report as JSON, one object per line");
 }
 
-/// What stands after --, or all from the first word on that is no option.
+/// The arguments after --, or all from the first one on that is not an option.
 std::vector<std::string> program_of(const CLI::App& command, const Settings& settings) {
-    std::vector<std::string> words = command.remaining();
-    if (words.empty()) {
-        words = settings.program;
-    } else if (words.front().starts_with('-')) {
-        throw CommandError(wrong_usage, fmt::format("run: there is no option {}; `tensorpool run "
-                                                    "--help` shows what there is",
-                                                    printable(words.front())));
+    std::vector<std::string> arguments = command.remaining();
+    if (arguments.empty()) {
+        arguments = settings.program;
+    } else if (arguments.front().starts_with('-')) {
+        throw CommandError(wrong_usage, fmt::format("run: unknown option {}; `tensorpool run "
+                                                    "--help` lists the options",
+                                                    printable(arguments.front())));
     } else if (!settings.program.empty()) {
-        words.push_back("--");
-        words.insert(words.end(), settings.program.begin(), settings.program.end());
+        arguments.push_back("--");
+        arguments.insert(arguments.end(), settings.program.begin(), settings.program.end());
     }
-    if (!words.empty()) return words;
+    if (!arguments.empty()) return arguments;
     throw CommandError(wrong_usage,
-                       "run: which program? Name it after --, as in `tensorpool run -- "
+                       "run: no program given; name it after --, as in `tensorpool run -- "
                        "python3 train.py`");
 }
 
@@ -68,55 +72,59 @@ constexpr const char* footer =
     "  tensorpool run --limit 2GiB --with malloc -- ./simulate input\n"
     "  tensorpool run --trace t.tptrace --stacks 512KiB -- python3 train.py\n"
     "\n"
-    "Ends as the program does: with its code, or by its signal; 125 to 127 when the\n"
-    "program could not begin.";
+    "Ends as the program does: with its code, or by its signal; 125 to 127 if the\n"
+    "program could not be started.";
 
 constexpr const char* details =
-    "malloc puts libtensorpool_interpose.so before what LD_PRELOAD holds: blocks from the "
-    "minimum on come from the pool, smaller ones from where they came before. numpy and torch "
-    "put a folder before what PYTHONPATH holds, whose sitecustomize.py waits until the program "
-    "imports NumPy or PyTorch, calls tensorpool.enable_numpy() or enable_torch() then, and runs "
-    "the sitecustomize that Python would have run without it. All that the program starts has "
-    "them too.\n"
+    "malloc preloads libtensorpool_interpose.so, before the libraries in LD_PRELOAD. Blocks of at "
+    "least the minimum size come from the pool, smaller ones from the program's usual allocator. "
+    "numpy and torch insert a folder before those in PYTHONPATH. Its sitecustomize.py waits until "
+    "the program imports NumPy or PyTorch, then calls tensorpool.enable_numpy() or enable_torch(), "
+    "and runs the sitecustomize that Python would have run otherwise. All processes that the "
+    "program starts inherit the parts.\n"
     "\n"
-    "NumPy is served where it is imported, on that thread or in that task of asyncio, and in "
-    "what begins there after that; arrays of threads that ran before stay with NumPy. With -I, "
-    "-E or -S Python looks for neither.\n"
+    "NumPy is served on the thread or asyncio task that imports it, and on those started from "
+    "there "
+    "afterwards. Threads that ran before keep NumPy's allocator. With -I, -E or -S, Python ignores "
+    "both parts.\n"
     "\n"
-    "At the limit a request fails as it does when the machine has no memory left: malloc "
-    "returns NULL and sets ENOMEM, C++ throws std::bad_alloc, NumPy raises MemoryError. Free "
-    "memory is given back first. The limit holds for the global pool of each process by itself, "
-    "not for arenas (TENSORPOOL_ARENA_MAX_CAPACITY) and not for what is below the minimum.\n"
+    "At the limit, a request fails as it does when the machine is out of memory: malloc returns "
+    "NULL and sets ENOMEM, C++ throws std::bad_alloc, NumPy raises MemoryError. Free memory is "
+    "released first. The limit applies to the global pool of each process separately. It does not "
+    "apply to arenas (TENSORPOOL_ARENA_MAX_CAPACITY) or to blocks below the minimum size.\n"
     "\n"
-    "A process with a second thread of its own and over 64 MiB free gets one more thread, "
-    "tensorpool-trim, which gives back what was free for a period of ten seconds while the process "
-    "does nothing; TENSORPOOL_RETAIN_BACKGROUND=off keeps it away, and on starts it in every "
-    "process that uses the pool.\n"
+    "A process with a second thread of its own and more than 64 MiB free gets one more thread, "
+    "tensorpool-trim. It releases memory that was free for ten seconds while the process is idle. "
+    "TENSORPOOL_RETAIN_BACKGROUND=off disables it; on starts it in every process that uses the "
+    "pool.\n"
     "\n"
-    "The report has each process that used a pool, the largest first: three in full, seventeen "
-    "in a line each, and the rest added up. Figures are those that a process ended with, "
-    "however it ended; those of a fork go on from its parent's. Processes that still run when "
-    "the program ends are shown as they are then, and recorded no longer.\n"
+    "The report lists each process that used a pool, the largest first: three in full, seventeen "
+    "with one line each, and the totals of the rest. The values are those at the end of a process, "
+    "however it ended. A forked process continues from the values of its parent. Processes that "
+    "still run when the program ends are shown with their values at that time, and are no longer "
+    "recorded.\n"
     "\n"
-    "Signals that other processes send to tensorpool are passed on to the program, but for KILL "
-    "and STOP, which cannot be, and those of faults (SEGV, BUS, FPE, ILL, TRAP, SYS); those of the "
-    "terminal it has by itself, being in the same group of processes. When it stops, tensorpool "
-    "does. A signal that was sent to the whole group by kill(1) comes twice.\n";
+    "Signals that other processes send to tensorpool are passed on to the program, except KILL and "
+    "STOP, which cannot be caught, and those of faults (SEGV, BUS, FPE, ILL, TRAP, SYS). Signals "
+    "of "
+    "the terminal reach the program directly, because it is in the same process group. If the "
+    "program stops, tensorpool stops too. A signal that kill(1) sends to the whole group arrives "
+    "twice.\n";
 
 }  // namespace
 
 CLI::App* add_run(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("run", "Run a program with the pool under it, and report");
-    const auto words = std::make_shared<Words>();
-    declare_options(*command, *words, settings);
+        app.add_subcommand("run", "Run a program with its memory from the pool");
+    const auto arguments = std::make_shared<Arguments>();
+    declare_options(*command, *arguments, settings);
     command->prefix_command();
     command->footer(footer);
     settings.details["run"] = details;
-    command->callback([&settings, words, command] {
-        settings.run = [&settings, words, command] {
-            words->program = program_of(*command, settings);
-            return run::run_program(*words, settings.json);
+    command->callback([&settings, arguments, command] {
+        settings.run = [&settings, arguments, command] {
+            arguments->program = program_of(*command, settings);
+            return run::run_program(*arguments, settings.json);
         };
     });
     return command;

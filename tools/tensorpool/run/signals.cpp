@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "run/words.hpp"
+#include "run/arguments.hpp"
 
 namespace tensorpool::command::run {
 namespace {
@@ -22,14 +22,15 @@ sigset_t taken_signals() noexcept {
 Signals::Signals() {
     const sigset_t signals = taken_signals();
     pthread_sigmask(SIG_BLOCK, &signals, &before_);
-    // Who ignores it never learns what became of its children.
+    // A process that ignores SIGCHLD is not notified of the state of its children.
     struct sigaction usual {};
     usual.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &usual, &child_before_);
     descriptor_ = Descriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!descriptor_) {
         restore();
-        throw CommandError(run_failed, "run: no descriptor for signals; look at `ulimit -n`");
+        throw CommandError(run_failed,
+                           "run: out of file descriptors for signals; raise `ulimit -n`");
     }
 }
 
@@ -78,7 +79,7 @@ void take_effect(int signal) noexcept {
     sigaddset(&one, signal);
     pthread_sigmask(SIG_UNBLOCK, &one, &mask);
     raise(signal);
-    // Here again after a stop.
+    // Reached after a stop, when the process continues.
     pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     sigaction(signal, &before, nullptr);
 }

@@ -9,21 +9,21 @@
 
 namespace tensorpool::command::run {
 
-/// The signals that this process gets, as something to wait for: all but those that tell of its own
-/// faults. Made before the program, which begins with what was in force before.
+/// Receives the signals of this process through a descriptor, except those of its own faults.
+/// Construct it before starting the program; `restore` gives the program the caller's signal state.
 class Signals {
 public:
     /// Throws CommandError.
     Signals();
-    /// What came meanwhile is dropped, and signals do again what they did.
+    /// Drops pending signals, and restores the former handling.
     ~Signals();
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
 
     int descriptor() const noexcept { return descriptor_.number(); }
-    /// Those that came since the last call.
+    /// Returns the signals that arrived since the last call.
     std::vector<signalfd_siginfo> take() const;
-    /// In the child: as it was before.
+    /// Restores the former signal state. To be called in the child.
     void restore() const noexcept;
 
 private:
@@ -32,17 +32,17 @@ private:
     Descriptor descriptor_;
 };
 
-/// Whether a signal came from a process by kill(2) or its like. Those of the terminal and the
-/// system reach the whole group of processes, and so the program itself.
+/// Whether a process sent the signal, by kill(2) or similar. Signals of the terminal and the kernel
+/// reach the whole process group, and therefore the program itself.
 bool is_from_process(const signalfd_siginfo& signal) noexcept;
-/// Whether the system sent it to this process alone: that the terminal has gone, which the first
-/// process of a session is to pass on, or an alarm that was set before this process ran tensorpool
-/// (execve(2)).
+/// Whether the kernel sent it to this process alone: the hangup of the terminal, which the first
+/// process of a session must pass on, or an alarm that was set before this process executed
+/// tensorpool (execve(2)).
 bool is_systems_to_us(const signalfd_siginfo& signal) noexcept;
 
-/// As that signal's own effect, which is to end the process or to stop it for a while.
+/// Performs the default action of the signal, which ends the process or stops it for a while.
 void take_effect(int signal) noexcept;
-/// The one that the program left is not to be written over.
+/// Disables core dumps of this process, so that it does not overwrite the program's.
 void leave_no_core() noexcept;
 
 }  // namespace tensorpool::command::run

@@ -1,8 +1,10 @@
-"""What `tensorpool run` puts first on PYTHONPATH. When the program imports NumPy or PyTorch, arrays
-and tensors get their memory from tensorpool from then on; a program that does not pays one call for
-each import. Then Python goes on with the sitecustomize that it would have found without this one.
+"""Loaded by Python at startup, because `tensorpool run` puts its folder first on PYTHONPATH.
 
-Any Python of the program's reads this, so it uses no syntax that only new ones have."""
+When the program imports NumPy or PyTorch, this module makes arrays and tensors take their memory
+from tensorpool. A program that imports neither pays one call for each import. Then Python continues
+with the sitecustomize that it would have found without this one.
+
+Every Python version that the program starts reads this file, so it uses only old syntax."""
 
 import os
 import sys
@@ -13,7 +15,7 @@ _waiting = set(filter(None, os.environ.get("TENSORPOOL_PYTHON_PARTS", "").split(
 
 
 class _Finder(object):
-    """Sees the imports of what is waited for, and leaves all of them to the other finders."""
+    """Observes the imports of the waiting modules, and leaves all imports to the other finders."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in _waiting:
@@ -32,13 +34,13 @@ _finder = _Finder()
 
 
 def _enable_after(loader, name):
-    """Each look for a module makes a loader, which may never load it."""
+    """Wraps the loader's exec_module. A lookup creates a loader, but may never load the module."""
     run = getattr(loader, "exec_module", None)
     if run is None or "exec_module" in getattr(loader, "__dict__", {"exec_module": None}):
         return
 
     def exec_module(module):
-        del loader.exec_module  # the instance's own; its class has another
+        del loader.exec_module  # removes the instance's attribute; the class has another
         run(module)
         if name in _waiting:
             _waiting.discard(name)
@@ -54,13 +56,13 @@ def _enable(name):
         getattr(_tensorpool(), "enable_" + name)()
     except Exception as error:
         version = ".".join(map(str, sys.version_info[:3]))
-        _tell("%s\nPython %s (%s): %s" % (name, version, sys.executable, error))
+        _notify("%s\nPython %s (%s): %s" % (name, version, sys.executable, error))
     else:
-        _tell(name)
+        _notify(name)
 
 
 def _tensorpool():
-    """The package, without a folder on sys.path, which may hold other packages too."""
+    """Imports the package without adding its folder to sys.path, which may hold other packages."""
     if "tensorpool" in sys.modules:
         return sys.modules["tensorpool"]
     from importlib import machinery, util
@@ -85,8 +87,8 @@ def _tensorpool():
     return package
 
 
-def _tell(note):
-    """To `tensorpool run`, for its report."""
+def _notify(note):
+    """Sends a note to `tensorpool run`, for its report."""
     try:
         import _socket
 
@@ -98,11 +100,11 @@ def _tell(note):
         finally:
             caller.close()
     except Exception:
-        pass  # where nobody listens any more, nobody misses it
+        pass  # without a listener, the note is not needed
 
 
-def _go_on():
-    """With the next sitecustomize. Python tells of its errors as it does without this one."""
+def _run_next():
+    """Runs the next sitecustomize. Python reports its errors as it does without this one."""
     ours = sys.modules.pop("sitecustomize")
     sys.path[:] = [one for one in sys.path if one != _folder]
     try:
@@ -114,10 +116,10 @@ def _go_on():
         sys.modules.setdefault("sitecustomize", ours)
 
 
-if sys.version_info >= (3, 4):  # older ones ask finders in another way, and have no NumPy for us
+if sys.version_info >= (3, 4):  # older versions lack this finder protocol and a supported NumPy
     for _name in sorted(_waiting.intersection(sys.modules)):
         _waiting.discard(_name)
         _enable(_name)
     if _waiting:
         sys.meta_path.insert(0, _finder)
-_go_on()
+_run_next()

@@ -35,7 +35,7 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 
 std::string problem_of_size(const std::string& text) {
     if (parse_size(text)) return "";
-    return fmt::format("'{}' is no size; expected one such as 512KiB, 64MiB or 2GiB",
+    return fmt::format("'{}' is not a size; expected a size such as 512KiB, 64MiB or 2GiB",
                        printable(text));
 }
 

@@ -7,11 +7,11 @@
 
 namespace tensorpool::command::run {
 
-/// "4096", "64KiB", "1.5GiB", as the variables of the environment have sizes; nothing for what is
-/// none, or less than a byte.
+/// Parses "4096", "64KiB" or "1.5GiB", the sizes of the environment variables. Returns nothing for
+/// invalid sizes and sizes below one byte.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 
-/// For CLI11: why it is none, or "".
+/// A validator for CLI11: returns why the text is not a size, or "".
 std::string problem_of_size(const std::string& text);
 
 }  // namespace tensorpool::command::run

@@ -19,8 +19,8 @@
 namespace tensorpool::command::run {
 namespace {
 
-/// As many descriptors as the system lets this process have: each process of the program takes
-/// some. The program itself has as many as it would have without us.
+/// Raises the limit of descriptors as far as the system allows, because each process of the program
+/// takes some. `restore` gives the program the former limit.
 class DescriptorLimit {
 public:
     DescriptorLimit() noexcept {
@@ -35,8 +35,8 @@ private:
     rlimit before_{};
 };
 
-/// Where somebody closed a stream, nothing of ours is to get its number: not the file that the
-/// report would then be written into. For the program it is closed as before.
+/// Opens /dev/null for closed standard streams, so that none of our files gets such a number and
+/// the report is not written into it. For the program, the streams stay closed.
 void keep_standard_numbers() {
     for (int file = ::open("/dev/null", O_RDWR | O_CLOEXEC); file >= 0;
          file = ::open("/dev/null", O_RDWR | O_CLOEXEC)) {
@@ -47,7 +47,7 @@ void keep_standard_numbers() {
     }
 }
 
-/// Where the report goes, open before the program begins.
+/// The file for the report, opened before the program starts.
 class ReportOutput {
 public:
     explicit ReportOutput(const std::string& path) : path_(path), is_wanted_(path != "none") {
@@ -65,17 +65,17 @@ public:
         while (!text.empty()) {
             const ssize_t written = ::write(file, text.data(), text.size());
             if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) return tell_failure();
+            if (written <= 0) return report_failure();
             text.remove_prefix(static_cast<std::size_t>(written));
         }
     }
 
 private:
-    /// Whoever closed standard error wants no word of that.
-    void tell_failure() const {
+    /// If standard error is closed, the caller does not want messages either.
+    void report_failure() const {
         if (!file_) return;
-        fmt::print(stderr, "tensorpool: run: --report {} took no more: {}\n", printable(path_),
-                   std::strerror(errno));
+        fmt::print(stderr, "tensorpool: run: --report {} could not be written completely: {}\n",
+                   printable(path_), std::strerror(errno));
     }
 
     std::string path_;
@@ -83,51 +83,53 @@ private:
     Descriptor file_;
 };
 
-/// All that is there before the program begins.
+/// Everything that is set up before the program starts.
 struct Prepared {
-    explicit Prepared(const Words& words_given)
-        : words(words_given),
-          file(find_program(words.program.front())),
-          places(find_places()),
-          parts(plan_parts(words.with, places, file)),
-          report(words.report) {
-        if (file.empty()) throw no_such_program_error(words.program.front());
-        if (!words.interpose_min.empty() && !is_put(parts, Part::malloc)) {
+    explicit Prepared(const Arguments& arguments_given)
+        : arguments(arguments_given),
+          file(find_program(arguments.program.front())),
+          paths(find_part_paths()),
+          parts(plan_parts(arguments.with, paths, file)),
+          report(arguments.report) {
+        if (file.empty()) throw no_such_program_error(arguments.program.front());
+        if (!arguments.interpose_min.empty() && !is_put(parts, Part::malloc)) {
             throw CommandError(wrong_usage, "run: --interpose-min needs the part malloc");
         }
-        if (!words.trace.empty()) open_trace();
+        if (!arguments.trace.empty()) open_trace();
     }
     void open_trace() {
         try {
-            trace.emplace(words.trace);
+            trace.emplace(arguments.trace);
         } catch (const CommandError& error) {
             throw CommandError(run_failed, fmt::format("run: --trace {}", error.what()));
         }
     }
     TraceOutput* trace_output() { return trace ? &*trace : nullptr; }
 
-    const Words& words;
+    const Arguments& arguments;
     std::string file;
-    Places places;
+    PartPaths paths;
     std::vector<PlannedPart> parts;
     ReportOutput report;
     std::optional<TraceOutput> trace;
 };
 
 Outcome run_and_report(Prepared& prepared, bool json) {
-    const Words& words = prepared.words;
+    const Arguments& arguments = prepared.arguments;
     const Signals signals;
     const DescriptorLimit limit;
     Observer observer;
     Family family(prepared.trace_output());
-    Program program(words.program,
-                    environment_for(words, prepared.parts, prepared.places, observer.name()), [&] {
+    Program program(arguments.program,
+                    environment_for(arguments, prepared.parts, prepared.paths, observer.name()),
+                    [&] {
                         limit.restore();
                         signals.restore();
                     });
     follow(program, signals, observer, family, prepared.trace.has_value());
     const Outcome outcome = outcome_of(program.code(), program.signal());
-    const Report report{words, prepared.parts, outcome, family.results(), prepared.trace_output()};
+    const Report report{arguments, prepared.parts, outcome, family.results(),
+                        prepared.trace_output()};
     if (prepared.report.is_wanted())
         prepared.report.write(json ? to_json(report) : to_text(report));
     return outcome;
@@ -135,14 +137,14 @@ Outcome run_and_report(Prepared& prepared, bool json) {
 
 }  // namespace
 
-int run_program(const Words& words, bool json) {
+int run_program(const Arguments& arguments, bool json) {
     keep_standard_numbers();
-    Prepared prepared(words);
+    Prepared prepared(arguments);
     const Outcome outcome = run_and_report(prepared, json);
     if (outcome.signal == 0) return outcome.code;
     leave_no_core();
     take_effect(outcome.signal);
-    // The first process of a container cannot be ended so.
+    // The first process of a container cannot be ended by this signal.
     return 128 + outcome.signal;
 }
 

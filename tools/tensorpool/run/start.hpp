@@ -1,11 +1,12 @@
 #pragma once
 
-#include "run/words.hpp"
+#include "run/arguments.hpp"
 
 namespace tensorpool::command::run {
 
-/// Runs the program and prints the report. Returns the program's exit code; where a signal ended it
-/// this process ends by the same one. Throws CommandError where the program could not begin.
-int run_program(const Words& words, bool json);
+/// Runs the program and prints the report. Returns the program's exit code. If a signal ended the
+/// program, the same signal ends this process. Throws CommandError if the program could not be
+/// started.
+int run_program(const Arguments& arguments, bool json);
 
 }  // namespace tensorpool::command::run

@@ -22,13 +22,13 @@ std::string TraceOutput::text() const {
     std::string text = fmt::format("{} entries in {}, {}", with_commas(writer_.entries()),
                                    printable(path_), format_size(writer_.written_bytes()));
     if (writer_.dropped() != 0) {
-        text += fmt::format("; {} more found no room in time", with_commas(writer_.dropped()));
+        text += fmt::format("; {} more were lost", with_commas(writer_.dropped()));
     }
     if (threads_left_out_ != 0) {
         text += fmt::format("; {} threads beyond the 512th", with_commas(threads_left_out_));
     }
     if (!writer_.problem().empty()) {
-        text += fmt::format("; it ends early: {}", printable(writer_.problem()));
+        text += fmt::format("; incomplete: {}", printable(writer_.problem()));
     }
     return text;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// --trace: what the processes of the program recorded, in one file.
+/// The file of --trace, with the recordings of all processes of the program.
 
 #include <cstdint>
 #include <string>
@@ -14,19 +14,19 @@ namespace tensorpool::command::run {
 
 class TraceOutput {
 public:
-    /// Throws CommandError where the file cannot be made.
+    /// Throws CommandError if the file cannot be created.
     explicit TraceOutput(const std::string& path) : path_(path), writer_(path) {}
 
-    /// Takes out what came since the last look; returns how many entries. `process` is its number
-    /// among all that are recorded. Throws AttachError where what is there is damaged.
+    /// Reads the entries since the last call, and returns their number. `process` is its number
+    /// among all recorded processes. Throws AttachError if the shared memory is damaged.
     std::size_t look(std::uint64_t process, LiveTrace& trace);
-    /// The last look at a process that has ended, or that is to record no more.
+    /// Reads a process for the last time, because it has ended or its recording has.
     void finish(std::uint64_t process, LiveTrace& trace);
-    /// The file takes no more.
+    /// Whether the file cannot be written further.
     bool is_full() const noexcept { return !writer_.problem().empty(); }
     void flush() { writer_.flush(); }
 
-    /// "1,234 entries of 2 processes in FILE, 12 MiB", and what is missing.
+    /// Returns "1,234 entries in FILE, 12 MiB", and what is missing.
     std::string text() const;
     const trace::TraceWriter& writer() const noexcept { return writer_; }
     const std::string& path() const noexcept { return path_; }

@@ -14,7 +14,8 @@ namespace tensorpool::command::serve {
 #if defined(TENSORPOOL_COMMAND_HAS_PAGE)
 namespace {
 
-/// A module of the page that is made here: the table of metrics, by what they are of and by name.
+/// A generated module of the page: the table of metrics, indexed by what they belong to and by
+/// name.
 const std::string& metrics_module() {
     static const std::string module = [] {
         nlohmann::ordered_json table;
@@ -47,9 +48,9 @@ std::optional<Asset> find_asset(std::string_view path) {
         "text/html; charset=utf-8",
         "<!DOCTYPE html>\n<html lang=\"en\">\n<title>tensorpool</title>\n"
         "<h1>The page is not built in</h1>\n"
-        "<p>This tensorpool was built without npm, which gets the charts of the page. "
-        "Install it and build again; or look at <code>tensorpool top</code>.</p>\n"
-        "<p>What there is: <a href=\"/metrics\">/metrics</a> for Prometheus, "
+        "<p>This tensorpool was built without npm, which provides the charts of the page. "
+        "Install npm and rebuild, or use <code>tensorpool top</code>.</p>\n"
+        "<p>Available: <a href=\"/metrics\">/metrics</a> for Prometheus, "
         "<a href=\"/api/processes\">/api/processes</a>, "
         "<code>/api/snapshot?process=N</code> and <code>/api/stream?process=N</code>.</p>\n"
         "</html>\n"};

@@ -5,13 +5,14 @@
 
 namespace tensorpool::command::serve {
 
-/// A file of the page.
+/// A file of the page: its content type and its content.
 struct Asset {
     std::string_view type;
     std::string_view content;
 };
 
-/// By its path; "/" is the page. Without npm the command is built without them, and "/" says so.
+/// Returns the file at a path; "/" is the page. If the command was built without npm, there is only
+/// "/", which says so.
 std::optional<Asset> find_asset(std::string_view path);
 
 }  // namespace tensorpool::command::serve

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What the page is told, as JSON. What is not UTF-8 in a name becomes U+FFFD.
+/// The data for the page, as JSON. Invalid UTF-8 in a name becomes U+FFFD.
 
 #include <string>
 #include <string_view>
@@ -13,17 +13,17 @@
 
 namespace tensorpool::command::serve {
 
-/// A JSON string, its quotes included.
+/// Returns a JSON string, including its quotes.
 std::string json_string(std::string_view text);
 
 std::string to_json(const std::vector<ListedProcess>& processes);
-/// The event `snapshot`.
+/// Returns the data of the event `snapshot`.
 std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates);
-/// The event `timeline`.
+/// Returns the data of the event `timeline`.
 std::string to_json(const TimelinePart& part);
-/// The event `ended`: when, in nanoseconds since 1970.
+/// Returns the data of the event `ended`: the time, in seconds since 1970.
 std::string ended_json(std::uint64_t time_unix_ns);
-/// What a refused request gets.
+/// Returns the body of the answer to a rejected request.
 std::string error_json(std::string_view message);
 
 }  // namespace tensorpool::command::serve

@@ -23,27 +23,28 @@
 namespace tensorpool::command {
 namespace {
 
-struct Words {
+struct Arguments {
     std::string listen = "127.0.0.1:9464";
     std::string token_file;
     bool open = false;
 };
 
-serve::Service::Options read(const Words& words) {
+serve::Service::Options read(const Arguments& arguments) {
     serve::Service::Options options;
-    options.address = serve::read_listen_address(words.listen);
-    if (!words.token_file.empty()) options.token = serve::read_token_file(words.token_file);
+    options.address = serve::read_listen_address(arguments.listen);
+    if (!arguments.token_file.empty()) options.token = serve::read_token_file(arguments.token_file);
     if (options.token.empty() && !options.address.is_loopback()) {
         throw CommandError(
             wrong_usage,
-            fmt::format("serve: --listen {} can be reached from other machines: give --token-file "
-                        "too, a file of mode 0600 with a token, or listen on 127.0.0.1",
-                        words.listen));
+            fmt::format(
+                "serve: --listen {} is reachable from other machines: also give --token-file, "
+                "a file of mode 0600 with a token, or listen on 127.0.0.1",
+                arguments.listen));
     }
     return options;
 }
 
-/// Where a browser finds it: an address that stands for all of them is none to open.
+/// The URL for a browser. An address that means all addresses cannot be opened, so it is replaced.
 std::string url_of(const serve::ListenAddress& address, int port) {
     const std::string name = address.is_any() ? "127.0.0.1" : address.number;
     return fmt::format("http://{}/", serve::with_port(name, port));
@@ -53,11 +54,13 @@ void print_address(const std::string& url, int port, bool json) {
     if (json) {
         print_line(nlohmann::json{{"url", url}, {"port", port}}.dump());
     } else {
-        print_line(fmt::format("tensorpool serves {} and {}metrics; Ctrl-C ends it", url, url));
+        print_line(
+            fmt::format("tensorpool: serving {} and {}metrics; press Ctrl-C to stop", url, url));
     }
 }
 
-/// As many descriptors as the system lets this process have: each process watched takes some.
+/// Raises the limit of descriptors as far as the system allows, because each watched process takes
+/// some.
 void raise_descriptor_limit() {
     constexpr rlim_t enough = 65536;
     rlimit limit = {};
@@ -66,7 +69,7 @@ void raise_descriptor_limit() {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// The browser gets neither this program's signal mask nor its terminal.
+/// Gives the browser a fresh signal mask, and /dev/null instead of the terminal.
 struct Start {
     Start() {
         posix_spawn_file_actions_init(&files);
@@ -93,45 +96,46 @@ struct Start {
     posix_spawnattr_t attributes;
 };
 
-/// By `xdg-open`; where there is none, says so and does nothing. The token is not part of the
-/// address, for other users can read the words of a command: the page asks for it.
+/// Opens a browser with `xdg-open`; if it is missing, prints a message and does nothing. The token
+/// is not part of the address, because other users can see the arguments of a command. The page
+/// prompts for it.
 void open_browser(const std::string& url) {
-    std::signal(SIGCHLD, SIG_IGN);  // nobody waits for it
+    std::signal(SIGCHLD, SIG_IGN);  // the browser is not waited for
     const Start start;
     std::string program = "xdg-open";
     std::string address = url;
-    char* words[] = {program.data(), address.data(), nullptr};
+    char* command[] = {program.data(), address.data(), nullptr};
     const int error =
-        posix_spawnp(nullptr, words[0], &start.files, &start.attributes, words, environ);
+        posix_spawnp(nullptr, command[0], &start.files, &start.attributes, command, environ);
     if (error == 0) return;
     fmt::print(stderr, "tensorpool: serve: cannot start xdg-open: {}; open {} yourself\n",
                std::strerror(error), url);
 }
 
-int run(const Words& words, bool json) {
-    const serve::Service::Options options = read(words);
+int run(const Arguments& arguments, bool json) {
+    const serve::Service::Options options = read(arguments);
     const EndSignals signals;  // before any thread
     raise_descriptor_limit();
     serve::LiveProcesses processes;
     const serve::Service service(processes, options);
     const std::string url = url_of(options.address, service.port());
     print_address(url, service.port(), json);
-    if (words.open) open_browser(url);
+    if (arguments.open) open_browser(url);
     signals.wait();
     return success;
 }
 
-void declare_options(CLI::App& command, Words& words, Settings& settings) {
+void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     command
-        .add_option("--listen", words.listen,
-                    "Where to listen (127.0.0.1:9464); port 0 is any free one")
+        .add_option("--listen", arguments.listen,
+                    "Address to listen on (127.0.0.1:9464); port 0: any free")
         ->option_text("ADDR:PORT");
     command
-        .add_option("--token-file", words.token_file,
-                    "A file of mode 0600 with a token of 16 letters or more, without which nobody "
-                    "gets figures; needed where other machines can ask")
+        .add_option("--token-file", arguments.token_file,
+                    "A file of mode 0600 with a token of 16 characters or more, required "
+                    "from all clients; needed if other machines can connect")
         ->option_text("FILE");
-    command.add_flag("--open", words.open, "Open the page in the browser");
+    command.add_flag("--open", arguments.open, "Open the page in the browser");
     command.add_flag("--json", settings.json, "Print the address as JSON");
 }
 
@@ -140,30 +144,31 @@ constexpr const char* footer =
     "  tensorpool serve --open\n"
     "  tensorpool serve --listen 0.0.0.0:9464 --token-file ~/.tensorpool-token\n"
     "\n"
-    "On a loopback address any user of this machine can read what is served, unless\n"
-    "there is a token. Ends with Ctrl-C.";
+    "On a loopback address, any user of this machine can read the data, unless\n"
+    "there is a token. Ctrl-C stops the server.";
 
 constexpr const char* details =
-    "The page is at /, the metrics for Prometheus at /metrics; the page's own data are at "
+    "The page is at /, the metrics for Prometheus at /metrics. The page's own data are at "
     "/api/processes, /api/snapshot?process=PID and /api/stream?process=PID. Prometheus sends the "
-    "token where it is told to: authorization: {credentials_file: FILE}. The page asks for it, or "
+    "token if configured: authorization: {credentials_file: FILE}. The page prompts for it, or "
     "takes it from the address, as #token=TOKEN, and holds it in a cookie that ends with the "
-    "server. Requests are answered only by the names of the address listened on, which keeps pages "
-    "of other sites out; where people ask by another name, give that to --listen. At most 64 "
-    "connections are open at once, and each page takes one. Without a page open, the last ten "
-    "minutes are kept all the same, and processes that ended are remembered for as long.\n";
+    "server. Requests are answered only under the names of the address listened on, which keeps "
+    "pages of other sites out. To use another name, give it to --listen. At most 64 connections "
+    "can be open at once, and each page takes one. The last ten minutes are kept even while no "
+    "page "
+    "is open, and processes that ended are remembered for as long.\n";
 
 }  // namespace
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("serve", "Serve a page that shows it, and metrics for Prometheus");
-    const auto words = std::make_shared<Words>();
-    declare_options(*command, *words, settings);
+        app.add_subcommand("serve", "Serve a live page, and metrics for Prometheus");
+    const auto arguments = std::make_shared<Arguments>();
+    declare_options(*command, *arguments, settings);
     command->footer(footer);
     settings.details["serve"] = details;
-    command->callback([&settings, words] {
-        settings.run = [&settings, words] { return run(*words, settings.json); };
+    command->callback([&settings, arguments] {
+        settings.run = [&settings, arguments] { return run(*arguments, settings.json); };
     });
     return command;
 }

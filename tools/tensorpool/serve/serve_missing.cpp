@@ -6,16 +6,16 @@ namespace tensorpool::command {
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
     CLI::App* serve =
-        app.add_subcommand("serve", "Show it all in a browser, and to Prometheus (not built)");
-    serve->allow_extras();  // whatever was asked for, the answer is the same
+        app.add_subcommand("serve", "Serve a live page and Prometheus metrics (not built)");
+    serve->allow_extras();  // all arguments give the same answer
     serve->add_flag("--json", settings.json, "Print the address as JSON");
-    serve->footer("Examples:\n  tensorpool serve     tells which libraries were missing");
+    serve->footer("Examples:\n  tensorpool serve     reports which libraries were missing");
     serve->callback([&settings] {
         settings.run = []() -> int {
             throw CommandError(
                 finding,
-                "serve: not built in, for libraries were missing: install the Debian "
-                "packages " TENSORPOOL_COMMAND_SERVE_MISSING " and build again");
+                "serve: not built in, because libraries were missing: install the Debian "
+                "packages " TENSORPOOL_COMMAND_SERVE_MISSING " and rebuild");
         };
     });
     return serve;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// All parts of `tensorpool serve` at work.
+/// Connects all parts of `tensorpool serve`.
 
 #include <chrono>
 #include <string>
@@ -21,13 +21,13 @@ class Service {
 public:
     struct Options {
         ListenAddress address;
-        std::string token = {};  ///< "": none is wanted
+        std::string token = {};  ///< "": none is required
         Limits limits = {};
         std::chrono::milliseconds period = Rounds::usual_period;
     };
 
-    /// Serves until it is destroyed; whoever connects is answered once the processes were read.
-    /// Throws CommandError where it cannot listen. `processes` must outlive it.
+    /// Serves until it is destroyed. Clients are answered once the processes have been read. Throws
+    /// CommandError if it cannot listen. `processes` must outlive this object.
     Service(Processes& processes, const Options& options);
     ~Service();
     Service(const Service&) = delete;

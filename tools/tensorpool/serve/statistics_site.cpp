@@ -35,12 +35,13 @@ std::optional<std::uint64_t> process_in(const Request& request) {
     return whole ? std::optional(process) : std::nullopt;
 }
 
-/// The process asked for, where there are figures of it; otherwise the request is answered.
+/// Returns the requested process if there are statistics of it. Otherwise answers the request with
+/// an error.
 std::optional<std::uint64_t> find(const Watcher& watcher, const Request& request,
                                   Response& response) {
     const std::optional<std::uint64_t> process = process_in(request);
     if (!process) {
-        refuse(response, 400, "say which process: ?process= and its number, of /api/processes");
+        refuse(response, 400, "no process given: add ?process= with an id from /api/processes");
     } else if (!watcher.view(*process)) {
         refuse(response, 404, watcher.why_not(*process));
     } else {
@@ -74,14 +75,14 @@ bool StatisticsSite::answer(const Request& request, Response& response) {
     } else if (!gate_.admits(request)) {
         refuse_without_token(response);
     } else {
-        answer_figures(request, response);
+        answer_data(request, response);
     }
     return true;
 }
 
-/// The page's files are the same for everyone and show no figure: with them comes the form that
-/// asks for the token. The page itself is "unauthorized" all the same, as everything is that
-/// somebody without the token asks for.
+/// Answers with a file of the page. These files are the same for all users and contain no
+/// statistics, so they are served without a token. They include the form that prompts for it. The
+/// status of the page itself is still "unauthorized", as that of every request without the token.
 void StatisticsSite::answer_asset(const Request& request, Response& response) const {
     const std::optional<Asset> asset = find_asset(request.path);
     response.set_content(asset->content.data(), asset->content.size(), std::string(asset->type));
@@ -95,7 +96,7 @@ bool StatisticsSite::answer_post(const Request& request, Response& response) con
         if (!gate_.admits(request)) {
             refuse_without_token(response);
         } else {
-            refuse(response, 405, "only /api/session takes something");
+            refuse(response, 405, "only /api/session accepts POST");
         }
         return true;
     }
@@ -116,7 +117,7 @@ void StatisticsSite::take(const Request& request, Response& response) {
     response.status = 204;
 }
 
-void StatisticsSite::answer_figures(const Request& request, Response& response) {
+void StatisticsSite::answer_data(const Request& request, Response& response) {
     if (request.path == "/api/processes") {
         response.set_content(to_json(watcher_.processes()), "application/json");
     } else if (request.path == "/api/snapshot") {
@@ -127,7 +128,7 @@ void StatisticsSite::answer_figures(const Request& request, Response& response) 
         send_metrics(response);
     } else {
         refuse(response, 404,
-               "there is /, /metrics, /api/processes, /api/snapshot and /api/stream");
+               "available: /, /metrics, /api/processes, /api/snapshot and /api/stream");
     }
 }
 
@@ -150,7 +151,8 @@ void StatisticsSite::send_stream(const Request& request, Response& response) {
     if (!process) return;
     const auto stream = std::make_shared<EventStream>(watcher_, *process);
     const auto send = [this, stream](std::size_t, httplib::DataSink& sink) {
-        // A client that has gone is noticed here, not only when the system's buffers are full.
+        // Detects here that the client has closed the connection, rather than when the system's
+        // buffers are full.
         if (!sink.is_writable()) return false;
         const std::uint64_t rounds = watcher_.rounds();
         std::string events = stream->next();
@@ -158,7 +160,7 @@ void StatisticsSite::send_stream(const Request& request, Response& response) {
             watcher_.wait(rounds, std::chrono::seconds(5));
             events = stream->next();
         }
-        // A comment keeps what lies between from closing a silent connection.
+        // A comment keeps proxies from closing a silent connection.
         if (events.empty()) events = ":\n\n";
         return sink.write(events.data(), events.size());
     };

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The answers of `tensorpool serve`: the page, its data and the metrics.
+/// Answers the requests to `tensorpool serve`: the page, its data and the metrics.
 
 #include <functional>
 #include <string>
@@ -15,7 +15,7 @@ namespace tensorpool::command::serve {
 
 class StatisticsSite final : public Site {
 public:
-    /// Both must outlive it.
+    /// Both must outlive this object.
     StatisticsSite(Watcher& watcher, const Gate& gate) : watcher_(watcher), gate_(gate) {}
 
     httplib::Headers headers() const override;
@@ -25,7 +25,7 @@ public:
 private:
     bool answer_post(const httplib::Request& request, httplib::Response& response) const;
     void answer_asset(const httplib::Request& request, httplib::Response& response) const;
-    void answer_figures(const httplib::Request& request, httplib::Response& response);
+    void answer_data(const httplib::Request& request, httplib::Response& response);
     void send_metrics(httplib::Response& response) const;
     void send_snapshot(const httplib::Request& request, httplib::Response& response) const;
     void send_stream(const httplib::Request& request, httplib::Response& response);

@@ -19,12 +19,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Often enough for a person, and for a ring of 1,024 entries.
+/// Frequent enough for people, and to keep a ring of 1,024 entries from overflowing.
 constexpr auto between_looks = 200ms;
 
 struct EventOptions {
     bool follow = false;
-    std::uint64_t last = 0;  ///< how many of the past; 0: all
+    std::uint64_t last = 0;  ///< how many past entries; 0: all
 };
 
 class Events {
@@ -38,17 +38,17 @@ public:
         if (options_.last != 0 && part.entries.size() > options_.last) {
             part.entries.erase(part.entries.begin(),
                                part.entries.end() - static_cast<std::ptrdiff_t>(options_.last));
-            part.lost = 0;  // nobody asked for them
+            part.lost = 0;  // not requested, so not lost
         }
         print(part);
     }
-    /// Until the process ends.
+    /// Prints new entries until the process ends.
     void follow(StatisticsReader& reader) {
         while (reader.is_running()) {
             pause_until(std::chrono::steady_clock::now() + between_looks, reader);
             print_new(reader);
         }
-        print_new(reader);  // what it wrote between the last look and its end
+        print_new(reader);  // entries written after the last read and before the end
     }
 
 private:
@@ -73,7 +73,7 @@ private:
     std::uint64_t number_ = 0;
 };
 
-/// Returns when the process has ended.
+/// Follows one process until it has ended.
 void follow_one(const Settings& settings, const EventOptions& options) {
     StatisticsReader reader = attach_chosen(settings);
     const std::uint64_t process = reader.process();
@@ -99,34 +99,33 @@ int print_events(const Settings& settings, const EventOptions& options) try {
 
 CLI::App* add_events(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("events", "Print what happened lately: growth, limits, failures");
+        app.add_subcommand("events", "Print recent events: growth, limits, failures");
     const auto options = std::make_shared<EventOptions>();
     add_target_options(*command, settings);
-    command->add_flag("-f,--follow", options->follow, "Go on until the process ends");
-    command->add_option("-n,--last", options->last, "Only the last of the past")
+    command->add_flag("-f,--follow", options->follow, "Continue until the process ends");
+    command->add_option("-n,--last", options->last, "Print only the last N past events")
         ->option_text("N")
         ->check(CLI::PositiveNumber);
-    command->add_flag("--json", settings.json, "Print JSON, one object a line");
+    command->add_flag("--json", settings.json, "Print JSON, one object per line");
     command->footer(
         "Examples:\n"
-        "  tensorpool events --name train             what the process still knows\n"
-        "  tensorpool events --name train --follow    and what happens from now on\n"
+        "  tensorpool events --name train             past events of the process\n"
+        "  tensorpool events --name train --follow    and new events\n"
         "  tensorpool events --name train --json | jq 'select(.kind == \"failure\")'\n"
         "\n"
-        "A process keeps its last 1,024 entries. With --follow it ends with status 3 when\n"
-        "the process does.");
+        "A process keeps its last 1,024 entries. With --follow, the status is 3 when the\n"
+        "process ends.");
     settings.details["events"] =
-        "Kinds: growth (memory came from the system), give-back (it went back), pressure (a "
-        "request was met only after all that was free had been gathered), limit (a request met a "
-        "limit), failure (a request could not be met), check (a check fired), scope (the peak of "
-        "a StatisticsScope rose), mark (the program's own, see mark_timeline). Of device "
-        "allocators also the steps before a request was met or was not: completed (freed blocks "
-        "became free), coalesced, aged (free memory that had long been of no use went back), "
-        "callbacks (were asked to free something), uncached (all unused memory went back), waited "
-        "(for the device); and if they are told to keep it: allocated, recycled, freed, "
-        "profile. Of planned arenas: plan (one was made or loaded; its peak) and drift (the "
-        "requests "
-        "left the plan for good).\n";
+        "Kinds: growth (memory was taken from the system), give-back (memory was returned to the "
+        "system), pressure (a request succeeded only after all free memory had been collected), "
+        "limit (a request reached a limit), failure (a request failed), check (a check found an "
+        "error), scope (the peak of a StatisticsScope rose), mark (set by the program with "
+        "mark_timeline). Allocators of device memory also record the steps taken before a request "
+        "succeeded or failed: completed (freed blocks became free), coalesced, aged (memory free "
+        "for a long time was released), callbacks (callbacks were called to free memory), uncached "
+        "(all unused memory was released), waited (for the device). If enabled, they also record "
+        "allocated, recycled, freed and profile. Planned arenas record plan (a plan was made or "
+        "loaded, with its peak) and drift (the requests left the plan for good).\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_events(settings, *options); };
     });

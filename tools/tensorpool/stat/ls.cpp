@@ -13,7 +13,7 @@
 namespace tensorpool::command {
 namespace {
 
-/// As wide as anybody's terminal: what is piped on is not to lose a column.
+/// Wider than any terminal, so that piped output loses no column.
 constexpr std::size_t width = 400;
 
 ListedProcess look_at(ObservedProcess process) {
@@ -37,8 +37,8 @@ int list(const Settings& settings) {
         for (const ListedProcess& process : processes) print_line(list_json(process));
     } else if (processes.empty()) {
         fmt::print(stderr,
-                   "No process that can be seen holds a pool; `tensorpool doctor` tells "
-                   "what hinders.\n");
+                   "No process with a pool is visible; `tensorpool doctor` shows "
+                   "possible reasons.\n");
     } else {
         std::string text = list_text(processes, sizes_of(settings), width);
         text.pop_back();
@@ -51,25 +51,23 @@ int list(const Settings& settings) {
 
 CLI::App* add_ls(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("ls", "List the processes that hold pools, and what they hold");
+        app.add_subcommand("ls", "List the processes that have pools, and their memory");
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
-        "  tensorpool ls              who holds how much\n"
+        "  tensorpool ls              the memory of each process\n"
         "  sudo tensorpool ls         the processes of all users\n"
         "  tensorpool ls --json | jq -r 'select(.capacity_bytes > 1e9).process'\n"
         "\n"
-        "Processes that cannot be read are listed with the reason. Where\n"
+        "Processes that cannot be read are listed with the reason. If\n"
         "TENSORPOOL_STATISTICS_DIR is set, files of ended processes are removed from it.");
     settings.details["ls"] =
-        "NAME is the process's own as the system has it. POOLS and ARENAS count what is there "
-        "now, scratches and planned arenas among the arenas. IN USE is what callers hold, CAPACITY "
-        "what is "
-        "committed, PEAK the sum of each one's own peak, which need not have been at the same "
-        "time; LIMIT is what all together may grow to, \"none\" where one of them has no limit. "
-        "DEVICES "
-        "counts allocators of device memory and of pinned memory, DEV USE is what callers hold of "
-        "them, DEV CAP what their slabs take; the other sizes are without these.\n";
+        "NAME is the process's name in the kernel. POOLS and ARENAS are present counts; ARENAS "
+        "includes scratches and planned arenas. IN USE is the memory in use by callers, CAPACITY "
+        "the committed memory, and PEAK the sum of the peaks, which may have occurred at different "
+        "times. LIMIT is the sum of the limits, or \"none\" if one of the objects has no limit. "
+        "DEVICES counts allocators of device memory and of pinned memory. DEV USE is their memory "
+        "in use, and DEV CAP the size of their slabs; the other sizes do not include these.\n";
     command->callback([&settings] { settings.run = [&settings] { return list(settings); }; });
     return command;
 }

@@ -68,7 +68,7 @@ std::string list_json(const ListedProcess& listed) {
             if (metric.is_memory) json[metric.name] = totals.*metric.value;
         }
     }
-    // A name that is no UTF-8 must not end the program.
+    // A name that is not UTF-8 must not end the command.
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

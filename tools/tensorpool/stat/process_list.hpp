@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What `ls` shows.
+/// The output of `ls`.
 
 #include <optional>
 #include <string>
@@ -16,13 +16,13 @@ namespace tensorpool::command {
 
 struct ListedProcess {
     ObservedProcess process;
-    std::optional<ProcessSnapshot> snapshot;  ///< nothing where it cannot be read
+    std::optional<ProcessSnapshot> snapshot;  ///< nothing if it cannot be read
 };
 
-/// A line for the titles, one for each process that can be read, then one for each that cannot,
-/// with the reason.
+/// Returns a line for the titles, one for each process that can be read, then one for each that
+/// cannot, with the reason.
 std::string list_text(const std::vector<ListedProcess>& processes, Sizes sizes, std::size_t width);
-/// One JSON object, without the end of line.
+/// Returns one JSON object, without a newline.
 std::string list_json(const ListedProcess& process);
 
 }  // namespace tensorpool::command

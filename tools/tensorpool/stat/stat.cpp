@@ -22,11 +22,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Seconds since a process started; 0 where the system tells none.
+/// Returns the seconds since a process started, or 0 if the system does not report them.
 double process_age(std::uint64_t process) {
     std::ifstream file("/proc/" + std::to_string(process) + "/stat");
     const std::string text((std::istreambuf_iterator<char>(file)), {});
-    // The second field is the name in parentheses, which may hold anything; the 22nd the start.
+    // The second field is the name in parentheses, which may contain any character; the 22nd is the
+    // start.
     const std::size_t end_of_name = text.rfind(')');
     double seconds_up = 0;
     std::ifstream("/proc/uptime") >> seconds_up;
@@ -48,7 +49,7 @@ struct StatOptions {
     bool planned = false;
 };
 
-/// Lines for the same screen get the titles once.
+/// The titles are repeated after this many lines.
 constexpr std::uint64_t lines_per_title = 20;
 
 class Statistics {
@@ -56,7 +57,7 @@ public:
     Statistics(const Settings& settings, const StatOptions& options)
         : settings_(settings), options_(options) {}
 
-    /// Until the process ends, which AttachError tells, or all lines are printed.
+    /// Prints lines until all are printed, or until AttachError reports the end of the process.
     void follow(StatisticsReader& reader) {
         if (options_.devices || options_.planned) return follow_tables(reader);
         Clock::time_point next = Clock::now();
@@ -94,8 +95,8 @@ private:
         keep_pool(snapshot, options_.pool);
         if (!snapshot.pools.empty()) return snapshot;
         throw CommandError(
-            finding, fmt::format("process {} has no pool named {}; `tensorpool top --pid {}` shows "
-                                 "those it has",
+            finding, fmt::format("process {} has no pool named {}; `tensorpool top --pid {}` lists "
+                                 "its pools",
                                  snapshot.process, options_.pool, snapshot.process));
     }
     void print(const ProcessSnapshot& snapshot) {
@@ -110,13 +111,13 @@ private:
         }
         ++lines_;
     }
-    void print(const StatLook& look) {
+    void print(const StatSample& sample) {
         const Sizes sizes = sizes_of(settings_);
         if (settings_.json) {
-            print_line(stat_json(look));
+            print_line(stat_json(sample));
         } else {
             if (lines_ % lines_per_title == 0) print_line(stat_titles(sizes));
-            print_line(stat_line(look, sizes));
+            print_line(stat_line(sample, sizes));
         }
         ++lines_;
     }
@@ -133,9 +134,9 @@ int print_statistics(const Settings& settings, const StatOptions& options) {
         try {
             statistics.follow(reader);
         } catch (const AttachError& error) {
-            const CommandError told = to_command_error(error);
-            if (!settings.wait || told.code() != target_gone) throw told;
-            fmt::print(stderr, "tensorpool: {}; waiting for the next\n", told.what());
+            const CommandError failure = to_command_error(error);
+            if (!settings.wait || failure.code() != target_gone) throw failure;
+            fmt::print(stderr, "tensorpool: {}; waiting for the next\n", failure.what());
         }
     }
     return success;
@@ -145,15 +146,14 @@ int print_statistics(const Settings& settings, const StatOptions& options) {
 
 CLI::App* add_stat(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("stat", "Print a line of figures each second, as vmstat does");
+        app.add_subcommand("stat", "Print a line of statistics per second, like vmstat");
     const auto options = std::make_shared<StatOptions>();
     add_target_options(*command, settings);
     command->add_option("--pool", options->pool, "Only the pool of this name")->option_text("POOL");
     command
-        ->add_flag("--devices", options->devices,
-                   "Device allocators, with PyTorch's words, instead")
+        ->add_flag("--devices", options->devices, "Instead, device allocators with PyTorch's names")
         ->excludes("--pool");
-    command->add_flag("--planned", options->planned, "Planned arenas, with their peaks, instead")
+    command->add_flag("--planned", options->planned, "Instead, planned arenas with their peaks")
         ->excludes("--pool")
         ->excludes("--devices");
     add_repetition_options(*command, options->repetition);
@@ -161,25 +161,26 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
     command->footer(
         "Examples:\n"
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
-        "  tensorpool stat --pid 4711 --json >log    all figures, to work on later\n"
+        "  tensorpool stat --pid 4711 --json >log    all metrics, for later analysis\n"
         "\n"
         "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
-        "The columns are: what callers hold (in use), what is committed (capacity), the peak of "
-        "what was in use, the part of the capacity that is in use (util), the part of the "
-        "allocations that a thread's own cache served (hits), allocations, deallocations and "
-        "minor page faults a second, and requests that could not be met since the beginning "
-        "(failures). Pools, arenas and scratches are added up; rates are those of pools.\n\n"
-        "With --devices there is a table for each allocator of device memory or of pinned memory. "
-        "Its second column is what torch.cuda.memory_stats() calls the same thing: now is its "
+        "The columns are: memory in use by callers (in use), committed memory (capacity), the peak "
+        "of the memory in use, the fraction of the capacity in use (util), the fraction of the "
+        "allocations served from a thread's own cache (hits), allocations, deallocations and minor "
+        "page faults per second, and the number of failed requests so far (failures). Sizes are "
+        "sums over pools, arenas and scratches; rates are those of pools.\n\n"
+        "With --devices, there is a table for each allocator of device memory or of pinned memory. "
+        "Its second column is the name of the metric in torch.cuda.memory_stats(): now is its "
         "current, total its allocated.\n\n"
-        "With --planned there is a row for each PlannedArena: BOUND is the most bytes that were "
-        "alive at once in what it learned, which no allocator could go below; POOL and PLAN are "
-        "the peaks of the pool and of the plan for the same requests, ABOVE what the plan exceeds "
+        "With --planned, there is a row for each PlannedArena. BOUND is the maximum of bytes that "
+        "were alive at once in the learned requests, a lower bound for any allocator. POOL and "
+        "PLAN are the peaks of the pool and of the plan for the same requests. ABOVE is how far "
         "the "
-        "bound by. SERVED requests came from the plan, MISSED ones left it and went to the pool: "
-        "LARGE, DISORDER, UNKNOWN and BUSY (still in use) say why. HELD is the plan's memory, "
-        "FROM POOL what callers hold of the pool's through it.\n";
+        "plan exceeds the bound. SERVED requests came from the plan. MISSED requests deviated from "
+        "it and went to the pool, for the reasons LARGE, DISORDER, UNKNOWN and BUSY (still in "
+        "use). "
+        "HELD is the plan's memory, and FROM POOL the pool's memory in use through it.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

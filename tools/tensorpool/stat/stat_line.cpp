@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "common/device_words.hpp"
+#include "common/device_names.hpp"
 #include "common/planned_table.hpp"
 #include "common/printable.hpp"
 
 namespace tensorpool::command {
 namespace {
 
-/// Of sizes in bytes, which take more than a terminal's 80 columns.
+/// Wide enough for sizes in bytes, which do not fit into the 80 columns of a terminal.
 constexpr std::size_t table_width = 120;
 
 std::size_t size_width(Sizes sizes) {
@@ -31,26 +31,26 @@ std::string list_json(const ProcessSnapshot& snapshot, const char* name,
 
 }  // namespace
 
-StatLook compare(const ProcessSnapshot& older, const ProcessSnapshot& newer) {
+StatSample compare(const ProcessSnapshot& older, const ProcessSnapshot& newer) {
     const ProcessRates rates = difference(older, newer);
     return {newer.process, newer.time_unix_ns, rates.seconds, add_up(newer), add_up(rates)};
 }
 
-StatLook since_start(const ProcessSnapshot& snapshot, double age) {
-    StatLook look{snapshot.process, snapshot.time_unix_ns, age, add_up(snapshot), {}};
-    if (age <= 0) return look;
+StatSample since_start(const ProcessSnapshot& snapshot, double age) {
+    StatSample sample{snapshot.process, snapshot.time_unix_ns, age, add_up(snapshot), {}};
+    if (age <= 0) return sample;
     const auto rate = [&](std::uint64_t total) { return static_cast<double>(total) / age; };
-    look.rates.allocations = rate(look.totals.allocations);
-    look.rates.deallocations = rate(look.totals.deallocations);
-    look.rates.failures = rate(look.totals.failures);
-    look.rates.faults = rate(snapshot.minor_faults);
+    sample.rates.allocations = rate(sample.totals.allocations);
+    sample.rates.deallocations = rate(sample.totals.deallocations);
+    sample.rates.failures = rate(sample.totals.failures);
+    sample.rates.faults = rate(snapshot.minor_faults);
     for (const PoolStatistics& pool : snapshot.pools) {
-        look.rates.allocated_bytes += rate(pool.allocated_bytes);
+        sample.rates.allocated_bytes += rate(pool.allocated_bytes);
     }
-    if (look.totals.allocations > 0) {
-        look.rates.hit_ratio = ratio(look.totals.cache_hits, look.totals.allocations);
+    if (sample.totals.allocations > 0) {
+        sample.rates.hit_ratio = ratio(sample.totals.cache_hits, sample.totals.allocations);
     }
-    return look;
+    return sample;
 }
 
 std::string stat_titles(Sizes sizes) {
@@ -60,42 +60,43 @@ std::string stat_titles(Sizes sizes) {
                        "faults/s", "failures");
 }
 
-std::string stat_line(const StatLook& look, Sizes sizes) {
+std::string stat_line(const StatSample& sample, Sizes sizes) {
     const std::size_t width = size_width(sizes);
     const auto rate = [&](double value) {
-        return look.seconds > 0 ? format_count(value) : std::string("-");
+        return sample.seconds > 0 ? format_count(value) : std::string("-");
     };
     return fmt::format("{:>{}} {:>{}} {:>{}} {:>6} {:>6} {:>8} {:>8} {:>8} {:>8}",
-                       format_size(look.totals.in_use_bytes, sizes), width,
-                       format_size(look.totals.capacity_bytes, sizes), width,
-                       format_size(look.totals.peak_bytes, sizes), width,
-                       format_part(ratio(look.totals.in_use_bytes, look.totals.capacity_bytes)),
-                       look.seconds > 0 ? format_part(look.rates.hit_ratio) : "-",
-                       rate(look.rates.allocations), rate(look.rates.deallocations),
-                       rate(look.rates.faults),
-                       format_count(static_cast<double>(look.totals.failures)));
+                       format_size(sample.totals.in_use_bytes, sizes), width,
+                       format_size(sample.totals.capacity_bytes, sizes), width,
+                       format_size(sample.totals.peak_bytes, sizes), width,
+                       format_part(ratio(sample.totals.in_use_bytes, sample.totals.capacity_bytes)),
+                       sample.seconds > 0 ? format_part(sample.rates.hit_ratio) : "-",
+                       rate(sample.rates.allocations), rate(sample.rates.deallocations),
+                       rate(sample.rates.faults),
+                       format_count(static_cast<double>(sample.totals.failures)));
 }
 
-std::string stat_json(const StatLook& look) {
-    nlohmann::ordered_json json = {
-        {"process", look.process}, {"time_unix_ns", look.time_unix_ns}, {"seconds", look.seconds}};
+std::string stat_json(const StatSample& sample) {
+    nlohmann::ordered_json json = {{"process", sample.process},
+                                   {"time_unix_ns", sample.time_unix_ns},
+                                   {"seconds", sample.seconds}};
     for (const TotalMetric& metric : total_metrics) {
-        json[metric.name] = look.totals.*metric.value;
+        json[metric.name] = sample.totals.*metric.value;
     }
-    json["allocations_rate"] = look.rates.allocations;
-    json["deallocations_rate"] = look.rates.deallocations;
-    json["allocated_bytes_rate"] = look.rates.allocated_bytes;
-    json["minor_faults_rate"] = look.rates.faults;
-    json["hit_ratio"] = look.rates.hit_ratio;
+    json["allocations_rate"] = sample.rates.allocations;
+    json["deallocations_rate"] = sample.rates.deallocations;
+    json["allocated_bytes_rate"] = sample.rates.allocated_bytes;
+    json["minor_faults_rate"] = sample.rates.faults;
+    json["hit_ratio"] = sample.rates.hit_ratio;
     return json.dump();
 }
 
-std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look) {
+std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
     std::string text;
     for (const DeviceStatistics& device : snapshot.devices) {
-        if (!first_look || !text.empty()) text += '\n';
+        if (!is_first || !text.empty()) text += '\n';
         text += fmt::format("{} on {}\n", printable(device.name), printable(device.device));
-        for (const std::string& line : lay_out(device_words_table(device, sizes), table_width)) {
+        for (const std::string& line : lay_out(device_names_table(device, sizes), table_width)) {
             text += line + '\n';
         }
     }
@@ -108,9 +109,9 @@ std::string stat_devices_json(const ProcessSnapshot& snapshot) {
     return list_json(snapshot, "devices", snapshot.devices);
 }
 
-std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look) {
+std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
     if (snapshot.planned.empty()) return "no planned arena now";
-    std::string text = first_look ? "" : "\n";
+    std::string text = is_first ? "" : "\n";
     for (const std::string& line : lay_out(planned_table(snapshot.planned, sizes), table_width)) {
         text += line + '\n';
     }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The lines of `stat`.
+/// The lines that `stat` prints.
 
 #include <string>
 
@@ -12,33 +12,33 @@
 
 namespace tensorpool::command {
 
-/// One look at a process, and what it did since the look before.
-struct StatLook {
+/// The state of a process, and its rates since the previous sample.
+struct StatSample {
     std::uint64_t process = 0;
     std::uint64_t time_unix_ns = 0;
-    double seconds = 0;  ///< that the rates are over; 0: not known, so there are none
+    double seconds = 0;  ///< the time span of the rates; 0: unknown, so there are no rates
     Totals totals;
     TotalRates rates;
 };
 
-StatLook compare(const ProcessSnapshot& older, const ProcessSnapshot& newer);
-/// The first look: on average since the process began, `age` seconds ago.
-StatLook since_start(const ProcessSnapshot& snapshot, double age);
+StatSample compare(const ProcessSnapshot& older, const ProcessSnapshot& newer);
+/// Makes the first sample: averages since the process began, `age` seconds ago.
+StatSample since_start(const ProcessSnapshot& snapshot, double age);
 
 std::string stat_titles(Sizes sizes);
-/// Within 80 columns, except for sizes in bytes.
-std::string stat_line(const StatLook& look, Sizes sizes);
-std::string stat_json(const StatLook& look);
+/// Returns a line of at most 80 columns, except with sizes in bytes.
+std::string stat_line(const StatSample& sample, Sizes sizes);
+std::string stat_json(const StatSample& sample);
 
-/// A table for each device allocator, PyTorch's words beside ours. An empty line comes before
-/// all but the first look. Without a newline at the end.
-std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look);
-/// `{"process":...,"time_unix_ns":...,"devices":[...]}`, the elements as `to_json` of each.
+/// Returns a table for each device allocator, with PyTorch's names beside ours. An empty line
+/// precedes all samples but the first. There is no newline at the end.
+std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
+/// Returns `{"process":...,"time_unix_ns":...,"devices":[...]}`, with `to_json` of each device.
 std::string stat_devices_json(const ProcessSnapshot& snapshot);
 
-/// A table of the planned arenas. An empty line comes before all but the first look.
-std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool first_look);
-/// `{"process":...,"time_unix_ns":...,"planned":[...]}`, the elements as `to_json` of each.
+/// Returns a table of the planned arenas. An empty line precedes all samples but the first.
+std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
+/// Returns `{"process":...,"time_unix_ns":...,"planned":[...]}`, with `to_json` of each arena.
 std::string stat_planned_json(const ProcessSnapshot& snapshot);
 
 }  // namespace tensorpool::command

@@ -18,7 +18,7 @@ void add_pool(Totals& totals, const PoolStatistics& pool) {
 }
 
 void add_arena(Totals& totals, const ArenaStatistics& arena) {
-    // A measuring arena has no memory: what it adds up is nobody's.
+    // A measuring arena has no memory, so it is not included.
     if (arena.kind == ArenaStatistics::Kind::measuring) return;
     totals.in_use_bytes += arena.used_bytes;
     totals.capacity_bytes += arena.capacity_bytes;

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// A process as a whole: its pools, arenas of all kinds and scratches added up; and its device
-/// allocators, whose memory is another.
+/// The totals of a process: its pools, arenas of all kinds and scratches, and separately its device
+/// allocators, whose memory is distinct.
 
 #include <cstdint>
 #include <string>
@@ -12,25 +12,25 @@
 namespace tensorpool::command {
 
 struct Totals {
-    std::uint64_t in_use_bytes = 0;    ///< of blocks, and what arenas and scratches handed out
+    std::uint64_t in_use_bytes = 0;    ///< by blocks, arenas and scratches
     std::uint64_t capacity_bytes = 0;  ///< committed
-    std::uint64_t peak_bytes = 0;      ///< each one's own peak, which need not have been together
-    std::uint64_t limit_bytes = 0;     ///< of all together; 0 where one of them has none
+    std::uint64_t peak_bytes = 0;      ///< sum of peaks, which may have occurred at different times
+    std::uint64_t limit_bytes = 0;     ///< sum of limits; 0 if one has none
     std::uint64_t allocations = 0;
     std::uint64_t deallocations = 0;
     std::uint64_t cache_hits = 0;
-    std::uint64_t failures = 0;               ///< requests that could not be met
-    std::uint64_t checks = 0;                 ///< that fired
-    std::uint64_t device_in_use_bytes = 0;    ///< of blocks of device allocators
-    std::uint64_t device_capacity_bytes = 0;  ///< of their slabs
+    std::uint64_t failures = 0;               ///< failed requests
+    std::uint64_t checks = 0;                 ///< errors that checks found
+    std::uint64_t device_in_use_bytes = 0;    ///< by blocks of device allocators
+    std::uint64_t device_capacity_bytes = 0;  ///< slabs of device allocators
 };
 Totals add_up(const ProcessSnapshot& snapshot);
 
-/// A total under its name in JSON.
+/// A total and its name in JSON.
 struct TotalMetric {
     const char* name;
     std::uint64_t Totals::*value;
-    bool is_memory = true;  ///< so `ls` shows it too
+    bool is_memory = true;  ///< `ls` shows it too
 };
 inline constexpr TotalMetric total_metrics[] = {
     {"in_use_bytes", &Totals::in_use_bytes},
@@ -45,24 +45,24 @@ inline constexpr TotalMetric total_metrics[] = {
     {"device_capacity_bytes", &Totals::device_capacity_bytes},
 };
 
-/// What all pools of a process did, a second.
+/// The activity of all pools of a process, per second.
 struct TotalRates {
     double allocations = 0;
     double deallocations = 0;
     double allocated_bytes = 0;
     double failures = 0;
     double faults = 0;
-    double hit_ratio = 1;  ///< of the allocations meanwhile; 1 without any
+    double hit_ratio = 1;  ///< of the allocations in this time; 1 if there were none
 };
 TotalRates add_up(const ProcessRates& rates);
 
-/// `part` of `whole`, 0 where that is nothing.
+/// Returns `part` / `whole`, or 0 if `whole` is 0.
 double ratio(std::uint64_t part, std::uint64_t whole);
 
-/// A name from a process, or a number in its place, fit to be shown.
+/// Returns the name of a process, made printable, or its id if it has no name.
 std::string shown_name(const std::string& name, std::uint64_t process);
 
-/// Leaves only the pools of this name; arenas, scratches and threads of others go too.
+/// Keeps only the pools of this name. Removes arenas, scratches, and threads of other pools too.
 void keep_pool(ProcessSnapshot& snapshot, const std::string& pool);
 
 }  // namespace tensorpool::command

@@ -4,7 +4,7 @@
 
 namespace tensorpool::command {
 
-std::uint64_t Highest::see(const std::string& key, std::uint64_t value) {
+std::uint64_t Highest::record(const std::string& key, std::uint64_t value) {
     Seen& seen = seen_[key];
     seen.last = value;
     seen.highest = std::max(seen.highest, value);

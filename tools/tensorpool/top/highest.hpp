@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// The highest that this reader saw: the segment is never written for it.
+/// The highest values that this reader has seen. They are kept here, because readers never write to
+/// the segment.
 
 #include <cstdint>
 #include <map>
@@ -11,9 +12,9 @@ namespace tensorpool::command {
 
 class Highest {
 public:
-    /// Returns the highest since the last reset, the present one included.
-    std::uint64_t see(const std::string& key, std::uint64_t value);
-    /// What was seen last under this key is the highest again.
+    /// Records a value. Returns the highest since the last reset, including this one.
+    std::uint64_t record(const std::string& key, std::uint64_t value);
+    /// Makes the last value of each key its highest.
     void reset();
     std::uint64_t get(const std::string& key) const;
 

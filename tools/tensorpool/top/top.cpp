@@ -38,15 +38,15 @@ public:
         follow_choice();
     }
 
-    /// Until a person or a signal ends it, or all looks are taken.
-    void run(Terminal& terminal, std::uint64_t looks) {
-        for (std::uint64_t look = 1; !quit_ && !terminal.is_ending();) {
+    /// Runs until the user or a signal ends it, or `samples` samples were taken (0: unlimited).
+    void run(Terminal& terminal, std::uint64_t samples) {
+        for (std::uint64_t sample = 1; !quit_ && !terminal.is_ending();) {
             terminal.show(draw(watch_.data(), state_, terminal.size()));
             const std::optional<KeyPress> key = terminal.wait_for_key(next_);
             if (key) obey(*key);
             if (Clock::now() < next_) continue;
-            if (looks != 0 && ++look > looks) return;
-            watch_.look(state_.view == View::processes);
+            if (samples != 0 && ++sample > samples) return;
+            watch_.update(state_.view == View::processes);
             follow_choice();
             next_ = Clock::now() + interval_;
         }
@@ -54,7 +54,7 @@ public:
     const TopData& data() const { return watch_.data(); }
 
 private:
-    /// Once a process is there that was asked for by number or name, it is shown.
+    /// Shows the process requested by --pid or --name as soon as it exists.
     void follow_choice() {
         const auto& chosen = watch_.data().chosen;
         if (!chosen || chosen->process.process == state_.process) return;
@@ -64,19 +64,19 @@ private:
     }
     void obey(KeyPress key) {
         switch (press(state_, key, table_of(watch_.data(), state_), pools_of(watch_.data()))) {
-            case Wish::nothing:
+            case Action::nothing:
                 break;
-            case Wish::quit:
+            case Action::quit:
                 quit_ = true;
                 break;
-            case Wish::reset_highest:
+            case Action::reset_highest:
                 watch_.reset_highest();
                 break;
-            case Wish::choose_process:
+            case Action::choose_process:
                 watch_.choose(state_.process);
                 break;
-            case Wish::look:
-                next_ = Clock::now();  // what was not looked at before is shown at once
+            case Action::update:
+                next_ = Clock::now();  // shows at once what was not read before
                 break;
         }
     }
@@ -112,17 +112,17 @@ std::string rates_json(const ProcessRates& rates) {
         .dump();
 }
 
-/// One object a look: all that is known.
-int print_looks(const Settings& settings, const Repetition& repetition) try {
+/// Prints one JSON object per sample, with all available data.
+int print_samples(const Settings& settings, const Repetition& repetition) try {
     StatisticsReader reader = attach_chosen(settings);
     ProcessSnapshot older = reader.snapshot();
     Clock::time_point next = Clock::now();
-    const std::uint64_t looks = repetition.times;
-    for (std::uint64_t look = 1;; ++look) {
-        const ProcessSnapshot newer = look == 1 ? older : reader.snapshot();
+    const std::uint64_t samples = repetition.times;
+    for (std::uint64_t sample = 1;; ++sample) {
+        const ProcessSnapshot newer = sample == 1 ? older : reader.snapshot();
         print_line(fmt::format("{{\"snapshot\":{},\"rates\":{}}}", to_json(newer),
                                rates_json(difference(older, newer))));
-        if (look == looks) return success;
+        if (sample == samples) return success;
         older = newer;
         next += std::chrono::duration_cast<Clock::duration>(
             std::chrono::duration<double>(repetition.interval));
@@ -143,20 +143,20 @@ CLI::App* add_top(CLI::App& app, Settings& settings) {
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
-        "  tensorpool top                  all processes; Enter looks into one\n"
-        "  tensorpool top --name train     this one, and when it ends the next\n"
+        "  tensorpool top                  all processes; Enter opens one\n"
+        "  tensorpool top --name train     this process, then the next of this name\n"
         "  tensorpool top --name train --json -n 1 | jq .snapshot.pools\n"
         "\n"
-        "Keys: h help, q quit, Tab next view, < > sort, r reset what was highest.");
+        "Keys: h help, q quit, Tab next view, < > sort, r reset HIGHEST.");
     settings.details["top"] =
-        "HIGHEST is the most that was in use at the times this command looked, since it began or "
-        "since r was pressed; it is kept here, so that several readers do not disturb each other. "
-        "PEAK is the process's own.\n\n"
-        "With --name the process need not run yet, and the next of that name is shown when it "
-        "ends. With --pid the status is 3 where the process ended.\n";
+        "HIGHEST is the maximum in use that this command has seen in its samples since it began or "
+        "since r was pressed. It is kept in this command, so that several readers do not disturb "
+        "each other. PEAK is the process's own peak.\n\n"
+        "With --name, the process need not run yet, and when it ends, the next one of that name is "
+        "shown. With --pid, the status is 3 if the process ended.\n";
     command->callback([&settings, repetition] {
         settings.run = [&settings, repetition] {
-            return settings.json ? print_looks(settings, *repetition)
+            return settings.json ? print_samples(settings, *repetition)
                                  : watch_live(settings, *repetition);
         };
     });

@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned large = detail::bucket_count;
 
-/// A bucket, or the large blocks as one more.
+/// The statistics of a bucket. Large blocks are treated as one more bucket.
 struct BucketRow {
     std::uint64_t in_use_bytes = 0;
     std::uint64_t capacity_bytes = 0;
@@ -18,7 +18,7 @@ struct BucketRow {
     std::uint64_t hits = 0;
     std::uint64_t requested_bytes = 0;
     std::uint64_t allocated_bytes = 0;
-    std::uint64_t highest = 0;  ///< of several pools the sum of each one's
+    std::uint64_t highest = 0;  ///< with several pools, the sum of their values
 };
 using BucketRows = std::array<BucketRow, large + 1>;
 

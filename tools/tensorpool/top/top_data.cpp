@@ -9,12 +9,12 @@
 namespace tensorpool::command {
 namespace {
 
-void see_pool(const PoolStatistics& pool, Highest& highest) {
-    highest.see(pool_key(pool.id), pool.in_use_bytes);
+void record_pool(const PoolStatistics& pool, Highest& highest) {
+    highest.record(pool_key(pool.id), pool.in_use_bytes);
     for (unsigned bucket = 0; bucket < pool.buckets.size(); ++bucket) {
-        highest.see(bucket_key(pool.id, bucket), pool.buckets[bucket].in_use_bytes);
+        highest.record(bucket_key(pool.id, bucket), pool.buckets[bucket].in_use_bytes);
     }
-    highest.see(bucket_key(pool.id, detail::bucket_count), pool.large.in_use_bytes);
+    highest.record(bucket_key(pool.id, detail::bucket_count), pool.large.in_use_bytes);
 }
 
 }  // namespace
@@ -43,19 +43,19 @@ std::string thread_key(std::uint64_t thread, std::uint64_t pool) {
     return fmt::format("thread {} {}", thread, pool);
 }
 
-void take_look(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest) {
-    highest.see(process_key(snapshot.process), add_up(snapshot).in_use_bytes);
-    for (const PoolStatistics& pool : snapshot.pools) see_pool(pool, highest);
+void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest) {
+    highest.record(process_key(snapshot.process), add_up(snapshot).in_use_bytes);
+    for (const PoolStatistics& pool : snapshot.pools) record_pool(pool, highest);
     for (const auto* const kind : {&snapshot.arenas, &snapshot.scratches}) {
         for (const ArenaStatistics& arena : *kind) {
-            highest.see(arena_key(arena.id), arena.used_bytes);
+            highest.record(arena_key(arena.id), arena.used_bytes);
         }
     }
     for (const DeviceStatistics& device : snapshot.devices) {
-        highest.see(device_key(device.id), device.in_use_bytes);
+        highest.record(device_key(device.id), device.in_use_bytes);
     }
     for (const ThreadStatistics& thread : snapshot.threads) {
-        highest.see(thread_key(thread.thread, thread.pool), thread.parked_bytes);
+        highest.record(thread_key(thread.thread, thread.pool), thread.parked_bytes);
     }
     watched.before = std::exchange(watched.now, std::move(snapshot));
 }

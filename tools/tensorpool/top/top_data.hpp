@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What `top` shows, and its memory of what it saw.
+/// The data that `top` shows, and the highest values it has seen.
 
 #include <optional>
 #include <string>
@@ -15,19 +15,19 @@
 
 namespace tensorpool::command {
 
-/// Two looks at a process.
+/// The last two snapshots of a process.
 struct WatchedProcess {
     ObservedProcess process;
     std::optional<ProcessSnapshot> before;
-    std::optional<ProcessSnapshot> now;  ///< nothing where it cannot be read
-    bool ended = false;                  ///< then these are its last figures
+    std::optional<ProcessSnapshot> now;  ///< nothing if it cannot be read
+    bool ended = false;                  ///< `now` holds its last statistics
 };
 
 struct TopData {
-    std::vector<WatchedProcess> processes;  ///< that run
+    std::vector<WatchedProcess> processes;  ///< the running processes
     std::optional<WatchedProcess> chosen;
     std::vector<TimelineEntry> entries;  ///< of the chosen process, oldest first
-    std::string awaited;                 ///< --name, for which another process is waited for; or ""
+    std::string awaited;                 ///< --name while waiting for another process; otherwise ""
     Highest highest;
 };
 
@@ -39,7 +39,7 @@ std::string arena_key(std::uint64_t arena);
 std::string device_key(std::uint64_t device);
 std::string thread_key(std::uint64_t thread, std::uint64_t pool);
 
-/// Takes a new look at a process: the last becomes the one before, and the highest rise.
-void take_look(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);
+/// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.
+void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);
 
 }  // namespace tensorpool::command

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "common/cells.hpp"
-#include "common/device_words.hpp"
+#include "common/device_names.hpp"
 #include "stat/totals.hpp"
 #include "top/top_tables.hpp"
 
@@ -64,10 +64,10 @@ Table devices_table(const TopData& data, Sizes sizes) {
 Table device_table(const TopData& data, std::uint64_t device, Sizes sizes) {
     if (shown(data) != nullptr) {
         for (const DeviceStatistics& one : *shown(data)) {
-            if (one.id == device) return device_words_table(one, sizes);
+            if (one.id == device) return device_names_table(one, sizes);
         }
     }
-    Table gone = device_words_table({}, sizes);
+    Table gone = device_names_table({}, sizes);
     gone.rows.clear();
     gone.keys.clear();
     return gone;

@@ -51,7 +51,7 @@ std::string rates_line(const WatchedProcess& watched, const Totals& totals) {
 
 std::string left_out_text(const LeftOut& left_out) {
     return fmt::format(
-        "Without a place of their own in its segment, and added up under \"other\": "
+        "Without a record in the segment, counted together as \"other\": "
         "{} pools, {} arenas, {} threads, {} scopes, {} devices, {} streams, {} planned arenas.",
         left_out.pools, left_out.arenas, left_out.slots, left_out.scopes, left_out.devices,
         left_out.device_streams, left_out.planned);
@@ -82,7 +82,7 @@ std::vector<std::string> notes_of(const TopData& data) {
     if (watched.ended) {
         notes.push_back(
             fmt::format("The process {} has ended{} {}", watched.process.process,
-                        watched.now ? ": these are its last figures." : ".",
+                        watched.now ? ": these are its last statistics." : ".",
                         data.awaited.empty() ? "Press o for the others." : awaited_text(data)));
     }
     if (!watched.now) return notes;
@@ -93,7 +93,7 @@ std::vector<std::string> notes_of(const TopData& data) {
         notes.push_back(left_out_text(out));
     }
     if (!watched.now->consistent) {
-        notes.push_back("Pools or threads come and go all the time: figures may not fit together.");
+        notes.push_back("Pools or threads change constantly: values may be inconsistent.");
     }
     return notes;
 }
@@ -114,14 +114,14 @@ std::string awaited_text(const TopData& data) {
     if (find_by_name(running, data.awaited).size() < 2) {
         return fmt::format("Waiting for a process named {}.", name);
     }
-    return fmt::format("Several processes fit the name {}: press Enter on one of them.", name);
+    return fmt::format("Several processes match the name {}: press Enter on one of them.", name);
 }
 
 std::string device_text(const TopData& data, std::uint64_t device) {
     if (!data.chosen || !data.chosen->now) return "";
     const auto& devices = data.chosen->now->devices;
     const auto found = std::ranges::find_if(devices, [&](const auto& d) { return d.id == device; });
-    if (found == devices.end()) return "an allocator that is gone; press d for the others";
+    if (found == devices.end()) return "an allocator that was destroyed; press d for the others";
     return fmt::format("allocator {} of {}; d for the others", printable(found->name),
                        printable(found->device));
 }
@@ -130,7 +130,7 @@ std::string pool_text(const TopData& data, std::uint64_t pool) {
     if (pool == 0 || !data.chosen || !data.chosen->now) return "all pools";
     const auto& pools = data.chosen->now->pools;
     const auto found = std::ranges::find_if(pools, [&](const auto& p) { return p.id == pool; });
-    return found == pools.end() ? "a pool that is gone" : "pool " + printable(found->name);
+    return found == pools.end() ? "a pool that was destroyed" : "pool " + printable(found->name);
 }
 
 }  // namespace tensorpool::command

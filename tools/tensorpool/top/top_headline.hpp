@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What `top` says above and below its tables.
+/// The texts above and below the tables of `top`.
 
 #include <string>
 #include <vector>
@@ -12,19 +12,19 @@
 
 namespace tensorpool::command {
 
-/// The chosen process and its sums; in the view of all processes, all of them.
+/// Returns the chosen process and its totals, or in the view of all processes the totals of all.
 std::vector<ScreenLine> headline(const TopData& data, const TopState& state);
 
-/// That the chosen process ended, and what else a person must know of its figures.
+/// Returns notes about the chosen process: that it has ended, and limits of its statistics.
 std::vector<std::string> notes_of(const TopData& data);
 
 std::string unreadable_text(const WatchedProcess& watched);
 std::string awaited_text(const TopData& data);
-inline constexpr const char* nobody_text =
-    "No process that holds a pool can be seen; the first that does will be shown here. `tensorpool "
-    "doctor` tells what hinders.";
+inline constexpr const char* no_process_text =
+    "No process with a pool is visible; the first one will be shown here. `tensorpool doctor` "
+    "shows possible reasons.";
 
-/// "all pools", or the pool's name.
+/// Return the name of the pool or device allocator, or "all pools".
 std::string device_text(const TopData& data, std::uint64_t device);
 std::string pool_text(const TopData& data, std::uint64_t pool);
 

@@ -20,7 +20,7 @@ constexpr std::array<const char*, view_count> view_names = {"pr[o]cs",  "[p]ools
                                                             "[s]copes", "[t]hreads", "[a]renas",
                                                             "p[l]ans",  "[d]evices", "[e]vents"};
 
-/// The views, each with its key, the present one in capitals.
+/// The views with their keys; the present view is in capitals.
 std::string tabs(const TopState& state) {
     std::string text;
     for (std::size_t view = 0; view < view_count; ++view) {
@@ -39,7 +39,7 @@ void add_wrapped(Lines& lines, std::string_view text, std::size_t columns, Style
     for (std::string& line : wrap(text, columns)) lines.push_back({std::move(line), style});
 }
 
-/// What keeps the figures from being whole, or from being shown.
+/// Why values are incomplete or not shown.
 Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
     Lines lines;
     if (state.view == View::processes) {
@@ -50,10 +50,10 @@ Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
         if (!data.awaited.empty() && !data.chosen) {
             add_wrapped(lines, awaited_text(data), columns, Style::problem);
         } else if (data.processes.empty()) {
-            add_wrapped(lines, nobody_text, columns, Style::problem);
+            add_wrapped(lines, no_process_text, columns, Style::problem);
         }
     } else if (!data.chosen) {
-        add_wrapped(lines, "No process is chosen: press o, and Enter on one of them.", columns,
+        add_wrapped(lines, "No process is chosen: press o, then Enter on one of them.", columns,
                     Style::problem);
     } else {
         for (const std::string& note : notes_of(data)) {
@@ -69,7 +69,7 @@ std::string empty_text(const TopData& data, View view) {
             if (data.chosen->now->arenas.empty() && data.chosen->now->scratches.empty()) {
                 return "This process has no pool now.";
             }
-            return "This process has no pool now, but arenas: press a.";
+            return "This process has no pool now, only arenas: press a.";
         case View::scopes:
             return "No StatisticsScope has begun in this process.";
         case View::threads:
@@ -81,19 +81,19 @@ std::string empty_text(const TopData& data, View view) {
         case View::devices:
             return "This process has no allocator of device memory now.";
         case View::events:
-            return "Nothing has happened yet.";
+            return "No events yet.";
         default:
             return "";
     }
 }
 
-/// The part of the table that holds the cursor, in at most `room` lines.
+/// Returns the part of the table around the cursor, in at most `room` lines.
 Lines table_lines(const Table& table, const TopState& state, std::size_t columns,
                   std::size_t room) {
     std::vector<std::string> all = lay_out(table, columns);
     Lines lines = {{all.front(), Style::header}};
     if (table.rows.empty() || room < 2) return lines;
-    const std::size_t cursor = std::min(state.place().cursor, table.rows.size() - 1);
+    const std::size_t cursor = std::min(state.position().cursor, table.rows.size() - 1);
     const std::size_t shown = room - 1;
     const std::size_t first = cursor < shown ? 0 : cursor - shown + 1;
     for (std::size_t row = first; row < std::min(first + shown, table.rows.size()); ++row) {
@@ -103,14 +103,14 @@ Lines table_lines(const Table& table, const TopState& state, std::size_t columns
 }
 
 std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
-    const Place& place = state.place();
+    const Position& position = state.position();
     if (state.device != 0) return device_text(data, state.device);
-    std::string text = fmt::format("by {}{}", table.columns[place.column].title,
-                                   place.inverted ? " (inverted)" : "");
+    std::string text = fmt::format("by {}{}", table.columns[position.column].title,
+                                   position.inverted ? " (inverted)" : "");
     const bool of_pool = state.view == View::buckets || state.view == View::threads;
     if (of_pool) text += ", " + pool_text(data, state.pool);
     if (!table.rows.empty()) {
-        text += fmt::format(", row {} of {}", std::min(place.cursor, table.rows.size() - 1) + 1,
+        text += fmt::format(", row {} of {}", std::min(position.cursor, table.rows.size() - 1) + 1,
                             table.rows.size());
     }
     return text;
@@ -120,23 +120,23 @@ Lines help_screen() {
     static constexpr std::array text = {
         "o p b s t a     processes, pools, buckets, scopes, threads, arenas",
         "l d e           plans (of PlannedArena), devices, events",
-        "Tab             the next of these views; Shift-Tab the one before",
+        "Tab             the next of these views; Shift-Tab the previous one",
         "Up Down Home End PageUp PageDown    move the cursor",
-        "Enter           look into this process; of a pool: its buckets; of a device",
-        "                allocator: its figures beside PyTorch's words",
-        "Left Right      another pool, where buckets and threads are shown",
-        "< >             sort by another column;  i  the other way round",
-        "r               HIGHEST begins anew: the highest that this top has seen",
+        "Enter           open this process; for a pool: its buckets; for a device",
+        "                allocator: its statistics beside PyTorch's names",
+        "Left Right      another pool, in the views buckets and threads",
+        "< >             sort by another column;  i  reverse the order",
+        "r               reset HIGHEST, the highest value that this top has seen",
         "u               sizes as numbers of bytes, or as KiB, MiB, GiB",
         "Escape o        back to all processes",
         "q Ctrl-C        quit",
         "",
-        "IN USE    what callers hold          CAPACITY  what is committed",
-        "PEAK      the process's own          HIGHEST   since this top began, or r",
+        "IN USE    memory held by callers     CAPACITY  committed memory",
+        "PEAK      the process's own          HIGHEST   seen since start or r",
         "UTIL      in use of the capacity     HITS      served by the thread's own cache",
-        "WASTE     of allocated bytes nobody asked for    PARKED  free in caches",
-        "FAIL      requests that could not be met",
-        "BOUND     most bytes alive at once   POOL, PLAN  peaks of either for the same"};
+        "WASTE     allocated, not requested   PARKED    free in caches",
+        "FAIL      failed requests",
+        "BOUND     minimum possible peak      POOL PLAN the peaks of pool and plan"};
     Lines lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
     for (const char* const line : text) lines.push_back({line, Style::plain});
     return lines;
@@ -170,7 +170,7 @@ std::vector<ScreenLine> draw(const TopData& data, const TopState& state, ScreenS
     if (size.rows == 0) return {};
     lines.resize(size.rows - 1);
     lines.push_back({state.help ? "any key: back   q: quit"
-                                : "q quit  h help  Tab view  Enter look into  < > sort  i invert"
+                                : "q quit  h help  Tab view  Enter open  < > sort  i invert"
                                   "  r reset highest",
                      Style::keys});
     for (ScreenLine& line : lines) {

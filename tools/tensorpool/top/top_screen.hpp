@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The screen of `top`, from data to lines.
+/// Draws the screen of `top` from its data.
 
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ struct ScreenLine {
     Style style = Style::plain;
 };
 
-/// At most as many lines as there are rows, none wider than there are columns.
+/// Returns at most as many lines as there are rows, none wider than the columns.
 std::vector<ScreenLine> draw(const TopData& data, const TopState& state, ScreenSize size);
 
 }  // namespace tensorpool::command

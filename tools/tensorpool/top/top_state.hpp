@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Where a person is in `top`, and what keys do.
+/// The state of the user interface of `top`, and the effects of keys.
 
 #include <array>
 #include <cstddef>
@@ -46,15 +46,15 @@ struct KeyPress {
     char character = 0;
 };
 
-/// In one view.
-struct Place {
+/// The cursor and the sort order of one view.
+struct Position {
     std::size_t cursor = 0;  ///< the row
-    std::size_t column = 0;  ///< that it is sorted by
+    std::size_t column = 0;  ///< the table is sorted by it
     bool inverted = false;
 };
 
-/// What has to be done outside.
-enum class Wish { nothing, quit, reset_highest, choose_process, look };
+/// What the caller has to do after a key.
+enum class Action { nothing, quit, reset_highest, choose_process, update };
 
 struct TopState {
     TopState();
@@ -62,17 +62,18 @@ struct TopState {
     View view = View::processes;
     bool help = false;
     bool plain_bytes = false;
-    std::uint64_t process = 0;  ///< the one chosen by Wish::choose_process
-    std::uint64_t pool = 0;     ///< whose buckets and threads are shown; 0: of all
-    std::uint64_t device = 0;  ///< whose figures stand beside PyTorch's words; 0: the list is shown
-    std::array<Place, view_count> places;
+    std::uint64_t process = 0;  ///< set with Action::choose_process
+    std::uint64_t pool = 0;     ///< shown in the views buckets and threads; 0: all
+    std::uint64_t device = 0;   ///< shown with PyTorch's names; 0: the list is shown
+    std::array<Position, view_count> positions;
 
-    Place& place() { return places[static_cast<unsigned>(view)]; }
-    const Place& place() const { return places[static_cast<unsigned>(view)]; }
+    Position& position() { return positions[static_cast<unsigned>(view)]; }
+    const Position& position() const { return positions[static_cast<unsigned>(view)]; }
 };
 
-/// What a key does. `table` is what the view shows, sorted; `pools` the numbers of the process's.
-Wish press(TopState& state, KeyPress key, const Table& table,
-           const std::vector<std::uint64_t>& pools);
+/// Applies a key. `table` is the sorted table of the view; `pools` are the ids of the process's
+/// pools.
+Action press(TopState& state, KeyPress key, const Table& table,
+             const std::vector<std::uint64_t>& pools);
 
 }  // namespace tensorpool::command

@@ -140,7 +140,7 @@ Table events_table(const TopData& data, Sizes sizes) {
                      text_column("NAME", 23),       size_column("SIZE"),
                      text_column("LIMIT", 8),       {"THREAD", Side::right, 7}};
     for (auto entry = data.entries.rbegin(); entry != data.entries.rend(); ++entry) {
-        const std::string line = to_text(*entry);  // begins with the time of the day
+        const std::string line = to_text(*entry);  // begins with the time of day
         table.rows.push_back({{line.substr(0, line.find(' ')), static_cast<double>(entry->number)},
                               text_cell(to_string(entry->kind)),
                               text_cell(entry->name),
@@ -180,8 +180,8 @@ Table table_of(const TopData& data, const TopState& state) {
     };
     Table table = make();
     if (state.view == View::devices && state.device != 0)
-        return table;  // in the order of the words
-    sort_rows(table, state.place().column, state.place().inverted);
+        return table;  // keeps the order of the metrics
+    sort_rows(table, state.position().column, state.position().inverted);
     return table;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The table of each view of `top`.
+/// The tables of the views of `top`.
 
 #include "common/table.hpp"
 #include "common/units.hpp"
@@ -10,23 +10,23 @@
 
 namespace tensorpool::command {
 
-/// Sorted as the state says; empty where nothing is chosen.
+/// Returns the table of the present view, sorted as the state says; empty if no process is chosen.
 Table table_of(const TopData& data, const TopState& state);
 
-// Each on its own, in the order of the snapshot.
+// The tables of the single views, in the order of the snapshot.
 Table processes_table(const TopData& data, Sizes sizes);
 Table pools_table(const TopData& data, Sizes sizes);
-/// Of the pool of this number; 0: of all, added up.
+/// Shows the pool with this id; 0: the sums over all pools.
 Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 Table scopes_table(const TopData& data, Sizes sizes);
-/// Of the pool of this number; 0: of all.
+/// Shows the pool with this id; 0: all pools.
 Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 Table arenas_table(const TopData& data, Sizes sizes);
 Table planned_table(const TopData& data, Sizes sizes);
 Table devices_table(const TopData& data, Sizes sizes);
-/// Of the allocator of this number: PyTorch's words in a column beside ours.
+/// Shows the allocator with this id, with PyTorch's names in a column beside ours.
 Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);
-/// The newest first.
+/// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 
 }  // namespace tensorpool::command

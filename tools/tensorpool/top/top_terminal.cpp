@@ -14,16 +14,16 @@
 namespace tensorpool::command {
 namespace {
 
-volatile std::sig_atomic_t asked_to_end = 0;
+volatile std::sig_atomic_t end_requested = 0;
 
-extern "C" void ask_to_end(int) {
-    asked_to_end = 1;
+extern "C" void request_end(int) {
+    end_requested = 1;
 }
 
-/// After ncurses has set its own, which would end the program where it stands.
+/// To be called after ncurses has installed its handlers, which would end the program immediately.
 void catch_signals() {
     struct sigaction action {};
-    action.sa_handler = ask_to_end;
+    action.sa_handler = request_end;
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
 }
 
@@ -93,10 +93,10 @@ Terminal::Terminal() {
         const char* const type = std::getenv("TERM");
         throw CommandError(wrong_usage, std::string("the terminal \"") +
                                             (type == nullptr ? "" : type) +
-                                            "\" is not known here; set TERM to xterm, or use "
+                                            "\" is unknown; set TERM to xterm, or use "
                                             "`tensorpool stat`");
     }
-    asked_to_end = 0;
+    end_requested = 0;
     catch_signals();
     cbreak();
     noecho();
@@ -125,7 +125,7 @@ void Terminal::show(const std::vector<ScreenLine>& lines) {
     erase();
     for (std::size_t row = 0; row < lines.size(); ++row) {
         std::string text = lines[row].text;
-        // A bar goes to the edge.
+        // A bar extends to the right edge.
         const bool is_bar =
             lines[row].style == Style::header || lines[row].style == Style::selected;
         if (is_bar) text = fit(text, size().columns);
@@ -137,16 +137,16 @@ void Terminal::show(const std::vector<ScreenLine>& lines) {
 
 std::optional<KeyPress> Terminal::wait_for_key(std::chrono::steady_clock::time_point until) {
     for (;;) {
-        // What ncurses has read already, and the change of size that it was told of.
+        // Returns input that ncurses has read already, and KEY_RESIZE.
         const int code = getch();
         if (code == KEY_RESIZE) return std::nullopt;
         if (code != ERR) return to_key(code);
-        if (asked_to_end != 0) return std::nullopt;
+        if (end_requested != 0) return std::nullopt;
         const auto left =
             std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
         if (left.count() <= 0) return std::nullopt;
         pollfd input{STDIN_FILENO, POLLIN, 0};
-        // A signal, such as that of a new size, ends the wait.
+        // A signal, for example for a new size, interrupts the wait.
         poll(&input, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
         if ((input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
             gone_ = true;
@@ -156,7 +156,7 @@ std::optional<KeyPress> Terminal::wait_for_key(std::chrono::steady_clock::time_p
 }
 
 bool Terminal::is_ending() const {
-    return asked_to_end != 0 || gone_;
+    return end_requested != 0 || gone_;
 }
 
 }  // namespace tensorpool::command

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The terminal, by ncurses.
+/// The terminal, through ncurses.
 
 #include <chrono>
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace tensorpool::command {
 
-/// Takes the screen, and gives it back at its end. One at a time.
+/// Takes over the screen, and restores it in the destructor. Only one may exist at a time.
 class Terminal {
 public:
-    /// Throws CommandError where there is no terminal, or one that cannot do this.
+    /// Throws CommandError if there is no terminal, or its type is unsuitable.
     Terminal();
     ~Terminal();
     Terminal(const Terminal&) = delete;
@@ -22,9 +22,9 @@ public:
 
     ScreenSize size() const;
     void show(const std::vector<ScreenLine>& lines);
-    /// Nothing when the time came, or when the size changed.
+    /// Returns nothing if the time is over or the size has changed.
     std::optional<KeyPress> wait_for_key(std::chrono::steady_clock::time_point until);
-    /// Whether a signal asked to end, or the terminal is gone.
+    /// Whether a signal requested the end, or the terminal was closed.
     bool is_ending() const;
 
 private:

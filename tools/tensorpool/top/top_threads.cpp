@@ -12,7 +12,7 @@ std::string pool_name(const ProcessSnapshot& snapshot, std::uint64_t pool) {
     return found == snapshot.pools.end() ? "?" : found->name;
 }
 
-/// The same thread in another snapshot.
+/// Returns the same thread in another snapshot, or nullptr.
 const ThreadStatistics* find(const ProcessSnapshot& snapshot, const ThreadStatistics& thread) {
     const auto found = std::ranges::find_if(snapshot.threads, [&](const ThreadStatistics& other) {
         return other.thread == thread.thread && other.pool == thread.pool;

@@ -24,14 +24,14 @@ TopWatch::TopWatch(const Settings& settings) {
         chosen_ = std::make_unique<StatisticsReader>(StatisticsReader::attach(settings.process));
         data_.chosen = WatchedProcess{{settings.process, "", true, ""}, {}, {}, false};
     }
-    look(true);
+    update(true);
 }
 
-void TopWatch::look(bool all) {
-    if (all) look_at_all();
-    look_at_chosen();
+void TopWatch::update(bool all) {
+    if (all) read_all();
+    read_chosen();
     const bool is_free = !data_.chosen || data_.chosen->ended;
-    if (is_free && !data_.awaited.empty()) look_for_awaited();
+    if (is_free && !data_.awaited.empty()) find_awaited();
 }
 
 void TopWatch::choose(std::uint64_t process) {
@@ -44,15 +44,15 @@ void TopWatch::choose(std::uint64_t process) {
     try {
         chosen_ = std::make_unique<StatisticsReader>(StatisticsReader::attach(process));
         data_.chosen = *found;
-        look_at_chosen();
+        read_chosen();
     } catch (const AttachError&) {
-        found->ended = true;  // the list shows it so until the next look
+        found->ended = true;  // the list shows this until the next update
     }
 }
 
-/// False when it can no longer be read.
+/// Returns false if the process can no longer be read.
 bool TopWatch::read(WatchedProcess& watched, StatisticsReader& reader) try {
-    take_look(watched, reader.snapshot(), data_.highest);
+    add_snapshot(watched, reader.snapshot(), data_.highest);
     if (watched.process.name.empty()) watched.process.name = watched.now->process_name;
     return true;
 } catch (const AttachError& error) {
@@ -61,7 +61,7 @@ bool TopWatch::read(WatchedProcess& watched, StatisticsReader& reader) try {
     return false;
 }
 
-void TopWatch::look_at_chosen() {
+void TopWatch::read_chosen() {
     if (!data_.chosen || data_.chosen->ended) return;
     const bool running = read(*data_.chosen, *chosen_);
     try {
@@ -69,7 +69,7 @@ void TopWatch::look_at_chosen() {
         last_entry_ = part.last;
         data_.entries.insert(data_.entries.end(), part.entries.begin(), part.entries.end());
     } catch (const AttachError&) {
-        // Damaged: the figures say so.
+        // The timeline is damaged; so are the statistics, which report it.
     }
     if (data_.entries.size() > max_entries) {
         const auto surplus = static_cast<std::ptrdiff_t>(data_.entries.size() - max_entries);
@@ -78,17 +78,17 @@ void TopWatch::look_at_chosen() {
     if (!running) chosen_.reset();
 }
 
-void TopWatch::look_for_awaited() {
+void TopWatch::find_awaited() {
     std::vector<ObservedProcess> found = find_by_name(StatisticsReader::list(), data_.awaited);
     std::erase_if(found, [](const ObservedProcess& process) { return !process.readable; });
     if (found.empty()) return;
-    // Of several the first time a person chooses; later the newest follows the one that ended.
+    // At first, the user chooses among several. Later, the newest replaces the one that ended.
     if (found.size() > 1 && !data_.chosen) return;
-    if (find(data_.processes, found.back().process) == data_.processes.end()) look_at_all();
+    if (find(data_.processes, found.back().process) == data_.processes.end()) read_all();
     choose(found.back().process);
 }
 
-void TopWatch::look_at_all() {
+void TopWatch::read_all() {
     std::vector<WatchedProcess> processes;
     std::map<std::uint64_t, StatisticsReader> readers;
     for (ObservedProcess& process : StatisticsReader::list()) {
@@ -99,7 +99,7 @@ void TopWatch::look_at_all() {
             if (known != data_.processes.end()) watched.now = std::move(known->now);
             auto reader = readers_.extract(number);
             try {
-                // One whose number went to another process is no longer running, and made anew.
+                // A reader whose process id was reused is no longer running, and is replaced.
                 if (reader.empty() || !reader.mapped().is_running()) {
                     watched.now.reset();
                     readers.emplace(number, StatisticsReader::attach(number));

@@ -16,20 +16,20 @@ namespace tensorpool::command {
 
 class TopWatch {
 public:
-    /// Follows the process of --pid; or the one of --name, and when it ends the next.
+    /// Follows the process of --pid, or the process of --name and then the next of that name.
     explicit TopWatch(const Settings& settings);
 
     const TopData& data() const noexcept { return data_; }
-    /// Looks at the chosen process, and at all others too where `all` says so.
-    void look(bool all);
-    /// Shows this one; 0: none.
+    /// Reads the chosen process, and with `all` every other process too.
+    void update(bool all);
+    /// Chooses a process; 0: none.
     void choose(std::uint64_t process);
     void reset_highest() { data_.highest.reset(); }
 
 private:
-    void look_at_all();
-    void look_at_chosen();
-    void look_for_awaited();
+    void read_all();
+    void read_chosen();
+    void find_awaited();
     bool read(WatchedProcess& watched, StatisticsReader& reader);
 
     TopData data_;

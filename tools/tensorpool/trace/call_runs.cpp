@@ -7,13 +7,14 @@
 namespace tensorpool::command::trace {
 namespace {
 
-/// A ring, by the time of its next call.
+/// A ring and the time of its next call.
 using Next = std::pair<std::uint64_t, std::size_t>;
 using Queue = std::priority_queue<Next, std::vector<Next>, std::greater<>>;
 
 class Merge {
 public:
-    explicit Merge(std::vector<CallRuns> rings) : rings_(std::move(rings)), places_(rings_.size()) {
+    explicit Merge(std::vector<CallRuns> rings)
+        : rings_(std::move(rings)), positions_(rings_.size()) {
         std::size_t count = 0;
         for (std::size_t ring = 0; ring < rings_.size(); ++ring) {
             for (const auto& run : rings_[ring]) count += run.size();
@@ -34,24 +35,24 @@ public:
 
 private:
     bool has_more(std::size_t ring) const { return !rings_[ring].empty(); }
-    const Call& next_of(std::size_t ring) const { return rings_[ring].front()[places_[ring]]; }
+    const Call& next_of(std::size_t ring) const { return rings_[ring].front()[positions_[ring]]; }
     void enter(std::size_t ring) {
         if (has_more(ring)) queue_.emplace(next_of(ring).time_ns, ring);
     }
-    // All that comes before any other ring's.
+    // Takes the calls of a ring that precede the next call of every other ring.
     void take_until_next(std::size_t ring) {
         do {
             calls_.push_back(next_of(ring));
-            if (++places_[ring] == rings_[ring].front().size()) {
+            if (++positions_[ring] == rings_[ring].front().size()) {
                 rings_[ring].pop_front();
-                places_[ring] = 0;
+                positions_[ring] = 0;
             }
         } while (has_more(ring) &&
                  (queue_.empty() || Next{next_of(ring).time_ns, ring} < queue_.top()));
     }
 
     std::vector<CallRuns> rings_;
-    std::vector<std::size_t> places_;  // in the first run of each
+    std::vector<std::size_t> positions_;  // in the first run of each ring
     Queue queue_;
     std::vector<Call> calls_;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Calls of many rings, each in its order, brought into one order of time.
+/// Merges the calls of many rings, each ordered, into one sequence ordered by time.
 
 #include <cstdint>
 #include <deque>
@@ -11,12 +11,12 @@
 
 namespace tensorpool::command::trace {
 
-/// What one ring brought, piece by piece, so that each piece can be given back when it is merged.
-/// Until then `Call::time_ns` holds cycles. No piece is empty.
+/// The calls of one ring in pieces, so that each piece can be freed when it has been merged. Until
+/// then, `Call::time_ns` holds cycles. No piece is empty.
 using CallRuns = std::deque<std::vector<Call>>;
 
-/// By time; where it is the same those of the first ring first. Empties `rings` as it goes, so that
-/// no more than one copy of all calls is in memory.
+/// Merges by time; at equal times, in the order of the rings. Empties `rings` while merging, so
+/// that memory holds at most one copy of all calls.
 std::vector<Call> merge(std::vector<CallRuns> rings);
 
 }  // namespace tensorpool::command::trace

@@ -26,7 +26,7 @@ CommandError unreadable(const std::string& path, const char* why) {
 }  // namespace
 
 Input::Input(const std::string& path) : name_(path) {
-    // Without O_NONBLOCK a named pipe would wait here for somebody who writes.
+    // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
     file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (file_ < 0) throw unreadable(path, std::strerror(errno));
     struct stat status = {};
@@ -34,7 +34,7 @@ Input::Input(const std::string& path) : name_(path) {
     if (fstat(file_, &status) != 0) {
         problem = std::strerror(errno);
     } else if (!S_ISREG(status.st_mode)) {
-        problem = "it is no regular file";
+        problem = "not a regular file";
     }
     if (problem != nullptr) {
         close(file_);
@@ -70,7 +70,7 @@ std::size_t Input::read(std::uint64_t offset, std::span<std::byte> to) {
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) throw unreadable(name_, std::strerror(errno));
         if (count == 0) {
-            bytes_ = offset + done;  // somebody cut it
+            bytes_ = offset + done;  // another process truncated the file
             break;
         }
         done += static_cast<std::size_t>(count);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The bytes of a file, or some in memory.
+/// Reads the bytes of a file, or bytes in memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace tensorpool::command::trace {
 
-/// Read with `pread`, so that a file which somebody cuts short meanwhile brings no signal.
+/// Reads with `pread`, so that a file truncated by another process does not raise a signal.
 class Input {
 public:
-    /// Throws CommandError where it cannot be opened or is no file.
+    /// Throws CommandError if the file cannot be opened or is not a regular file.
     explicit Input(const std::string& path);
-    /// Over bytes that outlive it; `name` stands in errors.
+    /// Reads from memory, which must outlive this object. `name` appears in error messages.
     Input(std::span<const std::byte> bytes, std::string name);
     Input(Input&& other) noexcept;
     Input& operator=(Input&&) = delete;
     ~Input();
 
     const std::string& name() const noexcept { return name_; }
-    /// As it was when it was opened, or as it was cut since.
+    /// The size when the file was opened, or after a later truncation.
     std::uint64_t bytes() const noexcept { return bytes_; }
-    /// Fills `to` from `offset` on; returns how much there was. Throws CommandError.
+    /// Fills `to` from `offset` on. Returns the number of bytes read. Throws CommandError.
     std::size_t read(std::uint64_t offset, std::span<std::byte> to);
 
 private:

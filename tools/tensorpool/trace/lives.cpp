@@ -1,4 +1,4 @@
-// From the call that made a block to the one that ended it.
+// Finds the lifetime of each block, from the call that made it to the call that ended it.
 
 #include <algorithm>
 #include <queue>
@@ -10,16 +10,16 @@
 namespace tensorpool::command::trace {
 namespace {
 
-/// A block of an arena or a scratch, by where it begins: its address, or its offset.
+/// A block of an arena or a scratch, keyed by its beginning: an address or an offset.
 using Placed = std::pair<std::uint64_t, std::uint32_t>;
 
-/// What is alive in a pool, an arena or a scratch. Some of it may have ended since.
+/// The blocks that are alive in a pool, an arena or a scratch. Some may have ended already.
 struct Holdings {
-    std::vector<std::uint32_t> blocks;   // of a pool, all there ever were
-    std::priority_queue<Placed> placed;  // the last place on top
-    std::uint64_t offset = 0;            // of a scratch: where the next block is taken
-    // Of a device's allocator, by address: it may lie over what others have, as when it takes its
-    // memory from a pool, and two devices may have the same addresses.
+    std::vector<std::uint32_t> blocks;   // of a pool: all blocks so far
+    std::priority_queue<Placed> placed;  // the last position on top
+    std::uint64_t offset = 0;            // of a scratch: the offset of the next block
+    // Of a device's allocator, by address. Its addresses may overlap those of other sources, for
+    // example of the pool it takes its memory from, and two devices may use the same addresses.
     std::unordered_map<std::uint64_t, std::uint32_t> alive;
 };
 
@@ -66,7 +66,7 @@ private:
             case TraceAction::arena_release:
                 return end_from(i);
             case TraceAction::scratch_mark:
-                // What lies behind it has ended, also where that was dropped.
+                // Blocks beyond the mark have ended, even if that entry was dropped.
                 end_from(i);
                 holdings(i).offset = call(i).address;
                 return;
@@ -84,7 +84,7 @@ private:
     std::uint32_t begin(std::uint32_t i) {
         const auto number = static_cast<std::uint32_t>(lives_.size());
         const auto [at, is_new] = alive(i).try_emplace(call(i).address, number);
-        if (!is_new) {  // its end was dropped
+        if (!is_new) {  // the entry of its end was dropped
             lives_[at->second].end = i;
             at->second = number;
         }
@@ -115,7 +115,7 @@ private:
         holdings(i).blocks.push_back(number);
     }
 
-    // All that was taken from a place on.
+    // Ends all blocks from this position on.
     void end_from(std::uint32_t i) {
         auto& placed = holdings(i).placed;
         for (; !placed.empty() && placed.top().first >= call(i).address; placed.pop()) {
@@ -149,11 +149,11 @@ private:
     }
 
     const Recording& recording_;
-    std::vector<Life> earlier_;  // made before the recording
+    std::vector<Life> earlier_;  // blocks made before the recording
     std::vector<Life> lives_;
-    // Of each process, by address: which life is alive there.
+    // For each process: the lifetime that is alive at an address.
     std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> alive_;
-    std::vector<Holdings> held_;  // of each source
+    std::vector<Holdings> held_;  // indexed by source
 };
 
 }  // namespace

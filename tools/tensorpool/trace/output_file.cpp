@@ -17,7 +17,7 @@
 namespace tensorpool::command::trace {
 namespace {
 
-/// A write beyond the limit on the size of files sends this signal, which ends a program.
+/// Blocks the signal of a write beyond the file size limit, which would end the program.
 class NoSizeSignal {
 public:
     NoSizeSignal() noexcept {
@@ -43,13 +43,14 @@ CommandError unwritable(const std::string& path, const std::string& why) {
                                  printable(path), why)};
 }
 
-/// What stands there may be of another mode; "" or why it must not be replaced.
+/// Prepares the file: locks it, sets its mode and empties it. Returns "", or why it must not be
+/// replaced.
 std::string prepare(int file) {
     struct stat status = {};
     if (fstat(file, &status) != 0) return std::strerror(errno);
     if (!S_ISREG(status.st_mode)) return {};
     if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        return "another process records into it";
+        return "another process is recording into it";
     }
     if (fchmod(file, 0600) != 0 || ftruncate(file, 0) != 0) return std::strerror(errno);
     return {};
@@ -87,7 +88,7 @@ void OutputFile::append(Piece piece) {
     for (const auto part : piece) {
         if (!write_all(part)) {
             problem_ = std::strerror(errno);
-            // What cannot be cut off is left there: it is no whole piece.
+            // If this fails too, an incomplete piece remains at the end.
             (void)!ftruncate(file_, static_cast<off_t>(bytes_));
             return;
         }

@@ -8,24 +8,24 @@
 
 namespace tensorpool::command::trace {
 
-/// A file that grows piece by piece. A full disk, or a limit on the size of files, ends that with a
-/// word of why, and without a signal; the file then ends with its last whole piece.
+/// A file that grows in pieces. If the disk is full or the file size limit is reached, writing ends
+/// with a message and without a signal. The file then ends with its last complete piece.
 class OutputFile {
 public:
     using Piece = std::initializer_list<std::span<const std::byte>>;
 
-    /// Makes the file with mode 0600, or empties the one that stands there. Throws CommandError
-    /// where that cannot be, or where another process records into it.
+    /// Creates the file with mode 0600, or empties an existing one. Throws CommandError if that
+    /// fails, or if another process records into it.
     explicit OutputFile(const std::string& path);
     ~OutputFile();
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
 
-    /// Appends the parts of a piece. After one that failed it does nothing.
+    /// Appends the parts of a piece. Does nothing after a failure.
     void append(Piece piece);
 
     std::uint64_t bytes() const noexcept { return bytes_; }
-    /// Why it takes no more; "" while it does.
+    /// Why the file cannot be written further; "" if it can.
     const std::string& problem() const noexcept { return problem_; }
 
 private:

@@ -9,11 +9,11 @@
 
 namespace tensorpool::command::trace {
 
-// What a recorder that begins tells of a source may come after its end: that is not of any moment.
+// A starting recorder may report a source after its end. Such changes are dropped.
 std::vector<CapacityChange> CapacityChanges::take(std::size_t sources) {
-    std::vector<bool> tells(sources);
+    std::vector<bool> has_changes(sources);
     std::vector<std::uint64_t> ended(sources, UINT64_MAX);
-    for (const CapacityChange& change : changes_) tells[change.source] = true;
+    for (const CapacityChange& change : changes_) has_changes[change.source] = true;
     for (const CapacityChange& end : ends_) {
         ended[end.source] = std::min(ended[end.source], end.time_ns);
     }
@@ -21,7 +21,7 @@ std::vector<CapacityChange> CapacityChanges::take(std::size_t sources) {
         return change.time_ns >= ended[change.source];
     });
     for (std::uint32_t source = 0; source < sources; ++source) {
-        if (!tells[source] || ended[source] == UINT64_MAX) continue;
+        if (!has_changes[source] || ended[source] == UINT64_MAX) continue;
         changes_.push_back({ended[source], 0, source});
     }
     std::ranges::stable_sort(changes_, {}, &CapacityChange::time_ns);
@@ -64,37 +64,36 @@ void RecordingBuilder::add(const TraceChunk& chunk) {
     }
 }
 
-// A number may come again: of a process recorded twice, or of another one after a long while.
+// A process number may occur twice: for a process recorded twice, or for a later process.
 void RecordingBuilder::add_process(const TraceChunk& chunk) {
-    const TraceProcess& told = chunk.records<TraceProcess>().front();
-    if (!std::has_single_bit(told.page_bytes) || told.page_bytes > max_page_bytes) {
+    const TraceProcess& described = chunk.records<TraceProcess>().front();
+    if (!std::has_single_bit(described.page_bytes) || described.page_bytes > max_page_bytes) {
         fail(chunk, fmt::format("found a process with pages of {} B; expected a power of two up to "
                                 "{} B",
-                                told.page_bytes, max_page_bytes));
+                                described.page_bytes, max_page_bytes));
     }
-    clock_.add(told.begun_cycles, told.begun_unix_ns);
-    if (recording_.processes.empty() || told.begun_cycles < begun_cycles_) {
-        begun_cycles_ = told.begun_cycles;
-        recording_.begun_unix_ns = told.begun_unix_ns;
+    clock_.add(described.begun_cycles, described.begun_unix_ns);
+    if (recording_.processes.empty() || described.begun_cycles < begun_cycles_) {
+        begun_cycles_ = described.begun_cycles;
+        recording_.begun_unix_ns = described.begun_unix_ns;
     }
     Process& process = processes_.emplace_back();
     process.index = static_cast<std::uint32_t>(recording_.processes.size());
     by_number_[chunk.header.process] = &process;
     recording_.processes.push_back({.number = chunk.header.process,
-                                    .name = text_of(told.name),
-                                    .page_bytes = told.page_bytes,
-                                    .stack_interval = told.stack_interval,
-                                    .from_start = told.from_start != 0,
-                                    .begun_unix_ns = told.begun_unix_ns});
+                                    .name = text_of(described.name),
+                                    .page_bytes = described.page_bytes,
+                                    .stack_interval = described.stack_interval,
+                                    .from_start = described.from_start != 0,
+                                    .begun_unix_ns = described.begun_unix_ns});
 }
 
 RecordingBuilder::Process& RecordingBuilder::process_of(const TraceChunk& chunk) {
     const auto found = by_number_.find(chunk.header.process);
     if (found == by_number_.end()) {
-        fail(chunk,
-             fmt::format("found a chunk of process {}; expected before it the one that tells "
-                         "of this process",
-                         chunk.header.process));
+        fail(chunk, fmt::format("found a chunk of process {}; expected a preceding chunk that "
+                                "describes this process",
+                                chunk.header.process));
     }
     return *found->second;
 }

@@ -15,16 +15,16 @@
 
 namespace tensorpool::command::trace {
 
-/// Collects what sources held, ring by ring, and puts it in the order of time.
+/// Collects the capacities of sources ring by ring, and orders them by time.
 class CapacityChanges {
 public:
     void add(std::uint64_t time, std::uint32_t source, std::uint64_t bytes) {
         changes_.push_back({time, bytes, source});
     }
-    /// A source went: it holds nothing from there on.
+    /// Records that a source was destroyed, so its capacity is 0 from then on.
     void end(std::uint64_t time, std::uint32_t source) { ends_.push_back({time, 0, source}); }
 
-    /// Times are those that were given. `sources`: how many there are.
+    /// Returns the changes, with times as they were added. `sources` is the number of sources.
     std::vector<CapacityChange> take(std::size_t sources);
 
 private:
@@ -32,17 +32,17 @@ private:
     std::vector<CapacityChange> ends_;
 };
 
-/// Each stack once, however often it was sampled.
+/// Stores each distinct stack once.
 class StackTable {
 public:
-    /// The number of a stack: 0 for an empty one.
+    /// Returns the number of a stack; 0 for an empty one.
     std::uint32_t number_of(const std::vector<RecordedFrame>& frames) {
         if (frames.empty()) return 0;
         const auto [at, added] =
             numbers_.try_emplace(frames, static_cast<std::uint32_t>(numbers_.size() + 1));
         return at->second;
     }
-    /// All of them by their numbers, the empty one first. The table is empty then.
+    /// Returns all stacks in order of their numbers, the empty one first, and empties the table.
     std::vector<std::vector<RecordedFrame>> take() {
         std::vector<std::vector<RecordedFrame>> stacks(numbers_.size() + 1);
         while (!numbers_.empty()) {
@@ -55,7 +55,7 @@ public:
 private:
     struct Hash {
         std::size_t operator()(const std::vector<RecordedFrame>& frames) const noexcept {
-            std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, a word at a time
+            std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, one word at a time
             for (const RecordedFrame& frame : frames) {
                 hash = (hash ^ frame.module) * 0x100000001b3;
                 hash = (hash ^ frame.offset) * 0x100000001b3;
@@ -66,8 +66,8 @@ private:
     std::unordered_map<std::vector<RecordedFrame>, std::uint32_t, Hash> numbers_;
 };
 
-/// Makes nanoseconds of cycles, from moments that are known by both clocks. How long a cycle is
-/// follows from the two that lie furthest apart.
+/// Converts cycles to nanoseconds, from moments whose time is known in both. The two moments that
+/// lie furthest apart determine the length of a cycle.
 class TraceClock {
 public:
     void add(std::uint64_t cycles, std::uint64_t unix_ns) noexcept {
@@ -75,12 +75,12 @@ public:
         if (!has_any_ || cycles > last_.cycles) last_ = {cycles, unix_ns};
         has_any_ = true;
     }
-    /// Nanoseconds from `begin` to `cycles`; 0 for what came before.
+    /// Nanoseconds from `begin` to `cycles`; 0 if `cycles` is earlier.
     std::uint64_t ns_between(std::uint64_t begin, std::uint64_t cycles) const noexcept {
         if (cycles <= begin) return 0;
         const double ns = static_cast<double>(cycles - begin) * ns_per_cycle();
-        constexpr double most = 0x1p63;
-        return ns < most ? static_cast<std::uint64_t>(ns) : std::uint64_t{1} << 63;
+        constexpr double max_ns = 0x1p63;
+        return ns < max_ns ? static_cast<std::uint64_t>(ns) : std::uint64_t{1} << 63;
     }
 
 private:
@@ -89,8 +89,8 @@ private:
         std::uint64_t unix_ns = 0;
     };
 
-    // Counters of processors run at 1 MHz to 10 GHz. What lies far outside was measured over a
-    // step of the system's clock, or by nobody.
+    // Cycle counters run at 1 MHz to 10 GHz. Values far outside stem from a step of the system
+    // clock or from a damaged file.
     double ns_per_cycle() const noexcept {
         if (last_.unix_ns <= first_.unix_ns) return 1;
         const double ns = static_cast<double>(last_.unix_ns - first_.unix_ns) /
@@ -103,15 +103,15 @@ private:
     bool has_any_ = false;
 };
 
-/// Makes a recording of the chunks of a trace file.
+/// Builds a recording from the chunks of a trace file.
 class RecordingBuilder {
 public:
-    /// `path` stands in errors.
+    /// `path` appears in error messages.
     explicit RecordingBuilder(std::string path);
 
-    /// In the order of the file. Throws TraceError where it holds what cannot be.
+    /// Adds a chunk, in the order of the file. Throws TraceError if its contents are invalid.
     void add(const TraceChunk& chunk);
-    /// Once, after the last chunk.
+    /// To be called once, after the last chunk.
     Recording finish(std::uint64_t cut_bytes);
 
 private:
@@ -121,9 +121,9 @@ private:
         std::uint64_t cycles = 0;  // of its last entry
         std::uint64_t dropped = 0;
         std::uint16_t stream = 0;           // of its next allocation
-        std::vector<RecordedFrame> frames;  // of the last call's stack, so far
+        std::vector<RecordedFrame> frames;  // of the stack of the last call, so far
     };
-    /// Numbers that mean something in this process only, and what they stand for.
+    /// Maps numbers that are valid within this process to indices.
     struct Process {
         std::uint32_t index = 0;
         std::unordered_map<std::uint64_t, std::uint32_t> threads;
@@ -157,10 +157,10 @@ private:
     CapacityChanges capacities_;
     TraceClock clock_;
     std::unordered_map<std::uint64_t, std::uint16_t> streams_ = {{0, 0}};
-    std::uint64_t begun_cycles_ = 0;  // of the first process
+    std::uint64_t begun_cycles_ = 0;  // of the process that began first
     std::uint64_t calls_ = 0;
     std::deque<Process> processes_;
-    // By the number that chunks give; the last one where a number was used again.
+    // By the process number in chunks; if a number occurs twice, the last process.
     std::unordered_map<std::uint32_t, Process*> by_number_;
 };
 

@@ -1,4 +1,4 @@
-// Entries of a ring become calls.
+// Converts the entries of rings to calls.
 
 #include <fmt/format.h>
 
@@ -11,12 +11,12 @@
 namespace tensorpool::command::trace {
 namespace {
 
-// Of those that can be told apart by Life::begin.
+// Life::begin can distinguish this many calls.
 constexpr std::uint64_t max_calls = Life::none;
-// Recorders take 30.
+// Recorders record up to 30.
 constexpr std::size_t max_frames = 256;
 constexpr unsigned module_shift = 48;
-// All that a process can address, with five levels of page tables.
+// The address space of a process with five levels of page tables.
 constexpr std::uint64_t max_capacity = std::uint64_t{1} << 57;
 
 bool has_block(TraceAction action) {
@@ -35,7 +35,7 @@ bool has_block(TraceAction action) {
     }
 }
 
-// Of a source without a name.
+// The kind of a source without a name.
 TraceSource kind_of(TraceAction action) {
     switch (action) {
         case TraceAction::arena_allocate:
@@ -63,7 +63,7 @@ TraceSource kind_of(TraceAction action) {
 
 void RecordingBuilder::check(const TraceChunk& chunk, const TraceEntry& entry) const {
     if (entry.alignment_log2 > 63) {
-        fail(chunk, fmt::format("found an entry with the alignment 2^{}; expected 2^63 at most",
+        fail(chunk, fmt::format("found an entry with the alignment 2^{}; expected at most 2^63",
                                 entry.alignment_log2));
     }
     if (has_block(entry.action) && entry.bytes > UINT64_MAX - entry.address) {
@@ -73,7 +73,7 @@ void RecordingBuilder::check(const TraceChunk& chunk, const TraceEntry& entry) c
                          entry.bytes, entry.address));
     }
     if (entry.action == TraceAction::capacity && entry.bytes > max_capacity) {
-        fail(chunk, fmt::format("found a capacity of {} B; expected {} B at most", entry.bytes,
+        fail(chunk, fmt::format("found a capacity of {} B; expected at most {} B", entry.bytes,
                                 max_capacity));
     }
 }
@@ -106,14 +106,14 @@ void RecordingBuilder::add_call(Process& process, Ring& ring, const TraceEntry& 
         ring.thread = thread_of(process, entry.address);
         return;
     }
-    // Of a later version, or none at all.
+    // Skips unknown actions, which may be from a later version.
     if (entry.action == TraceAction::none || entry.action > TraceAction::slab_end) return;
     ring.cycles = std::max(ring.cycles, entry.cycles);
     if (entry.action == TraceAction::capacity) {
         return capacities_.add(ring.cycles, source_of(process, entry), entry.bytes);
     }
     if (entry.action == TraceAction::stream) {
-        (void)source_of(process, entry);  // of a device, whatever it is called
+        (void)source_of(process, entry);  // makes the source a device, whatever its name
         ring.stream = stream_of(entry.address);
         return;
     }
@@ -142,7 +142,7 @@ void RecordingBuilder::add_frames(const Process& process, Ring& ring, const Trac
     if (some.last != 0 || ring.frames.size() >= max_frames) end_stack(ring);
 }
 
-// The stack of the last call, which may stand in the piece before.
+// Assigns the stack to the last call, which may be in the previous piece.
 void RecordingBuilder::end_stack(Ring& ring) {
     if (ring.frames.empty()) return;
     for (auto run = ring.runs.rbegin(); run != ring.runs.rend(); ++run) {
@@ -160,7 +160,7 @@ std::uint32_t RecordingBuilder::thread_of(Process& process, std::uint64_t number
     return at->second;
 }
 
-// Of a ring that a recorder before this one began to read: its calls keep their order.
+// For a ring that an earlier recorder began to read: its calls keep their order.
 std::uint32_t RecordingBuilder::unknown_thread(const Process& process) {
     recording_.threads.push_back({.process = process.index, .number = 0});
     return static_cast<std::uint32_t>(recording_.threads.size() - 1);
@@ -186,7 +186,7 @@ std::uint32_t RecordingBuilder::source_of(Process& process, const TraceEntry& en
                                       .number = entry.source,
                                       .name = "?"});
     }
-    // What a source holds comes before what it does.
+    // A capacity may precede the calls that show the kind of a source.
     RecordedSource& source = recording_.sources[at->second];
     const TraceSource kind = kind_of(entry.action);
     if (kind != TraceSource::pool && source.name == "?") source.kind = kind;

@@ -14,7 +14,7 @@
 namespace tensorpool::command::trace {
 namespace {
 
-/// Enough to tell what a file is.
+/// Reads enough to detect the type of a file.
 std::string beginning_of(Input& input) {
     std::array<char, 64> bytes{};
     const std::size_t count = input.read(0, std::as_writable_bytes(std::span(bytes)));

@@ -25,15 +25,15 @@ constexpr std::uint64_t day_ns = 86'400 * second_ns;
 enum Column : std::size_t { thread, time, action, pointer, size, stream, column_count };
 using Columns = std::array<std::string_view, column_count>;
 
-/// The lines of a text, without their ends.
+/// Reads the lines of a text, without their ends.
 class LineReader {
 public:
     explicit LineReader(Input& input) : input_(input) {}
 
-    /// False at the end. A line is valid until the next one is read. Throws TraceError for one that
-    /// is longer than any should be.
+    /// Returns false at the end. A line is valid until the next call. Throws TraceError if a line
+    /// is too long.
     bool next(std::string_view& line);
-    /// Where the last line begins in the file.
+    /// The offset of the last line in the file.
     std::uint64_t offset() const noexcept { return line_offset_; }
 
 private:
@@ -41,15 +41,15 @@ private:
 
     Input& input_;
     std::string buffer_;
-    std::size_t at_ = 0;               // of the next line in the buffer
-    std::uint64_t buffer_offset_ = 0;  // in the file
+    std::size_t at_ = 0;               // position of the next line in the buffer
+    std::uint64_t buffer_offset_ = 0;  // position of the buffer in the file
     std::uint64_t line_offset_ = 0;
 };
 
 constexpr std::size_t block_bytes = std::size_t{1} << 18;
 constexpr std::size_t max_line_bytes = 4096;
 
-// Another block behind what is left of the last one.
+// Reads another block, and keeps the unread rest of the last one before it.
 bool LineReader::fill() {
     buffer_.erase(0, at_);
     buffer_offset_ += at_;
@@ -68,7 +68,7 @@ bool LineReader::next(std::string_view& line) {
         end = buffer_.find('\n', at_);
     }
     line_offset_ = buffer_offset_ + at_;
-    if (end == std::string::npos) end = buffer_.size();  // the last may have none
+    if (end == std::string::npos) end = buffer_.size();  // the last line may lack its newline
     if (end == at_ && at_ == buffer_.size()) return false;
     if (end - at_ > max_line_bytes) {
         throw TraceError(input_.name(), line_offset_,
@@ -88,7 +88,7 @@ std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
     return value;
 }
 
-/// "0x7f00", or as the C library writes a null pointer.
+/// Parses "0x7f00", or a null pointer as the C library prints it.
 std::optional<std::uint64_t> address(std::string_view text) {
     if (text == "(nil)") return 0;
     if (!text.starts_with("0x")) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::uint64_t> field(std::string_view text, std::uint64_t limit) {
     return value && *value < limit ? value : std::nullopt;
 }
 
-/// "HH:MM:SS.ffffff", or with a colon before the microseconds, as older versions have it.
+/// Parses "HH:MM:SS.ffffff". Older versions have a colon before the microseconds.
 std::optional<std::uint64_t> time_of_day_ns(std::string_view text) {
     if (text.size() != 15 || text[2] != ':' || text[5] != ':' || (text[8] != '.' && text[8] != ':'))
         return std::nullopt;
@@ -143,7 +143,7 @@ public:
 
     Recording read() {
         std::string_view line;
-        lines_.next(line);  // what the columns are
+        lines_.next(line);  // the titles of the columns
         while (lines_.next(line)) {
             if (!line.empty()) add(line);
         }
@@ -177,8 +177,8 @@ private:
                                     .action = *what});
     }
 
-    // Lines stand in the order in which they were written; a thread may have looked at the clock
-    // before another and written after it.
+    // Lines are in the order in which they were written. A thread may read the clock before another
+    // thread but write its line later.
     std::uint64_t since_begin(std::uint64_t time_of_day) {
         if (recording_.calls.empty()) begin_ = last_of_day_ = time_of_day;
         if (time_of_day + day_ns / 2 < last_of_day_) days_ns_ += day_ns;
@@ -189,11 +189,11 @@ private:
     }
 
     std::uint32_t thread_of(std::string_view text) {
-        const auto told = number(text);
-        if (!told) fail(text, "the number of a thread");
+        const auto parsed = number(text);
+        if (!parsed) fail(text, "a thread id");
         const auto [at, is_new] =
-            threads_.try_emplace(*told, static_cast<std::uint32_t>(recording_.threads.size()));
-        if (is_new) recording_.threads.push_back({.process = 0, .number = *told});
+            threads_.try_emplace(*parsed, static_cast<std::uint32_t>(recording_.threads.size()));
+        if (is_new) recording_.threads.push_back({.process = 0, .number = *parsed});
         return at->second;
     }
 

@@ -7,11 +7,11 @@
 
 namespace tensorpool::command::trace {
 
-/// What RMM's logging_resource_adaptor writes in its first line.
+/// The first line of a log of RMM's logging_resource_adaptor.
 inline constexpr std::string_view rmm_log_beginning = "Thread,Time,Action,Pointer,Size,Stream";
 
-/// One process with one pool, "rmm". Times are of a day: where they go back by half a day or more,
-/// the next one has begun. Streams are left out. Throws TraceError.
+/// Reads a log as one process with one pool, "rmm". Times are times of day; if they go back by half
+/// a day or more, the next day has begun. Streams are ignored. Throws TraceError.
 Recording read_rmm_log(Input& input);
 
 }  // namespace tensorpool::command::trace

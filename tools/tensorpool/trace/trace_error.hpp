@@ -8,8 +8,8 @@
 
 namespace tensorpool::command::trace {
 
-/// A file that is no trace, or a damaged one. Says which file, at which byte, what was found there
-/// and what was expected.
+/// A file that is not a trace, or is damaged. The message names the file, the byte offset, what was
+/// found and what was expected.
 class TraceError : public CommandError {
 public:
     TraceError(const std::string& path, std::uint64_t offset, const std::string& what)

@@ -12,14 +12,14 @@
 namespace tensorpool::command::trace {
 namespace {
 
-/// A later version may have a larger header.
+/// Allows for larger headers of later versions.
 constexpr std::uint32_t max_header_bytes = 4096;
 
-/// A recording becomes some 13 times as large (trace_writer.cpp). What becomes so much larger was
-/// made to fill the memory of who reads it.
+/// A recording expands about 13 times (trace_writer.cpp). A file that expands much more was made to
+/// exhaust the reader's memory.
 constexpr std::uint64_t max_expansion = 256;
 
-/// Of the records that a chunk of this kind holds; 0: of a kind not known here.
+/// The size of the records in a chunk of this kind; 0 if the kind is unknown.
 std::uint64_t record_bytes(TraceChunkKind kind) {
     switch (kind) {
         case TraceChunkKind::process:
@@ -38,7 +38,7 @@ std::uint64_t record_bytes(TraceChunkKind kind) {
 
 std::string problem_of(const TraceHeader& header) {
     if (std::memcmp(header.magic, trace_magic, sizeof trace_magic) != 0) {
-        return "found no trace; expected one, which begins with TPTRACE";
+        return "not a trace; expected a file that begins with TPTRACE";
     }
     if (header.version != trace_version) {
         return fmt::format(
@@ -55,11 +55,11 @@ std::string problem_of(const TraceHeader& header) {
 
 std::string problem_of_sizes(const TraceChunkHeader& header) {
     if (header.stored_bytes > max_trace_chunk_bytes || header.bytes > max_trace_chunk_bytes) {
-        return fmt::format("found a payload of {} B, {} B when decompressed; expected {} B at most",
+        return fmt::format("found a payload of {} B, {} B when decompressed; expected at most {} B",
                            header.stored_bytes, header.bytes, max_trace_chunk_bytes);
     }
     if (header.compression == TraceCompression::none && header.stored_bytes != header.bytes) {
-        return fmt::format("found a raw payload of {} B; expected the {} B that its header tells",
+        return fmt::format("found a raw payload of {} B; expected {} B as in its header",
                            header.stored_bytes, header.bytes);
     }
     return {};
@@ -104,7 +104,7 @@ std::string problem_of(const TraceChunkHeader& header) {
 struct TraceFile::State {
     Input input;
     std::uint64_t at = 0;
-    std::uint64_t expanded = 0;  // bytes of all payloads so far, decompressed
+    std::uint64_t expanded = 0;  // total size of all payloads so far, decompressed
     std::vector<std::byte> stored = {};
     std::vector<std::byte> payload = {};
 
@@ -146,7 +146,7 @@ bool TraceFile::State::is_whole(const TraceChunkHeader& header) const {
     return input.bytes() >= begin && input.bytes() - begin >= header.stored_bytes;
 }
 
-// False where somebody cuts the file meanwhile.
+// Returns false if the file was truncated in the meantime.
 bool TraceFile::State::read_payload(const TraceChunkHeader& header) {
     const bool is_raw = header.compression == TraceCompression::none;
     std::vector<std::byte>& to = is_raw ? payload : stored;
@@ -156,12 +156,12 @@ bool TraceFile::State::read_payload(const TraceChunkHeader& header) {
     return true;
 }
 
-// Before memory is taken for what the frame says it holds.
+// Validates a frame before its stated size is allocated.
 void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
     const std::uint64_t begin = at + sizeof header;
     const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
     if (ZSTD_isError(frame) != 0) {
-        fail(begin, fmt::format("found no zstd frame ({}); expected one of {} B",
+        fail(begin, fmt::format("not a zstd frame ({}); expected one of {} B",
                                 ZSTD_getErrorName(frame), stored.size()));
     }
     if (frame != stored.size()) {
@@ -172,20 +172,20 @@ void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
     if (content != header.bytes) {
         fail(begin, fmt::format("found a zstd frame {}; expected one of {} B when decompressed",
                                 content >= ZSTD_CONTENTSIZE_ERROR
-                                    ? std::string("that does not tell its size")
+                                    ? std::string("without its size")
                                     : fmt::format("of {} B when decompressed", content),
                                 header.bytes));
     }
 }
 
-// One chunk as large as chunks may be is nobody's harm.
+// One chunk of the maximum size is always accepted.
 void TraceFile::State::check_expansion(const TraceChunkHeader& header) {
     const std::uint64_t end = at + sizeof header + header.stored_bytes;
     expanded += header.bytes;
     if (expanded <= max_trace_chunk_bytes || expanded / max_expansion <= end) return;
     fail(at + sizeof header,
-         fmt::format("found {} B when decompressed in {} B so far; expected {} times as much at "
-                     "most",
+         fmt::format("found {} B when decompressed in {} B so far; expected at most {} times "
+                     "as much",
                      expanded, end, max_expansion));
 }
 
@@ -215,7 +215,7 @@ bool TraceFile::next(TraceChunk& chunk) {
     TraceChunkHeader header{};
     while (state.read_chunk_header(header) && state.is_whole(header)) {
         const std::uint64_t offset = state.at;
-        const bool is_known = record_bytes(header.kind) != 0;  // and of no later version
+        const bool is_known = record_bytes(header.kind) != 0;  // otherwise of a later version
         if (is_known && !state.read_payload(header)) return false;
         state.at += sizeof header + header.stored_bytes;
         if (!is_known) continue;

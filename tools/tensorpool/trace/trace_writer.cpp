@@ -15,11 +15,11 @@
 namespace tensorpool::command::trace {
 namespace {
 
-/// So many entries of a ring become a chunk: 4,096. Larger ones take more memory for each ring and
-/// hardly less on the disk.
+/// The size of a chunk of a ring: 4,096 entries. Larger chunks take more memory per ring and save
+/// little on disk.
 constexpr std::size_t chunk_bytes = std::size_t{1} << 17;
-/// Of programs' calls the level that is as fast as 1 and takes three quarters of its bytes: some 27
-/// million entries a second at 2.5 B each on the machine measured.
+/// For calls of real programs, this level is as fast as level 1 and takes three quarters of its
+/// bytes: about 27 million entries per second at 2.5 B each on the measured machine.
 constexpr int level = 3;
 
 template <class T>
@@ -58,7 +58,7 @@ struct TraceWriter::State {
     OutputFile file;
     std::unique_ptr<ZSTD_CCtx, FreeContext> context{ZSTD_createCCtx()};
     std::map<RingKey, Ring> rings;
-    std::vector<std::byte> frame;  // the last one
+    std::vector<std::byte> frame;  // the last compressed chunk
     std::uint64_t entries = 0;
     std::uint64_t dropped = 0;
 
@@ -78,7 +78,7 @@ TraceWriter::State::State(const std::string& path) : file(path) {
     file.append({bytes_of(header)});
 }
 
-// Empty where that saves nothing.
+// Returns an empty span if compression saves nothing.
 std::span<const std::byte> TraceWriter::State::compress(std::span<const std::byte> payload) {
     frame.resize(ZSTD_compressBound(payload.size()));
     const std::size_t bytes = ZSTD_compressCCtx(context.get(), frame.data(), frame.size(),
@@ -139,7 +139,7 @@ TraceWriter::~TraceWriter() {
     if (state_ == nullptr) return;
     try {
         flush();
-    } catch (...) {  // there is nobody to tell
+    } catch (...) {  // a destructor cannot report errors
     }
 }
 
@@ -148,7 +148,7 @@ void TraceWriter::add(std::uint64_t process, const TracePart& part) {
     if (!problem().empty()) return;
     if (part.kind == TraceChunkKind::entries) return state.add_entries(process, part);
     if (part.kind == TraceChunkKind::process) {
-        // Whatever had this number before, its rings were others.
+        // Rings of an earlier process with this number were different ones.
         state.write_rings_of(process);
         std::erase_if(state.rings, [&](const auto& one) { return one.first.first == process; });
     }
@@ -157,7 +157,7 @@ void TraceWriter::add(std::uint64_t process, const TracePart& part) {
 
 void TraceWriter::end(std::uint64_t process) {
     state_->write_rings_of(process);
-    // There may be thousands of processes.
+    // Frees the memory of its rings, because there may be thousands of processes.
     std::erase_if(state_->rings, [&](const auto& one) { return one.first.first == process; });
     state_->write_chunk(describe(TraceChunkKind::end, process, 0), {});
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Writes a trace file whose payloads are zstd frames.
+/// Writes a trace file with payloads compressed by zstd.
 
 #include <cstdint>
 #include <memory>
@@ -11,30 +11,30 @@
 
 namespace tensorpool::command::trace {
 
-/// One thread's. Any number of processes may be written into one file; entries of the same process
-/// and ring are gathered to chunks of some 100 KiB at least, until `flush`.
+/// Used by one thread. One file can hold any number of processes. Entries of the same process and
+/// ring are collected into chunks of at least 100 KiB, until `flush`.
 class TraceWriter {
 public:
-    /// Makes the file with mode 0600, or replaces the one that stands there. Throws CommandError
-    /// where that cannot be.
+    /// Creates the file with mode 0600, or replaces an existing one. Throws CommandError if that
+    /// fails.
     explicit TraceWriter(const std::string& path);
     TraceWriter(TraceWriter&&) noexcept;
     TraceWriter& operator=(TraceWriter&&) noexcept;
-    /// Flushes, without a word of what fails.
+    /// Flushes; errors are ignored.
     ~TraceWriter();
 
-    /// What a look at `process` brought. After a write that failed it does nothing.
+    /// Adds data read from `process`. Does nothing after a failed write.
     void add(std::uint64_t process, const TracePart& part);
-    /// The recording of the process ended in order.
+    /// Marks the recording of the process as properly ended.
     void end(std::uint64_t process);
-    /// Everything added so far stands in the file then, as whole chunks.
+    /// Writes everything added so far to the file, as complete chunks.
     void flush();
 
-    /// Why writing stopped, as "no space left on device"; "" while it goes on.
+    /// Why writing stopped, for example "no space left on device"; "" if it has not.
     const std::string& problem() const noexcept;
-    std::uint64_t entries() const noexcept;        ///< added
-    std::uint64_t dropped() const noexcept;        ///< by rings that were full
-    std::uint64_t written_bytes() const noexcept;  ///< the file's
+    std::uint64_t entries() const noexcept;        ///< entries added
+    std::uint64_t dropped() const noexcept;        ///< entries lost because rings were full
+    std::uint64_t written_bytes() const noexcept;  ///< size of the file
 
 private:
     struct State;

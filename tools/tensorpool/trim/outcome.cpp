@@ -9,7 +9,7 @@ namespace tensorpool::command::trim {
 std::string to_text(const Outcome& outcome, Sizes sizes) {
     const auto size = [&](std::uint64_t bytes) { return format_size(bytes, sizes); };
     std::string text =
-        fmt::format("process {} gave back {} after {:.0f} ms: capacity {}, was {}", outcome.process,
+        fmt::format("process {} released {} after {:.0f} ms: capacity {}, was {}", outcome.process,
                     size(outcome.trimmed_bytes.value_or(0)), outcome.seconds * 1e3,
                     size(outcome.after.capacity_bytes), size(outcome.before.capacity_bytes));
     if (outcome.after.resident_bytes != 0) {
@@ -34,9 +34,9 @@ std::string to_json(const Outcome& outcome) {
 std::string complaint_of(const Outcome& outcome, Sizes sizes) {
     if (outcome.trimmed_bytes) return "";
     return fmt::format(
-        "process {} has not answered within {:.1f} s and holds {}: none of its threads took a slow "
-        "path of a pool, such as for a large block; it will when one next does; with "
-        "TENSORPOOL_RETAIN_BACKGROUND=on in its environment a thread answers at once",
+        "process {} did not answer within {:.1f} s and holds {}: none of its threads took a slow "
+        "path of a pool, for example for a large block; it will answer when one does; with "
+        "TENSORPOOL_RETAIN_BACKGROUND=on in its environment, a thread answers at once",
         outcome.process, outcome.seconds, format_size(outcome.after.capacity_bytes, sizes));
 }
 

@@ -8,24 +8,24 @@
 
 namespace tensorpool::command::trim {
 
-/// What a process had of memory.
+/// The memory of a process.
 struct Memory {
     std::uint64_t capacity_bytes = 0;  ///< of all its pools
-    std::uint64_t resident_bytes = 0;  ///< of the process; 0: not known
+    std::uint64_t resident_bytes = 0;  ///< of the process; 0: unknown
 };
 
-/// What became of a request to trim.
+/// The result of a request to trim.
 struct Outcome {
     std::uint64_t process = 0;
-    double seconds = 0;  ///< until the answer, or waited for it
+    double seconds = 0;  ///< until the answer, or the time waited for it
     Memory before;
     Memory after;
-    std::optional<std::uint64_t> trimmed_bytes;  ///< by its own word; nothing: no answer
+    std::optional<std::uint64_t> trimmed_bytes;  ///< as the process reported; nothing: no answer
 };
 
 std::string to_text(const Outcome& outcome, Sizes sizes);
 std::string to_json(const Outcome& outcome);
-/// Why there is no answer, and what helps; "" where there is one.
+/// Returns why there is no answer, and what helps; "" if there is one.
 std::string complaint_of(const Outcome& outcome, Sizes sizes);
 
 }  // namespace tensorpool::command::trim

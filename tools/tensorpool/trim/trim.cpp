@@ -32,7 +32,7 @@ trim::Memory memory_of(StatisticsReader& process) {
     return memory;
 }
 
-trim::Outcome ask(StatisticsReader& process, Clock::duration patience) {
+trim::Outcome request_trim(StatisticsReader& process, Clock::duration patience) {
     trim::Outcome outcome{.process = process.process(), .before = memory_of(process)};
     const auto begin = Clock::now();
     const TrimRequest request = TrimRequest::ask(process.process());
@@ -47,8 +47,8 @@ trim::Outcome ask(StatisticsReader& process, Clock::duration patience) {
 
 int trim_process(const std::string& patience, const Settings& settings) try {
     StatisticsReader process = attach_chosen(settings);
-    const trim::Outcome outcome =
-        ask(process, std::chrono::duration_cast<Clock::duration>(*record::parse_time(patience)));
+    const trim::Outcome outcome = request_trim(
+        process, std::chrono::duration_cast<Clock::duration>(*record::parse_time(patience)));
     if (settings.json) {
         print_line(to_json(outcome));
     } else if (outcome.trimmed_bytes) {
@@ -66,24 +66,24 @@ constexpr const char* footer =
     "  tensorpool trim --pid 4711\n"
     "  tensorpool trim --name train --for 1min\n"
     "\n"
-    "Ends with status 1 where the process has not answered in time.";
+    "The status is 1 if the process did not answer in time.";
 
 constexpr const char* details =
-    "All pools of the process give back what is free, as MemoryPool::trim() does; arenas and "
-    "allocators of devices keep what they have. The process does so when one of its threads next "
-    "takes a slow path of a pool, such as for a large block or after some hundred small ones. One "
-    "that makes no such call does not answer, and the request stands: it is answered whenever it "
-    "makes one. Where the background trimmer runs, that thread answers at once: with "
-    "TENSORPOOL_RETAIN_BACKGROUND=on it runs from the first slow path on.\n";
+    "All pools of the process release free memory, as MemoryPool::trim() does. Arenas and "
+    "allocators of device memory keep theirs. The process answers when one of its threads next "
+    "takes a slow path of a pool, for example for a large block or after some hundred small ones. "
+    "A process that makes no such call does not answer. The request remains, and is answered at "
+    "the next such call. If the background trimmer runs, its thread answers at once; with "
+    "TENSORPOOL_RETAIN_BACKGROUND=on, it runs from the first slow path on.\n";
 
 }  // namespace
 
 CLI::App* add_trim(CLI::App& app, Settings& settings) {
     CLI::App* const command =
-        app.add_subcommand("trim", "Make a running process give back what is free");
+        app.add_subcommand("trim", "Make a running process release free memory");
     const auto patience = std::make_shared<std::string>(usual_patience);
     add_process_options(*command, settings);
-    command->add_option("--for", *patience, "Wait so long for the answer, as 10s or 5min (3s)")
+    command->add_option("--for", *patience, "Time to wait for the answer, such as 10s or 5min (3s)")
         ->option_text("TIME")
         ->check(CLI::Validator(record::problem_of_time, ""));
     add_output_options(*command, settings);

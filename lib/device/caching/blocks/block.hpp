@@ -15,24 +15,25 @@ class StreamCache;
 struct Slab;
 struct ScalarPage;
 
-/// A run of a slab: what a caller has, or a free one, or a hole. Blocks of a slab touch each other
-/// and cover it. Their records lie in memory of their own and are never given back before the
-/// allocator ends, so that a look at one that has just gone harms nobody.
+/// A range of a slab: a block in use, a free block, or a hole. The blocks of a slab are adjacent
+/// and cover it. Records are stored outside the slab and are kept until the allocator is destroyed,
+/// so reading the record of a block that has just been merged or freed is safe.
 struct alignas(64) Block : DeferrableBlock {
-    // In one cache line, with what it is derived from: what the fast path reads and writes.
-    std::size_t key = 0;        // what the request was rounded to: `bytes`, or less if oversize
-    std::size_t requested = 0;  // of a block in use
-    // Changes under the stream's lock, and the allocator's: who wants the lock looks again with it.
+    // These share a cache line with the base class: the fields that the fast path reads and writes.
+    std::size_t key = 0;        // rounded size of the request: `bytes`, or less if oversize
+    std::size_t requested = 0;  // for a block in use
+    // Changed under both the stream's and the allocator's lock. A thread that read it to find the
+    // stream's lock must read it again under that lock.
     std::atomic<StreamCache*> home = nullptr;
-    Block* link = nullptr;  // in a bin, or in a list of records
+    Block* link = nullptr;  // next block in a bin, or in a list of records
 
-    Slab* slab = nullptr;       // below: under the allocator's lock
+    Slab* slab = nullptr;       // from here on: guarded by the allocator's lock
     Block* previous = nullptr;  // by address
     Block* next = nullptr;
-    std::uint64_t stamp = 0;  // what of its stream may still use it: see StreamMarks
-    std::uint64_t born = 0;   // of a free one: searches of its set before it came there
+    std::uint64_t stamp = 0;  // work of the stream that may still use it: see StreamMarks
+    std::uint64_t born = 0;   // of a free block: searches of its set before it was inserted
     ScalarPage* page = nullptr;
-    boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> hook;  // of its set
+    boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> hook;  // in its set
 };
 
 struct BySizeThenAddress {

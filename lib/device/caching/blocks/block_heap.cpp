@@ -105,7 +105,7 @@ void BlockHeap::move_slabs(StreamCache& from, StreamCache& to) noexcept {
     for (Slab& slab : from.memory.slabs) {
         FreeSet& former = set_of(slab);
         slab.home = &to;
-        // A capture has one pool for all sizes: from now on what is large serves large requests.
+        // A capture has one pool for all sizes; from now on its large slabs serve large requests.
         if (from.capture() != 0 && slab.bytes > small_slab_bytes) slab.pool = Pool::large;
         for (Block* block = slab.first; block != nullptr; block = block->next) {
             block->home.store(&to, std::memory_order_relaxed);
@@ -121,7 +121,7 @@ void BlockHeap::move_slabs(StreamCache& from, StreamCache& to) noexcept {
 
 // Sets -------------------------------------------------------------------------------------------
 
-/// So many bytes more are held, and free, in a slab.
+/// Adds to the bytes held and the bytes free in a slab.
 void BlockHeap::count(Slab& slab, std::size_t held, std::size_t free) noexcept {
     detail::add(totals_.split_bytes, 0 - slab.split_bytes());
     slab.held_bytes += held;
@@ -158,7 +158,7 @@ void BlockHeap::remove_hole(Block& block) noexcept {
 
 // Blocks -----------------------------------------------------------------------------------------
 
-/// `rest` becomes what follows the first `bytes` of a block that is in no set.
+/// Cuts a block that is in no set: `rest` becomes what follows its first `bytes`.
 void BlockHeap::cut(Block& block, std::size_t bytes, Block& rest) noexcept {
     rest.address = block.address + bytes;
     rest.bytes = block.bytes - bytes;
@@ -174,7 +174,7 @@ void BlockHeap::cut(Block& block, std::size_t bytes, Block& rest) noexcept {
     block.bytes = bytes;
 }
 
-/// REQUIRES: neither is in a set.
+/// Merges the next block into this one. REQUIRES: neither is in a set.
 void BlockHeap::absorb_next(Block& block) noexcept {
     Block& next = *block.next;
     map_.clear(next);

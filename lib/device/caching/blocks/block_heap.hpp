@@ -11,20 +11,20 @@
 
 namespace tensorpool::device {
 
-/// What is asked for, once a request left the fast path.
+/// A request that has left the fast path.
 struct Request {
-    std::size_t bytes = 0;    // as the caller said
+    std::size_t bytes = 0;    // as requested by the caller
     std::size_t rounded = 0;  // round_bytes(bytes)
     Pool pool = Pool::small;
     std::size_t oversize_slack = 0;
-    bool repeats = false;  // its stream does what it did before: see GrowthHistory
+    bool repeats = false;  // its stream repeats earlier requests: see GrowthHistory
 };
 
-/// The slabs, and the blocks that they are cut into: sets of free ones, split and coalesced. Knows
-/// no backend. Under the allocator's lock, all of it but `find`.
+/// The slabs and the blocks that they are cut into: sets of free blocks, splitting and coalescing.
+/// Makes no calls to a backend. All functions but `find` REQUIRE the allocator's lock.
 ///
-/// No two free blocks of a slab touch, nor two holes. What is free lies in the set of its stream
-/// and pool, and is counted in its slab's `free_bytes`.
+/// No two free blocks of a slab are adjacent, nor two holes. A free block is in the set of its
+/// stream and pool, and is counted in its slab's `free_bytes`.
 class BlockHeap {
 public:
     explicit BlockHeap(statistics::DeviceTotals& totals) noexcept : totals_(totals) {}
@@ -33,31 +33,34 @@ public:
 
     // Slabs --------------------------------------------------------------------------------------
 
-    /// A slab of this memory, one free block. Throws std::bad_alloc; then nothing has changed.
+    /// Adds a slab of this memory as one free block. Throws std::bad_alloc and then changes
+    /// nothing.
     Slab& add_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes);
-    /// A slab of these addresses, one hole.
+    /// Adds a slab of these addresses as one hole.
     Slab& add_expandable(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
                          std::size_t granule);
-    /// Its record and block go. REQUIRES: it is one taken block.
+    /// Removes the slab's record and its block. REQUIRES: the slab is one taken block.
     void remove_slab(Slab& slab) noexcept;
-    /// A slab that is one free block becomes another stream's, and of another pool.
+    /// Moves a slab that is one free block to another stream and pool.
     void move_slab(Slab& slab, StreamCache& to, Pool pool);
-    /// A slab that is one hole becomes another stream's.
+    /// Moves a slab that is one hole to another stream.
     void move_range(Slab& slab, StreamCache& to) noexcept;
-    /// All that is one stream's is another's. REQUIRES: nothing of it is parked, both streams'
-    /// locks are held, and no work of the former stream is under way.
+    /// Moves all slabs of one stream to another. REQUIRES: none of its blocks is parked, both
+    /// streams' locks are held, and no work of the former stream is pending.
     void move_slabs(StreamCache& from, StreamCache& to) noexcept;
 
     // Blocks -------------------------------------------------------------------------------------
 
-    /// The best free block that the rules allow, split; marked taken and counted as held. nullptr
-    /// if there is none. Throws std::bad_alloc where a record is missing; then nothing has changed.
+    /// Takes the best free block that the rules allow, split to size, marked taken and counted as
+    /// held. Returns nullptr if there is none. Throws std::bad_alloc if a record is missing, and
+    /// then changes nothing.
     Block* take_best(StreamCache& home, const Request& request);
-    /// A taken block, freed by everybody, comes into the set of its stream and joins its
-    /// neighbours. Counted as no more held where it was.
+    /// Inserts a taken block that nothing uses any more into the set of its stream, and merges it
+    /// with its free neighbours. REQUIRES: it is no longer counted as held.
     void put_back(Block& block, std::uint64_t stamp) noexcept;
-    /// A free block that is a whole slab is the caller's to give back to the device. Nothing is
-    /// known at its address any more: the device may hand that out again before `remove_slab`.
+    /// Takes out a free block that is a whole slab, so that the caller can release it to the
+    /// device. Its address is removed from the map, because the device may hand the address out
+    /// again before `remove_slab`.
     void take_out(Block& block) noexcept {
         remove_free(block);
         map_.clear(block);
@@ -65,27 +68,28 @@ public:
 
     // Parts of expandable slabs ------------------------------------------------------------------
 
-    /// A place for `bytes`: blocks from `first` on, free ones and holes, that have been taken as
-    /// they are. `missing` bytes of them are holes: whole granules.
-    struct Place {
+    /// A run for `bytes`: free blocks and holes from `first` to `last`, taken as they are.
+    /// `missing` bytes of them are holes, in whole granules.
+    struct Run {
         Slab* slab = nullptr;
         Block* first = nullptr;
         Block* last = nullptr;
         std::size_t missing = 0;
-        Block* spare = nullptr;  // a record for what `bytes` leave over
+        Block* spare = nullptr;  // a record for the part beyond `bytes`
     };
-    /// The lowest such place of a slab; `first` is nullptr where there is none. Throws
-    /// std::bad_alloc; then nothing has changed.
-    Place take_place(Slab& slab, std::size_t bytes);
-    /// All of it is mapped: one block of `bytes`, taken and counted as held; the rest is free.
-    Block* merge_place(const Place& place, std::size_t bytes) noexcept;
-    /// It is as it was: nothing of it was mapped.
-    void untake_place(const Place& place) noexcept;
+    /// Takes the lowest such run of a slab; `first` is nullptr if there is none. Throws
+    /// std::bad_alloc and then changes nothing.
+    Run take_run(Slab& slab, std::size_t bytes);
+    /// Makes a run one taken block of `bytes`, counted as held, after all of it was mapped. The
+    /// rest becomes free.
+    Block* merge_run(const Run& run, std::size_t bytes) noexcept;
+    /// Restores the run after none of it was mapped.
+    void untake_run(const Run& run) noexcept;
 
-    /// Whole granules at the end of a free block, `bytes` at most: taken, the rest stays free.
-    /// nullptr if there are none. Throws std::bad_alloc; then nothing has changed.
+    /// Takes whole granules, at most `bytes`, from the end of a free block; the rest stays free.
+    /// Returns nullptr if there are none. Throws std::bad_alloc and then changes nothing.
     Block* take_granules(Block& block, std::size_t bytes);
-    /// What `take_granules` gave is unmapped.
+    /// Makes a hole of what `take_granules` returned, after it was unmapped.
     void unmapped(Block& block) noexcept {
         count(*block.slab, 0 - block.bytes, 0);
         make_hole(block);
@@ -110,7 +114,7 @@ private:
     RecordPool<Block> records_;
 };
 
-/// Of a free block: whether a request may have it, and whether what it does not need stays free.
+/// Whether a free block may serve a request, given the slack of oversize blocks, which stay whole.
 constexpr bool may_serve(Pool pool, std::size_t block_bytes, const Request& request) noexcept {
     return pool != Pool::oversize || block_bytes - request.rounded <= request.oversize_slack;
 }

@@ -8,7 +8,7 @@ void BlockMap::cover(const void* address, std::size_t bytes, Pool pool) {
     const auto first = reinterpret_cast<std::uintptr_t>(address);
     const std::uintptr_t end = first + bytes;
     if ((end - 1) >> address_bits != 0) {
-        // An entry for each place where a block may begin, so that `put` allocates nothing.
+        // An entry for each position where a block may begin, so that `put` never allocates.
         const std::lock_guard guard(mutex_);
         const std::size_t grain = pool == Pool::small ? small_grain : large_grain;
         for (std::uintptr_t at = first; at < end; at += grain) {
@@ -30,7 +30,7 @@ std::atomic<std::uintptr_t>& BlockMap::unit_of(std::uintptr_t bits) {
     std::atomic<Leaf*>& leaf = root_[bits >> leaf_shift];
     if (leaf.load(std::memory_order_relaxed) == nullptr) {
         leaves_.push_back(std::make_unique<Leaf>());
-        // Pairs with the acquire of `find`, as do the other releases here.
+        // Pairs with the acquire in `find`, as do the other release stores here.
         leaf.store(leaves_.back().get(), std::memory_order_release);
     }
     return leaf.load(std::memory_order_relaxed)->units[bits >> unit_shift & (leaf_units - 1)];
@@ -38,20 +38,20 @@ std::atomic<std::uintptr_t>& BlockMap::unit_of(std::uintptr_t bits) {
 
 std::uintptr_t BlockMap::make_table(bool fine) {
     const std::size_t count = std::size_t{1} << (unit_shift - (fine ? fine_shift : coarse_shift));
-    tables_.push_back(std::make_unique<Place[]>(count));
+    tables_.push_back(std::make_unique<Entry[]>(count));
     return reinterpret_cast<std::uintptr_t>(tables_.back().get()) | (fine ? 1 : 0);
 }
 
-/// Two slabs share a unit, where a backend does not align them to 2 MiB, and one is of small
-/// blocks.
+/// Replaces a coarse table with a fine one. Needed if two slabs share a unit, because the backend
+/// does not align them to 2 MiB, and one of them holds small blocks.
 void BlockMap::refine(std::atomic<std::uintptr_t>& unit) {
     const std::uintptr_t coarse = unit.load(std::memory_order_relaxed);
     const std::uintptr_t fine = make_table(true);
     for (std::size_t i = 0; i < std::size_t{1} << (unit_shift - coarse_shift); ++i) {
-        Block* const block = places(coarse)[i].load(std::memory_order_relaxed);
+        Block* const block = entries(coarse)[i].load(std::memory_order_relaxed);
         if (block == nullptr) continue;
         const auto bits = reinterpret_cast<std::uintptr_t>(block->address);
-        places(fine)[place(bits, fine)].store(block, std::memory_order_relaxed);
+        entries(fine)[index(bits, fine)].store(block, std::memory_order_relaxed);
     }
     unit.store(fine, std::memory_order_release);
 }
@@ -66,10 +66,10 @@ void BlockMap::put(const std::byte* address, Block* block) noexcept {
         return;
     }
     const Leaf* const leaf = root_[bits >> leaf_shift].load(std::memory_order_relaxed);
-    if (leaf == nullptr) return;  // a hole that never was a block
+    if (leaf == nullptr) return;  // a hole that was never a block
     const std::uintptr_t table =
         leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_relaxed);
-    if (table != 0) places(table)[place(bits, table)].store(block, std::memory_order_release);
+    if (table != 0) entries(table)[index(bits, table)].store(block, std::memory_order_release);
 }
 
 Block* BlockMap::find_beyond(std::uintptr_t bits) const noexcept {

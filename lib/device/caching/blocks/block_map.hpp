@@ -12,12 +12,12 @@
 
 namespace tensorpool::device {
 
-/// Address of a block to its record: a tree of two levels over units of 2 MiB, and for each unit a
-/// table with a place for each grain where a block may begin. Looked up without a lock; changed
-/// under the allocator's. Addresses beyond 48 bits stand in a hash table with a lock.
+/// Maps an address to its block's record: a tree of two levels over units of 2 MiB, and for each
+/// unit a table with an entry for each grain where a block may begin. Lookups take no lock; changes
+/// are made under the allocator's lock. Addresses beyond 48 bits are in a hash table with a lock.
 ///
-/// The entry of a block in use does not change, and was made before its address became known to
-/// anybody, so whoever rightly asks for it sees it in whatever table it finds.
+/// The entry of a block in use does not change. It was stored before the block's address was
+/// returned to the caller, so a caller that passes its block finds it, in whichever table it reads.
 class BlockMap {
 public:
     BlockMap() = default;
@@ -25,7 +25,8 @@ public:
     BlockMap& operator=(const BlockMap&) = delete;
     ~BlockMap();
 
-    /// The block whose grain this address lies in; it begins at or before it. nullptr if none.
+    /// Returns the block whose grain contains the address, or nullptr. The block begins at the
+    /// address or before it.
     Block* find(const void* address) const noexcept {
         const auto bits = reinterpret_cast<std::uintptr_t>(address);
         if (bits >> address_bits != 0) [[unlikely]]
@@ -37,13 +38,13 @@ public:
             leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_acquire);
         if (table == 0) [[unlikely]]
             return nullptr;
-        return places(table)[place(bits, table)].load(std::memory_order_acquire);
+        return entries(table)[index(bits, table)].load(std::memory_order_acquire);
     }
 
-    /// Makes the tables that blocks of this pool within [address, address + bytes) need. Throws
-    /// std::bad_alloc; what was made stays.
+    /// Makes the tables needed for blocks of this pool in [address, address + bytes). Throws
+    /// std::bad_alloc; the tables made so far are kept.
     void cover(const void* address, std::size_t bytes, Pool pool);
-    /// REQUIRES, of both: the block's range is covered.
+    /// Adds or removes a block's entry. REQUIRES: `cover` was called for the block's range.
     void set(Block& block) noexcept { put(block.address, &block); }
     void clear(const Block& block) noexcept { put(block.address, nullptr); }
 
@@ -57,16 +58,17 @@ private:
     static constexpr unsigned coarse_shift = 14;  // large_grain
     static_assert(small_grain == 1 << fine_shift && large_grain == 1 << coarse_shift);
 
-    using Place = std::atomic<Block*>;
-    /// A table's address; the lowest bit tells a fine one, with a place for each small grain.
+    using Entry = std::atomic<Block*>;
+    /// Each unit holds a table's address. The lowest bit is set for a fine table, which has an
+    /// entry for each small grain.
     struct Leaf {
         std::atomic<std::uintptr_t> units[leaf_units] = {};
     };
 
-    static Place* places(std::uintptr_t table) noexcept {
-        return reinterpret_cast<Place*>(table & ~std::uintptr_t{1});
+    static Entry* entries(std::uintptr_t table) noexcept {
+        return reinterpret_cast<Entry*>(table & ~std::uintptr_t{1});
     }
-    static std::size_t place(std::uintptr_t bits, std::uintptr_t table) noexcept {
+    static std::size_t index(std::uintptr_t bits, std::uintptr_t table) noexcept {
         const unsigned shift = (table & 1) != 0 ? fine_shift : coarse_shift;
         return (bits & ((std::uintptr_t{1} << unit_shift) - 1)) >> shift;
     }
@@ -79,8 +81,8 @@ private:
 
     std::atomic<Leaf*> root_[std::size_t{1} << (address_bits - leaf_shift)] = {};
     std::vector<std::unique_ptr<Leaf>> leaves_;
-    std::vector<std::unique_ptr<Place[]>> tables_;  // those that were replaced too
-    mutable std::mutex mutex_;                      // of what follows
+    std::vector<std::unique_ptr<Entry[]>> tables_;  // including replaced ones
+    mutable std::mutex mutex_;                      // guards what follows
     std::unordered_map<std::uintptr_t, Block*> beyond_;
 };
 

@@ -6,35 +6,35 @@
 
 #include "base/alignment.hpp"
 
-/// What sizes blocks and slabs have. All bytes.
+/// The sizes of blocks and slabs, in bytes.
 namespace tensorpool::device {
 
 inline constexpr std::size_t kib = 1024;
 inline constexpr std::size_t mib = 1024 * kib;
 
-/// Of small blocks; they begin and end at multiples of it within their slab.
+/// Granularity of small blocks, which begin and end at multiples of it within their slab.
 inline constexpr std::size_t small_grain = 512;
-/// Up to this a block is small.
+/// The largest small block.
 inline constexpr std::size_t small_limit = mib;
-/// Larger ones are rounded to a 64th of the power of two below them, so by less than a 64th.
+/// Larger sizes are rounded up to a 64th of the power of two below them, so by less than a 64th.
 inline constexpr unsigned large_steps = 64;
 inline constexpr std::size_t large_grain = small_limit / large_steps;
 
-/// Slabs of blocks, where they cannot grow.
+/// Sizes of slabs that are not expandable.
 inline constexpr std::size_t small_slab_bytes = 2 * mib;
 inline constexpr std::size_t large_slab_bytes = 32 * mib;
-/// Slabs are multiples of it, and it is what expandable slabs grow by (at least the granularity of
-/// the device).
+/// Slab sizes are multiples of this. Expandable slabs grow by this, or by the device's granularity
+/// if that is larger.
 inline constexpr std::size_t slab_step = 2 * mib;
 
-/// No request can be met above this; sums of two such sizes do not overflow.
+/// The limit of a request. Sums of two such sizes do not overflow.
 inline constexpr std::size_t max_bytes = std::size_t{1} << 62;
 
-/// Which set a block lies in when it is free.
+/// The set that a free block belongs to.
 enum class Pool : std::uint8_t { small, large, oversize };
 inline constexpr std::size_t pool_count = 3;
 
-/// What a request takes; 0 for 0. REQUIRES: at most `max_bytes`, else anything.
+/// Returns the size of the block for a request; 0 for 0. REQUIRES: `bytes` is at most `max_bytes`.
 constexpr std::size_t round_bytes(std::size_t bytes) noexcept {
     const std::size_t grain =
         bytes <= small_limit ? small_grain : std::bit_floor(bytes) / large_steps;

@@ -29,10 +29,10 @@ void Captures::end() noexcept {
 }
 
 void Captures::set_gate() noexcept {
-    const bool asks = state_.abilities.graph_capture &&
-                      (state_.options.captures == CaptureDetection::asked || announced_ != 0);
+    const bool queries = state_.abilities.graph_capture &&
+                         (state_.options.captures == CaptureDetection::asked || announced_ != 0);
     const unsigned gate = (state_.watch.wants_all() ? unsigned{AllocatorState::watched} : 0U) |
-                          (asks ? unsigned{AllocatorState::captures} : 0U);
+                          (queries ? unsigned{AllocatorState::captures} : 0U);
     state_.gate.store(gate, std::memory_order_relaxed);
 }
 

@@ -5,12 +5,12 @@
 namespace tensorpool::device {
 
 void SpinLock::wait() const noexcept {
-    // The core is given away at once: the holder may have lost its own.
+    // Yields at once: the holder of the lock may have been preempted.
     while (taken_.load(std::memory_order_relaxed)) std::this_thread::yield();
 }
 
 Block* StreamCache::take_parked() noexcept {
-    // Says that nothing is parked, without a look at each bin: the usual answer of other streams.
+    // Avoids reading each bin in the usual case: other streams mostly have nothing parked.
     if (counters_ == nullptr || counters_->parked_bytes.load(std::memory_order_relaxed) == 0) {
         return nullptr;
     }

@@ -19,25 +19,26 @@ namespace tensorpool::device {
 
 struct ScalarPage;
 
-/// For some ten instructions at a time. Taken by one exchange, given back by a plain store.
+/// A lock for sections of some ten instructions. Locked by one exchange, unlocked by a plain store.
 class SpinLock {
 public:
     void lock() noexcept {
-        // Acquire pairs with the release below: what the last holder wrote is seen.
+        // Acquire pairs with the release in `unlock`: the writes of the last holder are visible.
         while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] wait();
     }
     void unlock() noexcept { taken_.store(false, std::memory_order_release); }
 
 private:
-    /// Until it looks free. Out of line: a call here would cost the fast path registers.
+    /// Waits until the lock looks free. Out of line: an inlined call would cost the fast path
+    /// registers.
     void wait() const noexcept;
 
     std::atomic<bool> taken_ = false;
 };
 
-/// One stream's part of an allocator: bins of blocks that were freed lately, under a lock of their
-/// own, and everything slower under the allocator's. A capture has one for each stream of its own.
-/// Lives as long as the allocator; whose stream ended serves the next one.
+/// One stream's part of an allocator: bins of recently freed blocks, under a lock of their own, and
+/// the slower parts under the allocator's lock. A capture has its own cache for each of its
+/// streams. Caches live as long as the allocator; the cache of an ended stream serves a later one.
 class alignas(64) StreamCache {
 public:
     StreamCache(StreamHandle stream, std::uint64_t capture) noexcept : capture_(capture) {
@@ -46,26 +47,26 @@ public:
     StreamCache(const StreamCache&) = delete;
     StreamCache& operator=(const StreamCache&) = delete;
 
-    /// The block of exactly this rounded size that was freed last; nullptr if there is none near
-    /// the top of its bin.
+    /// Returns the most recently freed block of exactly this rounded size, or nullptr if there is
+    /// none near the top of its bin.
     Block* take(std::size_t rounded, std::size_t requested) noexcept {
         const std::lock_guard guard(lock_);
-        Block** place = &bins_[bin_of(rounded)];
-        for (unsigned looks = 0; *place != nullptr && looks < max_looks; ++looks) {
-            Block* const block = *place;
+        Block** at = &bins_[bin_of(rounded)];
+        for (unsigned looks = 0; *at != nullptr && looks < max_looks; ++looks) {
+            Block* const block = *at;
             if (block->key == rounded) {
-                *place = block->link;
+                *at = block->link;
                 count_hit(*block, requested);
                 return block;
             }
-            place = &block->link;
+            at = &block->link;
         }
         return nullptr;
     }
 
     enum class Put : std::uint8_t { parked, elsewhere, refused };
-    /// Parks a block in use. `elsewhere`: it is another stream's by now; `refused`: it is not in
-    /// use, or other streams use it too.
+    /// Parks a block in use. Returns `elsewhere` if it belongs to another stream by now, or
+    /// `refused` if it is not in use or other streams use it too.
     Put put(Block& block) noexcept {
         const std::lock_guard guard(lock_);
         if (block.home.load(std::memory_order_relaxed) != this) [[unlikely]]
@@ -77,11 +78,11 @@ public:
         return Put::parked;
     }
 
-    // REQUIRES, of what follows up to `take_parked`: the stream's lock is held.
+    // From here up to `take_parked`: REQUIRES that the stream's lock is held.
     void lock() noexcept { lock_.lock(); }
     void unlock() noexcept { lock_.unlock(); }
 
-    /// A block out of the sets is a caller's.
+    /// Counts a block from the sets that is handed to a caller.
     void count_new(Block& block, std::size_t requested) noexcept {
         block.requested = requested;
         block.set(BlockState::in_use);
@@ -107,31 +108,31 @@ public:
         bin = &block;
     }
 
-    /// All that is parked, as a list by `link`, marked taken. REQUIRES: as above.
+    /// Takes all parked blocks, as a list by `link`, marked taken. REQUIRES: the stream's lock.
     Block* take_parked() noexcept;
-    /// The same. Takes the lock.
+    /// Takes all parked blocks like `take_parked`, but takes the lock itself.
     Block* take_all() noexcept {
         const std::lock_guard guard(lock_);
         return take_parked();
     }
 
     StreamHandle stream() const noexcept { return memory.queue.stream; }
-    /// 0: none.
+    /// The id of the capture, or 0.
     std::uint64_t capture() const noexcept { return capture_; }
 
     // Under the allocator's lock -----------------------------------------------------------------
 
     struct Memory {
         FreeSet free[pool_count];
-        // Of each set: how often it was searched. A free block's age is how many of these came
-        // after it.
+        // For each set: the number of searches. The age of a free block is the number of searches
+        // since it was inserted.
         std::uint64_t searches[pool_count] = {};
         SlabList slabs;
         StreamMarks marks;
         GrowthHistory growths;
         StreamQueue queue;              // freed blocks that wait for this stream
-        ScalarPage* pages = nullptr;    // with a free place
-        bool growing[pool_count] = {};  // some thread gets memory for this
+        ScalarPage* pages = nullptr;    // open pages with a free position
+        bool growing[pool_count] = {};  // a thread is obtaining memory for the pool
         bool ended = false;
     };
     Memory memory;
@@ -145,11 +146,11 @@ public:
 
 private:
     static constexpr std::size_t bin_count = 256;
-    // Of blocks of other sizes in the same bin. Beyond them a block is found by its set.
+    // Limits the search among blocks of other sizes in a bin. Blocks further down are found by set.
     static constexpr unsigned max_looks = 16;
 
     static std::size_t bin_of(std::size_t rounded) noexcept {
-        // By the golden ratio: neighbouring sizes, and powers of two, fall into different bins.
+        // Hash by the golden ratio: similar sizes, and powers of two, fall into different bins.
         return static_cast<std::size_t>((rounded / small_grain) * 0x9e3779b97f4a7c15u >> 56);
     }
 
@@ -163,7 +164,7 @@ private:
 
     SpinLock lock_;
     std::uint64_t capture_;
-    statistics::DeviceStreamCounters* counters_ = nullptr;  // in lines of their own
+    statistics::DeviceStreamCounters* counters_ = nullptr;  // in cache lines of their own
     Block* bins_[bin_count] = {};
 };
 

@@ -5,13 +5,13 @@
 namespace tensorpool::device {
 namespace {
 
-// Of a cache whose capture was released. No capture has it: ids count up.
+// For caches whose capture was released. No capture has this id: ids count up from 1.
 constexpr std::uint64_t no_capture = ~std::uint64_t{0};
 
 void synchronize(const AllocatorState& state, StreamHandle stream) {
     const DeviceStatus status = state.backend.synchronize_stream(state.device, stream);
     if (status != DeviceStatus::ok)
-        state.throw_error(status, "end_stream", "the stream could not be waited for");
+        state.throw_error(status, "end_stream", "the wait for the stream failed");
 }
 
 }  // namespace
@@ -29,8 +29,8 @@ StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
         state_.streams.add(stream, cache);
         return cache;
     }
-    if (known->memory.ended) {  // another stream got its handle
-        statistics::DeviceStreamCounters& counters = state_.place.add_stream(stream);
+    if (known->memory.ended) {  // the handle was reused for a new stream
+        statistics::DeviceStreamCounters& counters = state_.record.add_stream(stream);
         const std::lock_guard guard(*known);
         known->set_counters(&counters);
         known->memory.ended = false;
@@ -41,12 +41,12 @@ StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
 StreamCache& StreamCaches::make(StreamHandle stream, std::uint64_t capture) {
     const bool again = !spare_.empty() && capture != 0;
     if (!again) {
-        spare_.reserve(state_.caches.size() + 1);  // so that it can be spared
+        spare_.reserve(state_.caches.size() + 1);  // so that retiring it cannot fail
         state_.caches.push_back(std::make_unique<StreamCache>(stream, no_capture));
         spare_.push_back(state_.caches.back().get());
     }
     StreamCache& cache = *spare_.back();
-    statistics::DeviceStreamCounters& counters = state_.place.add_stream(stream);
+    statistics::DeviceStreamCounters& counters = state_.record.add_stream(stream);
     spare_.pop_back();
     const std::lock_guard guard(cache);
     cache.begin_again(stream, capture);
@@ -55,12 +55,12 @@ StreamCache& StreamCaches::make(StreamHandle stream, std::uint64_t capture) {
     return cache;
 }
 
-/// All blocks of one are the other's: free ones, those in use, and those that wait.
+/// Moves all blocks of one cache to the other: free ones, those in use, and deferred ones.
 void StreamCaches::move_all(StreamCache& from, StreamCache& to) noexcept {
     scalars_.end_empty(from);
     const std::lock_guard first(from);
     const std::lock_guard second(to);
-    // With the lock that is kept: until the blocks are the other's, callers may park some.
+    // The lock is kept: otherwise callers could park more blocks before the move.
     free_.put_back(from, from.take_parked());
     state_.heap.move_slabs(from, to);
     while (from.memory.pages != nullptr) {
@@ -71,12 +71,12 @@ void StreamCaches::move_all(StreamCache& from, StreamCache& to) noexcept {
     }
 }
 
-/// Its counters go on with another stream.
+/// Retires a cache; its counters are reused for another stream.
 void StreamCaches::retire(StreamCache& cache) noexcept {
     if (cache.memory.marks.is_waiting()) state_.events.give(cache.memory.marks.reach());
     const std::lock_guard guard(cache);
     cache.memory.ended = true;
-    state_.place.end_stream(*cache.counters());
+    state_.record.end_stream(*cache.counters());
     cache.set_counters(nullptr);
 }
 
@@ -117,8 +117,8 @@ void StreamCaches::forget_uses_by(const StreamCache& cache) noexcept {
     }
 }
 
-/// What graphs hold that were captured in it goes to the default stream one day: the handle leads
-/// nowhere then, or to another stream.
+/// Memory of graphs captured in this stream goes to the default stream when it is released, because
+/// by then the handle is invalid or names another stream.
 void StreamCaches::end_captures_of(StreamHandle stream) noexcept {
     for (const auto& cache : state_.caches) {
         if (cache->capture() == 0 || cache->stream() != stream) continue;
@@ -134,7 +134,7 @@ bool StreamCaches::has_capture(std::uint64_t id) const noexcept {
 
 void StreamCaches::end_capture(std::uint64_t id) {
     spare_.reserve(state_.caches.size() + 1);
-    for (std::size_t i = 0; i < state_.caches.size(); ++i) {  // `of` may add some
+    for (std::size_t i = 0; i < state_.caches.size(); ++i) {  // `of` may add caches
         StreamCache& cache = *state_.caches[i];
         if (cache.capture() != id) continue;
         StreamCache& to = of(cache.stream(), 0);

@@ -9,20 +9,21 @@
 
 namespace tensorpool::device {
 
-/// The caches of streams, as they come and end: one for each stream, and one for each stream of a
-/// capture. A cache stays until the allocator ends; one whose capture was released serves the next.
+/// The caches of streams: one for each stream, and one for each stream of a capture. A cache lives
+/// until the allocator is destroyed; the cache of a released capture serves a later one.
 class StreamCaches {
 public:
     StreamCaches(AllocatorState& state, FreeBlocks& free, Scalars& scalars) noexcept
         : state_(state), free_(free), scalars_(scalars) {}
 
-    /// The stream's cache, made where there is none. Throws std::bad_alloc.
+    /// Returns the stream's cache and makes it if there is none. Throws std::bad_alloc.
     StreamCache& of(StreamHandle stream, std::uint64_t capture);
 
-    /// Ends a stream whose work is done: its memory is the default stream's.
+    /// Waits for the stream's work, and moves its memory to the default stream.
     void end_stream(StreamHandle stream);
     bool has_capture(std::uint64_t id) const noexcept;
-    /// Ends a capture whose work is done: its memory is its streams'. Throws std::bad_alloc.
+    /// Ends a capture whose work is done, and moves its memory to its streams. Throws
+    /// std::bad_alloc.
     void end_capture(std::uint64_t id);
 
 private:
@@ -36,7 +37,7 @@ private:
     AllocatorState& state_;
     FreeBlocks& free_;
     Scalars& scalars_;
-    std::vector<StreamCache*> spare_;  // of captures that were released
+    std::vector<StreamCache*> spare_;  // caches of released captures
 };
 
 }  // namespace tensorpool::device

@@ -3,7 +3,7 @@
 namespace tensorpool::device {
 namespace {
 
-constexpr std::size_t first_size = 64;  // half of it filled: 32 streams
+constexpr std::size_t first_size = 64;  // filled to at most half: 32 streams
 
 }  // namespace
 

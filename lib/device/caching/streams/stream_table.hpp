@@ -12,8 +12,9 @@ namespace tensorpool::device {
 
 class StreamCache;
 
-/// Handle of a stream to its cache. Looked up without a lock, changed under the allocator's. What
-/// is in it stays; an outgrown table stays too, for who is just reading it.
+/// Maps a stream's handle to its cache. Lookups take no lock; changes are made under the
+/// allocator's lock. Entries are never removed. Outgrown tables are kept, because a thread may be
+/// reading them.
 class StreamTable {
 public:
     /// Throws std::bad_alloc.
@@ -22,7 +23,7 @@ public:
     StreamTable& operator=(const StreamTable&) = delete;
 
     StreamCache* find(StreamHandle stream) const noexcept {
-        // Acquire, here and below: pairs with the releases of `add`.
+        // Acquire, here and below: pairs with the release stores in `add`.
         const Table* const table = table_.load(std::memory_order_acquire);
         const std::uintptr_t key = key_of(stream);
         for (std::size_t at = hash(key);; ++at) {
@@ -33,12 +34,12 @@ public:
         }
     }
 
-    /// REQUIRES: the stream is not in. Throws std::bad_alloc; then nothing has changed.
+    /// REQUIRES: the stream is not in the table. Throws std::bad_alloc and then changes nothing.
     void add(StreamHandle stream, StreamCache& cache);
 
 private:
     struct Entry {
-        std::atomic<std::uintptr_t> key = 0;  // 0: none. Stored after `cache`
+        std::atomic<std::uintptr_t> key = 0;  // 0: empty. Stored after `cache`
         StreamCache* cache = nullptr;
     };
     struct Table {
@@ -47,7 +48,7 @@ private:
         std::unique_ptr<Entry[]> entries;
     };
 
-    // Never 0: no backend's handle is the highest address.
+    // Never 0, because no backend uses the highest address as a handle.
     static std::uintptr_t key_of(StreamHandle stream) noexcept {
         return reinterpret_cast<std::uintptr_t>(stream) + 1;
     }
@@ -57,7 +58,7 @@ private:
     static void put(Table& table, std::uintptr_t key, StreamCache* cache) noexcept;
 
     std::atomic<const Table*> table_;
-    std::vector<std::unique_ptr<Table>> tables_;  // the last one is in use
+    std::vector<std::unique_ptr<Table>> tables_;  // the last one is current
     std::size_t count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The report in a browser: its policy lets its own script and style through, and nothing else.
+// Opens the report in a browser: its policy allows its own script and style and nothing else.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-/// What the page has become, and what the browser complained of.
+/// Returns the DOM of the page and the messages of the browser.
 std::string opened(const std::string& html) {
     const photos::TemporaryFolder folder;
     const std::string page = folder.file("report.html", html);
@@ -31,7 +31,7 @@ std::string opened(const std::string& html) {
     return text;
 }
 
-TEST(Page, RunsItsOwnScriptAndNoOther) {
+TEST(Page, RunsOnlyItsOwnScript) {
     if (!std::filesystem::exists("/usr/bin/chromium")) {
         GTEST_SKIP() << "install the Debian package chromium";
     }

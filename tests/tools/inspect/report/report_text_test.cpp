@@ -17,7 +17,7 @@ TEST(FormatNs, HasAUnitAndThreeDigits) {
     EXPECT_EQ(format_ns(720'000'000'000), "12 min");
 }
 
-TEST(EscapeHtml, LeavesNothingThatABrowserObeys) {
+TEST(EscapeHtml, EscapesMarkupAndControlCharacters) {
     EXPECT_EQ(escape_html("<b a='1' c=\"2\">&"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;");
     EXPECT_EQ(escape_html(std::string("a\n\0b", 4)),
               "a\xEF\xBF\xBD\xEF\xBF\xBD"
@@ -26,7 +26,7 @@ TEST(EscapeHtml, LeavesNothingThatABrowserObeys) {
     EXPECT_EQ(escape_html("\xff"), "\xEF\xBF\xBD");
 }
 
-TEST(Base64, IsAsInRfc4648) {
+TEST(Base64, FollowsRfc4648) {
     EXPECT_EQ(base64_of_hex(""), "");
     EXPECT_EQ(base64_of_hex("66"), "Zg==");
     EXPECT_EQ(base64_of_hex("666f"), "Zm8=");

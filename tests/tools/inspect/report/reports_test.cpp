@@ -13,7 +13,7 @@ namespace {
 
 using trace::testing::MadeRecording;
 
-/// What a trace's names may hold to do harm.
+/// A name that tries to inject HTML and escape sequences.
 const std::string hostile = "</script><img src=x onerror=alert(1)>\"'&\x1b[31m\n\xff";
 
 MadeRecording recording_with(const std::string& name) {
@@ -34,10 +34,10 @@ Analysis analysis_with(const std::string& name) {
     return analyse(made.recording(), 10);
 }
 
-TEST(TextReport, SaysTheLowerBoundAndWhoseItWas) {
+TEST(TextReport, ShowsTheLowerBoundAndItsSources) {
     const std::string text = text_report(analysis_with("weights"), "a.trace", Sizes::iec, 10);
     EXPECT_NE(text.find("a.trace\n"), std::string::npos);
-    EXPECT_NE(text.find("lower bound           3.00 MiB  most bytes alive at once, in 2 blocks, "
+    EXPECT_NE(text.find("lower bound           3.00 MiB  maximum alive at once, in 2 blocks, "
                         "2.00 us after the first call\n"),
               std::string::npos)
         << text;
@@ -54,12 +54,12 @@ MadeRecording holding_recording() {
     return made;
 }
 
-TEST(Reports, SayWhatWasHeldBesideTheLowerBound) {
+TEST(Reports, ShowHeldMemory) {
     const Analysis analysis = analyse(holding_recording().recording(), 10);
     const std::string text = text_report(analysis, "a.trace", Sizes::iec, 10);
     EXPECT_NE(
-        text.find("held then             6.00 MiB  99.9% more than was asked for; 9.00 MiB at "
-                  "most\n"),
+        text.find("held then             6.00 MiB  99.9% more than requested; at most 9.00 MiB"
+                  "\n"),
         std::string::npos)
         << text;
     EXPECT_TRUE(std::regex_search(text, std::regex("TIME +BLOCKS.* LOST +HELD\n"))) << text;
@@ -73,7 +73,7 @@ TEST(Reports, SayWhatWasHeldBesideTheLowerBound) {
     EXPECT_NE(html.find("class=\"line l4\""), std::string::npos);
 }
 
-TEST(Reports, OfARecordingThatDoesNotTellSayNothingOfWhatWasHeld) {
+TEST(Reports, OmitHeldMemoryIfNotRecorded) {
     const Analysis analysis = analysis_with("weights");
     const std::string text = text_report(analysis, "a.trace", Sizes::iec, 10);
     EXPECT_EQ(text.find("held then"), std::string::npos) << text;
@@ -83,13 +83,13 @@ TEST(Reports, OfARecordingThatDoesNotTellSayNothingOfWhatWasHeld) {
     EXPECT_EQ(html.find("class=\"line l4\""), std::string::npos);
 }
 
-TEST(TextReport, ShowsSizesAsBytesWhereAskedTo) {
+TEST(TextReport, ShowsSizesInBytesOnRequest) {
     const std::string text = text_report(analysis_with("weights"), "a.trace", Sizes::bytes, 10);
     EXPECT_NE(text.find(" 3146728 "), std::string::npos) << text;
     EXPECT_EQ(text.find("MiB"), std::string::npos);
 }
 
-TEST(TextReport, SaysWhatMakesFiguresLessThanExact) {
+TEST(TextReport, NotesWhatMakesValuesInexact) {
     MadeRecording made = recording_with("weights");
     made.recording().processes[0].dropped = 12;
     made.recording().processes[0].from_start = false;
@@ -100,7 +100,7 @@ TEST(TextReport, SaysWhatMakesFiguresLessThanExact) {
     EXPECT_NE(text.find("Process 7 ran before it was recorded"), std::string::npos);
 }
 
-TEST(TextReport, OfManyProcessesShowsTheLargest) {
+TEST(TextReport, ShowsTheLargestProcesses) {
     MadeRecording made = recording_with("weights");
     for (std::uint64_t i = 0; i < 30; ++i) {
         const auto process = made.process("helper" + std::to_string(i), 100 + i);
@@ -109,19 +109,19 @@ TEST(TextReport, OfManyProcessesShowsTheLargest) {
             thread;
     }
     const std::string text = text_report(analyse(made.recording(), 3), "a.trace", Sizes::iec, 3);
-    EXPECT_NE(text.find("Of 31 those 3 that had most alive."), std::string::npos) << text;
+    EXPECT_NE(text.find("The 3 of 31 with the most bytes alive."), std::string::npos) << text;
     EXPECT_NE(text.find("\nweights "), std::string::npos);
     EXPECT_NE(text.find("\nhelper29 "), std::string::npos);
     EXPECT_NE(text.find("\nhelper28 "), std::string::npos);
     EXPECT_EQ(text.find("\nhelper27 "), std::string::npos);
 }
 
-TEST(TextReport, SendsATerminalNoEscapes) {
+TEST(TextReport, EscapesControlCharacters) {
     const std::string text = text_report(analysis_with(hostile), hostile, Sizes::iec, 10);
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
-TEST(JsonReport, IsOneObjectWithUnitsInItsNames) {
+TEST(JsonReport, IsOneObjectWithUnitsInTheNames) {
     const auto json = nlohmann::json::parse(json_report(analysis_with("weights")));
     EXPECT_EQ(json["totals"]["calls"], 4);
     EXPECT_EQ(json["peak"]["alive_bytes"], (3 << 20) + 1000);
@@ -131,11 +131,11 @@ TEST(JsonReport, IsOneObjectWithUnitsInItsNames) {
     EXPECT_EQ(json["left"]["known"], true);
     EXPECT_EQ(json["peak"]["by_site"][0]["samples"], 1);
     EXPECT_EQ(json["sizes_by_bytes"][0]["bytes"], 3 << 20);
-    // Of 3,000 ns, in stretches of whole nanoseconds.
+    // 3,000 ns are divided into stretches of whole nanoseconds.
     EXPECT_EQ(json["timeline"]["moments"].size(), 429U);
 }
 
-TEST(JsonReport, TakesAnyName) {
+TEST(JsonReport, AcceptsAnyName) {
     EXPECT_TRUE(nlohmann::json::accept(json_report(analysis_with(hostile))));
 }
 
@@ -145,12 +145,12 @@ TEST(HtmlReport, EscapesNames) {
     EXPECT_NE(html.find("&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"), std::string::npos);
     EXPECT_EQ(html.find('\x1b'), std::string::npos);
     EXPECT_EQ(html.find('\xff'), std::string::npos);
-    // The data, the script, and no third one.
+    // There are two script elements: the data and the script.
     const std::regex ends("</script>");
     EXPECT_EQ(std::distance(std::sregex_iterator(html.begin(), html.end(), ends), {}), 2);
 }
 
-TEST(HtmlReport, NamesNothingThatLiesElsewhere) {
+TEST(HtmlReport, RefersToNoOtherResource) {
     const std::string html = html_report(analysis_with("weights"), "a.trace", Sizes::iec, 10);
     EXPECT_NE(html.find("default-src 'none'; style-src 'sha256-"), std::string::npos);
     EXPECT_FALSE(std::regex_search(html, std::regex(" (src|href)=\"[^#]")));
@@ -160,7 +160,7 @@ TEST(HtmlReport, NamesNothingThatLiesElsewhere) {
     EXPECT_EQ(html.find(" onclick="), std::string::npos);
 }
 
-TEST(HtmlReport, HoldsItsDataAsJson) {
+TEST(HtmlReport, ContainsItsDataAsJson) {
     const std::string html = html_report(analysis_with("weights"), "a.trace", Sizes::iec, 10);
     const std::string begin = "type=\"application/json\">";
     const std::size_t from = html.find(begin) + begin.size();
@@ -170,7 +170,7 @@ TEST(HtmlReport, HoldsItsDataAsJson) {
     EXPECT_EQ(json["charts"][0]["series"][0].size(), 429U);
 }
 
-TEST(ReportAssets, StandInTheReportAsTheyAre) {
+TEST(ReportAssets, AreIncludedUnchanged) {
     const std::string html = html_report(analysis_with("weights"), "a.trace", Sizes::iec, 10);
     EXPECT_NE(html.find("<style>" + std::string(report_style().text) + "</style>"),
               std::string::npos);

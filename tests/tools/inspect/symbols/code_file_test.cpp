@@ -12,7 +12,7 @@
 
 namespace tensorpool::command::inspect {
 
-// Not within a namespace without a name: its symbol is looked up.
+// Not in an anonymous namespace, because its symbol is looked up.
 [[gnu::noinline]] int function_to_be_found(int value) {
     return value * 3 + 1;
 }
@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* own_path = "/proc/self/exe";
 
-/// As this program's symbols count.
+/// Returns an address of this program as an offset of its symbols.
 std::uint64_t own_offset() {
     std::uint64_t base = 0;
     dl_iterate_phdr(
@@ -39,17 +39,17 @@ TEST(CodeFile, FindsAFunctionAndItsLine) {
 #endif
     const CodeFile file(own_path);
     ASSERT_EQ(file.problem(), "");
-    const CodePlace place = file.find(own_offset());
-    EXPECT_EQ(place.function, "tensorpool::command::inspect::function_to_be_found(int)");
-    EXPECT_TRUE(place.file.ends_with("code_file_test.cpp")) << place.file;
-    EXPECT_GT(place.line, 10);
-    EXPECT_LT(place.line, 30);
+    const CodeLocation location = file.find(own_offset());
+    EXPECT_EQ(location.function, "tensorpool::command::inspect::function_to_be_found(int)");
+    EXPECT_TRUE(location.file.ends_with("code_file_test.cpp")) << location.file;
+    EXPECT_GT(location.line, 10);
+    EXPECT_LT(location.line, 30);
 }
 
-TEST(CodeFile, KnowsNothingBeyondTheFile) {
-    const CodePlace place = CodeFile(own_path).find(std::uint64_t{1} << 47);
-    EXPECT_EQ(place.function, "");
-    EXPECT_EQ(place.file, "");
+TEST(CodeFile, FindsNothingBeyondTheFile) {
+    const CodeLocation location = CodeFile(own_path).find(std::uint64_t{1} << 47);
+    EXPECT_EQ(location.function, "");
+    EXPECT_EQ(location.file, "");
 }
 
 TEST(CodeFile, OpensRegularFilesOnly) {
@@ -58,18 +58,18 @@ TEST(CodeFile, OpensRegularFilesOnly) {
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     const int opened = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     ASSERT_GE(inotify_add_watch(opened, pipe.c_str(), IN_OPEN), 0);
-    EXPECT_EQ(CodeFile(pipe).problem(), "is no regular file");
+    EXPECT_EQ(CodeFile(pipe).problem(), "is not a regular file");
     char event[4096];
     EXPECT_EQ(read(opened, event, sizeof event), -1);
     close(opened);
-    EXPECT_EQ(CodeFile("/dev/zero").problem(), "is no regular file");
-    EXPECT_EQ(CodeFile("/dev").problem(), "is no regular file");
-    EXPECT_EQ(CodeFile("relative").problem(), "is no path from the root on");
-    EXPECT_EQ(CodeFile("").problem(), "is no path from the root on");
+    EXPECT_EQ(CodeFile("/dev/zero").problem(), "is not a regular file");
+    EXPECT_EQ(CodeFile("/dev").problem(), "is not a regular file");
+    EXPECT_EQ(CodeFile("relative").problem(), "is not an absolute path");
+    EXPECT_EQ(CodeFile("").problem(), "is not an absolute path");
     EXPECT_EQ(CodeFile("/nowhere").problem(), "No such file or directory");
 }
 
-TEST(CodeFile, TakesAFileThatIsNoProgram) {
+TEST(CodeFile, AcceptsAFileThatIsNotAProgram) {
     const photos::TemporaryFolder folder;
     const CodeFile file(folder.file("text",
                                     "\x7f"
@@ -78,14 +78,14 @@ TEST(CodeFile, TakesAFileThatIsNoProgram) {
     EXPECT_EQ(file.find(0).function, "");
 }
 
-TEST(FrameNames, SayFunctionFileAndLine) {
+TEST(FrameNames, ShowFunctionFileAndLine) {
     EXPECT_EQ(to_text({"/lib/libfoo.so", 0x12, {"f(int)", "/src/foo.cpp", 7}, false}),
               "f(int) at foo.cpp:7");
     EXPECT_EQ(to_text({"/lib/libfoo.so", 0x12, {"f(int)", "", 0}, false}), "f(int) in libfoo.so");
     EXPECT_EQ(to_text({"/lib/libfoo.so", 0x12, {}, false}), "libfoo.so+0x12");
 }
 
-TEST(FrameNames, DoNotAskAFileThatChangedSince) {
+TEST(FrameNames, IgnoreFilesThatChanged) {
     const photos::TemporaryFolder folder;
     trace::testing::MadeRecording made;
     const auto module = made.module(folder.file("program", "new"));
@@ -106,7 +106,7 @@ TEST(FrameNames, SkipAllocatorsForASite) {
     EXPECT_FALSE(names.name({program, 0x10}).internal);
 }
 
-TEST(FrameNames, TellTheCallerOfThePool) {
+TEST(FrameNames, FindTheCallerOfThePool) {
     trace::testing::MadeRecording made;
     const auto pool = made.module("/usr/lib/libtensorpool.so.1");
     const auto program = made.module("/nowhere/program");
@@ -119,7 +119,7 @@ TEST(FrameNames, TellTheCallerOfThePool) {
     EXPECT_EQ(frames_of_caller(made.recording(), 0).size(), 0U);
 }
 
-TEST(FrameNames, TakeAFrameOfNoModule) {
+TEST(FrameNames, AcceptAFrameWithoutModule) {
     trace::testing::MadeRecording made;
     FrameNames names(made.recording());
     EXPECT_EQ(to_text(names.name({99, 0x10})), "?+0x10");

@@ -5,7 +5,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-TEST(ShortName, LeavesParametersAndTemplatesOut) {
+TEST(ShortName, OmitsParametersAndTemplateArguments) {
     EXPECT_EQ(short_name("main"), "main");
     EXPECT_EQ(short_name("forward(int, std::vector<int, std::allocator<int> >&)"), "forward");
     EXPECT_EQ(short_name("std::vector<std::pair<int, int> >::push_back(int&&)"),
@@ -14,7 +14,7 @@ TEST(ShortName, LeavesParametersAndTemplatesOut) {
     EXPECT_EQ(short_name(""), "");
 }
 
-TEST(ShortName, KeepsOperatorsAndNamespacesWithoutAName) {
+TEST(ShortName, KeepsOperatorsAndAnonymousNamespaces) {
     EXPECT_EQ(short_name("a::(anonymous namespace)::f(int)"), "a::(anonymous namespace)::f");
     EXPECT_EQ(short_name("A<int>::operator()(int) const"), "A<>::operator() const");
     EXPECT_EQ(short_name("operator<< <char>(int)"), "operator<< <>");
@@ -24,7 +24,7 @@ TEST(ShortName, KeepsOperatorsAndNamespacesWithoutAName) {
               "main::{lambda#1}::operator() const");
 }
 
-TEST(ShortName, TakesBracketsThatDoNotMatch) {
+TEST(ShortName, AcceptsUnbalancedBrackets) {
     EXPECT_EQ(short_name("a>b)c"), "a>b)c");
     EXPECT_EQ(short_name("a<b(c"), "a<>");
 }

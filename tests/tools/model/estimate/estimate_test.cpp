@@ -30,12 +30,12 @@ std::uint64_t cache_of(const Hyperparameters& model, const Plan& plan) {
     return estimate(model, {}, plan).host.cache;
 }
 
-TEST(CacheOfKeysAndValues, IsWhatIsKnownOfPublicModels) {
+TEST(CacheOfKeysAndValues, MatchesKnownSizesOfPublicModels) {
     // 2 x 32 layers x 8 heads x 128 x 4,096 x 2 bytes.
     EXPECT_EQ(cache_of(llama_3_8b(), plan_of(4096)), 512 * mib);
     // llama.cpp: "KV self size = 1024.00 MiB" for a context of 8192.
     EXPECT_EQ(cache_of(llama_3_8b(), plan_of(8192)), 1024 * mib);
-    // Without groups four times as much; Mistral 7B has Llama 3's groups.
+    // Without grouped-query attention four times as much; Mistral 7B has the groups of Llama 3.
     EXPECT_EQ(cache_of(llama_2_7b(), plan_of(4096)), 2048 * mib);
     // llama.cpp: 448.00 MiB for Qwen3 0.6B, whose heads are longer than embedding / heads.
     EXPECT_EQ(cache_of(qwen_3_0_6b(), plan_of(4096)), 448 * mib);
@@ -55,14 +55,14 @@ TEST(CacheOfKeysAndValues, CountsWindowsOfLayers) {
     EXPECT_EQ(cache_of(gemma_3_4b(), plan_of(512)), 34 * 512 * 4 * kib);
 }
 
-TEST(CacheOfKeysAndValues, OfQuantisedTypesHasTheirBlocks) {
+TEST(CacheOfKeysAndValues, CountsBlocksOfQuantisedTypes) {
     // 34 bytes for 32 elements, 18 for 32.
     EXPECT_EQ(cache_of(llama_3_8b(), plan_of(4096, "q8_0")), 272 * mib);
     EXPECT_EQ(cache_of(llama_3_8b(), plan_of(4096, "q4_0")), 144 * mib);
     EXPECT_EQ(cache_of(llama_3_8b(), plan_of(4096, "f32")), 1024 * mib);
 }
 
-TEST(CacheOfKeysAndValues, IsThereForEachSequenceAndForWholeStepsOf256) {
+TEST(CacheOfKeysAndValues, CountsSequencesAndRoundsTheContextTo256) {
     Plan plan = plan_of(4096);
     plan.sequences = 3;
     EXPECT_EQ(cache_of(llama_3_8b(), plan), 3 * 512 * mib);
@@ -77,7 +77,7 @@ TEST(CacheOfKeysAndValues, MayDifferFromLayerToLayer) {
     EXPECT_EQ(cache_of(model, plan_of(4096)), 16 * mib + 4 * mib);
 }
 
-TEST(Computing, IsWhatLlamaCppPrintsForPublicModels) {
+TEST(Computing, MatchesLlamaCppForPublicModels) {
     // The logits of a batch, 128,256 x 512 x 4 bytes, and 8 MiB of embeddings.
     EXPECT_EQ(output_bytes(llama_3_8b(), plan_of(512)), 258 * mib + mib / 2);
     // "CUDA0 compute buffer size = 560.00 MiB".
@@ -99,7 +99,7 @@ TEST(Computing, TakesTheLargestPhase) {
               attention_bytes(llama_3_8b(), large) + logits);
 }
 
-TEST(Computing, OfABatchThatIsLargerThanAllSequencesIsTheirs) {
+TEST(Computing, LimitsTheBatchToAllSequences) {
     Plan plan = plan_of(64);
     plan.batch = 512;
     Plan small = plan_of(64);
@@ -109,14 +109,14 @@ TEST(Computing, OfABatchThatIsLargerThanAllSequencesIsTheirs) {
     EXPECT_EQ(output_bytes(gpt_2(), plan), 2 * output_bytes(gpt_2(), small));
 }
 
-TEST(Computing, WithExpertsHoldsWhatEachGivesBack) {
+TEST(Computing, CountsTheResultsOfExperts) {
     Hyperparameters model = gpt_2();
     const std::uint64_t without = feed_forward_bytes(model, plan_of(512));
     model.experts_used = 8;
     EXPECT_EQ(feed_forward_bytes(model, plan_of(512)) - without, 512 * 8 * 768 * 4U);
 }
 
-TEST(Layers, OnTheDeviceBeginWithTheOutputAndGoOnFromTheLast) {
+TEST(Layers, OnTheDeviceBeginWithTheOutputThenTheLastLayer) {
     const Weights weights{100, std::vector<std::uint64_t>(12, 10), 7, 3, false};
     Plan plan = plan_of(1024);
     EXPECT_EQ(estimate(gpt_2(), weights, plan).host.weights, weights.total());
@@ -136,7 +136,7 @@ TEST(Layers, OnTheDeviceBeginWithTheOutputAndGoOnFromTheLast) {
     }
 }
 
-TEST(Layers, WhollyOnTheDeviceLeaveTheHostWhatItHandsOverAndReads) {
+TEST(Layers, AllOnTheDeviceLeaveExchangeBuffersOnTheHost) {
     // llama.cpp: "CUDA_Host compute buffer size = 24.01 MiB", and 0.49 MiB of logits.
     Plan plan = without_flash_attention(8192);
     plan.layers_on_device = 33;
@@ -145,7 +145,7 @@ TEST(Layers, WhollyOnTheDeviceLeaveTheHostWhatItHandsOverAndReads) {
     EXPECT_EQ(whole.device.compute, 560 * mib);
 }
 
-TEST(Layers, WithAnOutputThatUsesTheEmbeddingsTheDeviceHasACopy) {
+TEST(Layers, TiedEmbeddingsAreCopiedToTheDevice) {
     const Weights weights{100, std::vector<std::uint64_t>(12, 10), 7, 0, true};
     Plan plan = plan_of(1024);
     EXPECT_EQ(estimate(gpt_2(), weights, plan).host.weights, 227U);
@@ -154,7 +154,7 @@ TEST(Layers, WithAnOutputThatUsesTheEmbeddingsTheDeviceHasACopy) {
     EXPECT_EQ(estimate(gpt_2(), weights, plan).host.weights, 220U);
 }
 
-TEST(Layers, ThatOnlyTheFileHasStayOnTheHost) {
+TEST(Layers, BeyondTheHyperparametersStayOnTheHost) {
     const Weights weights{0, std::vector<std::uint64_t>(14, 10), 0, 0, false};
     Plan plan = plan_of(1024);
     plan.layers_on_device = 13;
@@ -162,21 +162,21 @@ TEST(Layers, ThatOnlyTheFileHasStayOnTheHost) {
     EXPECT_EQ(estimate(gpt_2(), weights, plan).host.weights, 20U);
 }
 
-TEST(Estimates, OfWhatNoNumberHoldsAreEndless) {
+TEST(Estimates, Saturate) {
     Hyperparameters model = uniform("llama", 4096, 65536, 65536, 1 << 20);
     model.embedding = model.vocabulary = model.feed_forward = 1 << 26;
     Plan plan = plan_of(1 << 30);
     plan.sequences = 65536;
-    EXPECT_EQ(cache_of(model, plan), endless);
-    EXPECT_EQ(estimate(model, {}, plan).host.total(), endless);
+    EXPECT_EQ(cache_of(model, plan), max_number);
+    EXPECT_EQ(estimate(model, {}, plan).host.total(), max_number);
 }
 
-TEST(ProblemOfACache, IsThatItNeedsFlashAttentionOrOtherHeads) {
+TEST(ProblemOfACache, ReportsFlashAttentionAndLengthOfHeads) {
     EXPECT_EQ(problem_of_cache(llama_3_8b(), plan_of(4096, "q4_0")), "");
     Plan plan = plan_of(4096, "q8_0");
     plan.flash_attention = false;
     EXPECT_EQ(problem_of_cache(llama_3_8b(), plan),
-              "a cache of type q8_0 needs flash attention, which was switched off");
+              "a cache of type q8_0 needs flash attention, which is disabled");
     // Phi-2 has heads of 80.
     EXPECT_NE(problem_of_cache(uniform("phi2", 32, 32, 32, 80), plan_of(2048, "q8_0")).find("80"),
               std::string::npos);

@@ -23,29 +23,29 @@ Weights weights() {
     return {280 * mib, std::vector<std::uint64_t>(32, 120 * mib), 400 * mib, 0, false};
 }
 
-Estimation llama(const Asked& asked, MemoryThere memory) {
-    return make_estimation(llama_3_8b(), weights(), asked, std::move(memory));
+Estimation llama(const Request& request, AvailableMemory memory) {
+    return make_estimation(llama_3_8b(), weights(), request, std::move(memory));
 }
 
-MemoryThere with_device(std::uint64_t device_bytes) {
+AvailableMemory with_device(std::uint64_t device_bytes) {
     return {64 * gib, 64 * gib, DeviceMemory{"a device", device_bytes, 8 * gib}};
 }
 
-TEST(Estimation, TakesTheUsualContextButNoneThatTheModelDoesNotKnow) {
+TEST(Estimation, UsesTheDefaultContextWithinThatOfTheModel) {
     EXPECT_EQ(llama({}, {gib, gib, {}}).plan.context, 4096U);
     EXPECT_EQ(make_estimation(gpt_2(), {}, {}, {gib, gib, {}}).plan.context, 1024U);
-    Asked asked;
-    asked.context = 9999;
-    EXPECT_EQ(make_estimation(gpt_2(), {}, asked, {gib, gib, {}}).plan.context, 9999U);
+    Request request;
+    request.context = 9999;
+    EXPECT_EQ(make_estimation(gpt_2(), {}, request, {gib, gib, {}}).plan.context, 9999U);
 }
 
-TEST(Estimation, SaysWhetherItFitsAndWhatElseWould) {
+TEST(Estimation, ReportsWhetherItFitsAndAlternatives) {
     const Estimation fitting = llama({}, {16 * gib, 32 * gib, {}});
     EXPECT_TRUE(fitting.fits);
     EXPECT_TRUE(fitting.suggestions.empty());
     EXPECT_EQ(fitting.largest_context, 8192U);
     const std::string text = estimation_text(fitting, Sizes::iec);
-    EXPECT_NE(text.find("It fits, and leaves 10.8 GiB; so would a context of 8,192.\n"),
+    EXPECT_NE(text.find("It fits and leaves 10.8 GiB; so does a context of 8,192.\n"),
               std::string::npos)
         << text;
     const Estimation tight = llama({}, {5 * gib, 32 * gib, {}});
@@ -58,15 +58,15 @@ TEST(Estimation, SaysWhetherItFitsAndWhatElseWould) {
     EXPECT_NE(advice.find("\nWITH "), std::string::npos);
 }
 
-TEST(Estimation, SaysSoWhereNothingHelps) {
+TEST(Estimation, ReportsIfNothingFits) {
     const std::string text = estimation_text(llama({}, {gib, gib, {}}), Sizes::iec);
-    EXPECT_NE(text.find("the weights alone are\n4.41 GiB"), std::string::npos) << text;
+    EXPECT_NE(text.find("the weights alone are 4.41 GiB"), std::string::npos) << text;
 }
 
-TEST(Estimation, PutsAllLayersOnADeviceThatIsTold) {
-    Asked asked;
-    asked.device_bytes = 8 * gib;
-    const Estimation estimation = llama(asked, with_device(8 * gib));
+TEST(Estimation, PutsAllLayersOnAGivenDevice) {
+    Request request;
+    request.device_bytes = 8 * gib;
+    const Estimation estimation = llama(request, with_device(8 * gib));
     EXPECT_EQ(estimation.plan.layers_on_device, 33U);
     EXPECT_TRUE(estimation.fits);
     const std::string text = estimation_text(estimation, Sizes::iec);
@@ -77,12 +77,12 @@ TEST(Estimation, PutsAllLayersOnADeviceThatIsTold) {
     EXPECT_NE(text.find(" on the device"), std::string::npos);
 }
 
-TEST(Estimation, PutsAsManyLayersOnTheDeviceAsAreAskedFor) {
-    Asked asked;
-    asked.layers_on_device = 10;
-    EXPECT_EQ(llama(asked, with_device(gib)).plan.layers_on_device, 10U);
-    asked.layers_on_device = 999;
-    const Estimation estimation = llama(asked, with_device(gib));
+TEST(Estimation, PutsTheRequestedLayersOnTheDevice) {
+    Request request;
+    request.layers_on_device = 10;
+    EXPECT_EQ(llama(request, with_device(gib)).plan.layers_on_device, 10U);
+    request.layers_on_device = 999;
+    const Estimation estimation = llama(request, with_device(gib));
     EXPECT_EQ(estimation.plan.layers_on_device, 33U);
     EXPECT_FALSE(estimation.fits);
     EXPECT_TRUE(estimation.suggestions.front().options.starts_with("--layers-on-device "));
@@ -90,7 +90,7 @@ TEST(Estimation, PutsAsManyLayersOnTheDeviceAsAreAskedFor) {
     EXPECT_NE(text.find("more than the device has available"), std::string::npos) << text;
 }
 
-TEST(Estimation, NamesADeviceThatIsThereAndHowManyLayersItWouldTake) {
+TEST(Estimation, SuggestsLayersForAnUnusedDevice) {
     const Estimation estimation = llama({}, with_device(3 * gib));
     EXPECT_EQ(estimation.plan.layers_on_device, 0U);
     EXPECT_GT(estimation.fitting_layers, 10U);
@@ -104,25 +104,24 @@ TEST(Estimation, NamesADeviceThatIsThereAndHowManyLayersItWouldTake) {
               std::string::npos);
 }
 
-TEST(Estimation, RefusesACacheThatTheModelCannotHave) {
-    Asked asked;
-    asked.cache = "q8_0";
-    asked.flash_attention = false;
+TEST(Estimation, RejectsAnUnsupportedCacheType) {
+    Request request;
+    request.cache = "q8_0";
+    request.flash_attention = false;
     try {
-        llama(asked, {gib, gib, {}});
+        llama(request, {gib, gib, {}});
         FAIL();
     } catch (const CommandError& error) {
         EXPECT_EQ(error.code(), wrong_usage);
-        EXPECT_STREQ(error.what(),
-                     "a cache of type q8_0 needs flash attention, which was switched off");
+        EXPECT_STREQ(error.what(), "a cache of type q8_0 needs flash attention, which is disabled");
     }
 }
 
-TEST(Estimation, TellsOfAWindowThatIsNotCountedAndOfAContextThatIsTooLong) {
-    Asked asked;
-    asked.context = 8192;
+TEST(Estimation, NotesAnUnusedWindowAndALongContext) {
+    Request request;
+    request.context = 8192;
     const Estimation estimation =
-        make_estimation(phi_3_mini(), {}, asked, {16 * gib, 16 * gib, {}});
+        make_estimation(phi_3_mini(), {}, request, {16 * gib, 16 * gib, {}});
     const std::string text = estimation_text(estimation, Sizes::iec);
     EXPECT_NE(text.find("trained for 4,096 positions"), std::string::npos) << text;
     // 2,047 + 512 positions, rounded up to 2,560, of 384 KiB.
@@ -130,15 +129,15 @@ TEST(Estimation, TellsOfAWindowThatIsNotCountedAndOfAContextThatIsTooLong) {
     EXPECT_NE(text.find("3.00 GiB"), std::string::npos) << text;
 }
 
-TEST(Estimation, OfAModelThatIsNotKnownIsOfItsWeights) {
+TEST(Estimation, OfAnUnknownModelHasOnlyWeights) {
     Estimation estimation = make_estimation(std::nullopt, weights(), {}, {5 * gib, 8 * gib, {}});
     estimation.why_unknown = "Its architecture is mamba.";
     EXPECT_TRUE(estimation.fits);
     const std::string text = estimation_text(estimation, Sizes::iec);
-    EXPECT_NE(text.find("Its architecture is mamba. So the weights alone are told.\n"),
+    EXPECT_NE(text.find("Its architecture is mamba. So only the weights are reported.\n"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("They fit, and leave 600 MiB.\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("They fit and leave 600 MiB.\n"), std::string::npos) << text;
     const Estimation large = make_estimation(std::nullopt, weights(), {}, {gib, 8 * gib, {}});
     EXPECT_FALSE(large.fits);
     EXPECT_NE(estimation_text(large, Sizes::iec).find("They do not fit: 3.41 GiB more"),
@@ -146,7 +145,7 @@ TEST(Estimation, OfAModelThatIsNotKnownIsOfItsWeights) {
     EXPECT_EQ(json::parse(estimation_json(large))["fits"], false);
 }
 
-TEST(Estimation, OfWindowsHasRoomOnATerminalOf80Columns) {
+TEST(Estimation, WindowsFitInto80Columns) {
     const std::string text =
         estimation_text(make_estimation(gemma_2_9b(), {}, {}, {gib, gib, {}}), Sizes::iec);
     EXPECT_NE(text.find("\nwindow                   4,096  positions in 21 layers\n"),
@@ -156,10 +155,10 @@ TEST(Estimation, OfWindowsHasRoomOnATerminalOf80Columns) {
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
-TEST(EstimationJson, HasAllFigures) {
-    Asked asked;
-    asked.device_bytes = 2 * gib;
-    const Estimation estimation = llama(asked, with_device(2 * gib));
+TEST(EstimationJson, ContainsAllValues) {
+    Request request;
+    request.device_bytes = 2 * gib;
+    const Estimation estimation = llama(request, with_device(2 * gib));
     const json read = json::parse(estimation_json(estimation));
     EXPECT_EQ(read["fits"], false);
     EXPECT_EQ(read["plan"]["layers_on_device"], 33);

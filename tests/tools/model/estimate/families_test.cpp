@@ -5,7 +5,7 @@
 namespace tensorpool::command::model {
 namespace {
 
-TEST(Families, AreKnownByTheNameOfTheirArchitecture) {
+TEST(Families, AreFoundByTheNameOfTheArchitecture) {
     for (const char* const name : {"llama", "qwen2", "qwen3moe", "gemma3", "phi3", "gpt2"}) {
         ASSERT_NE(find_family(name), nullptr) << name;
     }

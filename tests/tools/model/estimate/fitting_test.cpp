@@ -12,7 +12,7 @@ using namespace testing;
 
 constexpr std::uint64_t mib = 1 << 20;
 
-/// Llama 3 8B of 4.5 bits: about 100 MiB a layer.
+/// Llama 3 8B with 4.5 bits a weight: 120 MiB for each layer.
 Weights llama_weights() {
     return {280 * mib, std::vector<std::uint64_t>(32, 120 * mib), 400 * mib, 0, false};
 }
@@ -37,24 +37,24 @@ const Suggestion* find(const std::vector<Suggestion>& list, std::string_view beg
     return nullptr;
 }
 
-TEST_F(Fit, IsToTheByte) {
+TEST_F(Fit, IsExactToTheByte) {
     const Plan plan;
     EXPECT_TRUE(fitter(need(plan)).fits(plan));
     EXPECT_FALSE(fitter(need(plan) - 1).fits(plan));
 }
 
-TEST_F(Fit, OfTheLargestContextIsTheLastThatFits) {
+TEST_F(Fit, LargestContextIsTheLastThatFits) {
     Plan plan;
     plan.context = 8192;
     const std::uint64_t room = need(plan);
     EXPECT_EQ(fitter(room).largest_context(plan, 1 << 20), 8192U);
     EXPECT_EQ(fitter(room - 1).largest_context(plan, 1 << 20), 8192U - 256);
     EXPECT_EQ(fitter(room).largest_context(plan, 4096), 4096U);
-    EXPECT_EQ(fitter(endless).largest_context(plan, 1 << 20), 1U << 20);
+    EXPECT_EQ(fitter(max_number).largest_context(plan, 1 << 20), 1U << 20);
     EXPECT_EQ(fitter(1).largest_context(plan, 8192), 0U);
 }
 
-TEST_F(Fit, IsSuggestedByASmallerContextOrASmallerCacheOrASmallerBatch) {
+TEST_F(Fit, SuggestsASmallerContextCacheOrBatch) {
     Plan plan;
     plan.context = 8192;
     const auto list = fitter(need(plan) - 100 * mib).suggestions(plan);
@@ -67,7 +67,7 @@ TEST_F(Fit, IsSuggestedByASmallerContextOrASmallerCacheOrASmallerBatch) {
     EXPECT_EQ(find(list, "--layers-on-device"), nullptr);
 }
 
-TEST_F(Fit, OfEachSuggestionIsTrueAndTheNextLargerContextWouldNot) {
+TEST_F(Fit, SuggestionsFitAndTheNextLargerContextDoesNot) {
     Plan plan;
     plan.context = 32768;
     for (std::uint64_t less = 1; less < need(plan); less += 157 * mib) {
@@ -84,7 +84,7 @@ TEST_F(Fit, OfEachSuggestionIsTrueAndTheNextLargerContextWouldNot) {
     EXPECT_GT(need(larger), need(plan) - 500 * mib);
 }
 
-TEST_F(Fit, MayNeedSeveralChanges) {
+TEST_F(Fit, SuggestsSeveralChangesIfNeeded) {
     Plan plan;
     plan.context = 8192;
     plan.sequences = 2;
@@ -98,22 +98,22 @@ TEST_F(Fit, MayNeedSeveralChanges) {
         << list.front().options;
 }
 
-TEST_F(Fit, IsNotSuggestedWhereNothingHelps) {
+TEST_F(Fit, HasNoSuggestionsIfNothingFits) {
     EXPECT_TRUE(fitter(weights_.total()).suggestions({}).empty());
     EXPECT_TRUE(fitter(0).suggestions({}).empty());
 }
 
-TEST_F(Fit, MayComeFromFlashAttention) {
+TEST_F(Fit, SuggestsFlashAttention) {
     Plan plan;
     plan.context = 8192;
     plan.flash_attention = false;
     const auto list = fitter(need(plan) - 1).suggestions(plan);
     ASSERT_NE(find(list, "--flash-attention on"), nullptr);
-    // Which a quantised cache needs anyway.
+    // A quantised cache needs flash attention anyway.
     EXPECT_NE(find(list, "--kv-type q8_0 --flash-attention on"), nullptr);
 }
 
-TEST_F(Fit, MayComeFromFewerSequences) {
+TEST_F(Fit, SuggestsFewerSequences) {
     Plan plan;
     plan.sequences = 4;
     Plan three = plan;
@@ -122,20 +122,22 @@ TEST_F(Fit, MayComeFromFewerSequences) {
     EXPECT_NE(find(list, "--sequences 3"), nullptr);
 }
 
-TEST_F(Fit, OfADeviceMayComeFromFewerLayersThere) {
+TEST_F(Fit, SuggestsFewerLayersOnTheDevice) {
     Plan plan;
     plan.layers_on_device = 33;
     const std::uint64_t whole = estimate(model_, weights_, plan).device.total();
-    const Fitter small = fitter(endless, whole - 1);
+    const Fitter small = fitter(max_number, whole - 1);
     EXPECT_FALSE(small.fits(plan));
     const auto list = small.suggestions(plan);
     ASSERT_NE(find(list, "--layers-on-device 32"), nullptr);
     EXPECT_EQ(list.front().options, "--layers-on-device 32");
-    EXPECT_TRUE(
-        fitter(endless, 0).suggestions(plan).front().options.starts_with("--layers-on-device 0"));
+    EXPECT_TRUE(fitter(max_number, 0)
+                    .suggestions(plan)
+                    .front()
+                    .options.starts_with("--layers-on-device 0"));
 }
 
-TEST_F(Fit, LeavesLayersOnTheDeviceWhereTwoOtherChangesMakeRoomForThem) {
+TEST_F(Fit, KeepsLayersOnTheDeviceIfOtherChangesSuffice) {
     Plan less;
     less.context = 256;
     less.sequences = 4;
@@ -154,7 +156,7 @@ TEST_F(Fit, LeavesLayersOnTheDeviceWhereTwoOtherChangesMakeRoomForThem) {
     EXPECT_EQ(list.front().options, "--kv-type q8_0 --batch 128");
 }
 
-TEST_F(Fit, KeepsATypeThatTheHeadsOfAModelDoNotTake) {
+TEST_F(Fit, KeepsTheCacheTypeIfHeadsDoNotAllowAnother) {
     const Hyperparameters phi = uniform("phi2", 32, 32, 32, 80);
     Plan plan;
     const std::uint64_t room = estimate(phi, {}, plan).host.total() - 1;

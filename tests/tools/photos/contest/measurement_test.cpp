@@ -19,7 +19,7 @@ TEST(Measurement, UserAndSystemTimeAreSummedAndKibibytesBecomeBytes) {
     EXPECT_EQ(measured.peak_bytes, 3072U);
 }
 
-TEST(Measurement, TheMedianIsTakenOfEachFigureByItself) {
+TEST(Measurement, TheMedianIsTakenOfEachValueSeparately) {
     const Measurement of_three = median({{3, 10, 500}, {1, 30, 400}, {2, 20, 600}});
     EXPECT_DOUBLE_EQ(of_three.cpu_seconds, 2);
     EXPECT_EQ(of_three.page_faults, 20U);

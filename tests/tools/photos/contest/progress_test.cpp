@@ -13,7 +13,7 @@ TEST(Progress, TextIsCutBetweenCharacters) {
     EXPECT_EQ(cut_to_columns("abc", 0), "");
 }
 
-TEST(Progress, AwayFromATerminalOnlyLinesThatStayArePrinted) {
+TEST(Progress, OnlyPermanentLinesArePrintedWithoutATerminal) {
     char text[256] = {};
     std::FILE* const stream = fmemopen(text, sizeof text, "w");
     {

@@ -7,14 +7,14 @@ namespace {
 
 constexpr Measurement malloc_took{2.0, 1'000'000, std::uint64_t{400} << 20};
 
-TEST(ResultText, CommasStandBetweenGroupsOfThree) {
+TEST(ResultText, CommasSeparateGroupsOfThreeDigits) {
     EXPECT_EQ(with_commas(0), "0");
     EXPECT_EQ(with_commas(999), "999");
     EXPECT_EQ(with_commas(1000), "1,000");
     EXPECT_EQ(with_commas(1234567), "1,234,567");
 }
 
-TEST(ResultText, TheTableHasFiguresAndRatiosToTheFirstRow) {
+TEST(ResultText, TheTableHasValuesAndRatiosToTheFirstRow) {
     const std::string text =
         table({{"malloc", malloc_took}, {"tensorpool", {0.5, 50'000, std::uint64_t{420} << 20}}});
     EXPECT_EQ(text,
@@ -29,13 +29,13 @@ TEST(ResultText, TheTableFitsATerminalOf80Columns) {
     EXPECT_LE(text.size() - text.find('\n') - 2, 80U);
 }
 
-TEST(ResultText, TheVerdictTellsWhatWasSaved) {
+TEST(ResultText, TheVerdictStatesTheSavings) {
     EXPECT_EQ(verdict({0.62, 120'000, std::uint64_t{440} << 20}, malloc_took),
               "The pool took 0.31 of the CPU time and 0.12 of the page faults of malloc,\n"
               "with 1.10 of its peak memory.");
 }
 
-TEST(ResultText, TheVerdictSaysSoWhenNothingWasSaved) {
+TEST(ResultText, TheVerdictStatesThatNothingWasSaved) {
     for (const double seconds : {1.995, 2.0, 2.5}) {
         const std::string text = verdict({seconds, 1'500'000, 1}, malloc_took);
         EXPECT_EQ(text.find("The pool saved no CPU time here: it took "), 0U) << text;
@@ -43,12 +43,12 @@ TEST(ResultText, TheVerdictSaysSoWhenNothingWasSaved) {
     }
 }
 
-TEST(ResultText, RatiosBelowAHundredthHaveAThirdDigit) {
+TEST(ResultText, RatiosBelowAHundredthHaveThreeDecimals) {
     EXPECT_NE(verdict({1, 2'800, 1}, malloc_took).find("0.003 of the page faults"),
               std::string::npos);
 }
 
-TEST(ResultText, NothingToCompareWithGivesNoRatio) {
+TEST(ResultText, ARatioToZeroIsADash) {
     EXPECT_NE(verdict({1, 1, 1}, {}).find("took - of"), std::string::npos);
 }
 

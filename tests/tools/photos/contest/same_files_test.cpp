@@ -7,7 +7,7 @@
 namespace tensorpool::photos {
 namespace {
 
-TEST(SameFiles, EveryByteCounts) {
+TEST(SameFiles, ComparesEveryByte) {
     const TemporaryFolder folder;
     const std::string long_text(100'000, 'x');
     const auto one = folder.file("one", long_text);
@@ -18,7 +18,7 @@ TEST(SameFiles, EveryByteCounts) {
     EXPECT_FALSE(same_files(one, folder.path() / "missing"));
 }
 
-TEST(SameFiles, EmptyFilesAndPartsOfFullLengthAreTheSame) {
+TEST(SameFiles, EmptyFilesAndMultiplesOfTheBufferAreEqual) {
     const TemporaryFolder folder;
     EXPECT_TRUE(same_files(folder.file("a", ""), folder.file("b", "")));
     const std::string part(1 << 15, 'x');

@@ -23,7 +23,7 @@ TEST(WorkerLine, AReasonOfSeveralLinesBecomesOne) {
     EXPECT_EQ(to_string({Kind::failed, 1, 0, "first\nsecond"}), "failed 1 first second");
 }
 
-TEST(WorkerLine, AnythingElseIsRefusedAndQuoted) {
+TEST(WorkerLine, OtherLinesAreRejectedAndQuoted) {
     for (const char* line :
          {"", "hello", "done", "done 1", "done x 3", "done 1 3x", "failed", "failed -1 x"}) {
         try {

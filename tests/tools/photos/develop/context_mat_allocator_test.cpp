@@ -28,7 +28,7 @@ protected:
     mutable ContextMatAllocator memory_{context_};
 };
 
-TEST_F(ContextMatAllocatorTest, OutsideOfAScopePixelsLieInTheArena) {
+TEST_F(ContextMatAllocatorTest, OutsideAScopePixelsLieInTheArena) {
     const cv::Mat mat = make_mat();
     EXPECT_EQ(context_.used(), mat_bytes);
     EXPECT_EQ(context_.scratch_used(), 0U);
@@ -64,12 +64,12 @@ TEST_F(ContextMatAllocatorTest, InsideTheScopeOfAnotherContextTheyLieInTheArena)
     EXPECT_EQ(context_.used(), mat_bytes);
 }
 
-TEST_F(ContextMatAllocatorTest, AMatThatGoesLeavesItsMemoryToThePhase) {
+TEST_F(ContextMatAllocatorTest, MemoryOfADestroyedMatStaysUntilThePhaseEnds) {
     make_mat();
     EXPECT_EQ(context_.used(), mat_bytes);
 }
 
-TEST_F(ContextMatAllocatorTest, AResultMadeBeforehandKeepsItsPlaceInTheArena) {
+TEST_F(ContextMatAllocatorTest, AnExistingResultKeepsItsMemoryInTheArena) {
     const AsDefault all(memory_);
     const cv::Mat one(64, 64, CV_32F, cv::Scalar(1));
     cv::Mat sum(64, 64, CV_32F);
@@ -113,7 +113,7 @@ TEST_F(ContextMatAllocatorTest, NullRecordsAreIgnored) {
     EXPECT_FALSE(memory_.allocate(nullptr, cv::ACCESS_RW, cv::USAGE_DEFAULT));
 }
 
-TEST_F(ContextMatAllocatorTest, MoreThanThereIsThrowsAndLeavesTheMatEmpty) {
+TEST_F(ContextMatAllocatorTest, ATooLargeMatThrowsAndStaysEmpty) {
     const AsDefault all(memory_);
     const int sizes[] = {1 << 20, 1 << 20, 1 << 10};  // 2^50 bytes
     cv::Mat mat;

@@ -14,7 +14,7 @@
 namespace tensorpool::photos {
 namespace {
 
-/// Makes OpenCV use so many threads while it lives.
+/// Sets the number of OpenCV's threads while it exists.
 class Threads {
 public:
     explicit Threads(int count) { cv::setNumThreads(count); }
@@ -42,7 +42,7 @@ protected:
     ContextMatAllocator memory_{context_};
 };
 
-TEST_F(DevelopInContextTest, ResultsAreTheSameBitForBitOnOneThreadAndOnSeveral) {
+TEST_F(DevelopInContextTest, ResultsAreIdenticalOnOneThreadAndOnSeveral) {
     for (const int count : {1, 2}) {
         const Threads threads(count);
         for (const cv::Size size : {cv::Size(1, 1), cv::Size(1, 7), cv::Size(1200, 900)}) {
@@ -61,7 +61,7 @@ TEST_F(DevelopInContextTest, TheArenaHoldsTheResultAndTwoPicturesInFloats) {
     EXPECT_EQ(context_.scratch_used(), 0U);
 }
 
-TEST_F(DevelopInContextTest, WhereScratchIsShortItThrowsAndLeavesNothing) {
+TEST_F(DevelopInContextTest, ThrowsAndFreesEverythingIfScratchIsTooSmall) {
     const cv::Mat picture(64, 64, CV_8UC3, cv::Scalar(10, 100, 200));
     std::vector<std::byte> buffer(64 * 64 * 12 * 2);  // denoise needs 3
     context_.use_scratch(buffer);
@@ -76,7 +76,7 @@ TEST_F(DevelopInContextTest, WhereScratchIsShortItThrowsAndLeavesNothing) {
     expect_same(picture);
 }
 
-TEST_F(DevelopInContextTest, AnotherDefaultAllocatorIsRefused) {
+TEST_F(DevelopInContextTest, AnotherDefaultAllocatorIsRejected) {
     const cv::Mat picture(8, 8, CV_8UC3, cv::Scalar::all(1));
     EXPECT_THROW(develop_in_context(picture, memory_), cv::Exception);
 }

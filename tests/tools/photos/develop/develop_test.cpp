@@ -13,7 +13,7 @@ double contrast(const cv::Mat& picture) {
     return deviation[0];
 }
 
-TEST(Develop, SizeAndTypeStayWhateverTheSize) {
+TEST(Develop, KeepsSizeAndTypeOfPicturesOfAnySize) {
     for (const cv::Size size : {cv::Size(1, 1), cv::Size(2, 1), cv::Size(1, 7), cv::Size(17, 33)}) {
         const cv::Mat picture(size, CV_8UC3, cv::Scalar(10, 100, 200));
         const cv::Mat result = develop(picture);
@@ -47,7 +47,7 @@ TEST(Develop, NoiseShrinksAndEdgesStay) {
     EXPECT_GE(contrast(develop(edge)), contrast(edge));
 }
 
-TEST(Develop, FrugalOrNotTheResultIsTheSameBitForBit) {
+TEST(Develop, FrugalOperatorsGiveAnIdenticalResult) {
     cv::Mat picture(61, 83, CV_8UC3);
     cv::randu(picture, 0, 256);
     EXPECT_EQ(cv::norm(develop(picture), develop(picture, {}, Frugal::yes), cv::NORM_INF), 0);

@@ -25,7 +25,7 @@ bool same_bits(const cv::Mat& one, const cv::Mat& other) {
 
 class FrugalOperatorsTest : public testing::Test {
 protected:
-    /// The scratch that `work` needs, in pictures in floats.
+    /// Returns the scratch that `work` needs, in pictures in floats.
     double run(Operator* work, const cv::Mat& input, cv::Mat& result) {
         const AsDefault all(memory_);
         result.create(input.size(), input.type());
@@ -44,7 +44,7 @@ protected:
     ContextMatAllocator memory_{context_};
 };
 
-TEST_F(FrugalOperatorsTest, ResultsAreTheSameBitForBitWhateverTheSize) {
+TEST_F(FrugalOperatorsTest, ResultsAreIdenticalForAnySize) {
     for (const cv::Size size : {cv::Size(1, 1), cv::Size(2, 1), cv::Size(1, 7), cv::Size(83, 61)}) {
         const cv::Mat light = noise(size);
         cv::Mat expected, result;
@@ -57,7 +57,7 @@ TEST_F(FrugalOperatorsTest, ResultsAreTheSameBitForBitWhateverTheSize) {
     }
 }
 
-TEST_F(FrugalOperatorsTest, TheyNeedAQuarterAndTwoFifthsOfTheOthers) {
+TEST_F(FrugalOperatorsTest, NeedAQuarterAndTwoFifthsOfTheScratch) {
     const cv::Mat light = noise({256, 256});
     cv::Mat result;
     EXPECT_NEAR(run(denoise, light, result), 12, 0.1);

@@ -5,7 +5,7 @@
 namespace tensorpool {
 namespace {
 
-TEST(MatLot, CountsWhatLives) {
+TEST(MatLot, CountsLivingMats) {
     MatLot lot("picture");
     lot.add();
     lot.add();
@@ -14,7 +14,7 @@ TEST(MatLot, CountsWhatLives) {
     lot.remove();
 }
 
-TEST(MatLotDeathTest, OneThatIsLeftStopsTheProgramWithALineThatNamesTheLot) {
+TEST(MatLotDeathTest, ALeftMatStopsTheProgramAndNamesTheLot) {
     const auto leave_two = [] {
         MatLot lot("denoise");
         lot.add();

@@ -29,7 +29,7 @@ OperatorScratch reported(const std::string& name) {
     return found == report.operators.end() ? OperatorScratch{} : *found;
 }
 
-TEST_F(MatScopesTest, APhaseEndsWhatTheArenaGaveInIt) {
+TEST_F(MatScopesTest, APhaseFreesItsArenaMemory) {
     const cv::Mat before = make_mat();
     for (int picture = 0; picture < 3; ++picture) {
         const MatPhase phase(memory_, "picture");
@@ -47,12 +47,12 @@ TEST_F(MatScopesTest, PhasesNestAndCountTheirOwn) {
     {
         const MatPhase inner(memory_, "operator");
         make_mat();
-        photograph.release();  // of the phase outside
+        photograph.release();  // belongs to the outer phase
     }
     EXPECT_EQ(context_.used(), mat_bytes);
 }
 
-TEST_F(MatScopesTest, AnInnerScopeEndsWhatItsExpressionNeeded) {
+TEST_F(MatScopesTest, AnInnerScopeFreesTemporaries) {
     const MatScope scope(memory_, "test");
     const cv::Mat outside = make_mat();
     {
@@ -65,7 +65,7 @@ TEST_F(MatScopesTest, AnInnerScopeEndsWhatItsExpressionNeeded) {
     EXPECT_EQ(context_.scratch_used(), 2 * mat_bytes);
 }
 
-TEST_F(MatScopesTest, AnOperatorsNeedIsReportedByItsName) {
+TEST_F(MatScopesTest, TheScratchOfAnOperatorIsReportedByItsName) {
     for (int call = 0; call < 2; ++call) {
         const MatScope scope(memory_, "MatScopesTest");
         make_mat();
@@ -75,7 +75,7 @@ TEST_F(MatScopesTest, AnOperatorsNeedIsReportedByItsName) {
     EXPECT_EQ(reported("MatScopesTest").peak_bytes, 2 * mat_bytes);
 }
 
-TEST_F(MatScopesTest, AnInnerScopeWithoutOneAroundItIsRefused) {
+TEST_F(MatScopesTest, AnInnerScopeNeedsAnOuterOne) {
     EXPECT_FALSE(MatScope::is_open());
     EXPECT_THROW(MatScope(), cv::Exception);
 }

@@ -14,9 +14,9 @@ cv::Mat noise(int type) {
 TEST(Operators, AResultOfTheRightSizeAndTypeKeepsItsMemory) {
     const auto keeps = [](Operator* work, const cv::Mat& input, int type) {
         cv::Mat result(input.size(), type);
-        const uchar* const place = result.data;
+        const uchar* const data = result.data;
         work(input, {}, result);
-        return result.data == place;
+        return result.data == data;
     };
     EXPECT_TRUE(keeps(linear_light, noise(CV_8UC3), CV_32FC3));
     for (Operator* const work : {balance_white, denoise, sharpen, boost_detail}) {

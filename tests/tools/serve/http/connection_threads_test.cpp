@@ -8,7 +8,7 @@
 namespace tensorpool::command::serve {
 namespace {
 
-TEST(ConnectionThreads, DoesNothingForWhoComesWhenAllAreTaken) {
+TEST(ConnectionThreads, RejectsWorkWhenAllThreadsAreTaken) {
     std::promise<void> open;
     const std::shared_future<void> opened = open.get_future().share();
     std::atomic<int> done = 0;
@@ -26,7 +26,7 @@ TEST(ConnectionThreads, DoesNothingForWhoComesWhenAllAreTaken) {
     EXPECT_EQ(done, 3);
 }
 
-TEST(ConnectionThreads, TakesNewWorkWhenOldIsDone) {
+TEST(ConnectionThreads, TakesNewWorkWhenEarlierWorkIsDone) {
     ConnectionThreads threads(1);
     for (int i = 0; i < 100; ++i) {
         std::promise<void> done;
@@ -35,7 +35,7 @@ TEST(ConnectionThreads, TakesNewWorkWhenOldIsDone) {
     }
 }
 
-TEST(ConnectionThreads, EndsWithoutEverHavingWorked) {
+TEST(ConnectionThreads, EndsWithoutAnyWork) {
     const ConnectionThreads threads(64);
 }
 

@@ -35,7 +35,7 @@ protected:
     EventStream stream{watcher, 7};
 };
 
-TEST_F(EventStreamTest, BeginsWithThePastThenNow) {
+TEST_F(EventStreamTest, BeginsWithTheHistoryThenTheSnapshot) {
     EXPECT_EQ(next(), (Names{"history", "snapshot", "timeline", "processes"}));
 }
 
@@ -47,7 +47,7 @@ TEST_F(EventStreamTest, IsSilentUntilTheNextRound) {
     EXPECT_EQ(stream.next(), "");
 }
 
-TEST_F(EventStreamTest, TellsEntriesOnce) {
+TEST_F(EventStreamTest, SendsEntriesOnce) {
     const auto first = events_in(stream.next()).at(2).data.at("entries");
     ASSERT_EQ(first.size(), 2u);
     processes.all[7].entries.push_back({.number = 3, .name = "three"});
@@ -59,7 +59,7 @@ TEST_F(EventStreamTest, TellsEntriesOnce) {
     EXPECT_EQ(events.at(1).data.at("lost"), 0);
 }
 
-TEST_F(EventStreamTest, SaysOnceThatTheProcessEnded) {
+TEST_F(EventStreamTest, SendsTheEndOfTheProcessOnce) {
     next();
     processes.all[7].running = false;
     round(1);
@@ -73,21 +73,21 @@ TEST_F(EventStreamTest, SaysOnceThatTheProcessEnded) {
     EXPECT_EQ(stream.next(), "");
 }
 
-TEST_F(EventStreamTest, TellsThePastOfAProcessThatEndedBefore) {
+TEST_F(EventStreamTest, SendsTheHistoryOfAnEndedProcess) {
     round(1);
     processes.end_all();
     round(2);
     EXPECT_EQ(next(), (Names{"history", "snapshot", "timeline", "ended", "processes"}));
 }
 
-TEST_F(EventStreamTest, TellsWhenTheListChanges) {
+TEST_F(EventStreamTest, SendsChangesOfTheList) {
     next();
     processes.add(9);
     round(1);
     EXPECT_EQ(next(), (Names{"snapshot", "processes"}));
 }
 
-TEST_F(EventStreamTest, BeginsAgainWithTheNextProcessOfThatNumber) {
+TEST_F(EventStreamTest, BeginsAgainWhenTheProcessIdIsReused) {
     next();
     processes.all[7].running = false;
     round(1);
@@ -97,7 +97,7 @@ TEST_F(EventStreamTest, BeginsAgainWithTheNextProcessOfThatNumber) {
     EXPECT_EQ(next(), (Names{"history", "snapshot", "timeline", "processes"}));
 }
 
-TEST_F(EventStreamTest, HasNoPointTwice) {
+TEST_F(EventStreamTest, SendsNoSampleTwice) {
     round(1);
     const auto events = events_in(stream.next());
     const auto times = events.at(0).data.at("pools")[0].at("t");
@@ -115,7 +115,7 @@ TEST_F(EventStreamTest, KeepsEachEventsDataInOneLine) {
     }
 }
 
-TEST_F(EventStreamTest, OutlivesThatTheProcessIsForgotten) {
+TEST_F(EventStreamTest, ContinuesAfterTheProcessWasDropped) {
     next();
     processes.end_all();
     round(1);

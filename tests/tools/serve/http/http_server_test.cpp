@@ -24,16 +24,16 @@ TEST(HttpServer, AnswersRequestsOfOneConnectionInOrder) {
     }
 }
 
-TEST(HttpServer, SaysNothingToWhoSaysNothing) {
+TEST(HttpServer, SendsNothingToASilentClient) {
     EXPECT_EQ(MadeUpServer().converse(""), "");
 }
 
-TEST(HttpServer, CutsRequestsThatAreNotWhole) {
+TEST(HttpServer, RejectsIncompleteRequests) {
     EXPECT_EQ(status_of(MadeUpServer().converse("GET / HT")), 408);
     EXPECT_EQ(status_of(MadeUpServer().converse("GET / HTTP/1.1\r\nHost: localhost\r\n")), 408);
 }
 
-TEST(HttpServer, CutsHeadsWithoutEnd) {
+TEST(HttpServer, RejectsEndlessHeads) {
     const std::string endless = "GET / HTTP/1.1\r\nX: " + std::string(1 << 20, 'x');
     for (const std::size_t part : {std::size_t(100), std::size_t(1 << 20)}) {
         EXPECT_EQ(status_of(MadeUpServer().converse(endless, part)), 431);
@@ -44,19 +44,19 @@ TEST(HttpServer, CutsHeadsWithoutEnd) {
     EXPECT_EQ(status_of(MadeUpServer().converse(long_one)), 431);
 }
 
-TEST(HttpServer, TakesHeadsUpToTheLimit) {
+TEST(HttpServer, AcceptsHeadsUpToTheLimit) {
     std::string head = "GET /api/processes HTTP/1.1\r\nHost: localhost\r\nX: ";
     head += std::string(Limits().head_bytes - head.size() - 4, 'x') + "\r\n\r\n";
     EXPECT_EQ(status_of(MadeUpServer().converse(head)), 200);
 }
 
-TEST(HttpServer, ClosesAfterABodySoThatItIsNoRequest) {
+TEST(HttpServer, ClosesTheConnectionAfterABody) {
     const std::string inner = "GET /api/processes HTTP/1.1\r\nHost: localhost\r\n\r\n";
     EXPECT_EQ(answers_in(MadeUpServer().post("/nothing", inner)), 1u);
     EXPECT_EQ(answers_in(MadeUpServer().post("/api/session", "token=x\r\n\r\n" + inner)), 1u);
 }
 
-TEST(HttpServer, ReadsABodyThatComesInParts) {
+TEST(HttpServer, ReadsABodyThatArrivesInParts) {
     MadeUpServer server(testing::the_token);
     const std::string request =
         "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 25\r\n"
@@ -66,7 +66,7 @@ TEST(HttpServer, ReadsABodyThatComesInParts) {
     EXPECT_EQ(status_of(server.converse(request.substr(0, request.size() - 1), 1)), 400);
 }
 
-TEST(HttpServer, GivesEveryAnswerTheHeadersThatProtectThePage) {
+TEST(HttpServer, AddsTheProtectingHeadersToEveryAnswer) {
     MadeUpServer server(testing::the_token);
     for (const std::string& answer :
          {server.get("/"), server.get("/metrics"), server.get("/nothing"),
@@ -82,10 +82,10 @@ TEST(HttpServer, GivesEveryAnswerTheHeadersThatProtectThePage) {
     }
 }
 
-TEST(HttpServer, TellsWhatWasRefusedAsJson) {
+TEST(HttpServer, ReportsRefusalsAsJson) {
     const std::string answer = MadeUpServer().converse("PUT / HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_EQ(status_of(answer), 405);
-    EXPECT_EQ(body_of(answer), R"({"error":"this server knows GET, HEAD and POST"})");
+    EXPECT_EQ(body_of(answer), R"({"error":"this server supports GET, HEAD and POST only"})");
 }
 
 }  // namespace

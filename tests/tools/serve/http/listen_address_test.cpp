@@ -29,7 +29,7 @@ TEST(ListenAddress, IsReadFromAddressAndPort) {
     EXPECT_EQ(read_listen_address("LOCALHOST:65535").name, "localhost");
 }
 
-TEST(ListenAddress, KnowsWhoReachesIt) {
+TEST(ListenAddress, DistinguishesLoopbackAndAnyAddresses) {
     for (const char* text :
          {"127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1", "[::ffff:127.0.0.1]:1"}) {
         EXPECT_TRUE(read_listen_address(text).is_loopback()) << text;
@@ -43,7 +43,7 @@ TEST(ListenAddress, KnowsWhoReachesIt) {
     EXPECT_FALSE(read_listen_address("[2001:db8::1]:1").is_loopback());
 }
 
-TEST(ListenAddress, SaysWhatIsWrongAndWhatIsExpected) {
+TEST(ListenAddress, ReportsErrorsAndWhatWasExpected) {
     for (const char* text :
          {"", "9464", "127.0.0.1", ":9464", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
           "127.0.0.1:x", "::1:9464", "[::1:9464", "[]:1", "no.such.name.invalid:1"}) {
@@ -52,13 +52,13 @@ TEST(ListenAddress, SaysWhatIsWrongAndWhatIsExpected) {
     }
 }
 
-TEST(Listener, SaysThatAPortIsTaken) {
+TEST(Listener, ReportsAPortInUse) {
     const Listener first(read_listen_address("127.0.0.1:0"));
     EXPECT_NE(first.port(), 0);
     const std::string text = "127.0.0.1:" + std::to_string(first.port());
     try {
         const Listener second(read_listen_address(text));
-        FAIL() << "two listen on one port";
+        FAIL() << "two listeners on one port";
     } catch (const CommandError& error) {
         EXPECT_EQ(error.code(), finding);
         const std::string said = error.what();
@@ -67,16 +67,17 @@ TEST(Listener, SaysThatAPortIsTaken) {
     }
 }
 
-TEST(Listener, SaysThatAnAddressIsNotOfThisMachine) {
+TEST(Listener, ReportsAnAddressOfAnotherMachine) {
     try {
         const Listener listener(read_listen_address("192.0.2.1:0"));
-        FAIL() << "192.0.2.1 is for documentation";
+        FAIL() << "192.0.2.1 is reserved for documentation";
     } catch (const CommandError& error) {
-        EXPECT_NE(std::string(error.what()).find("none of this machine's"), std::string::npos);
+        EXPECT_NE(std::string(error.what()).find("this machine does not have the address"),
+                  std::string::npos);
     }
 }
 
-TEST(Listener, CanListenAgainWhereItListened) {
+TEST(Listener, CanReuseAPort) {
     const int port = Listener(read_listen_address("127.0.0.1:0")).port();
     EXPECT_EQ(Listener(read_listen_address("127.0.0.1:" + std::to_string(port))).port(), port);
 }

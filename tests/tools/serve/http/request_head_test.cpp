@@ -28,7 +28,7 @@ std::string post(const std::string& headers) {
     return "POST /api/session HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";
 }
 
-TEST(RequestHead, GivesOnWhatTheServerUses) {
+TEST(RequestHead, PassesTheHeadersThatTheServerUses) {
     const RequestHead head = accepted(
         "GET /api/stream?process=7 HTTP/1.1\r\nhOsT:  localhost:1 \r\nORIGIN: http://x\r\n"
         "Cookie: a=b\r\nAuthorization: Bearer t\r\nSec-Fetch-Site: none\r\n\r\n");
@@ -39,7 +39,7 @@ TEST(RequestHead, GivesOnWhatTheServerUses) {
     EXPECT_EQ(head.body_bytes, 0u);
 }
 
-TEST(RequestHead, KeepsBackWhatTheServerDoesNotUse) {
+TEST(RequestHead, DropsOtherHeaders) {
     const std::string ranges = "Range: bytes=" + std::string(4000, '0') + "-\r\n";
     const RequestHead head = accepted(
         get(ranges +
@@ -48,7 +48,7 @@ TEST(RequestHead, KeepsBackWhatTheServerDoesNotUse) {
     EXPECT_EQ(head.text, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
-TEST(RequestHead, RefusesFirstLinesThatAreNone) {
+TEST(RequestHead, RejectsMalformedFirstLines) {
     for (const char* line :
          {"", "GET", "GET /", "GET  HTTP/1.1", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", " / HTTP/1.1x",
           "GET /\t HTTP/1.1", "GET /a b HTTP/1.1", "GET http://localhost/ HTTP/1.1",
@@ -59,7 +59,7 @@ TEST(RequestHead, RefusesFirstLinesThatAreNone) {
     }
 }
 
-TEST(RequestHead, KnowsThreeMethodsOfOneVersion) {
+TEST(RequestHead, AcceptsThreeMethodsOfOneVersion) {
     EXPECT_EQ(status_of("HEAD / HTTP/1.0\r\nHost: a\r\n\r\n"), 0);
     EXPECT_EQ(status_of("PUT / HTTP/1.1\r\nHost: a\r\n\r\n"), 405);
     EXPECT_EQ(status_of("get / HTTP/1.1\r\nHost: a\r\n\r\n"), 405);
@@ -68,7 +68,7 @@ TEST(RequestHead, KnowsThreeMethodsOfOneVersion) {
     EXPECT_EQ(status_of("GET / HTTP/0.9\r\nHost: a\r\n\r\n"), 505);
 }
 
-TEST(RequestHead, RefusesLongAddresses) {
+TEST(RequestHead, RejectsLongAddresses) {
     const Limits limits;
     const std::string rest = " HTTP/1.1\r\nHost: a\r\n\r\n";
     const std::string at_most(limits.line_bytes - std::string("GET / HTTP/1.1").size(), 'x');
@@ -76,14 +76,14 @@ TEST(RequestHead, RefusesLongAddresses) {
     EXPECT_EQ(status_of("GET /" + at_most + "x" + rest), 414);
 }
 
-TEST(RequestHead, RefusesManyHeaders) {
+TEST(RequestHead, RejectsTooManyHeaders) {
     std::string headers;
     for (std::size_t i = 1; i < Limits().headers; ++i) headers += "A: b\r\n";
     EXPECT_EQ(status_of(get(headers)), 0);
     EXPECT_EQ(status_of(get(headers + "A: b\r\n")), 431);
 }
 
-TEST(RequestHead, RefusesHeadersThatAreNone) {
+TEST(RequestHead, RejectsMalformedHeaders) {
     for (const char* header :
          {"A\r\n", ": b\r\n", "A : b\r\n", " A: b\r\n", "A: b\nC: d\r\n", "A: \x01\r\n",
           "A\xC3: b\r\n", "A: b\r\n folded\r\n", "A(): b\r\n"}) {
@@ -93,7 +93,7 @@ TEST(RequestHead, RefusesHeadersThatAreNone) {
     EXPECT_EQ(status_of(get("Cookie: \xC3\xA9\r\n")), 400);
 }
 
-TEST(RequestHead, RefusesWhatCouldBeReadInTwoWays) {
+TEST(RequestHead, RejectsAmbiguousHeaders) {
     EXPECT_EQ(status_of(get("Host: evil.example\r\n")), 400);
     EXPECT_EQ(status_of(get("origin: a\r\nOrigin: b\r\n")), 400);
     EXPECT_EQ(status_of(post("Content-Length: 1\r\nContent-Length: 1\r\n")), 400);
@@ -101,7 +101,7 @@ TEST(RequestHead, RefusesWhatCouldBeReadInTwoWays) {
     EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), 400);
 }
 
-TEST(RequestHead, RefusesBodiesThatHideTheirSize) {
+TEST(RequestHead, RejectsBodiesWithoutAPlainSize) {
     EXPECT_EQ(status_of(post("Transfer-Encoding: chunked\r\n")), 501);
     EXPECT_EQ(status_of(post("Content-Encoding: gzip\r\n")), 415);
     EXPECT_EQ(status_of(post("Expect: 100-continue\r\n")), 417);
@@ -119,7 +119,7 @@ TEST(RequestHead, ReadsTheSizeOfTheBody) {
     EXPECT_EQ(status_of(get("Content-Length: 0\r\n")), 0);
 }
 
-TEST(RequestHead, ClosesTheConnectionWhereThatIsAskedForOrSafer) {
+TEST(RequestHead, ClosesTheConnectionOnRequestOrForSafety) {
     EXPECT_FALSE(accepted(get("Connection: Close\r\n")).keeps_connection);
     EXPECT_FALSE(accepted("GET / HTTP/1.0\r\nHost: a\r\n\r\n").keeps_connection);
     const RequestHead head = accepted(post("Content-Length: 3\r\n"));

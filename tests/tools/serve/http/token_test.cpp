@@ -21,7 +21,7 @@ protected:
         chmod(path.c_str(), mode);
         return read_token_file(path);
     }
-    /// What the refusal says; "" for none.
+    /// Returns the error message; "" if there is none.
     std::string refusal(const std::string& content, mode_t mode = 0600) {
         try {
             read(content, mode);
@@ -36,27 +36,27 @@ protected:
     std::filesystem::path path = folder.path() / "token";
 };
 
-TEST_F(TokenFile, HoldsTheTokenInItsOneLine) {
+TEST_F(TokenFile, ContainsTheTokenInOneLine) {
     EXPECT_EQ(read("0123456789abcdef"), "0123456789abcdef");
     EXPECT_EQ(read("0123456789abcdef\n"), "0123456789abcdef");
     EXPECT_EQ(read("0123456789abcdef \r\n\n", 0640), "0123456789abcdef");
 }
 
-TEST_F(TokenFile, IsRefusedWithAShortToken) {
-    EXPECT_NE(refusal("0123456789abcde\n").find("has 15 letters; expected 16 or more"),
+TEST_F(TokenFile, IsRejectedWithAShortToken) {
+    EXPECT_NE(refusal("0123456789abcde\n").find("has 15 characters; expected 16 or more"),
               std::string::npos);
-    EXPECT_NE(refusal("").find("has 0 letters"), std::string::npos);
+    EXPECT_NE(refusal("").find("has 0 characters"), std::string::npos);
 }
 
-TEST_F(TokenFile, IsRefusedWithMoreThanAWord) {
+TEST_F(TokenFile, IsRejectedWithMoreThanAWord) {
     EXPECT_NE(refusal("0123456789abcdef 0123456789abcdef"), "");
     EXPECT_NE(refusal("0123456789abcdef\n0123456789abcdef"), "");
     EXPECT_NE(refusal("0123456789abcd\xC3\xA9"), "");
     EXPECT_NE(refusal(std::string("0123456789abcdef\0x", 18)), "");
-    EXPECT_NE(refusal(std::string(4097, 'x')).find("more than 4096 bytes"), std::string::npos);
+    EXPECT_NE(refusal(std::string(4097, 'x')).find("larger than 4096 bytes"), std::string::npos);
 }
 
-TEST_F(TokenFile, IsRefusedWhereOthersMayReadOrChangeIt) {
+TEST_F(TokenFile, IsRejectedIfOtherUsersMayReadOrChangeIt) {
     for (const mode_t mode : {0644, 0604, 0602, 0620, 0666, 0777}) {
         const std::string said = refusal("0123456789abcdef", mode);
         char digits[8];
@@ -66,13 +66,13 @@ TEST_F(TokenFile, IsRefusedWhereOthersMayReadOrChangeIt) {
     }
 }
 
-TEST_F(TokenFile, IsRefusedWhereItIsNone) {
+TEST_F(TokenFile, IsRejectedIfItIsNotARegularFile) {
     EXPECT_THROW(read_token_file(folder.path() / "missing"), CommandError);
     EXPECT_THROW(read_token_file(folder.path()), CommandError);
     EXPECT_THROW(read_token_file("/dev/null"), CommandError);
     const std::filesystem::path pipe = folder.path() / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-    EXPECT_THROW(read_token_file(pipe), CommandError) << "and does not wait for a writer";
+    EXPECT_THROW(read_token_file(pipe), CommandError) << "must not wait for a writer";
 }
 
 TEST(Token, SecretsDiffer) {

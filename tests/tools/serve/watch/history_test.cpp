@@ -29,7 +29,7 @@ TEST(History, IsEmptyBeforeTheFirstSnapshot) {
     EXPECT_EQ(past(History(), 0), json::parse(R"({"process":7,"pools":[]})"));
 }
 
-TEST(History, TellsEachFigureByNameWithItsTime) {
+TEST(History, WritesEachMetricByNameWithItsTime) {
     History history;
     PoolStatistics pool = made_up_pool(3, "weights");
     pool.parked_bytes = 1;
@@ -43,17 +43,17 @@ TEST(History, TellsEachFigureByNameWithItsTime) {
     rates.minor_faults = 12;
     rates.pools = {{3, 1, 100, 0, 0, 64, 1, 2, 3, 4, 5, 0, 0.5, 0.25}};
     history.add(snapshot_of({pool}, 0.25), rates);
-    const json told = past(history, 1).at("pools").at(0);
-    EXPECT_EQ(told.at("id"), 3);
-    EXPECT_EQ(told.at("name"), "weights");
-    EXPECT_EQ(told.at("t"), json::array({1'800'000'000.25}));
-    EXPECT_EQ(told.at("series"), json::parse(R"({
+    const json parsed = past(history, 1).at("pools").at(0);
+    EXPECT_EQ(parsed.at("id"), 3);
+    EXPECT_EQ(parsed.at("name"), "weights");
+    EXPECT_EQ(parsed.at("t"), json::array({1'800'000'000.25}));
+    EXPECT_EQ(parsed.at("series"), json::parse(R"({
         "in_use":[3000],"magazine":[1],"depot":[2],"span":[3],"extent":[9],"capacity":[15000],
         "limit":[6],"from_magazines":[1],"from_depots":[2],"from_spans":[3],"from_extents":[4],
         "from_system":[5],"allocated":[64],"rounding":[0.25],"hit_ratio":[0.5],"faults":[12]})"));
 }
 
-TEST(History, SaysNullForWhatIsNotKnown) {
+TEST(History, WritesNullForUnknownValues) {
     History history;
     history.add(snapshot_of({made_up_pool(1, "a")}, 0), {});
     const json series = past(history, 1).at("pools").at(0).at("series");
@@ -63,7 +63,7 @@ TEST(History, SaysNullForWhatIsNotKnown) {
     }
 }
 
-TEST(History, EndsBeforeTheSnapshotThatFollowsIt) {
+TEST(History, EndsBeforeTheFollowingSnapshot) {
     History history;
     for (const double second : {0.0, 1.0, 2.0}) {
         history.add(snapshot_of({made_up_pool(1, "a")}, second), {});
@@ -71,7 +71,7 @@ TEST(History, EndsBeforeTheSnapshotThatFollowsIt) {
     EXPECT_EQ(past(history, 2).at("pools").at(0).at("t").size(), 2u);
 }
 
-TEST(History, ForgetsPoolsThatAreGone) {
+TEST(History, DropsDestroyedPools) {
     History history;
     history.add(snapshot_of({made_up_pool(1, "a"), made_up_pool(2, "b")}, 0), {});
     history.add(snapshot_of({made_up_pool(2, "b")}, 1), {});
@@ -81,7 +81,7 @@ TEST(History, ForgetsPoolsThatAreGone) {
     EXPECT_EQ(pools.at(0).at("t").size(), 2u);
 }
 
-TEST(History, GivesYoungerPoolsTheFaultsOfTheirTime) {
+TEST(History, GivesLaterPoolsTheFaultsOfTheirTime) {
     History history;
     for (int second = 0; second < 3; ++second) {
         std::vector<PoolStatistics> pools = {made_up_pool(1, "a")};
@@ -96,7 +96,7 @@ TEST(History, GivesYoungerPoolsTheFaultsOfTheirTime) {
     EXPECT_EQ(pools.at(1).at("series").at("faults"), json::array({20}));
 }
 
-TEST(History, SurvivesClocksThatAreSetBack) {
+TEST(History, HandlesClocksThatAreSetBack) {
     History history;
     ProcessSnapshot snapshot = snapshot_of({made_up_pool(1, "a")}, 10);
     history.add(snapshot, {});
@@ -107,7 +107,7 @@ TEST(History, SurvivesClocksThatAreSetBack) {
     EXPECT_LT(times.at(0), times.at(1));
 }
 
-TEST(History, IsJsonWhateverPoolsAreCalled) {
+TEST(History, IsValidJsonForAnyPoolNames) {
     History history;
     history.add(snapshot_of({made_up_pool(1, "</script>\"\\\x01\n\xff\xc3")}, 0), {});
     const std::string name = past(history, 1).at("pools").at(0).at("name");

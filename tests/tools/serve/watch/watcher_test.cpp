@@ -31,13 +31,13 @@ protected:
     Watcher watcher{processes};
 };
 
-TEST_F(WatcherTest, KnowsNothingBeforeTheFirstRound) {
+TEST_F(WatcherTest, IsEmptyBeforeTheFirstRound) {
     processes.add(7);
     EXPECT_TRUE(watcher.processes().empty());
     EXPECT_FALSE(watcher.view(7));
 }
 
-TEST_F(WatcherTest, ReadsEachProcessOnceARound) {
+TEST_F(WatcherTest, ReadsEachProcessOncePerRound) {
     processes.add(7, "train").snapshot.pools[0].allocations = 5;
     round(0);
     processes.all[7].snapshot.pools[0].allocations = 25;
@@ -58,7 +58,7 @@ TEST_F(WatcherTest, HasNoRatesAfterOneSnapshot) {
     EXPECT_TRUE(watcher.view(7)->moment->rates().pools.empty());
 }
 
-TEST_F(WatcherTest, SaysWhyAProcessCannotBeRead) {
+TEST_F(WatcherTest, ReportsWhyAProcessCannotBeRead) {
     processes.add(7).problem = "it is another user's; run as root";
     processes.add(8).refusal = "its segment is damaged";
     round(0);
@@ -67,10 +67,10 @@ TEST_F(WatcherTest, SaysWhyAProcessCannotBeRead) {
     EXPECT_EQ(listed(8)->problem, "its segment is damaged");
     EXPECT_FALSE(watcher.view(8));
     EXPECT_NE(watcher.why_not(8).find("its segment is damaged"), std::string::npos);
-    EXPECT_NE(watcher.why_not(9).find("process 9 holds no pool"), std::string::npos);
+    EXPECT_NE(watcher.why_not(9).find("process 9 has no visible pool"), std::string::npos);
 }
 
-TEST_F(WatcherTest, TriesAgainWhatCouldNotBeRead) {
+TEST_F(WatcherTest, RetriesUnreadableProcesses) {
     processes.add(8).refusal = "not yet";
     round(0);
     processes.all[8].refusal.clear();
@@ -79,7 +79,7 @@ TEST_F(WatcherTest, TriesAgainWhatCouldNotBeRead) {
     EXPECT_TRUE(watcher.view(8));
 }
 
-TEST_F(WatcherTest, RemembersAProcessThatEnded) {
+TEST_F(WatcherTest, KeepsAnEndedProcess) {
     processes.add(7);
     processes.all[7].entries = {{.number = 1, .time_ns = 1, .name = "growth of pool"}};
     round(0);
@@ -92,7 +92,7 @@ TEST_F(WatcherTest, RemembersAProcessThatEnded) {
     EXPECT_EQ(watcher.entries_since(7, 1).entries.size(), 0u);
 }
 
-TEST_F(WatcherTest, TakesOneThatLeftTheListForEnded) {
+TEST_F(WatcherTest, TreatsAProcessMissingFromTheListAsEnded) {
     processes.add(7);
     round(0);
     processes.all[7].listed = false;
@@ -100,7 +100,7 @@ TEST_F(WatcherTest, TakesOneThatLeftTheListForEnded) {
     EXPECT_TRUE(listed(7)->ended);
 }
 
-TEST_F(WatcherTest, ForgetsAProcessTenMinutesAfterItsEnd) {
+TEST_F(WatcherTest, DropsAProcessTenMinutesAfterItsEnd) {
     processes.add(7);
     round(0);
     processes.end_all();
@@ -113,7 +113,7 @@ TEST_F(WatcherTest, ForgetsAProcessTenMinutesAfterItsEnd) {
     EXPECT_EQ(watcher.history_json(7, at_second(700).steady_ns), "");
 }
 
-TEST_F(WatcherTest, RemembersTheLastOfMany) {
+TEST_F(WatcherTest, KeepsTheLastOfManyEndedProcesses) {
     constexpr std::uint64_t count = 3 * Watcher::remembered_count;
     for (std::uint64_t i = 1; i <= count; ++i) {
         processes.end_all();
@@ -126,7 +126,7 @@ TEST_F(WatcherTest, RemembersTheLastOfMany) {
     EXPECT_EQ(known.front().process, count - Watcher::remembered_count);
 }
 
-TEST_F(WatcherTest, BeginsAnewWhenANumberIsTakenAgain) {
+TEST_F(WatcherTest, BeginsAgainWhenAProcessIdIsReused) {
     processes.add(7, "old");
     round(0);
     processes.all[7].running = false;
@@ -139,7 +139,7 @@ TEST_F(WatcherTest, BeginsAnewWhenANumberIsTakenAgain) {
     EXPECT_EQ(watcher.view(7)->moment->rates().seconds, 0);
 }
 
-TEST_F(WatcherTest, KeepsThePastWhereTheNextOfItsNumberCannotBeRead) {
+TEST_F(WatcherTest, KeepsTheHistoryIfTheNextProcessIsUnreadable) {
     processes.add(7, "old");
     round(0);
     processes.all[7].running = false;
@@ -152,7 +152,7 @@ TEST_F(WatcherTest, KeepsThePastWhereTheNextOfItsNumberCannotBeRead) {
     EXPECT_EQ(watcher.view(7)->ended_unix_ns, at_second(1).unix_ns);
 }
 
-TEST_F(WatcherTest, AttachesAgainWhenAProcessRunsAnotherProgram) {
+TEST_F(WatcherTest, AttachesAgainWhenAProcessExecutesAnotherProgram) {
     processes.add(7, "shell");
     round(0);
     processes.all[7].name = "train";
@@ -161,7 +161,7 @@ TEST_F(WatcherTest, AttachesAgainWhenAProcessRunsAnotherProgram) {
     EXPECT_EQ(listed(7)->name, "train");
 }
 
-TEST_F(WatcherTest, LeavesOutOfTheRunningWhatEndedSinceTheRound) {
+TEST_F(WatcherTest, OmitsProcessesThatEndedSinceTheRound) {
     processes.add(7);
     processes.add(8);
     round(0);
@@ -171,7 +171,7 @@ TEST_F(WatcherTest, LeavesOutOfTheRunningWhatEndedSinceTheRound) {
     EXPECT_EQ(running[0]->snapshot().process, 8u);
 }
 
-TEST_F(WatcherTest, CountsChangesOfTheListOnly) {
+TEST_F(WatcherTest, CountsOnlyChangesOfTheList) {
     processes.add(7);
     round(0);
     const std::uint64_t version = watcher.list_version();
@@ -182,14 +182,14 @@ TEST_F(WatcherTest, CountsChangesOfTheListOnly) {
     EXPECT_EQ(watcher.list_version(), version + 1);
 }
 
-TEST_F(WatcherTest, WakesWhoWaitsForARound) {
+TEST_F(WatcherTest, WakesWaitersAfterARound) {
     std::thread other([this] { watcher.wait(0, std::chrono::hours(1)); });
     watcher.round(at_second(0));
     other.join();
     EXPECT_EQ(watcher.rounds(), 1u);
 }
 
-TEST_F(WatcherTest, WakesEverybodyWhenItStops) {
+TEST_F(WatcherTest, WakesAllWaitersWhenItStops) {
     std::thread other([this] { watcher.wait(0, std::chrono::hours(1)); });
     watcher.stop();
     other.join();

@@ -22,13 +22,13 @@ TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
     EXPECT_EQ(lines[1], "b                         20     7");
 }
 
-TEST(Table, TheNameGivesWayFirst) {
+TEST(Table, TheNameIsCutFirst) {
     const std::vector<std::string> lines = lay_out(three_rows(), 30);
     EXPECT_EQ(lines[3], "a name of some le      3     7");
     EXPECT_EQ(shown_columns(three_rows(), 30), 3u);
 }
 
-TEST(Table, ThenColumnsFromTheRightAreLeftOut) {
+TEST(Table, ThenColumnsAreDroppedFromTheRight) {
     EXPECT_EQ(shown_columns(three_rows(), 20), 2u);
     EXPECT_EQ(shown_columns(three_rows(), 5), 1u);
     for (std::size_t width = 1; width < 60; ++width) {
@@ -36,7 +36,7 @@ TEST(Table, ThenColumnsFromTheRightAreLeftOut) {
     }
 }
 
-TEST(Table, TheLargestComeFirst) {
+TEST(Table, NumbersAreSortedLargestFirst) {
     Table table = three_rows();
     sort_rows(table, 1, false);
     EXPECT_EQ(table.keys, (std::vector<std::string>{"a", "b", "long"}));
@@ -44,13 +44,13 @@ TEST(Table, TheLargestComeFirst) {
     EXPECT_EQ(table.keys, (std::vector<std::string>{"long", "b", "a"}));
 }
 
-TEST(Table, TextsAreSortedByTheAlphabet) {
+TEST(Table, TextsAreSortedAlphabetically) {
     Table table = three_rows();
     sort_rows(table, 0, false);
     EXPECT_EQ(table.keys, (std::vector<std::string>{"a", "long", "b"}));
 }
 
-TEST(Table, RowsThatAreAlikeKeepTheirOrder) {
+TEST(Table, EqualRowsKeepTheirOrder) {
     Table table = three_rows();
     sort_rows(table, 2, false);
     EXPECT_EQ(table.keys, three_rows().keys);
@@ -58,7 +58,7 @@ TEST(Table, RowsThatAreAlikeKeepTheirOrder) {
     EXPECT_EQ(table.keys, three_rows().keys);
 }
 
-TEST(Table, AColumnThatIsNotThereSortsNothing) {
+TEST(Table, AMissingColumnSortsNothing) {
     Table table = three_rows();
     sort_rows(table, 9, false);
     EXPECT_EQ(table.keys, three_rows().keys);

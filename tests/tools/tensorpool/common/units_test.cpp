@@ -16,19 +16,19 @@ TEST(Units, SizesHaveThreeDigits) {
     EXPECT_EQ(format_size(UINT64_MAX), "16.0 EiB");
 }
 
-TEST(Units, NoSizeIsRoundedUpToAThousandOfItsUnit) {
+TEST(Units, SizesAreNotRoundedUpTo1024OfAUnit) {
     EXPECT_EQ(format_size((std::uint64_t{1} << 20) - 1), "1.00 MiB");
     EXPECT_EQ(format_size((std::uint64_t{1} << 30) - 1), "1.00 GiB");
     EXPECT_EQ(format_size(10'239), "10.0 KiB");
 }
 
-TEST(Units, SizesAreNoWiderThanTheirColumn) {
+TEST(Units, SizesFitTheirColumn) {
     for (std::uint64_t bytes = 1; bytes < UINT64_MAX / 3; bytes = bytes * 3 + 7) {
         EXPECT_LE(format_size(bytes).size(), 8u) << bytes;
     }
 }
 
-TEST(Units, BytesAreWrittenOutOnRequest) {
+TEST(Units, BytesArePrintedInFullOnRequest) {
     EXPECT_EQ(format_size(1'500'000, Sizes::bytes), "1500000");
     EXPECT_EQ(format_growth(-1'500'000, Sizes::bytes), "-1500000");
 }
@@ -52,7 +52,7 @@ TEST(Units, CountsAreShort) {
     EXPECT_EQ(format_count(-1), "0");
 }
 
-TEST(Units, NearlyAllIsNotAll) {
+TEST(Units, NearlyAllIsNotShownAsAll) {
     EXPECT_EQ(format_part(0), "0.0%");
     EXPECT_EQ(format_part(0.987), "98.7%");
     EXPECT_EQ(format_part(0.99999), "99.9%");

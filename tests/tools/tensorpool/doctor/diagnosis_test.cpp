@@ -25,15 +25,15 @@ Machine sound_machine() {
     return machine;
 }
 
-/// A kernel that has sizes below a huge page, and gives none of them.
-void give_no_sizes(Machine& machine) {
+/// Simulates a kernel with sizes below a huge page, all of them disabled.
+void disable_sizes(Machine& machine) {
     machine.page_sizes = {{32 << 10, "never", false, 0},
                           {64 << 10, "never", false, 0},
                           {1024 << 10, "never", false, 0},
                           {2048 << 10, "inherit", true, 60}};
 }
 
-/// The text about this part of a machine.
+/// Returns the text about this part of a machine.
 std::string text_about(const std::string& what, const Machine& machine) {
     std::vector<Diagnosis> all = diagnose(machine, Sizes::iec);
     std::erase_if(all, [&](const Diagnosis& d) { return d.what != what; });
@@ -43,8 +43,8 @@ std::string text_about(const std::string& what, const Machine& machine) {
     return text;
 }
 
-/// What is told of a machine with this fault, and not fine.
-std::vector<Diagnosis> told(const std::function<void(Machine&)>& spoil) {
+/// Returns the results that are not fine, for a machine with this fault.
+std::vector<Diagnosis> findings(const std::function<void(Machine&)>& spoil) {
     Machine machine = sound_machine();
     spoil(machine);
     std::vector<Diagnosis> all = diagnose(machine, Sizes::iec);
@@ -58,23 +58,24 @@ struct Fault {
     std::function<void(Machine&)> spoil;
 };
 
-TEST(Diagnosis, OfASoundMachineAllIsFine) {
-    EXPECT_TRUE(told([](Machine&) {}).empty());
+TEST(Diagnosis, ASoundMachineIsFine) {
+    EXPECT_TRUE(findings([](Machine&) {}).empty());
 }
 
-TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
+TEST(Diagnosis, ReportsEachFaultWithAdvice) {
     const std::vector<Fault> faults = {
         {"page faults", Verdict::wrong, [](Machine& m) { m.small_fault_ns = 9000; }},
         {"huge pages", Verdict::note, [](Machine& m) { m.huge_pages = "never"; }},
         {"huge pages", Verdict::note, [](Machine& m) { m.huge_pages = ""; }},
         {"huge pages", Verdict::note, [](Machine& m) { m.huge_fault_ns = 9000; }},
-        {"page sizes", Verdict::note, give_no_sizes},
+        {"page sizes", Verdict::note, disable_sizes},
         {"memory", Verdict::wrong, [](Machine& m) { m.available_bytes = gib; }},
         {"overcommit", Verdict::note, [](Machine& m) { m.overcommit = 2; }},
-        {"address space", Verdict::wrong, [](Machine& m) { m.address_bytes = 8 * gib; }},
+        {"address space", Verdict::note, [](Machine& m) { m.address_bytes = 8 * gib; }},
+        {"address space", Verdict::wrong, [](Machine& m) { m.address_bytes = gib / 2; }},
         {"mlock limit", Verdict::note, [](Machine& m) { m.lock_bytes = 8 << 20; }},
-        {"figures for readers", Verdict::wrong, [](Machine& m) { m.memfd = false; }},
-        {"figures for readers", Verdict::note, [](Machine& m) { m.write_seal = false; }},
+        {"statistics for readers", Verdict::wrong, [](Machine& m) { m.memfd = false; }},
+        {"statistics for readers", Verdict::note, [](Machine& m) { m.write_seal = false; }},
         {"TENSORPOOL_STATISTICS", Verdict::wrong, [](Machine& m) { m.statistics_mode = "off"; }},
         {"TENSORPOOL_STATISTICS_DIR", Verdict::wrong,
          [](Machine& m) { m.statistics_folder = "/nowhere"; }},
@@ -89,7 +90,7 @@ TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
         {"serve", Verdict::note, [](Machine& m) { m.serves = false; }},
         {"serve", Verdict::note, [](Machine& m) { m.has_page = false; }}};
     for (const Fault& fault : faults) {
-        const std::vector<Diagnosis> found = told(fault.spoil);
+        const std::vector<Diagnosis> found = findings(fault.spoil);
         ASSERT_EQ(found.size(), 1u) << fault.what;
         EXPECT_EQ(found[0].what, fault.what);
         EXPECT_EQ(found[0].verdict, fault.verdict) << fault.what;
@@ -97,17 +98,34 @@ TEST(Diagnosis, EachFaultIsFoundAloneAndWithAdvice) {
     }
 }
 
-TEST(Diagnosis, AFolderForFiguresStandsInForWhatIsMissing) {
-    const auto found = told([](Machine& m) {
+TEST(Diagnosis, AStatisticsFolderReplacesMissingFeatures) {
+    const auto found = findings([](Machine& m) {
         m.has_proc = m.memfd = false;
-        m.statistics_folder = "/run/figures";
+        m.statistics_folder = "/run/statistics";
         m.statistics_folder_usable = true;
     });
     EXPECT_TRUE(std::ranges::none_of(
         found, [](const Diagnosis& d) { return d.verdict == Verdict::wrong; }));
 }
 
-TEST(Diagnosis, AContainersLimitIsTold) {
+TEST(Diagnosis, HugePagesAreJudgedByTheSettingOfTheirOwnSize) {
+    const auto with_own = [](const char* all, const char* own) {
+        Machine machine = sound_machine();
+        machine.huge_pages = all;
+        machine.page_sizes = {{2048 << 10, own, false, 0}};
+        return text_about("huge pages", machine);
+    };
+    EXPECT_NE(with_own("always", "never")
+                  .find("madvise to "
+                        "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled."),
+              std::string::npos);
+    EXPECT_NE(with_own("never", "never").find("hugepages-2048kB/enabled"), std::string::npos);
+    EXPECT_EQ(with_own("never", "madvise").find("get small ones"), std::string::npos);
+    EXPECT_EQ(with_own("madvise", "inherit").find("get small ones"), std::string::npos);
+    EXPECT_NE(with_own("never", "inherit").find("transparent_hugepage/enabled"), std::string::npos);
+}
+
+TEST(Diagnosis, ReportsTheLimitOfAContainer) {
     Machine machine = sound_machine();
     machine.total_bytes = 4 * gib;
     machine.available_bytes = 2 * gib;
@@ -116,17 +134,16 @@ TEST(Diagnosis, AContainersLimitIsTold) {
         std::string::npos);
 }
 
-TEST(Diagnosis, SizesBelowAHugePageThatAreNotGivenComeWithTheCommandAndAnEstimate) {
+TEST(Diagnosis, DisabledPageSizesComeWithACommandAndAnEstimate) {
     Machine machine = sound_machine();
-    give_no_sizes(machine);
+    disable_sizes(machine);
     const std::string text = text_about("page sizes", machine);
     EXPECT_NE(text.find("32.0 KiB never, 64.0 KiB never, 1.00 MiB never, 2.00 MiB inherit (60 ns)"),
               std::string::npos)
         << text;
-    // 60 ns for nearly no faults, and a sixteenth of the other 190.
-    EXPECT_NE(text.find("one page fault in place of 16, which is estimated at 72 ns for each 4 KiB "
-                        "at best, in place "
-                        "of 250"),
+    // 60 ns with nearly no faults, and a sixteenth of the remaining 190.
+    EXPECT_NE(text.find("one page fault instead of 16, an estimated 72 ns for each 4 KiB at best, "
+                        "instead of 250"),
               std::string::npos)
         << text;
     EXPECT_NE(text.find("echo madvise | sudo tee "
@@ -135,28 +152,28 @@ TEST(Diagnosis, SizesBelowAHugePageThatAreNotGivenComeWithTheCommandAndAnEstimat
         << text;
 }
 
-TEST(Diagnosis, WhereHugePagesAreDearNothingIsEstimatedFromThem) {
+TEST(Diagnosis, SlowHugePagesAreNotUsedForEstimates) {
     Machine machine = sound_machine();
-    give_no_sizes(machine);
+    disable_sizes(machine);
     machine.huge_fault_ns = 9000;
     const std::string text = text_about("page sizes", machine);
-    EXPECT_NE(text.find("one page fault in place of 16."), std::string::npos) << text;
+    EXPECT_NE(text.find("one page fault instead of 16."), std::string::npos) << text;
     EXPECT_EQ(text.find("estimate"), std::string::npos) << text;
 }
 
-TEST(Diagnosis, SizesThatAreGivenAreNamedWithWhatTheyCost) {
+TEST(Diagnosis, EnabledPageSizesAreListedWithTheirCost) {
     Machine machine = sound_machine();
-    give_no_sizes(machine);
+    disable_sizes(machine);
     machine.page_sizes[1] = {64 << 10, "madvise", true, 80};
     const std::string text = text_about("page sizes", machine);
-    EXPECT_TRUE(text.starts_with("fine page sizes: 64.0 KiB where pools ask")) << text;
+    EXPECT_TRUE(text.starts_with("fine page sizes: 64.0 KiB where pools request them")) << text;
     EXPECT_NE(text.find("64.0 KiB madvise (80 ns)"), std::string::npos) << text;
     EXPECT_EQ(text.find("echo"), std::string::npos) << text;
 }
 
-TEST(Diagnosis, TextIsNoWiderThanAScreen) {
-    Machine machine;  // without anything
-    give_no_sizes(machine);
+TEST(Diagnosis, TextFitsAScreen) {
+    Machine machine;  // with no feature available
+    disable_sizes(machine);
     machine.processes = {{1, "x", false, std::string(300, 'y')}, {2, "z", false, "why so"}};
     machine.processes[0].problem =
         "it is another user's: run as root, or have it set "
@@ -172,7 +189,7 @@ TEST(Diagnosis, TextIsNoWiderThanAScreen) {
     }
 }
 
-TEST(Diagnosis, JsonHasOneObjectForEach) {
+TEST(Diagnosis, JsonHasOneObjectPerDiagnosis) {
     const auto json =
         nlohmann::json::parse(diagnosis_json(diagnose(sound_machine(), Sizes::iec)[0]));
     EXPECT_EQ(json["what"], "page faults");
@@ -180,7 +197,7 @@ TEST(Diagnosis, JsonHasOneObjectForEach) {
     EXPECT_EQ(json["command"], "");
 }
 
-TEST(Machine, OfThisOneFaultsAndMemoryAreMeasured) {
+TEST(Machine, MeasuresFaultsAndMemory) {
     const Machine machine = examine_machine();
     EXPECT_GT(machine.small_fault_ns, 0);
     EXPECT_GT(machine.memory_bytes, 0u);

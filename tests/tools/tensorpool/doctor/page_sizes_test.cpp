@@ -21,7 +21,7 @@ protected:
     testing::FileTree tree;
 };
 
-TEST_F(PageSizes, AreReadInTheOrderOfTheirBytes) {
+TEST_F(PageSizes, AreReadInOrderOfSize) {
     set("2048kB", "always [inherit] madvise never");
     set("64kB", "always inherit [madvise] never");
     set("128kB", "always inherit madvise [never]");
@@ -38,7 +38,7 @@ TEST_F(PageSizes, AreReadInTheOrderOfTheirBytes) {
     EXPECT_TRUE(found[2].given);
 }
 
-TEST_F(PageSizes, ThatInheritAreGivenWhereTheCommonSettingSaysSo) {
+TEST_F(PageSizes, InheritTheCommonSetting) {
     set("64kB", "always [inherit] madvise never");
     EXPECT_TRUE(sizes()[0].given);
     set_common("always madvise [never]");
@@ -47,20 +47,20 @@ TEST_F(PageSizes, ThatInheritAreGivenWhereTheCommonSettingSaysSo) {
     EXPECT_TRUE(sizes()[0].given);
 }
 
-TEST_F(PageSizes, FilesOfAnotherFormAreLeftOut) {
+TEST_F(PageSizes, OtherFilesAreSkipped) {
     tree.write("/khugepaged/enabled", "[always]\n");
     tree.write("/hugepages-32kB/shmem_enabled", "always [never]\n");
     set("16kB", "nonsense");
     EXPECT_TRUE(sizes().empty());
 }
 
-TEST_F(PageSizes, OfAKernelWithoutThemAreNone) {
+TEST_F(PageSizes, AreEmptyOnOtherKernels) {
     EXPECT_TRUE(sizes().empty());
     EXPECT_TRUE(read_page_sizes(tree.path("/missing")).empty());
     EXPECT_EQ(chosen_word(tree.path("/missing")), "");
 }
 
-TEST_F(PageSizes, OnlyThoseThatAreGivenAreMeasured) {
+TEST_F(PageSizes, OnlyEnabledSizesAreMeasured) {
     set("64kB", "always inherit [madvise] never");
     set("128kB", "always inherit madvise [never]");
     std::vector<PageSizeSetting> found = sizes();

@@ -12,7 +12,7 @@ namespace tensorpool::command {
 namespace {
 
 constexpr std::size_t columns = 80;
-constexpr std::size_t rows = 23;  // and one for the prompt
+constexpr std::size_t rows = 23;  // and one row for the prompt
 
 std::vector<std::string> lines_of(const std::string& text) {
     std::istringstream stream(text);
@@ -48,7 +48,7 @@ TEST_F(HelpText, HasExamples) {
     }
 }
 
-TEST_F(HelpText, SaysWhatEachOptionIsFor) {
+TEST_F(HelpText, DescribesEachOption) {
     for (const CLI::App* const app : all()) {
         for (const CLI::Option* const option : shown_options(*app)) {
             EXPECT_FALSE(option->get_description().empty()) << names_of(*option);
@@ -57,7 +57,7 @@ TEST_F(HelpText, SaysWhatEachOptionIsFor) {
     }
 }
 
-TEST_F(HelpText, NamesAllSubcommandsButThoseForTheBuild) {
+TEST_F(HelpText, ListsAllSubcommandsExceptThoseForTheBuild) {
     std::string names;
     for (const CLI::App* const app : shown_subcommands(*app_)) names += app->get_name() + ' ';
     EXPECT_EQ(names, "ls top stat events serve run record trim replay inspect plan export doctor ");

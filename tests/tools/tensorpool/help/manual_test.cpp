@@ -1,5 +1,5 @@
 /// @file
-/// The manual and the completion, as the programs that read them see them.
+/// Tests the manual and the completion with the programs that read them.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ protected:
         ASSERT_EQ(result.exit_code, 0) << result.errors;
     }
 
-    /// What bash would offer after these words, the last of which is being typed.
+    /// Returns the completions that bash offers for the last of these arguments.
     std::string completions(const std::string& words, int count,
                             const std::string& before = ":") const {
         return run_program(
@@ -54,10 +54,10 @@ TEST_F(Manual, HasAPageForEachSubcommand) {
             << sub->get_name();
     }
     EXPECT_TRUE(fs::exists(folder_ / "tensorpool.1"));
-    EXPECT_TRUE(fs::exists(folder_ / "tensorpool-figures.7"));
+    EXPECT_TRUE(fs::exists(folder_ / "tensorpool-metrics.7"));
 }
 
-TEST_F(Manual, GroffFindsNothingWrong) {
+TEST_F(Manual, GroffReportsNoProblem) {
     if (access("/usr/bin/groff", X_OK) != 0) GTEST_SKIP() << "needs groff: install groff-base";
     for (const fs::directory_entry& page : fs::directory_iterator(folder_)) {
         if (page.path().extension() == ".bash") continue;
@@ -68,14 +68,14 @@ TEST_F(Manual, GroffFindsNothingWrong) {
     }
 }
 
-TEST_F(Manual, SaysWhatEachOptionAndEachFigureIs) {
+TEST_F(Manual, DescribesEachOptionAndEachMetric) {
     const auto text_of = [&](const char* page) {
         std::ifstream file(folder_ / page);
         return std::string(std::istreambuf_iterator<char>(file), {});
     };
     EXPECT_NE(text_of("tensorpool-stat.1").find("\\-i, \\-\\-interval S"), std::string::npos);
     EXPECT_NE(text_of("tensorpool-stat.1").find("The columns are"), std::string::npos);
-    EXPECT_NE(text_of("tensorpool-figures.7").find("in_use_bytes"), std::string::npos);
+    EXPECT_NE(text_of("tensorpool-metrics.7").find("in_use_bytes"), std::string::npos);
 }
 
 TEST_F(Manual, BashCompletesSubcommandsAndOptions) {
@@ -87,28 +87,28 @@ TEST_F(Manual, BashCompletesSubcommandsAndOptions) {
               "/etc/passwd");
 }
 
-/// `ls` of processes, one of which has a name that a shell would run.
+/// The output of `ls` with a process whose name a shell would execute.
 constexpr const char* listing =
     "tensorpool() { printf '%s\\n' '{\"process\":12,\"name\":\"train\",\"readable\":true}' "
     "'{\"process\":13,\"name\":\"$(echo trap >&2)\",\"readable\":true}'; }";
 
-TEST_F(Manual, BashCompletesProcessesButNotNamesThatItWouldRun) {
+TEST_F(Manual, BashCompletesProcessesExceptUnsafeNames) {
     EXPECT_EQ(completions("tensorpool top --pid ''", 3, listing), "12 13\n");
     EXPECT_EQ(completions("tensorpool top --name ''", 3, listing), "train\n");
 }
 
-TEST_F(Manual, AFolderThatIsNotThereIsTold) {
+TEST_F(Manual, AMissingFolderIsReported) {
     const ProgramResult result = run_program(TENSORPOOL_PROGRAM, {"manual", "/nowhere"});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_NE(result.errors.find("/nowhere/tensorpool.1 cannot be written"), std::string::npos);
 }
 
-TEST(Roff, TextIsShownAsItIs) {
+TEST(Roff, TextIsEscaped) {
     EXPECT_EQ(roff(".TH 'x'"), "\\&.TH \\(aqx\\(aq");
     EXPECT_EQ(roff("a\\b --c `d`"), "a\\eb \\-\\-c \\(gad\\(ga");
 }
 
-TEST(Roff, ParagraphsAndExamplesAreTold) {
+TEST(Roff, ParagraphsAndExamplesAreFormatted) {
     EXPECT_EQ(paragraphs("one\ntwo\n\nthree\n  four\nfive"),
               "one\ntwo\n.PP\nthree\n.PP\n.RS 2\n.nf\nfour\n.fi\n.RE\nfive\n");
 }

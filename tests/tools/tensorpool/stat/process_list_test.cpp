@@ -14,26 +14,26 @@ std::vector<ListedProcess> two() {
             {{12, "secret", false, "it is another user's; use sudo"}, std::nullopt}};
 }
 
-TEST(ProcessList, ShowsWhatEachHoldsAndWhyOthersCannotBeRead) {
+TEST(ProcessList, ShowsMemoryAndWhyProcessesCannotBeRead) {
     EXPECT_EQ(list_text(two(), Sizes::iec, 80),
               "NAME   PID POOLS ARENAS  IN USE CAPACITY    PEAK LIMIT DEVICES DEV USE DEV CAP\n"
               "train 4711     2      3 116 MiB  230 MiB 221 MiB  none       1 300 MiB 640 MiB\n"
               "12 (secret) cannot be read: it is another user's; use sudo\n");
 }
 
-TEST(ProcessList, HasNoTitlesWhereNoneCanBeRead) {
+TEST(ProcessList, HasNoTitlesIfNoneCanBeRead) {
     EXPECT_EQ(list_text({two()[1]}, Sizes::iec, 80),
               "12 (secret) cannot be read: it is another user's; use sudo\n");
 }
 
-TEST(ProcessList, ANameCannotDriveTheTerminal) {
+TEST(ProcessList, ANameCannotControlTheTerminal) {
     std::vector<ListedProcess> listed = two();
     listed[0].process.name = "\x1b]0;x\x07";
     listed[1].process.name = "\x1b[31m";
     EXPECT_EQ(list_text(listed, Sizes::iec, 80).find('\x1b'), std::string::npos);
 }
 
-TEST(ProcessList, JsonHasTheSameFigures) {
+TEST(ProcessList, JsonHasTheSameValues) {
     const auto json = nlohmann::json::parse(list_json(two()[0]));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["pools"], 2);
@@ -48,7 +48,7 @@ TEST(ProcessList, JsonHasTheSameFigures) {
     EXPECT_FALSE(refused.contains("pools"));
 }
 
-TEST(ProcessList, JsonTakesNamesOfAnyBytes) {
+TEST(ProcessList, JsonAcceptsNamesOfAnyBytes) {
     ListedProcess listed = two()[0];
     listed.process.name = "\xff\x01\"";
     EXPECT_TRUE(nlohmann::json::accept(list_json(listed)));

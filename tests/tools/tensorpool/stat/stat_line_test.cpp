@@ -10,34 +10,34 @@
 namespace tensorpool::command {
 namespace {
 
-TEST(StatLine, ShowsWhatHappenedBetweenTwoLooks) {
-    const StatLook look = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
-    EXPECT_EQ(look.seconds, 2);
-    EXPECT_EQ(look.rates.allocations, 2500);
-    EXPECT_EQ(stat_line(look, Sizes::iec),
+TEST(StatLine, ShowsRatesBetweenTwoSamples) {
+    const StatSample sample = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
+    EXPECT_EQ(sample.seconds, 2);
+    EXPECT_EQ(sample.rates.allocations, 2500);
+    EXPECT_EQ(stat_line(sample, Sizes::iec),
               "  116 MiB   230 MiB   221 MiB  50.4%   100%     2500        0        0        0");
 }
 
-TEST(StatLine, StandsUnderItsTitlesWithin80Columns) {
-    const StatLook look = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
+TEST(StatLine, AlignsWithItsTitlesWithin80Columns) {
+    const StatSample sample = compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000));
     for (const Sizes sizes : {Sizes::iec, Sizes::bytes}) {
-        EXPECT_EQ(stat_titles(sizes).size(), stat_line(look, sizes).size());
+        EXPECT_EQ(stat_titles(sizes).size(), stat_line(sample, sizes).size());
     }
     EXPECT_LE(stat_titles(Sizes::iec).size(), 80u);
 }
 
 TEST(StatLine, TheFirstIsTheAverageSinceTheStart) {
-    const StatLook look = since_start(made_up_snapshot(), 10);
-    EXPECT_EQ(look.rates.allocations, 200);
-    EXPECT_EQ(look.rates.hit_ratio, 0.99);
+    const StatSample sample = since_start(made_up_snapshot(), 10);
+    EXPECT_EQ(sample.rates.allocations, 200);
+    EXPECT_EQ(sample.rates.hit_ratio, 0.99);
 }
 
-TEST(StatLine, WithoutAStartThereAreNoRates) {
+TEST(StatLine, HasNoRatesWithoutAStartTime) {
     const std::string line = stat_line(since_start(made_up_snapshot(), 0), Sizes::iec);
     EXPECT_NE(line.find("      -        -        -        -"), std::string::npos) << line;
 }
 
-TEST(StatLine, JsonHasAllFigures) {
+TEST(StatLine, JsonHasAllMetrics) {
     const auto json = nlohmann::json::parse(
         stat_json(compare(made_up_snapshot(), later(made_up_snapshot(), 2, 5000))));
     EXPECT_EQ(json["process"], 4711);
@@ -47,7 +47,7 @@ TEST(StatLine, JsonHasAllFigures) {
     EXPECT_EQ(json["device_capacity_bytes"], 640u << 20);
 }
 
-TEST(StatDevices, ShowsPyTorchsWordsBesideOursWithin80Columns) {
+TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
     const std::string text = stat_devices(made_up_snapshot(), Sizes::iec, true);
     EXPECT_TRUE(text.starts_with("activations on cuda:0\nOURS ")) << text;
     EXPECT_NE(text.find("\ncapacity       reserved_bytes        640 MiB  768 MiB"),
@@ -59,7 +59,7 @@ TEST(StatDevices, ShowsPyTorchsWordsBesideOursWithin80Columns) {
     EXPECT_EQ(stat_devices({}, Sizes::iec, true), "no allocator of device memory now");
 }
 
-TEST(StatDevices, JsonHasAllFiguresOfEach) {
+TEST(StatDevices, JsonHasAllMetricsOfEach) {
     const auto json = nlohmann::json::parse(stat_devices_json(made_up_snapshot()));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["devices"][0]["name"], "activations");
@@ -79,7 +79,7 @@ TEST(StatPlanned, ShowsThePeaksBesideTheBoundWithin80Columns) {
     EXPECT_EQ(stat_planned({}, Sizes::iec, true), "no planned arena now");
 }
 
-TEST(StatPlanned, JsonHasAllFiguresOfEach) {
+TEST(StatPlanned, JsonHasAllMetricsOfEach) {
     const auto json = nlohmann::json::parse(stat_planned_json(made_up_snapshot()));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["planned"][0]["state"], "serving");

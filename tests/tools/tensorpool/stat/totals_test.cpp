@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint64_t mib = 1 << 20;
 
-TEST(Totals, PoolsArenasAndScratchesAreAddedUp) {
+TEST(Totals, SumPoolsArenasAndScratches) {
     const Totals totals = add_up(made_up_snapshot());
     EXPECT_EQ(totals.in_use_bytes, 116 * mib);
     EXPECT_EQ(totals.capacity_bytes, 230 * mib);
     EXPECT_EQ(totals.allocations, 2000u);
 }
 
-TEST(Totals, PlannedArenasAreAmongThem) {
+TEST(Totals, IncludePlannedArenas) {
     ProcessSnapshot snapshot = made_up_snapshot();
     snapshot.planned[0].in_use_bytes = 10 * mib;
     snapshot.planned[0].capacity_bytes = 102 * mib;
@@ -26,19 +26,19 @@ TEST(Totals, PlannedArenasAreAmongThem) {
     EXPECT_EQ(totals.peak_bytes, 221 * mib);
 }
 
-TEST(Totals, DeviceMemoryIsAddedUpApart) {
+TEST(Totals, SumDeviceMemorySeparately) {
     const Totals totals = add_up(made_up_snapshot());
     EXPECT_EQ(totals.device_in_use_bytes, 300 * mib);
     EXPECT_EQ(totals.device_capacity_bytes, 640 * mib);
 }
 
-TEST(Totals, AMeasuringArenaHoldsNothing) {
+TEST(Totals, ExcludeMeasuringArenas) {
     ProcessSnapshot snapshot = made_up_snapshot();
     snapshot.arenas[0].kind = ArenaStatistics::Kind::measuring;
     EXPECT_EQ(add_up(snapshot).in_use_bytes, 113 * mib);
 }
 
-TEST(Totals, OneWithoutALimitLeavesAllWithoutOne) {
+TEST(Totals, HaveNoLimitIfOneObjectHasNone) {
     ProcessSnapshot snapshot = made_up_snapshot();
     EXPECT_EQ(add_up(snapshot).limit_bytes, 0u);
     snapshot.arenas.clear();
@@ -47,7 +47,7 @@ TEST(Totals, OneWithoutALimitLeavesAllWithoutOne) {
     EXPECT_EQ(add_up(snapshot).limit_bytes, 264 * mib);
 }
 
-TEST(Totals, RatesAreAddedUpAndHitsWeighted) {
+TEST(Totals, SumRatesAndWeightHits) {
     ProcessRates rates;
     rates.minor_faults = 3;
     rates.pools.resize(2);
@@ -61,7 +61,7 @@ TEST(Totals, RatesAreAddedUpAndHitsWeighted) {
     EXPECT_EQ(add_up(ProcessRates{}).hit_ratio, 1);
 }
 
-TEST(Totals, OnePoolAloneTakesItsThreadsAlong) {
+TEST(Totals, KeepingOnePoolKeepsItsThreads) {
     ProcessSnapshot snapshot = made_up_snapshot();
     snapshot.threads.push_back({1, 2, "other", 0, 0, 0});
     keep_pool(snapshot, "weights");

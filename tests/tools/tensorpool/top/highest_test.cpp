@@ -7,20 +7,20 @@ namespace {
 
 TEST(Highest, KeepsTheHighestOfEachKey) {
     Highest highest;
-    EXPECT_EQ(highest.see("a", 5), 5u);
-    EXPECT_EQ(highest.see("a", 3), 5u);
-    EXPECT_EQ(highest.see("b", 1), 1u);
+    EXPECT_EQ(highest.record("a", 5), 5u);
+    EXPECT_EQ(highest.record("a", 3), 5u);
+    EXPECT_EQ(highest.record("b", 1), 1u);
     EXPECT_EQ(highest.get("a"), 5u);
     EXPECT_EQ(highest.get("never seen"), 0u);
 }
 
-TEST(Highest, BeginsAnewWithWhatWasSeenLast) {
+TEST(Highest, ResetKeepsTheLastValue) {
     Highest highest;
-    highest.see("a", 5);
-    highest.see("a", 3);
+    highest.record("a", 5);
+    highest.record("a", 3);
     highest.reset();
     EXPECT_EQ(highest.get("a"), 3u);
-    EXPECT_EQ(highest.see("a", 4), 4u);
+    EXPECT_EQ(highest.record("a", 4), 4u);
 }
 
 }  // namespace

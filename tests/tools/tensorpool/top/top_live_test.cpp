@@ -1,5 +1,5 @@
 /// @file
-/// `tensorpool top` in a real terminal, watching a real process.
+/// Tests `tensorpool top` in a real terminal, with a real process.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ protected:
     }
     std::string path() const { return folder_ / name_; }
 
-    // Longer than the system keeps.
+    // Longer than the kernel keeps.
     std::string name_ = "seen" + std::to_string(getpid()) + "_photographs";
     std::string kept_ = name_.substr(0, 15);
     fs::path folder_;
@@ -82,7 +82,7 @@ TEST_F(TopLive, ShowsMoreWhenTheTerminalGrowsAndLessWhenItShrinks) {
     EXPECT_LE(widest(terminal.screen()), 40u) << terminal.screen();
 }
 
-TEST_F(TopLive, FiguresMoveAndTheHighestBeginsAnewOnRequest) {
+TEST_F(TopLive, ValuesChangeAndTheHighestIsResetOnRequest) {
     HolderProcess holder(path());
     TerminalSession terminal(top("--name " + name_));
     EXPECT_TRUE(terminal.comes_to_show("highest 8.9")) << terminal.screen();
@@ -95,12 +95,12 @@ TEST_F(TopLive, FiguresMoveAndTheHighestBeginsAnewOnRequest) {
     EXPECT_TRUE(terminal.comes_to_show("highest 8.0")) << terminal.screen();
 }
 
-TEST_F(TopLive, SaysThatTheProcessEndedAndStays) {
+TEST_F(TopLive, ReportsTheEndOfTheProcessAndContinues) {
     HolderProcess holder(path());
     TerminalSession terminal(top("--pid " + holder.number()));
     EXPECT_TRUE(terminal.comes_to_show("second")) << terminal.screen();
     holder.kill();
-    EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last figures"))
+    EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last statistics"))
         << terminal.screen();
     EXPECT_NE(terminal.screen().find("second"), std::string::npos) << terminal.screen();
     terminal.press("q");
@@ -115,12 +115,12 @@ TEST_F(TopLive, FollowsANameFromOneProcessToTheNext) {
         HolderProcess holder(path());
         EXPECT_TRUE(terminal.comes_to_show(holder.number() + "), tensorpool")) << terminal.screen();
         holder.kill();
-        EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last figures. Waiting"))
+        EXPECT_TRUE(terminal.comes_to_show("has ended: these are its last statistics. Waiting"))
             << terminal.screen();
     }
 }
 
-TEST_F(TopLive, ASignalGivesTheTerminalBack) {
+TEST_F(TopLive, ASignalRestoresTheTerminal) {
     const HolderProcess holder(path());
     TerminalSession terminal(top("--pid " + holder.number()));
     EXPECT_TRUE(terminal.comes_to_show("second")) << terminal.screen();
@@ -128,7 +128,7 @@ TEST_F(TopLive, ASignalGivesTheTerminalBack) {
     EXPECT_TRUE(terminal.comes_to_show("status 0")) << terminal.screen();
 }
 
-TEST_F(TopLive, AnUnknownTerminalIsTold) {
+TEST_F(TopLive, AnUnknownTerminalIsReported) {
     TerminalSession terminal("TERM=nonsense " + top(""));
     EXPECT_TRUE(terminal.comes_to_show("status 2")) << terminal.screen();
     EXPECT_NE(terminal.screen().find("set TERM"), std::string::npos) << terminal.screen();

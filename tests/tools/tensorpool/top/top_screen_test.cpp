@@ -42,7 +42,7 @@ TEST(TopScreen, FitsAnySize) {
     }
 }
 
-TEST(TopScreen, ShowsOnEightyColumnsWhatMatters) {
+TEST(TopScreen, ShowsTheMainColumnsOfPoolsIn80Columns) {
     const std::string text = text_of(draw(made_up_data(), in(View::pools), {80, 24}));
     EXPECT_NE(text.find("train (4711), tensorpool 1.2.3\n"), std::string::npos) << text;
     EXPECT_NE(text.find("in use 116 MiB  highest 116 MiB  capacity 230 MiB  limit none  "
@@ -56,7 +56,7 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMatters) {
     EXPECT_NE(text.find("q quit"), std::string::npos);
 }
 
-TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
+TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     TopState state = in(View::devices);
     std::string text = text_of(draw(made_up_data(), state, {80, 24}));
     EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
@@ -67,12 +67,12 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfDevices) {
     text = text_of(draw(made_up_data(), state, {80, 24}));
     EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
     EXPECT_NE(text.find("reserved_bytes"), std::string::npos) << text;
-    EXPECT_NE(text.find("num_ooms"), std::string::npos) << "all of it: " << text;
+    EXPECT_NE(text.find("num_ooms"), std::string::npos) << "the whole table: " << text;
     state.device = 77;
-    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that is gone"));
+    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that was destroyed"));
 }
 
-TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfPlannedArenas) {
+TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {
     const std::string text = text_of(draw(made_up_data(), in(View::planned), {80, 24}));
     EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
               std::string::npos)
@@ -81,11 +81,11 @@ TEST(TopScreen, ShowsOnEightyColumnsWhatMattersOfPlannedArenas) {
     EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
 }
 
-TEST(TopScreen, TheLargestFiguresFitIntoEightyColumns) {
+TEST(TopScreen, TheLargestValuesFit80Columns) {
     TopData data = made_up_data();
     data.chosen->now->pools[0].in_use_bytes = std::uint64_t{1023} << 40;
     data.chosen->now->pools[0].capacity_bytes = std::uint64_t{1023} << 40;
-    take_look(*data.chosen, later(*data.chosen->now, 1, 99'900'000), data.highest);
+    add_snapshot(*data.chosen, later(*data.chosen->now, 1, 99'900'000), data.highest);
     for (const ScreenLine& line : draw(data, in(View::pools), {1000, 24})) {
         if (line.style == Style::plain && line.text.find("/s ") != std::string::npos) {
             EXPECT_LE(line.text.size(), 80u) << line.text;
@@ -99,12 +99,12 @@ TEST(TopScreen, ShowsWhyAProcessCannotBeRead) {
                       "12 (secret) cannot be read: it is another user's; use sudo"));
 }
 
-TEST(TopScreen, SaysThatNobodyIsThere) {
-    EXPECT_TRUE(shows({}, in(View::processes), "No process that holds a pool can be seen"));
+TEST(TopScreen, ReportsThatThereIsNoProcess) {
+    EXPECT_TRUE(shows({}, in(View::processes), "No process with a pool is visible"));
     EXPECT_TRUE(shows({}, in(View::pools), "No process is chosen: press o"));
 }
 
-TEST(TopScreen, SaysThatTheProcessEnded) {
+TEST(TopScreen, ReportsTheEndOfTheProcess) {
     TopData data = made_up_data();
     data.chosen->ended = true;
     EXPECT_TRUE(shows(data, in(View::pools), "The process 4711 has ended: these are its last"));
@@ -113,27 +113,28 @@ TEST(TopScreen, SaysThatTheProcessEnded) {
     EXPECT_TRUE(shows(data, in(View::pools), "Waiting for a process named train."));
 }
 
-TEST(TopScreen, SaysWhatItWaitsFor) {
+TEST(TopScreen, ShowsTheAwaitedName) {
     TopData data;
     data.awaited = "a\x1b[2J";
     EXPECT_TRUE(shows(data, in(View::processes), "Waiting for a process named a?[2J."));
 }
 
-TEST(TopScreen, OfSeveralOfTheNameAPersonChooses) {
+TEST(TopScreen, LetsTheUserChooseAmongSeveralMatches) {
     TopData data = made_up_data();
     data.chosen.reset();
     data.awaited = "train";
     EXPECT_TRUE(shows(data, in(View::processes), "Waiting for a process named train."));
     data.processes.push_back(data.processes[0]);
     EXPECT_TRUE(
-        shows(data, in(View::processes), "Several processes fit the name train: press Enter"));
+        shows(data, in(View::processes), "Several processes match the name train: press Enter"));
 }
 
-TEST(TopScreen, SaysWhenThereIsNothingToShow) {
+TEST(TopScreen, ReportsEmptyViews) {
     TopData data = made_up_data();
     data.chosen->now->scopes.clear();
     data.chosen->now->pools.clear();
-    EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now, but arenas: press a."));
+    EXPECT_TRUE(
+        shows(data, in(View::pools), "This process has no pool now, only arenas: press a."));
     data.chosen->now->arenas.clear();
     data.chosen->now->scratches.clear();
     EXPECT_TRUE(shows(data, in(View::scopes), "No StatisticsScope has begun in this process."));
@@ -145,38 +146,38 @@ TEST(TopScreen, SaysWhenThereIsNothingToShow) {
     EXPECT_TRUE(shows(data, in(View::arenas), "This process has no arena and no scratch now."));
 }
 
-TEST(TopScreen, SaysWhatDidNotFitIntoTheSegment) {
+TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
     TopData data = made_up_data();
     data.chosen->now->left_out.pools = 3;
     EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
     data.chosen->now->consistent = false;
-    EXPECT_TRUE(shows(data, in(View::pools), "figures may not fit together"));
+    EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
 }
 
-TEST(TopScreen, TheCursorIsAlwaysSeen) {
+TEST(TopScreen, TheCursorIsAlwaysVisible) {
     TopData data = made_up_data();
     for (std::uint64_t i = 0; i < 100; ++i) {
         data.chosen->now->pools.push_back(data.chosen->now->pools[0]);
     }
     TopState state = in(View::pools);
     for (const std::size_t cursor : {0, 50, 101, 4000}) {
-        state.place().cursor = cursor;
+        state.position().cursor = cursor;
         const auto lines = draw(data, state, {80, 24});
         EXPECT_EQ(std::ranges::count(lines, Style::selected, &ScreenLine::style), 1) << cursor;
     }
     EXPECT_TRUE(shows(data, state, "row 102 of 102"));
 }
 
-TEST(TopScreen, SaysWhatItIsSortedByAndOfWhichPool) {
+TEST(TopScreen, ShowsTheSortColumnAndThePool) {
     TopState state = in(View::buckets);
     EXPECT_TRUE(shows(made_up_data(), state, "by BLOCKS (inverted), all pools, row 1 of 12"));
     state.pool = 2;
     EXPECT_TRUE(shows(made_up_data(), state, ", pool batches,"));
     state.pool = 77;
-    EXPECT_TRUE(shows(made_up_data(), state, ", a pool that is gone,"));
+    EXPECT_TRUE(shows(made_up_data(), state, ", a pool that was destroyed,"));
 }
 
-TEST(TopScreen, HelpNamesAllKeysOnAScreenOf80By24) {
+TEST(TopScreen, HelpListsAllKeysOnAScreenOf80By24) {
     TopState state;
     state.help = true;
     const auto lines = draw(made_up_data(), state, {80, 24});

@@ -21,35 +21,37 @@ protected:
     Table table_ = rows({"4711", "12", "13"});
     std::vector<std::uint64_t> pools_ = {7, 9};
 
-    Wish press_key(Key key) { return press(state_, {key}, table_, pools_); }
-    Wish type(char character) { return press(state_, {Key::character, character}, table_, pools_); }
+    Action press_key(Key key) { return press(state_, {key}, table_, pools_); }
+    Action type(char character) {
+        return press(state_, {Key::character, character}, table_, pools_);
+    }
 };
 
 TEST_F(TopKeys, TheCursorStaysOnTheTable) {
     press_key(Key::up);
-    EXPECT_EQ(state_.place().cursor, 0u);
+    EXPECT_EQ(state_.position().cursor, 0u);
     for (int i = 0; i < 9; ++i) press_key(Key::down);
-    EXPECT_EQ(state_.place().cursor, 2u);
+    EXPECT_EQ(state_.position().cursor, 2u);
     press_key(Key::first);
-    EXPECT_EQ(state_.place().cursor, 0u);
+    EXPECT_EQ(state_.position().cursor, 0u);
     press_key(Key::last);
-    EXPECT_EQ(state_.place().cursor, 2u);
+    EXPECT_EQ(state_.position().cursor, 2u);
 }
 
-TEST_F(TopKeys, ATableThatShrankTakesTheCursorAlong) {
+TEST_F(TopKeys, AShrinkingTableMovesTheCursor) {
     press_key(Key::last);
     table_ = rows({"1"});
     press_key(Key::up);
-    EXPECT_EQ(state_.place().cursor, 0u);
+    EXPECT_EQ(state_.position().cursor, 0u);
     table_ = rows({});
     press_key(Key::down);
-    EXPECT_EQ(state_.place().cursor, 0u);
-    EXPECT_EQ(press_key(Key::enter), Wish::nothing);
+    EXPECT_EQ(state_.position().cursor, 0u);
+    EXPECT_EQ(press_key(Key::enter), Action::nothing);
 }
 
-TEST_F(TopKeys, EnterLooksIntoTheProcessUnderTheCursor) {
+TEST_F(TopKeys, EnterOpensTheProcessAtTheCursor) {
     press_key(Key::down);
-    EXPECT_EQ(press_key(Key::enter), Wish::choose_process);
+    EXPECT_EQ(press_key(Key::enter), Action::choose_process);
     EXPECT_EQ(state_.process, 12u);
     EXPECT_EQ(state_.view, View::pools);
 }
@@ -63,14 +65,14 @@ TEST_F(TopKeys, EnterOnAPoolShowsItsBuckets) {
     EXPECT_EQ(state_.pool, 9u);
 }
 
-TEST_F(TopKeys, EnterOnADeviceAllocatorShowsItsFiguresAndEscapeTheList) {
+TEST_F(TopKeys, EnterShowsADeviceAllocatorAndEscapeTheList) {
     type('d');
     table_ = rows({"5", "6"});
     press_key(Key::down);
-    EXPECT_EQ(press_key(Key::enter), Wish::look);
+    EXPECT_EQ(press_key(Key::enter), Action::update);
     EXPECT_EQ(state_.view, View::devices);
     EXPECT_EQ(state_.device, 6u);
-    EXPECT_EQ(press_key(Key::enter), Wish::nothing) << "there is nothing below";
+    EXPECT_EQ(press_key(Key::enter), Action::nothing) << "there is no further level";
     press_key(Key::escape);
     EXPECT_EQ(state_.view, View::devices);
     EXPECT_EQ(state_.device, 0u);
@@ -81,7 +83,7 @@ TEST_F(TopKeys, EnterOnADeviceAllocatorShowsItsFiguresAndEscapeTheList) {
     EXPECT_EQ(state_.view, View::processes);
 }
 
-TEST_F(TopKeys, LeftAndRightGoRoundThePools) {
+TEST_F(TopKeys, LeftAndRightCycleThroughThePools) {
     std::vector<std::uint64_t> seen;
     for (int i = 0; i < 4; ++i) {
         seen.push_back(state_.pool);
@@ -93,21 +95,21 @@ TEST_F(TopKeys, LeftAndRightGoRoundThePools) {
     EXPECT_EQ(state_.pool, 9u);
 }
 
-TEST_F(TopKeys, ColumnsAreSortedByInTurn) {
+TEST_F(TopKeys, KeysCycleThroughTheSortColumns) {
     state_.view = View::events;
     type('>');
-    EXPECT_EQ(state_.place().column, 1u);
+    EXPECT_EQ(state_.position().column, 1u);
     type('<');
     type('<');
-    EXPECT_EQ(state_.place().column, 2u);
+    EXPECT_EQ(state_.position().column, 2u);
     type('i');
-    EXPECT_TRUE(state_.place().inverted);
+    EXPECT_TRUE(state_.position().inverted);
 }
 
-TEST_F(TopKeys, EachViewHasALetterAndAPlaceInTheRound) {
+TEST_F(TopKeys, EachViewHasALetterAndAPositionInTheCycle) {
     const std::string letters = "opbstalde";
     for (std::size_t i = 0; i < letters.size(); ++i) {
-        EXPECT_EQ(type(letters[i]), Wish::look);
+        EXPECT_EQ(type(letters[i]), Action::update);
         EXPECT_EQ(static_cast<std::size_t>(state_.view), i);
     }
     press_key(Key::tab);
@@ -125,15 +127,15 @@ TEST_F(TopKeys, HelpEndsWithAnyKey) {
     EXPECT_FALSE(state_.help);
     EXPECT_EQ(state_.view, View::processes);
     type('h');
-    EXPECT_EQ(type('q'), Wish::quit);
+    EXPECT_EQ(type('q'), Action::quit);
 }
 
-TEST_F(TopKeys, WishesAreToldToWhoCanFulfilThem) {
-    EXPECT_EQ(type('q'), Wish::quit);
-    EXPECT_EQ(type('r'), Wish::reset_highest);
-    EXPECT_EQ(type('u'), Wish::nothing);
+TEST_F(TopKeys, ReturnsActionsForTheCaller) {
+    EXPECT_EQ(type('q'), Action::quit);
+    EXPECT_EQ(type('r'), Action::reset_highest);
+    EXPECT_EQ(type('u'), Action::nothing);
     EXPECT_TRUE(state_.plain_bytes);
-    EXPECT_EQ(type('~'), Wish::nothing);
+    EXPECT_EQ(type('~'), Action::nothing);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace tensorpool::command {
 namespace {
 
-/// The cell under this title.
+/// Returns the cell in the column with this title.
 std::string cell(const Table& table, std::size_t row, const std::string& title) {
     for (std::size_t column = 0; column < table.columns.size(); ++column) {
         if (table.columns[column].title == title) return table.rows.at(row)[column].text;
@@ -53,10 +53,10 @@ TEST(TopTables, OfBucketsOfOnePoolOrOfAll) {
     EXPECT_EQ(cell(one, 4, "FREE"), "100 KiB");
     EXPECT_EQ(cell(one, 4, "ALLOC/s"), "0");
     EXPECT_EQ(cell(one, 11, "BLOCKS"), "large");
-    EXPECT_EQ(cell(one, 11, "UTIL"), "-");  // of nothing
+    EXPECT_EQ(cell(one, 11, "UTIL"), "-");  // without capacity
 }
 
-TEST(TopTables, FiguresThatDoNotFitTogetherDoNotWrapAround) {
+TEST(TopTables, InconsistentValuesDoNotWrapAround) {
     TopData data = made_up_data();
     data.chosen->now->pools[0].buckets[4].in_use_bytes = std::uint64_t{1} << 40;
     data.chosen->now->pools[0].buckets[4].allocations = 1;
@@ -129,7 +129,7 @@ TEST(TopTables, OfDeviceAllocators) {
     EXPECT_EQ(table.keys, (std::vector<std::string>{"5"}));
 }
 
-TEST(TopTables, OfOneDeviceAllocatorHavePyTorchsWordsBesideOurs) {
+TEST(TopTables, OfOneDeviceAllocatorHavePyTorchsNamesBesideOurs) {
     const Table table = device_table(made_up_data(), 5, Sizes::iec);
     EXPECT_EQ(cell(table, 0, "OURS"), "in use");
     EXPECT_EQ(cell(table, 0, "PYTORCH"), "allocated_bytes");
@@ -140,10 +140,10 @@ TEST(TopTables, OfOneDeviceAllocatorHavePyTorchsWordsBesideOurs) {
     EXPECT_EQ(cell(table, 3, "PYTORCH"), "reserved_bytes");
     EXPECT_EQ(cell(table, 3, "NOW"), "640 MiB");
     for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
-    EXPECT_TRUE(device_table(made_up_data(), 9, Sizes::iec).rows.empty()) << "one that is gone";
+    EXPECT_TRUE(device_table(made_up_data(), 9, Sizes::iec).rows.empty()) << "destroyed";
 }
 
-TEST(TopTables, OfEventsTheNewestFirst) {
+TEST(TopTables, OfEventsNewestFirst) {
     TopState state;
     state.view = View::events;
     const Table table = table_of(made_up_data(), state);
@@ -153,7 +153,7 @@ TEST(TopTables, OfEventsTheNewestFirst) {
     EXPECT_EQ(cell(table, 1, "NAME"), "weights");
 }
 
-TEST(TopTables, NamesOfAnotherProcessCannotDriveTheTerminal) {
+TEST(TopTables, NamesOfAnotherProcessCannotControlTheTerminal) {
     TopData data = made_up_data();
     std::strcpy(data.chosen->now->pools[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->scopes[0].name, "\x1b[2J");
@@ -171,7 +171,7 @@ TEST(TopTables, NamesOfAnotherProcessCannotDriveTheTerminal) {
     }
 }
 
-TEST(TopTables, WithoutAProcessAllAreEmpty) {
+TEST(TopTables, AreEmptyWithoutAProcess) {
     TopState state;
     for (unsigned view = 0; view < view_count; ++view) {
         state.view = static_cast<View>(view);

@@ -17,29 +17,28 @@ Outcome answered() {
             .trimmed_bytes = 500 * mib};
 }
 
-TEST(TrimOutcome, SaysWhatTheProcessHadAndHas) {
-    EXPECT_EQ(
-        to_text(answered(), Sizes::iec),
-        "process 4711 gave back 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB; resident "
-        "51.0 MiB, was 551 MiB");
+TEST(TrimOutcome, ShowsMemoryBeforeAndAfter) {
+    EXPECT_EQ(to_text(answered(), Sizes::iec),
+              "process 4711 released 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB; resident "
+              "51.0 MiB, was 551 MiB");
     EXPECT_EQ(complaint_of(answered(), Sizes::iec), "");
 }
 
-TEST(TrimOutcome, LeavesOutWhatTheSystemDoesNotSay) {
+TEST(TrimOutcome, OmitsUnknownResidentSizes) {
     Outcome outcome = answered();
     outcome.after.resident_bytes = 0;
     EXPECT_EQ(to_text(outcome, Sizes::iec),
-              "process 4711 gave back 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB");
+              "process 4711 released 500 MiB after 12 ms: capacity 12.0 MiB, was 512 MiB");
 }
 
-TEST(TrimOutcome, OfAProcessThatDidNotAnswerSaysWhatHelps) {
+TEST(TrimOutcome, GivesAdviceIfTheProcessDidNotAnswer) {
     Outcome outcome = answered();
     outcome.trimmed_bytes.reset();
     outcome.after = outcome.before;
     outcome.seconds = 3;
     const std::string complaint = complaint_of(outcome, Sizes::iec);
     EXPECT_TRUE(
-        complaint.starts_with("process 4711 has not answered within 3.0 s and holds "
+        complaint.starts_with("process 4711 did not answer within 3.0 s and holds "
                               "512 MiB"))
         << complaint;
     EXPECT_NE(complaint.find("TENSORPOOL_RETAIN_BACKGROUND=on"), std::string::npos);

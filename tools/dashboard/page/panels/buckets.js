@@ -1,22 +1,22 @@
-// Buckets as bars, each of the length of its capacity: asked for, waste by rounding, free.
+// Buckets as bars, each as long as its capacity: requested, waste by rounding, free.
 
-import { byId, element, fill, say } from '../elements.js';
+import { byId, element, fill, setText } from '../elements.js';
 import { Rows } from '../rows.js';
 import { bytes, count, size } from '../units.js';
-import { waste } from '../figures.js';
+import { waste } from '../statistics.js';
 
 const free = (bucket) => Math.max(0, bucket.capacity_bytes - bucket.in_use_bytes);
 const legend = [['in use', 'in-use'], ['waste by rounding', 'waste'], ['free', 'free']];
 
-function drawBar(cell, { bucket, most }) {
+function drawBar(cell, { bucket, max }) {
   const bar = cell.firstElementChild ?? cell.appendChild(
     element('div', { class: 'bar-line' }, legend.map(([, kind]) => element('i', { class: kind }))));
   const lost = waste(bucket);
   const parts = [bucket.in_use_bytes - lost, lost, free(bucket)];
-  [...bar.children].forEach((part, index) => fill(part, parts[index] / most));
+  [...bar.children].forEach((part, index) => fill(part, parts[index] / max));
 }
 
-const tell = ({ bucket }) => [
+const describe = ({ bucket }) => [
   `${bytes(bucket.in_use_bytes)} in use, of that ${bytes(Math.round(waste(bucket)))} by rounding`,
   `free: ${bytes(bucket.parked_bytes)} in magazines, ${bytes(bucket.depot_bytes)} in depots, ` +
     `the rest in spans; capacity ${bytes(bucket.capacity_bytes)}`,
@@ -35,7 +35,7 @@ export class Buckets {
       label: 'Buckets', none: '', key: ({ bucket }) => bucket.block_bytes,
       columns: [
         { name: 'block', class: 'number size', text: ({ bucket }) => size(bucket.block_bytes) },
-        { name: 'capacity', class: 'graph', draw: drawBar, title: tell },
+        { name: 'capacity', class: 'graph', draw: drawBar, title: describe },
         { name: 'in use', ...by((b) => b.in_use_bytes), text: ({ bucket: b }) => bytes(b.in_use_bytes) },
         { name: 'waste', ...by(waste), text: ({ bucket: b }) => bytes(Math.round(waste(b))) },
         { name: 'free', ...by(free), text: ({ bucket: b }) => bytes(free(b)) },
@@ -45,7 +45,7 @@ export class Buckets {
 
   update(pool) {
     const buckets = pool?.buckets ?? [];
-    const most = Math.max(1, ...buckets.map((bucket) => Math.max(bucket.capacity_bytes, bucket.in_use_bytes)));
-    this.#rows.update(buckets.map((bucket) => ({ bucket, most })));
+    const max = Math.max(1, ...buckets.map((bucket) => Math.max(bucket.capacity_bytes, bucket.in_use_bytes)));
+    this.#rows.update(buckets.map((bucket) => ({ bucket, max })));
   }
 }

@@ -4,13 +4,13 @@ import { Chart, byte_steps } from '../chart.js';
 import { byId } from '../elements.js';
 import { bytes, percent, rate } from '../units.js';
 
-const most = (values) => values.reduce((a, b) => Math.max(a, b ?? 0), 0);
+const maximum = (values) => values.reduce((a, b) => Math.max(a, b ?? 0), 0);
 const limitText = (value) => (value === null ? 'none' : bytes(value));
 
-/** A limit far above all else would press the rest to the ground: then only the legend has it. */
+/** A limit far above the capacity would flatten the rest, so then only the legend shows it. */
 function limitInSight({ capacity, limit }) {
-  const highest = most(limit);
-  return highest <= 3 * most(capacity) ? highest : 0;
+  const highest = maximum(limit);
+  return highest <= 3 * maximum(capacity) ? highest : 0;
 }
 
 const areas = (...list) => list.map(([key, name, color]) => ({ key, name, color, area: true }));
@@ -28,14 +28,14 @@ export function makeCharts() {
     ],
   });
   const sources = new Chart(byId('sources'), {
-    label: 'Allocations a second', format: rate,
+    label: 'Allocations per second', format: rate,
     series: areas(['from_magazines', 'magazines', '--magazine'], ['from_depots', 'depots', '--depot'],
       ['from_spans', 'spans', '--span'], ['from_extents', 'extents', '--extent'],
       ['from_system', 'the system', '--system']),
   });
   const rounding = new Chart(byId('rounding'), {
     label: 'Rounding', format: percent, top: () => 0.2,
-    series: areas(['rounding', 'not asked for', '--waste']),
+    series: areas(['rounding', 'not requested', '--waste']),
   });
   return [ladder, sources, rounding];
 }

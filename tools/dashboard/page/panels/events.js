@@ -1,16 +1,16 @@
 // The process's timeline, newest first.
 
-import { byId, element, say } from '../elements.js';
+import { byId, element, setText } from '../elements.js';
 import { bytes, clock, count, named, plain } from '../units.js';
 
 const kept = 300;
 const words = {
-  growth: 'got memory', 'give-back': 'gave back', pressure: 'under pressure', limit: 'met a limit',
-  failure: 'failed', check: 'check fired', scope: 'new peak', mark: 'mark',
-  completed: 'took what was done', coalesced: 'joined free blocks', aged: 'gave back old',
-  callbacks: 'asked callbacks', uncached: 'gave back unused', waited: 'waited for it',
-  allocated: 'new block', recycled: 'block again', freed: 'block freed', profile: 'in use',
-  plan: 'has a plan', drift: 'left its plan',
+  growth: 'grew', 'give-back': 'shrank', pressure: 'under pressure', limit: 'hit a limit',
+  failure: 'failed', check: 'check failed', scope: 'new peak', mark: 'mark',
+  completed: 'freed completed', coalesced: 'merged blocks', aged: 'released old',
+  callbacks: 'ran callbacks', uncached: 'released unused', waited: 'waited',
+  allocated: 'new block', recycled: 'block reused', freed: 'block freed', profile: 'in use',
+  plan: 'new plan', drift: 'left its plan',
 };
 
 export class Events {
@@ -18,7 +18,7 @@ export class Events {
 
   constructor() {
     this.#list = element('ol', { class: 'events' });
-    this.#none = element('p', { class: 'none', text: 'nothing has happened yet that matters' });
+    this.#none = element('p', { class: 'none', text: 'no events yet' });
     byId('events').append(element('div',
       { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': 'Events' },
       [this.#list, this.#none]));
@@ -27,7 +27,7 @@ export class Events {
   clear() {
     this.#list.replaceChildren();
     this.#last = this.#lost = 0;
-    this.#tell();
+    this.#showLost();
   }
 
   add({ entries, lost }) {
@@ -38,7 +38,7 @@ export class Events {
       this.#list.prepend(this.#line(entry));
     }
     while (this.#list.children.length > kept) this.#list.lastElementChild.remove();
-    this.#tell();
+    this.#showLost();
   }
 
   #line({ time_ns, kind, name, bytes: size, limit, thread }) {
@@ -55,9 +55,9 @@ export class Events {
     ]);
   }
 
-  #tell() {
+  #showLost() {
     this.#none.hidden = this.#list.children.length > 0;
-    say(byId('lost'), this.#lost ? `newest first; ${count(this.#lost)} older were overwritten`
+    setText(byId('lost'), this.#lost ? `newest first; ${count(this.#lost)} older ones were overwritten`
       : 'newest first');
   }
 }

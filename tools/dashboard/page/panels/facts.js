@@ -1,9 +1,9 @@
-// Panels of names and figures: large blocks, and the process.
+// Panels of names and values: large blocks, and the process.
 
-import { byId, element, say } from '../elements.js';
+import { byId, element, setText } from '../elements.js';
 import { clock, bytes, count, named, percent, unknown } from '../units.js';
 
-/** `facts`: pairs of a name and a function that reads the text. */
+/** `facts`: pairs of a name and a function that returns the text. */
 export class Facts {
   #facts;
 
@@ -17,8 +17,8 @@ export class Facts {
     card.append(list);
   }
 
-  update(figures) {
-    for (const { value, read } of this.#facts) say(value, figures ? read(figures) : unknown);
+  update(statistics) {
+    for (const { value, read } of this.#facts) setText(value, statistics ? read(statistics) : unknown);
   }
 }
 
@@ -31,8 +31,8 @@ export const makeLarge = () => new Facts(byId('large'), [
   ['free, kept for reuse', (large) => bytes(large.cached_bytes)],
   ['allocations', (large) => count(large.allocations)],
   ['of these from the cache', (large) => percent(large.cache_hits / large.allocations)],
-  ['for which the pool grew', (large) => count(large.system_misses)],
-  ['handed out so far', (large) => bytes(large.allocated_bytes)],
+  ['that grew the pool', (large) => count(large.system_misses)],
+  ['allocated so far', (large) => bytes(large.allocated_bytes)],
   ['of that by rounding', rounding],
 ]);
 
@@ -43,17 +43,17 @@ const leftOut = ({ left_out: out }) => (sum(out)
 
 export const makeAbout = () => new Facts(byId('about'), [
   ['name', (of) => named(of.process_name)],
-  ['number', (of) => String(of.process)],
+  ['process id', (of) => String(of.process)],
   ['library', (of) => named(of.library_version, unknown)],
   ['resident', (of) => bytes(of.resident_bytes || NaN)],
   ['committed', (of) => bytes(of.committed_bytes)],
   ['page faults', (of) => count(of.minor_faults)],
-  ['requests that failed', (of) => count(of.pools.reduce((all, pool) => all + pool.failures, 0))],
+  ['failed requests', (of) => count(of.pools.reduce((all, pool) => all + pool.failures, 0))],
   ['checks: misuse', (of) => count(of.failed_misuse)],
   ['checks: leaks', (of) => count(of.failed_leaks)],
   ['checks: foreign threads', (of) => count(of.failed_threads)],
   ['checks: order of scopes', (of) => count(of.failed_scope_orders)],
-  ['added up as “other”', leftOut],
-  ['figures fit together', (of) => (of.consistent ? 'yes' : 'some may not')],
+  ['counted as “other”', leftOut],
+  ['consistent', (of) => (of.consistent ? 'yes' : 'partly')],
   ['taken at', (of) => clock(of.time_unix_ns / 1e9)],
 ]);

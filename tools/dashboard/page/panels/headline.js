@@ -1,6 +1,6 @@
-// The tiles on top: one figure each, and its last minutes as a line.
+// The tiles at the top: one value each, and its last minutes as a line.
 
-import { element, fill, say } from '../elements.js';
+import { element, fill, setText } from '../elements.js';
 import { bytes, count, percent, rate } from '../units.js';
 
 const blocks = (pool) => Math.max(0, pool.allocations - pool.deallocations);
@@ -45,12 +45,12 @@ function spark() {
 function draw(path, t, values, since) {
   const until = t.at(-1);
   const first = t.findIndex((time) => time >= since);
-  const most = Math.max(...values.slice(first), 0) || 1;
+  const max = Math.max(...values.slice(first), 0) || 1;
   const points = [];
   for (let index = Math.max(0, first); index < t.length; ++index) {
     if (values[index] === null) continue;
     const x = ((t[index] - since) / Math.max(1, until - since)) * 100;
-    points.push(`${x.toFixed(1)},${(23 - (values[index] / most) * 22).toFixed(1)}`);
+    points.push(`${x.toFixed(1)},${(23 - (values[index] / max) * 22).toFixed(1)}`);
   }
   path.setAttribute('points', points.join(' '));
 }
@@ -71,12 +71,12 @@ export class Headline {
     });
   }
 
-  update(figures, series, since) {
+  update(statistics, series, since) {
     for (const tile of this.#tiles) {
-      say(tile.value, figures.pool ? tile.text(figures) : '–');
-      say(tile.more_element, figures.pool ? tile.more(figures) : '');
+      setText(tile.value, statistics.pool ? tile.text(statistics) : '–');
+      setText(tile.more_element, statistics.pool ? tile.more(statistics) : '');
       if (tile.line) draw(tile.path, series.t, series[tile.line], since);
-      if (tile.part) fill(tile.bar, figures.pool ? tile.part(figures) : 0);
+      if (tile.part) fill(tile.bar, statistics.pool ? tile.part(statistics) : 0);
     }
   }
 }

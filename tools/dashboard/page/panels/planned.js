@@ -1,6 +1,6 @@
-// Arenas that serve a plan, and the peaks of one beside the least that any allocator could reach.
+// Planned arenas, and the peaks of one beside the lower bound for any allocator.
 
-import { byId, element, fill, say } from '../elements.js';
+import { byId, element, fill, setText } from '../elements.js';
 import { Rows } from '../rows.js';
 import { bytes, count, named, percent, plain, unknown } from '../units.js';
 import { Facts } from './facts.js';
@@ -12,29 +12,29 @@ const peak = (value) => (value ? bytes(value) : unknown);
 const number = (name, read, text = peak, kind = 'number') =>
   ({ name, class: kind, value: read, text: (item) => text(read(item)) });
 
-/** Rows of the bars; each as long as its bytes, the part above the lower bound in the colour of waste. */
+/** The bars: as long as their bytes, with the part above the lower bound in the colour of waste. */
 function peaksOf(of) {
   const bound = of.lower_bound_bytes;
   const rows = [['lower bound', bound], ['the pool’s peak', of.pool_peak_bytes],
     ['the plan’s peak', of.plan_peak_bytes]];
-  const most = Math.max(1, ...rows.map(([, value]) => value));
-  return rows.map(([name, value]) => ({ name, value, bound, most }));
+  const max = Math.max(1, ...rows.map(([, value]) => value));
+  return rows.map(([name, value]) => ({ name, value, bound, max }));
 }
 
 const above = ({ value, bound }) =>
   (value && bound && value > bound ? `+${percent(value / bound - 1)}` : '');
 
-function drawPeak(cell, { value, bound, most }) {
+function drawPeak(cell, { value, bound, max }) {
   const bar = cell.firstElementChild ?? cell.appendChild(
     element('div', { class: 'bar-line' }, ['in-use', 'waste'].map((kind) => element('i', { class: kind }))));
-  fill(bar.children[0], Math.min(value, bound) / most);
-  fill(bar.children[1], Math.max(0, value - bound) / most);
+  fill(bar.children[0], Math.min(value, bound) / max);
+  fill(bar.children[1], Math.max(0, value - bound) / max);
 }
 
 const makeFacts = () => new Facts(byId('planned-peaks'), [
   ['in use', (of) => bytes(of.in_use_bytes)],
   ['held for the plan', (of) => bytes(of.capacity_bytes)],
-  ['of the pool in use', (of) => bytes(of.pool_in_use_bytes)],
+  ['in use from the pool', (of) => bytes(of.pool_in_use_bytes)],
   ['iterations', (of) => count(of.iterations)],
   ['requests from the plan', (of) => count(of.served)],
   ['from the pool', (of) => count(of.from_pool)],
@@ -67,7 +67,7 @@ export class Planned {
     this.#peaks = new Rows(this.#peaksCard, {
       label: 'Peaks', none: '', key: ({ name }) => name,
       columns: [
-        { name: 'most bytes at once', class: 'name', text: ({ name }) => name },
+        { name: 'maximum in use', class: 'name', text: ({ name }) => name },
         { name: '', class: 'graph', draw: drawPeak },
         { name: '', class: 'number', text: ({ value }) => peak(value) },
         { name: 'above', class: 'number', text: above },
@@ -81,13 +81,13 @@ export class Planned {
     this.update(this.#arenas);
   }
 
-  /** Where there are none, the panels are not shown. */
+  /** The panels are hidden if there are no planned arenas. */
   update(arenas) {
     this.#arenas = arenas;
     this.#card.hidden = this.#peaksCard.hidden = arenas.length === 0;
     const one = arenas.find(({ id }) => id === this.#chosen) ?? arenas[0];
     this.#rows.update(arenas, ({ id }) => id === one?.id);
-    say(byId('planned-name'), one ? `of ${named(one.name)}` : '');
+    setText(byId('planned-name'), one ? `of ${named(one.name)}` : '');
     this.#peaks.update(one ? peaksOf(one) : []);
     this.#facts.update(one);
   }

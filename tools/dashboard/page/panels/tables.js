@@ -1,7 +1,7 @@
-// Tables of what a process has: pools, scopes, arenas, threads.
+// Tables of the objects of a process: pools, scopes, arenas, threads.
 
 import { byId, element, fill } from '../elements.js';
-import { everything } from '../figures.js';
+import { everything } from '../statistics.js';
 import { Rows } from '../rows.js';
 import { bytes, count, named, plain } from '../units.js';
 
@@ -60,8 +60,8 @@ export const makeThreads = () => new Rows(byId('threads'), {
   columns: [
     { name: 'thread', class: 'name', title: ({ name }) => plain(name),
       text: ({ thread, name }) => (thread === 0 ? 'ended threads' : named(name, 'thread')) },
-    { name: 'number', class: 'number', text: ({ thread }) => (thread === 0 ? '' : String(thread)) },
-    number('parks', (thread) => thread.parked_bytes, bytes),
+    { name: 'id', class: 'number', text: ({ thread }) => (thread === 0 ? '' : String(thread)) },
+    number('parked', (thread) => thread.parked_bytes, bytes),
     number('allocations', (thread) => thread.allocations),
     number('deallocations', (thread) => thread.deallocations, count, 'number extra'),
   ],

@@ -14,7 +14,7 @@ namespace {
 
 using Values = std::vector<std::uint64_t>;
 
-// Of the drawing, which is stretched to whatever room there is.
+// The coordinates of the drawing, which is stretched to the available space.
 constexpr std::uint64_t width = 4800;
 constexpr std::uint64_t height = 1000;
 constexpr unsigned ticks = 4;
@@ -40,7 +40,7 @@ ChartData grouped(const Timeline& timeline, std::string id, std::string title,
 
 ChartData levels(const Timeline& timeline) {
     ChartData data{"chart-levels",
-                   "What it takes",
+                   "Memory needed",
                    "The lower bound, with rounding, with the rest of each page, and all addresses "
                    "that any block had so far.",
                    false,
@@ -49,7 +49,7 @@ ChartData levels(const Timeline& timeline) {
     std::vector fields{&Level::alive_bytes, &Level::block_bytes, &Level::page_bytes,
                        &Level::used_bytes};
     if (timeline.tells_held) {
-        data.note += " Held is what pools, arenas and scratches had taken from the system.";
+        data.note += " Held is the memory that pools, arenas and scratches had taken.";
         data.names.push_back("held");
         fields.push_back(&Level::held_bytes);
     }
@@ -69,7 +69,7 @@ std::vector<ChartData> charts_of(const Timeline& timeline) {
             levels(timeline)};
 }
 
-/// Running sums of the series where they are stacked.
+/// Returns the running sums of the series if the chart is stacked, else the series.
 std::vector<Values> tops_of(const ChartData& chart) {
     std::vector<Values> tops = chart.series;
     for (std::size_t k = 1; chart.stacked && k < tops.size(); ++k) {
@@ -78,9 +78,10 @@ std::vector<Values> tops_of(const ChartData& chart) {
     return tops;
 }
 
-/// A step between ticks, four of which hold `most`: a power of two and its quarters.
-std::uint64_t tick_for(std::uint64_t most) {
-    const std::uint64_t wanted = std::max<std::uint64_t>(most / ticks + (most % ticks != 0), 1);
+/// Returns the distance of ticks: four of them are at least `max`. It is a power of two plus
+/// quarters of it.
+std::uint64_t tick_for(std::uint64_t max) {
+    const std::uint64_t wanted = std::max<std::uint64_t>(max / ticks + (max % ticks != 0), 1);
     const std::uint64_t quarter = std::max<std::uint64_t>(std::bit_floor(wanted) / 4, 1);
     return (wanted + quarter - 1) / quarter * quarter;
 }
@@ -172,15 +173,15 @@ std::string labels_along(std::uint64_t length_ns) {
 }
 
 std::size_t index_of_peak(const Timeline& timeline) {
-    const auto most = std::ranges::max_element(
+    const auto peak = std::ranges::max_element(
         timeline.moments, {}, [](const Moment& moment) { return moment.level.alive_bytes; });
-    return static_cast<std::size_t>(most - timeline.moments.begin());
+    return static_cast<std::size_t>(peak - timeline.moments.begin());
 }
 
 std::string card(const ChartData& chart, const Timeline& timeline, Sizes sizes) {
-    std::uint64_t most = 0;
-    for (const Values& top : tops_of(chart)) most = std::max(most, *std::ranges::max_element(top));
-    const std::uint64_t tick = tick_for(most);
+    std::uint64_t max = 0;
+    for (const Values& top : tops_of(chart)) max = std::max(max, *std::ranges::max_element(top));
+    const std::uint64_t tick = tick_for(max);
     const std::uint64_t length = timeline.moments.back().time_ns - timeline.moments.front().time_ns;
     return fmt::format(
         "<section class=\"card full\" id=\"{}\"><h2>{}</h2>{}<div class=\"chart\">{}{}{}</div>{}"
@@ -218,7 +219,7 @@ std::string charts_json(const Timeline& timeline, Sizes sizes) {
     for (const ChartData& chart : charts_of(timeline)) {
         json["charts"].push_back({{"id", chart.id}, {"series", chart.series}});
     }
-    // Names are not in it, so there is nothing to escape.
+    // The data contains no names, so nothing needs escaping.
     return json.dump();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// A report's timeline, drawn without any library.
+/// Charts of a report's timeline, drawn as SVG without a library.
 
 #include <string>
 
@@ -10,9 +10,9 @@
 
 namespace tensorpool::command::inspect {
 
-/// Cards of HTML: bytes alive by source and by scope, and what they take.
+/// Returns HTML with charts of the bytes alive by source and by scope, and of the memory needed.
 std::string charts_html(const Timeline& timeline, Sizes sizes);
-/// The figures behind them as JSON, for report.js; fit for a `script` element.
+/// Returns the values of the charts as JSON for report.js, safe within a `script` element.
 std::string charts_json(const Timeline& timeline, Sizes sizes);
 
 }  // namespace tensorpool::command::inspect

@@ -5,8 +5,8 @@
 
 namespace tensorpool::command::inspect {
 
-/// The bytes that pairs of hexadecimal digits stand for, in base 64 with padding, as policies of
-/// pages want digests.
+/// Converts bytes from hexadecimal digits to base 64 with padding, the form of digests in a
+/// Content-Security-Policy.
 std::string base64_of_hex(std::string_view hex);
 
 }  // namespace tensorpool::command::inspect

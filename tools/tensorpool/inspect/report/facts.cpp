@@ -11,42 +11,42 @@ std::string count(std::uint64_t number) {
     return format_count(static_cast<double>(number));
 }
 
-/// "9.1% more"; "" where there is nothing to compare with.
+/// Returns "9.1% more than requested"; "" if there is nothing to compare with.
 std::string more_than(std::uint64_t bytes, std::uint64_t base) {
     if (base == 0 || bytes < base) return "";
     const double part = static_cast<double>(bytes - base) / static_cast<double>(base);
-    return fmt::format("{} more than was asked for", format_part(part));
+    return fmt::format("{} more than requested", format_part(part));
 }
 
 std::string names_of(const Analysis& analysis) {
-    constexpr std::size_t most = 4;
+    constexpr std::size_t max_names = 4;
     std::string names;
-    for (std::size_t i = 0; i < analysis.processes.size() && i < most; ++i) {
+    for (std::size_t i = 0; i < analysis.processes.size() && i < max_names; ++i) {
         const trace::RecordedProcess& process = analysis.processes[i].process;
         names += fmt::format("{}{} ({})", i == 0 ? "" : ", ",
                              process.name.empty() ? "?" : process.name, process.number);
     }
     const std::size_t count = analysis.processes.size();
-    return count > most ? fmt::format("{} and {} more", names, count - most) : names;
+    return count > max_names ? fmt::format("{} and {} more", names, count - max_names) : names;
 }
 
-/// "held then  178 MiB  4.09% more than was asked for; 198 MiB at most".
+/// Returns "held then  178 MiB  4.09% more than requested; at most 198 MiB".
 Fact held_fact(const Timeline& timeline, Sizes sizes) {
     const Level& level = timeline.peak.level;
     const std::string more = more_than(level.held_bytes, level.alive_bytes);
     return {"held then", format_size(level.held_bytes, sizes),
-            fmt::format("{}{}{} at most", more, more.empty() ? "" : "; ",
+            fmt::format("{}{}at most {}", more, more.empty() ? "" : "; ",
                         format_size(timeline.max_held_bytes, sizes))};
 }
 
-/// "plan needs  170 MiB  0.0123% more than the lower bound, by area; …".
+/// Returns "plan needs  170 MiB  0.0123% above the lower bound, if all blocks were known".
 Fact plan_fact(const Planned& planned, Sizes sizes) {
     const std::uint64_t bound = planned.lower_bound_bytes;
-    std::string note = "the least that there can be, had all blocks been known before";
+    std::string note = "the optimum, if all blocks were known in advance";
     if (!planned.optimal) {
-        note = fmt::format("{} above the lower bound, had all blocks been known before",
+        note = fmt::format("{} above the lower bound, if all blocks were known in advance",
                            planning::gap_text(planned.peak_bytes, bound));
-        note += planned.searched ? "" : "; greedy: `tensorpool plan` searches for less";
+        note += planned.searched ? "" : "; greedy: `tensorpool plan` may find less";
     }
     return {"plan needs", format_size(planned.peak_bytes, sizes), note};
 }
@@ -58,7 +58,7 @@ void add_peak(std::vector<Fact>& facts, const Analysis& analysis, Sizes sizes) {
         analysis.timeline.moments.empty() ? 0 : analysis.timeline.moments.front().time_ns;
     const std::uint64_t in = peak.time_ns > first ? peak.time_ns - first : 0;
     facts.push_back({"lower bound", format_size(level.alive_bytes, sizes),
-                     fmt::format("most bytes alive at once, in {} blocks, {} after the first call",
+                     fmt::format("maximum alive at once, in {} blocks, {} after the first call",
                                  count(level.blocks), format_ns(in))});
     if (analysis.planned.made) facts.push_back(plan_fact(analysis.planned, sizes));
     if (analysis.timeline.tells_held) facts.push_back(held_fact(analysis.timeline, sizes));
@@ -67,7 +67,7 @@ void add_peak(std::vector<Fact>& facts, const Analysis& analysis, Sizes sizes) {
     facts.push_back({"pages then", format_size(level.page_bytes, sizes),
                      more_than(level.page_bytes, level.alive_bytes)});
     facts.push_back({"addresses used", format_size(level.used_bytes, sizes),
-                     "by any block up to then: held, had nothing been given back"});
+                     "by any block up to then: held if nothing were ever released"});
 }
 
 }  // namespace
@@ -80,10 +80,10 @@ std::vector<Fact> facts_of(const Analysis& analysis, Sizes sizes) {
                      fmt::format("in {}, on {} thread{}", format_ns(totals.duration_ns),
                                  totals.threads, totals.threads == 1 ? "" : "s")});
     facts.push_back({"allocations", count(totals.allocations),
-                     format_size(totals.allocated_bytes, sizes) + " asked for in all"});
-    facts.push_back({"refused", count(totals.refusals), "requests that were not met"});
+                     format_size(totals.allocated_bytes, sizes) + " requested in total"});
+    facts.push_back({"refused", count(totals.refusals), "requests that failed"});
     facts.push_back({"processes", count(analysis.processes.size()), names_of(analysis)});
-    facts.push_back({"dropped", count(totals.dropped), "entries that found no room"});
+    facts.push_back({"dropped", count(totals.dropped), "entries, because a ring was full"});
     return facts;
 }
 
@@ -92,19 +92,19 @@ std::vector<std::string> doubts_of(const Analysis& analysis) {
     const Totals& totals = analysis.totals;
     if (totals.dropped > 0) {
         doubts.push_back(fmt::format(
-            "{} entries were dropped: blocks whose end was among them count as alive until their "
-            "address is given out again.",
+            "{} entries were dropped: blocks whose frees are missing count as alive until their "
+            "address is reused.",
             totals.dropped));
     }
     if (totals.cut_bytes > 0) {
-        doubts.push_back(fmt::format("The file was cut: its last {} bytes are no whole chunk.",
+        doubts.push_back(fmt::format("The file is cut: its last {} bytes are not a complete chunk.",
                                      totals.cut_bytes));
     }
     for (const ProcessRow& row : analysis.processes) {
         if (row.process.from_start) continue;
         doubts.push_back(fmt::format(
-            "Process {} ran before it was recorded: of older blocks only those are known that were "
-            "freed.",
+            "Process {} ran before it was recorded: of the older blocks, only those that were "
+            "freed are known.",
             row.process.number));
     }
     for (const std::string& problem : analysis.code_problems) {

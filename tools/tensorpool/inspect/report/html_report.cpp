@@ -10,8 +10,8 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-// Nothing is loaded from anywhere, and nothing runs but our own script, whatever a name in the
-// trace may try.
+// The policy blocks everything but the page's own style and script, in case a name in the trace
+// injects HTML.
 std::string policy() {
     return fmt::format(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
@@ -34,9 +34,9 @@ std::string tiles(const std::vector<Fact>& facts) {
     std::string html = "<dl class=\"facts\">\n";
     for (const Fact& fact : facts) {
         html += fmt::format(
-            "<div class=\"tile\"><dt>{}</dt><dd class=\"figure\">{}</dd><dd><small "
+            "<div class=\"tile\"><dt>{}</dt><dd class=\"value\">{}</dd><dd><small "
             "class=\"name\">{}</small></dd></div>\n",
-            escape_html(fact.name), escape_html(fact.figure), escape_html(fact.note));
+            escape_html(fact.name), escape_html(fact.value), escape_html(fact.note));
     }
     return html + "</dl>\n";
 }
@@ -51,7 +51,7 @@ std::string list_of(const std::vector<std::string>& lines, const char* tag) {
 
 std::string doubts(const std::vector<std::string>& doubts) {
     if (doubts.empty()) return "";
-    return "<section class=\"card full doubts\"><h2>Mind</h2>" + list_of(doubts, "ul") +
+    return "<section class=\"card full doubts\"><h2>Notes</h2>" + list_of(doubts, "ul") +
            "</section>\n";
 }
 
@@ -104,16 +104,16 @@ std::string html_report(const Analysis& analysis, const std::string& path, Sizes
     const std::string name = escape_html(path.substr(path.rfind('/') + 1));
     std::string html = head(name + " - tensorpool inspect");
     html += fmt::format(
-        "<body>\n<a class=\"skip\" href=\"#figures\">To the figures</a>\n"
+        "<body>\n<a class=\"skip\" href=\"#report\">Skip to the report</a>\n"
         "<header><h1 class=\"name\">{}</h1><p>tensorpool inspect</p>"
         "<button id=\"theme\" type=\"button\" title=\"change the colours\" hidden>dark</button>"
-        "</header>\n<main id=\"figures\" tabindex=\"-1\">\n",
+        "</header>\n<main id=\"report\" tabindex=\"-1\">\n",
         name);
     html += tiles(facts_of(analysis, sizes)) + doubts(doubts_of(analysis));
     html += charts_html(analysis.timeline, sizes);
     for (const Section& section : sections_of(analysis, sizes, top)) html += card(section);
     html +=
-        "</main>\n<footer>Made by tensorpool inspect. It needs no network and asks for none."
+        "</main>\n<footer>Made by tensorpool inspect. This page uses no network."
         "</footer>\n<script id=\"timeline-data\" type=\"application/json\">";
     html += charts_json(analysis.timeline, sizes);
     html += fmt::format("</script>\n<script>{}</script>\n</body>\n</html>\n", report_script().text);

@@ -1,5 +1,5 @@
-// The report reads well without this: it adds a moment to look at, by pointer or keyboard, and a
-// choice of colours.
+// The report is complete without this script. It adds the selection of a moment, by pointer or
+// keyboard, and the choice between light and dark.
 'use strict';
 
 const data = JSON.parse(document.getElementById('timeline-data').textContent);
@@ -35,7 +35,7 @@ class Chart {
   constructor(element, series) {
     this.svg = element.querySelector('svg');
     this.series = series;
-    this.figures = [...element.querySelectorAll('.legend output')];
+    this.outputs = [...element.querySelectorAll('.legend output')];
     this.cursor = document.createElementNS(svgNames, 'line');
     this.cursor.setAttribute('class', 'cursor');
     this.cursor.setAttribute('y1', '0');
@@ -56,8 +56,8 @@ class Chart {
     const x = String(data.x[index]);
     this.cursor.setAttribute('x1', x);
     this.cursor.setAttribute('x2', x);
-    this.figures.forEach((figure, k) => {
-      figure.textContent = formatSize(this.series[k][index]);
+    this.outputs.forEach((output, k) => {
+      output.textContent = formatSize(this.series[k][index]);
     });
   }
 }
@@ -86,7 +86,7 @@ if (picker) {
   show();
 }
 
-// Light or dark: the system's choice, until a person makes one.
+// Light or dark follows the system until the user chooses.
 const themeButton = document.getElementById('theme');
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
 

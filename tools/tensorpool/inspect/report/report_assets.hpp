@@ -4,15 +4,16 @@
 
 namespace tensorpool::command::inspect {
 
-/// A text that the report holds, and its SHA-256 in hexadecimal, by which the page's policy allows
-/// this one and no other.
+/// A text within the report, and its SHA-256 in hexadecimal, by which the page's policy allows only
+/// this text.
 struct ReportAsset {
     std::string_view text;
     std::string_view sha256;
 };
 
-/// report.css and report.js as they were when the project was configured.
+/// Returns report.css as of the configuration of the project.
 ReportAsset report_style() noexcept;
+/// Returns report.js as of the configuration of the project.
 ReportAsset report_script() noexcept;
 
 }  // namespace tensorpool::command::inspect

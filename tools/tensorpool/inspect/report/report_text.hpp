@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Texts of figures that only traces have, and names made fit for other formats.
+/// Formats times of traces, and converts names for other formats.
 
 #include <cstdint>
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace tensorpool::command::inspect {
 
-/// "0", "812 ns", "1.23 us", "45.6 ms", "7.89 s", "12 min".
+/// Returns a time such as "0", "812 ns", "1.23 us", "45.6 ms", "7.89 s" or "12 min".
 std::string format_ns(std::uint64_t ns);
-/// With U+FFFD for what is no UTF-8.
+/// Returns the text with U+FFFD for invalid UTF-8.
 std::string valid_utf8(std::string_view text);
-/// For the text and the attributes of HTML: valid, escaped, control characters as U+FFFD.
+/// Returns the text escaped for HTML text and attributes, with U+FFFD for invalid UTF-8 and control
+/// characters.
 std::string escape_html(std::string_view text);
 
 }  // namespace tensorpool::command::inspect

@@ -7,12 +7,12 @@
 
 namespace tensorpool::command::inspect {
 
-/// For a terminal; ends with a newline.
+/// Returns the report for a terminal. Ends with a newline.
 std::string text_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top);
-/// One line of JSON, sizes in bytes, times in nanoseconds; no newline.
+/// Returns one line of JSON without a newline; sizes are in bytes, times in nanoseconds.
 std::string json_report(const Analysis& analysis);
-/// A whole page of HTML that needs nothing but itself.
+/// Returns a self-contained HTML page.
 std::string html_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top);
 

@@ -14,7 +14,7 @@ Cell name_cell(std::string name) {
     return {std::move(name), 0};
 }
 
-/// Those that had most alive.
+/// Returns the processes with the most bytes alive.
 std::vector<ProcessRow> largest(std::vector<ProcessRow> rows, std::size_t top) {
     if (rows.size() <= top) return rows;
     std::ranges::stable_sort(rows, std::ranges::greater{}, &ProcessRow::peak_bytes);
@@ -26,7 +26,7 @@ Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
     Section section{"processes", "Processes", "", {}, {}};
     const std::size_t count = analysis.processes.size();
     if (count > top) {
-        section.note = fmt::format("Of {} those {} that had most alive.", count, top);
+        section.note = fmt::format("The {} of {} with the most bytes alive.", top, count);
     }
     section.table.columns = {text_column("NAME"),       count_column("PID"),
                              count_column("THREADS"),   count_column("CALLS"),
@@ -64,8 +64,8 @@ Section sites(std::string id, std::string title, const Sites& sites, Sizes sizes
     Section section{
         std::move(id),
         std::move(title),
-        fmt::format("Estimated from {} sampled call stacks: PART is of the {} that they "
-                    "stand for.",
+        fmt::format("Estimated from {} sampled call stacks. PART is the part of the {} that "
+                    "they represent.",
                     sites.samples, format_size(static_cast<std::uint64_t>(sites.bytes), sizes)),
         {},
         {}};
@@ -114,7 +114,7 @@ Section lifetimes(std::string id, std::string title, std::string note, const cha
     return section;
 }
 
-/// Of bytes on pages, those that no living block asked for.
+/// Returns the part of the bytes in pages that no block alive requested.
 double lost_part(const Level& level) {
     if (level.page_bytes <= level.alive_bytes) return 0;
     return static_cast<double>(level.page_bytes - level.alive_bytes) /
@@ -126,10 +126,10 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
     Section section{
         "fragmentation",
         "Fragmentation over time",
-        "Each row is the moment of most bytes alive in a twelfth of the time. IN BLOCKS "
-        "adds rounding, ON PAGES the rest of every page on which a block lies, USED all "
-        "addresses that any block had so far. LOST is the part of the pages' bytes that "
-        "nobody asked for.",
+        "Each row is the moment with the most bytes alive in a twelfth of the time. IN BLOCKS "
+        "includes rounding, ON PAGES the rest of every page with a block, USED all addresses "
+        "that any block had so far. LOST is the part of the bytes on pages that was not "
+        "requested.",
         {},
         {}};
     section.table.columns = {count_column("TIME"),    count_column("BLOCKS"),
@@ -137,7 +137,7 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
                              size_column("ON PAGES"), size_column("USED"),
                              part_column("LOST")};
     if (timeline.tells_held) {
-        section.note += " HELD is what pools, arenas and scratches had taken from the system.";
+        section.note += " HELD is the memory that pools, arenas and scratches had taken.";
         section.table.columns.push_back(size_column("HELD"));
     }
     const std::size_t step = std::max<std::size_t>(timeline.moments.size() / shown, 1);
@@ -165,8 +165,8 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
 
 std::string left_note(const Analysis& analysis, Sizes sizes) {
     return fmt::format(
-        "{} in {} blocks were never given back. Not all of it need be a leak: what "
-        "lives as long as the program is here too.",
+        "{} in {} blocks were never freed. Not all of them need be leaks: blocks that live as "
+        "long as the program are included.",
         format_size(analysis.left.bytes, sizes), analysis.left.blocks);
 }
 
@@ -194,16 +194,16 @@ std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::siz
                               peak.bytes, sizes, top));
     sections.push_back(sites("peak-by-site", "At the peak, by call site", peak.by_site, sizes));
     sections.push_back(fragmentation(analysis.timeline, sizes));
-    sections.push_back(sizes_of("sizes-by-bytes", "Sizes that came to most bytes",
+    sections.push_back(sizes_of("sizes-by-bytes", "Sizes with the most bytes in total",
                                 analysis.sizes_by_bytes, analysis.totals, sizes));
-    sections.push_back(sizes_of("sizes-by-requests", "Sizes that were asked for most often",
+    sections.push_back(sizes_of("sizes-by-requests", "Sizes with the most requests",
                                 analysis.sizes_by_requests, analysis.totals, sizes));
-    sections.push_back(lifetimes("lifetimes", "How long blocks lived",
+    sections.push_back(lifetimes("lifetimes", "Lifetimes of blocks",
                                  "Blocks whose beginning and end were both recorded.", "TIME",
                                  analysis.lifetimes.by_time, sizes, format_ns));
     sections.push_back(lifetimes(
-        "lifetimes-in-calls", "How long blocks lived, in calls",
-        "Calls of all threads between the two.", "CALLS", analysis.lifetimes.by_calls, sizes,
+        "lifetimes-in-calls", "Lifetimes of blocks in calls",
+        "Calls of all threads from beginning to end.", "CALLS", analysis.lifetimes.by_calls, sizes,
         [](std::uint64_t calls) { return format_count(static_cast<double>(calls)); }));
     add_left(sections, analysis, sizes, top);
     std::erase_if(sections, [](const Section& section) { return section.table.rows.empty(); });

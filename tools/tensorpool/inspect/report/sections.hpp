@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What `tensorpool inspect` tells, as facts and tables: the same for a terminal and for HTML.
+/// The contents of the report as facts and tables, for both the terminal and HTML.
 
 #include <string>
 #include <vector>
@@ -14,24 +14,24 @@ namespace tensorpool::command::inspect {
 
 struct Fact {
     std::string name;
-    std::string figure;
+    std::string value;
     std::string note;  ///< "": none
 };
 
 struct Section {
-    std::string id;  ///< of lower-case letters and dashes
+    std::string id;  ///< consists of lower-case letters and dashes
     std::string title;
     std::string note;  ///< sentences; "": none
-    Table table;       ///< texts as they are in the trace: neither printable nor escaped
-    /// Of each row, lines that belong to it; empty where there are none.
+    Table table;       ///< with texts of the trace that are not yet escaped
+    /// Detail lines of each row; empty if there are none.
     std::vector<std::vector<std::string>> details;
 };
 
-/// The most important first.
+/// Returns the facts, the most important first.
 std::vector<Fact> facts_of(const Analysis& analysis, Sizes sizes);
-/// What makes figures less than exact, a sentence each.
+/// Returns sentences about what makes the values inexact.
 std::vector<std::string> doubts_of(const Analysis& analysis);
-/// Tables without rows are left out. `top`: rows where there can be many.
+/// Returns the tables that have rows. `top` is the maximum number of rows in long tables.
 std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::size_t top);
 
 }  // namespace tensorpool::command::inspect

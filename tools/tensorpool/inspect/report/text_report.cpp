@@ -8,7 +8,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-// As wide as anybody's terminal: what is piped on is not to lose a column.
+// Wider than any terminal, so that piped output does not lose a column.
 constexpr std::size_t width = 400;
 constexpr std::size_t prose_width = 79;
 
@@ -31,7 +31,7 @@ std::string table_text(Table table) {
 }
 
 std::string fact_line(const Fact& fact) {
-    std::string line = fit(fact.name, 15) + ' ' + fit(fact.figure, 14, Side::right);
+    std::string line = fit(fact.name, 15) + ' ' + fit(fact.value, 14, Side::right);
     if (!fact.note.empty()) line += "  " + printable(fact.note);
     return line + '\n';
 }

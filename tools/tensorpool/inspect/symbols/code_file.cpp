@@ -11,20 +11,21 @@ namespace tensorpool::command::inspect {
 
 void CodeFile::open(const std::string& path) {
     if (!path.starts_with('/')) {
-        problem_ = "is no path from the root on";
+        problem_ = "is not an absolute path";
         return;
     }
-    // Looked at first, for a device may act when it is opened.
+    // The type is checked first, because opening a device may have effects.
     struct stat about {};
     if (::stat(path.c_str(), &about) != 0) {
         problem_ = std::strerror(errno);
         return;
     }
     if (!S_ISREG(about.st_mode)) {
-        problem_ = "is no regular file";
+        problem_ = "is not a regular file";
         return;
     }
-    // If it is another one by now, it must not make us wait, nor become our terminal.
+    // If the file was replaced since, opening it must neither block nor set the controlling
+    // terminal.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0 || ::fstat(file, &about) != 0) {
         problem_ = std::strerror(errno);

@@ -6,29 +6,29 @@
 
 namespace tensorpool::command::inspect {
 
-/// Where an address of code comes from.
-struct CodePlace {
-    std::string function;  ///< demangled; "": not known
-    std::string file;      ///< of the source; "": not known
+/// The source location of a code address.
+struct CodeLocation {
+    std::string function;  ///< demangled; "": unknown
+    std::string file;      ///< source file; "": unknown
     int line = 0;
 };
 
-/// The symbols of a program or library, with elfutils' libdw where the project was built with it.
-/// The path may come from a hostile trace: only a regular file is opened, nothing is executed, and
-/// nothing is fetched over a network.
+/// The symbols of a program or library, read with elfutils' libdw if the project was built with it.
+/// The path may come from a hostile trace, so only a regular file is opened, nothing is executed,
+/// and nothing is fetched over a network.
 class CodeFile {
 public:
-    /// Why `path` has no symbols for us stands in `problem()` then.
+    /// Opens the file. If it has no readable symbols, `problem()` is the reason.
     explicit CodeFile(const std::string& path);
     CodeFile(CodeFile&&) noexcept;
     CodeFile& operator=(CodeFile&&) noexcept;
     ~CodeFile();
 
     const std::string& problem() const noexcept { return problem_; }
-    /// Changed last, in nanoseconds since 1970; 0 where it cannot be opened.
+    /// Returns the time of the last change in nanoseconds since 1970; 0 if it cannot be opened.
     std::uint64_t changed_unix_ns() const noexcept { return changed_unix_ns_; }
-    /// `offset` as the file's symbols count.
-    CodePlace find(std::uint64_t offset) const;
+    /// Returns the location of an offset in the address space of the file's symbols.
+    CodeLocation find(std::uint64_t offset) const;
 
 private:
     struct Symbols;

@@ -11,7 +11,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-// A real program allocates from some thousand places.
+// A real program allocates from a few thousand call sites.
 constexpr std::size_t max_looked_up = 50'000;
 
 std::string_view base_name(std::string_view path) {
@@ -46,14 +46,15 @@ bool is_internal(const FrameName& frame) {
                                              "tensorpool_"};
     if (is_pools_library(frame.module)) return true;
     return std::ranges::any_of(
-        functions, [&](const char* start) { return frame.place.function.starts_with(start); });
+        functions, [&](const char* start) { return frame.location.function.starts_with(start); });
 }
 
 std::string text_of(const FrameName& frame, std::string text) {
-    const CodePlace& place = frame.place;
+    const CodeLocation& location = frame.location;
     if (text.empty()) text = fmt::format("{}+{:#x}", base_name(frame.module), frame.offset);
-    if (!place.file.empty()) text += fmt::format(" at {}:{}", base_name(place.file), place.line);
-    if (place.file.empty() && !place.function.empty()) {
+    if (!location.file.empty())
+        text += fmt::format(" at {}:{}", base_name(location.file), location.line);
+    if (location.file.empty() && !location.function.empty()) {
         text += fmt::format(" in {}", base_name(frame.module));
     }
     return text;
@@ -62,11 +63,11 @@ std::string text_of(const FrameName& frame, std::string text) {
 }  // namespace
 
 std::string to_text(const FrameName& frame) {
-    return text_of(frame, frame.place.function);
+    return text_of(frame, frame.location.function);
 }
 
 std::string to_short_text(const FrameName& frame) {
-    return text_of(frame, short_name(frame.place.function));
+    return text_of(frame, short_name(frame.location.function));
 }
 
 std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
@@ -91,7 +92,7 @@ const FrameName& FrameNames::name(trace::RecordedFrame frame) {
                                                            : std::string("?");
     if (looked_up_++ < max_looked_up) {
         if (const CodeFile* const file = file_of(frame.module)) {
-            name.place = file->find(frame.offset);
+            name.location = file->find(frame.offset);
         }
     }
     name.internal = is_internal(name);
@@ -109,7 +110,7 @@ CodeFile* FrameNames::file_of(std::uint32_t module) {
     const bool is_newer =
         recording_.begun_unix_ns != 0 && file.changed_unix_ns() > recording_.begun_unix_ns;
     if (is_newer) {
-        file = CodeFile("");  // asked for nothing
+        file = CodeFile("");  // no symbols are read from it
         problems_.push_back(fmt::format("{}: changed after the recording began", path));
     } else if (!file.problem().empty()) {
         problems_.push_back(fmt::format("{}: {}", path, file.problem()));

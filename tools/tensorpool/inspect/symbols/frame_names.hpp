@@ -11,31 +11,31 @@
 
 namespace tensorpool::command::inspect {
 
-/// What the frames of a recording are called.
+/// The name of a stack frame in a recording.
 struct FrameName {
     std::string module;  ///< path
     std::uint64_t offset = 0;
-    CodePlace place;        ///< empty where it is not known
-    bool internal = false;  ///< of an allocator or the standard library: no answer to "who asks?"
+    CodeLocation location;  ///< empty if unknown
+    bool internal = false;  ///< part of an allocator or the standard library, not of the caller
 };
-/// "function at file:line", or as much of it as is known, else "library.so+0x1234".
+/// Returns "function at file:line", or the known part of it, else "library.so+0x1234".
 std::string to_text(const FrameName& frame);
-/// The same with the function's short name.
+/// Returns the name like `to_text`, but with the function's short name.
 std::string to_short_text(const FrameName& frame);
 
-/// The frames of a sampled stack from the first on that is not of tensorpool's own library; all
-/// where there is none other.
+/// Returns the frames of a sampled stack from the first one outside of tensorpool's library; all of
+/// them if there is none outside.
 std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
                                                        std::uint32_t stack);
 
-/// Looks each frame up once. Files that changed after the recording began are not asked, for what
-/// they say would be wrong.
+/// Finds the names of frames, and looks each frame up only once. Files that changed after the
+/// recording began are not used, because their symbols may be wrong.
 class FrameNames {
 public:
     explicit FrameNames(const trace::Recording& recording) : recording_(recording) {}
 
     const FrameName& name(trace::RecordedFrame frame);
-    /// A sentence for each module that could not be asked for a frame.
+    /// Returns a sentence for each module whose symbols could not be read.
     const std::vector<std::string>& problems() const noexcept { return problems_; }
 
 private:

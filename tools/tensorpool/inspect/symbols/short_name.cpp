@@ -6,7 +6,7 @@ namespace {
 constexpr std::string_view anonymous = "(anonymous namespace)";
 constexpr std::string_view any_operator = "operator";
 
-/// How many characters from here on stand as they are, whatever brackets they have.
+/// Returns the number of characters at the beginning that are kept, with any brackets in them.
 std::size_t plain_characters(std::string_view text) {
     if (text.starts_with(anonymous)) return anonymous.size();
     if (!text.starts_with(any_operator)) return 0;

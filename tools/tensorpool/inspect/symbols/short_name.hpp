@@ -5,7 +5,7 @@
 
 namespace tensorpool::command::inspect {
 
-/// A demangled function without its parameters, and with `<>` for what is in angle brackets:
+/// Returns a demangled function name without its parameters and template arguments, such as
 /// "std::vector<>::push_back".
 std::string short_name(std::string_view function);
 

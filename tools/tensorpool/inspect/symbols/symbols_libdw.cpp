@@ -1,4 +1,4 @@
-// elfutils' libdw: symbols, lines, and debug information that lies apart by its build id.
+// Reads symbols and lines with elfutils' libdw, also from separate debug files found by build id.
 
 #include <cxxabi.h>
 #include <elfutils/libdwfl.h>
@@ -11,7 +11,7 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-// Not dwfl_standard_find_debuginfo, which may ask a server.
+// dwfl_standard_find_debuginfo is not used, because it may contact a server.
 const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
                                   .find_debuginfo = dwfl_build_id_find_debuginfo,
                                   .section_address = dwfl_offline_section_address,
@@ -21,7 +21,7 @@ struct EndSession {
     void operator()(Dwfl* session) const noexcept { dwfl_end(session); }
 };
 
-// Longer names are templates that nobody reads to their end.
+// Longer names are templates, too long to read.
 constexpr std::size_t max_name_bytes = 4096;
 
 std::string demangled(const char* name) {
@@ -70,19 +70,19 @@ void CodeFile::open_symbols(const std::string& path, int file) {
     symbols_ = std::move(symbols);
 }
 
-CodePlace CodeFile::find(std::uint64_t offset) const {
+CodeLocation CodeFile::find(std::uint64_t offset) const {
     if (symbols_ == nullptr) return {};
     const GElf_Addr address = symbols_->bias + offset;
-    CodePlace place;
+    CodeLocation location;
     if (const char* const name = dwfl_module_addrname(symbols_->module, address)) {
-        place.function = demangled(name);
+        location.function = demangled(name);
     }
     if (Dwfl_Line* const line = dwfl_module_getsrc(symbols_->module, address)) {
         const char* const file =
-            dwfl_lineinfo(line, nullptr, &place.line, nullptr, nullptr, nullptr);
-        if (file != nullptr) place.file = file;
+            dwfl_lineinfo(line, nullptr, &location.line, nullptr, nullptr, nullptr);
+        if (file != nullptr) location.file = file;
     }
-    return place;
+    return location;
 }
 
 }  // namespace tensorpool::command::inspect

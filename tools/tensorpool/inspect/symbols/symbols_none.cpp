@@ -1,4 +1,4 @@
-// Without elfutils' libdw places are modules and offsets.
+// Without elfutils' libdw, code locations are shown as modules and offsets.
 
 #include "inspect/symbols/code_file.hpp"
 
@@ -17,7 +17,7 @@ void CodeFile::open_symbols(const std::string&, int) {
     problem_ = "tensorpool was built without libdw-dev";
 }
 
-CodePlace CodeFile::find(std::uint64_t) const {
+CodeLocation CodeFile::find(std::uint64_t) const {
     return {};
 }
 

@@ -8,9 +8,8 @@
 
 namespace tensorpool::command::model {
 
-/// The first `most` of an array of whole numbers or of truths; nothing for other types. What no
-/// std::int64_t holds is its largest.
-std::optional<std::vector<std::int64_t>> whole_numbers(const MetadataArray& array,
-                                                       std::size_t most);
+/// Returns the first `max` values of an array of whole numbers or Booleans; nullopt for other
+/// types. Values above the range of std::int64_t become its maximum.
+std::optional<std::vector<std::int64_t>> whole_numbers(const MetadataArray& array, std::size_t max);
 
 }  // namespace tensorpool::command::model

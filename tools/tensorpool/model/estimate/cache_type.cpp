@@ -17,7 +17,7 @@ std::string cache_type_names() {
 
 std::string problem_of_cache_type(const std::string& name) {
     if (find_cache_type(name) != nullptr) return "";
-    return fmt::format("'{}' is no type of a cache; expected one of {}", printable(name),
+    return fmt::format("'{}' is not a type of a cache; expected one of {}", printable(name),
                        cache_type_names());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// How the elements of a key-value cache are stored, in the words of llama.cpp's --cache-type-k.
+/// The element types of a key-value cache, with the names of llama.cpp's --cache-type-k.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tensorpool::command::model {
 
-/// `elements` in a block of `bytes`, as ggml's types of these names have them.
+/// A type with blocks of `elements` elements in `bytes` bytes, as in ggml.
 struct CacheType {
     std::string_view name;
     std::uint32_t elements = 1;
@@ -22,7 +22,7 @@ inline constexpr CacheType cache_types[] = {
     {"q5_0", 32, 22}, {"q4_1", 32, 20}, {"q4_0", 32, 18}, {"iq4_nl", 32, 18},
 };
 
-/// nullptr where there is none of that name.
+/// Returns the type of this name, or nullptr if there is none.
 constexpr const CacheType* find_cache_type(std::string_view name) noexcept {
     for (const CacheType& type : cache_types) {
         if (type.name == name) return &type;
@@ -30,9 +30,9 @@ constexpr const CacheType* find_cache_type(std::string_view name) noexcept {
     return nullptr;
 }
 
-/// "f32, f16, …".
+/// Returns all names: "f32, f16, …".
 std::string cache_type_names();
-/// For CLI11: why it is none, or "".
+/// Returns an error message if there is no type of this name, else "". A validator for CLI11.
 std::string problem_of_cache_type(const std::string& name);
 
 }  // namespace tensorpool::command::model

@@ -10,18 +10,18 @@ namespace tensorpool::command::model {
 namespace {
 
 constexpr std::uint64_t float_bytes = 4;
-// llama.cpp's padding of the context, and of a window's cache.
+// llama.cpp pads the context and the cache of a window to a multiple of this number.
 constexpr std::uint64_t cell_multiple = 256;
 
-/// No batch holds more than all sequences together.
+/// Returns the batch, limited to the tokens of all sequences.
 std::uint64_t batch_of(const Plan& plan) {
     return std::min(plan.batch, product(plan.context, plan.sequences));
 }
 
 std::uint64_t max_heads(const Hyperparameters& model) {
-    std::uint64_t most = 0;
-    for (const AttentionLayer& layer : model.layers) most = std::max(most, layer.heads);
-    return most;
+    std::uint64_t max = 0;
+    for (const AttentionLayer& layer : model.layers) max = std::max(max, layer.heads);
+    return max;
 }
 
 std::uint64_t floats(std::uint64_t one, std::uint64_t other) {
@@ -32,13 +32,13 @@ std::uint64_t mask_bytes(const Plan& plan) {
     return floats(batch_of(plan), cache_cells(0, plan));
 }
 
-/// What the host prepares for a batch, and what it reads of it.
+/// Returns the bytes that the host prepares for a batch and reads from it.
 std::uint64_t exchange_bytes(const Hyperparameters& model, const Plan& plan) {
     return sum(floats(batch_of(plan), model.embedding), mask_bytes(plan),
                floats(plan.sequences, model.vocabulary));
 }
 
-/// Layers from `first` on are on the device, and the output where any is.
+/// Layers from `first` on are on the device. If any layer is, the output is too.
 struct Split {
     std::size_t first = 0;
     bool output_on_device = false;
@@ -103,7 +103,7 @@ std::uint64_t layer_cache_bytes(const Hyperparameters& model, const AttentionLay
     const std::uint64_t elements =
         product(sum(model.key_length, model.value_length), layer.key_value_heads,
                 cache_cells(layer.window, plan), plan.sequences);
-    if (elements == endless) return endless;
+    if (elements == max_number) return max_number;
     return product(round_up(elements, plan.cache.elements) / plan.cache.elements, plan.cache.bytes);
 }
 
@@ -140,14 +140,14 @@ Estimate estimate(const Hyperparameters& model, const Weights& weights, const Pl
 std::string problem_of_cache(const Hyperparameters& model, const Plan& plan) {
     if (!plan.cache.quantised()) return "";
     if (!plan.flash_attention) {
-        return fmt::format("a cache of type {} needs flash attention, which was switched off",
+        return fmt::format("a cache of type {} needs flash attention, which is disabled",
                            plan.cache.name);
     }
     for (const std::uint64_t length : {model.key_length, model.value_length}) {
         if (length % plan.cache.elements == 0) continue;
         return fmt::format(
-            "a cache of type {} holds {} elements in a block, and heads of this "
-            "model have {}, which is no multiple",
+            "a cache of type {} has {} elements in a block, and heads of this "
+            "model have {}, which is not a multiple",
             plan.cache.name, plan.cache.elements, length);
     }
     return "";

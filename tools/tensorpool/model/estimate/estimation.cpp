@@ -10,17 +10,17 @@ namespace {
 
 constexpr std::uint64_t usual_context = 4096;
 
-Plan plan_of(const Hyperparameters& model, const Asked& asked) {
+Plan plan_of(const Hyperparameters& model, const Request& request) {
     Plan plan;
     const std::uint64_t trained = model.context == 0 ? usual_context : model.context;
-    plan.context = asked.context.value_or(std::min(usual_context, trained));
-    plan.batch = asked.batch;
-    plan.sequences = asked.sequences;
-    plan.cache = *find_cache_type(asked.cache);
-    plan.flash_attention = asked.flash_attention;
+    plan.context = request.context.value_or(std::min(usual_context, trained));
+    plan.batch = request.batch;
+    plan.sequences = request.sequences;
+    plan.cache = *find_cache_type(request.cache);
+    plan.flash_attention = request.flash_attention;
     const std::uint64_t all = model.layers.size() + 1;
-    if (asked.layers_on_device || asked.device_bytes)
-        plan.layers_on_device = std::min(asked.layers_on_device.value_or(all), all);
+    if (request.layers_on_device || request.device_bytes)
+        plan.layers_on_device = std::min(request.layers_on_device.value_or(all), all);
     return plan;
 }
 
@@ -29,13 +29,13 @@ Room room_of(const Estimation& estimation) {
     return {estimation.memory.available, uses ? estimation.memory.device->available : 0};
 }
 
-/// As if the window were used in each layer.
+/// Returns the model as if the window were used in each layer.
 Hyperparameters with_window(Hyperparameters model) {
     for (AttentionLayer& layer : model.layers) layer.window = model.unused_window;
     return model;
 }
 
-/// A device that is there and was not asked for: how many layers it would take.
+/// Returns how many layers would fit on a device that is present but not requested.
 std::uint64_t layers_that_fit(const Estimation& estimation) {
     const auto& device = estimation.memory.device;
     if (!device || estimation.plan.layers_on_device > 0) return 0;
@@ -53,9 +53,9 @@ void add_fit(Estimation& estimation) {
     const Hyperparameters& model = *estimation.model;
     const Fitter fitter(model, estimation.weights, room_of(estimation));
     const Plan& plan = estimation.plan;
-    const std::uint64_t most = std::max({model.context, plan.context, usual_context});
+    const std::uint64_t max = std::max({model.context, plan.context, usual_context});
     estimation.fits = fitter.fits(plan);
-    estimation.largest_context = fitter.largest_context(plan, most);
+    estimation.largest_context = fitter.largest_context(plan, max);
     if (!estimation.fits) estimation.suggestions = fitter.suggestions(plan);
     estimation.fitting_layers = layers_that_fit(estimation);
     if (model.unused_window > 0 && model.unused_window < plan.context)
@@ -65,7 +65,7 @@ void add_fit(Estimation& estimation) {
 }  // namespace
 
 Estimation make_estimation(std::optional<Hyperparameters> model, Weights weights,
-                           const Asked& asked, MemoryThere memory) {
+                           const Request& request, AvailableMemory memory) {
     Estimation estimation;
     estimation.model = std::move(model);
     estimation.weights = std::move(weights);
@@ -75,7 +75,7 @@ Estimation make_estimation(std::optional<Hyperparameters> model, Weights weights
         estimation.fits = estimation.need.host.weights <= estimation.memory.available;
         return estimation;
     }
-    estimation.plan = plan_of(*estimation.model, asked);
+    estimation.plan = plan_of(*estimation.model, request);
     const std::string problem = problem_of_cache(*estimation.model, estimation.plan);
     if (!problem.empty()) throw CommandError(wrong_usage, problem);
     estimation.need = estimate(*estimation.model, estimation.weights, estimation.plan);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// An estimate beside the memory that there is.
+/// Compares an estimate with the available memory.
 
 #include <optional>
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace tensorpool::command::model {
 
-/// A device's memory, by its driver or as it was told.
+/// The memory of a device, as reported by its driver or given by the user.
 struct DeviceMemory {
     std::string name;
     std::uint64_t available = 0;
     std::uint64_t total = 0;
 };
 
-struct MemoryThere {
-    std::uint64_t available = 0;  ///< to this process: of the machine and its container
+struct AvailableMemory {
+    std::uint64_t available = 0;  ///< available to this process on the machine and its container
     std::uint64_t total = 0;
     std::optional<DeviceMemory> device;
 };
 
-/// What was asked for. Nothing: as the model and the machine have it.
-struct Asked {
+/// The user's options. Values that are not set follow from the model and the machine.
+struct Request {
     std::optional<std::uint64_t> context;
     std::optional<std::uint64_t> layers_on_device;
     std::optional<std::uint64_t> device_bytes;
@@ -36,23 +36,23 @@ struct Asked {
 };
 
 struct Estimation {
-    std::optional<Hyperparameters> model;  ///< nothing: only the weights are known
-    std::string why_unknown;               ///< then: a sentence
-    std::string source;                    ///< where hyperparameters came from
+    std::optional<Hyperparameters> model;  ///< nullopt: only the weights are known
+    std::string why_unknown;               ///< the reason for that, as a sentence
+    std::string source;                    ///< the file with the hyperparameters
     Weights weights;
     Plan plan;
     Estimate need;
-    MemoryThere memory;
+    AvailableMemory memory;
     bool fits = false;
-    std::vector<Suggestion> suggestions;         ///< where it does not fit
-    std::uint64_t largest_context = 0;           ///< that would fit; 0: none
-    std::uint64_t fitting_layers = 0;            ///< on a device that was not asked for
-    std::optional<Estimate> with_unused_window;  ///< were the window used that llama.cpp does not
+    std::vector<Suggestion> suggestions;         ///< if it does not fit
+    std::uint64_t largest_context = 0;           ///< the largest context that fits; 0: none
+    std::uint64_t fitting_layers = 0;            ///< layers that fit on a device not requested
+    std::optional<Estimate> with_unused_window;  ///< with a window that llama.cpp does not use
 };
 
-/// Puts the figures together. Throws CommandError (wrong_usage) for a cache that the model cannot
+/// Makes the estimate. Throws CommandError (wrong_usage) for a type of cache that the model cannot
 /// have.
 Estimation make_estimation(std::optional<Hyperparameters> model, Weights weights,
-                           const Asked& asked, MemoryThere memory);
+                           const Request& request, AvailableMemory memory);
 
 }  // namespace tensorpool::command::model

@@ -43,7 +43,7 @@ Json to_json(const Hyperparameters& model) {
             {"unused_window", model.unused_window}, {"layers", layers}};
 }
 
-Json memory_json(const MemoryThere& memory) {
+Json memory_json(const AvailableMemory& memory) {
     Json json = {{"available_bytes", memory.available}, {"total_bytes", memory.total}};
     json["device"] = nullptr;
     if (memory.device) {

@@ -12,14 +12,14 @@ namespace tensorpool::command::model {
 namespace {
 
 std::string size(std::uint64_t bytes, Sizes sizes) {
-    return bytes == endless ? "over 16 EiB" : format_size(bytes, sizes);
+    return bytes == max_number ? "over 16 EiB" : format_size(bytes, sizes);
 }
 
 Cell cell(std::uint64_t bytes, Sizes sizes) {
     return {size(bytes, sizes), static_cast<double>(bytes)};
 }
 
-/// "32 heads of 128, 8 for keys and values". Layers may differ: then the first's.
+/// Returns "32 heads of 128, 8 for keys and values". If layers differ, describes the first one.
 std::string heads_text(const Hyperparameters& model) {
     const AttentionLayer& layer = model.layers.front();
     const std::string heads =
@@ -28,7 +28,7 @@ std::string heads_text(const Hyperparameters& model) {
     return fmt::format("{}, {} for keys and values", heads, whole_number(layer.key_value_heads));
 }
 
-/// "" where no layer has one.
+/// Returns a line about the window; "" if no layer has one.
 std::string window_fact(const Hyperparameters& model) {
     const auto has_one = [](const AttentionLayer& layer) { return layer.window > 0; };
     const auto first = std::ranges::find_if(model.layers, has_one);
@@ -45,8 +45,7 @@ std::string model_facts(const Estimation& estimation) {
     text += fact_line("vocabulary", whole_number(model.vocabulary));
     if (model.context > 0)
         text += fact_line("trained for", whole_number(model.context), "positions");
-    if (!estimation.source.empty())
-        text += fact_line("known from", "config.json", estimation.source);
+    if (!estimation.source.empty()) text += fact_line("source", "config.json", estimation.source);
     return text;
 }
 
@@ -58,10 +57,10 @@ std::string title(const Plan& plan) {
         plan.cache.name, plan.flash_attention ? "with" : "without");
 }
 
-void add_row(Table& table, const char* name, std::uint64_t Need::*figure,
+void add_row(Table& table, const char* name, std::uint64_t Need::*parameter,
              const Estimation& estimation, Sizes sizes) {
-    std::vector<Cell> row = {text_cell(name), cell(estimation.need.host.*figure, sizes)};
-    if (table.columns.size() > 2) row.push_back(cell(estimation.need.device.*figure, sizes));
+    std::vector<Cell> row = {text_cell(name), cell(estimation.need.host.*parameter, sizes)};
+    if (table.columns.size() > 2) row.push_back(cell(estimation.need.device.*parameter, sizes));
     table.rows.push_back(std::move(row));
 }
 
@@ -73,14 +72,14 @@ std::string need_table(const Estimation& estimation, Sizes sizes) {
     add_row(table, "weights", &Need::weights, estimation, sizes);
     add_row(table, "key-value cache", &Need::cache, estimation, sizes);
     add_row(table, "computing", &Need::compute, estimation, sizes);
-    table.rows.push_back({text_cell("together"), cell(estimation.need.host.total(), sizes)});
+    table.rows.push_back({text_cell("needed"), cell(estimation.need.host.total(), sizes)});
     table.rows.push_back({text_cell("available"), cell(estimation.memory.available, sizes)});
-    table.rows.push_back({text_cell("in all"), cell(estimation.memory.total, sizes)});
+    table.rows.push_back({text_cell("total memory"), cell(estimation.memory.total, sizes)});
     if (on_device) {
         const auto& device = estimation.memory.device;
-        const std::uint64_t figures[] = {estimation.need.device.total(), device->available,
-                                         device->total};
-        for (std::size_t i = 0; i < 3; ++i) table.rows[3 + i].push_back(cell(figures[i], sizes));
+        const std::uint64_t parameters[] = {estimation.need.device.total(), device->available,
+                                            device->total};
+        for (std::size_t i = 0; i < 3; ++i) table.rows[3 + i].push_back(cell(parameters[i], sizes));
     }
     std::string text;
     for (const std::string& line : lay_out(table, 400)) text += line + '\n';
@@ -95,7 +94,7 @@ std::string layers_on_device_text(const Estimation& estimation) {
                        whole_number(all), printable(estimation.memory.device->name));
 }
 
-/// "1.20 GiB more than the host has".
+/// Returns the missing memory: "1.20 GiB more than this machine has available".
 std::string shortfall(const Estimation& estimation, Sizes sizes) {
     std::string text;
     const auto add = [&](std::uint64_t need, std::uint64_t there, const char* where) {
@@ -127,10 +126,10 @@ std::string suggestions_table(const std::vector<Suggestion>& suggestions, bool o
 }
 
 std::string no_way_text(const Estimation& estimation, Sizes sizes) {
-    return paragraph(fmt::format(
-        "Nothing that could be changed here would make it fit: the weights alone are {}. A "
-        "file that is quantised further, or a smaller model, may.",
-        size(estimation.weights.total(), sizes)));
+    return paragraph(
+        fmt::format("No combination of options makes it fit: the weights alone are {}. A "
+                    "file with stronger quantisation, or a smaller model, may fit.",
+                    size(estimation.weights.total(), sizes)));
 }
 
 std::string verdict(const Estimation& estimation, Sizes sizes) {
@@ -142,7 +141,7 @@ std::string verdict(const Estimation& estimation, Sizes sizes) {
         return text + suggestions_table(estimation.suggestions, plan.layers_on_device > 0, sizes);
     }
     std::string text =
-        fmt::format("It fits, and leaves {}",
+        fmt::format("It fits and leaves {}",
                     size(estimation.memory.available - estimation.need.host.total(), sizes));
     if (plan.layers_on_device > 0) {
         text += fmt::format(
@@ -150,25 +149,25 @@ std::string verdict(const Estimation& estimation, Sizes sizes) {
             size(estimation.memory.device->available - estimation.need.device.total(), sizes));
     }
     if (estimation.largest_context > plan.context)
-        text += fmt::format("; so would a context of {}", whole_number(estimation.largest_context));
+        text += fmt::format("; so does a context of {}", whole_number(estimation.largest_context));
     return text + ".\n";
 }
 
-/// What makes the figures other than somebody may have expected.
+/// Returns notes on values that users may not expect.
 std::string notes(const Estimation& estimation, Sizes sizes) {
     const Hyperparameters& model = *estimation.model;
     const Plan& plan = estimation.plan;
     std::string text;
     if (model.context > 0 && plan.context > model.context) {
         text +=
-            paragraph(fmt::format("The model was trained for {} positions, fewer than asked for.",
+            paragraph(fmt::format("The model was trained for {} positions, fewer than requested.",
                                   whole_number(model.context)));
     }
     if (estimation.with_unused_window) {
         const Estimate& less = *estimation.with_unused_window;
         text += paragraph(fmt::format(
-            "The window of {} that the file tells is not counted, for llama.cpp keeps the whole "
-            "context of {} models; with it in every layer the cache would take {}.",
+            "The window of {} in the file is not counted, because llama.cpp keeps the whole "
+            "context of {} models. With it in every layer, the cache would take {}.",
             whole_number(model.unused_window), model.architecture,
             size(sum(less.host.cache, less.device.cache), sizes)));
     }
@@ -182,16 +181,17 @@ std::string notes(const Estimation& estimation, Sizes sizes) {
     return text.empty() ? text : '\n' + text;
 }
 
-std::string weights_alone(const Estimation& estimation, Sizes sizes) {
+std::string weights_only(const Estimation& estimation, Sizes sizes) {
     const std::uint64_t weights = estimation.weights.total();
     const std::uint64_t available = estimation.memory.available;
-    std::string text = paragraph(estimation.why_unknown + " So the weights alone are told.") + '\n';
+    std::string text =
+        paragraph(estimation.why_unknown + " So only the weights are reported.") + '\n';
     text += fact_line("weights", size(weights, sizes));
     text += fact_line("available", size(available, sizes),
                       fmt::format("of {}", size(estimation.memory.total, sizes))) +
             '\n';
     if (estimation.fits)
-        return text + fmt::format("They fit, and leave {}.\n", size(available - weights, sizes));
+        return text + fmt::format("They fit and leave {}.\n", size(available - weights, sizes));
     return text + fmt::format("They do not fit: {} more than this machine has available.\n",
                               size(weights - available, sizes));
 }
@@ -199,7 +199,7 @@ std::string weights_alone(const Estimation& estimation, Sizes sizes) {
 }  // namespace
 
 std::string estimation_text(const Estimation& estimation, Sizes sizes) {
-    if (!estimation.model) return weights_alone(estimation, sizes);
+    if (!estimation.model) return weights_only(estimation, sizes);
     return model_facts(estimation) + '\n' + paragraph(title(estimation.plan)) +
            layers_on_device_text(estimation) + '\n' + need_table(estimation, sizes) + '\n' +
            verdict(estimation, sizes) + notes(estimation, sizes);

@@ -3,8 +3,9 @@
 namespace tensorpool::command::model {
 namespace {
 
-// Mistral's models name themselves llama, but for later ones. For phi3, llama and qwen2 a window
-// may be told, but llama.cpp keeps their whole context (for phi3 since its pull request 13676).
+// Mistral's models have the architecture llama, except for later ones. Files of phi3, llama and
+// qwen2 may have a window, but llama.cpp keeps their whole context (for phi3 since its pull request
+// 13676).
 constexpr Family families[] = {
     {"llama", 0, 0},     {"mistral", 0, 0}, {"mistral3", 0, 0}, {"qwen2", 0, 0},
     {"qwen2moe", 0, 0},  {"qwen3", 0, 0},   {"qwen3moe", 0, 0}, {"gemma", 0, 0},

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Whether an estimate fits, and what would where it does not.
+/// Checks whether an estimate fits, and finds plans that fit if it does not.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace tensorpool::command::model {
 
-/// Bytes that may be taken.
+/// The bytes available.
 struct Room {
     std::uint64_t host = 0;
     std::uint64_t device = 0;
@@ -18,7 +18,7 @@ struct Room {
 
 bool fits(const Estimate& estimate, const Room& room) noexcept;
 
-/// A plan that fits, by the options that turn the asked one into it.
+/// A plan that fits, with the options that change the requested plan to it.
 struct Suggestion {
     std::string options;
     Plan plan;
@@ -27,21 +27,22 @@ struct Suggestion {
 
 class Fitter {
 public:
-    /// `room` and what the others point to must outlive it.
+    /// Requires: the model and the weights outlive the fitter.
     Fitter(const Hyperparameters& model, const Weights& weights, Room room)
         : model_(model), weights_(weights), room_(room) {}
 
     bool fits(const Plan& plan) const;
-    /// The largest multiple of 256 up to `most` that fits in place of the plan's context; 0: none.
-    std::uint64_t largest_context(const Plan& plan, std::uint64_t most) const;
-    /// The least changes first: one thing that would do alone, else several at once. Each was
-    /// estimated in the same way and fits. Empty: not even the smallest does.
+    /// Returns the largest multiple of 256, up to `max`, that fits in place of the plan's context;
+    /// 0 if there is none.
+    std::uint64_t largest_context(const Plan& plan, std::uint64_t max) const;
+    /// Returns plans that fit: those with a single change, or with several changes if there are
+    /// none. Empty if nothing fits.
     std::vector<Suggestion> suggestions(const Plan& plan) const;
 
 private:
-    void add(std::vector<Suggestion>& list, const Plan& asked, const Plan& plan) const;
-    void add_single_changes(std::vector<Suggestion>& list, const Plan& asked) const;
-    void add_several_changes(std::vector<Suggestion>& list, const Plan& asked) const;
+    void add(std::vector<Suggestion>& list, const Plan& request, const Plan& plan) const;
+    void add_single_changes(std::vector<Suggestion>& list, const Plan& request) const;
+    void add_several_changes(std::vector<Suggestion>& list, const Plan& request) const;
     std::uint64_t max_layers(const Plan& plan) const;
 
     const Hyperparameters& model_;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What is needed to know of a transformer to tell how much memory it wants beside its weights.
+/// The hyperparameters of a transformer that determine its memory besides the weights.
 
 #include <cstdint>
 #include <string>
@@ -12,39 +12,41 @@ namespace tensorpool::command::model {
 struct AttentionLayer {
     std::uint64_t heads = 0;
     std::uint64_t key_value_heads = 0;  ///< fewer than heads: grouped-query attention
-    std::uint64_t window = 0;           ///< positions that it looks back; 0: all
+    std::uint64_t window = 0;           ///< positions of its attention window; 0: all
 };
 
 struct Hyperparameters {
-    std::string architecture;   ///< as general.architecture names it
-    std::uint64_t context = 0;  ///< that it was trained for; 0: not told
+    std::string architecture;   ///< the name in general.architecture
+    std::uint64_t context = 0;  ///< the context that it was trained for; 0: unknown
     std::uint64_t embedding = 0;
     std::uint64_t vocabulary = 0;
-    std::uint64_t feed_forward = 0;  ///< of all experts that work on a token, together
-    std::uint64_t experts_used = 0;  ///< 0: no mixture of experts
+    std::uint64_t feed_forward = 0;  ///< the sum over all experts that process a token
+    std::uint64_t experts_used = 0;  ///< experts that process a token; 0: no mixture of experts
     std::uint64_t key_length = 0;    ///< of one head
     std::uint64_t value_length = 0;
     std::vector<AttentionLayer> layers;
-    /// A window that the file tells and llama.cpp does not use, keeping the whole context: not in
-    /// `layers`. 0: none.
+    /// A window in the file that llama.cpp does not use, because it keeps the whole context. It is
+    /// not in `layers`. 0: none.
     std::uint64_t unused_window = 0;
 };
 
-/// Which layers of a family have a window, as llama.cpp has it (llama_hparams::set_swa_pattern and
-/// load_hparams of each architecture; src/llama-model.cpp, since 2026 src/models/).
+/// A family of models, and which of its layers have a window, as in llama.cpp
+/// (llama_hparams::set_swa_pattern and load_hparams of each architecture; src/llama-model.cpp,
+/// since 2026 src/models/).
 struct Family {
     const char* architecture;
-    std::uint64_t
-        period;  ///< every layer of this number has none; 0: all look at the whole context
-    std::uint64_t window;  ///< where the file tells none
+    /// Every layer whose number is a multiple of this has no window; 0: no layer has a window.
+    std::uint64_t period;
+    std::uint64_t window;  ///< the default if the file has no window
 };
 
-/// nullptr for an architecture that is not known.
+/// Returns the family of an architecture, or nullptr if it is unknown.
 const Family* find_family(const std::string& architecture);
-/// "llama, qwen2, …".
+/// Returns all architectures: "llama, qwen2, …".
 std::string family_names();
 
-/// Whether layer `layer` has the window: with a period of 6 the sixth, twelfth and so on have none.
+/// Returns whether a layer, counted from 0, has the window. With a period of 6, the sixth, twelfth
+/// and so on have none.
 constexpr bool has_window(std::uint64_t layer, std::uint64_t period) noexcept {
     return period > 0 && layer % period < period - 1;
 }

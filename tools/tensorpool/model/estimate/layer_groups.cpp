@@ -8,7 +8,7 @@
 namespace tensorpool::command::model {
 namespace {
 
-// Of a list of numbers so many are told.
+// The number of ranges that are shown.
 constexpr std::size_t max_ranges = 5;
 
 struct Range {
@@ -16,7 +16,7 @@ struct Range {
     std::uint32_t last;
 };
 
-/// "blk.0-3, 6, 9-31".
+/// Returns a name such as "blk.0-3, 6, 9-31".
 std::string name_of(std::string_view stem, const std::vector<Range>& ranges) {
     std::string name(stem);
     for (std::size_t i = 0; i < ranges.size() && i < max_ranges; ++i) {
@@ -39,19 +39,19 @@ using Likeness = std::tuple<std::string_view, std::uint64_t, std::uint64_t, std:
 std::vector<LayerGroup> group_layers(const Contents& contents) {
     std::vector<LayerGroup> rows;
     std::map<Likeness, Growing> alike;
-    for (const auto& [place, amount] : contents.by_place) {
-        if (place.part != Part::layer) {
-            rows.push_back({to_string(place.part), 0, amount, amount});
+    for (const auto& [location, amount] : contents.by_location) {
+        if (location.part != Part::layer) {
+            rows.push_back({to_string(location.part), 0, amount, amount});
             continue;
         }
-        const Likeness likeness{place.stem, amount.tensors, amount.parameters, amount.bytes};
+        const Likeness likeness{location.stem, amount.tensors, amount.parameters, amount.bytes};
         const auto [found, added] = alike.try_emplace(likeness, Growing{rows.size(), {}});
         if (added) rows.push_back({"", 0, amount, {}});
         auto& [row, ranges] = found->second;
-        if (!ranges.empty() && ranges.back().last + 1 == place.layer) {
-            ranges.back().last = place.layer;
+        if (!ranges.empty() && ranges.back().last + 1 == location.layer) {
+            ranges.back().last = location.layer;
         } else {
-            ranges.push_back({place.layer, place.layer});
+            ranges.push_back({location.layer, location.layer});
         }
         ++rows[row].layers;
         rows[row].all.tensors += amount.tensors;

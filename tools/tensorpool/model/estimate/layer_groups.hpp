@@ -7,16 +7,16 @@
 
 namespace tensorpool::command::model {
 
-/// Layers that are alike, in one row.
+/// Layers of equal size, shown in one row.
 struct LayerGroup {
-    std::string name;          ///< "blk.0-3, 6, 9-31", "embeddings"; not yet printable
-    std::uint64_t layers = 0;  ///< 0: none of them are layers
+    std::string name;          ///< "blk.0-3, 6, 9-31" or "embeddings"; not yet escaped
+    std::uint64_t layers = 0;  ///< 0: the group is not of layers
     Amount each;               ///< of one layer
     Amount all;
 };
 
-/// Layers of one stem with as many tensors, parameters and bytes are one group, which stands where
-/// its first layer does.
+/// Groups the layers of one stem that have the same numbers of tensors, parameters and bytes. A
+/// group is listed at the position of its first layer.
 std::vector<LayerGroup> group_layers(const Contents& contents);
 
 }  // namespace tensorpool::command::model

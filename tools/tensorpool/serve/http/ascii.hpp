@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Letters as HTTP knows them, whatever the locale.
+/// ASCII characters as HTTP defines them, independent of the locale.
 
 #include <algorithm>
 #include <string>
@@ -19,25 +19,25 @@ inline std::string lower(std::string_view text) {
     return out;
 }
 
-/// Upper and lower case are the same.
+/// Compares without regard to case.
 constexpr bool equal_letters(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// Letters, digits, signs and spaces.
+/// Whether the text has only letters, digits, punctuation and spaces.
 constexpr bool is_printable(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7F; });
 }
 
-/// Tabs are none.
+/// Whether the text has control characters; a tab is not counted as one.
 constexpr bool has_controls(std::string_view text) {
     return std::any_of(text.begin(), text.end(), [](char c) {
         return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7F;
     });
 }
 
-/// RFC 9110, section 5.6.2.
+/// Whether the text is a token (RFC 9110, section 5.6.2).
 constexpr bool is_token(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
         return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||

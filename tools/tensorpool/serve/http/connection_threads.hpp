@@ -9,17 +9,18 @@
 
 namespace tensorpool::command::serve {
 
-/// A thread for each connection that may be open at once. Any thread.
+/// One thread for each connection that may be open at once. All functions may be called from any
+/// thread.
 class ConnectionThreads {
 public:
     explicit ConnectionThreads(std::size_t count);
-    /// After what was begun has been done.
+    /// Finishes the work that was begun, then ends the threads.
     ~ConnectionThreads();
     ConnectionThreads(const ConnectionThreads&) = delete;
     ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
-    /// False, at once, where all threads are taken: what holds them may be streams without end, so
-    /// nothing waits its turn.
+    /// Runs `work` on a free thread. Returns false at once if all threads are taken: they may serve
+    /// endless streams, so work is never queued.
     bool begin(std::function<void()> work);
 
 private:
@@ -29,7 +30,7 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::function<void()>> begun_;
-    std::size_t free_;  ///< threads without work, begun or done
+    std::size_t free_;  ///< threads without assigned work
     bool stopped_ = false;
     std::vector<std::thread> threads_;
 };

@@ -7,7 +7,8 @@
 namespace tensorpool::command::serve {
 namespace {
 
-/// JSON may hold line feeds between its words, which would end the event's data.
+/// Replaces the line breaks that JSON may contain between tokens, because a line break would end
+/// the event's data.
 void add_event(std::string& events, std::string_view name, std::string_view data) {
     events.append("event: ").append(name).append("\ndata: ");
     for (const char letter : data) events += letter == '\n' || letter == '\r' ? ' ' : letter;

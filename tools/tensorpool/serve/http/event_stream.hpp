@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// What one page is sent about one process, as server-sent events (HTML standard, section 9.2).
+/// The server-sent events for one page about one process (HTML standard, section 9.2).
 
 #include <cstdint>
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace tensorpool::command::serve {
 
-/// `history`, then `snapshot` with each round, `timeline` when there are new entries, `processes`
-/// when that list changed, and `ended`. A process that follows under the same number begins with
-/// `history` again. One thread's at a time.
+/// Sends `history` first, then `snapshot` after each round, `timeline` if there are new entries,
+/// `processes` if that list changed, and `ended`. If a new process reuses the process id, the
+/// stream begins again with `history`. Used by one thread at a time.
 class EventStream {
 public:
-    /// `watcher` must outlive it.
+    /// `watcher` must outlive this object.
     EventStream(Watcher& watcher, std::uint64_t process) : watcher_(&watcher), process_(process) {}
 
-    /// All events since the last call; "" for none.
+    /// Returns all events since the last call; "" if there are none.
     std::string next();
 
 private:
@@ -30,7 +30,7 @@ private:
     Watcher* watcher_;
     std::uint64_t process_;
     std::shared_ptr<const Moment> moment_;  ///< the last one sent
-    std::uint64_t entry_ = 0;               ///< the last one sent
+    std::uint64_t entry_ = 0;               ///< the number of the last entry sent
     std::uint64_t list_version_ = 0;
     bool ended_ = false;
 };

@@ -12,11 +12,12 @@ namespace {
 
 constexpr Refusal wrong_host{
     403,
-    "this is no name of this server; ask by the address given to --listen, or give it the name"};
-constexpr Refusal wrong_origin{403, "pages of other origins get nothing here"};
+    "not a name of this server; use the address given to --listen, or give this name to --listen"};
+constexpr Refusal wrong_origin{403, "pages of other origins are not served"};
 
-/// What browsers say of a request that a page made, even where it has no `Origin`. A link from
-/// elsewhere may lead to the page, which is the same for all.
+/// Whether the browser says that a page of another site made the request, which it does even
+/// without `Origin`. A link from another site may lead to the page itself, which is the same for
+/// all users.
 bool is_from_elsewhere(const httplib::Request& request) {
     const std::string site = request.get_header_value("Sec-Fetch-Site");
     if (site.empty() || site == "same-origin" || site == "none") return false;
@@ -35,7 +36,8 @@ Gate::Gate(HostNames names, std::string token, int port)
     : names_(std::move(names)),
       token_(std::move(token)),
       session_(random_secret()),
-      // Cookies know no ports: two servers on one machine would take each other's.
+      // Cookies are shared by all ports of a host, so two servers on one machine need different
+      // names.
       cookie_name_(fmt::format("tensorpool_{}", port)) {}
 
 std::optional<Refusal> Gate::refuse(const httplib::Request& request) const {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Who gets figures: nobody by a name that is not this server's, no page of another origin, and,
-/// where there is a token, nobody without it.
+/// Decides which requests are answered. Rejected are requests under a host name that is not this
+/// server's, requests from pages of other origins, and, if there is a token, requests without it.
 
 #include <httplib.h>
 
@@ -15,24 +15,24 @@
 
 namespace tensorpool::command::serve {
 
-/// Any thread.
+/// All functions may be called from any thread.
 class Gate {
 public:
-    /// `token` is "" where none is wanted; `port` is the one listened on.
+    /// `token` is "" if none is required; `port` is the port listened on.
     Gate(HostNames names, std::string token, int port);
 
-    /// Why a request gets nothing, whoever sends it.
+    /// Returns why a request is rejected regardless of its token, or nothing.
     std::optional<Refusal> refuse(const httplib::Request& request) const;
-    /// Whether it comes with the token, as `Authorization: Bearer` or by the cookie; always where
-    /// none is wanted.
+    /// Whether the request has the token, as `Authorization: Bearer` or through the cookie. Always
+    /// true if no token is required.
     bool admits(const httplib::Request& request) const;
-    /// Whether this is the token; never where none is wanted.
+    /// Whether the text is the token. Always false if no token is required.
     bool is_token(std::string_view text) const noexcept;
     bool wants_token() const noexcept { return !token_.empty(); }
 
-    /// What `Set-Cookie` is for a page that sent the token. Its value is a random number that this
-    /// server made when it began: the token itself is not kept by the browser, and what is kept is
-    /// worth nothing once the server has ended.
+    /// Returns the value of `Set-Cookie` for a page that sent the token. The cookie holds a random
+    /// number made when the server started, so the browser does not store the token, and the cookie
+    /// becomes useless when the server ends.
     std::string cookie() const;
 
 private:

@@ -19,7 +19,7 @@ std::variant<RequestHead, Refusal, NoRequest> HeadReader::next() {
     std::size_t end = buffer_.find("\r\n\r\n");
     for (; end == std::string::npos; end = buffer_.find("\r\n\r\n")) {
         if (buffer_.size() > limits_.head_bytes) return Refusal{431, "the headers are too long"};
-        if (!read_more()) return Refusal{408, "the request came too slowly, or not whole"};
+        if (!read_more()) return Refusal{408, "the request was too slow or incomplete"};
     }
     if (end + 4 > limits_.head_bytes) return Refusal{431, "the headers are too long"};
     const std::variant<RequestHead, Refusal> head = read_head(take(end + 4), limits_);

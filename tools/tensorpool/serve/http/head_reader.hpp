@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Takes the requests of one connection apart.
+/// Separates the requests of one connection.
 
 #include <string>
 #include <variant>
@@ -11,18 +11,19 @@
 
 namespace tensorpool::command::serve {
 
-/// Nothing came, or nothing more.
+/// The client sent no request, or no further one.
 struct NoRequest {};
 
-/// One thread's.
+/// Used by one thread.
 class HeadReader {
 public:
     HeadReader(Transport& transport, const Limits& limits)
         : transport_(transport), limits_(limits) {}
 
-    /// The next request's. All of that request must come before `Limits::request` is over.
+    /// Returns the head of the next request. The whole request must arrive within
+    /// `Limits::request`.
     std::variant<RequestHead, Refusal, NoRequest> next();
-    /// What has come behind the head, at most `bytes`.
+    /// Returns bytes that have arrived after the head, at most `bytes`.
     std::string take(std::size_t bytes);
 
 private:
@@ -30,7 +31,7 @@ private:
 
     Transport& transport_;
     const Limits& limits_;
-    std::string buffer_;  ///< what has come and was not taken
+    std::string buffer_;  ///< received, but not taken yet
 };
 
 }  // namespace tensorpool::command::serve

@@ -27,7 +27,7 @@ bool is_port(std::string_view text) {
            std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Without port and brackets, in lower case; nothing where `host` is malformed.
+/// Returns the name without port and brackets, in lower case, or nothing if `host` is malformed.
 std::optional<std::string> name_in(std::string_view host) {
     const bool brackets = !host.empty() && host.front() == '[';
     const std::size_t end = brackets ? host.find(']') : host.find(':');

@@ -8,18 +8,19 @@
 
 namespace tensorpool::command::serve {
 
-/// The names under which the server may be asked. A page from elsewhere can make the browser take
-/// its own name for this server's address ("DNS rebinding"): its requests then come with that name.
+/// The host names under which the server answers. A malicious page can make the browser resolve its
+/// own name to this server's address ("DNS rebinding"). Its requests then carry that name.
 class HostNames {
 public:
     explicit HostNames(const ListenAddress& address);
 
-    /// Of the value of a `Host` header; ports do not matter, for a tunnel may have another.
+    /// Whether the value of a `Host` header is one of the names. Ports are ignored, because a
+    /// tunnel may use another.
     bool contain(std::string_view host) const;
 
 private:
     std::vector<std::string> names_;
-    bool any_number_;  ///< any address in numbers: nobody can give one another meaning
+    bool any_number_;  ///< any numeric address: these cannot be rebound
 };
 
 }  // namespace tensorpool::command::serve

@@ -18,7 +18,8 @@ namespace {
 
 class RequestStream final : public httplib::Stream {
 public:
-    /// `text` is the head and what came of the body; `missing` bytes of that are still to come.
+    /// `text` is the head and the part of the body that has arrived; `missing` bytes of the body
+    /// are still to come.
     RequestStream(Transport& transport, std::string text, std::size_t missing)
         : transport_(transport), text_(std::move(text)), missing_(missing) {}
 
@@ -39,7 +40,7 @@ public:
 private:
     Transport& transport_;
     std::string text_;
-    std::size_t read_ = 0;  ///< of the text
+    std::size_t read_ = 0;  ///< bytes of the text already returned
     std::size_t missing_;
 };
 
@@ -104,7 +105,7 @@ void HttpServer::run(const Listener& listener) {
     while (!stopped_) {
         const int socket = accept4(listener.socket(), nullptr, nullptr, SOCK_CLOEXEC);
         if (socket < 0) {
-            // Short of descriptors or memory, it may be: others end meanwhile.
+            // The system may be out of descriptors or memory until other connections end.
             if (errno != EINTR && !stopped_)
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
         } else if (!threads.begin([this, socket] { serve(socket); })) {
@@ -140,7 +141,7 @@ void HttpServer::converse(Transport& transport) {
     }
 }
 
-/// False when the connection is to be closed.
+/// Returns false if the connection is to be closed.
 bool HttpServer::answer_next(HeadReader& reader, Transport& transport, bool last) {
     auto head = reader.next();
     if (std::holds_alternative<NoRequest>(head)) return false;

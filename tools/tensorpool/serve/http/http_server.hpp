@@ -1,11 +1,11 @@
 #pragma once
 
 /// @file
-/// What stands around cpp-httplib, which parses requests and writes answers: connections, their
-/// threads, and bounds in time and size (limits.hpp). In the loops of version 0.11.4, Debian 12's,
-/// each read has a deadline but a request has none, so a few slow clients hold up everybody; a
-/// head may be of any size; connections wait in a queue without a bound; and the server ends when
-/// the system has no descriptor or memory for one more.
+/// Adds connections, their threads, and limits of time and size (limits.hpp) to cpp-httplib, which
+/// parses requests and writes answers. The loops of version 0.11.4, Debian 12's, have four defects.
+/// A read has a deadline but a request has none, so a few slow clients block all others. A head may
+/// have any size. Connections wait in an unbounded queue. The server ends if the system has no
+/// descriptor or memory for another connection.
 
 #include <httplib.h>
 
@@ -20,11 +20,11 @@
 
 namespace tensorpool::command::serve {
 
-/// The connections that are open, so that the end of the server does not wait for their clients.
-/// Any thread.
+/// The open connections, so that the server can end without waiting for its clients. All functions
+/// may be called from any thread.
 class OpenSockets {
 public:
-    /// False once `shut_down` was called.
+    /// Returns false if `shut_down` was called.
     bool add(int socket);
     void remove(int socket);
     void shut_down();
@@ -37,12 +37,12 @@ private:
 
 class HttpServer final : private httplib::Server {
 public:
-    /// `site` must outlive it.
+    /// `site` must outlive this object.
     HttpServer(Site& site, const Limits& limits);
 
-    /// Answers whoever connects, until `stop`. Once.
+    /// Answers connections until `stop` is called. To be called once.
     void run(const Listener& listener);
-    /// Any thread. `run` returns soon after, or at once when it begins.
+    /// Makes `run` return soon, or at once if it has not begun. May be called from any thread.
     void stop();
 
     /// Answers the requests of one connection.

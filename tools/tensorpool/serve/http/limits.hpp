@@ -5,18 +5,18 @@
 
 namespace tensorpool::command::serve {
 
-/// What a client may ask of the server. Whoever wants more is cut off.
+/// The limits for clients. Connections that exceed them are closed.
 struct Limits {
     std::size_t connections = 64;
-    std::size_t line_bytes = 4096;  ///< of a request, its first
+    std::size_t line_bytes = 4096;  ///< of the first line of a request
     std::size_t head_bytes = 16384;
     std::size_t headers = 100;
     std::size_t body_bytes = 4096;
-    std::size_t requests = 1000;  ///< of one connection
+    std::size_t requests = 1000;  ///< on one connection
 
     std::chrono::milliseconds idle{15'000};     ///< before a request begins
-    std::chrono::milliseconds request{10'000};  ///< for all of it, from its first byte on
-    /// For each part of an answer: an event, or all of an answer that is not a stream.
+    std::chrono::milliseconds request{10'000};  ///< for a whole request, from its first byte
+    /// For each part of an answer: one event of a stream, or the whole of any other answer.
     std::chrono::milliseconds write{10'000};
 };
 

@@ -25,7 +25,7 @@ std::uint16_t read_port(std::string_view port, std::string_view text) {
     std::uint16_t number = 0;
     const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (error != std::errc() || end != port.data() + port.size()) {
-        refuse(text, fmt::format("'{}' is no port from 0 to 65535", port));
+        refuse(text, fmt::format("'{}' is not a port from 0 to 65535", port));
     }
     return number;
 }
@@ -33,7 +33,7 @@ std::uint16_t read_port(std::string_view port, std::string_view text) {
 std::string_view without_brackets(std::string_view name, std::string_view text) {
     const bool brackets = name.size() > 2 && name.front() == '[' && name.back() == ']';
     if (brackets) return name.substr(1, name.size() - 2);
-    if (name.find(':') != name.npos) refuse(text, "an address of IPv6 stands in brackets");
+    if (name.find(':') != name.npos) refuse(text, "an IPv6 address needs brackets");
     return name;
 }
 
@@ -53,7 +53,7 @@ void resolve(ListenAddress& address, std::string_view text) {
     address.number = number;
 }
 
-/// The address as one of IPv4, where it is one or wraps one.
+/// Returns an IPv4 address, or the one that an IPv6 address maps; otherwise nothing.
 std::optional<std::uint32_t> ipv4_of(const sockaddr_storage& address) {
     if (address.ss_family == AF_INET) {
         return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr);
@@ -83,7 +83,7 @@ bool ListenAddress::is_any() const noexcept {
 
 ListenAddress read_listen_address(std::string_view text) {
     const std::size_t colon = text.rfind(':');
-    if (colon == std::string_view::npos || colon == 0) refuse(text, "it names no address");
+    if (colon == std::string_view::npos || colon == 0) refuse(text, "no address given");
     ListenAddress address;
     address.port = read_port(text.substr(colon + 1), text);
     address.name = lower(without_brackets(text.substr(0, colon), text));

@@ -9,24 +9,24 @@
 
 namespace tensorpool::command::serve {
 
-/// Where to listen, as `--listen` says it: `127.0.0.1:9464`, `[::1]:9464` or `name:9464`.
+/// The address of `--listen`: `127.0.0.1:9464`, `[::1]:9464` or `name:9464`.
 struct ListenAddress {
     std::string name;        ///< as given, in lower case, without brackets
-    std::uint16_t port = 0;  ///< 0: whichever is free
+    std::uint16_t port = 0;  ///< 0: any free port
     sockaddr_storage socket_address = {};
     socklen_t socket_address_bytes = 0;
-    std::string number;  ///< the address that the name stands for
+    std::string number;  ///< the numeric address
 
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can reach it.
     bool is_loopback() const noexcept;
-    /// Whether it stands for all addresses of this machine.
+    /// Whether it means all addresses of this machine.
     bool is_any() const noexcept;
 };
 
-/// Throws CommandError, of wrong usage: what was found and what is expected.
+/// Parses an address. Throws CommandError (wrong_usage) with what was found and what was expected.
 ListenAddress read_listen_address(std::string_view text);
 
-/// `name:port`, with brackets where the name is an address of IPv6.
+/// Returns `name:port`, with brackets around an IPv6 address.
 std::string with_port(std::string_view name, int port);
 
 }  // namespace tensorpool::command::serve

@@ -15,11 +15,11 @@ namespace {
 const char* what_helps(int error) {
     switch (error) {
         case EADDRINUSE:
-            return "; another program listens there: end it, or choose another port with --listen";
+            return "; another program uses this port: end it, or choose another port with --listen";
         case EADDRNOTAVAIL:
-            return "; the address is none of this machine's";
+            return "; this machine does not have the address";
         case EACCES:
-            return "; ports below 1024 are the administrator's";
+            return "; ports below 1024 need administrator rights";
         default:
             return "";
     }
@@ -31,7 +31,8 @@ const char* what_helps(int error) {
                                             std::strerror(error), what_helps(error)));
 }
 
-/// A port that is still closing is free; one that is listened on is not (so no SO_REUSEPORT).
+/// With SO_REUSEADDR, a port whose last connections are still closing can be used. Without
+/// SO_REUSEPORT, a port with another listener cannot.
 bool start_listening(int socket, const ListenAddress& address) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);

@@ -4,17 +4,17 @@
 
 namespace tensorpool::command::serve {
 
-/// A socket that listens.
+/// A listening socket.
 class Listener {
 public:
-    /// Throws CommandError: the address is taken, or not this machine's.
+    /// Throws CommandError if the address is in use, or is not an address of this machine.
     explicit Listener(const ListenAddress& address);
     ~Listener();
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
     int socket() const noexcept { return socket_; }
-    /// The one that the system chose where 0 was asked for.
+    /// Returns the port, which the system chose if 0 was requested.
     int port() const;
 
 private:

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, known_count> known_names = {
     "Host",           "Origin",     "Authorization",  "Cookie",        "Content-Type",
     "Content-Length", "Connection", "Sec-Fetch-Site", "Sec-Fetch-Mode"};
 
-/// Thrown and caught in this file.
+/// Refusals are thrown and caught in this file.
 constexpr Refusal malformed{400, "the request is malformed"};
 
 struct FirstLine {
@@ -62,17 +62,18 @@ FirstLine read_first_line(std::string_view line, const Limits& limits) {
 
 void check(const FirstLine& line) {
     if (line.version != "HTTP/1.1" && line.version != "HTTP/1.0") {
-        throw Refusal{505, "this server speaks HTTP/1.1"};
+        throw Refusal{505, "this server supports HTTP/1.1 only"};
     }
     if (line.method != "GET" && line.method != "HEAD" && line.method != "POST") {
-        throw Refusal{405, "this server knows GET, HEAD and POST"};
+        throw Refusal{405, "this server supports GET, HEAD and POST only"};
     }
 }
 
-void refuse_what_hides_bodies(std::string_view name) {
+void refuse_encoded_bodies(std::string_view name) {
     if (equal_letters(name, "Transfer-Encoding")) throw Refusal{501, "send a Content-Length"};
-    if (equal_letters(name, "Content-Encoding")) throw Refusal{415, "send the body as it is"};
-    if (equal_letters(name, "Expect")) throw Refusal{417, "send the body at once"};
+    if (equal_letters(name, "Content-Encoding"))
+        throw Refusal{415, "send the body without encoding"};
+    if (equal_letters(name, "Expect")) throw Refusal{417, "send the body without waiting"};
 }
 
 void read_header(std::string_view line, Headers& headers) {
@@ -81,7 +82,7 @@ void read_header(std::string_view line, Headers& headers) {
     const std::string_view name = line.substr(0, colon);
     const std::string_view value = trimmed(line.substr(colon + 1));
     if (!is_token(name) || has_controls(value)) throw malformed;
-    refuse_what_hides_bodies(name);
+    refuse_encoded_bodies(name);
     const auto known = std::find_if(known_names.begin(), known_names.end(),
                                     [&](std::string_view of) { return equal_letters(of, name); });
     if (known == known_names.end()) return;
@@ -97,7 +98,7 @@ Headers read_headers(std::string_view rest, const Limits& limits) {
         if (++headers.count > limits.headers) throw Refusal{431, "too many headers"};
         read_header(line, headers);
     }
-    if (!headers.values[host]) throw Refusal{400, "the request names no host"};
+    if (!headers.values[host]) throw Refusal{400, "the request has no Host header"};
     return headers;
 }
 
@@ -112,11 +113,12 @@ std::size_t read_body_bytes(const Headers& headers, std::string_view method, con
     return bytes;
 }
 
-/// Only a request without a body keeps its connection: what follows one that was refused unread
-/// cannot be taken for another request.
+/// Only a request without a body keeps its connection open. The unread body of a rejected request
+/// could otherwise be taken for another request.
 bool keeps_connection(const FirstLine& line, const Headers& headers) {
-    const std::string_view wish = headers.values[connection].value_or("");
-    return line.version == "HTTP/1.1" && line.method != "POST" && !equal_letters(wish, "close");
+    const std::string_view requested = headers.values[connection].value_or("");
+    return line.version == "HTTP/1.1" && line.method != "POST" &&
+           !equal_letters(requested, "close");
 }
 
 std::string write_head(const FirstLine& line, const Headers& headers, const RequestHead& head) {

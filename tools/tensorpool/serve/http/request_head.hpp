@@ -1,9 +1,10 @@
 #pragma once
 
 /// @file
-/// What is looked at before the HTTP library sees a request. The library is given the headers that
-/// this server uses, each once, in printable ASCII, and nothing else: no ranges (which it matches
-/// by a regular expression that recurses), no compressed or chunked bodies, no line without end.
+/// Validates the head of a request before the HTTP library sees it. The library receives only the
+/// headers that this server uses, each once, in printable ASCII. It receives no ranges (which it
+/// matches with a recursive regular expression), no compressed or chunked bodies, and no endless
+/// lines.
 
 #include <cstddef>
 #include <string>
@@ -15,18 +16,18 @@
 namespace tensorpool::command::serve {
 
 struct RequestHead {
-    std::string text;            ///< first line and headers, with the empty line
-    std::size_t body_bytes = 0;  ///< that follow
+    std::string text;            ///< first line and headers, including the empty line
+    std::size_t body_bytes = 0;  ///< size of the body
     bool keeps_connection = false;
 };
 
-/// A request that is answered without being looked at further; the connection closes.
+/// A request that is rejected without further processing; the connection is closed.
 struct Refusal {
     int status;
     std::string_view message;
 };
 
-/// `head` is all up to and with the empty line (RFC 9112, section 2.1).
+/// Parses a head. `head` includes the empty line at its end (RFC 9112, section 2.1).
 std::variant<RequestHead, Refusal> read_head(std::string_view head, const Limits& limits);
 
 }  // namespace tensorpool::command::serve

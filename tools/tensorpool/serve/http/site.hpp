@@ -4,13 +4,13 @@
 
 namespace tensorpool::command::serve {
 
-/// What answers requests. Any thread.
+/// Answers requests. All functions may be called from any thread.
 class Site {
 public:
     virtual ~Site() = default;
-    /// Every answer has these.
+    /// The headers of every answer.
     virtual httplib::Headers headers() const = 0;
-    /// False where `take` is to answer, once the body has been read.
+    /// Answers a request. Returns false if `take` is to answer it after the body has been read.
     virtual bool answer(const httplib::Request& request, httplib::Response& response) = 0;
     virtual void take(const httplib::Request& request, httplib::Response& response) = 0;
 };

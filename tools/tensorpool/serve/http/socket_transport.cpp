@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// False when that did not come before the deadline.
+/// Returns false if the events did not occur before the deadline.
 bool wait_for(int socket, short events, Clock::time_point deadline) {
     for (;;) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -54,16 +54,16 @@ ssize_t SocketTransport::write(const char* bytes, std::size_t count) {
     return static_cast<ssize_t>(sent);
 }
 
-// Nothing here asks who the client is.
+// The server does not use client addresses.
 void SocketTransport::get_remote_ip_and_port(std::string&, int&) const {}
 void SocketTransport::get_local_ip_and_port(std::string&, int&) const {}
 
 void close_gently(int socket, std::chrono::milliseconds at_most) {
-    constexpr std::size_t most = 256 * 1024;
+    constexpr std::size_t max_bytes = 256 * 1024;
     shutdown(socket, SHUT_WR);
     const Clock::time_point deadline = Clock::now() + at_most;
     char bytes[4096];
-    for (std::size_t got = 0; got < most && wait_for(socket, POLLIN, deadline);) {
+    for (std::size_t got = 0; got < max_bytes && wait_for(socket, POLLIN, deadline);) {
         const ssize_t part = recv(socket, bytes, sizeof bytes, MSG_DONTWAIT);
         if (part <= 0) break;
         got += static_cast<std::size_t>(part);

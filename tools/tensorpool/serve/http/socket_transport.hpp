@@ -6,7 +6,7 @@
 
 namespace tensorpool::command::serve {
 
-/// One connection; does not close it. One thread's at a time.
+/// One connection, used by one thread at a time. Does not close the socket.
 class SocketTransport final : public Transport {
 public:
     SocketTransport(int socket, std::chrono::milliseconds write_time)
@@ -15,13 +15,14 @@ public:
     void set_deadline(Deadline deadline) override { deadline_ = deadline; }
 
     bool is_readable() const override { return true; }
-    /// False once the client has gone.
+    /// Returns false after the client has closed the connection.
     bool is_writable() const override;
     ssize_t read(char* bytes, std::size_t count) override;
     ssize_t write(const char* bytes, std::size_t count) override;
     void get_remote_ip_and_port(std::string& ip, int& port) const override;
     void get_local_ip_and_port(std::string& ip, int& port) const override;
-    /// The library refuses what `select` could not wait for; here it is `poll` that waits.
+    /// The library rejects sockets beyond the range of `select`. This class waits with `poll`, so
+    /// it hides the number.
     socket_t socket() const override { return INVALID_SOCKET; }
 
 private:
@@ -30,8 +31,8 @@ private:
     Deadline deadline_;
 };
 
-/// Says that nothing more comes and takes what still arrives for a moment: were the socket closed
-/// on bytes that nobody read, the client would lose the answer too.
+/// Ends the sending direction, then reads what still arrives for a moment. Closing a socket with
+/// unread bytes would reset the connection, and the client could lose the answer.
 void close_gently(int socket, std::chrono::milliseconds at_most);
 
 }  // namespace tensorpool::command::serve

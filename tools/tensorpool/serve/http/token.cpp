@@ -35,18 +35,18 @@ struct File {
     int descriptor;
 };
 
-/// Of the file that is open, not of one that took its name meanwhile.
+/// Checks the open file rather than the path, which may name another file by now.
 void check_mode(const File& file, const std::filesystem::path& path) {
     struct stat status = {};
     if (fstat(file.descriptor, &status) != 0) refuse(path, std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) refuse(path, "it is no regular file");
-    // Others' bits, and writing by the group.
+    if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
+    // Any access by others, and writing by the group.
     const unsigned mode = status.st_mode & 07777U;
     if ((mode & 0027U) != 0) {
-        refuse(path,
-               fmt::format("its mode is {:04o}, so others may read or change it; expected 0600: "
-                           "chmod 600 {}",
-                           mode, path.string()));
+        refuse(path, fmt::format(
+                         "its mode is {:04o}, so other users may read or change it; expected 0600: "
+                         "chmod 600 {}",
+                         mode, path.string()));
     }
 }
 
@@ -59,7 +59,7 @@ std::string read_all(const File& file, const std::filesystem::path& path) {
         if (part == 0) return std::string(bytes.data(), count);
         count += static_cast<std::size_t>(part);
     }
-    refuse(path, fmt::format("it holds more than {} bytes; expected one line", max_bytes));
+    refuse(path, fmt::format("larger than {} bytes; expected one line", max_bytes));
 }
 
 bool is_fit(char letter) {
@@ -74,13 +74,15 @@ std::string read_token_file(const std::filesystem::path& path) {
     std::string token = read_all(file, path);
     token.erase(token.find_last_not_of(" \t\r\n") + 1);
     if (token.size() < min_token_letters) {
-        refuse(path, fmt::format("the token has {} letters; expected {} or more, such as openssl "
-                                 "rand -hex 32 makes",
-                                 token.size(), min_token_letters));
+        refuse(path,
+               fmt::format(
+                   "the token has {} characters; expected {} or more, for example from openssl "
+                   "rand -hex 32",
+                   token.size(), min_token_letters));
     }
     if (!std::all_of(token.begin(), token.end(), is_fit)) {
         refuse(path,
-               "the token holds spaces, line ends or letters beyond ASCII; expected one word");
+               "the token contains spaces, newlines or non-ASCII characters; expected one word");
     }
     return token;
 }
@@ -97,7 +99,7 @@ std::string random_secret() {
 
 bool equals_secret(std::string_view given, std::string_view secret) noexcept {
     if (secret.empty()) return false;
-    // Volatile, so that the compiler does not leave the loop at the first difference.
+    // `volatile` keeps the compiler from leaving the loop at the first difference.
     volatile unsigned different = given.size() == secret.size() ? 0 : 1;
     for (std::size_t i = 0; i < given.size(); ++i) {
         const auto letter = static_cast<unsigned char>(given[i]);

@@ -6,8 +6,8 @@
 
 namespace tensorpool::command::serve {
 
-/// A connection's two directions. Reading ends by the deadline, which is set before it; a write
-/// takes all bytes or fails.
+/// A connection for reading and writing. Reads end by the deadline, which must be set before. A
+/// write sends all bytes or fails.
 class Transport : public httplib::Stream {
 public:
     using Deadline = std::chrono::steady_clock::time_point;

@@ -12,15 +12,15 @@ constexpr std::uint64_t unit_ns = 10'000'000;  // of Sample::time
 
 constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
 
-/// `rates` is null for the first snapshot that has the pool.
+/// `rates` is null for the first snapshot that includes the pool.
 PoolSample sample_of(std::uint32_t time, const PoolStatistics& pool, const PoolRates* rates) {
     PoolSample sample = {.time = time};
     for (std::size_t i = 0; i < series_count; ++i) {
         const auto& [name, bytes, rate] = pool_series[i];
         if (bytes != nullptr) {
-            sample.figures[i] = bytes(pool);
+            sample.values[i] = bytes(pool);
         } else {
-            sample.figures[i] = rates != nullptr ? static_cast<float>(rates->*rate) : unknown;
+            sample.values[i] = rates != nullptr ? static_cast<float>(rates->*rate) : unknown;
         }
     }
     return sample;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The past of a process: that of each pool it has now.
+/// The history of a process and of each of its present pools.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <tensorpool/process_snapshot.hpp>
 
-#include "serve/watch/figure_history.hpp"
+#include "serve/watch/metric_history.hpp"
 
 namespace tensorpool::command::serve {
 
@@ -20,13 +20,13 @@ float sum_of(const PoolStatistics& pool) noexcept {
     return static_cast<float>(((pool.*bytes) + ...));
 }
 
-/// NaN where there is no limit.
+/// Returns NaN if there is no limit.
 inline float limit_of(const PoolStatistics& pool) noexcept {
     return pool.limit_bytes == 0 ? std::numeric_limits<float>::quiet_NaN()
                                  : sum_of<&PoolStatistics::limit_bytes>(pool);
 }
 
-/// A series under the name that the page has for it: of bytes, or of a rate.
+/// A series with the name that the page uses: a number of bytes, or a rate.
 struct PoolSeries {
     const char* name;
     float (*bytes)(const PoolStatistics& pool) noexcept = nullptr;
@@ -54,29 +54,31 @@ inline constexpr std::size_t series_count = std::size(pool_series);
 
 using PoolSample = Sample<series_count>;
 static_assert(sizeof(PoolSample) == 64, "16 numbers of 4 bytes, with the time");
-using ProcessSample = Sample<1>;  ///< its page faults a second
+using ProcessSample = Sample<1>;  ///< page faults per second
 
-/// One thread's at a time.
+/// Used by one thread at a time.
 class History {
 public:
-    /// Snapshots come in the order of their times. Of pools that it does not have the past is
-    /// forgotten.
+    /// Adds a snapshot. Snapshots must be added in the order of their times. The history of pools
+    /// that a snapshot no longer includes is dropped.
     void add(const ProcessSnapshot& snapshot, const ProcessRates& rates);
-    /// The event `history`: all samples taken before `time_ns` of the monotonic clock.
+    /// Returns the data of the event `history`: all samples taken before `time_ns` of the monotonic
+    /// clock.
     std::string to_json(std::uint64_t process, std::uint64_t time_ns) const;
 
 private:
     struct Pool {
         std::string name;
-        FigureHistory<series_count> history;
+        MetricHistory<series_count> history;
     };
 
     void forget_missing(const ProcessSnapshot& snapshot);
 
-    std::map<std::uint64_t, Pool> pools_;  ///< by `id`
-    FigureHistory<1> faults_;
-    std::uint64_t start_ns_ = 0;       ///< of the monotonic clock
-    std::int64_t unix_offset_ns_ = 0;  ///< from that to the time of day, as it was last
+    std::map<std::uint64_t, Pool> pools_;  ///< indexed by pool id
+    MetricHistory<1> faults_;
+    std::uint64_t start_ns_ = 0;  ///< monotonic clock
+    std::int64_t unix_offset_ns_ =
+        0;  ///< from the monotonic clock to the time of day, at the last snapshot
 };
 
 }  // namespace tensorpool::command::serve

@@ -40,18 +40,18 @@ void HistoryJson::add_times(std::span<const PoolSample> samples) {
 void HistoryJson::add_series(std::size_t series, std::span<const PoolSample> samples) {
     text_ += fmt::format(R"("{}":[)", pool_series[series].name);
     for (std::size_t i = 0; i < samples.size(); ++i) {
-        add_value(i == 0, samples[i].figures[series]);
+        add_value(i == 0, samples[i].values[series]);
     }
     text_ += "],";
 }
 
-/// Where samples were thinned, those of a pool may be a little younger than the process's.
+/// In the thinned part, samples of a pool may be slightly newer than those of the process.
 void HistoryJson::add_faults(std::span<const PoolSample> samples) {
     text_ += R"("faults":[)";
     auto next = faults_.begin();
     float value = std::numeric_limits<float>::quiet_NaN();
     for (std::size_t i = 0; i < samples.size(); ++i) {
-        while (next != faults_.end() && next->time <= samples[i].time) value = (next++)->figures[0];
+        while (next != faults_.end() && next->time <= samples[i].time) value = (next++)->values[0];
         add_value(i == 0, value);
     }
     text_ += ']';

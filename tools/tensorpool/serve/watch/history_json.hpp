@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// The event `history`, written as it is read: a tree of its numbers would be ten times as large.
+/// Writes the event `history` directly as text. A JSON tree of its numbers would be ten times as
+/// large.
 
 #include <cstdint>
 #include <span>
@@ -14,11 +15,11 @@ namespace tensorpool::command::serve {
 
 class HistoryJson {
 public:
-    /// `start` is where the samples' times begin, in seconds since 1970; `faults` are written with
-    /// each pool.
+    /// `start` is the origin of the samples' times, in seconds since 1970. `faults` are written
+    /// with each pool.
     HistoryJson(std::uint64_t process, double start, std::vector<ProcessSample> faults);
     void add(std::uint64_t pool, const std::string& name, std::span<const PoolSample> samples);
-    /// Once, at the end.
+    /// Returns the text. To be called once, at the end.
     std::string take();
 
 private:

@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Where the server's figures come from: this machine, or what a test made up.
+/// The source of the server's statistics: the processes of this machine, or those that a test
+/// simulates.
 
 #include <cstdint>
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace tensorpool::command::serve {
 
-/// One process that is being read: `StatisticsReader`, with its contract.
+/// An attached process. Has the contract of `StatisticsReader`.
 class Process {
 public:
     virtual ~Process() = default;
@@ -27,7 +28,7 @@ public:
     virtual std::unique_ptr<Process> attach(std::uint64_t process) = 0;
 };
 
-/// Those of this machine.
+/// The processes of this machine.
 class LiveProcesses final : public Processes {
 public:
     std::vector<ObservedProcess> list() override;

@@ -14,7 +14,7 @@ std::uint64_t nanoseconds() {
     return static_cast<std::uint64_t>(since);
 }
 
-/// One that fails, for want of memory, say, is left out: the next may do.
+/// Takes one round. A round that fails, for example for lack of memory, is skipped.
 void take_round(Watcher& watcher) {
     try {
         watcher.round(

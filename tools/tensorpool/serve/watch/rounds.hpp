@@ -8,7 +8,7 @@
 
 namespace tensorpool::command::serve {
 
-/// The thread that takes a round a second as long as this lives.
+/// A thread that takes one round per period while this object exists.
 class Rounds {
 public:
     static constexpr std::chrono::milliseconds usual_period{1000};

@@ -16,7 +16,7 @@ const std::string& Moment::json() const {
 
 void WatchedProcess::update(const ObservedProcess& observed, Processes& source, Now now) {
     if (listed_.ended) return replace(observed, source, now);
-    // The process runs another program, it may be: its segment is another, too.
+    // The process may have executed another program, which has another segment.
     if (observed.name != listed_.name) reader_.reset();
     listed_.name = observed.name;
     listed_.readable = observed.readable;
@@ -30,7 +30,7 @@ void WatchedProcess::update(const ObservedProcess& observed, Processes& source, 
     }
 }
 
-/// The past is worth more than a process of the same number that cannot be read.
+/// The history of the ended process is kept if the new process with its id cannot be read.
 void WatchedProcess::replace(const ObservedProcess& observed, Processes& source, Now now) {
     WatchedProcess next(listed_.process);
     next.update(observed, source, now);
@@ -57,8 +57,8 @@ void WatchedProcess::fail(const AttachError& error) {
 
 void WatchedProcess::end(Now now) {
     if (listed_.ended) return;
-    // The segment of a process that ended can be read as long as it is held open; holding many open
-    // for ten minutes would cost descriptors, so the little that will be asked for is taken now.
+    // The segment of a process that has ended stays readable while it is open. Keeping many open
+    // for ten minutes would take descriptors, so the entries are read now.
     last_entries_ = entries_since(0);
     reader_.reset();
     listed_.ended = true;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// One process that the server watches: while it runs its reader, afterwards what is remembered.
+/// One process that the server watches: its reader while it runs, then its history.
 
 #include <cstdint>
 #include <memory>
@@ -16,14 +16,15 @@
 
 namespace tensorpool::command::serve {
 
-/// A process as it was in one round. Any thread.
+/// The state of a process in one round. All functions may be called from any thread.
 class Moment {
 public:
     Moment(ProcessSnapshot snapshot, ProcessRates rates);
 
     const ProcessSnapshot& snapshot() const noexcept { return snapshot_; }
     const ProcessRates& rates() const noexcept { return rates_; }
-    /// The event `snapshot`: written once, by whoever asks first, for all who do.
+    /// Returns the data of the event `snapshot`. It is written on the first call and shared by all
+    /// callers.
     const std::string& json() const;
 
 private:
@@ -33,26 +34,26 @@ private:
     mutable std::string json_;
 };
 
-/// When a round takes place.
+/// The time of a round.
 struct Now {
-    std::uint64_t steady_ns = 0;  ///< of a clock that nobody sets
+    std::uint64_t steady_ns = 0;  ///< of a monotonic clock
     std::uint64_t unix_ns = 0;    ///< since 1970
 };
 
-/// One thread's at a time. Nothing here throws but std::bad_alloc.
+/// Used by one thread at a time. Functions throw only std::bad_alloc.
 class WatchedProcess {
 public:
     explicit WatchedProcess(std::uint64_t process) { listed_.process = process; }
 
-    /// As the list of processes has it now: attaches where that is due and possible, and takes a
-    /// snapshot.
+    /// Updates the process from its entry in the list of processes: attaches if necessary and
+    /// possible, and takes a snapshot.
     void update(const ObservedProcess& observed, Processes& source, Now now);
-    /// The process is no longer in the list.
+    /// To be called when the process is no longer in the list.
     void end(Now now);
 
     const ListedProcess& listed() const noexcept { return listed_; }
     const History& history() const noexcept { return history_; }
-    /// Null until a snapshot was taken.
+    /// The last snapshot, or null if none was taken.
     std::shared_ptr<const Moment> moment() const noexcept { return moment_; }
     Now ended_at() const noexcept { return ended_at_; }
     bool is_running() const { return reader_ != nullptr && reader_->is_running(); }
@@ -68,7 +69,7 @@ private:
     std::unique_ptr<Process> reader_;
     std::shared_ptr<const Moment> moment_;
     History history_;
-    TimelinePart last_entries_;  ///< once it has ended
+    TimelinePart last_entries_;  ///< set when it has ended
     Now ended_at_;
 };
 

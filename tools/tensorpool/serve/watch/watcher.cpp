@@ -78,7 +78,7 @@ std::string Watcher::why_not(std::uint64_t process) const {
     const auto found = watched_.find(process);
     if (found == watched_.end()) {
         return fmt::format(
-            "process {} holds no pool that can be seen; /api/processes lists those that do",
+            "process {} has no visible pool; /api/processes lists the processes that have",
             process);
     }
     return fmt::format("process {} cannot be read: {}", process, found->second.listed().problem);

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// What all requests are answered from. One thread takes a round a second; no request reads a
-/// process itself, but for its timeline.
+/// The state from which all requests are answered. One thread takes a round per second. Requests
+/// read a process themselves only for its timeline.
 
 #include <chrono>
 #include <condition_variable>
@@ -18,42 +18,45 @@
 
 namespace tensorpool::command::serve {
 
-/// A process as it stood after the last round.
+/// The state of a process after the last round.
 struct View {
     std::shared_ptr<const Moment> moment;  ///< never null
     bool ended = false;
     std::uint64_t ended_unix_ns = 0;
 };
 
-/// Any thread.
+/// All functions may be called from any thread.
 class Watcher {
 public:
     static constexpr std::uint64_t remembered_ns = 600'000'000'000;
-    /// Of processes that ended: a machine that starts many for a short time must not fill memory.
+    /// The number of ended processes that are remembered. It is limited because a machine may start
+    /// many short ones.
     static constexpr std::size_t remembered_count = 64;
 
-    /// `source` must outlive it.
+    /// `source` must outlive this object.
     explicit Watcher(Processes& source) : source_(source) {}
 
     /// Lists the processes and reads each once.
     void round(Now now);
 
     std::vector<ListedProcess> processes() const;
-    /// How often the list has changed.
+    /// The number of changes of the list so far.
     std::uint64_t list_version() const;
-    /// Nothing where no snapshot was ever taken; `why_not` says why.
+    /// Returns nothing if no snapshot was taken; `why_not` returns the reason.
     std::optional<View> view(std::uint64_t process) const;
     std::string why_not(std::uint64_t process) const;
-    /// The event `history`, up to `time_ns` of the monotonic clock; "" where there is none.
+    /// Returns the data of the event `history`, up to `time_ns` of the monotonic clock; "" if there
+    /// is none.
     std::string history_json(std::uint64_t process, std::uint64_t time_ns) const;
     TimelinePart entries_since(std::uint64_t process, std::uint64_t number);
-    /// The last snapshots of those that run at this moment.
+    /// Returns the last snapshots of the processes that run now.
     std::vector<std::shared_ptr<const Moment>> running() const;
 
     std::uint64_t rounds() const;
-    /// Waits until there were more rounds than `rounds`, or the time is over, or `stop` was called.
+    /// Waits until there have been more than `rounds` rounds, the time is over, or `stop` was
+    /// called.
     void wait(std::uint64_t rounds, std::chrono::milliseconds at_most) const;
-    /// Nobody waits from now on.
+    /// Wakes all waiting threads, and makes later waits return at once.
     void stop();
 
 private:
@@ -62,7 +65,7 @@ private:
     std::vector<ListedProcess> listed() const;
 
     Processes& source_;
-    mutable std::mutex mutex_;  ///< of all below
+    mutable std::mutex mutex_;  ///< protects the members below
     mutable std::condition_variable changed_;
     std::map<std::uint64_t, WatchedProcess> watched_;
     std::vector<ListedProcess> list_;
