@@ -16,7 +16,7 @@ PACKAGES = ("python3-numpy", "python3-torch", "libopenblas0-pthread", "libopencv
 
 
 def lines(chosen):
-    allocators = sorted({c.package for c in chosen if c.package})
+    libraries = sorted({allocator.package for allocator in chosen if allocator.package})
     packages = [p for p in PACKAGES if "unknown" not in package_version(p)]
     thp = machine.first_match("/sys/kernel/mm/transparent_hugepage/enabled", r"\[(\w+)\]")
     cpu = machine.first_match("/proc/cpuinfo", r"^model name\s*:\s*(.*)$")
@@ -27,7 +27,7 @@ def lines(chosen):
         f"Linux {machine.platform.release()}; transparent huge pages: {thp}; "
         f"load at the start {rounds.load():.1f}",
         f"tensorpool {machine.commit(REPOSITORY)}; "
-        + ", ".join(f"{package} {package_version(package)}" for package in allocators),
+        + ", ".join(f"{package} {package_version(package)}" for package in libraries),
         ", ".join(f"{package} {package_version(package)}" for package in packages),
         ", ".join(f"{name}={common[name]}" for name in common
                   if name.endswith(("THREADS", "HUGEPAGE")))
