@@ -75,8 +75,8 @@ std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes 
 
 // A page of n times the size saves all but one of n faults. The remaining cost, when nearly all
 // faults are saved, is taken from the measurement of huge pages, unless these turned out slow.
-// Finding a free smaller page costs more, so the result is a lower bound. (Estimated 142 ns at 64
-// KiB, measured 290 ns: perf/results/fresh.md.)
+// Finding a free smaller page costs more, so the result is a lower bound of what is measured in
+// perf/results/fresh.md.
 std::string gain_text(const Machine& machine, const PageSizeSetting& size) {
     const double times = static_cast<double>(size.bytes) / 4096;
     const std::string saved = fmt::format("one page fault instead of {:.0f}", times);
