@@ -40,7 +40,7 @@ void add_options(CLI::App& command, ModelOptions& options) {
         ->needs(estimate);
     command
         .add_option("--kv-type", request.cache,
-                    "Type of the cache: f16 (the default), q8_0, q4_0 and others")
+                    "Cache type: f16 (the default), q8_0, q4_0 and others")
         ->option_text("TYPE")
         ->check(CLI::Validator(problem_of_cache_type, ""))
         ->needs(estimate);
@@ -64,7 +64,7 @@ void add_options(CLI::App& command, ModelOptions& options) {
         .add_option_function<std::uint64_t>(
             "--layers-on-device",
             [&request](std::uint64_t layers) { request.layers_on_device = layers; },
-            "Like llama.cpp's --n-gpu-layers (all)")
+            "As llama.cpp's --n-gpu-layers (all)")
         ->option_text("N")
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 32))
         ->needs(estimate);
