@@ -90,7 +90,7 @@ enum class BackgroundTrim : std::uint8_t {
 /// A process that makes no call gives nothing back.
 struct RetentionPolicy {
     /// The free bytes that may stay committed, besides the small blocks that threads have parked
-    /// (at most 4 MiB a thread).
+    /// (at most 4 MiB for each processor and 64 KiB for each thread).
     std::size_t bytes = SIZE_MAX;
     /// The length of a period. Memory that was not needed for a whole period is given back at its
     /// end. The period is a tenth as long while memory is short, by the container's limit or the

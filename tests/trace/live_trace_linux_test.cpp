@@ -605,13 +605,13 @@ TEST(LiveTrace, AControlWithoutPagesIsNotKept) {
     constexpr int cannot = 77;
     const int code = testing::exit_code_of_child([] {
         if (!refuse_control_pages()) return cannot;
-        let_it_be_seen();
+        take_slow_path();
         return has_control_open() || mapped_controls() != 0 ? 1 : 0;
     });
     if (code == cannot) GTEST_SKIP() << "this system filters no calls";
     EXPECT_EQ(code, 0);
     EXPECT_TRUE(testing::holds_in_child([] {
-        let_it_be_seen();
+        take_slow_path();
         return has_control_open() && mapped_controls() == 1;
     })) << "it is found by its name";
 }
