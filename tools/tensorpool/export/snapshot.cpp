@@ -220,12 +220,12 @@ private:
         at->second = pickle_.remember();
     }
     void write_frame(const inspect::FrameName& frame) {
-        const inspect::CodePlace& position = frame.place;
+        const inspect::CodeLocation& location = frame.location;
         pickle_.begin_dictionary();
-        pickle_.entry("filename", position.file.empty() ? frame.module : position.file);
-        pickle_.entry("line", static_cast<std::uint64_t>(std::max(position.line, 0)));
+        pickle_.entry("filename", location.file.empty() ? frame.module : location.file);
+        pickle_.entry("line", static_cast<std::uint64_t>(std::max(location.line, 0)));
         pickle_.entry("name",
-                      position.function.empty() ? inspect::to_text(frame) : position.function);
+                      location.function.empty() ? inspect::to_text(frame) : location.function);
         pickle_.end_dictionary();
     }
 
