@@ -154,7 +154,7 @@ TEST_P(CheckedParkedDeathTest, ConcurrentDoubleFree) {
                     other.join();
                 }
             },
-            by_abort(), "(freed twice|never given)");
+            by_abort(), "(freed twice|never allocated)");
     }
     deallocate(neighbours_);
 }

@@ -124,7 +124,7 @@ TEST(ServeProgram, RequiresATokenIfOtherMachinesCanConnect) {
         Program program({"--listen", listen});
         const std::string said = program.read_all();
         EXPECT_EQ(program.wait(), 2) << listen;
-        EXPECT_NE(said.find("give --token-file too"), std::string::npos) << said;
+        EXPECT_NE(said.find("also give --token-file"), std::string::npos) << said;
     }
 }
 
