@@ -105,7 +105,7 @@ TEST_F(PluggableAllocator, FractionLimitsADeviceBeforeItsFirstUse) {
     EXPECT_NE(memory, nullptr);
     tensorpool_torch_free(memory, half, 0, nullptr);
     tensorpool_torch_set_memory_fraction(0.5, 0);
-    EXPECT_NE(std::string(tensorpool_last_error()).find("a runtime of cuda:0 already"),
+    EXPECT_NE(std::string(tensorpool_last_error()).find("a runtime of cuda:0 exists already"),
               std::string::npos);
     tensorpool_torch_set_memory_fraction(1.5, 1);
     EXPECT_NE(std::string(tensorpool_last_error())

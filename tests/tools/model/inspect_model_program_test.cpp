@@ -95,7 +95,7 @@ TEST_F(InspectModel, RejectsInvalidOptions) {
     refused({"--html", "report.html"}, "--html is for traces");
     refused({"--estimate", "--kv-type", "q3"}, "'q3' is not a type of a cache; expected one of");
     refused({"--estimate", "--context", "0"}, "--context");
-    refused({"--estimate", "--device-memory", "8GB"}, "'8GB' is no size");
+    refused({"--estimate", "--device-memory", "8GB"}, "'8GB' is not a size");
     refused({"--estimate", "--kv-type", "q8_0", "--flash-attention", "off"},
             "needs flash attention");
 }

@@ -352,7 +352,7 @@ TEST(ReadRecording, RejectsInvalidContents) {
     expect(MadeTrace().entries({thread_entry(1)}), 0, "a chunk of process 7; expected a preceding");
     expect(MadeTrace().process().name(1, TraceSource{9}, "x"), 1, "kind 9; expected 1 to 6");
     expect(MadeTrace().process().entries({entry(allocate, 1, 1, 1, 1, 64)}), 1,
-           "2^64; expected 2^63");
+           "2^64; expected at most 2^63");
     expect(MadeTrace().process().entries({entry(allocate, 1, 0x1000, UINT64_MAX - 5)}), 1,
            "at 0x1000; expected one that ends within");
     expect(MadeTrace().process().entries({entry(capacity, 1, 0, (1ULL << 57) + 1)}), 1,

@@ -62,7 +62,7 @@ FirstLine read_first_line(std::string_view line, const Limits& limits) {
 
 void check(const FirstLine& line) {
     if (line.version != "HTTP/1.1" && line.version != "HTTP/1.0") {
-        throw Refusal{505, "this server supports HTTP/1.1 only"};
+        throw Refusal{505, "this server supports only HTTP/1.1"};
     }
     if (line.method != "GET" && line.method != "HEAD" && line.method != "POST") {
         throw Refusal{405, "this server supports GET, HEAD and POST only"};
