@@ -11,7 +11,7 @@ constinit base::NeverDestroyed<ArenaRegistry> the_registry;
 
 // Set while the library is loaded, before there are threads, as the pools' registry does.
 [[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
-    platform::ForkPlace::arenas, [] { arena_registry().before_fork(); },
+    platform::ForkStage::arenas, [] { arena_registry().before_fork(); },
     [] { arena_registry().after_fork_in_parent(); },
     [] { arena_registry().after_fork_in_child(); });
 

@@ -63,7 +63,7 @@ void ArenaState::show_quick_path(bool shown) noexcept {
 }
 
 ArenaStatistics ArenaState::statistics() const noexcept {
-    return statistics::figures_of(*record);
+    return statistics::statistics_of(*record);
 }
 
 std::size_t ArenaState::peak(std::size_t used) const noexcept {

@@ -263,7 +263,7 @@ bool ThreadRegistry::set_up_handlers() noexcept {
     }
     return exit_handler_ != platform::no_exit_handler && statistics::watch_forks() &&
            platform::set_fork_handlers(
-               platform::ForkPlace::pools, [] { thread_registry().before_fork(); },
+               platform::ForkStage::pools, [] { thread_registry().before_fork(); },
                [] { thread_registry().after_fork_in_parent(); },
                [] { thread_registry().after_fork_in_child(); });
 }

@@ -12,7 +12,7 @@ namespace {
 bool start() {
     const std::size_t minimum = minimum_from_environment();
     detail::GlobalPool::serve_malloc(minimum);
-    const bool watches_forks = platform::set_fork_handlers(platform::ForkPlace::allocator,
+    const bool watches_forks = platform::set_fork_handlers(platform::ForkStage::allocator,
                                                            enter_pool, leave_pool, leave_pool);
     if (watches_forks) {
         minimum_bytes.store(minimum, std::memory_order_relaxed);

@@ -18,7 +18,7 @@ void after_fork() noexcept {
 
 // Set while the library is loaded, before there are threads, as in the registry of arenas.
 [[maybe_unused]] const bool fork_handlers_set = platform::set_fork_handlers(
-    platform::ForkPlace::planned,
+    platform::ForkStage::planned,
     [] {
         planned_registry().lock();
         planned_registry().for_each([](PlannedState& arena) { arena.lock(); });

@@ -30,7 +30,7 @@ public:
     PlannedState& operator=(const PlannedState&) = delete;
 
     const PlannedArenaOptions& options() const noexcept { return options_; }
-    PlannedArenaStatistics statistics() const noexcept { return record_.figures(); }
+    PlannedArenaStatistics statistics() const noexcept { return record_.statistics(); }
 
     // For the owner only.
     void begin_iteration();

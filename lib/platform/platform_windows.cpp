@@ -221,7 +221,7 @@ bool set_thread_key(ThreadKey key, void* value) noexcept {
     return FlsSetValue(key, value) != 0;
 }
 
-bool set_fork_handlers(ForkPlace, void (*)(), void (*)(), void (*)()) noexcept {
+bool set_fork_handlers(ForkStage, void (*)(), void (*)(), void (*)()) noexcept {
     return true;
 }
 

@@ -123,11 +123,11 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
 
 void BackgroundTrimmer::watch_forks() noexcept {
     (void)platform::set_fork_handlers(
-        platform::ForkPlace::trimmer, [] { background_trimmer().before_fork(); },
+        platform::ForkStage::trimmer, [] { background_trimmer().before_fork(); },
         [] { background_trimmer().after_fork_in_parent(); },
         [] { background_trimmer().after_fork_in_child(); });
     (void)platform::set_fork_handlers(
-        platform::ForkPlace::pool_list, [] { pool_list().lock(); }, [] { pool_list().unlock(); },
+        platform::ForkStage::pool_list, [] { pool_list().lock(); }, [] { pool_list().unlock(); },
         [] {
             pool_list().forget_visits();
             pool_list().unlock();

@@ -111,10 +111,10 @@ bool Recorder::set_handlers() noexcept {
     if (!handlers_.compare_exchange_strong(none, Handlers::being_set, relaxed)) return false;
     writer_.set_exit_handler(platform::add_thread_exit_handler([] { recorder().end_thread(); }));
     (void)platform::set_fork_handlers(
-        platform::ForkPlace::recorder, [] { recorder().before_fork(); },
+        platform::ForkStage::recorder, [] { recorder().before_fork(); },
         [] { recorder().after_fork_in_parent(); }, [] { recorder().after_fork_in_child(); });
     (void)platform::set_fork_handlers(
-        platform::ForkPlace::rings, [] { recorder().lock_rings(); },
+        platform::ForkStage::rings, [] { recorder().lock_rings(); },
         [] { recorder().unlock_rings(); }, [] { recorder().forget_rings(); });
     handlers_.store(Handlers::set, std::memory_order_release);
     return true;

@@ -18,7 +18,7 @@
 #include "statistics/commit_budget.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/alignment.hpp"
 #include "pages/random.hpp"
 #include "platform/platform.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

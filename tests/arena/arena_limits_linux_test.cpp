@@ -26,7 +26,7 @@
 #include "statistics/commit_budget.hpp"
 #include "support/child_process.hpp"
 #include "support/file_tree.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace {
 
@@ -71,7 +71,7 @@ using testing::write_pattern;
 bool leave_address_space(std::size_t bytes) {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) != 0) return false;
-    limit.rlim_cur = testing::memory_figures().address_space + bytes;
+    limit.rlim_cur = testing::memory_metrics().address_space + bytes;
     return setrlimit(RLIMIT_AS, &limit) == 0;
 }
 

@@ -11,7 +11,7 @@
 #include "base/alignment.hpp"
 #include "pages/random.hpp"
 #include "statistics/commit_budget.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {
@@ -107,7 +107,7 @@ TEST(ArenaMeasuring, AddressesAreAlignedAndDoNotOverlap) {
 TEST(ArenaMeasuring, TakesNeitherMemoryNorAddressSpace) {
     const std::size_t committed = statistics::commit_budget().committed();
     { const Arena first = Arena::measuring(); }  // so that there is a segment
-    const std::size_t address_space = testing::memory_figures().address_space;
+    const std::size_t address_space = testing::memory_metrics().address_space;
     Arena arena = Arena::measuring();
     for (int i = 0; i < 1000; ++i) arena.allocate(gib);
     EXPECT_EQ(arena.used(), 1000 * gib);
@@ -121,7 +121,7 @@ TEST(ArenaMeasuring, TakesNeitherMemoryNorAddressSpace) {
     EXPECT_EQ(arena.statistics().kind, ArenaStatistics::Kind::measuring);
     EXPECT_EQ(arena.statistics().growths, 0U);
     EXPECT_EQ(statistics::commit_budget().committed(), committed);
-    EXPECT_LE(testing::memory_figures().address_space, address_space + mib);
+    EXPECT_LE(testing::memory_metrics().address_space, address_space + mib);
 }
 
 TEST(ArenaMeasuring, ReleasesLikeOtherArenas) {

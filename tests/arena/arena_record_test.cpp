@@ -32,8 +32,8 @@ TEST(OwnedArenaRecord, TakesARecordAndGivesItBack) {
     const std::uint64_t id = (*holder)->id;
     const statistics::ArenaRecord* const record = arena_record(id);
     EXPECT_EQ(record, &**holder);
-    EXPECT_EQ(statistics::figures_of(*record).kind, Kind::scratch);
-    EXPECT_STREQ(statistics::figures_of(*record).name, "one");
+    EXPECT_EQ(statistics::statistics_of(*record).kind, Kind::scratch);
+    EXPECT_STREQ(statistics::statistics_of(*record).name, "one");
     EXPECT_EQ(record->thread, 77U);
     const std::size_t before = arena_records();
     holder->leave();
@@ -49,8 +49,8 @@ TEST(OwnedArenaRecord, IsPrivateWhenTheSegmentIsFull) {
     EXPECT_FALSE(holder->is_in_segment());
     EXPECT_NE((*holder)->id, 0U);
     EXPECT_EQ(arena_record((*holder)->id), nullptr);
-    EXPECT_STREQ(statistics::figures_of(**holder).name, "apart");
-    EXPECT_EQ(statistics::figures_of(**holder).kind, Kind::buffer);
+    EXPECT_STREQ(statistics::statistics_of(**holder).name, "apart");
+    EXPECT_EQ(statistics::statistics_of(**holder).kind, Kind::buffer);
     EXPECT_EQ(arenas_left_out(), left_out + 1);
     holder.reset();
     EXPECT_EQ(arenas_left_out(), left_out);
@@ -93,12 +93,12 @@ TEST(ArenaRecord, HoldsTheLiveStatisticsOfTheArena) {
         EXPECT_EQ(arena_records(), before + 1);
         ASSERT_NE(arena_record(id), nullptr);
         const statistics::ArenaRecord& record = *arena_record(id);
-        EXPECT_EQ(to_json(statistics::figures_of(record)), to_json(arena.statistics()));
+        EXPECT_EQ(to_json(statistics::statistics_of(record)), to_json(arena.statistics()));
         arena.allocate(64);
-        EXPECT_EQ(statistics::figures_of(record).used_bytes, mib + 64) << "without delay";
+        EXPECT_EQ(statistics::statistics_of(record).used_bytes, mib + 64) << "without delay";
         arena.reset();
-        EXPECT_EQ(statistics::figures_of(record).used_bytes, 0U);
-        EXPECT_EQ(statistics::figures_of(record).peak_used_bytes, mib + 64);
+        EXPECT_EQ(statistics::statistics_of(record).used_bytes, 0U);
+        EXPECT_EQ(statistics::statistics_of(record).peak_used_bytes, mib + 64);
     }
     EXPECT_EQ(arena_record(id), nullptr);
     EXPECT_EQ(arena_records(), before);
@@ -174,7 +174,7 @@ TEST(ArenaRecord, ChildOfAForkCountsInItsOwnRecord) {
         const statistics::ArenaRecord* const record = arena_record(arena.statistics().id);
         if (record == nullptr || (record->used & statistics::used_mask) != mib) return false;
         arena.allocate(2 * mib);
-        return statistics::figures_of(*record).used_bytes == 3 * mib;
+        return statistics::statistics_of(*record).used_bytes == 3 * mib;
     }));
     EXPECT_EQ(arena.used(), mib);
     EXPECT_EQ(arena_record(arena.statistics().id)->totals.growths, 1U);
@@ -212,7 +212,7 @@ TEST(ScratchRecord, HoldsTheLiveStatisticsOfTheScratch) {
             scratch.allocate(1000, 8192);
         }
         EXPECT_EQ(record.used, 0U);
-        EXPECT_EQ(to_json(statistics::figures_of(record)), to_json(scratch.statistics()));
+        EXPECT_EQ(to_json(statistics::statistics_of(record)), to_json(scratch.statistics()));
     });
 }
 

@@ -12,7 +12,7 @@
 #include "arena/arena_test.hpp"
 #include "arena/arena_threads.hpp"
 #include "pages/random.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

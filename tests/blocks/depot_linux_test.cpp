@@ -13,7 +13,7 @@
 #include "blocks/depot.hpp"
 #include "pages/record_arena.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 #include "support/stopped_thread_linux.hpp"
 
 #ifdef __x86_64__

@@ -11,7 +11,7 @@
 #include "blocks/pool_parts.hpp"
 #include "blocks/thread_registry.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 #include "support/stopped_thread_linux.hpp"
 
 namespace tensorpool::blocks {

@@ -21,7 +21,7 @@
 #include "files/test_file.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

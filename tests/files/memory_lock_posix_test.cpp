@@ -20,7 +20,7 @@
 #include "platform/files/page_locks.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

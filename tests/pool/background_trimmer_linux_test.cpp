@@ -17,7 +17,7 @@
 #include "pool/fill.hpp"
 #include "support/child_process.hpp"
 #include "support/own_threads_linux.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

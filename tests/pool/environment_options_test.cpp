@@ -30,7 +30,7 @@ protected:
     PoolOptions read() {
         ::testing::internal::CaptureStderr();
         const PoolOptions options = options_from_environment(given_);
-        told_ = ::testing::internal::GetCapturedStderr();
+        reported_ = ::testing::internal::GetCapturedStderr();
         return options;
     }
     PoolOptions read_with(const std::string& name, const std::string& value) {
@@ -43,8 +43,8 @@ protected:
                         const std::string& expected, const std::string& used) {
         const PoolOptions options = read_with(name, value);
         unsetenv(name.c_str());
-        EXPECT_EQ(told_, "tensorpool: " + name + " is '" + value + "'; expected " + expected +
-                             "; used instead: " + used + "\n");
+        EXPECT_EQ(reported_, "tensorpool: " + name + " is '" + value + "'; expected " + expected +
+                                 "; used instead: " + used + "\n");
         EXPECT_EQ(options.initial_capacity, given_.initial_capacity);
         EXPECT_EQ(options.max_capacity, given_.max_capacity);
         EXPECT_EQ(options.max_allocation, given_.max_allocation);
@@ -62,7 +62,7 @@ protected:
     // Values other than the defaults, which come from measurements and may change.
     PoolOptions given_{.growth = {.step = 3 * mib, .factor = 0.5, .fraction = 0.25},
                        .checks = Checks::off};
-    std::string told_;
+    std::string reported_;
 
 private:
     std::vector<std::string> set_;
@@ -74,7 +74,7 @@ TEST_F(EnvironmentOptions, WithoutVariablesOptionsStayAndNothingIsReported) {
     EXPECT_EQ(options.name, "mine");
     EXPECT_EQ(options.max_capacity, 77U);
     EXPECT_EQ(options.checks, Checks::full);
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(reported_, "");
 }
 
 TEST_F(EnvironmentOptions, EveryVariableSetsItsOption) {
@@ -103,7 +103,7 @@ TEST_F(EnvironmentOptions, EveryVariableSetsItsOption) {
     EXPECT_EQ(options.huge_pages, HugePages::always);
     EXPECT_EQ(options.numa.placement, NumaPolicy::Placement::interleave);
     EXPECT_EQ(options.checks, Checks::full);
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(reported_, "");
 }
 
 TEST_F(EnvironmentOptions, EveryChoiceIsRecognizedByName) {
@@ -121,7 +121,7 @@ TEST_F(EnvironmentOptions, EveryChoiceIsRecognizedByName) {
     const NumaPolicy numa = read_with("TENSORPOOL_NUMA", "0").numa;
     EXPECT_EQ(numa.placement, NumaPolicy::Placement::prefer);
     EXPECT_EQ(numa.node, 0U);
-    EXPECT_EQ(told_, "");
+    EXPECT_EQ(reported_, "");
 }
 
 TEST_F(EnvironmentOptions, InvalidSizesAreReportedAndIgnored) {

@@ -12,7 +12,7 @@
 #include "platform/platform.hpp"
 #include "support/address_space_limit_linux.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

@@ -39,37 +39,37 @@ protected:
                 .max_allocation = 64 * mib,
                 .checks = GetParam(),
                 .on_event = [this](const PoolEvent& event) {
-                    told_.push_back({event.kind, event.pool, event.bytes, event.in_use,
-                                     event.capacity, event.limit, std::this_thread::get_id()});
+                    reported_.push_back({event.kind, event.pool, event.bytes, event.in_use,
+                                         event.capacity, event.limit, std::this_thread::get_id()});
                 }};
     }
     std::vector<Told> take(Kind kind) {
         std::vector<Told> found;
-        for (const Told& event : told_) {
+        for (const Told& event : reported_) {
             if (event.kind == kind) found.push_back(event);
         }
         return found;
     }
 
-    std::vector<Told> told_;
+    std::vector<Told> reported_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolEvents, testing::all_check_levels(), testing::name_of_level);
 
 TEST_P(PoolEvents, GrowthReportsTheCommittedBytes) {
     MemoryPool pool(options());
-    EXPECT_TRUE(told_.empty());
+    EXPECT_TRUE(reported_.empty());
     void* const block = pool.allocate(mib);
-    ASSERT_EQ(told_.size(), 1U);
-    EXPECT_EQ(told_[0].kind, Kind::growth);
-    EXPECT_EQ(told_[0].pool, "mine");
-    EXPECT_EQ(told_[0].bytes, pool.get_total_capacity());
-    EXPECT_EQ(told_[0].capacity, pool.get_total_capacity());
-    EXPECT_EQ(told_[0].in_use, mib);
-    EXPECT_EQ(told_[0].limit, "");
+    ASSERT_EQ(reported_.size(), 1U);
+    EXPECT_EQ(reported_[0].kind, Kind::growth);
+    EXPECT_EQ(reported_[0].pool, "mine");
+    EXPECT_EQ(reported_[0].bytes, pool.get_total_capacity());
+    EXPECT_EQ(reported_[0].capacity, pool.get_total_capacity());
+    EXPECT_EQ(reported_[0].in_use, mib);
+    EXPECT_EQ(reported_[0].limit, "");
     pool.deallocate(block);
     for (unsigned i = 0; i < 100; ++i) pool.deallocate(pool.allocate(mib), mib);
-    EXPECT_EQ(told_.size(), 1U);
+    EXPECT_EQ(reported_.size(), 1U);
 }
 
 TEST_P(PoolEvents, ReserveAndInitialCapacityAreGrowth) {
@@ -77,10 +77,10 @@ TEST_P(PoolEvents, ReserveAndInitialCapacityAreGrowth) {
     with_capacity.initial_capacity = 5 * mib;
     MemoryPool pool(with_capacity);
     pool.reserve(7 * mib);
-    ASSERT_EQ(told_.size(), 2U);
-    EXPECT_EQ(told_[0].bytes, 5 * mib);
-    EXPECT_EQ(told_[1].bytes, 2 * mib);
-    EXPECT_EQ(told_[1].kind, Kind::growth);
+    ASSERT_EQ(reported_.size(), 2U);
+    EXPECT_EQ(reported_[0].bytes, 5 * mib);
+    EXPECT_EQ(reported_[1].bytes, 2 * mib);
+    EXPECT_EQ(reported_[1].kind, Kind::growth);
 }
 
 TEST_P(PoolEvents, GiveBackReportsTheReturnedBytes) {
@@ -146,9 +146,9 @@ TEST_P(PoolEvents, AreReportedOnTheThreadThatCausedThem) {
         pool.deallocate(pool.allocate(mib));
     }).join();
     EXPECT_EQ(pool.try_allocate(65 * mib), nullptr);
-    ASSERT_EQ(told_.size(), 2U);
-    EXPECT_EQ(told_[0].thread, other);
-    EXPECT_EQ(told_[1].thread, std::this_thread::get_id());
+    ASSERT_EQ(reported_.size(), 2U);
+    EXPECT_EQ(reported_[0].thread, other);
+    EXPECT_EQ(reported_[1].thread, std::this_thread::get_id());
 }
 
 TEST_P(PoolEvents, NothingIsPrinted) {

@@ -18,7 +18,7 @@
 #include "base/block_sizes.hpp"
 #include "blocks/thread_registry.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "pool/fill.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 #include "support/without_fences_linux.hpp"
 
 namespace tensorpool {

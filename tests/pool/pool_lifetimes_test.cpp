@@ -17,7 +17,7 @@
 #include "pool/check_levels.hpp"
 #include "pool/fill.hpp"
 #include "statistics/commit_budget.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {
@@ -85,7 +85,7 @@ TEST_P(PoolLifetimes, ThreeHundredPoolsWorkAtOnce) {
 TEST_P(PoolLifetimes, TwoThousandSuccessivePoolsLeaveNothing) {
     const std::size_t committed = statistics::commit_budget().committed();
     for (unsigned i = 0; i < 10; ++i) use(*std::make_unique<MemoryPool>(options()));
-    const testing::MemoryFigures before = testing::memory_figures();
+    const testing::MemoryMetrics before = testing::memory_metrics();
     const std::size_t mappings = testing::mapping_count();
     for (unsigned i = 0; i < 2000; ++i) {
         MemoryPool pool(options());
@@ -94,7 +94,7 @@ TEST_P(PoolLifetimes, TwoThousandSuccessivePoolsLeaveNothing) {
     }
     EXPECT_EQ(statistics::commit_budget().committed(), committed);
     if constexpr (!testing::sanitized()) {
-        const testing::MemoryFigures after = testing::memory_figures();
+        const testing::MemoryMetrics after = testing::memory_metrics();
         EXPECT_LE(after.resident, before.resident + mib);
         EXPECT_LE(after.address_space, before.address_space + mib);
         EXPECT_LE(testing::mapping_count(), mappings + 4);

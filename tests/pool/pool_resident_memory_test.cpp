@@ -15,7 +15,7 @@
 #include "platform/platform.hpp"
 #include "pool/fill.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
 std::size_t resident() {
-    return testing::memory_figures().resident;
+    return testing::memory_metrics().resident;
 }
 
 bool at_most(const char* what, std::size_t bytes, std::size_t max_bytes) {

@@ -158,7 +158,7 @@ private:
 
     void check() const {
         for (const auto& [name, sums] : expected_) {
-            const ScopeStatistics values = testing::figures_of_scope(name);
+            const ScopeStatistics values = testing::statistics_of_scope(name);
             EXPECT_EQ(values.calls, sums.calls) << name;
             EXPECT_EQ(values.open, 0U) << name;
             EXPECT_EQ(values.out_of_order, sums.out_of_order) << name;

@@ -21,8 +21,8 @@
 namespace tensorpool {
 namespace {
 
-using testing::figures_of_scope;
 using testing::sizes;
+using testing::statistics_of_scope;
 using testing::use;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
@@ -33,7 +33,7 @@ protected:
     /// The counts of all scopes with this name since the test began. Tests share names, because the
     /// number of names in a process is limited.
     ScopeStatistics values(const char* of = name) const {
-        ScopeStatistics values = figures_of_scope(of);
+        ScopeStatistics values = statistics_of_scope(of);
         const ScopeStatistics& before = of == name ? before_ : before_of_other_;
         values.calls -= before.calls;
         values.allocations -= before.allocations;
@@ -51,8 +51,8 @@ protected:
     static constexpr const char* other_name = "PoolInScope, other thread";
 
 private:
-    ScopeStatistics before_ = figures_of_scope(name);
-    ScopeStatistics before_of_other_ = figures_of_scope(other_name);
+    ScopeStatistics before_ = statistics_of_scope(name);
+    ScopeStatistics before_of_other_ = statistics_of_scope(other_name);
 };
 
 INSTANTIATE_TEST_SUITE_P(Checks, PoolInScope, testing::all_check_levels(), testing::name_of_level);
@@ -157,7 +157,7 @@ TEST_P(PoolInScope, PeakOfLargeBlocksIsExact) {
         pool.deallocate(one);
         pool.deallocate(other);
     }
-    EXPECT_EQ(figures_of_scope(own_name("large peak ")).peak_bytes, 3 * mib);
+    EXPECT_EQ(statistics_of_scope(own_name("large peak ")).peak_bytes, 3 * mib);
 }
 
 TEST_P(PoolInScope, PeakContainsAGrownLargeBlock) {
@@ -168,7 +168,7 @@ TEST_P(PoolInScope, PeakContainsAGrownLargeBlock) {
         block = pool.reallocate(block, mib, 3 * mib);
         pool.deallocate(block, 3 * mib);
     }
-    EXPECT_EQ(figures_of_scope(own_name("longest ")).peak_bytes, 3 * mib);
+    EXPECT_EQ(statistics_of_scope(own_name("longest ")).peak_bytes, 3 * mib);
 }
 
 TEST_P(PoolInScope, PeakLagsByAtMostTheMagazines) {
@@ -180,8 +180,9 @@ TEST_P(PoolInScope, PeakLagsByAtMostTheMagazines) {
         for (void*& block : blocks) block = pool.allocate(1024);
         for (void* const block : blocks) pool.deallocate(block, 1024);
     }
-    EXPECT_LE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak);
-    EXPECT_GE(figures_of_scope(own_name("small peak ")).peak_bytes, true_peak - max_in_magazines);
+    EXPECT_LE(statistics_of_scope(own_name("small peak ")).peak_bytes, true_peak);
+    EXPECT_GE(statistics_of_scope(own_name("small peak ")).peak_bytes,
+              true_peak - max_in_magazines);
 }
 
 TEST_P(PoolInScope, OpenScopeReportsItsCountsSoFar) {

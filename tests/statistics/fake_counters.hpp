@@ -50,7 +50,7 @@ public:
 };
 
 /// Returns the statistics in the segment of the scopes of this name.
-inline ScopeStatistics figures_of_scope(std::string_view name) {
+inline ScopeStatistics statistics_of_scope(std::string_view name) {
     const statistics::ScopeRecord& record = *statistics::segment().find_or_add_scope(name);
     ScopeStatistics statistics;
     statistics.calls = record.calls;

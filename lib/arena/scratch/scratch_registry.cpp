@@ -30,7 +30,7 @@ void give_back_local() noexcept {
 
 // Set while the library is loaded, before there are threads.
 [[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
-    platform::ForkPlace::scratches, [] { scratch_registry().before_fork(); },
+    platform::ForkStage::scratches, [] { scratch_registry().before_fork(); },
     [] { scratch_registry().after_fork_in_parent(); },
     [] { scratch_registry().after_fork_in_child(); });
 

@@ -84,7 +84,7 @@ void ScratchState::show_quick_path(bool shown) noexcept {
 }
 
 ArenaStatistics ScratchState::statistics() const noexcept {
-    return statistics::figures_of(*record);
+    return statistics::statistics_of(*record);
 }
 
 std::size_t ScratchState::capacity() const noexcept {

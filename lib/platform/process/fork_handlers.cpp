@@ -2,7 +2,7 @@
 
 namespace tensorpool::platform {
 
-bool ForkTable::set(ForkPlace number, const ForkHandlers& handlers) noexcept {
+bool ForkTable::set(ForkStage number, const ForkHandlers& handlers) noexcept {
     Entry& entry = entries_[static_cast<unsigned>(number)];
     State state = State::free;
     if (!entry.state.compare_exchange_strong(state, State::being_set, std::memory_order_acquire)) {
@@ -23,7 +23,7 @@ void ForkTable::before() noexcept {
 }
 
 void ForkTable::after(void (*ForkHandlers::*function)()) noexcept {
-    for (unsigned i = fork_places; i-- > 0;) {
+    for (unsigned i = fork_stages; i-- > 0;) {
         if (entries_[i].called) (entries_[i].handlers.*function)();
     }
     mutex_.unlock();

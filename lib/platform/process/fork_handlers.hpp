@@ -10,7 +10,7 @@ namespace tensorpool::platform {
 
 /// The components whose locks a fork takes, in this order. A lock may be held while locks further
 /// down the list are taken, never the other way round. They are released in the reverse order.
-enum class ForkPlace : unsigned {
+enum class ForkStage : unsigned {
     // In a separate library. The system calls its handlers before those of the pool's library
     // because it is loaded later.
     allocator,  ///< serves malloc from a pool
@@ -26,7 +26,7 @@ enum class ForkPlace : unsigned {
     rings,       ///< rings of recorded calls: calls of all components above may be recorded under
                  ///< their locks
 };
-inline constexpr unsigned fork_places = 11;
+inline constexpr unsigned fork_stages = 11;
 
 struct ForkHandlers {
     void (*before)() = nullptr;
@@ -42,7 +42,7 @@ public:
 
     /// Sets the handlers of a place. A place is set once; later calls leave it unchanged. Returns
     /// false while another thread is setting it for the first time.
-    bool set(ForkPlace place, const ForkHandlers& handlers) noexcept;
+    bool set(ForkStage place, const ForkHandlers& handlers) noexcept;
     /// Called around each fork on the thread that forks. Forks of other threads wait from `before`
     /// on. Handlers that are set between `before` and `after` are first called at the next fork.
     void before() noexcept;
@@ -59,7 +59,7 @@ private:
 
     void after(void (*ForkHandlers::*function)()) noexcept;
 
-    Entry entries_[fork_places];
+    Entry entries_[fork_stages];
     std::mutex mutex_;
 };
 
@@ -68,7 +68,7 @@ private:
 /// leave it unchanged. May be called on any thread, while the library is loaded or later. Does
 /// nothing on systems without fork. Returns false if the system has no memory or another thread is
 /// setting the same place: the caller should try again later.
-[[nodiscard]] bool set_fork_handlers(ForkPlace place, void (*before)(), void (*after_in_parent)(),
+[[nodiscard]] bool set_fork_handlers(ForkStage place, void (*before)(), void (*after_in_parent)(),
                                      void (*after_in_child)()) noexcept;
 
 }  // namespace tensorpool::platform

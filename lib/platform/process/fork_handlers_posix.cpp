@@ -28,7 +28,7 @@ bool register_with_system() noexcept {
 
 }  // namespace
 
-bool set_fork_handlers(ForkPlace place, void (*before)(), void (*after_in_parent)(),
+bool set_fork_handlers(ForkStage place, void (*before)(), void (*after_in_parent)(),
                        void (*after_in_child)()) noexcept {
     return register_with_system() &&
            table.get().set(place, {before, after_in_parent, after_in_child});

@@ -161,7 +161,7 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
 void add_arenas(ProcessSnapshot& to, const SegmentImage& later) {
     for (std::size_t index = 0; index < later.records<ArenaRecord>().size(); ++index) {
         const ArenaRecord& arena = later.records<ArenaRecord>()[index];
-        ArenaStatistics statistics = figures_of(arena);
+        ArenaStatistics statistics = statistics_of(arena);
         const bool used = to.left_out.arenas + statistics.capacity_bytes != 0;
         if (!is_taken(index, arena.id, used)) continue;
         if (index == 0) statistics.id = 0;
@@ -206,7 +206,7 @@ void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const Segment
 void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
     for (std::size_t index = 0; index < later.records<PlannedRecord>().size(); ++index) {
         const PlannedRecord& planned = later.records<PlannedRecord>()[index];
-        PlannedArenaStatistics statistics = figures_of(planned);
+        PlannedArenaStatistics statistics = statistics_of(planned);
         const bool used = to.left_out.planned + statistics.capacity_bytes != 0;
         if (!is_taken(index, planned.id, used)) continue;
         if (index == 0) statistics.id = 0;

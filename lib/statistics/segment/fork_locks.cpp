@@ -40,7 +40,7 @@ void after_fork_in_child() {
 }  // namespace
 
 bool watch_forks() noexcept {
-    return platform::set_fork_handlers(platform::ForkPlace::statistics, before_fork,
+    return platform::set_fork_handlers(platform::ForkStage::statistics, before_fork,
                                        after_fork_in_parent, after_fork_in_child);
 }
 

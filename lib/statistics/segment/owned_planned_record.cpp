@@ -16,7 +16,7 @@ struct OwnedPlannedRecord::Source final : SnapshotSource {
           id(record->id.load(std::memory_order_relaxed)) {}
 
     void add_to(Snapshot& snapshot) const override {
-        snapshot.planned.push_back(figures_of(*record));
+        snapshot.planned.push_back(statistics_of(*record));
     }
     Identity identify() const noexcept override { return {TraceSource::planned, id, name}; }
     std::size_t capacity() const noexcept override {
@@ -56,8 +56,8 @@ void OwnedPlannedRecord::note_capacity() noexcept {
     source_->record_capacity();
 }
 
-PlannedArenaStatistics OwnedPlannedRecord::figures() const noexcept {
-    return figures_of(*source_->record);
+PlannedArenaStatistics OwnedPlannedRecord::statistics() const noexcept {
+    return statistics_of(*source_->record);
 }
 
 }  // namespace tensorpool::statistics

@@ -14,7 +14,7 @@ namespace tensorpool::statistics {
 /// read the counters that the owner writes. If the segment has no free record, they lie in private
 /// memory and are added to `other` from time to time. While this object exists, snapshots contain
 /// the arena, and recorders identify it by its number. Only the owner may call the functions,
-/// except `id`, `figures`, and the counters in `totals` that other threads may write.
+/// except `id`, `statistics`, and the counters in `totals` that other threads may write.
 class OwnedPlannedRecord {
 public:
     /// Throws std::bad_alloc. `name` is truncated to 47 bytes.
@@ -35,7 +35,7 @@ public:
     void note_capacity() noexcept;
 
     /// Returns the statistics of the arena. Takes no lock.
-    PlannedArenaStatistics figures() const noexcept;
+    PlannedArenaStatistics statistics() const noexcept;
 
 private:
     struct Source;

@@ -183,7 +183,7 @@ void PoolCounters::sum_counters() noexcept {
 }
 
 PoolStatistics PoolCounters::statistics() const noexcept {
-    return figures_of(
+    return statistics_of(
         *pool_, [this](auto function) { for_each(function); }, [] {});
 }
 

@@ -9,7 +9,7 @@
 
 namespace tensorpool::statistics {
 
-ArenaStatistics figures_of(const ArenaRecord& arena) noexcept {
+ArenaStatistics statistics_of(const ArenaRecord& arena) noexcept {
     using Kind = ArenaStatistics::Kind;
     ArenaStatistics statistics;
     statistics.id = read(arena.id);
@@ -47,7 +47,7 @@ std::size_t bytes_above_peaks_of_arenas() noexcept {
         if (read(arena.id) == 0) continue;
         const std::uint64_t charged = read(arena.totals.charged_bytes);
         const std::uint64_t touched =
-            std::max(figures_of(arena).peak_used_bytes, read(arena.totals.touched_bytes));
+            std::max(statistics_of(arena).peak_used_bytes, read(arena.totals.touched_bytes));
         bytes += charged - std::min(charged, touched);
     }
     return bytes;

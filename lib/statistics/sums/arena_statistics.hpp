@@ -10,7 +10,7 @@ namespace tensorpool::statistics {
 
 /// Returns the statistics of an arena or a scratch, for the process itself and for readers of its
 /// segment. Even if the record was overwritten, no value exceeds another that includes it.
-ArenaStatistics figures_of(const ArenaRecord& arena) noexcept;
+ArenaStatistics statistics_of(const ArenaRecord& arena) noexcept;
 
 /// Returns how many of the charged bytes of arenas and scratches of this process were never handed
 /// out or touched. Arenas without a record in the segment are not included.

@@ -22,7 +22,7 @@ void bound_reasons(PlannedArenaStatistics& statistics) noexcept {
 
 }  // namespace
 
-PlannedArenaStatistics figures_of(const PlannedRecord& planned) noexcept {
+PlannedArenaStatistics statistics_of(const PlannedRecord& planned) noexcept {
     PlannedArenaStatistics statistics;
     statistics.id = read(planned.id);
     load_name(planned.name, statistics.name);

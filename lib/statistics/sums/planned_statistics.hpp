@@ -8,6 +8,6 @@ namespace tensorpool::statistics {
 
 /// Returns the statistics of a planned arena, for the process itself and for readers of its
 /// segment. Even if the record was overwritten, no value exceeds another that includes it.
-PlannedArenaStatistics figures_of(const PlannedRecord& planned) noexcept;
+PlannedArenaStatistics statistics_of(const PlannedRecord& planned) noexcept;
 
 }  // namespace tensorpool::statistics

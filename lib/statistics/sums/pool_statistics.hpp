@@ -38,8 +38,8 @@ private:
 /// `for_each(function)` calls `function` with the counters of each thread and the shared ones, and
 /// with their series of sizes. It is called twice, and `between_frees_and_allocations` in between.
 template <class ForEach, class Between>
-PoolStatistics figures_of(const PoolRecord& pool, const ForEach& for_each,
-                          const Between& between_frees_and_allocations) {
+PoolStatistics statistics_of(const PoolRecord& pool, const ForEach& for_each,
+                             const Between& between_frees_and_allocations) {
     PoolSums sums;
     for_each([&](const detail::ThreadCounters& thread, unsigned series) {
         sums.add_frees(thread, series);

@@ -27,7 +27,7 @@ class Statistics(EnabledCase):
             take(3 * MIB)
             del before
         take(5 * MIB)
-        counted = inside.figures
+        counted = inside.statistics
         self.assertEqual(counted.allocations, 2)
         self.assertEqual(counted.deallocations, 2)
         self.assertEqual(counted.requested_bytes, 4 * MIB)
@@ -36,7 +36,7 @@ class Statistics(EnabledCase):
         self.assertEqual(counted.growth_bytes, -MIB)
         self.assertEqual(counted.peak_bytes, 4 * MIB)
         del kept
-        self.assertEqual(inside.figures, counted)
+        self.assertEqual(inside.statistics, counted)
 
     def test_are_listed_by_name(self):
         for _ in range(3):
@@ -54,25 +54,25 @@ class Statistics(EnabledCase):
             with tensorpool.scope("inner") as inner:
                 take(4 * MIB)
             del kept
-        self.assertEqual(inner.figures.peak_bytes, 4 * MIB)
-        self.assertEqual(inner.figures.allocations, 1)
-        self.assertEqual(outer.figures.peak_bytes, 5 * MIB)
-        self.assertEqual(outer.figures.allocations, 2)
+        self.assertEqual(inner.statistics.peak_bytes, 4 * MIB)
+        self.assertEqual(inner.statistics.allocations, 1)
+        self.assertEqual(outer.statistics.peak_bytes, 5 * MIB)
+        self.assertEqual(outer.statistics.allocations, 2)
 
     def test_can_be_read_while_the_scope_is_open(self):
         with tensorpool.scope("so far") as so_far:
-            self.assertEqual(so_far.figures, tensorpool.ScopeFigures())
+            self.assertEqual(so_far.statistics, tensorpool.ScopeStatistics())
             take(MIB)
-            self.assertEqual(so_far.figures.peak_bytes, MIB)
+            self.assertEqual(so_far.statistics.peak_bytes, MIB)
             self.assertEqual(of_name("so far")["open"], 1)
 
     def test_are_those_of_the_latest_use(self):
         again = tensorpool.scope("again")
-        self.assertEqual(again.figures, tensorpool.ScopeFigures())
+        self.assertEqual(again.statistics, tensorpool.ScopeStatistics())
         for size in (MIB, 2 * MIB):
             with again:
                 take(size)
-            self.assertEqual(again.figures.peak_bytes, size)
+            self.assertEqual(again.statistics.peak_bytes, size)
 
     def test_count_one_thread(self):
         with tensorpool.scope("one thread") as here:
@@ -81,26 +81,26 @@ class Statistics(EnabledCase):
                 def there():
                     with tensorpool.scope("one thread") as scope:
                         take(2 * MIB)
-                    return scope.figures
+                    return scope.statistics
 
                 counted = executor.submit(there).result()
             take(MIB)
         self.assertEqual(counted.peak_bytes, 2 * MIB)
-        self.assertEqual(here.figures.peak_bytes, MIB)
+        self.assertEqual(here.statistics.peak_bytes, MIB)
 
     def test_are_complete_after_an_error(self):
         with self.assertRaises(ZeroDivisionError):
             with tensorpool.scope("error") as scope:
                 take(MIB)
                 1 / 0
-        self.assertEqual(scope.figures.allocations, 1)
+        self.assertEqual(scope.statistics.allocations, 1)
         self.assertEqual(of_name("error")["open"], 0)
 
     def test_names_may_be_long_and_not_ascii(self):
         for name in ("", "größe", "x" * 200):
             with tensorpool.scope(name) as scope:
                 take(MIB)
-            self.assertEqual(scope.figures.allocations, 1)
+            self.assertEqual(scope.statistics.allocations, 1)
             self.assertEqual(scope.name, name)
 
 
@@ -153,7 +153,7 @@ class Misuse(EnabledCase):
         self.assertEqual(len(errors), 1)
         self.assertRegex(errors[0], "^tensorpool: scope 'wandering' began on thread 'MainThread' ")
         self.assertIn("ends on 'elsewhere', expected the same", errors[0])
-        self.assertEqual(scope.figures.allocations, 1)
+        self.assertEqual(scope.statistics.allocations, 1)
         self.assertEqual(of_name("wandering")["open"], 0)
         self.assertEqual(of_name("wandering")["out_of_order"], 1)
 
@@ -169,7 +169,7 @@ class Misuse(EnabledCase):
                 with scope:
                     pass
             take(MIB)
-        self.assertEqual(scope.figures.allocations, 1)
+        self.assertEqual(scope.statistics.allocations, 1)
 
     def test_leaving_without_entering_is_an_error(self):
         with self.assertRaisesRegex(RuntimeError, "tensorpool: scope 'never' ends"):
@@ -187,7 +187,7 @@ class Tasks(EnabledCase):
                 for _ in range(turns):
                     take(size)
                     await asyncio.sleep(0)
-            return scope.figures
+            return scope.statistics
 
         async def main():
             return await asyncio.gather(work("first", MIB, 2), work("second", 2 * MIB, 4))

@@ -9,7 +9,7 @@
 
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool::platform {
 namespace {

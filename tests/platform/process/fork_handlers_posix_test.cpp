@@ -13,7 +13,7 @@ int forks_in_child = 0;
 // Uses the place that the pool's own library does not set.
 TEST(ForkHandlers, CallsHandlersInParentAndChild) {
     ASSERT_TRUE(set_fork_handlers(
-        ForkPlace::allocator, [] { ++forks_begun; }, [] { ++forks_in_parent; },
+        ForkStage::allocator, [] { ++forks_begun; }, [] { ++forks_in_parent; },
         [] { ++forks_in_child; }));
     forks_begun = forks_in_parent = forks_in_child = 0;
     EXPECT_TRUE(testing::holds_in_child(

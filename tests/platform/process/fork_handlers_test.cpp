@@ -12,12 +12,12 @@ namespace {
 std::string calls;
 
 bool set_inner(ForkTable& table) {
-    return table.set(ForkPlace::statistics,
+    return table.set(ForkStage::statistics,
                      {[] { calls += 'b'; }, [] { calls += 'p'; }, [] { calls += 'c'; }});
 }
 
 bool set_outer(ForkTable& table) {
-    return table.set(ForkPlace::arenas,
+    return table.set(ForkStage::arenas,
                      {[] { calls += 'B'; }, [] { calls += 'P'; }, [] { calls += 'C'; }});
 }
 
@@ -54,7 +54,7 @@ TEST(ForkTable, EmptyTableCallsNothing) {
 TEST(ForkTable, PlaceIsSetOnce) {
     ForkTable table;
     EXPECT_TRUE(set_outer(table) && set_outer(table));
-    EXPECT_TRUE(table.set(ForkPlace::arenas, {}));
+    EXPECT_TRUE(table.set(ForkStage::arenas, {}));
     EXPECT_EQ(calls_of_parent(table), "BP");
 }
 
@@ -63,7 +63,7 @@ ForkTable* table_during_fork = nullptr;
 TEST(ForkTable, HandlersSetDuringForkAreCalledAtNextFork) {
     ForkTable table;
     table_during_fork = &table;
-    EXPECT_TRUE(table.set(ForkPlace::statistics,
+    EXPECT_TRUE(table.set(ForkStage::statistics,
                           {[] { (void)set_outer(*table_during_fork); }, [] {}, [] {}}));
     EXPECT_EQ(calls_of_parent(table), "");
     EXPECT_EQ(calls_of_parent(table), "BP");

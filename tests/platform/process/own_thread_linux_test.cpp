@@ -9,7 +9,7 @@
 #include <atomic>
 
 #include "support/own_threads_linux.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool::platform {
 namespace {

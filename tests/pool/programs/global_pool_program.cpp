@@ -20,7 +20,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace {
 

@@ -21,7 +21,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 #include "support/segment_files.hpp"
 
 namespace {
@@ -79,7 +79,7 @@ bool limit(std::string_view what, std::size_t more) {
     namespace testing = tensorpool::testing;
     rlimit limit{more, more};
     if (what == "AS") {
-        limit.rlim_cur = limit.rlim_max = testing::memory_figures().address_space + more;
+        limit.rlim_cur = limit.rlim_max = testing::memory_metrics().address_space + more;
         return setrlimit(RLIMIT_AS, &limit) == 0;
     }
     if (what == "FSIZE") return setrlimit(RLIMIT_FSIZE, &limit) == 0;

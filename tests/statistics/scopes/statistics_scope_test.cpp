@@ -21,8 +21,8 @@ namespace {
 
 using statistics::look_at_scopes;
 using testing::FakeCounters;
-using testing::figures_of_scope;
 using testing::holds_in_child;
+using testing::statistics_of_scope;
 
 /// The name of the running test, so that scopes of other tests are not included.
 std::string own_name() {
@@ -53,7 +53,7 @@ TEST(StatisticsScope, CountsCallsOfItsThread) {
         counters.free(0, 4);
     }
     counters.allocate(0, 10);
-    const ScopeStatistics statistics = figures_of_scope("counts inside");
+    const ScopeStatistics statistics = statistics_of_scope("counts inside");
     EXPECT_EQ(statistics.calls, 1U);
     EXPECT_EQ(statistics.open, 0U);
     EXPECT_EQ(statistics.allocations, 4U);
@@ -69,11 +69,11 @@ TEST(StatisticsScope, IsOpenUntilItEnds) {
     const std::string name = own_name();
     {
         const StatisticsScope one(name), two(name);
-        EXPECT_EQ(figures_of_scope(name).open, 2U);
-        EXPECT_EQ(figures_of_scope(name).calls, 0U);
+        EXPECT_EQ(statistics_of_scope(name).open, 2U);
+        EXPECT_EQ(statistics_of_scope(name).calls, 0U);
     }
-    EXPECT_EQ(figures_of_scope(name).open, 0U);
-    EXPECT_EQ(figures_of_scope(name).calls, 2U);
+    EXPECT_EQ(statistics_of_scope(name).open, 0U);
+    EXPECT_EQ(statistics_of_scope(name).calls, 2U);
 }
 
 TEST(StatisticsScope, OuterScopesIncludeInnerScopes) {
@@ -86,8 +86,8 @@ TEST(StatisticsScope, OuterScopesIncludeInnerScopes) {
             counters.allocate(0, 2);
         }
     }
-    EXPECT_EQ(figures_of_scope("around").allocations, 3U);
-    EXPECT_EQ(figures_of_scope("inside").allocations, 2U);
+    EXPECT_EQ(statistics_of_scope("around").allocations, 3U);
+    EXPECT_EQ(statistics_of_scope("inside").allocations, 2U);
 }
 
 TEST(StatisticsScope, PeakIsHighestMeasuredGrowth) {
@@ -101,12 +101,12 @@ TEST(StatisticsScope, PeakIsHighestMeasuredGrowth) {
         counters.allocate(0, 5);
         counters.free(0, 5);  // without a measurement in between
     }
-    EXPECT_EQ(figures_of_scope("peak").peak_bytes, 2U << 20);
+    EXPECT_EQ(statistics_of_scope("peak").peak_bytes, 2U << 20);
     {
         const StatisticsScope scope("peak of the end");
         counters.allocate(0, 5);
     }
-    EXPECT_EQ(figures_of_scope("peak of the end").peak_bytes, 5U * 64);
+    EXPECT_EQ(statistics_of_scope("peak of the end").peak_bytes, 5U * 64);
 }
 
 TEST(StatisticsScope, ScopeThatOnlyFreesHasNoPeak) {
@@ -116,8 +116,8 @@ TEST(StatisticsScope, ScopeThatOnlyFreesHasNoPeak) {
         const StatisticsScope scope("frees");
         counters.free(0, 5);
     }
-    EXPECT_EQ(figures_of_scope("frees").peak_bytes, 0U);
-    EXPECT_EQ(figures_of_scope("frees").growth_bytes(), -5 * 64);
+    EXPECT_EQ(statistics_of_scope("frees").peak_bytes, 0U);
+    EXPECT_EQ(statistics_of_scope("frees").growth_bytes(), -5 * 64);
 }
 
 TEST(StatisticsScope, OuterPeakIncludesInnerPeak) {
@@ -133,9 +133,9 @@ TEST(StatisticsScope, OuterPeakIncludesInnerPeak) {
         }
         counters.free_large(1 << 20);
     }
-    EXPECT_EQ(figures_of_scope("outer peak").peak_bytes, 3U << 20);
-    EXPECT_EQ(figures_of_scope("middle peak").peak_bytes, 2U << 20);
-    EXPECT_EQ(figures_of_scope("inner peak").peak_bytes, 2U << 20);
+    EXPECT_EQ(statistics_of_scope("outer peak").peak_bytes, 3U << 20);
+    EXPECT_EQ(statistics_of_scope("middle peak").peak_bytes, 2U << 20);
+    EXPECT_EQ(statistics_of_scope("inner peak").peak_bytes, 2U << 20);
 }
 
 TEST(StatisticsScope, PeakOfNameIsMaximumOfScopes) {
@@ -146,8 +146,8 @@ TEST(StatisticsScope, PeakOfNameIsMaximumOfScopes) {
         look_at_scopes();
         counters.free(0, blocks);
     }
-    EXPECT_EQ(figures_of_scope("highest").peak_bytes, 3U * 64);
-    EXPECT_EQ(figures_of_scope("highest").calls, 3U);
+    EXPECT_EQ(statistics_of_scope("highest").peak_bytes, 3U * 64);
+    EXPECT_EQ(statistics_of_scope("highest").calls, 3U);
 }
 
 TEST(StatisticsScope, PoolsMayBeCreatedAndDestroyedInside) {
@@ -164,7 +164,7 @@ TEST(StatisticsScope, PoolsMayBeCreatedAndDestroyedInside) {
         std::thread([&] { dies_elsewhere.reset(); }).join();
         stays.allocate(0);
     }
-    const ScopeStatistics statistics = figures_of_scope("come and go");
+    const ScopeStatistics statistics = statistics_of_scope("come and go");
     EXPECT_EQ(statistics.allocations, 5U);
     EXPECT_EQ(statistics.allocated_bytes, 4U * 64 + (1 << 20));
 }
@@ -177,7 +177,7 @@ TEST(StatisticsScope, IncludesSharedCounters) {
         statistics::count_shared_large_deallocation(100'000);
         statistics::count_shared_deallocation(2, 256);
     }
-    const ScopeStatistics statistics = figures_of_scope("shared");
+    const ScopeStatistics statistics = statistics_of_scope("shared");
     EXPECT_EQ(statistics.allocations, 2U);
     EXPECT_EQ(statistics.deallocations, 2U);
     EXPECT_EQ(statistics.requested_bytes, 90'200U);
@@ -195,7 +195,7 @@ TEST(StatisticsScope, ExcludesOtherThreads) {
         }).join();
         counters.allocate(0);
     }
-    EXPECT_EQ(figures_of_scope("one thread").allocations, 1U);
+    EXPECT_EQ(statistics_of_scope("one thread").allocations, 1U);
 }
 
 TEST(StatisticsScope, SumsScopesOfSameNameOverThreads) {
@@ -212,10 +212,10 @@ TEST(StatisticsScope, SumsScopesOfSameNameOverThreads) {
         });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(figures_of_scope("all threads").calls, 4000U);
-    EXPECT_EQ(figures_of_scope("all threads").allocations, 8000U);
-    EXPECT_EQ(figures_of_scope("all threads, inside").allocated_bytes, 4000U * 128);
-    EXPECT_EQ(figures_of_scope("all threads").open, 0U);
+    EXPECT_EQ(statistics_of_scope("all threads").calls, 4000U);
+    EXPECT_EQ(statistics_of_scope("all threads").allocations, 8000U);
+    EXPECT_EQ(statistics_of_scope("all threads, inside").allocated_bytes, 4000U * 128);
+    EXPECT_EQ(statistics_of_scope("all threads").open, 0U);
 }
 
 TEST(StatisticsScope, EndBeforeInnerScopeIsReportedAndCounted) {
@@ -230,13 +230,13 @@ TEST(StatisticsScope, EndBeforeInnerScopeIsReportedAndCounted) {
         outer.reset();
         counters.allocate(0);
     }
-    const ScopeStatistics early = figures_of_scope("ends too early");
+    const ScopeStatistics early = statistics_of_scope("ends too early");
     EXPECT_EQ(early.out_of_order, 1U);
     EXPECT_EQ(early.calls, 1U);
     EXPECT_EQ(early.allocations, 2U) << "until its own end";
     EXPECT_EQ(early.peak_bytes, 1U << 20) << "measured in the inner scope";
-    EXPECT_EQ(figures_of_scope("ends late").out_of_order, 0U);
-    EXPECT_EQ(figures_of_scope("ends late").allocations, 3U);
+    EXPECT_EQ(statistics_of_scope("ends late").out_of_order, 0U);
+    EXPECT_EQ(statistics_of_scope("ends late").allocations, 3U);
     EXPECT_EQ(failed_orders(), before + 1);
     EXPECT_EQ(entries_of(EntryKind::check, "ends too early").size(), 1U);
 }
@@ -251,11 +251,11 @@ TEST(StatisticsScope, EndOnAnotherThreadIsReportedAndCountsNothing) {
         other.allocate(0);
         moved.reset();
     }).join();
-    EXPECT_EQ(figures_of_scope("other thread").out_of_order, 1U);
-    EXPECT_EQ(figures_of_scope("other thread").allocations, 0U);
-    EXPECT_EQ(figures_of_scope("other thread").open, 0U);
-    EXPECT_EQ(figures_of_scope("own scope of other thread").allocations, 1U);
-    EXPECT_EQ(figures_of_scope("own scope of other thread").out_of_order, 0U);
+    EXPECT_EQ(statistics_of_scope("other thread").out_of_order, 1U);
+    EXPECT_EQ(statistics_of_scope("other thread").allocations, 0U);
+    EXPECT_EQ(statistics_of_scope("other thread").open, 0U);
+    EXPECT_EQ(statistics_of_scope("own scope of other thread").allocations, 1U);
+    EXPECT_EQ(statistics_of_scope("own scope of other thread").out_of_order, 0U);
     EXPECT_EQ(entries_of(EntryKind::check, "other thread").size(), 1U);
     EXPECT_FALSE(statistics::has_open_scope());
 }
@@ -270,9 +270,9 @@ TEST(StatisticsScope, OuterScopeContinuesIfInnerEndsOnAnotherThread) {
         std::thread([&] { inner.reset(); }).join();
         counters.allocate(0);
     }
-    EXPECT_EQ(figures_of_scope("goes on").allocations, 2U);
-    EXPECT_EQ(figures_of_scope("goes on").peak_bytes, 1U << 20);
-    EXPECT_EQ(figures_of_scope("goes on").out_of_order, 0U);
+    EXPECT_EQ(statistics_of_scope("goes on").allocations, 2U);
+    EXPECT_EQ(statistics_of_scope("goes on").peak_bytes, 1U << 20);
+    EXPECT_EQ(statistics_of_scope("goes on").out_of_order, 0U);
 }
 
 TEST(StatisticsScope, MayEndAfterItsThread) {
@@ -283,7 +283,7 @@ TEST(StatisticsScope, MayEndAfterItsThread) {
         second.emplace("thread gone");
         counters.allocate(0);
     }).join();
-    EXPECT_EQ(figures_of_scope("thread gone").open, 2U);
+    EXPECT_EQ(statistics_of_scope("thread gone").open, 2U);
     EXPECT_FALSE(first->growth().grew);
     // The next thread reuses the record of the ended one.
     std::thread([&] {
@@ -293,11 +293,11 @@ TEST(StatisticsScope, MayEndAfterItsThread) {
         counters.allocate(0);
     }).join();
     second.reset();
-    EXPECT_EQ(figures_of_scope("thread gone").open, 0U);
-    EXPECT_EQ(figures_of_scope("thread gone").calls, 2U);
-    EXPECT_EQ(figures_of_scope("thread gone").out_of_order, 2U);
-    EXPECT_EQ(figures_of_scope("thread gone").allocations, 0U);
-    EXPECT_EQ(figures_of_scope("thread that came").allocations, 1U);
+    EXPECT_EQ(statistics_of_scope("thread gone").open, 0U);
+    EXPECT_EQ(statistics_of_scope("thread gone").calls, 2U);
+    EXPECT_EQ(statistics_of_scope("thread gone").out_of_order, 2U);
+    EXPECT_EQ(statistics_of_scope("thread gone").allocations, 0U);
+    EXPECT_EQ(statistics_of_scope("thread that came").allocations, 1U);
 }
 
 TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
@@ -317,9 +317,9 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
         moved.reset();
         thread.join();
     }
-    EXPECT_EQ(figures_of_scope("race").calls, 200U);
-    EXPECT_EQ(figures_of_scope("race").open, 0U);
-    EXPECT_EQ(figures_of_scope("race, inside").calls, 200U);
+    EXPECT_EQ(statistics_of_scope("race").calls, 200U);
+    EXPECT_EQ(statistics_of_scope("race").open, 0U);
+    EXPECT_EQ(statistics_of_scope("race, inside").calls, 200U);
 }
 
 TEST(StatisticsScope, ForkedChildContinuesScope) {
@@ -330,13 +330,13 @@ TEST(StatisticsScope, ForkedChildContinuesScope) {
     EXPECT_TRUE(holds_in_child([&] {
         counters.allocate(0, 2);
         scope.reset();
-        const ScopeStatistics statistics = figures_of_scope("fork");
+        const ScopeStatistics statistics = statistics_of_scope("fork");
         return statistics.allocations == 3 && statistics.calls == 1 && statistics.open == 0;
     }));
-    EXPECT_EQ(figures_of_scope("fork").open, 1U);
+    EXPECT_EQ(statistics_of_scope("fork").open, 1U);
     scope.reset();
-    EXPECT_EQ(figures_of_scope("fork").allocations, 1U);
-    EXPECT_EQ(figures_of_scope("fork").calls, 1U);
+    EXPECT_EQ(statistics_of_scope("fork").allocations, 1U);
+    EXPECT_EQ(statistics_of_scope("fork").calls, 1U);
 }
 
 TEST(StatisticsScope, ScopesOfOtherThreadsAreClosedInForkedChild) {
@@ -350,12 +350,12 @@ TEST(StatisticsScope, ScopesOfOtherThreadsAreClosedInForkedChild) {
     });
     while (!begun) std::this_thread::yield();
     EXPECT_TRUE(holds_in_child([&] {
-        if (figures_of_scope("of other thread").open != 0) return false;
+        if (statistics_of_scope("of other thread").open != 0) return false;
         of_other.reset();
-        const ScopeStatistics statistics = figures_of_scope("of other thread");
+        const ScopeStatistics statistics = statistics_of_scope("of other thread");
         return statistics.open == 0 && statistics.calls == 1 && statistics.out_of_order == 1;
     }));
-    EXPECT_EQ(figures_of_scope("of other thread").open, 2U);
+    EXPECT_EQ(statistics_of_scope("of other thread").open, 2U);
     done = true;
     other.join();
 }
@@ -365,7 +365,7 @@ TEST(StatisticsScope, NamesAreTruncatedTo47Bytes) {
     { const StatisticsScope scope(name); }
     { const StatisticsScope scope(name); }
     { const StatisticsScope scope(name.substr(0, 47)); }
-    EXPECT_EQ(figures_of_scope(name.substr(0, 47)).calls, 3U);
+    EXPECT_EQ(statistics_of_scope(name.substr(0, 47)).calls, 3U);
 }
 
 TEST(StatisticsScope, NameIsComparedByText) {
@@ -373,8 +373,8 @@ TEST(StatisticsScope, NameIsComparedByText) {
     { const StatisticsScope scope(name); }
     name = "other text";
     { const StatisticsScope scope(name); }
-    EXPECT_EQ(figures_of_scope("first text").calls, 1U);
-    EXPECT_EQ(figures_of_scope("other text").calls, 1U);
+    EXPECT_EQ(statistics_of_scope("first text").calls, 1U);
+    EXPECT_EQ(statistics_of_scope("other text").calls, 1U);
 }
 
 TEST(StatisticsScope, ExcessNamesAreSummedAsOther) {
@@ -388,7 +388,7 @@ TEST(StatisticsScope, ExcessNamesAreSummedAsOther) {
         char name[statistics::Name::bytes];
         statistics::load_name(others->name, name);
         return std::string(name) == "other" && others->calls >= 36 && others->open == 0 &&
-               others->allocations == others->calls && figures_of_scope("name 0").calls == 1;
+               others->allocations == others->calls && statistics_of_scope("name 0").calls == 1;
     }));
 }
 
@@ -398,7 +398,7 @@ TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
     EXPECT_TRUE(holds_in_child([] {
         FakeCounters counters;
         { const StatisticsScope first("no memory"); }  // creates the segment
-        const std::uint64_t calls = figures_of_scope("no memory").calls;
+        const std::uint64_t calls = statistics_of_scope("no memory").calls;
         const rlimit nothing = {0, 0};
         if (setrlimit(RLIMIT_AS, &nothing) != 0) return false;
         static std::optional<StatisticsScope> scopes[1000];
@@ -406,7 +406,7 @@ TEST(StatisticsScope, CountsNothingWithoutMemoryForItself) {
         counters.allocate(0);
         const bool last_sees = scopes[999]->growth().grew, first_sees = scopes[0]->growth().grew;
         for (int i = 999; i >= 0; --i) scopes[i].reset();
-        const std::uint64_t counted = figures_of_scope("no memory").calls - calls;
+        const std::uint64_t counted = statistics_of_scope("no memory").calls - calls;
         return first_sees && !last_sees && counted > 0 && counted < 1000;
     }));
 }
@@ -435,7 +435,7 @@ TEST(StatisticsScope, SlowlyRisingPeakDoesNotFillTimeline) {
         look_at_scopes();
         counters.free(0, blocks);
     }
-    EXPECT_EQ(figures_of_scope("rises slowly").peak_bytes, 1999U * 64);
+    EXPECT_EQ(statistics_of_scope("rises slowly").peak_bytes, 1999U * 64);
     const std::vector<TimelineEntry> entries = entries_of(EntryKind::scope, "rises slowly");
     EXPECT_GE(entries.size(), 8U);
     EXPECT_LE(entries.size(), 12U);

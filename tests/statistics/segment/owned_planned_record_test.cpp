@@ -69,15 +69,15 @@ TEST(OwnedPlannedRecord, TakesAndReturnsRecordOfSegment) {
         EXPECT_EQ(record->totals.served, 1U);
         EXPECT_EQ(record->totals.served_bytes, 100U);
         EXPECT_EQ(record->state, 2U);
-        EXPECT_STREQ(owned.figures().name, "step");
+        EXPECT_STREQ(owned.statistics().name, "step");
     }
     EXPECT_EQ(record_of(id), nullptr);
 }
 
 TEST(OwnedPlannedRecord, LongNamesAreTruncated) {
-    EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).figures().name,
+    EXPECT_STREQ(OwnedPlannedRecord(std::string(500, 'n')).statistics().name,
                  std::string(47, 'n').c_str());
-    EXPECT_STREQ(OwnedPlannedRecord("").figures().name, "");
+    EXPECT_STREQ(OwnedPlannedRecord("").statistics().name, "");
 }
 
 TEST(OwnedPlannedRecord, IsInSnapshotsForItsLifetime) {

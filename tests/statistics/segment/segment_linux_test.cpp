@@ -12,7 +12,7 @@
 #include "statistics/add_records.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -153,10 +153,10 @@ TEST(SegmentFork, RepeatedForksLeakNothing) {
     };
     ASSERT_TRUE(fork_once());
     const std::size_t descriptors = testing::descriptor_count();
-    const std::size_t bytes = testing::memory_figures().address_space;
+    const std::size_t bytes = testing::memory_metrics().address_space;
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(fork_once());
     EXPECT_EQ(testing::descriptor_count(), descriptors);
-    EXPECT_LT(testing::memory_figures().address_space, bytes + segment_bytes);
+    EXPECT_LT(testing::memory_metrics().address_space, bytes + segment_bytes);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(BytesAbovePeaksOfArenas, AreChargedAndNeverTouched) {
 
 TEST(StatisticsOfArena, MatchRecord) {
     ArenaRecord record = {};
-    const ArenaStatistics statistics = figures_of(fill(record, Kind::buffer));
+    const ArenaStatistics statistics = statistics_of(fill(record, Kind::buffer));
     EXPECT_EQ(statistics.id, 7U);
     EXPECT_STREQ(statistics.name, "steps");
     EXPECT_EQ(statistics.kind, Kind::buffer);
@@ -60,47 +60,47 @@ TEST(StatisticsOfArena, MatchRecord) {
 TEST(StatisticsOfArena, IgnoreBitsAboveOffset) {
     ArenaRecord record = {};
     fill(record, Kind::growing).used = 4096 | ~used_mask;
-    EXPECT_EQ(figures_of(record).used_bytes, 4096U);
+    EXPECT_EQ(statistics_of(record).used_bytes, 4096U);
 }
 
 TEST(StatisticsOfArena, PendingClaimsAreNotInUse) {
     ArenaRecord record = {};
     fill(record, Kind::growing).used = std::uint64_t{1} << 40;
-    EXPECT_EQ(figures_of(record).used_bytes, 8192U);
+    EXPECT_EQ(statistics_of(record).used_bytes, 8192U);
 }
 
 TEST(StatisticsOfArena, CapacityOfGrowingArenaIsBoundedByLimit) {
     ArenaRecord record = {};
     fill(record, Kind::growing).totals.limit_bytes = 5000;
-    EXPECT_EQ(figures_of(record).capacity_bytes, 5000U);
+    EXPECT_EQ(statistics_of(record).capacity_bytes, 5000U);
     record.id = 0;
     record.totals.limit_bytes = 0;
-    EXPECT_EQ(figures_of(record).capacity_bytes, 8192U) << "some of its arenas have no limit";
-    EXPECT_EQ(figures_of(record).used_bytes, 4096U);
+    EXPECT_EQ(statistics_of(record).capacity_bytes, 8192U) << "some of its arenas have no limit";
+    EXPECT_EQ(statistics_of(record).used_bytes, 4096U);
 }
 
 TEST(StatisticsOfArena, MeasuringArenaMayExceedCapacity) {
     ArenaRecord record = {};
     fill(record, Kind::measuring).totals.capacity_bytes = 0;
-    EXPECT_EQ(figures_of(record).used_bytes, 4096U);
+    EXPECT_EQ(statistics_of(record).used_bytes, 4096U);
 }
 
 TEST(StatisticsOfScratch, PeakIsMaximumOfAllPeaks) {
     ArenaRecord record = {};
     fill(record, Kind::scratch).thread = 42;
     record.high = 6000;
-    EXPECT_EQ(figures_of(record).peak_used_bytes, 6000U);
+    EXPECT_EQ(statistics_of(record).peak_used_bytes, 6000U);
     record.totals.peak_used_bytes = 7000;
-    EXPECT_EQ(figures_of(record).peak_used_bytes, 7000U);
-    EXPECT_EQ(figures_of(record).thread, 42U);
-    EXPECT_EQ(figures_of(record).reserved_bytes, 8192U) << "it reserves what it holds";
+    EXPECT_EQ(statistics_of(record).peak_used_bytes, 7000U);
+    EXPECT_EQ(statistics_of(record).thread, 42U);
+    EXPECT_EQ(statistics_of(record).reserved_bytes, 8192U) << "it reserves what it holds";
 }
 
 TEST(StatisticsOfArena, OverwrittenRecordGivesValidKind) {
     ArenaRecord record = {};
     auto* const bytes = reinterpret_cast<std::byte*>(&record);
     for (std::size_t i = 0; i < sizeof record; ++i) bytes[i] = std::byte{0xFF};
-    const ArenaStatistics statistics = figures_of(record);
+    const ArenaStatistics statistics = statistics_of(record);
     EXPECT_EQ(statistics.kind, Kind::scratch);
     EXPECT_EQ(statistics.name[sizeof statistics.name - 1], '\0');
 }

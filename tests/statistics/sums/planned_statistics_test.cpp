@@ -27,7 +27,7 @@ TEST(StatisticsOfPlannedArena, MatchRecord) {
     planned.totals.iterations = 12;
     planned.totals.plans = 2;
     planned.totals.planning_ns = 5'000'000;
-    const PlannedArenaStatistics statistics = figures_of(planned);
+    const PlannedArenaStatistics statistics = statistics_of(planned);
     EXPECT_EQ(statistics.id, 7U);
     EXPECT_STREQ(statistics.name, "step");
     EXPECT_EQ(statistics.state, State::serving);
@@ -50,18 +50,18 @@ TEST(StatisticsOfPlannedArena, FreesOfAnyThreadReduceBytesInUse) {
     totals.count_served(100);
     totals.count_from_pool(64);
     totals.count_from_pool(128);
-    EXPECT_EQ(figures_of(planned).in_use_bytes, 1600U);
-    EXPECT_EQ(figures_of(planned).pool_in_use_bytes, 192U);
+    EXPECT_EQ(statistics_of(planned).in_use_bytes, 1600U);
+    EXPECT_EQ(statistics_of(planned).pool_in_use_bytes, 192U);
     totals.count_freed(500);
     totals.count_pool_freed(64);
     std::thread([&] {
         totals.count_freed_elsewhere(1000);
         totals.count_pool_freed_elsewhere(128);
     }).join();
-    EXPECT_EQ(figures_of(planned).in_use_bytes, 100U);
-    EXPECT_EQ(figures_of(planned).pool_in_use_bytes, 0U);
-    EXPECT_EQ(figures_of(planned).served, 3U);
-    EXPECT_EQ(figures_of(planned).from_pool, 2U);
+    EXPECT_EQ(statistics_of(planned).in_use_bytes, 100U);
+    EXPECT_EQ(statistics_of(planned).pool_in_use_bytes, 0U);
+    EXPECT_EQ(statistics_of(planned).served, 3U);
+    EXPECT_EQ(statistics_of(planned).from_pool, 2U);
 }
 
 TEST(StatisticsOfPlannedArena, MissesAreCountedByReasonAndAsPoolRequests) {
@@ -73,7 +73,7 @@ TEST(StatisticsOfPlannedArena, MissesAreCountedByReasonAndAsPoolRequests) {
     totals.count_missed(totals.unknown, 64);
     totals.count_missed(totals.out_of_order, 64);
     totals.count_missed(totals.still_in_use, 64);
-    const PlannedArenaStatistics statistics = figures_of(planned);
+    const PlannedArenaStatistics statistics = statistics_of(planned);
     EXPECT_EQ(statistics.from_pool, 6U);
     EXPECT_EQ(statistics.too_large, 1U);
     EXPECT_EQ(statistics.unknown, 2U);
@@ -89,7 +89,7 @@ TEST(StatisticsOfPlannedArena, OverwrittenRecordKeepsPartsWithinWhole) {
         for (std::size_t i = 0; i < words_of<PlannedRecord>; ++i) {
             as_words(planned)[i] = random() >> random() % 64;
         }
-        const PlannedArenaStatistics statistics = figures_of(planned);
+        const PlannedArenaStatistics statistics = statistics_of(planned);
         EXPECT_LE(statistics.state, State::serving);
         EXPECT_LE(statistics.in_use_bytes, statistics.capacity_bytes);
         std::uint64_t left = statistics.from_pool;
@@ -119,11 +119,11 @@ TEST(StatisticsOfPlannedArena, AreConsistentDuringConcurrentCounts) {
     while (!done) {
         const std::uint64_t reasons = planned.totals.too_large.load(std::memory_order_acquire);
         EXPECT_LE(reasons, planned.totals.from_pool.load(std::memory_order_relaxed));
-        EXPECT_LE(figures_of(planned).in_use_bytes, 50'000U * 128) << "not negative";
+        EXPECT_LE(statistics_of(planned).in_use_bytes, 50'000U * 128) << "not negative";
     }
     owner.join();
-    EXPECT_EQ(figures_of(planned).in_use_bytes, 0U);
-    EXPECT_EQ(figures_of(planned).too_large, 50'000U);
+    EXPECT_EQ(statistics_of(planned).in_use_bytes, 0U);
+    EXPECT_EQ(statistics_of(planned).too_large, 50'000U);
 }
 
 }  // namespace

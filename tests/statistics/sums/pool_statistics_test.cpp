@@ -46,7 +46,7 @@ struct Fixture {
     }
 
     PoolStatistics statistics() {
-        return figures_of(
+        return statistics_of(
             *pool,
             [&](auto&& function) {
                 function(pool->shared, 0U);
@@ -146,7 +146,7 @@ TEST(StatisticsOfPool, SumBucketsAndLargeBlocks) {
 // The block that is freed between the two sums was allocated before the sum: it counts as in use.
 TEST(StatisticsOfPool, SumFreesBeforeAllocations) {
     Fixture fixture;
-    const PoolStatistics statistics = figures_of(
+    const PoolStatistics statistics = statistics_of(
         *fixture.pool,
         [&](auto&& function) {
             for (const auto& thread : fixture.threads) function(*thread, 0U);

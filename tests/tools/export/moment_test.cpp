@@ -26,8 +26,8 @@ TEST(Moment, MayPrecedeTheFirstCall) {
     const History history(made.recording());
     const Moment peak = moment_of(history, At::peak);
     EXPECT_EQ(peak.calls, 0U);
-    EXPECT_TRUE(peak.is_alive(history.lives()[0]));
-    EXPECT_FALSE(moment_of(history, At::end).is_alive(history.lives()[0]));
+    EXPECT_TRUE(peak.is_alive(history.lifetimes()[0]));
+    EXPECT_FALSE(moment_of(history, At::end).is_alive(history.lifetimes()[0]));
 }
 
 }  // namespace

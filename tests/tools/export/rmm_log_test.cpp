@@ -45,14 +45,14 @@ TEST(RmmExport, IsReadBackAsTheSameLifetimes) {
     made.call(TraceAction::arena_allocate, 0x30200, 400, arena);
     made.call(TraceAction::arena_release, 0x30000, 0x30000, arena);
     made.deallocate(0x20000, 98'304);
-    const auto before = trace::lives_of(made.recording());
+    const auto before = trace::lifetimes_of(made.recording());
     const Recording again = read_back(log_of(made));
-    const auto after = trace::lives_of(again);
+    const auto after = trace::lifetimes_of(again);
     ASSERT_EQ(after.size(), before.size());
     for (std::size_t i = 0; i < before.size(); ++i) {
         EXPECT_EQ(after[i].address, before[i].address) << i;
         EXPECT_EQ(after[i].bytes, before[i].bytes) << i;
-        EXPECT_EQ(after[i].end == Life::none, before[i].end == Life::none) << i;
+        EXPECT_EQ(after[i].end == Lifetime::none, before[i].end == Lifetime::none) << i;
     }
     EXPECT_EQ(again.threads.size(), 2U);
 }
@@ -66,12 +66,12 @@ TEST(RmmExport, SeparatesBlocksOfProcesses) {
     made.allocate(0x10000, 2000, pool).thread = thread;
     made.deallocate(0x10000, 1024);
     const Recording again = read_back(log_of(made));
-    const auto lives = trace::lives_of(again);
-    ASSERT_EQ(lives.size(), 2U);
-    EXPECT_EQ(lives[0].address, 0x10000U);
-    EXPECT_EQ(lives[0].end, 2U);
-    EXPECT_EQ(lives[1].address, 0x1000000010000U);
-    EXPECT_EQ(lives[1].end, Life::none);
+    const auto lifetimes = trace::lifetimes_of(again);
+    ASSERT_EQ(lifetimes.size(), 2U);
+    EXPECT_EQ(lifetimes[0].address, 0x10000U);
+    EXPECT_EQ(lifetimes[0].end, 2U);
+    EXPECT_EQ(lifetimes[1].address, 0x1000000010000U);
+    EXPECT_EQ(lifetimes[1].end, Lifetime::none);
 }
 
 TEST(RmmExport, LimitsSizesToTheAddressSpace) {
@@ -90,9 +90,9 @@ TEST(RmmExport, SeparatesBlocksOfDevicesAndWritesStreams) {
     const std::string log = log_of(made);
     EXPECT_NE(log.find("allocate,0x1000000010000,2000,0x7f40\n"), std::string::npos) << log;
     EXPECT_NE(log.find("free,0x1000000010000,2000,0x7f40\n"), std::string::npos) << log;
-    const auto lives = trace::lives_of(read_back(log));
-    ASSERT_EQ(lives.size(), 2U);
-    EXPECT_EQ(lives[0].end, Life::none);
+    const auto lifetimes = trace::lifetimes_of(read_back(log));
+    ASSERT_EQ(lifetimes.size(), 2U);
+    EXPECT_EQ(lifetimes[0].end, Lifetime::none);
 }
 
 }  // namespace

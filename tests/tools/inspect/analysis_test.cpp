@@ -79,7 +79,7 @@ TEST(Analysis, FindsAPeakBeforeTheFirstCall) {
     made.deallocate(0x50000, 4096);
     made.allocate(0x10000, 10);
     const Analysis analysis = analyse(made.recording(), 10);
-    EXPECT_EQ(analysis.timeline.peak_call, Life::none);
+    EXPECT_EQ(analysis.timeline.peak_call, Lifetime::none);
     EXPECT_EQ(analysis.at_peak.bytes, 4096U);
 }
 

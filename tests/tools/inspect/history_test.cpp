@@ -76,12 +76,12 @@ TEST(History, ResizedBlocksBelongToTheirFirstCaller) {
     made.call(TraceAction::resize, 0x1000, 70'000);
     made.deallocate(0x1000, 98'304);
     const History history(made.recording());
-    ASSERT_EQ(history.lives().size(), 2U);
-    for (const std::size_t life : {0U, 1U}) {
-        EXPECT_EQ(history.facts(life).scope, scope);
-        EXPECT_EQ(history.facts(life).stack, stack);
-        EXPECT_EQ(history.facts(life).born, 1U);
-        EXPECT_EQ(history.facts(life).block_bytes, 98'304U);
+    ASSERT_EQ(history.lifetimes().size(), 2U);
+    for (const std::size_t lifetime : {0U, 1U}) {
+        EXPECT_EQ(history.facts(lifetime).scope, scope);
+        EXPECT_EQ(history.facts(lifetime).stack, stack);
+        EXPECT_EQ(history.facts(lifetime).born, 1U);
+        EXPECT_EQ(history.facts(lifetime).block_bytes, 98'304U);
     }
 }
 

@@ -21,7 +21,7 @@ namespace tensorpool::command {
 namespace {
 
 using Json = nlohmann::json;
-using trace::Life;
+using trace::Lifetime;
 using trace::Recording;
 
 constexpr std::size_t ring_entries = 16'384;
@@ -120,9 +120,9 @@ TEST_F(RecordTest, RecordsAProcessUntilItEnds) {
     EXPECT_FALSE(read.processes.at(0).from_start);
     EXPECT_TRUE(read.processes.at(0).ended);
     std::size_t earlier = 0;
-    for (const Life& life : lives_of(read)) {
-        ASSERT_NE(life.end, Life::none);
-        if (life.begin == Life::none) ++earlier;
+    for (const Lifetime& lifetime : lifetimes_of(read)) {
+        ASSERT_NE(lifetime.end, Lifetime::none);
+        if (lifetime.begin == Lifetime::none) ++earlier;
     }
     EXPECT_EQ(earlier, 3U);
 }

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -50,17 +50,18 @@ TEST(PlannedOffsets, DoNotOverlapInAnyRecording) {
         const MemoryPlan plan = planned_offsets(recording, order);
         std::vector<std::size_t> alive;
         order.walk(
-            [&](std::size_t life) {
-                const std::uint64_t begin = plan.offsets[life];
-                const std::uint64_t bytes = order.lives()[life].bytes;
+            [&](std::size_t lifetime) {
+                const std::uint64_t begin = plan.offsets[lifetime];
+                const std::uint64_t bytes = order.lifetimes()[lifetime].bytes;
                 EXPECT_LE(begin + bytes, plan.peak_bytes);
                 for (const std::size_t other : alive) {
                     const std::uint64_t at = plan.offsets[other];
-                    EXPECT_TRUE(at + order.lives()[other].bytes <= begin || begin + bytes <= at);
+                    EXPECT_TRUE(at + order.lifetimes()[other].bytes <= begin ||
+                                begin + bytes <= at);
                 }
-                alive.push_back(life);
+                alive.push_back(lifetime);
             },
-            [&](std::size_t life) { std::erase(alive, life); });
+            [&](std::size_t lifetime) { std::erase(alive, lifetime); });
     }
 }
 

@@ -9,7 +9,7 @@
 #include "replay/performance.hpp"
 #include "replay/plan_compiler.hpp"
 #include "replay/plan_file.hpp"
-#include "support/process_figures.hpp"
+#include "support/process_metrics.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -71,27 +71,29 @@ void check_calls(const Recording& recording) {
     }
 }
 
-void check_lives(const Recording& recording) {
+void check_lifetimes(const Recording& recording) {
     std::uint32_t last = 0;
     bool has_begun = false;
-    for (const Life& life : lives_of(recording)) {
-        demand(life.begin != Life::none || life.end != Life::none, "a lifetime without a call");
-        demand(life.end == Life::none || life.end < recording.calls.size(),
+    for (const Lifetime& lifetime : lifetimes_of(recording)) {
+        demand(lifetime.begin != Lifetime::none || lifetime.end != Lifetime::none,
+               "a lifetime without a call");
+        demand(lifetime.end == Lifetime::none || lifetime.end < recording.calls.size(),
                "an end without a call");
-        demand(life.bytes <= UINT64_MAX - life.address, "a block beyond the address space");
-        demand(life.stream < recording.streams.size(), "a block without a stream");
-        demand(life.deferred == Life::none ||
-                   (life.begin < life.deferred && life.deferred < recording.calls.size()),
+        demand(lifetime.bytes <= UINT64_MAX - lifetime.address, "a block beyond the address space");
+        demand(lifetime.stream < recording.streams.size(), "a block without a stream");
+        demand(lifetime.deferred == Lifetime::none || (lifetime.begin < lifetime.deferred &&
+                                                       lifetime.deferred < recording.calls.size()),
                "a deferral before the beginning");
-        if (life.begin == Life::none) {
+        if (lifetime.begin == Lifetime::none) {
             demand(!has_begun, "an earlier block after a later one");
             continue;
         }
-        demand(life.begin < recording.calls.size(), "a beginning without a call");
-        demand(!has_begun || life.begin > last, "lifetimes out of order");
-        demand(life.end == Life::none || life.end > life.begin, "an end before the beginning");
+        demand(lifetime.begin < recording.calls.size(), "a beginning without a call");
+        demand(!has_begun || lifetime.begin > last, "lifetimes out of order");
+        demand(lifetime.end == Lifetime::none || lifetime.end > lifetime.begin,
+               "an end before the beginning");
         has_begun = true;
-        last = life.begin;
+        last = lifetime.begin;
     }
 }
 
@@ -105,7 +107,7 @@ void feed_trace(std::span<const std::byte> bytes) {
         const Recording recording = read_recording(fed, "fed");
         check_tables(recording);
         check_calls(recording);
-        check_lives(recording);
+        check_lifetimes(recording);
     } catch (const CommandError&) {  // a valid outcome
     }
 }

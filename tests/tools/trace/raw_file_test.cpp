@@ -50,12 +50,12 @@ TEST_F(RawFile, ContainsEveryCallOfTheProgram) {
     EXPECT_EQ(recording.processes[0].dropped, 0U);
     EXPECT_EQ(count(recording, TraceAction::allocate), 50'004U);
     EXPECT_EQ(count(recording, TraceAction::deallocate), 50'004U);
-    const auto lives = lives_of(recording);
-    EXPECT_EQ(lives.size(), 50'004U);
-    for (const Life& life : lives) {
-        ASSERT_NE(life.begin, Life::none);
-        ASSERT_NE(life.end, Life::none);
-        ASSERT_EQ(recording.sources.at(life.source).name, "global");
+    const auto lifetimes = lifetimes_of(recording);
+    EXPECT_EQ(lifetimes.size(), 50'004U);
+    for (const Lifetime& lifetime : lifetimes) {
+        ASSERT_NE(lifetime.begin, Lifetime::none);
+        ASSERT_NE(lifetime.end, Lifetime::none);
+        ASSERT_EQ(recording.sources.at(lifetime.source).name, "global");
     }
 }
 
@@ -66,12 +66,12 @@ TEST_F(RawFile, BlocksPassedBetweenThreadsHaveCompleteLifetimes) {
     EXPECT_EQ(count(recording, TraceAction::allocate), 160'001U);
     EXPECT_EQ(count(recording, TraceAction::deallocate), 160'001U);
     EXPECT_EQ(recording.threads.size(), 9U);
-    const auto lives = lives_of(recording);
-    EXPECT_EQ(lives.size(), 160'001U);
-    for (const Life& life : lives) {
-        ASSERT_NE(life.begin, Life::none) << life.end;
-        ASSERT_NE(life.end, Life::none) << life.begin;
-        ASSERT_EQ(recording.calls[life.end].action, TraceAction::deallocate);
+    const auto lifetimes = lifetimes_of(recording);
+    EXPECT_EQ(lifetimes.size(), 160'001U);
+    for (const Lifetime& lifetime : lifetimes) {
+        ASSERT_NE(lifetime.begin, Lifetime::none) << lifetime.end;
+        ASSERT_NE(lifetime.end, Lifetime::none) << lifetime.begin;
+        ASSERT_EQ(recording.calls[lifetime.end].action, TraceAction::deallocate);
     }
 }
 
@@ -81,18 +81,18 @@ TEST_F(RawFile, ContainsArenasScratchesAndScopes) {
     EXPECT_EQ(count(recording, TraceAction::scope_end), 100U);
     std::size_t in_arena = 0;
     std::size_t in_scratch = 0;
-    for (const Life& life : lives_of(recording)) {
-        const RecordedSource& source = recording.sources.at(life.source);
+    for (const Lifetime& lifetime : lifetimes_of(recording)) {
+        const RecordedSource& source = recording.sources.at(lifetime.source);
         if (source.kind == TraceSource::arena) {
             ++in_arena;
             EXPECT_EQ(source.name, "batch");
-            EXPECT_EQ(life.bytes, 1000U);
-            EXPECT_EQ(recording.calls.at(life.end).action, TraceAction::arena_release);
+            EXPECT_EQ(lifetime.bytes, 1000U);
+            EXPECT_EQ(recording.calls.at(lifetime.end).action, TraceAction::arena_release);
         }
         if (source.kind == TraceSource::scratch) {
             ++in_scratch;
-            EXPECT_EQ(life.bytes, 500U);
-            EXPECT_EQ(recording.calls.at(life.end).action, TraceAction::scratch_release);
+            EXPECT_EQ(lifetime.bytes, 500U);
+            EXPECT_EQ(recording.calls.at(lifetime.end).action, TraceAction::scratch_release);
         }
     }
     EXPECT_EQ(in_arena, 100U);

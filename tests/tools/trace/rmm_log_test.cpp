@@ -44,10 +44,10 @@ TEST(RmmLog, ReadsEachCall) {
     ASSERT_EQ(recording.threads.size(), 2U);
     EXPECT_EQ(recording.threads[recording.calls[1].thread].number, 141U);
     EXPECT_EQ(recording.sources.at(recording.calls[0].source).name, "rmm");
-    const auto lives = lives_of(recording);
-    ASSERT_EQ(lives.size(), 1U);
-    EXPECT_EQ(lives[0].begin, 0U);
-    EXPECT_EQ(lives[0].end, 2U);
+    const auto lifetimes = lifetimes_of(recording);
+    ASSERT_EQ(lifetimes.size(), 1U);
+    EXPECT_EQ(lifetimes[0].begin, 0U);
+    EXPECT_EQ(lifetimes[0].end, 2U);
 }
 
 TEST(RmmLog, ReadsOlderVersionsAndOtherLineEndings) {

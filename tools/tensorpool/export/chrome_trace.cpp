@@ -125,16 +125,16 @@ private:
     void write_counters() {
         history_.walk(
             [this](std::uint32_t i) {
-                const Life& life = history_.lives()[i];
-                Counter& counter = reach(life.source, history_.time_of(life.begin));
-                counter.now += life.bytes;
-                see(counter, history_.time_of(life.begin));
+                const Lifetime& lifetime = history_.lifetimes()[i];
+                Counter& counter = reach(lifetime.source, history_.time_of(lifetime.begin));
+                counter.now += lifetime.bytes;
+                see(counter, history_.time_of(lifetime.begin));
             },
             [this](std::uint32_t i) {
-                const Life& life = history_.lives()[i];
-                Counter& counter = reach(life.source, history_.time_of(life.end));
-                counter.now -= life.bytes;
-                see(counter, history_.time_of(life.end));
+                const Lifetime& lifetime = history_.lifetimes()[i];
+                Counter& counter = reach(lifetime.source, history_.time_of(lifetime.end));
+                counter.now -= lifetime.bytes;
+                see(counter, history_.time_of(lifetime.end));
             });
         for (std::uint32_t source = 0; source < counters_.size(); ++source) {
             write_max(source);

@@ -19,14 +19,14 @@ struct Sum {
     std::uint64_t blocks = 0, bytes = 0;          // alive
     std::uint64_t all_blocks = 0, all_bytes = 0;  // requested
 
-    void add(const Life& life, Moment moment) {
-        if (moment.is_alive(life)) {
+    void add(const Lifetime& lifetime, Moment moment) {
+        if (moment.is_alive(lifetime)) {
             ++blocks;
-            bytes += life.bytes;
+            bytes += lifetime.bytes;
         }
-        if (life.begin == Life::none || life.continues) return;
+        if (lifetime.begin == Lifetime::none || lifetime.continues) return;
         ++all_blocks;
-        all_bytes += life.bytes;
+        all_bytes += lifetime.bytes;
     }
 };
 
@@ -38,9 +38,9 @@ std::string counts(const Sum& sum) {
 template <class Key, class Rank>
 std::map<Key, Sum> add_up(const History& history, Moment moment, Rank key_of) {
     std::map<Key, Sum> sums;
-    for (std::size_t i = 0; i < history.lives().size(); ++i) {
-        const Life& life = history.lives()[i];
-        if (moment.has_begun(life)) sums[key_of(i)].add(life, moment);
+    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        if (moment.has_begun(lifetime)) sums[key_of(i)].add(lifetime, moment);
     }
     return sums;
 }
@@ -123,7 +123,7 @@ void write_by_name(const History& history, Moment moment, WrittenFile& file) {
     const Recording& recording = history.recording();
     using SourceAndScope = std::pair<std::uint32_t, std::uint32_t>;
     const auto sums = add_up<SourceAndScope>(history, moment, [&](std::size_t i) {
-        return SourceAndScope{history.lives()[i].source, history.facts(i).scope};
+        return SourceAndScope{history.lifetimes()[i].source, history.facts(i).scope};
     });
     Symbols symbols;
     std::string lines;

@@ -9,13 +9,13 @@ Moment find_peak(const History& history) {
     Moment peak;
     history.walk(
         [&](std::uint32_t i) {
-            const Life& life = history.lives()[i];
-            now += life.bytes;
+            const Lifetime& lifetime = history.lifetimes()[i];
+            now += lifetime.bytes;
             if (now <= max) return;
             max = now;
-            peak.calls = life.begin == Life::none ? 0 : life.begin + 1;
+            peak.calls = lifetime.begin == Lifetime::none ? 0 : lifetime.begin + 1;
         },
-        [&](std::uint32_t i) { now -= history.lives()[i].bytes; });
+        [&](std::uint32_t i) { now -= history.lifetimes()[i].bytes; });
     return peak;
 }
 

@@ -18,7 +18,7 @@ std::string time_of_day(std::uint64_t unix_ns) {
 /// The call whose time and thread a line shows. Blocks from before the recording use its first
 /// call.
 std::uint32_t known(std::uint32_t call) noexcept {
-    return call == Life::none ? 0 : call;
+    return call == Lifetime::none ? 0 : call;
 }
 
 /// Makes addresses unique. The log has neither processes nor devices, and blocks of two of them may
@@ -33,11 +33,12 @@ public:
             space_of_source_.push_back(of_device ? spaces++ : source.process);
         }
     }
-    std::uint64_t of(const Life& life) const noexcept {
+    std::uint64_t of(const Lifetime& lifetime) const noexcept {
         constexpr unsigned address_bits = 48;
-        const bool of_source = space_of_source_[life.source] != 0;
-        const std::uint64_t space = of_source ? space_of_source_[life.source] : life.process;
-        return life.address + (space << address_bits);
+        const bool of_source = space_of_source_[lifetime.source] != 0;
+        const std::uint64_t space =
+            of_source ? space_of_source_[lifetime.source] : lifetime.process;
+        return lifetime.address + (space << address_bits);
     }
 
 private:
@@ -69,16 +70,16 @@ void write_rmm_log(const History& history, WrittenFile& file) {
     };
     history.walk(
         [&](std::uint32_t i) {
-            const Life& life = history.lives()[i];
-            refusals_before(life.begin);
-            file.write(line_of(history, life.begin, "allocate", addresses.of(life), life.bytes,
-                               life.stream));
+            const Lifetime& lifetime = history.lifetimes()[i];
+            refusals_before(lifetime.begin);
+            file.write(line_of(history, lifetime.begin, "allocate", addresses.of(lifetime),
+                               lifetime.bytes, lifetime.stream));
         },
         [&](std::uint32_t i) {
-            const Life& life = history.lives()[i];
-            refusals_before(life.end);
-            file.write(
-                line_of(history, life.end, "free", addresses.of(life), life.bytes, life.stream));
+            const Lifetime& lifetime = history.lifetimes()[i];
+            refusals_before(lifetime.end);
+            file.write(line_of(history, lifetime.end, "free", addresses.of(lifetime),
+                               lifetime.bytes, lifetime.stream));
         });
     refusals_before(static_cast<std::uint32_t>(recording.calls.size()));
 }

@@ -14,19 +14,20 @@ using inspect::RangesUsed;
 
 constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
 
-Range range_of_block(const History& history, std::size_t life) {
-    return inspect::range_of(history.lives()[life].address, history.facts(life).block_bytes);
+Range range_of_block(const History& history, std::size_t lifetime) {
+    return inspect::range_of(history.lifetimes()[lifetime].address,
+                             history.facts(lifetime).block_bytes);
 }
 
 /// The ranges used by each source. There are few sources.
 std::map<std::uint32_t, RangesUsed> used_by(const History& history,
-                                            std::span<const std::uint32_t> lives, Moment moment,
+                                            std::span<const std::uint32_t> lifetimes, Moment moment,
                                             const Slabs& slabs) {
     std::map<std::uint32_t, RangesUsed> used;
-    for (const std::uint32_t i : lives) {
-        const Life& life = history.lives()[i];
-        if (!moment.has_begun(life) || slabs.has_known(life.address)) continue;
-        used[life.source].add(range_of_block(history, i));
+    for (const std::uint32_t i : lifetimes) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        if (!moment.has_begun(lifetime) || slabs.has_known(lifetime.address)) continue;
+        used[lifetime.source].add(range_of_block(history, i));
     }
     return used;
 }
@@ -115,20 +116,21 @@ private:
 
 }  // namespace
 
-std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lives,
+std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lifetimes,
                                  Moment moment, const Slabs& slabs, std::uint32_t source) {
     std::vector<Segment> segments =
-        join(pieces_of(used_by(history, lives, moment, slabs), slabs.all(), source));
+        join(pieces_of(used_by(history, lifetimes, moment, slabs), slabs.all(), source));
     std::vector<std::size_t> alive;
-    for (const std::uint32_t i : lives) {
-        if (moment.is_alive(history.lives()[i])) alive.push_back(i);
+    for (const std::uint32_t i : lifetimes) {
+        if (moment.is_alive(history.lifetimes()[i])) alive.push_back(i);
     }
-    std::ranges::stable_sort(alive, {}, [&](std::size_t i) { return history.lives()[i].address; });
+    std::ranges::stable_sort(alive, {},
+                             [&](std::size_t i) { return history.lifetimes()[i].address; });
     Filling filling(segments);
     for (const std::size_t i : alive) {
-        const Life& life = history.lives()[i];
-        filling.add(range_of_block(history, i), life.bytes, history.facts(i).stack, life.stream,
-                    moment.is_deferred(life));
+        const Lifetime& lifetime = history.lifetimes()[i];
+        filling.add(range_of_block(history, i), lifetime.bytes, history.facts(i).stack,
+                    lifetime.stream, moment.is_deferred(lifetime));
     }
     filling.finish();
     return segments;

@@ -37,7 +37,7 @@ struct Segment {
 /// segments of a pool, and those that a device's allocator made before the recording, are therefore
 /// the addresses that any block has had so far. Gaps of less than 4 MiB, the growth step of pools,
 /// are included. Blocks that overlap, which happens if entries were dropped, are cut.
-std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lives,
+std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lifetimes,
                                  Moment moment, const Slabs& slabs = {}, std::uint32_t source = 0);
 
 }  // namespace tensorpool::command::export_

@@ -24,7 +24,7 @@ public:
           pickle_(file),
           parts_(processes()) {
         find_devices();
-        part_lives();
+        part_lifetimes();
         follow_slabs();
         for (std::size_t i = processes(); i < parts_.size(); ++i) order_steps(parts_[i]);
     }
@@ -58,7 +58,7 @@ private:
     };
     /// A device in PyTorch's sense: a process, or an allocator of device memory.
     struct Part {
-        std::vector<std::uint32_t> lives;
+        std::vector<std::uint32_t> lifetimes;
         std::vector<Step> steps;  // up to the moment, in order of time
         Slabs slabs;
         std::vector<SlabChange> changes;
@@ -79,26 +79,27 @@ private:
         }
     }
     /// Calls without a source belong to their process.
-    Part& part_of(const Life& life) {
-        return parts_[life.source == 0 ? life.process : part_of_source_[life.source]];
+    Part& part_of(const Lifetime& lifetime) {
+        return parts_[lifetime.source == 0 ? lifetime.process : part_of_source_[lifetime.source]];
     }
 
     /// Distributes all lifetimes in one pass, because there may be thousands of processes.
-    void part_lives() {
-        const std::vector<Life>& lives = history_.lives();
-        for (std::uint32_t i = 0; i < lives.size(); ++i) part_of(lives[i]).lives.push_back(i);
+    void part_lifetimes() {
+        const std::vector<Lifetime>& lifetimes = history_.lifetimes();
+        for (std::uint32_t i = 0; i < lifetimes.size(); ++i)
+            part_of(lifetimes[i]).lifetimes.push_back(i);
         history_.walk(
             [&](std::uint32_t i) {
                 const bool is_included =
-                    lives[i].begin != Life::none && moment_.has_begun(lives[i]);
-                if (is_included) part_of(lives[i]).steps.push_back({Step::Kind::begin, i});
-                if (is_included && moment_.is_deferred(lives[i])) {
-                    part_of(lives[i]).steps.push_back({Step::Kind::defer, i});
+                    lifetimes[i].begin != Lifetime::none && moment_.has_begun(lifetimes[i]);
+                if (is_included) part_of(lifetimes[i]).steps.push_back({Step::Kind::begin, i});
+                if (is_included && moment_.is_deferred(lifetimes[i])) {
+                    part_of(lifetimes[i]).steps.push_back({Step::Kind::defer, i});
                 }
             },
             [&](std::uint32_t i) {
-                if (moment_.has_ended(lives[i])) {
-                    part_of(lives[i]).steps.push_back({Step::Kind::end, i});
+                if (moment_.has_ended(lifetimes[i])) {
+                    part_of(lifetimes[i]).steps.push_back({Step::Kind::end, i});
                 }
             });
     }
@@ -132,9 +133,9 @@ private:
 
     std::uint32_t call_of(Step step, const Part& part) const {
         if (step.kind == Step::Kind::slab) return part.changes[step.number].call;
-        const Life& life = history_.lives()[step.number];
-        if (step.kind == Step::Kind::begin) return life.begin;
-        return step.kind == Step::Kind::defer ? life.deferred : life.end;
+        const Lifetime& lifetime = history_.lifetimes()[step.number];
+        if (step.kind == Step::Kind::begin) return lifetime.begin;
+        return step.kind == Step::Kind::defer ? lifetime.deferred : lifetime.end;
     }
     void order_steps(Part& part) const {
         std::ranges::stable_sort(part.steps, {}, [&](Step step) { return call_of(step, part); });
@@ -146,7 +147,7 @@ private:
         for (std::uint32_t device = 0; device < parts_.size(); ++device) {
             const Part& part = parts_[device];
             for (const Segment& segment :
-                 segments_of(history_, part.lives, moment_, part.slabs, part.source)) {
+                 segments_of(history_, part.lifetimes, moment_, part.slabs, part.source)) {
                 write_segment(segment, device);
                 pickle_.end_item();
             }
@@ -251,14 +252,14 @@ private:
     }
     void write_step(Step step, const Part& part) {
         if (step.kind == Step::Kind::slab) return write_slab(part.changes[step.number], part);
-        const Life& life = history_.lives()[step.number];
+        const Lifetime& lifetime = history_.lifetimes()[step.number];
         const auto write = [&](const char* action) {
-            write_event(action, life.address, life.bytes, life.stream, call_of(step, part),
-                        history_.facts(step.number).stack);
+            write_event(action, lifetime.address, lifetime.bytes, lifetime.stream,
+                        call_of(step, part), history_.facts(step.number).stack);
         };
         if (step.kind == Step::Kind::begin) return write("alloc");
         if (step.kind == Step::Kind::defer) return write("free_requested");
-        if (life.deferred == Life::none) write("free_requested");
+        if (lifetime.deferred == Lifetime::none) write("free_requested");
         write("free_completed");
     }
     void write_slab(const SlabChange& change, const Part& part) {

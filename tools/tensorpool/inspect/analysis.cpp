@@ -33,13 +33,14 @@ Lifetimes lifetimes_of(const History& history) {
     Histogram by_time(1'000, 100'000'000'000);  // 1 us to 100 s
     Histogram by_calls(10, 10'000'000);
     const auto& calls = history.recording().calls;
-    for (std::size_t i = 0; i < history.lives().size(); ++i) {
-        const Life& life = history.lives()[i];
+    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
+        const Lifetime& lifetime = history.lifetimes()[i];
         const std::uint32_t born = history.facts(i).born;
-        if (born == BlockFacts::none || life.end == Life::none || life.end < born) continue;
-        if (calls[life.end].action == TraceAction::resize) continue;  // the block continues
-        by_time.add(history.time_of(life.end) - history.time_of(born), life.bytes);
-        by_calls.add(life.end - born, life.bytes);
+        if (born == BlockFacts::none || lifetime.end == Lifetime::none || lifetime.end < born)
+            continue;
+        if (calls[lifetime.end].action == TraceAction::resize) continue;  // the block continues
+        by_time.add(history.time_of(lifetime.end) - history.time_of(born), lifetime.bytes);
+        by_calls.add(lifetime.end - born, lifetime.bytes);
     }
     return {by_time.take(), by_calls.take()};
 }
@@ -48,8 +49,8 @@ namespace {
 
 std::vector<SizeRow> all_sizes(const History& history) {
     std::unordered_map<std::uint64_t, std::uint64_t> requests;
-    for (const Life& life : history.lives()) {
-        if (life.begin != Life::none && !life.continues) ++requests[life.bytes];
+    for (const Lifetime& lifetime : history.lifetimes()) {
+        if (lifetime.begin != Lifetime::none && !lifetime.continues) ++requests[lifetime.bytes];
     }
     std::vector<SizeRow> rows;
     for (const auto& [bytes, count] : requests) rows.push_back({bytes, count});
@@ -94,10 +95,10 @@ Totals totals_of(const History& history) {
     for (const trace::Call& call : recording.calls) {
         if (call.action == TraceAction::refuse) ++totals.refusals;
     }
-    for (const Life& life : history.lives()) {
-        if (life.begin == Life::none || life.continues) continue;
+    for (const Lifetime& lifetime : history.lifetimes()) {
+        if (lifetime.begin == Lifetime::none || lifetime.continues) continue;
         ++totals.allocations;
-        totals.allocated_bytes += life.bytes;
+        totals.allocated_bytes += lifetime.bytes;
     }
     return totals;
 }
@@ -123,12 +124,12 @@ void add_up(Holdings& holdings) {
 void find_left(const History& history, Analysis& analysis) {
     for (const ProcessRow& row : analysis.processes) analysis.any_ended |= row.process.ended;
     const Recording& recording = history.recording();
-    for (const Life& life : history.lives()) {
-        if (life.end == Life::none) continue;
-        const bool gone = recording.calls[life.end].action == TraceAction::gone;
-        if (!gone || recording.sources[life.source].kind != TraceSource::pool) continue;
+    for (const Lifetime& lifetime : history.lifetimes()) {
+        if (lifetime.end == Lifetime::none) continue;
+        const bool gone = recording.calls[lifetime.end].action == TraceAction::gone;
+        if (!gone || recording.sources[lifetime.source].kind != TraceSource::pool) continue;
         ++analysis.gone_blocks;
-        analysis.gone_bytes += life.bytes;
+        analysis.gone_bytes += lifetime.bytes;
     }
 }
 
@@ -144,10 +145,11 @@ Analysis analyse(const Recording& recording, std::size_t top) {
     analysis.timeline = timeline_of(history, sources, scopes, stretches);
     analysis.processes = processes_of(recording, analysis.timeline);
     const std::uint32_t peak = analysis.timeline.peak_call;
-    const auto at_peak = [&](const Life& life) {
-        return peak == Life::none ? life.begin == Life::none : history.is_alive(life, peak);
+    const auto at_peak = [&](const Lifetime& lifetime) {
+        return peak == Lifetime::none ? lifetime.begin == Lifetime::none
+                                      : history.is_alive(lifetime, peak);
     };
-    const auto is_left_over = [&](const Life& life) { return is_left(history, life); };
+    const auto is_left_over = [&](const Lifetime& lifetime) { return is_left(history, lifetime); };
     analysis.at_peak = {shares_of(history, sources, at_peak), shares_of(history, scopes, at_peak),
                         sites_of(history, names, top, at_peak)};
     analysis.left = {shares_of(history, sources, is_left_over),

@@ -44,9 +44,9 @@ Groups::Groups(const History& history, GroupBy by) : history_(history), by_(by) 
     outside_ = number_of("[outside of scopes]");
 }
 
-std::uint32_t Groups::of(std::size_t life) const noexcept {
-    if (by_ == GroupBy::source) return group_of_source_[history_.lives()[life].source];
-    const BlockFacts& facts = history_.facts(life);
+std::uint32_t Groups::of(std::size_t lifetime) const noexcept {
+    if (by_ == GroupBy::source) return group_of_source_[history_.lifetimes()[lifetime].source];
+    const BlockFacts& facts = history_.facts(lifetime);
     if (facts.born == BlockFacts::none) return before_;
     return facts.scope == BlockFacts::none ? outside_ : group_of_source_[facts.scope];
 }
@@ -54,12 +54,12 @@ std::uint32_t Groups::of(std::size_t life) const noexcept {
 std::vector<Share> shares_of(const History& history, const Groups& groups,
                              const ChosenLives& chosen) {
     std::vector<Share> shares(groups.count());
-    for (std::size_t i = 0; i < history.lives().size(); ++i) {
-        const Life& life = history.lives()[i];
-        if (!chosen(life)) continue;
+    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        if (!chosen(lifetime)) continue;
         Share& share = shares[groups.of(i)];
         ++share.blocks;
-        share.bytes += life.bytes;
+        share.bytes += lifetime.bytes;
         share.block_bytes += history.facts(i).block_bytes;
     }
     for (std::size_t group = 0; group < shares.size(); ++group) {
@@ -70,8 +70,8 @@ std::vector<Share> shares_of(const History& history, const Groups& groups,
     return shares;
 }
 
-bool is_left(const History& history, const Life& life) noexcept {
-    return life.end == Life::none && history.recording().processes[life.process].ended;
+bool is_left(const History& history, const Lifetime& lifetime) noexcept {
+    return lifetime.end == Lifetime::none && history.recording().processes[lifetime.process].ended;
 }
 
 }  // namespace tensorpool::command::inspect

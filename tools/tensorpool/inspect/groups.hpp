@@ -22,7 +22,7 @@ public:
 
     std::size_t count() const noexcept { return names_.size(); }
     const std::string& name(std::size_t group) const noexcept { return names_[group]; }
-    std::uint32_t of(std::size_t life) const noexcept;
+    std::uint32_t of(std::size_t lifetime) const noexcept;
 
 private:
     const History& history_;
@@ -41,13 +41,13 @@ struct Share {
     std::uint64_t block_bytes = 0;  ///< including rounding
 };
 
-using ChosenLives = std::function<bool(const Life&)>;
+using ChosenLives = std::function<bool(const Lifetime&)>;
 
 /// Returns the share of each group in the blocks for which `chosen` is true, the largest first.
 /// Empty groups are left out.
 std::vector<Share> shares_of(const History& history, const Groups& groups,
                              const ChosenLives& chosen);
 /// Returns whether the block is alive at the end of a process whose recording is complete.
-bool is_left(const History& history, const Life& life) noexcept;
+bool is_left(const History& history, const Lifetime& lifetime) noexcept;
 
 }  // namespace tensorpool::command::inspect

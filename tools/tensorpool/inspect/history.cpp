@@ -48,12 +48,12 @@ void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
     if (found != end) open.erase(std::next(found).base());
 }
 
-std::vector<std::uint32_t> sorted_by_end(const std::vector<Life>& lives) {
+std::vector<std::uint32_t> sorted_by_end(const std::vector<Lifetime>& lifetimes) {
     std::vector<std::uint32_t> order;
-    for (std::uint32_t i = 0; i < lives.size(); ++i) {
-        if (lives[i].end != Life::none) order.push_back(i);
+    for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
+        if (lifetimes[i].end != Lifetime::none) order.push_back(i);
     }
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return lives[i].end; });
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return lifetimes[i].end; });
     return order;
 }
 
@@ -61,12 +61,12 @@ std::vector<std::uint32_t> sorted_by_end(const std::vector<Life>& lives) {
 
 History::History(const Recording& recording)
     : recording_(recording),
-      lives_(trace::lives_of(recording)),
-      facts_(lives_.size()),
-      by_end_(sorted_by_end(lives_)),
-      begun_by_(recording.calls.size(), Life::none) {
-    for (std::uint32_t i = 0; i < lives_.size(); ++i) {
-        if (lives_[i].begin != Life::none) begun_by_[lives_[i].begin] = i;
+      lifetimes_(trace::lifetimes_of(recording)),
+      facts_(lifetimes_.size()),
+      by_end_(sorted_by_end(lifetimes_)),
+      begun_by_(recording.calls.size(), Lifetime::none) {
+    for (std::uint32_t i = 0; i < lifetimes_.size(); ++i) {
+        if (lifetimes_[i].begin != Lifetime::none) begun_by_[lifetimes_[i].begin] = i;
     }
     find_scopes();
     pass_on_origins();
@@ -77,7 +77,7 @@ History::History(const Recording& recording)
 std::uint64_t History::time_of(std::uint32_t call) const noexcept {
     const auto& calls = recording_.calls;
     if (calls.empty()) return 0;
-    return calls[call == Life::none ? 0 : call].time_ns;
+    return calls[call == Lifetime::none ? 0 : call].time_ns;
 }
 
 std::uint64_t History::last_ns() const noexcept {
@@ -88,20 +88,20 @@ void History::find_scopes() {
     OpenScopes open(recording_);
     for (std::uint32_t call = 0; call < recording_.calls.size(); ++call) {
         open.take(recording_.calls[call]);
-        const std::uint32_t life = begun_by_[call];
-        if (life == Life::none) continue;
-        facts_[life].scope = open.innermost(recording_.calls[call].thread);
-        facts_[life].stack = recording_.calls[call].stack;
-        facts_[life].born = call;
+        const std::uint32_t lifetime = begun_by_[call];
+        if (lifetime == Lifetime::none) continue;
+        facts_[lifetime].scope = open.innermost(recording_.calls[call].thread);
+        facts_[lifetime].stack = recording_.calls[call].stack;
+        facts_[lifetime].born = call;
     }
 }
 
 // A block that was resized in place still belongs to its first caller.
 void History::pass_on_origins() {
     for (const std::uint32_t ended : by_end_) {
-        const std::uint32_t next = begun_by_[lives_[ended].end];
-        if (next == Life::none || !lives_[next].continues) continue;
-        if (lives_[next].address != lives_[ended].address) continue;
+        const std::uint32_t next = begun_by_[lifetimes_[ended].end];
+        if (next == Lifetime::none || !lifetimes_[next].continues) continue;
+        if (lifetimes_[next].address != lifetimes_[ended].address) continue;
         facts_[next].scope = facts_[ended].scope;
         facts_[next].stack = facts_[ended].stack;
         facts_[next].born = facts_[ended].born;
@@ -110,23 +110,24 @@ void History::pass_on_origins() {
 
 // Goes backwards, because only the call that ends a block has its size.
 void History::measure_blocks() {
-    for (std::size_t i = lives_.size(); i-- > 0;) facts_[i].block_bytes = block_bytes_of(lives_[i]);
+    for (std::size_t i = lifetimes_.size(); i-- > 0;)
+        facts_[i].block_bytes = block_bytes_of(lifetimes_[i]);
 }
 
-std::uint64_t History::block_bytes_of(const Life& life) const {
+std::uint64_t History::block_bytes_of(const Lifetime& lifetime) const {
     using enum TraceAction;
-    if (life.end != Life::none) {
-        const trace::Call& end = recording_.calls[life.end];
-        const std::uint32_t next = begun_by_[life.end];
-        const bool goes_on =
-            next != Life::none && lives_[next].continues && lives_[next].address == life.address;
-        if (goes_on) return std::max(life.bytes, facts_[next].block_bytes);
-        const bool has_size = end.action == deallocate && end.address == life.address;
-        if (has_size && end.bytes >= life.bytes) return end.bytes;
+    if (lifetime.end != Lifetime::none) {
+        const trace::Call& end = recording_.calls[lifetime.end];
+        const std::uint32_t next = begun_by_[lifetime.end];
+        const bool goes_on = next != Lifetime::none && lifetimes_[next].continues &&
+                             lifetimes_[next].address == lifetime.address;
+        if (goes_on) return std::max(lifetime.bytes, facts_[next].block_bytes);
+        const bool has_size = end.action == deallocate && end.address == lifetime.address;
+        if (has_size && end.bytes >= lifetime.bytes) return end.bytes;
     }
-    const bool of_pool = recording_.sources[life.source].kind == TraceSource::pool;
-    if (!of_pool || life.begin == Life::none) return life.bytes;
-    return pool_block_bytes(life.bytes, recording_.calls[life.begin].alignment_log2);
+    const bool of_pool = recording_.sources[lifetime.source].kind == TraceSource::pool;
+    if (!of_pool || lifetime.begin == Lifetime::none) return lifetime.bytes;
+    return pool_block_bytes(lifetime.bytes, recording_.calls[lifetime.begin].alignment_log2);
 }
 
 }  // namespace tensorpool::command::inspect

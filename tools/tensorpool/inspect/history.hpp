@@ -11,7 +11,7 @@
 
 namespace tensorpool::command::inspect {
 
-using trace::Life;
+using trace::Lifetime;
 using trace::Recording;
 
 struct BlockFacts {
@@ -29,16 +29,16 @@ public:
     explicit History(const Recording& recording);
 
     const Recording& recording() const noexcept { return recording_; }
-    const std::vector<Life>& lives() const noexcept { return lives_; }
-    const BlockFacts& facts(std::size_t life) const noexcept { return facts_[life]; }
+    const std::vector<Lifetime>& lifetimes() const noexcept { return lifetimes_; }
+    const BlockFacts& facts(std::size_t lifetime) const noexcept { return facts_[lifetime]; }
     /// Returns the time of a call; for `Life::none` that of the first call.
     std::uint64_t time_of(std::uint32_t call) const noexcept;
-    std::uint64_t first_ns() const noexcept { return time_of(Life::none); }
+    std::uint64_t first_ns() const noexcept { return time_of(Lifetime::none); }
     std::uint64_t last_ns() const noexcept;
     /// Returns whether the block was alive after call number `call`.
-    bool is_alive(const Life& life, std::uint32_t call) const noexcept {
-        return (life.begin == Life::none || life.begin <= call) &&
-               (life.end == Life::none || life.end > call);
+    bool is_alive(const Lifetime& lifetime, std::uint32_t call) const noexcept {
+        return (lifetime.begin == Lifetime::none || lifetime.begin <= call) &&
+               (lifetime.end == Lifetime::none || lifetime.end > call);
     }
 
     /// Calls `begin(i)` and `end(i)` with the index of a block, in the order of time. Blocks from
@@ -46,10 +46,10 @@ public:
     template <class Begin, class End>
     void walk(Begin&& begin, End&& end) const {
         std::size_t ended = 0;
-        for (std::uint32_t i = 0; i < lives_.size(); ++i) {
-            const std::uint32_t now = lives_[i].begin;
-            while (now != Life::none && ended < by_end_.size() &&
-                   lives_[by_end_[ended]].end <= now) {
+        for (std::uint32_t i = 0; i < lifetimes_.size(); ++i) {
+            const std::uint32_t now = lifetimes_[i].begin;
+            while (now != Lifetime::none && ended < by_end_.size() &&
+                   lifetimes_[by_end_[ended]].end <= now) {
                 end(by_end_[ended++]);
             }
             begin(i);
@@ -61,10 +61,10 @@ private:
     void find_scopes();
     void pass_on_origins();
     void measure_blocks();
-    std::uint64_t block_bytes_of(const Life& life) const;
+    std::uint64_t block_bytes_of(const Lifetime& lifetime) const;
 
     const Recording& recording_;
-    std::vector<Life> lives_;
+    std::vector<Lifetime> lifetimes_;
     std::vector<BlockFacts> facts_;
     std::vector<std::uint32_t> by_end_;    // blocks that ended, in the order of their ends
     std::vector<std::uint32_t> begun_by_;  // for each call: the block that it allocated

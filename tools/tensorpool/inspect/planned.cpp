@@ -14,25 +14,25 @@ constexpr std::uint64_t pool_alignment = 64;
 /// Larger alignments occur only in damaged files.
 constexpr unsigned max_alignment_log2 = 62;
 
-std::uint64_t alignment_of(const History& history, const Life& life) {
-    if (life.begin == Life::none) return pool_alignment;
-    const unsigned requested = history.recording().calls[life.begin].alignment_log2;
+std::uint64_t alignment_of(const History& history, const Lifetime& lifetime) {
+    if (lifetime.begin == Lifetime::none) return pool_alignment;
+    const unsigned requested = history.recording().calls[lifetime.begin].alignment_log2;
     return std::max(pool_alignment, std::uint64_t{1} << std::min(requested, max_alignment_log2));
 }
 
 /// Returns the lifetimes in steps of `History::walk`, so that the blocks that a call ends are freed
 /// before it allocates others.
 std::vector<TensorLifetime> lifetimes_in(const History& history) {
-    const std::vector<Life>& lives = history.lives();
-    std::vector<TensorLifetime> lifetimes(lives.size());
+    const std::vector<Lifetime>& recorded = history.lifetimes();
+    std::vector<TensorLifetime> lifetimes(recorded.size());
     std::int64_t now = 0;
     history.walk([&](std::size_t i) { lifetimes[i].begin = now++; },
                  [&](std::size_t i) { lifetimes[i].end = now; });
-    for (std::size_t i = 0; i < lives.size(); ++i) {
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
         TensorLifetime& lifetime = lifetimes[i];
-        lifetime.bytes = lives[i].bytes;
-        lifetime.alignment = alignment_of(history, lives[i]);
-        if (lives[i].end == Life::none) lifetime.end = now;
+        lifetime.bytes = recorded[i].bytes;
+        lifetime.alignment = alignment_of(history, recorded[i]);
+        if (recorded[i].end == Lifetime::none) lifetime.end = now;
         // A block that was freed by the call that allocated it was never handed out.
         if (lifetime.end <= lifetime.begin) lifetime = {lifetime.begin, lifetime.begin + 1, 0, 1};
     }

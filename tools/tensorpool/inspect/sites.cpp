@@ -23,15 +23,15 @@ double blocks_for(std::uint64_t bytes, std::uint64_t interval) {
 
 StackSums add_up(const History& history, const ChosenLives& chosen) {
     StackSums sums;
-    for (std::size_t i = 0; i < history.lives().size(); ++i) {
-        const Life& life = history.lives()[i];
+    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
+        const Lifetime& lifetime = history.lifetimes()[i];
         const std::uint32_t stack = history.facts(i).stack;
-        if (stack == 0 || !chosen(life)) continue;
-        const double blocks =
-            blocks_for(life.bytes, history.recording().processes[life.process].stack_interval);
+        if (stack == 0 || !chosen(lifetime)) continue;
+        const double blocks = blocks_for(
+            lifetime.bytes, history.recording().processes[lifetime.process].stack_interval);
         StackSum& sum = sums[stack];
         sum.blocks += blocks;
-        sum.bytes += blocks * static_cast<double>(life.bytes);
+        sum.bytes += blocks * static_cast<double>(lifetime.bytes);
         ++sum.samples;
     }
     return sums;

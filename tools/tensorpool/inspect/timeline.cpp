@@ -15,33 +15,33 @@ LevelMeter::LevelMeter(const History& history)
     }
 }
 
-Range LevelMeter::address_range(std::size_t life) const {
-    return range_of(history_.lives()[life].address, history_.facts(life).block_bytes);
+Range LevelMeter::address_range(std::size_t lifetime) const {
+    return range_of(history_.lifetimes()[lifetime].address, history_.facts(lifetime).block_bytes);
 }
 
-void LevelMeter::change_pages(std::size_t life, bool added) {
-    PagesInUse& pages = pages_[history_.lives()[life].process];
+void LevelMeter::change_pages(std::size_t lifetime, bool added) {
+    PagesInUse& pages = pages_[history_.lifetimes()[lifetime].process];
     const std::uint64_t before = pages.bytes();
-    added ? pages.add(address_range(life)) : pages.remove(address_range(life));
+    added ? pages.add(address_range(lifetime)) : pages.remove(address_range(lifetime));
     level_.page_bytes += pages.bytes() - before;
 }
 
-void LevelMeter::begin(std::size_t life) {
+void LevelMeter::begin(std::size_t lifetime) {
     ++level_.blocks;
-    level_.alive_bytes += history_.lives()[life].bytes;
-    level_.block_bytes += history_.facts(life).block_bytes;
-    change_pages(life, true);
-    RangesUsed& used = used_[history_.lives()[life].process];
+    level_.alive_bytes += history_.lifetimes()[lifetime].bytes;
+    level_.block_bytes += history_.facts(lifetime).block_bytes;
+    change_pages(lifetime, true);
+    RangesUsed& used = used_[history_.lifetimes()[lifetime].process];
     const std::uint64_t before = used.bytes();
-    used.add(address_range(life));
+    used.add(address_range(lifetime));
     level_.used_bytes += used.bytes() - before;
 }
 
-void LevelMeter::end(std::size_t life) {
+void LevelMeter::end(std::size_t lifetime) {
     --level_.blocks;
-    level_.alive_bytes -= history_.lives()[life].bytes;
-    level_.block_bytes -= history_.facts(life).block_bytes;
-    change_pages(life, false);
+    level_.alive_bytes -= history_.lifetimes()[lifetime].bytes;
+    level_.block_bytes -= history_.facts(lifetime).block_bytes;
+    change_pages(lifetime, false);
 }
 
 void LevelMeter::hold(const trace::CapacityChange& change) {
@@ -73,16 +73,16 @@ Peaks find_peaks(const History& history, const Groups& sources, const Groups& sc
     Peaks peaks{GroupPeaks(sources.count()), GroupPeaks(scopes.count()),
                 GroupPeaks(history.recording().processes.size())};
     history.walk(
-        [&](std::uint32_t life) {
-            const Life& block = history.lives()[life];
-            peaks.sources.add(sources.of(life), block.bytes);
-            peaks.scopes.add(scopes.of(life), block.bytes);
+        [&](std::uint32_t lifetime) {
+            const Lifetime& block = history.lifetimes()[lifetime];
+            peaks.sources.add(sources.of(lifetime), block.bytes);
+            peaks.scopes.add(scopes.of(lifetime), block.bytes);
             peaks.processes.add(block.process, block.bytes);
         },
-        [&](std::uint32_t life) {
-            const Life& block = history.lives()[life];
-            peaks.sources.remove(sources.of(life), block.bytes);
-            peaks.scopes.remove(scopes.of(life), block.bytes);
+        [&](std::uint32_t lifetime) {
+            const Lifetime& block = history.lifetimes()[lifetime];
+            peaks.sources.remove(sources.of(lifetime), block.bytes);
+            peaks.scopes.remove(scopes.of(lifetime), block.bytes);
             peaks.processes.remove(block.process, block.bytes);
         });
     return peaks;
@@ -108,7 +108,7 @@ public:
         // Groups that never have blocks need a row too.
         bytes_.assign(order.size() + 1, 0);
     }
-    std::uint64_t& of(std::size_t life) { return bytes_[row_[groups_.of(life)]]; }
+    std::uint64_t& of(std::size_t lifetime) { return bytes_[row_[groups_.of(lifetime)]]; }
     const std::vector<std::string>& names() const { return names_; }
     /// Returns the bytes alive for each name.
     std::span<const std::uint64_t> bytes() const { return std::span(bytes_).first(names_.size()); }
@@ -173,8 +173,8 @@ public:
 
     Timeline make() {
         hold_until(history_.first_ns());
-        history_.walk([this](std::uint32_t life) { begin(life); },
-                      [this](std::uint32_t life) { end(life); });
+        history_.walk([this](std::uint32_t lifetime) { begin(lifetime); },
+                      [this](std::uint32_t lifetime) { end(lifetime); });
         follow(history_.last_ns());
         hold_until(UINT64_MAX);
         timeline_.tells_held = !capacities().empty();
@@ -186,13 +186,13 @@ public:
     }
 
 private:
-    void begin(std::uint32_t life) {
-        const Life& block = history_.lives()[life];
+    void begin(std::uint32_t lifetime) {
+        const Lifetime& block = history_.lifetimes()[lifetime];
         const std::uint64_t time = history_.time_of(block.begin);
         follow(time);
-        sources_.of(life) += block.bytes;
-        scopes_.of(life) += block.bytes;
-        meter_.begin(life);
+        sources_.of(lifetime) += block.bytes;
+        scopes_.of(lifetime) += block.bytes;
+        meter_.begin(lifetime);
         const std::uint64_t alive = meter_.level().alive_bytes;
         thinning_.see(time, alive, [this](Moment& moment) { take(moment); });
         if (alive <= timeline_.peak.level.alive_bytes) return;
@@ -200,12 +200,12 @@ private:
         timeline_.peak.time_ns = time;
         timeline_.peak_call = block.begin;
     }
-    void end(std::uint32_t life) {
-        const Life& block = history_.lives()[life];
+    void end(std::uint32_t lifetime) {
+        const Lifetime& block = history_.lifetimes()[lifetime];
         follow(history_.time_of(block.end));
-        sources_.of(life) -= block.bytes;
-        scopes_.of(life) -= block.bytes;
-        meter_.end(life);
+        sources_.of(lifetime) -= block.bytes;
+        scopes_.of(lifetime) -= block.bytes;
+        meter_.end(lifetime);
     }
     const std::vector<trace::CapacityChange>& capacities() const {
         return history_.recording().capacities;

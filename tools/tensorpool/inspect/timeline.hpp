@@ -28,15 +28,15 @@ class LevelMeter {
 public:
     explicit LevelMeter(const History& history);
 
-    void begin(std::size_t life);
-    void end(std::size_t life);
+    void begin(std::size_t lifetime);
+    void end(std::size_t lifetime);
     void hold(const trace::CapacityChange& change);
     const Level& level() const noexcept { return level_; }
     const std::vector<RangesUsed>& used() const noexcept { return used_; }  ///< for each process
 
 private:
-    Range address_range(std::size_t life) const;
-    void change_pages(std::size_t life, bool added);
+    Range address_range(std::size_t lifetime) const;
+    void change_pages(std::size_t lifetime, bool added);
 
     const History& history_;
     Level level_;
@@ -58,7 +58,7 @@ struct Timeline {
     std::vector<std::string> scopes;
     std::vector<Moment> moments;  ///< one for each stretch of equal length
     Moment peak;
-    std::uint32_t peak_call = Life::none;      ///< none: before the first call
+    std::uint32_t peak_call = Lifetime::none;  ///< none: before the first call
     bool tells_held = false;                   ///< whether the recording contains held memory
     std::uint64_t max_held_bytes = 0;          ///< maximum at any time
     std::vector<std::uint64_t> process_peaks;  ///< maximum bytes alive of each process

@@ -12,7 +12,7 @@
 namespace tensorpool::command::planning {
 namespace {
 
-using trace::Life;
+using trace::Lifetime;
 using trace::Recording;
 
 bool is_of(TraceSource source, Kind kind) noexcept {
@@ -41,10 +41,10 @@ public:
 
     Buffers choose() {
         to_ = std::min<std::uint64_t>(choice_.to, recording_.calls.size() + 1);
-        const std::vector<Life> lives = trace::lives_of(recording_);
-        const std::uint32_t process = process_of(lives);
-        for (const Life& life : lives) {
-            if (life.process == process && is_chosen(life)) add(life);
+        const std::vector<Lifetime> lifetimes = trace::lifetimes_of(recording_);
+        const std::uint32_t process = process_of(lifetimes);
+        for (const Lifetime& lifetime : lifetimes) {
+            if (lifetime.process == process && is_chosen(lifetime)) add(lifetime);
         }
         buffers_.clock = "calls";
         buffers_.origin = describe(process);
@@ -53,29 +53,32 @@ public:
 
 private:
     /// Returns the call at which a block begins: -1 for a block made before the recording.
-    std::int64_t begin_of(const Life& life) const noexcept {
-        const std::int64_t begin = life.begin == Life::none ? -1 : std::int64_t{life.begin};
+    std::int64_t begin_of(const Lifetime& lifetime) const noexcept {
+        const std::int64_t begin =
+            lifetime.begin == Lifetime::none ? -1 : std::int64_t{lifetime.begin};
         return choice_.from == 0 ? begin : std::max(begin, static_cast<std::int64_t>(choice_.from));
     }
-    std::int64_t end_of(const Life& life) const noexcept {
-        const std::uint64_t end = life.end == Life::none ? recording_.calls.size() + 1 : life.end;
+    std::int64_t end_of(const Lifetime& lifetime) const noexcept {
+        const std::uint64_t end =
+            lifetime.end == Lifetime::none ? recording_.calls.size() + 1 : lifetime.end;
         return static_cast<std::int64_t>(std::min(end, to_));
     }
-    bool is_chosen(const Life& life) const {
-        const trace::RecordedSource& source = recording_.sources[life.source];
+    bool is_chosen(const Lifetime& lifetime) const {
+        const trace::RecordedSource& source = recording_.sources[lifetime.source];
         const auto& names = choice_.sources;
         const bool is_named = std::find(names.begin(), names.end(), source.name) != names.end();
         return (names.empty() ? is_of(source.kind, choice_.kind) : is_named) &&
-               begin_of(life) < end_of(life);
+               begin_of(lifetime) < end_of(lifetime);
     }
 
     /// Returns the process with the most chosen bytes. Throws CommandError if nothing is chosen.
-    std::uint32_t process_of(const std::vector<Life>& lives) const {
+    std::uint32_t process_of(const std::vector<Lifetime>& lifetimes) const {
         std::vector<double> bytes(recording_.processes.size());
-        for (const Life& life : lives) {
+        for (const Lifetime& lifetime : lifetimes) {
             // One is added so that requests of 0 bytes count too. The sum is a double because the
             // sizes in a damaged file may exceed any integer.
-            if (is_chosen(life)) bytes[life.process] += static_cast<double>(life.bytes) + 1;
+            if (is_chosen(lifetime))
+                bytes[lifetime.process] += static_cast<double>(lifetime.bytes) + 1;
         }
         std::size_t best = 0;
         double max_bytes_seen = 0;
@@ -89,16 +92,16 @@ private:
         if (max_bytes_seen > 0) return static_cast<std::uint32_t>(best);
         throw CommandError(finding, fmt::format("{}: contains no block that matches the options; "
                                                 "it contains {}",
-                                                printable(name_), what_there_is(lives)));
+                                                printable(name_), what_there_is(lifetimes)));
     }
 
-    std::string what_there_is(const std::vector<Life>& lives) const {
+    std::string what_there_is(const std::vector<Lifetime>& lifetimes) const {
         std::set<std::string> names;
-        for (const Life& life : lives) {
-            const trace::RecordedSource& source = recording_.sources[life.source];
+        for (const Lifetime& lifetime : lifetimes) {
+            const trace::RecordedSource& source = recording_.sources[lifetime.source];
             names.insert(fmt::format("\"{}\"{} of process {}", printable(source.name),
                                      source.kind == TraceSource::device ? " (a device)" : "",
-                                     recording_.processes[life.process].number));
+                                     recording_.processes[lifetime.process].number));
         }
         constexpr std::size_t max_names = 10;
         std::string text = fmt::format("{} calls", recording_.calls.size());
@@ -111,21 +114,23 @@ private:
                    : text;
     }
 
-    void add(const Life& life) {
-        if (life.bytes > max_bytes) {
+    void add(const Lifetime& lifetime) {
+        if (lifetime.bytes > max_bytes) {
             throw CommandError(
                 finding, fmt::format("{}: contains a block of {} bytes, expected at most 2^62 - 1",
-                                     printable(name_), life.bytes));
+                                     printable(name_), lifetime.bytes));
         }
         unsigned alignment_log2 = 0;
-        if (life.begin != Life::none) {
-            alignment_log2 = std::min<unsigned>(recording_.calls[life.begin].alignment_log2, 62);
+        if (lifetime.begin != Lifetime::none) {
+            alignment_log2 =
+                std::min<unsigned>(recording_.calls[lifetime.begin].alignment_log2, 62);
         }
-        const std::string& source = recording_.sources[life.source].name;
-        buffers_.ids.push_back(life.begin == Life::none ? fmt::format("{}#before", source)
-                                                        : fmt::format("{}#{}", source, life.begin));
+        const std::string& source = recording_.sources[lifetime.source].name;
+        buffers_.ids.push_back(lifetime.begin == Lifetime::none
+                                   ? fmt::format("{}#before", source)
+                                   : fmt::format("{}#{}", source, lifetime.begin));
         buffers_.lifetimes.push_back(
-            {begin_of(life), end_of(life), life.bytes,
+            {begin_of(lifetime), end_of(lifetime), lifetime.bytes,
              std::max(choice_.alignment, std::uint64_t{1} << alignment_log2)});
     }
 

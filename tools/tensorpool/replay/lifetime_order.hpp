@@ -16,7 +16,7 @@ public:
     /// Throws CommandError if a block exceeds the limits of Step.
     LifetimeOrder(const trace::Recording& recording, std::uint32_t process);
 
-    const std::vector<trace::Life>& lives() const noexcept { return lives_; }
+    const std::vector<trace::Lifetime>& lifetimes() const noexcept { return lifetimes_; }
 
     /// Calls `begin` and `end` with indices of `lives()` in the order of time. Blocks from before
     /// the recording come first. The ends of a call come before its beginnings.
@@ -24,10 +24,12 @@ public:
     void walk(Begin begin, End end) const {
         std::size_t next = 0;
         std::size_t next_end = 0;
-        while (next < lives_.size() && lives_[next].begin == trace::Life::none) begin(next++);
-        while (next < lives_.size() || next_end < ends_.size()) {
+        while (next < lifetimes_.size() && lifetimes_[next].begin == trace::Lifetime::none)
+            begin(next++);
+        while (next < lifetimes_.size() || next_end < ends_.size()) {
             if (next_end < ends_.size() &&
-                (next == lives_.size() || lives_[ends_[next_end]].end <= lives_[next].begin)) {
+                (next == lifetimes_.size() ||
+                 lifetimes_[ends_[next_end]].end <= lifetimes_[next].begin)) {
                 end(ends_[next_end++]);
             } else {
                 begin(next++);
@@ -36,8 +38,8 @@ public:
     }
 
 private:
-    std::vector<trace::Life> lives_;  // sorted by their beginnings
-    std::vector<std::size_t> ends_;   // indices of `lives_`, sorted by their ends
+    std::vector<trace::Lifetime> lifetimes_;  // sorted by their beginnings
+    std::vector<std::size_t> ends_;           // indices of `lives_`, sorted by their ends
 };
 
 }  // namespace tensorpool::command::replay

@@ -14,7 +14,7 @@
 namespace tensorpool::command::replay {
 namespace {
 
-using trace::Life;
+using trace::Lifetime;
 using trace::Recording;
 
 /// A stage ends after an amount of allocations. It is a fraction of the maximum alive bytes, so
@@ -33,8 +33,8 @@ struct OneThread {
 };
 
 /// Returns the size to request: at least 1, because the recorded program had a block.
-std::uint64_t requested_bytes(const Life& life) {
-    return std::max<std::uint64_t>(life.bytes, 1);
+std::uint64_t requested_bytes(const Lifetime& lifetime) {
+    return std::max<std::uint64_t>(lifetime.bytes, 1);
 }
 
 class Compiler {
@@ -42,10 +42,10 @@ public:
     Compiler(const Recording& recording, std::uint32_t process, Offsets floor, Offsets planned)
         : recording_(recording),
           order_(recording, process),
-          lives_(order_.lives()),
+          lifetimes_(order_.lifetimes()),
           wants_offsets_(floor == Offsets::yes),
-          slots_(lives_.size(), Step::none),
-          offsets_(lives_.size()),
+          slots_(lifetimes_.size(), Step::none),
+          offsets_(lifetimes_.size()),
           numbers_(recording.threads.size()) {
         measure();
         if (planned == Offsets::yes) planned_ = planned_offsets(recording, order_);
@@ -53,8 +53,8 @@ public:
     }
 
     Plan compile() {
-        order_.walk([this](std::size_t life) { begin(life); },
-                    [this](std::size_t life) { end(life); });
+        order_.walk([this](std::size_t lifetime) { begin(lifetime); },
+                    [this](std::size_t lifetime) { end(lifetime); });
         for (OneThread& thread : threads_) enter_stage(thread, Step::none);
         return gather();
     }
@@ -63,14 +63,14 @@ private:
     void measure() {
         std::uint64_t alive = 0;
         std::uint64_t& max_alive = statistics_.max_alive_bytes;
-        const auto begin = [&](std::size_t life) {
-            max_alive = std::max(max_alive, alive += lives_[life].bytes);
+        const auto begin = [&](std::size_t lifetime) {
+            max_alive = std::max(max_alive, alive += lifetimes_[lifetime].bytes);
             if (max_alive <= Step::max_bytes) return;
             throw CommandError(finding, fmt::format("the trace has {} bytes alive at once, "
                                                     "expected at most {}",
                                                     max_alive, Step::max_bytes));
         };
-        order_.walk(begin, [&](std::size_t life) { alive -= lives_[life].bytes; });
+        order_.walk(begin, [&](std::size_t lifetime) { alive -= lifetimes_[lifetime].bytes; });
         stage_bytes_ = std::max(max_alive / stage_part, min_stage_bytes);
     }
 
@@ -88,80 +88,82 @@ private:
             has_main = has_main || is_main;
         };
         order_.walk(
-            [&](std::size_t life) {
-                if (lives_[life].begin != Life::none) number(lives_[life].begin);
+            [&](std::size_t lifetime) {
+                if (lifetimes_[lifetime].begin != Lifetime::none)
+                    number(lifetimes_[lifetime].begin);
             },
-            [&](std::size_t life) { number(lives_[life].end); });
+            [&](std::size_t lifetime) { number(lifetimes_[lifetime].end); });
     }
 
     OneThread& thread_of(std::uint32_t call) {
-        return threads_[call == Life::none ? 0 : numbers_[recording_.calls[call].thread]];
+        return threads_[call == Lifetime::none ? 0 : numbers_[recording_.calls[call].thread]];
     }
 
-    bool is_handed_over(const Life& life) {
-        return life.begin != Life::none && life.end != Life::none &&
-               &thread_of(life.begin) != &thread_of(life.end);
+    bool is_handed_over(const Lifetime& lifetime) {
+        return lifetime.begin != Lifetime::none && lifetime.end != Lifetime::none &&
+               &thread_of(lifetime.begin) != &thread_of(lifetime.end);
     }
 
     /// Slots of blocks that one thread allocates and frees are reused. A slot between two threads
     /// is used only once. Otherwise a third thread could find the second one's block there, and a
     /// missing wait would go unnoticed.
-    std::uint32_t take_slot(OneThread& thread, const Life& life) {
-        if (thread.free_slots.empty() || is_handed_over(life)) return slot_count_++;
+    std::uint32_t take_slot(OneThread& thread, const Lifetime& lifetime) {
+        if (thread.free_slots.empty() || is_handed_over(lifetime)) return slot_count_++;
         const std::uint32_t slot = thread.free_slots.back();
         thread.free_slots.pop_back();
         return slot;
     }
-    void give_slot_back(OneThread& thread, std::size_t life) {
-        if (!is_handed_over(lives_[life])) thread.free_slots.push_back(slots_[life]);
+    void give_slot_back(OneThread& thread, std::size_t lifetime) {
+        if (!is_handed_over(lifetimes_[lifetime])) thread.free_slots.push_back(slots_[lifetime]);
     }
 
-    void begin(std::size_t life) {
-        const Life& begun = lives_[life];
+    void begin(std::size_t lifetime) {
+        const Lifetime& begun = lifetimes_[lifetime];
         const std::optional<std::size_t> before = taken_on(begun);
         OneThread& thread = thread_of(begun.begin);
-        if (begun.begin != Life::none) enter_present_stage(thread);
+        if (begun.begin != Lifetime::none) enter_present_stage(thread);
         const unsigned alignment =
-            begun.begin == Life::none ? 0 : recording_.calls[begun.begin].alignment_log2;
+            begun.begin == Lifetime::none ? 0 : recording_.calls[begun.begin].alignment_log2;
         if (wants_offsets_) {
             if (before) floor_.deallocate(offsets_[*before]);
-            offsets_[life] = floor_.allocate(
+            offsets_[lifetime] = floor_.allocate(
                 requested_bytes(begun), alignment > Step::plain_alignment_log2 ? alignment : 0);
         }
-        slots_[life] = take_slot(thread, begun);
+        slots_[lifetime] = take_slot(thread, begun);
         Step step =
-            Step::make(before ? StepKind::resize : StepKind::allocate, slots_[life],
+            Step::make(before ? StepKind::resize : StepKind::allocate, slots_[lifetime],
                        requested_bytes(begun), alignment, before ? slots_[*before] : Step::none);
         if (is_handed_over(begun)) step.mark_handover();
-        if (before && is_handed_over(lives_[*before])) step.mark_takes_over();
-        add(thread, step, life);
+        if (before && is_handed_over(lifetimes_[*before])) step.mark_takes_over();
+        add(thread, step, lifetime);
         if (before) give_slot_back(thread, *before);
         count(begun, before.has_value());
     }
 
-    void end(std::size_t life) {
-        const Life& ended = lives_[life];
+    void end(std::size_t lifetime) {
+        const Lifetime& ended = lifetimes_[lifetime];
         if (is_resized(ended)) {
-            resized_ = life;
+            resized_ = lifetime;
             return;
         }
         OneThread& thread = thread_of(ended.end);
         enter_present_stage(thread);
-        Step step = Step::make(StepKind::deallocate, slots_[life]);
+        Step step = Step::make(StepKind::deallocate, slots_[lifetime]);
         if (is_handed_over(ended)) step.mark_takes_over();
-        add(thread, step, life);
-        if (wants_offsets_) floor_.deallocate(offsets_[life]);
-        give_slot_back(thread, life);
+        add(thread, step, lifetime);
+        if (wants_offsets_) floor_.deallocate(offsets_[lifetime]);
+        give_slot_back(thread, lifetime);
         ++statistics_.deallocations;
     }
 
     /// Returns whether the call that ends the block resizes it. The next block then continues it.
-    bool is_resized(const Life& life) const {
-        const trace::Call& call = recording_.calls[life.end];
-        return call.action == TraceAction::resize && call.address == life.address;
+    bool is_resized(const Lifetime& lifetime) const {
+        const trace::Call& call = recording_.calls[lifetime.end];
+        return call.action == TraceAction::resize && call.address == lifetime.address;
     }
-    std::optional<std::size_t> taken_on(const Life& begun) const {
-        const bool goes_on = begun.continues && resized_ && lives_[*resized_].end == begun.begin;
+    std::optional<std::size_t> taken_on(const Lifetime& begun) const {
+        const bool goes_on =
+            begun.continues && resized_ && lifetimes_[*resized_].end == begun.begin;
         return goes_on ? resized_ : std::nullopt;
     }
 
@@ -175,28 +177,28 @@ private:
     /// Adds a stage step, unless the plan has a single thread, which needs no stages.
     void enter_stage(OneThread& thread, std::uint32_t stage) {
         if (threads_.size() <= 2 || &thread == &threads_[0] || thread.stage == stage) return;
-        add(thread, Step::make(StepKind::stage, stage, 0, 0, thread.stage), no_life);
+        add(thread, Step::make(StepKind::stage, stage, 0, 0, thread.stage), no_lifetime);
         if (stage != Step::none) ++stages_[stage];
         thread.stage = stage;
     }
 
-    static constexpr std::size_t no_life = std::numeric_limits<std::size_t>::max();
+    static constexpr std::size_t no_lifetime = std::numeric_limits<std::size_t>::max();
 
-    void add(OneThread& thread, Step step, std::size_t life) {
+    void add(OneThread& thread, Step step, std::size_t lifetime) {
         thread.steps.push_back(step);
-        const auto offset_in = [life](const std::vector<std::uint64_t>& offsets) {
-            return life == no_life ? 0 : offsets[life];
+        const auto offset_in = [lifetime](const std::vector<std::uint64_t>& offsets) {
+            return lifetime == no_lifetime ? 0 : offsets[lifetime];
         };
         if (wants_offsets_) thread.offsets.push_back(offset_in(offsets_));
         if (planned_) thread.planned_offsets.push_back(offset_in(planned_->offsets));
     }
 
-    void count(const Life& life, bool resized) {
+    void count(const Lifetime& lifetime, bool resized) {
         ++(resized ? statistics_.resizes : statistics_.allocations);
-        if (life.begin == Life::none) ++statistics_.from_before;
-        if (life.end == Life::none) ++statistics_.never_freed;
-        statistics_.allocated_bytes += life.bytes;
-        if (life.begin != Life::none) bytes_in_stage_ += life.bytes;
+        if (lifetime.begin == Lifetime::none) ++statistics_.from_before;
+        if (lifetime.end == Lifetime::none) ++statistics_.never_freed;
+        statistics_.allocated_bytes += lifetime.bytes;
+        if (lifetime.begin != Lifetime::none) bytes_in_stage_ += lifetime.bytes;
     }
 
     Plan gather() {
@@ -222,7 +224,7 @@ private:
 
     const Recording& recording_;
     const LifetimeOrder order_;
-    const std::vector<Life>& lives_;
+    const std::vector<Lifetime>& lifetimes_;
     const bool wants_offsets_;
     std::vector<std::uint32_t> slots_;    // one entry for each block
     std::vector<std::uint64_t> offsets_;  // one entry for each block

@@ -98,7 +98,7 @@ Recording read_recording(const std::string& path);
 Recording read_recording(std::span<const std::byte> bytes, const std::string& name);
 
 /// The lifetime of one block, from the call that made it to the call that ended it.
-struct Life {
+struct Lifetime {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     std::uint32_t begin = none;  ///< index into Recording::calls; none: before the recording
     std::uint32_t end = none;    ///< index into Recording::calls; none: alive at the end
@@ -115,6 +115,6 @@ struct Life {
 /// Returns the lifetimes of a recording's blocks in order of their beginnings, those from before
 /// the recording first. A release of an arena or a scratch ends its blocks. If the end of a block
 /// was dropped, its lifetime ends when its address is allocated again.
-std::vector<Life> lives_of(const Recording& recording);
+std::vector<Lifetime> lifetimes_of(const Recording& recording);
 
 }  // namespace tensorpool::command::trace

@@ -12,7 +12,7 @@ namespace tensorpool::command::trace {
 namespace {
 
 // Life::begin can distinguish this many calls.
-constexpr std::uint64_t max_calls = Life::none;
+constexpr std::uint64_t max_calls = Lifetime::none;
 // Recorders record up to 30.
 constexpr std::size_t max_frames = 256;
 constexpr unsigned module_shift = 48;

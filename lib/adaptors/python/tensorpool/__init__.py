@@ -5,7 +5,7 @@
     tensorpool.enable_torch()           # PyTorch's CPU tensors too
     with tensorpool.scope("forward") as forward:
         ...
-    print(forward.figures.peak_bytes)
+    print(forward.statistics.peak_bytes)
 
 The process has one global pool, which C++ code in it uses too. It is set up on its first use from
 environment variables such as TENSORPOOL_MAX_CAPACITY=2GiB. Sizes are bytes. Any thread may call any
@@ -18,7 +18,7 @@ import json
 
 from . import _tensorpool
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
-from ._scope import Scope, ScopeFigures, scope
+from ._scope import Scope, ScopeStatistics, scope
 from ._sizes import bytes_of
 from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Scope",
-    "ScopeFigures",
+    "ScopeStatistics",
     "disable_numpy",
     "disable_torch",
     "enable_numpy",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ScopeFigures:
+class ScopeStatistics:
     """The statistics of one scope: all pools, on the scope's thread."""
 
     allocations: int = 0
@@ -43,16 +43,16 @@ class Scope(ContextDecorator):
         if not isinstance(name, str):
             raise TypeError(f"tensorpool: scope: name is {name!r}, expected a str")
         self.name = name
-        self._figures = ScopeFigures()
+        self._statistics = ScopeStatistics()
         self._open: Optional[_tensorpool.OpenScope] = None
         self._thread: Optional[threading.Thread] = None
 
     @property
-    def figures(self) -> ScopeFigures:
+    def statistics(self) -> ScopeStatistics:
         """The statistics of the latest time it was entered; while it is open, those so far."""
         if self._open is not None:
-            return ScopeFigures(*self._open.statistics())
-        return self._figures
+            return ScopeStatistics(*self._open.statistics())
+        return self._statistics
 
     def __enter__(self) -> "Scope":
         if self._open is not None:
@@ -73,7 +73,7 @@ class Scope(ContextDecorator):
         if self._open is None:
             raise RuntimeError(f"tensorpool: scope {self.name!r} ends, but has not begun")
         ended, self._open = self._open, None
-        self._figures = ScopeFigures(*ended.statistics())
+        self._statistics = ScopeStatistics(*ended.statistics())
         ended.end()
         began_on, self._thread = self._thread, None
         here = threading.current_thread()
@@ -109,7 +109,7 @@ def scope(name: str) -> Scope:
 
         with tensorpool.scope("forward") as forward:
             ...
-        print(forward.figures.peak_bytes)
+        print(forward.statistics.peak_bytes)
 
     Scopes nest. They are added up by name over all threads and appear in `statistics()["scopes"]`,
     wherever else pools are shown, and on the timeline when a peak rises. There is room for 64 names

@@ -9,7 +9,7 @@ namespace {
 
 using enum TraceAction;
 
-constexpr std::uint32_t never = Life::none;
+constexpr std::uint32_t never = Lifetime::none;
 
 /// Makes a recording of two processes, whose threads have their numbers, with a pool (1), an arena
 /// (2), a scratch (3) and another pool (4).
@@ -40,52 +40,54 @@ using Span = std::pair<std::uint32_t, std::uint32_t>;
 
 std::vector<Span> spans(std::vector<Call> calls) {
     std::vector<Span> found;
-    for (const Life& life : lives_of(with(std::move(calls)))) {
-        found.emplace_back(life.begin, life.end);
+    for (const Lifetime& lifetime : lifetimes_of(with(std::move(calls)))) {
+        found.emplace_back(lifetime.begin, lifetime.end);
     }
     return found;
 }
 
 TEST(Lifetimes, LastFromAllocationToDeallocation) {
-    const auto lives = lives_of(with({call(allocate, 0x100, 10), call(allocate, 0x200, 20),
-                                      call(deallocate, 0x100, 16), call(allocate, 0x100, 30)}));
-    ASSERT_EQ(lives.size(), 3U);
-    EXPECT_EQ(lives[0].begin, 0U);
-    EXPECT_EQ(lives[0].end, 2U);
-    EXPECT_EQ(lives[0].bytes, 10U);
-    EXPECT_EQ(lives[0].address, 0x100U);
-    EXPECT_EQ(lives[0].source, 1U);
-    EXPECT_EQ(lives[1].end, never);
-    EXPECT_EQ(lives[2].begin, 3U);
-    EXPECT_EQ(lives[2].bytes, 30U);
+    const auto lifetimes =
+        lifetimes_of(with({call(allocate, 0x100, 10), call(allocate, 0x200, 20),
+                           call(deallocate, 0x100, 16), call(allocate, 0x100, 30)}));
+    ASSERT_EQ(lifetimes.size(), 3U);
+    EXPECT_EQ(lifetimes[0].begin, 0U);
+    EXPECT_EQ(lifetimes[0].end, 2U);
+    EXPECT_EQ(lifetimes[0].bytes, 10U);
+    EXPECT_EQ(lifetimes[0].address, 0x100U);
+    EXPECT_EQ(lifetimes[0].source, 1U);
+    EXPECT_EQ(lifetimes[1].end, never);
+    EXPECT_EQ(lifetimes[2].begin, 3U);
+    EXPECT_EQ(lifetimes[2].bytes, 30U);
 }
 
 TEST(Lifetimes, OfEarlierBlocksComeFirst) {
-    const auto lives = lives_of(with({call(allocate, 0x100, 10), call(deallocate, 0x900, 64, 4),
-                                      call(resize, 0x800, 50), call(deallocate, 0x800, 64)}));
-    ASSERT_EQ(lives.size(), 4U);
-    EXPECT_EQ(lives[0].begin, never);
-    EXPECT_EQ(lives[0].end, 1U);
-    EXPECT_EQ(lives[0].bytes, 64U);
-    EXPECT_EQ(lives[0].source, 4U);
-    EXPECT_EQ(lives[1].begin, never);
-    EXPECT_EQ(lives[1].end, 2U);
-    EXPECT_EQ(lives[2].begin, 0U);
-    EXPECT_EQ(lives[3].begin, 2U);
-    EXPECT_EQ(lives[3].end, 3U);
-    EXPECT_TRUE(lives[3].continues);
+    const auto lifetimes =
+        lifetimes_of(with({call(allocate, 0x100, 10), call(deallocate, 0x900, 64, 4),
+                           call(resize, 0x800, 50), call(deallocate, 0x800, 64)}));
+    ASSERT_EQ(lifetimes.size(), 4U);
+    EXPECT_EQ(lifetimes[0].begin, never);
+    EXPECT_EQ(lifetimes[0].end, 1U);
+    EXPECT_EQ(lifetimes[0].bytes, 64U);
+    EXPECT_EQ(lifetimes[0].source, 4U);
+    EXPECT_EQ(lifetimes[1].begin, never);
+    EXPECT_EQ(lifetimes[1].end, 2U);
+    EXPECT_EQ(lifetimes[2].begin, 0U);
+    EXPECT_EQ(lifetimes[3].begin, 2U);
+    EXPECT_EQ(lifetimes[3].end, 3U);
+    EXPECT_TRUE(lifetimes[3].continues);
 }
 
 TEST(Lifetimes, AResizeEndsOneAndBeginsAnother) {
-    const auto lives = lives_of(
+    const auto lifetimes = lifetimes_of(
         with({call(allocate, 0x100, 10), call(resize, 0x100, 12), call(deallocate, 0x100, 16)}));
-    ASSERT_EQ(lives.size(), 2U);
-    EXPECT_EQ(lives[0].end, 1U);
-    EXPECT_FALSE(lives[0].continues);
-    EXPECT_EQ(lives[1].begin, 1U);
-    EXPECT_EQ(lives[1].end, 2U);
-    EXPECT_EQ(lives[1].bytes, 12U);
-    EXPECT_TRUE(lives[1].continues);
+    ASSERT_EQ(lifetimes.size(), 2U);
+    EXPECT_EQ(lifetimes[0].end, 1U);
+    EXPECT_FALSE(lifetimes[0].continues);
+    EXPECT_EQ(lifetimes[1].begin, 1U);
+    EXPECT_EQ(lifetimes[1].end, 2U);
+    EXPECT_EQ(lifetimes[1].bytes, 12U);
+    EXPECT_TRUE(lifetimes[1].continues);
 }
 
 TEST(Lifetimes, AnArenasReleaseEndsBlocksFromItsPositionOn) {
@@ -150,11 +152,11 @@ TEST(Lifetimes, OfADeviceDoNotEndOthersAtTheSameAddress) {
     Recording recording = with({call(allocate, 0x100, 100, 1), call(allocate, 0x100, 90, 4),
                                 call(deallocate, 0x100, 90, 4), call(deallocate, 0x100, 128, 1)});
     recording.sources[4].kind = TraceSource::device;
-    const auto lives = lives_of(recording);
-    ASSERT_EQ(lives.size(), 2U);
-    EXPECT_EQ(lives[0].end, 3U);
-    EXPECT_EQ(lives[1].begin, 1U);
-    EXPECT_EQ(lives[1].end, 2U);
+    const auto lifetimes = lifetimes_of(recording);
+    ASSERT_EQ(lifetimes.size(), 2U);
+    EXPECT_EQ(lifetimes[0].end, 3U);
+    EXPECT_EQ(lifetimes[1].begin, 1U);
+    EXPECT_EQ(lifetimes[1].end, 2U);
 }
 
 TEST(Lifetimes, OfADevicesBlocksContinueWhileDeferred) {
@@ -162,20 +164,20 @@ TEST(Lifetimes, OfADevicesBlocksContinueWhileDeferred) {
                                 call(deallocate, 0x100, 512, 4), call(defer, 0x900, 1, 4)});
     recording.sources[4].kind = TraceSource::device;
     recording.calls[0].stream = 3;
-    const auto lives = lives_of(recording);
-    ASSERT_EQ(lives.size(), 1U);
-    EXPECT_EQ(lives[0].deferred, 1U);
-    EXPECT_EQ(lives[0].end, 2U);
-    EXPECT_EQ(lives[0].stream, 3U);
+    const auto lifetimes = lifetimes_of(recording);
+    ASSERT_EQ(lifetimes.size(), 1U);
+    EXPECT_EQ(lifetimes[0].deferred, 1U);
+    EXPECT_EQ(lifetimes[0].end, 2U);
+    EXPECT_EQ(lifetimes[0].stream, 3U);
 }
 
 TEST(Lifetimes, OfADevicesBlocksEndWithItsAllocator) {
     Recording recording =
         with({call(allocate, 0x100, 100, 4), call(gone, 0, 0, 4), call(allocate, 0x100, 100, 1)});
     recording.sources[4].kind = TraceSource::device;
-    const auto lives = lives_of(recording);
-    EXPECT_EQ(lives.at(0).end, 1U);
-    EXPECT_EQ(lives.at(1).end, never);
+    const auto lifetimes = lifetimes_of(recording);
+    EXPECT_EQ(lifetimes.at(0).end, 1U);
+    EXPECT_EQ(lifetimes.at(1).end, never);
 }
 
 }  // namespace

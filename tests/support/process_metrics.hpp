@@ -19,15 +19,15 @@ constexpr bool sanitized() {
 }
 
 /// Memory use of this process in bytes, from /proc/self/status (proc(5)).
-struct MemoryFigures {
+struct MemoryMetrics {
     std::size_t address_space = 0;
     /// Without resident pages of files, since a program's code becomes resident as it runs.
     std::size_t resident = 0;
 };
 
-inline MemoryFigures memory_figures() {
+inline MemoryMetrics memory_metrics() {
     std::ifstream file("/proc/self/status");
-    MemoryFigures memory;
+    MemoryMetrics memory;
     for (std::string name; file >> name;
          file.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
         std::size_t kilobytes = 0;

@@ -30,10 +30,10 @@ public:
           alive_(recording.processes.size()),
           held_(recording.sources.size()) {}
 
-    std::vector<Life> find() {
+    std::vector<Lifetime> find() {
         for (std::uint32_t i = 0; i < recording_.calls.size(); ++i) look_at(i);
-        lives_.insert(lives_.begin(), earlier_.begin(), earlier_.end());
-        return std::move(lives_);
+        lifetimes_.insert(lifetimes_.begin(), earlier_.begin(), earlier_.end());
+        return std::move(lifetimes_);
     }
 
 private:
@@ -82,13 +82,13 @@ private:
     }
 
     std::uint32_t begin(std::uint32_t i) {
-        const auto number = static_cast<std::uint32_t>(lives_.size());
+        const auto number = static_cast<std::uint32_t>(lifetimes_.size());
         const auto [at, is_new] = alive(i).try_emplace(call(i).address, number);
         if (!is_new) {  // the entry of its end was dropped
-            lives_[at->second].end = i;
+            lifetimes_[at->second].end = i;
             at->second = number;
         }
-        lives_.push_back(life(i, i, Life::none));
+        lifetimes_.push_back(lifetime(i, i, Lifetime::none));
         return number;
     }
 
@@ -96,22 +96,22 @@ private:
         auto& alive = this->alive(i);
         const auto found = alive.find(call(i).address);
         if (found == alive.end()) {
-            earlier_.push_back(life(i, Life::none, i));
+            earlier_.push_back(lifetime(i, Lifetime::none, i));
             return;
         }
-        lives_[found->second].end = i;
+        lifetimes_[found->second].end = i;
         alive.erase(found);
     }
 
     void defer(std::uint32_t i) {
         const auto found = alive(i).find(call(i).address);
-        if (found != alive(i).end()) lives_[found->second].deferred = i;
+        if (found != alive(i).end()) lifetimes_[found->second].deferred = i;
     }
 
     void resize(std::uint32_t i) {
         end_one(i);
         const std::uint32_t number = begin(i);
-        lives_[number].continues = true;
+        lifetimes_[number].continues = true;
         holdings(i).blocks.push_back(number);
     }
 
@@ -130,13 +130,13 @@ private:
     }
 
     void end(std::uint32_t number, std::uint32_t i) {
-        Life& life = lives_[number];
-        if (life.end != Life::none) return;
-        life.end = i;
-        alive(life.source, life.process).erase(life.address);
+        Lifetime& lifetime = lifetimes_[number];
+        if (lifetime.end != Lifetime::none) return;
+        lifetime.end = i;
+        alive(lifetime.source, lifetime.process).erase(lifetime.address);
     }
 
-    Life life(std::uint32_t i, std::uint32_t begin, std::uint32_t end) const {
+    Lifetime lifetime(std::uint32_t i, std::uint32_t begin, std::uint32_t end) const {
         return {.begin = begin,
                 .end = end,
                 .process = process_of(i),
@@ -144,13 +144,13 @@ private:
                 .address = call(i).address,
                 .bytes = call(i).bytes,
                 .continues = false,
-                .deferred = Life::none,
+                .deferred = Lifetime::none,
                 .stream = call(i).stream};
     }
 
     const Recording& recording_;
-    std::vector<Life> earlier_;  // blocks made before the recording
-    std::vector<Life> lives_;
+    std::vector<Lifetime> earlier_;  // blocks made before the recording
+    std::vector<Lifetime> lifetimes_;
     // For each process: the lifetime that is alive at an address.
     std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> alive_;
     std::vector<Holdings> held_;  // indexed by source
@@ -158,7 +158,7 @@ private:
 
 }  // namespace
 
-std::vector<Life> lives_of(const Recording& recording) {
+std::vector<Lifetime> lifetimes_of(const Recording& recording) {
     return Lives(recording).find();
 }
 
