@@ -49,7 +49,7 @@ public:
     Span* find_in_use(const void* p) const noexcept {
         const PageEntry entry = map_.at(p);
         Span* const span = entry.span();
-        if (entry.word() != in_use_.with(*span).word()) return nullptr;
+        if (entry.word() != in_use_.with(span).word()) return nullptr;
         return address_of(*span) == p ? span : nullptr;
     }
     void* address_of(const Span& span) const noexcept { return map_.address_of(span.first_page); }
@@ -105,7 +105,7 @@ private:
     std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
     // The entry of the first page distinguishes a block in use from a freed one.
     void mark(const Span& span, PageEntry kind) noexcept {
-        map_.set_first(span.first_page, kind.with(span));
+        map_.set_first(span.first_page, kind.with(&span));
     }
 
     PageHeap& heap_;

@@ -53,9 +53,9 @@ public:
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
 
-    /// Returns this entry with the span. REQUIRES: this entry has no span.
-    PageEntry with(const Span& span) const noexcept {
-        return PageEntry(word_ | reinterpret_cast<std::uint64_t>(&span));
+    /// Returns this entry with the span, which may be null. REQUIRES: this entry has no span.
+    PageEntry with(const Span* span) const noexcept {
+        return PageEntry(word_ | reinterpret_cast<std::uint64_t>(span));
     }
 
     std::uint64_t word() const noexcept { return word_; }
