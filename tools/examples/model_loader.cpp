@@ -192,7 +192,7 @@ void load_on_device(ModelFile& model, const Options& options) {
     std::vector<DeviceMemory> weights;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const ModelTensor& tensor = *tensors[i];
-        // Meanwhile, the disk reads the next tensor.
+        // During the copy, the disk reads the next tensor.
         if (i + 1 < tensors.size()) {
             mapping.prefetch(Prefetch::ahead, {tensors[i + 1]->offset, tensors[i + 1]->bytes});
         }
