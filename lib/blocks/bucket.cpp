@@ -28,15 +28,16 @@ BucketShard& Bucket::own_shard() noexcept {
 }
 
 unsigned Bucket::take(void** blocks, unsigned max_count, SlowPath& path) noexcept {
-    const unsigned count = shards_.has_others() ? take_from_any(blocks, max_count, path)
-                                                : own_shard().take(blocks, max_count, path);
+    BucketShard& own = own_shard();
+    const unsigned count = shards_.has_others() ? take_from_any(own, blocks, max_count, path)
+                                                : own.take(blocks, max_count, path);
     std::reverse(blocks, blocks + count);
     return count;
 }
 
-// Before this thread's shard grows, the spans of others serve.
-unsigned Bucket::take_from_any(void** blocks, unsigned max_count, SlowPath& path) noexcept {
-    BucketShard& own = own_shard();
+// Before the thread's shard grows, the spans of others serve.
+unsigned Bucket::take_from_any(BucketShard& own, void** blocks, unsigned max_count,
+                               SlowPath& path) noexcept {
     const bool may_grow = std::exchange(path.may_grow, false);
     unsigned count = own.take(blocks, max_count, path);
     path.may_grow = may_grow;

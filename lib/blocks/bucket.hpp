@@ -126,7 +126,8 @@ public:
 private:
     BucketShard& own_shard() noexcept;
     BucketShard& shard_of(const void* block) noexcept;
-    unsigned take_from_any(void** blocks, unsigned max_count, pages::SlowPath& path) noexcept;
+    unsigned take_from_any(BucketShard& own, void** blocks, unsigned max_count,
+                           pages::SlowPath& path) noexcept;
     std::size_t capacity() const noexcept;
     inline std::size_t requested_bytes_of(std::uint16_t wide_state) const noexcept;
     Depot* depot_for_giving() noexcept;
