@@ -26,7 +26,6 @@ HeapShard& PageHeap::own_shard() noexcept {
     const auto make = [this](unsigned number) noexcept -> HeapShard* {
         void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
         if (memory == nullptr) return nullptr;
-        const std::lock_guard guard(shards_.first());
         common_.is_divided.store(true, std::memory_order_relaxed);
         return new (memory) HeapShard(common_, number);
     };

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <new>
+#include <mutex>
 #include <utility>
 
 namespace tensorpool::pages {
@@ -54,25 +54,13 @@ public:
     }
     /// Returns the calling thread's shard. If it was not made yet, `make(number)` makes it. If that
     /// returns nullptr, the first shard serves the thread. If another thread makes the shard at the
-    /// same time, `discard` gets the superfluous one.
+    /// same time, `discard` gets the superfluous one. REQUIRES: if shards have locks, the caller
+    /// holds none of them.
     template <class Make, class Discard>
     T& own(Make make, Discard discard) noexcept {
         const unsigned number = current_shard();
-        if (T* const found = find(number)) [[likely]]
-            return *found;
-        T* const made = make(number);
-        if (made == nullptr) return first_;
-        // First, so that a thread that meets the new shard also sees that there is a second one.
-        for (unsigned end = end_.load(std::memory_order_relaxed); end <= number;) {
-            if (end_.compare_exchange_weak(end, number + 1, std::memory_order_release)) break;
-        }
-        T* found = nullptr;
-        // Release: other threads see the shard as it was made.
-        if (others_[number - 1].compare_exchange_strong(found, made, std::memory_order_acq_rel)) {
-            return *made;
-        }
-        discard(*made);
-        return *found;
+        T* const found = find(number);
+        return found != nullptr ? *found : add(number, make, discard);
     }
     /// Returns whether a second shard was made or is being made.
     bool has_others() const noexcept { return end_.load(std::memory_order_acquire) != 1; }
@@ -101,6 +89,34 @@ public:
     }
 
 private:
+    // Under the lock of the first shard, if shards have locks, so that a thread that holds all of
+    // them, as for a fork, gets no new one.
+    template <class Make, class Discard>
+    T& add(unsigned number, Make make, Discard discard) noexcept {
+        if constexpr (requires { first_.lock(); }) {
+            const std::lock_guard guard(first_);
+            T* const found = find(number);
+            return found != nullptr ? *found : publish(number, make(number), discard);
+        } else {
+            return publish(number, make(number), discard);
+        }
+    }
+    template <class Discard>
+    T& publish(unsigned number, T* made, Discard discard) noexcept {
+        if (made == nullptr) return first_;
+        // First, so that a thread that meets the new shard also sees that there is a second one.
+        for (unsigned end = end_.load(std::memory_order_relaxed); end <= number;) {
+            if (end_.compare_exchange_weak(end, number + 1, std::memory_order_release)) break;
+        }
+        T* found = nullptr;
+        // Release: other threads see the shard as it was made.
+        if (others_[number - 1].compare_exchange_strong(found, made, std::memory_order_acq_rel)) {
+            return *made;
+        }
+        discard(*made);
+        return *found;
+    }
+
     T first_;
     std::atomic<T*> others_[max_shards - 1] = {};
     std::atomic<unsigned> end_ = 1;  // no shard from this number on was made
