@@ -115,6 +115,7 @@ double milliseconds(const timeval& time) {
 /// Runs the command once. Output goes to /dev/null, so that a terminal's time is not measured.
 Run run_once(const std::vector<std::string>& command) {
     std::vector<char*> pointers;
+    pointers.reserve(command.size() + 1);
     for (const std::string& argument : command)
         pointers.push_back(const_cast<char*>(argument.c_str()));
     pointers.push_back(nullptr);

@@ -27,6 +27,14 @@ constexpr detail::ThreadLeaf leaf_of_empty_caches() noexcept {
     return leaf_of_empty_caches(std::make_index_sequence<detail::ThreadLeaf::size>());
 }
 
+/// The leaves of a table without caches. (clang 14 evaluates a function template here, but not a
+/// constructor template.)
+template <std::size_t... Index>
+constexpr std::array<std::atomic<detail::ThreadLeaf*>, sizeof...(Index)> empty_leaves(
+    std::index_sequence<Index...>) noexcept {
+    return {{(static_cast<void>(Index), &empty_leaf)...}};
+}
+
 /// A leaf of a thread's table, or a free leaf for reuse.
 struct OwnLeaf {
     detail::ThreadLeaf view = leaf_of_empty_caches();
@@ -51,7 +59,11 @@ struct OwnPlace {
 struct ThreadCaches : detail::ThreadTable {
     static constexpr unsigned leaf_size = detail::ThreadLeaf::size;
 
-    constexpr ThreadCaches() noexcept : ThreadCaches(std::make_index_sequence<leaf_count + 1>()) {}
+    constexpr ThreadCaches() noexcept
+        : ThreadTable{leaf_of_empty_caches(),
+                      empty_leaves(std::make_index_sequence<leaf_count + 1>())} {
+        own_.fill(&no_own_caches);
+    }
 
     OwnCaches& own_leaf(unsigned number) noexcept { return *own_[number / leaf_size]; }
     Cache*& own(unsigned number) noexcept { return own_leaf(number)[number % leaf_size]; }
@@ -81,12 +93,6 @@ struct ThreadCaches : detail::ThreadTable {
     ThreadCaches* next = nullptr;  // used by the registry
 
 private:
-    template <std::size_t... Index>
-    explicit constexpr ThreadCaches(std::index_sequence<Index...>) noexcept
-        : ThreadTable{leaf_of_empty_caches(), {(static_cast<void>(Index), &empty_leaf)...}} {
-        own_.fill(&no_own_caches);
-    }
-
     void set_leaf(unsigned index, detail::ThreadLeaf& view, OwnCaches& own) noexcept {
         own_[index] = &own;
         leaves[index].store(&view, std::memory_order_relaxed);

@@ -53,7 +53,8 @@ double size_class(const Buffer& buffer) {
     const auto bytes = static_cast<double>(buffer.bytes);
     int exponent = 0;
     std::frexp(bytes * bytes, &exponent);
-    return static_cast<double>(exponent / 3);
+    const int thirds = exponent / 3;
+    return thirds;
 }
 
 std::vector<Rank> ranks_by_class(const Problem& problem) {

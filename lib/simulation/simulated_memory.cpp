@@ -32,7 +32,8 @@ void copy_touched(void* to, const void* from, std::size_t bytes) noexcept {
 
 }  // namespace
 
-SimulatedMemory::SimulatedMemory(const SimulationOptions& options, AddressArena::Forget forget)
+SimulatedMemory::SimulatedMemory(const SimulationOptions& options,
+                                 const AddressArena::Forget& forget)
     : late_free_size_(options.late_free_size),
       unified_(options.unified_memory),
       granularity_(options.granularity),

@@ -51,7 +51,7 @@ struct DeviceShare {
 class SimulatedMemory {
 public:
     /// Throws std::bad_alloc if there is not enough address space.
-    SimulatedMemory(const SimulationOptions& options, AddressArena::Forget forget);
+    SimulatedMemory(const SimulationOptions& options, const AddressArena::Forget& forget);
     ~SimulatedMemory();
     SimulatedMemory(const SimulatedMemory&) = delete;
     SimulatedMemory& operator=(const SimulatedMemory&) = delete;

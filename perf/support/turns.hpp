@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <utility>
@@ -45,7 +46,7 @@ double cpu_seconds_of(Work work) {
 /// Returns the value below which the fraction `part` of all values lies. `values` is not empty.
 inline double quantile(std::vector<double> values, double part) {
     const auto last = static_cast<double>(values.size() - 1);
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(last * part + 0.5);
+    const auto at = values.begin() + std::lround(last * part);
     std::nth_element(values.begin(), at, values.end());
     return *at;
 }

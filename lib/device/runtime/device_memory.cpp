@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/never_destroyed.hpp"
 #include "device/runtime/check_shape.hpp"
 
 namespace tensorpool {
@@ -14,8 +15,8 @@ struct Nothing {
 };
 
 Nothing& nothing() noexcept {
-    static Nothing* const only = new Nothing;
-    return *only;
+    static base::NeverDestroyed<Nothing> only;
+    return only.get();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "device/runtime/runtime_core.hpp"
 
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -47,7 +48,7 @@ RuntimeCore::~RuntimeCore() {
     pinned_.abandon();
     host_.abandon();
     // Leaks a reference to the backend, so that it is never destroyed in this process.
-    new std::shared_ptr<Backend>(std::move(backend_));
+    new (std::nothrow) std::shared_ptr<Backend>(std::move(backend_));
 }
 
 bool RuntimeCore::is_ours() const noexcept {

@@ -45,7 +45,7 @@ void keep_better(SegmentProblem& kept, SegmentProblem other) {
     if (kept.failure == AttachFailure::no_segment && is_segment) kept = std::move(other);
 }
 
-Finding among(std::uint64_t process, platform::MemoryFiles held) {
+Finding among(std::uint64_t process, platform::MemoryFiles&& held) {
     Finding finding;
     finding.problem = problem_of(held.look);
     if (held.files.empty()) return finding;

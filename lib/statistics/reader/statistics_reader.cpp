@@ -166,6 +166,7 @@ std::vector<ObservedProcess> StatisticsReader::list() {
         }
     }
     std::vector<ObservedProcess> list;
+    list.reserve(all.size());
     for (auto& [process, one] : all) list.push_back(std::move(one));
     return list;
 }
