@@ -61,6 +61,13 @@ public:
     /// for one request, 8 GiB by default. The arena is then unchanged.
     void* alloc(std::size_t bytes) { return arena_.allocate(bytes, alignment_); }
 
+    /// Allocates a block of the arena for a handle: PooledAllocation(context, bytes) calls it. What
+    /// the end of the handle does is described at Arena::hold. Returns none for 0. Throws what
+    /// `alloc` throws, and std::invalid_argument unless `alignment` is a power of two.
+    HeldBlock hold(std::size_t bytes, std::size_t alignment = 64);
+    /// A release may end a block before its handle: see ReleasingSource.
+    static constexpr bool releases_blocks = true;
+
     /// Allocates at least `bytes` bytes of scratch; returns nullptr for 0. The memory lives until
     /// its ScratchScope ends or, outside of any scope, until `scratch_reset`. Throws
     /// AllocationError (a std::bad_alloc) if the memory is unavailable or `bytes` exceeds the limit
