@@ -240,7 +240,8 @@ inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
     }
     // The end is read before the claim is made: a claim that is cancelled in between lies above it.
     const std::size_t end = end_.load(std::memory_order_acquire);
-    const std::uint64_t claim = top_->fetch_add(size, std::memory_order_relaxed);
+    // Acquire: pairs with the end of a handle that returned these bytes (see `hold`).
+    const std::uint64_t claim = top_->fetch_add(size, std::memory_order_acquire);
     const std::size_t start = claim & offset_mask;
     if (start + size <= end) [[likely]]
         return base_ + start;

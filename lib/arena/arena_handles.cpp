@@ -94,7 +94,6 @@ void ArenaHandles::end(const HeldBlock& block) noexcept {
 
 void ArenaHandles::return_top(std::size_t end, std::size_t begin) noexcept {
     statistics::look_for_recorder();
-    base::raise_to(state_.totals.peak_used_bytes, arena_.used());
     {
         std::unique_lock lock(state_.mutex, std::defer_lock);
         if (arena_.shared_) lock.lock();
@@ -114,6 +113,7 @@ void ArenaHandles::return_top(std::size_t end, std::size_t begin) noexcept {
 bool ArenaHandles::lowered_top(std::size_t end, std::size_t begin) noexcept {
     std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) != end) return false;
+    base::raise_to(state_.totals.peak_used_bytes, end);
     // Recorded first: other threads may allocate at `begin` as soon as the top is lowered.
     statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, begin);
     const auto lowered = [&] { return (top & ~Arena::offset_mask) | begin; };

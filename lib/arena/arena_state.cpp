@@ -184,13 +184,14 @@ void ArenaState::close_top() noexcept {
         // the mutex.
         if ((top & Arena::offset_mask) > end) return;
     } while (
-        !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_relaxed));
+        !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_acquire));
     closed_at_ = top & Arena::offset_mask;
 }
 
 void ArenaState::open_top() noexcept {
     if (closed_at_ == open) return;
-    record->used.store(cancel_from(std::exchange(closed_at_, open)), std::memory_order_relaxed);
+    // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
+    record->used.store(cancel_from(std::exchange(closed_at_, open)), std::memory_order_release);
 }
 
 void ArenaState::cancel_pending_claims() noexcept {
