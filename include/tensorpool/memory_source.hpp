@@ -14,13 +14,16 @@
 ///     HeldBlock hold(std::size_t bytes, …);
 ///
 /// which returns the block together with the functions that end it. `alignment` is a power of two,
-/// and `bytes` is not 0. A handle refers to its source, which must outlive it and must not move.
+/// and `bytes` is not 0. A source that cannot meet a request throws; if it returns nullptr, the
+/// handle throws std::bad_alloc. A handle refers to its source, which must outlive it and must not
+/// move.
 
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -180,6 +183,12 @@ inline constexpr SourceFunctions plain_functions = {
         },
 };
 
+/// Returns the block that a source returned. Throws std::bad_alloc if it is none.
+inline HeldBlock checked(const HeldBlock& block) {
+    if (block.address == nullptr) throw std::bad_alloc();
+    return block;
+}
+
 /// Allocates a block for a handle. Returns none for 0 bytes. Throws what the source throws, and
 /// std::invalid_argument unless `alignment` is a power of two.
 template <MemorySource Source>
@@ -190,10 +199,10 @@ HeldBlock hold(Source& source, std::size_t bytes, std::size_t alignment) {
     }
     if (bytes == 0) return {};
     if constexpr (HoldingSource<Source, std::size_t>) {
-        return source.hold(bytes, alignment);
+        return checked(source.hold(bytes, alignment));
     } else {
-        return {source.allocate(bytes, alignment), bytes,
-                BlockOwner(std::addressof(source), plain_functions<Source>, alignment)};
+        return checked({source.allocate(bytes, alignment), bytes,
+                        BlockOwner(std::addressof(source), plain_functions<Source>, alignment)});
     }
 }
 

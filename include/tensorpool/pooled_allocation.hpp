@@ -60,7 +60,7 @@ public:
     template <class Source, class... Arguments>
     requires StreamSource<Source, Arguments...> PooledAllocation(Source& source, std::size_t bytes,
                                                                  Arguments... arguments)
-        : block_(bytes == 0 ? HeldBlock{} : source.hold(bytes, arguments...)) {}
+        : block_(bytes == 0 ? HeldBlock{} : detail::checked(source.hold(bytes, arguments...))) {}
     /// Takes over a block that `detach` returned. The handle then ends it.
     explicit PooledAllocation(const HeldBlock& block) noexcept : block_(block) {}
     /// Ends the block.

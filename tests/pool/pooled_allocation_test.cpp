@@ -188,6 +188,16 @@ TEST(PooledAllocation, OwnsMemoryOfACallersSource) {
     EXPECT_TRUE(source.held.empty());
 }
 
+TEST(PooledAllocation, SourceThatReturnsNothingThrows) {
+    struct Empty {
+        void* allocate(std::size_t, std::size_t) { return nullptr; }
+        void deallocate(void*, std::size_t, std::size_t) { FAIL() << "there is no block"; }
+    };
+    Empty empty;
+    EXPECT_THROW(PooledAllocation(empty, 100), std::bad_alloc);
+    EXPECT_FALSE(PooledAllocation(empty, 0));
+}
+
 TEST(PooledAllocation, OwnsMemoryOfAStandardResource) {
     std::pmr::unsynchronized_pool_resource resource;
     PooledAllocation block(static_cast<std::pmr::memory_resource&>(resource), 1000);
