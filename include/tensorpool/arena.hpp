@@ -35,8 +35,8 @@ class ArenaState;
 /// block never moves, and growth neither copies nor fills memory.
 ///
 /// Any thread may call `allocate`, `try_allocate`, `mark` and the functions that return statistics
-/// at any time (see Sharing). No other call may run during `release_to`, `reset`, `trim`, `reserve`
-/// or the destructor.
+/// at any time (see Sharing), and end handles. No other call, and no end of a handle, may run
+/// during `release_to`, `reset`, `trim`, `reserve` or the destructor.
 class TENSORPOOL_API Arena {
 public:
     /// A position in an arena, to which the arena can be released. It is valid until a release goes
