@@ -18,7 +18,7 @@
 #include "support/turns.hpp"
 
 #ifdef __x86_64__
-#include "../tests/support/counted_call_linux.hpp"
+#include "../tests/support/shared_words_linux.hpp"
 #endif
 
 namespace {
@@ -174,8 +174,39 @@ void print_contention(const perf::Options& options, perf::Report& report) {
     second.join();
     report.print("scale: what contention could add to a call", rows);
 }
+
+/// Prints what contention could add where two threads work on different shards: only operations on
+/// cache lines that both lock can meet it.
+void print_shards(const perf::Options& options, perf::Report& report) {
+    using tensorpool::testing::SharedWords;
+    using Calls = SharedWords::Calls;
+    const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
+    const perf::Turns measured(options.rounds,
+                               {[&] { return ns_of_a_locked_operation(1, options); },
+                                [&] { return ns_of_a_locked_operation(processors, options); }});
+    const double alone = measured.median(0);
+    const double contended = perf::quantile(measured.of(1), 0.9);
+    std::vector<perf::Cells> rows = {
+        {"call", "shards", "locked operations", "on words of both", "at most, ns"}};
+    const auto add = [&](const char* name, std::size_t bytes, std::size_t blocks, Calls which) {
+        for (const unsigned shards : {1U, 2U}) {
+            const SharedWords words(shards, bytes, blocks, which);
+            const double ns =
+                (words.max_locked() - words.max_shared()) * alone + words.max_shared() * contended;
+            rows.push_back({name, std::to_string(shards), std::to_string(words.max_locked()),
+                            std::to_string(words.max_shared()), text(ns, 0)});
+        }
+    };
+    constexpr std::size_t MiB = std::size_t{1} << 20;
+    add("1 KiB, through the depot", 1024, 1000, Calls::allocations);
+    add("1 KiB, freed through the depot", 1024, 1000, Calls::frees);
+    add("1 MiB, 40 at once, from the heap", MiB, 40, Calls::allocations);
+    add("1 MiB, 40 at once, freed", MiB, 40, Calls::frees);
+    report.print("scale: what contention could add if two threads are on different shards", rows);
+}
 #else
 void print_contention(const perf::Options&, perf::Report&) {}
+void print_shards(const perf::Options&, perf::Report&) {}
 #endif
 
 }  // namespace
@@ -191,5 +222,6 @@ int main(int argc, char** argv) {
     }
     report.print("scale: while threads that used the pool are alive", rows);
     print_contention(options, report);
+    print_shards(options, report);
     return report.status();
 }

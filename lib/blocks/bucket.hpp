@@ -2,36 +2,17 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
-#include "blocks/bucket_layout.hpp"
+#include "blocks/bucket_shard.hpp"
 #include "blocks/depot.hpp"
-#include "blocks/magazine.hpp"
-#include "pages/page_heap.hpp"
-#include "pages/record_arena.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
+#include "pages/shards.hpp"
 
 namespace tensorpool::blocks {
 
-/// What a pool with checks records about each block: nothing, whether it is in use, or also how
-/// many bytes were requested.
-enum class States : std::uint8_t { none, uses, requests };
-
-/// The objects that all buckets of one series of a pool share.
-struct BucketSources {
-    const char* pool_name;  // for messages
-    pages::PageHeap& heap;
-    pages::RecordArena& records;
-    MagazineStore& magazines;
-    statistics::PoolTotals& totals;
-    States states;
-    unsigned series = 0;  // of block sizes
-};
-
-/// One size class of one pool: the spans that its blocks are cut from, and the depot of magazines
-/// through which threads exchange free blocks. Every block that was carved from a span is in
-/// exactly one state: in use, in a thread's magazine, in the depot, or home. A block is *home* when
-/// it is free and its bit in its span is set. Thread-safe.
+/// One size class of one pool: the spans that its blocks are cut from, divided among shards, and
+/// the depot of magazines through which threads exchange free blocks. Every block that was carved
+/// from a span is in exactly one state: in use, in a thread's magazine, in the depot, or home. A
+/// block is *home* when it is free and its bit in its span is set. Thread-safe.
 class Bucket {
 public:
     Bucket(unsigned number, const BucketSources& sources) noexcept;
@@ -66,7 +47,7 @@ public:
     /// bucket. Takes no lock, so the result is meaningful only for blocks in use.
     bool begins_block(const void* p, pages::PageEntry entry) const noexcept {
         const pages::Span& span = *entry.span();
-        return block_at(span, index_in(span, p)) == p;
+        return traits_.block_at(span, traits_.index_in(span, p)) == p;
     }
 
     // States of blocks, for pools with checks (bucket_states.hpp), without a lock ----------------
@@ -110,9 +91,9 @@ public:
         }
     }
     /// Returns whether the depot may hold another magazine with this many blocks. It may if free
-    /// memory stays within the retention limit and the spans are at least half in use. Otherwise
-    /// blocks go home, because only there are they taken from the fullest span first.
-    bool may_keep(unsigned blocks) const noexcept;
+    /// memory stays within the retention limit and the shard's spans are at least half in use.
+    /// Otherwise blocks go home, because only there are they taken from the fullest span first.
+    bool may_keep(unsigned blocks) noexcept;
     /// The bytes of all blocks in the depot.
     std::size_t depot_bytes() const noexcept {
         const Depot* const depot = depot_.load(std::memory_order_acquire);
@@ -124,68 +105,43 @@ public:
     /// Returns the blocks that stayed in the depot since the previous call to their spans. Returns
     /// the bytes of spans that went back to the page heap.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
-    /// Calls `drain_unneeded` if at least an eighth of the depot's blocks was taken since the last
-    /// such call. Returns the bytes of spans that went back to the page heap.
+    /// Does what `drain_unneeded` does for the calling thread's shard, if at least an eighth of its
+    /// blocks in the depot was taken since the last such call. Returns the bytes of spans that went
+    /// back to the page heap.
     std::size_t drain_after_exchange(pages::Changes& changes) noexcept;
     /// Returns all blocks in the depot to their spans. With `Magazines::keep` the magazines stay in
     /// the depot; with `Magazines::destroy` they are freed.
     enum class Magazines : std::uint8_t { keep, destroy };
     void drain(Magazines magazines, pages::Changes& changes) noexcept;
 
-    const BucketLayout& layout() const noexcept { return layout_; }
-    std::size_t block_bytes() const noexcept { return block_bytes_; }
-    unsigned number() const noexcept { return number_; }
-    /// The row of the statistics in which this bucket counts.
-    unsigned row() const noexcept { return base::row_of(sources_.series, number_); }
+    const BucketLayout& layout() const noexcept { return traits_.layout; }
+    std::size_t block_bytes() const noexcept { return traits_.block_bytes; }
+    unsigned number() const noexcept { return traits_.number; }
+    unsigned row() const noexcept { return traits_.row(); }
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
+    /// The locks of all shards.
+    void lock() noexcept;
+    void unlock() noexcept;
 
 private:
-    pages::Span* span_with_room(pages::SlowPath& path) noexcept;
-    pages::Span* new_span(pages::PageCount pages, pages::SlowPath& path) noexcept;
-    unsigned fullness_of(const pages::Span& span) const noexcept;
-    void list(pages::Span& span) noexcept;
-    void unlist(pages::Span& span) noexcept;
-    void drop_free_pages(const pages::Span& span) noexcept;
-    unsigned take_home(pages::Span& span, void** blocks, unsigned max_count) noexcept;
-    unsigned carve(pages::Span& span, void** blocks, unsigned max_count) noexcept;
-    pages::Span& span_of(void* block) noexcept;
-    unsigned index_in(const pages::Span& span, const void* p) const noexcept;
-    void* block_at(const pages::Span& span, unsigned index) const noexcept;
+    BucketShard& own_shard() noexcept;
+    BucketShard& shard_of(const void* block) noexcept;
+    unsigned take_from_any(BucketShard& own, void** blocks, unsigned max_count,
+                           pages::SlowPath& path) noexcept;
+    std::size_t capacity() const noexcept;
     inline std::size_t requested_bytes_of(std::uint16_t wide_state) const noexcept;
-    bool give_states(pages::Span& span) noexcept;
-    void keep_states(pages::BlockStates* states) noexcept;
-    bool is_ours(pages::PageEntry entry) const noexcept {
-        return entry.kind() == kind_ && entry.pool_number() == sources_.heap.pool_number();
-    }
-    std::size_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
-    void add_capacity(std::ptrdiff_t bytes) noexcept;
-    void add_out(std::ptrdiff_t blocks) noexcept;
     Depot* depot_for_giving() noexcept;
+    std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
+    std::size_t empty_into_spans(Magazine& magazine, pages::Changes& changes) noexcept;
     void note_kept(std::ptrdiff_t blocks) noexcept {
-        sources_.heap.note_kept_elsewhere(blocks * static_cast<std::ptrdiff_t>(block_bytes()));
+        sources().heap.note_kept_elsewhere(blocks * static_cast<std::ptrdiff_t>(block_bytes()));
     }
     Magazine* make_magazine(MayMake may_make) noexcept;
+    const BucketSources& sources() const noexcept { return traits_.sources; }
 
-    const unsigned number_;
-    const BucketSources& sources_;
-    const BucketLayout& layout_;
-    const std::size_t block_bytes_;
-    const pages::PageKind kind_;
-    // Written under mutex_, read without it. Relaxed: they order nothing.
-    std::atomic<std::size_t> capacity_ = 0;  // bytes of its spans
-    std::atomic<std::size_t> out_ = 0;       // blocks that are not home
-    std::mutex mutex_;
-    // Guarded by mutex_, up to `free_states_`:
-    // Spans with room, by the share of their blocks that is not home. The fullest spans serve
-    // first, so that the others become entirely free.
-    static constexpr unsigned fullness_lists = 8;
-    pages::SpanList with_room_[fullness_lists];
-    unsigned lists_used_ = 0;  // one bit for each list that is not empty
-    const unsigned fullness_per_block_;
-    std::size_t magazines_ = 0;  // made and not destroyed
-    pages::BlockStates* free_states_ = nullptr;
+    const BucketTraits traits_;
+    pages::PerShard<BucketShard> shards_;
+    std::size_t magazines_ = 0;  // made and not destroyed; guarded by the lock of the first shard
     // Made at first use. Loads with acquire pair with the release store in `depot_for_giving`.
     std::atomic<Depot*> depot_ = nullptr;
 };

@@ -17,20 +17,23 @@ constexpr std::size_t min_idle_bytes = std::size_t{2} << 20;
 
 }  // namespace
 
-bool Bucket::may_keep(unsigned blocks) const noexcept {
-    const std::size_t out = block_bytes() * out_.load(std::memory_order_relaxed);
+bool Bucket::may_keep(unsigned blocks) noexcept {
+    const std::size_t bytes = blocks * block_bytes();
     // A finer size gets a quarter, so that the three finer sizes of a row together keep about as
     // much as the row's bucket.
-    const std::size_t idle = sources_.series == 0 ? min_idle_bytes : min_idle_bytes / 4;
-    return capacity() <= 2 * out + idle && sources_.heap.may_keep_elsewhere(blocks * block_bytes());
+    const std::size_t idle = sources().series == 0 ? min_idle_bytes : min_idle_bytes / 4;
+    const BucketShard& own = own_shard();
+    return own.capacity() <= 2 * own.out_bytes() + idle && sources().heap.may_keep_elsewhere(bytes);
 }
 
 // A depot's period ends by the clock or here. If much of its content was taken, blocks that stayed
 // all the time are not needed.
 std::size_t Bucket::drain_after_exchange(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
-    if (depot == nullptr || depot_bytes() < min_idle_bytes) return 0;
-    return depot->taken() < depot->blocks() / 8 ? 0 : drain_unneeded(changes);
+    if (depot == nullptr) return 0;
+    DepotShard& own = depot->own_shard();
+    if (own.blocks() * block_bytes() < min_idle_bytes || own.taken() < own.blocks() / 8) return 0;
+    return drain_unneeded(own, changes);
 }
 
 std::size_t Bucket::drain(std::size_t blocks, pages::Changes& changes) noexcept {
@@ -39,8 +42,7 @@ std::size_t Bucket::drain(std::size_t blocks, pages::Changes& changes) noexcept 
         Magazine* const magazine = take_full();
         if (magazine == nullptr) break;
         drained += magazine->count;
-        bytes += bring_home(magazine->blocks, magazine->count, changes);
-        magazine->count = 0;
+        bytes += empty_into_spans(*magazine, changes);
         give(*magazine);
     }
     return bytes;
@@ -49,8 +51,29 @@ std::size_t Bucket::drain(std::size_t blocks, pages::Changes& changes) noexcept 
 std::size_t Bucket::drain_unneeded(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     if (depot == nullptr) return 0;
-    const std::size_t bytes = drain(depot->unneeded(), changes);
-    depot->begin_period();
+    std::size_t bytes = 0;
+    depot->for_each_shard([&](DepotShard& shard) { bytes += drain_unneeded(shard, changes); });
+    return bytes;
+}
+
+std::size_t Bucket::drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept {
+    const std::size_t unneeded = shard.unneeded();
+    std::size_t bytes = 0;
+    for (std::size_t drained = 0; drained < unneeded;) {
+        Magazine* const magazine = shard.take_full();
+        if (magazine == nullptr) break;
+        note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
+        drained += magazine->count;
+        bytes += empty_into_spans(*magazine, changes);
+        give(*magazine);
+    }
+    shard.begin_period();
+    return bytes;
+}
+
+std::size_t Bucket::empty_into_spans(Magazine& magazine, pages::Changes& changes) noexcept {
+    const std::size_t bytes = bring_home(magazine.blocks, magazine.count, changes);
+    magazine.count = 0;
     return bytes;
 }
 
@@ -59,8 +82,7 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     if (depot == nullptr) return;
     MagazineList emptied;
     const auto empty = [&](Magazine& magazine) {
-        bring_home(magazine.blocks, magazine.count, changes);
-        magazine.count = 0;
+        empty_into_spans(magazine, changes);
         emptied.push_front(magazine);
     };
     while (Magazine* const magazine = take_full()) empty(*magazine);
@@ -74,22 +96,22 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     }
     while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
     {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(shards_.first());
         for (Magazine& magazine : emptied) {
             depot->leave(magazine);
             --magazines_;
         }
     }
-    sources_.magazines.destroy(emptied);
+    sources().magazines.destroy(emptied);
 }
 
 Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(shards_.first());
     const std::size_t limit = std::max(capacity() / capacity_per_array_byte, min_array_bytes);
     if (may_make == MayMake::within_limit && magazines_ * sizeof(Magazine) >= limit) return nullptr;
     Depot* const depot = depot_for_giving();
     if (depot == nullptr) return nullptr;
-    Magazine* const magazine = sources_.magazines.make();
+    Magazine* const magazine = sources().magazines.make();
     if (magazine == nullptr) return nullptr;
     if (depot->enter(*magazine)) {
         ++magazines_;
@@ -97,17 +119,17 @@ Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
     }
     MagazineList unused;
     unused.push_front(*magazine);
-    sources_.magazines.destroy(unused);
+    sources().magazines.destroy(unused);
     return nullptr;
 }
 
 Depot* Bucket::depot_for_giving() noexcept {
     Depot* depot = depot_.load(std::memory_order_relaxed);
     if (depot != nullptr) return depot;
-    void* const memory = sources_.records.allocate(sizeof(Depot), alignof(Depot));
+    void* const memory = sources().records.allocate(sizeof(Depot), alignof(Depot));
     if (memory == nullptr) return nullptr;
     try {
-        depot = new (memory) Depot(sources_.records);
+        depot = new (memory) Depot(sources().records);
     } catch (const std::bad_alloc&) {
         return nullptr;
     }

@@ -11,14 +11,14 @@ inline std::size_t Bucket::requested_bytes_of(std::uint16_t wide_state) const no
 }
 
 inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) noexcept {
-    const pages::PageEntry entry = sources_.heap.space().map().at(block);
+    const pages::PageEntry entry = sources().heap.space().map().at(block);
     pages::BlockStates& states = *entry.span()->states.load(std::memory_order_relaxed);
     const char* const first = states.first_block.load(std::memory_order_relaxed);
     const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
-    const std::uint64_t index = layout_.index_at(offset);
+    const std::uint64_t index = layout().index_at(offset);
     // Release: the states may have belonged to another span before. A thread that still reads them
     // for that span and sees this store also sees that the span has left the page map.
-    if (sources_.states == States::uses) {
+    if (sources().states == States::uses) {
         states.state(index).store(1, std::memory_order_release);
     } else {
         const auto wide = static_cast<std::uint16_t>(1 + block_bytes() - requested_bytes);
@@ -34,12 +34,12 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
     const char* const first = states->first_block.load(std::memory_order_relaxed);
     const std::uint64_t offset =
         reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(first);
-    if (offset >= layout_.blocks * layout_.stride) return false;
-    const std::uint64_t index = layout_.index_at(offset);
-    if (index * layout_.stride != offset) return false;
+    if (offset >= layout().blocks * layout().stride) return false;
+    const std::uint64_t index = layout().index_at(offset);
+    if (index * layout().stride != offset) return false;
     // If several threads free one block at the same time, the exchange lets only one of them find
     // it in use.
-    if (sources_.states == States::uses) {
+    if (sources().states == States::uses) {
         if (states->state(index).exchange(0, std::memory_order_acq_rel) == 0) return false;
     } else {
         pages::BlockStates::WideState& state = states->wide_state(index);
@@ -49,7 +49,7 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
     }
     // A block in use keeps its span. If `p` was not in use, the span and its states may have been
     // reused while they were read. These comparisons detect that.
-    return sources_.heap.space().map().at(p).word() == entry.word() &&
+    return sources().heap.space().map().at(p).word() == entry.word() &&
            of_span.load(std::memory_order_relaxed) == states &&
            states->first_block.load(std::memory_order_relaxed) == first;
 }

@@ -14,19 +14,40 @@ namespace tensorpool::blocks {
 // Boost.Atomic begins with an uninitialized pointer, which the stack's constructor then sets.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-Depot::Depot(pages::RecordArena& records)
-    : table_(records), full_(table_), empty_(RecordAllocator<Magazine*>(records)) {}
+DepotShard::DepotShard(const MagazineTable& table, pages::RecordArena& records)
+    : full_(table), empty_(RecordAllocator<Magazine*>(records)) {}
 
-bool Depot::enter(Magazine& magazine) noexcept {
+bool DepotShard::add_node() noexcept {
     try {
-        if (nodes_ == entered_) {
-            empty_.reserve(1);
-            ++nodes_;
-        }
+        empty_.reserve(1);
+        return true;
     } catch (const std::bad_alloc&) {
         return false;
+    }
+}
+
+Depot::Depot(pages::RecordArena& records)
+    : records_(records), table_(records), shards_(table_, records) {}
+
+DepotShard& Depot::own_shard() noexcept {
+    const auto make = [this](unsigned) noexcept -> DepotShard* {
+        void* const memory = records_.allocate(sizeof(DepotShard), alignof(DepotShard));
+        try {
+            return memory == nullptr ? nullptr : new (memory) DepotShard(table_, records_);
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+    };
+    return shards_.own(make, [](DepotShard& unused) noexcept { unused.~DepotShard(); });
+}
+
+bool Depot::enter(Magazine& magazine) noexcept {
+    if (nodes_ == entered_) {
+        if (!own_shard().add_node()) return false;
+        ++nodes_;
     }
     if (!table_.enter(magazine)) return false;
     ++entered_;
@@ -38,9 +59,31 @@ void Depot::leave(Magazine& magazine) noexcept {
     --entered_;
 }
 
-void Depot::no_room_for(const Magazine& magazine) noexcept {
+Magazine* Depot::take_from_others(const DepotShard& own,
+                                  Magazine* (DepotShard::*take)() noexcept) noexcept {
+    Magazine* magazine = nullptr;
+    shards_.for_each_other(own, [&](DepotShard& other) {
+        if (magazine == nullptr) magazine = (other.*take)();
+    });
+    return magazine;
+}
+
+// A pass over all shards finds no free node only if other threads use and free nodes during it.
+void Depot::give_empty_to_others(Magazine& magazine) noexcept {
+    constexpr int max_passes = 10'000;
+    bool given = false;
+    for (int pass = 0; pass != max_passes && !given; ++pass) {
+        shards_.for_each([&](DepotShard& shard) { given = given || shard.give_empty(magazine); });
+    }
+    if (given) return;
     platform::fail("depot: no room for magazine %p, although room was reserved when it was made",
                    static_cast<const void*>(&magazine));
+}
+
+std::size_t Depot::blocks() const noexcept {
+    std::size_t sum = 0;
+    shards_.for_each([&](const DepotShard& shard) { sum += shard.blocks(); });
+    return sum;
 }
 
 }  // namespace tensorpool::blocks

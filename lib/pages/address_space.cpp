@@ -54,7 +54,7 @@ AddressSpace& address_space() noexcept {
 }
 
 PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wanted,
-                           PageCount alignment) noexcept {
+                           PageCount alignment, unsigned shard) noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return {};
     const std::uint32_t min_count = granules_of(needed);
@@ -64,19 +64,19 @@ PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wan
     if (run.count == 0 && max_count != min_count) run = reserve(min_count, unit);
     if (run.count == 0 && forget_foreign()) run = reserve(min_count, unit);
     if (run.count == 0) return {};
-    set_lender(run, static_cast<std::uint16_t>(pool_number + 1));
+    set_lender(run, (pool_number + 1) | shard << pool_bits);
     if (run.first == first_free_) first_free_ = run.end();
     return run.pages();
 }
 
 void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
     const std::lock_guard guard(mutex_);
-    const auto lender = static_cast<std::uint16_t>(pool_number + 1);
+    const std::uint32_t pool = pool_number + 1;
     const std::uint32_t last = std::min((granules.first + granules.count) / granule_pages, mapped_);
     for (std::uint32_t first = granules.first / granule_pages; first < last; ++first) {
-        if (lender_of(first) != lender) continue;
+        if (pool_of(lender_of(first)) != pool) continue;
         std::uint32_t end = first;
-        while (end < last && lender_of(end) == lender) ++end;
+        while (end < last && pool_of(lender_of(end)) == pool) ++end;
         const Granules run{first, end - first};
         // The granules belong to no pool before other code can map something there.
         set_lender(run, foreign);
@@ -99,7 +99,7 @@ bool AddressSpace::give_back(Granules run) noexcept {
     return false;
 }
 
-std::uint16_t AddressSpace::lender_at(const void* p) const noexcept {
+std::uint32_t AddressSpace::lender_at(const void* p) const noexcept {
     const std::size_t pages = map_.page_count();
     const std::size_t page = map_.offset_of(p) / page_bytes;
     if (page >= pages) return 0;
@@ -107,11 +107,11 @@ std::uint16_t AddressSpace::lender_at(const void* p) const noexcept {
 }
 
 bool AddressSpace::is_lent_to(unsigned pool_number, const void* p) const noexcept {
-    return lender_at(p) == static_cast<std::uint16_t>(pool_number + 1);
+    return pool_of(lender_at(p)) == pool_number + 1;
 }
 
 bool AddressSpace::is_lent(const void* p) const noexcept {
-    const std::uint16_t lender = lender_at(p);
+    const std::uint32_t lender = lender_at(p);
     return lender != 0 && lender != foreign;
 }
 

@@ -19,18 +19,23 @@ class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
 
-    /// Lends a run of `wanted` pages to a pool, or of `needed` pages if no free run is that long,
-    /// each rounded up to whole granules. The run begins at a multiple of `alignment` pages, a
-    /// power of two. Its pages are not committed; its part of the page map is. Returns an empty run
-    /// on failure.
-    PageRun lend(unsigned pool_number, PageCount needed, PageCount wanted,
-                 PageCount alignment = 1) noexcept;
+    /// Lends a run of `wanted` pages to a shard of a pool, or of `needed` pages if no free run is
+    /// that long, each rounded up to whole granules. The run begins at a multiple of `alignment`
+    /// pages, a power of two. Its pages are not committed; its part of the page map is. Returns an
+    /// empty run on failure.
+    PageRun lend(unsigned pool_number, PageCount needed, PageCount wanted, PageCount alignment = 1,
+                 unsigned shard = 0) noexcept;
     /// Takes back everything in these whole granules that was lent to the pool, and unmaps it.
     void take_back(unsigned pool_number, PageRun granules) noexcept;
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
     bool is_lent_to(unsigned pool_number, const void* p) const noexcept;
+    /// Returns the shard that a page was lent to. Takes no lock. REQUIRES: the page is lent, and
+    /// stays so during the call.
+    unsigned shard_of(PageNumber page) const noexcept {
+        return lenders_[page / granule_pages].load(std::memory_order_relaxed) >> pool_bits;
+    }
     /// Returns whether `p` lies in a run that is lent to any pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
     bool is_lent(const void* p) const noexcept;
@@ -76,11 +81,15 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
-    // The pool that a granule is lent to, as its number + 1; 0 if it is free. Relaxed: see
-    // `is_lent_to`.
-    using Lender = std::atomic<std::uint16_t>;
-    static constexpr std::uint16_t foreign = 0xFFFE;  // not the heap's: others may map there
-    static constexpr std::uint16_t retired = 0xFFFF;  // could not be returned to the system
+    // The pool that a granule is lent to, as its number + 1, and the shard; 0 if it is free.
+    // Relaxed: see `is_lent_to`.
+    using Lender = std::atomic<std::uint32_t>;
+    static constexpr unsigned pool_bits = 16;
+    static constexpr std::uint32_t foreign = 0xFFFE;  // not the heap's: others may map there
+    static constexpr std::uint32_t retired = 0xFFFF;  // could not be returned to the system
+    static std::uint32_t pool_of(std::uint32_t lender) noexcept {
+        return lender & ((std::uint32_t{1} << pool_bits) - 1);
+    }
 
 public:
     /// Pool numbers are less than this.
@@ -102,12 +111,12 @@ private:
     bool grow_map(std::uint32_t granules) noexcept;
     bool go_around(Granules taken) noexcept;
     bool forget_foreign() noexcept;
-    void set_lender(Granules run, std::uint16_t lender) noexcept;
+    void set_lender(Granules run, std::uint32_t lender) noexcept;
     // Granules from `mapped_` on were never lent.
-    std::uint16_t lender_of(std::uint32_t granule) const noexcept {
+    std::uint32_t lender_of(std::uint32_t granule) const noexcept {
         return granule < mapped_ ? lenders_[granule].load(std::memory_order_relaxed) : 0;
     }
-    std::uint16_t lender_at(const void* p) const noexcept;
+    std::uint32_t lender_at(const void* p) const noexcept;
     bool give_back(Granules run) noexcept;
     void forget_moved(PageRun run) noexcept;
     PageRun drop_entries(Granules run) noexcept;

@@ -172,7 +172,7 @@ bool AddressSpace::grow_map(std::uint32_t granules) noexcept {
     return true;
 }
 
-void AddressSpace::set_lender(Granules run, std::uint16_t lender) noexcept {
+void AddressSpace::set_lender(Granules run, std::uint32_t lender) noexcept {
     for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
         lenders_[granule].store(lender, std::memory_order_relaxed);
     }

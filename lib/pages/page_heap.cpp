@@ -1,212 +1,179 @@
 #include "pages/page_heap.hpp"
 
 #include <algorithm>
+#include <new>
+
+#include "base/alignment.hpp"
+#include "pages/large_sizes.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 
-Refusal no_records() noexcept {
-    Refusal refusal = {"memory for the pool's records", 0};
-    refusal.advice = "the system refused memory for tensorpool's own records";
-    return refusal;
-}
-
 PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
-    : space_(space),
-      budget_(budget),
-      number_(pool_number),
-      options_(options),
-      totals_(totals),
-      max_capacity_(options.max_capacity) {
-    spans_.count_in(totals.record_bytes);
-    if (options_.keep_records) spans_.keep_slabs();
-    retention_.begin(options_.clock_ns(), std::uint64_t{options_.retain.milliseconds} * 1'000'000,
-                     0);
+    : common_{space, budget, pool_number, options, totals}, shards_(common_, 0U) {
+    common_.retention.begin(options.clock_ns(),
+                            std::uint64_t{options.retain.milliseconds} * 1'000'000, 0);
 }
 
 PageHeap::~PageHeap() {
-    budget_.give_back(capacity());
-    space_.take_back(number_, loans_);
+    common_.budget.give_back(capacity());
+    common_.space.take_back(common_.number, common_.loans);
+    shards_.for_each_other(shards_.first(), discard);
+}
+
+HeapShard& PageHeap::own_shard() noexcept {
+    const auto make = [this](unsigned number) noexcept -> HeapShard* {
+        void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
+        if (memory == nullptr) return nullptr;
+        common_.is_divided.store(true, std::memory_order_relaxed);
+        return new (memory) HeapShard(common_, number);
+    };
+    return shards_.own(make, discard);
+}
+
+void PageHeap::discard(HeapShard& shard) noexcept {
+    shard.~HeapShard();
+    platform::unmap(&shard, sizeof(HeapShard));
+}
+
+// A shard borrows its addresses itself, in whole granules.
+HeapShard& PageHeap::shard_of(const Span& span) noexcept {
+    return *shards_.find(common_.space.shard_of(span.first_page));
 }
 
 Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
-    if (request.alignment > granule_pages && request.alignment > space_.max_alignment()) {
-        path.refusal = {"the largest alignment", space_.max_alignment() * page_bytes};
+    if (request.alignment > granule_pages && request.alignment > common_.space.max_alignment()) {
+        path.refusal = {"the largest alignment", common_.space.max_alignment() * page_bytes};
         path.refusal.advice = "an alignment up to that limit is supported";
         return nullptr;
     }
+    Span* const span = take_free(request, path);
+    if (span != nullptr || !request.may_grow || !path.may_grow) return span;
+    return grow_and_take(request, path);
+}
+
+Span* PageHeap::take_free(const PageRequest& request, SlowPath& path) noexcept {
+    HeapShard& own = own_shard();
+    Span* span = own.take_free(request, path);
+    if (span != nullptr) return span;
+    shards_.for_each_other(own, [&](HeapShard& other) {
+        if (span == nullptr) span = other.take_free(request, path);
+    });
+    return span;
+}
+
+// Free extents that are too small for the request count against a limit. They are given back until
+// there is enough room or nothing is left. One of them may be an extent that the growth relied on,
+// so the request is tried again each time.
+Span* PageHeap::grow_and_take(const PageRequest& request, SlowPath& path) noexcept {
+    HeapShard& own = own_shard();
     const std::size_t lent = lent_bytes();
-    // Free extents that are too small for the request count against a limit. They are given back
-    // until there is enough room or nothing is left. One of them may be an extent that the growth
-    // relied on, so the request is tried again each time.
     do {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(common_.growth);
         path.shortage = 0;
-        Span* const span = take(request, path);
-        if (span != nullptr || !request.may_grow || !path.may_grow) return span;
-        if (path.shortage == 0 || hot_.total_pages() == 0) report_free(path.refusal);
-    } while (path.shortage != 0 && shed(path.shortage, path) != 0);
-    if (!path.refusal.knows_free) {  // the free memory could not be given back
-        const std::lock_guard guard(mutex_);
-        report_free(path.refusal);
-    }
+        if (Span* const span = own.take(request, path)) return span;
+        if (path.shortage == 0 || common_.free_bytes() == 0) report_free(path.refusal);
+    } while (path.shortage != 0 && give_back(path.shortage, Floor::ignored, path) != 0);
+    if (!path.refusal.knows_free) report_free(path.refusal);  // it could not be given back
     if (lent_bytes() > lent) lend_back();
     return nullptr;
 }
 
 void PageHeap::free(Span& span, Changes& changes) noexcept {
-    {
-        const std::lock_guard guard(mutex_);
-        clear_marks(span);
-        span.clean = false;
-        add_extent(span, PageKind::extent_hot);
-        count_free();
-    }
+    shard_of(span).free(span);
     const std::size_t kept = kept_bytes();
-    if (kept > options_.retain.bytes) give_back(kept - options_.retain.bytes, changes);
+    if (kept > options().retain.bytes) give_back(kept - options().retain.bytes, changes);
 }
 
 // All bytes that are free and committed.
 std::size_t PageHeap::kept_bytes() const noexcept {
-    return totals_.free_bytes.load(std::memory_order_relaxed) +
-           totals_.large_cached_bytes.load(std::memory_order_relaxed) +
+    return common_.free_bytes() +
+           common_.totals.large_cached_bytes.load(std::memory_order_relaxed) +
            kept_elsewhere_.load(std::memory_order_relaxed);
-}
-
-void PageHeap::lock() noexcept {
-    mutex_.lock();
-    spans_.lock();
-}
-
-void PageHeap::unlock() noexcept {
-    spans_.unlock();
-    mutex_.unlock();
-}
-
-Span* PageHeap::take(const PageRequest& request, SlowPath& path) noexcept {
-    Span* extent = find_hot(request);
-    if (extent == nullptr) {
-        if (!request.may_grow || !path.may_grow || !grow(request, path)) return nullptr;
-        extent = find_hot(request);
-    }
-    if (extent != nullptr && request.huge) request_for_span(*extent, request, path);
-    Span* const span = extent == nullptr ? nullptr : cut(*extent, request);
-    if (span == nullptr) path.refusal = no_records();
-    count_free();
-    return span;
-}
-
-// If large blocks come and go at the lowest addresses, the free memory at the highest addresses
-// stays contiguous. On recorded calls (perf/workloads) that takes up to a fifteenth less memory
-// than best fit, and never more. For small runs, which fit anywhere, best fit takes less.
-Span* PageHeap::find_hot(const PageRequest& request) noexcept {
-    constexpr PageCount large_pages = 128;
-    return request.pages > large_pages ? hot_.find_lowest(request.pages, request.alignment)
-                                       : hot_.find(request.pages, request.alignment);
-}
-
-Span* PageHeap::cut(Span& extent, const PageRequest& request) noexcept {
-    const PageNumber first = ExtentBins::position_in(extent, request.pages, request.alignment);
-    const PageCount before = first - extent.first_page;
-    const PageCount after = extent.pages - before - request.pages;
-    Span* const front = before == 0 ? nullptr : spans_.make();
-    Span* const back = after == 0 ? nullptr : spans_.make();
-    if ((before != 0 && front == nullptr) || (after != 0 && back == nullptr)) {
-        if (front != nullptr) spans_.destroy(front);
-        if (back != nullptr) spans_.destroy(back);
-        return nullptr;
-    }
-    remove_extent(extent);
-    const auto keep = [&](Span* rest, PageNumber at, PageCount pages) {
-        if (rest == nullptr) return;
-        rest->first_page = at;
-        rest->pages = pages;
-        rest->clean = extent.clean;
-        rest->huge = extent.huge;
-        add_extent(*rest, PageKind::extent_hot);
-    };
-    keep(front, extent.first_page, before);
-    keep(back, first + request.pages, after);
-    extent.first_page = first;
-    extent.pages = request.pages;
-    mark_in_use(extent, request.kind);
-    return &extent;
-}
-
-void PageHeap::add_extent(Span& extent, PageKind kind) noexcept {
-    extent.kind = kind;
-    if (Span* const left = neighbour(extent.first_page - 1, kind); left != nullptr) {
-        remove_extent(*left);
-        extent.first_page = left->first_page;
-        extent.pages += left->pages;
-        extent.clean = extent.clean && left->clean;
-        extent.huge = extent.huge && left->huge;
-        spans_.destroy(left);
-    }
-    if (Span* const right = neighbour(extent.end_page(), kind); right != nullptr) {
-        remove_extent(*right);
-        extent.pages += right->pages;
-        extent.clean = extent.clean && right->clean;
-        extent.huge = extent.huge && right->huge;
-        spans_.destroy(right);
-    }
-    space_.map().set_ends(extent, PageEntry(&extent, number_, kind));
-    if (kind == PageKind::extent_hot) {
-        hot_.insert(extent);
-    } else {
-        cold_.insert(extent);
-    }
-}
-
-void PageHeap::remove_extent(Span& extent) noexcept {
-    space_.map().set_ends(extent, PageEntry());
-    if (extent.kind == PageKind::extent_hot) {
-        hot_.remove(extent);
-    } else {
-        cold_.remove(extent);
-    }
-}
-
-Span* PageHeap::neighbour(PageNumber page, PageKind kind) noexcept {
-    // Page 0 has no left neighbour: the number of that wraps around to one beyond all pages.
-    if (page >= space_.map().page_count()) return nullptr;
-    const PageEntry entry = space_.map().at(page);
-    return entry.kind() == kind && entry.pool_number() == number_ ? entry.span() : nullptr;
-}
-
-void PageHeap::mark_in_use(Span& span, PageKind kind) noexcept {
-    span.kind = kind;
-    const PageEntry entry(&span, number_, kind);
-    if (entry.is_bucket()) {
-        space_.map().set_all(span, entry);
-        return;
-    }
-    space_.map().set_ends(span, entry);
-    space_.map().set_granules(span, entry);
-}
-
-void PageHeap::clear_marks(Span& span) noexcept {
-    if (PageEntry(&span, number_, span.kind).is_bucket()) {
-        space_.map().set_all(span, PageEntry());
-        return;
-    }
-    space_.map().set_ends(span, PageEntry());
-    space_.map().set_granules(span, PageEntry());
-}
-
-void PageHeap::count_free() noexcept {
-    const std::size_t free_bytes = hot_.total_pages() * page_bytes;
-    totals_.free_bytes.store(free_bytes, std::memory_order_relaxed);
-    retention_.saw_free(free_bytes);
 }
 
 void PageHeap::report_free(Refusal& refusal) noexcept {
     refusal.knows_free = true;
-    refusal.free_pages = hot_.total_pages() * page_bytes;
+    refusal.free_pages = 0;
     refusal.largest_free = 0;
-    hot_.for_each([&](const Span& extent) {
-        refusal.largest_free = std::max(refusal.largest_free, extent.bytes());
-    });
+    shards_.for_each([&](HeapShard& shard) { shard.report_free(refusal); });
+}
+
+bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
+    HeapShard& shard = shard_of(span);
+    if (shard.extend(span, pages, HeapShard::MayCommit::no, path)) return true;
+    const std::lock_guard guard(common_.growth);
+    return shard.extend(span, pages, HeapShard::MayCommit::yes, path);
+}
+
+// If free committed memory can hold the block, the caller copies it there instead.
+Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
+    bool has_free = false;
+    shards_.for_each([&](HeapShard& shard) { has_free = has_free || shard.has_free(pages); });
+    if (has_free) return nullptr;
+    const std::size_t lent = lent_bytes();
+    Span* left = nullptr;
+    {
+        const std::lock_guard guard(common_.growth);
+        left = shard_of(span).move(span, pages, path);
+    }
+    if (left == nullptr && lent_bytes() > lent) lend_back();
+    return left;
+}
+
+void PageHeap::take_left(Span& left) noexcept {
+    shard_of(left).take_left(left);
+}
+
+bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
+    const std::size_t lent = lent_bytes();
+    if (!commit_up_to(bytes, path)) {
+        if (lent_bytes() > lent) lend_back();
+        return false;
+    }
+    const Touching touching(common_);
+    shards_.for_each([](HeapShard& shard) { shard.touch_free(); });
+    return true;
+}
+
+bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
+    HeapShard& own = own_shard();
+    const std::lock_guard guard(common_.growth);
+    // A limit that is not a multiple of the page size is reached up to whole pages.
+    const std::size_t limit = common_.max_capacity;
+    if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
+    const std::size_t before = capacity();
+    if (before < bytes) {
+        const std::size_t missing = bytes - before;
+        if (missing > max_large_bytes) {
+            path.refusal = {"address space", max_large_bytes};
+            path.refusal.advice = "no pool can reserve more than that at once";
+            return false;
+        }
+        const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
+        if (!own.commit_pages(pages, path)) {
+            path.refusal.missing = 0;  // freeing blocks does not help: they stay part of capacity
+            return false;
+        }
+    }
+    common_.floor = std::max(common_.floor, base::align_up(bytes, page_bytes));
+    return true;
+}
+
+void PageHeap::limit_capacity(std::size_t bytes) noexcept {
+    common_.max_capacity = bytes;
+    if (bytes != 0) common_.floor = std::min(common_.floor, bytes);
+}
+
+void PageHeap::lock() noexcept {
+    common_.growth.lock();
+    shards_.for_each([](HeapShard& shard) { shard.lock(); });
+}
+
+void PageHeap::unlock() noexcept {
+    shards_.for_each([](HeapShard& shard) { shard.unlock(); });
+    common_.growth.unlock();
 }
 
 }  // namespace tensorpool::pages

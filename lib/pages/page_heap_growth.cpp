@@ -4,8 +4,7 @@
 #include <span>
 
 #include "base/alignment.hpp"
-#include "pages/large_sizes.hpp"
-#include "pages/page_heap.hpp"
+#include "pages/heap_shard.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
@@ -20,41 +19,15 @@ constexpr PageCount commit_unit = 16;
 
 }  // namespace
 
-bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
-    const std::size_t lent = lent_bytes();
-    if (!commit_up_to(bytes, path)) {
-        if (lent_bytes() > lent) lend_back();
-        return false;
-    }
-    touch_free();
-    return true;
-}
-
-bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
+bool HeapShard::commit_pages(PageCount pages, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
-    // A limit that is not a multiple of the page size is reached up to whole pages.
-    const std::size_t limit = max_capacity_;
-    if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
-    if (capacity() < bytes) {
-        const std::size_t missing = bytes - capacity();
-        if (missing > max_large_bytes) {
-            path.refusal = {"address space", max_large_bytes};
-            path.refusal.advice = "no pool can reserve more than that at once";
-            return false;
-        }
-        const auto pages = static_cast<PageCount>(base::ceil_divide(missing, page_bytes));
-        const bool may_be = wanted_bytes({.pages = pages}, Surplus::no, path) != 0;
-        Span* cold = may_be ? cold_.find(pages, 1) : nullptr;
-        if (may_be && cold == nullptr) {
-            if (!borrow(pages, 1, path.refusal)) return false;
-            cold = cold_.find(pages, 1);
-        }
-        if (cold == nullptr || !commit_at({cold, cold->first_page, pages}, Surplus::no, path)) {
-            path.refusal.missing = 0;  // freeing blocks does not help: they stay part of capacity
-            return false;
-        }
+    if (wanted_bytes({.pages = pages}, Surplus::no, path) == 0) return false;
+    Span* cold = cold_.find(pages, 1);
+    if (cold == nullptr) {
+        if (!borrow(pages, 1, path.refusal)) return false;
+        cold = cold_.find(pages, 1);
     }
-    floor_ = std::max(floor_, base::align_up(bytes, page_bytes));
+    if (!commit_at({cold, cold->first_page, pages}, Surplus::no, path)) return false;
     count_free();
     return true;
 }
@@ -62,12 +35,11 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
 // Touches a few extents at a time, from the lowest address up. Other threads may allocate or give
 // back these extents at the same time, which is safe: touching changes no content, and the system
 // refuses it only for pages that are no longer accessible.
-void PageHeap::touch_free() noexcept {
-    const Touching touching(*this);
+void HeapShard::touch_free() noexcept {
     std::array<PageRun, 64> runs;
     for (PageNumber from = 0;;) {
         std::unique_lock lock(mutex_);
-        if (options_.huge_pages >= HugePages::automatic) {
+        if (common_.options.huge_pages >= HugePages::automatic) {
             hot_.for_each([this](Span& extent) { request_huge_pages(extent); });
         }
         const std::span<const PageRun> found = hot_.lowest_from(from, runs);
@@ -80,12 +52,7 @@ void PageHeap::touch_free() noexcept {
     }
 }
 
-void PageHeap::limit_capacity(std::size_t bytes) noexcept {
-    max_capacity_ = bytes;
-    if (bytes != 0) floor_ = std::min(floor_, bytes);
-}
-
-bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
+bool HeapShard::grow(const PageRequest& request, SlowPath& path) noexcept {
     Position position = cheapest_position(request);
     if (position.cold == nullptr) {
         if (wanted_bytes({.pages = request.pages}, Surplus::no, path) == 0) return false;
@@ -101,7 +68,7 @@ bool PageHeap::grow(const PageRequest& request, SlowPath& path) noexcept {
 // Returns the position at which the fewest pages have to be committed. Candidates are the cold
 // extent that fits best and the cold neighbours of the largest hot extents; adjacent hot extents
 // reduce the number of pages.
-PageHeap::Position PageHeap::cheapest_position(const PageRequest& request) noexcept {
+HeapShard::Position HeapShard::cheapest_position(const PageRequest& request) noexcept {
     constexpr unsigned max_looks = 16;
     Position best;
     const auto consider = [&](Span* cold) {
@@ -119,7 +86,7 @@ PageHeap::Position PageHeap::cheapest_position(const PageRequest& request) noexc
 }
 
 // Returns a position of 0 pages if the request does not fit there.
-PageHeap::Position PageHeap::position_beside(Span& cold, const PageRequest& request) noexcept {
+HeapShard::Position HeapShard::position_beside(Span& cold, const PageRequest& request) noexcept {
     const Span* const left = neighbour(cold.first_page - 1, PageKind::extent_hot);
     const Span* const right = neighbour(cold.end_page(), PageKind::extent_hot);
     Span joined;
@@ -131,20 +98,20 @@ PageHeap::Position PageHeap::position_beside(Span& cold, const PageRequest& requ
     return {&cold, first, begin == joined.end_page() ? 0 : end - first};
 }
 
-bool PageHeap::commit_at(Position position, Surplus surplus, SlowPath& path) noexcept {
+bool HeapShard::commit_at(Position position, Surplus surplus, SlowPath& path) noexcept {
     if (position.cold == nullptr) return false;
     const std::size_t needed = bytes_of(position.pages);
     const std::size_t wanted = wanted_bytes(position, surplus, path);
     if (wanted == 0) return false;
     bool tried = false;
-    const std::size_t grown = budget_.take_and_get(
-        needed, wanted, options_.growth.fraction, page_bytes, [&](std::size_t bytes) {
+    const std::size_t grown = common_.budget.take_and_get(
+        needed, wanted, common_.options.growth.fraction, page_bytes, [&](std::size_t bytes) {
             tried = true;
             return commit_run(*position.cold,
                               {position.first, static_cast<PageCount>(bytes / page_bytes)});
         });
     if (grown == 0) {
-        path.refusal = budget_.refuse(needed, tried);
+        path.refusal = common_.budget.refuse(needed, tried);
         path.shortage = needed;
         return false;
     }
@@ -156,38 +123,38 @@ bool PageHeap::commit_at(Position position, Surplus surplus, SlowPath& path) noe
 
 // The bytes to commit: the shortfall plus as much surplus as the limit allows. 0 if the limit does
 // not allow the shortfall.
-std::size_t PageHeap::wanted_bytes(Position position, Surplus surplus,
-                                   SlowPath& path) const noexcept {
+std::size_t HeapShard::wanted_bytes(Position position, Surplus surplus,
+                                    SlowPath& path) const noexcept {
     const std::size_t needed = bytes_of(position.pages);
-    const std::size_t limit = max_capacity_ == 0 ? SIZE_MAX : max_capacity_;
-    const std::size_t room = limit - std::min(limit, capacity());
+    const std::size_t limit = common_.max_capacity == 0 ? SIZE_MAX : common_.max_capacity;
+    const std::size_t room = limit - std::min(limit, common_.capacity());
     if (needed > room) {
         path.refusal = {"max_capacity", limit};
-        path.refusal.needed_limit = capacity() + needed;
-        path.refusal.missing = capacity() + needed - limit;
+        path.refusal.needed_limit = common_.capacity() + needed;
+        path.refusal.missing = common_.capacity() + needed - limit;
         path.shortage = needed - room;
         return 0;
     }
     if (surplus == Surplus::no) return needed;
-    const auto by_factor =
-        static_cast<std::size_t>(static_cast<double>(capacity()) * options_.growth.factor);
+    const auto by_factor = static_cast<std::size_t>(static_cast<double>(common_.capacity()) *
+                                                    common_.options.growth.factor);
     const std::size_t whole = bytes_of(position.cold->end_page() - position.first);
     const std::size_t max_bytes =
-        std::min(std::max({options_.growth.step, by_factor, needed}), whole);
+        std::min(std::max({common_.options.growth.step, by_factor, needed}), whole);
     const std::size_t ends_well = std::min({base::align_up(max_bytes, bytes_of(commit_unit)), whole,
                                             base::align_down(room, page_bytes)});
     return std::max(ends_well, needed);
 }
 
-bool PageHeap::commit_run(Span& cold, PageRun run) noexcept {
+bool HeapShard::commit_run(Span& cold, PageRun run) noexcept {
     if (!commit_alone(cold, run)) return false;
-    if (options_.huge_pages == HugePages::always) request_huge_pages(cold);
+    if (common_.options.huge_pages == HugePages::always) request_huge_pages(cold);
     add_extent(cold, PageKind::extent_hot);
     return true;
 }
 
 // Makes the run an extent of its own that is in no list, and commits it.
-bool PageHeap::commit_alone(Span& cold, PageRun run) noexcept {
+bool HeapShard::commit_alone(Span& cold, PageRun run) noexcept {
     if (!isolate(cold, run)) return false;
     if (space_.commit(run)) return true;
     add_extent(cold, PageKind::extent_cold);
@@ -196,7 +163,7 @@ bool PageHeap::commit_alone(Span& cold, PageRun run) noexcept {
 
 // Reduces the extent to the run and takes it out of its list. The rest before and behind it stays
 // cold.
-bool PageHeap::isolate(Span& cold, PageRun run) noexcept {
+bool HeapShard::isolate(Span& cold, PageRun run) noexcept {
     const PageCount before = run.first - cold.first_page;
     const PageCount after = cold.pages - before - run.count;
     Span* const front = before == 0 ? nullptr : spans_.make();
@@ -222,11 +189,13 @@ bool PageHeap::isolate(Span& cold, PageRun run) noexcept {
     return true;
 }
 
-void PageHeap::count_growth(std::size_t bytes) noexcept {
-    detail::add(totals_.capacity_bytes, bytes);
-    detail::add(totals_.growths, 1);
-    detail::add(totals_.grown_bytes, bytes);
-    base::raise_to(totals_.peak_capacity_bytes, capacity());
+// Other shards reduce the capacity without the lock of growth.
+void HeapShard::count_growth(std::size_t bytes) noexcept {
+    statistics::PoolTotals& totals = common_.totals;
+    totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    detail::add(totals.growths, 1);
+    detail::add(totals.grown_bytes, bytes);
+    base::raise_to(totals.peak_capacity_bytes, common_.capacity());
 }
 
 }  // namespace tensorpool::pages

@@ -8,20 +8,20 @@
 
 namespace tensorpool::pages {
 
-bool PageHeap::borrow(PageCount pages, PageCount alignment, Refusal& refusal) noexcept {
+bool HeapShard::borrow(PageCount pages, PageCount alignment, Refusal& refusal) noexcept {
     Span* const cold = spans_.make();
     if (cold == nullptr) {
         refusal = no_records();
         return false;
     }
-    const PageCount usual = space_.usual_loan(lent_bytes());
-    PageRun run = space_.lend(number_, pages, usual, alignment);
-    if (run.count == 0 && touching_ == 0) {
+    const PageCount usual = space_.usual_loan(common_.lent_bytes());
+    PageRun run = space_.lend(common_.number, pages, usual, alignment, number_);
+    if (run.count == 0 && common_.touching == 0) {
         SpanList leaving;
-        collect_cold(leaving);
+        take_cold(leaving);
         if (!leaving.empty()) {
             return_addresses(leaving);
-            run = space_.lend(number_, pages, pages, alignment);
+            run = space_.lend(common_.number, pages, pages, alignment, number_);
         }
     }
     if (run.count == 0) {
@@ -40,35 +40,43 @@ bool PageHeap::borrow(PageCount pages, PageCount alignment, Refusal& refusal) no
     return true;
 }
 
-void PageHeap::note_loan(PageRun run) noexcept {
+void HeapShard::note_loan(PageRun run) noexcept {
     void* const address = space_.address_of(run.first);
     const std::size_t bytes = run.count * page_bytes;
-    if (options_.numa.placement == NumaPolicy::Placement::prefer) {
-        platform::prefer_numa_node(address, bytes, options_.numa.node);
-    } else if (options_.numa.placement == NumaPolicy::Placement::interleave) {
+    const NumaPolicy& numa = common_.options.numa;
+    if (numa.placement == NumaPolicy::Placement::prefer) {
+        platform::prefer_numa_node(address, bytes, numa.node);
+    } else if (numa.placement == NumaPolicy::Placement::interleave) {
         platform::interleave_numa_nodes(address, bytes);
     }
-    const PageNumber end = std::max(loans_.first + loans_.count, run.first + run.count);
-    loans_.first = loans_.count == 0 ? run.first : std::min(loans_.first, run.first);
-    loans_.count = end - loans_.first;
-    detail::add(totals_.reserved_bytes, bytes);
-    base::raise_to(totals_.peak_reserved_bytes,
-                   totals_.reserved_bytes.load(std::memory_order_relaxed));
+    PageRun& loans = common_.loans;
+    const PageNumber end = std::max(loans.first + loans.count, run.first + run.count);
+    loans.first = loans.count == 0 ? run.first : std::min(loans.first, run.first);
+    loans.count = end - loans.first;
+    detail::add(common_.totals.reserved_bytes, bytes);
+    base::raise_to(common_.totals.peak_reserved_bytes, common_.lent_bytes());
 }
 
 void PageHeap::lend_back() noexcept {
-    SpanList leaving;
-    {
-        const std::lock_guard guard(mutex_);
-        if (touching_ == 0) collect_cold(leaving);
-    }
-    return_addresses(leaving);
+    shards_.for_each([this](HeapShard& shard) {
+        SpanList leaving;
+        {
+            const std::lock_guard guard(common_.growth);
+            if (common_.touching == 0) shard.collect_cold(leaving);
+        }
+        shard.return_addresses(leaving);
+    });
+}
+
+void HeapShard::collect_cold(SpanList& leaving) noexcept {
+    const std::lock_guard guard(mutex_);
+    take_cold(leaving);
 }
 
 // Takes the whole granules of cold extents out of the heap. Extents are visited from the largest
 // size down, a limited number at a time. Extents without a whole granule may fill that number and
 // hide others of their size, which then stay.
-void PageHeap::collect_cold(SpanList& leaving) noexcept {
+void HeapShard::take_cold(SpanList& leaving) noexcept {
     std::array<Span*, 64> found;
     for (;;) {
         unsigned count = 0;
@@ -80,24 +88,23 @@ void PageHeap::collect_cold(SpanList& leaving) noexcept {
             Span& extent = *found[i];
             if (!isolate(extent, granules_in(extent))) return;
             leaving.push_back(extent);
-            totals_.reserved_bytes.store(
-                totals_.reserved_bytes.load(std::memory_order_relaxed) - extent.bytes(),
-                std::memory_order_relaxed);
+            common_.totals.reserved_bytes.store(common_.lent_bytes() - extent.bytes(),
+                                                std::memory_order_relaxed);
         }
     }
 }
 
-PageRun PageHeap::granules_in(const Span& extent) noexcept {
+PageRun HeapShard::granules_in(const Span& extent) noexcept {
     const PageNumber first = (extent.first_page + granule_pages - 1) / granule_pages;
     const PageNumber end = extent.end_page() / granule_pages;
     return end > first ? PageRun{first * granule_pages, (end - first) * granule_pages} : PageRun{};
 }
 
-void PageHeap::return_addresses(SpanList& leaving) noexcept {
+void HeapShard::return_addresses(SpanList& leaving) noexcept {
     while (!leaving.empty()) {
         Span& extent = leaving.front();
         leaving.pop_front();
-        space_.take_back(number_, {extent.first_page, extent.pages});
+        space_.take_back(common_.number, {extent.first_page, extent.pages});
         spans_.destroy(&extent);
     }
 }

@@ -2,24 +2,26 @@
 
 #include <algorithm>
 
-#include "pages/page_heap.hpp"
+#include "pages/heap_shard.hpp"
 
 namespace tensorpool::pages {
 
-bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
+bool HeapShard::extend(Span& span, PageCount pages, MayCommit may_commit, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     const PageCount more = pages - span.pages;
-    Span* const behind = commit_behind(span, more, path);
+    Span* const behind = hot_behind(span, more, may_commit, path);
     if (behind != nullptr) join_front(span, *behind, more);
     return behind != nullptr;
 }
 
 // Returns the hot extent behind the span if it has at least `pages` pages, after committing what is
 // missing. Returns nullptr otherwise.
-Span* PageHeap::commit_behind(const Span& span, PageCount pages, SlowPath& path) noexcept {
+Span* HeapShard::hot_behind(const Span& span, PageCount pages, MayCommit may_commit,
+                            SlowPath& path) noexcept {
     Span* const hot = neighbour(span.end_page(), PageKind::extent_hot);
     const PageCount hot_pages = hot == nullptr ? 0 : hot->pages;
     if (hot_pages >= pages) return hot;
+    if (may_commit == MayCommit::no) return nullptr;
     const PageCount missing = pages - hot_pages;
     Span* const cold = neighbour(span.end_page() + hot_pages, PageKind::extent_cold);
     if (cold == nullptr || cold->pages < missing) return nullptr;
@@ -27,7 +29,7 @@ Span* PageHeap::commit_behind(const Span& span, PageCount pages, SlowPath& path)
     return neighbour(span.end_page(), PageKind::extent_hot);
 }
 
-void PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
+void HeapShard::join_front(Span& span, Span& extent, PageCount pages) noexcept {
     remove_extent(extent);
     space_.map().clear_last(span);
     span.pages += pages;
@@ -44,27 +46,18 @@ void PageHeap::join_front(Span& span, Span& extent, PageCount pages) noexcept {
     count_free();
 }
 
-Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
-    const std::size_t lent = lent_bytes();
-    Span* const left = try_move(span, pages, path);
-    if (left == nullptr && lent_bytes() > lent) lend_back();
-    return left;
-}
-
-Span* PageHeap::try_move(Span& span, PageCount pages, SlowPath& path) noexcept {
+Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     const PageRun from{span.first_page, span.pages};
-    // If free committed memory can hold the block, the caller copies it there instead.
-    if (find_hot({.pages = pages}) != nullptr) return nullptr;
     // A NUMA policy neither moves with the pages nor stays at the old addresses.
-    if (options_.numa.placement != NumaPolicy::Placement::system) return nullptr;
+    if (common_.options.numa.placement != NumaPolicy::Placement::system) return nullptr;
     if (!span.is_of_whole_pages() || !space_.may_move(from)) return nullptr;
     const std::size_t more = (pages - from.count) * page_bytes;
     if (wanted_bytes({.pages = pages - from.count}, Surplus::no, path) == 0) return nullptr;
     const Position to = target_of_move(from, pages);
     if (to.cold == nullptr) return nullptr;
-    const std::size_t grown =
-        budget_.take_and_get(more, more, options_.growth.fraction, page_bytes, [&](std::size_t) {
+    const std::size_t grown = common_.budget.take_and_get(
+        more, more, common_.options.growth.fraction, page_bytes, [&](std::size_t) {
             return commit_alone(*to.cold, {to.first, pages});
         });
     if (grown == 0) return nullptr;
@@ -72,7 +65,7 @@ Span* PageHeap::try_move(Span& span, PageCount pages, SlowPath& path) noexcept {
     if (moved == AddressSpace::Moved::none) {
         // It was never touched, so it stays clean.
         add_extent(*to.cold, PageKind::extent_cold);
-        budget_.give_back(more);
+        common_.budget.give_back(more);
         return nullptr;
     }
     clear_marks(span);
@@ -90,14 +83,14 @@ Span* PageHeap::try_move(Span& span, PageCount pages, SlowPath& path) noexcept {
     return &left;
 }
 
-void PageHeap::take_left(Span& left) noexcept {
+void HeapShard::take_left(Span& left) noexcept {
     const std::lock_guard guard(mutex_);
     add_extent(left, PageKind::extent_cold);
 }
 
 // Returns a position in one of the largest cold extents, with room to grow behind it, at the same
 // offset in a huge page as now. The system then moves page tables instead of single entries.
-PageHeap::Position PageHeap::target_of_move(PageRun from, PageCount pages) noexcept {
+HeapShard::Position HeapShard::target_of_move(PageRun from, PageCount pages) noexcept {
     const PageCount needed = pages + granule_pages - 1;
     Span* cold = cold_.largest();
     if (cold == nullptr || cold->pages < needed) {

@@ -11,8 +11,9 @@
 namespace tensorpool::pages {
 
 /// The record of a run of pages: a bucket's span, a large block, or a free extent. Records lie out
-/// of band. The page heap's lock guards the record of an extent. The bucket's lock guards the
-/// second part of a bucket's span. The record of a large block belongs to the block's holder.
+/// of band. The lock of the heap's shard guards the record of an extent. The lock of the bucket's
+/// shard guards the second part of a bucket's span. The record of a large block belongs to the
+/// block's holder.
 struct alignas(64) Span
     : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> {
     PageNumber first_page = 0;
@@ -36,7 +37,8 @@ struct alignas(64) Span
     std::uint16_t carved = 0;
     std::uint16_t home = 0;
     bool listed = false;
-    std::uint8_t fullness = 0;  // the list of its bucket, for a listed span
+    std::uint8_t fullness = 0;  // the list of its bucket's shard, for a listed span
+    std::uint8_t shard = 0;     // of its bucket; fixed while the span belongs to one
     /// With checks: the states of the blocks; null while the span does not belong to a bucket. Also
     /// read without the lock.
     std::atomic<BlockStates*> states = nullptr;

@@ -216,6 +216,9 @@ struct ProcessorName {
     char text[64] = {};
 };
 ProcessorName processor_name() noexcept;
+/// Returns the number of the processor that runs the calling thread, or 0 if the system does not
+/// say. The thread may be on another processor by the time of the return.
+unsigned current_processor() noexcept;
 /// Returns nanoseconds since 1970, UTC.
 std::uint64_t wall_clock_ns() noexcept;
 /// Returns the nanoseconds of a clock that never goes back; its zero is arbitrary.

@@ -1,5 +1,6 @@
 // What only Linux has. The rest is in platform_posix.cpp.
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -107,6 +108,13 @@ bool in_pieces(void* address, std::size_t bytes, std::size_t max_piece, Call cal
 }
 
 }  // namespace
+
+// sched_getcpu(3). No system call where the C library has the kernel publish the number in memory
+// (glibc 2.35 and later) or the kernel answers in user space.
+unsigned current_processor() noexcept {
+    const int processor = sched_getcpu();
+    return processor < 0 ? 0 : static_cast<unsigned>(processor);
+}
 
 // Pages ------------------------------------------------------------------------------------------
 

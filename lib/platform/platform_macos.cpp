@@ -32,6 +32,11 @@ std::size_t free_and_inactive_memory() noexcept {
 
 }  // namespace
 
+// The system does not say.
+unsigned current_processor() noexcept {
+    return 0;
+}
+
 // Pages ------------------------------------------------------------------------------------------
 
 bool decommit(void* address, std::size_t bytes) noexcept {

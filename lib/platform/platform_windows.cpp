@@ -261,6 +261,12 @@ std::uint64_t thread_time_ns() noexcept {
     return (ticks(kernel) + ticks(user)) * 100;
 }
 
+unsigned current_processor() noexcept {
+    PROCESSOR_NUMBER number;
+    GetCurrentProcessorNumberEx(&number);
+    return number.Group * 64U + number.Number;
+}
+
 const char* environment_variable(const char* name) noexcept {
     return std::getenv(name);
 }

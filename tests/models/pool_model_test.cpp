@@ -8,6 +8,7 @@
 
 #include "models/instructions.hpp"
 #include "models/pool_model.hpp"
+#include "support/forced_shards.hpp"
 
 namespace tensorpool::testing {
 namespace {
@@ -40,6 +41,13 @@ TEST(PoolModel, HoldsForLongSequencesOfInstructions) {
     for (std::uint64_t seed = 1; seed <= programs / 100 + 1; ++seed) {
         const auto program = random_instructions(seed << 32, 20 * program_bytes);
         EXPECT_EQ(fault_of(program), "") << "seed " << (seed << 32);
+    }
+}
+
+TEST(PoolModel, HoldsWithFourShardsBetweenWhichThreadsMove) {
+    const ForcedShards forced(4);
+    for (std::uint64_t seed = 1; seed <= programs / 4; ++seed) {
+        EXPECT_EQ(fault_of(random_instructions(seed, program_bytes)), "") << "seed " << seed;
     }
 }
 

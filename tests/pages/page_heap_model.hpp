@@ -95,6 +95,7 @@ private:
         std::size_t used = 0;
         std::size_t spans_in_use = 0;
         PageKind last = PageKind::none;
+        unsigned last_shard = 0;
         for (PageNumber page = 0; covered < lent && page < map.page_count();) {
             const pages::PageEntry entry = map.at(page);
             if (entry.empty() || entry.pool_number() != heap_.heap.pool_number()) {
@@ -106,7 +107,10 @@ private:
             if (span.first_page != page || span.pages == 0)
                 return note("no span begins there", page);
             if (span.kind == PageKind::extent_hot || span.kind == PageKind::extent_cold) {
-                if (span.kind == last) return note("two free extents of a kind touch", page);
+                const unsigned shard = pages::address_space().shard_of(page);
+                if (span.kind == last && shard == last_shard)
+                    return note("two free extents of a kind touch", page);
+                last_shard = shard;
             } else {
                 ++spans_in_use;
                 used += span.pages;

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "pages/failing_system.hpp"
+#include "support/forced_shards.hpp"
 
 namespace tensorpool::pages {
 namespace {
 
 using testing::Failing;
+using testing::ForcedShards;
 using testing::HeapHabits;
 using testing::limited_options;
 using testing::PageHeapModel;
@@ -71,6 +73,17 @@ TEST_P(PageHeapAtRandom, AgreesWithTheModelAcrossSeveralLoans) {
     const PageCount loan = address_space().usual_loan(0);
     const HeapHabits habits{.allocate = 400, .max_pages = loan / 2, .max_alignment = 4096};
     EXPECT_EQ(run(plain_options(), habits, GetParam(), 200), "");
+}
+
+TEST_P(PageHeapAtRandom, AgreesWithTheModelWithFourShards) {
+    const ForcedShards forced(4);
+    EXPECT_EQ(run(plain_options(), {}, GetParam(), 3000), "");
+    HeapOptions options = limited_options(5000);
+    options.retain.bytes = 50 * page_bytes;
+    options.growth.step = 100 * page_bytes;
+    EXPECT_EQ(run(options, {}, GetParam(), 2000), "");
+    EXPECT_EQ(run(limited_options(3000), {.allocate = 560, .max_alignment = 16}, GetParam(), 3000),
+              "");
 }
 
 TEST_P(PageHeapAtRandom, AgreesWithTheModelBesideAnotherHeap) {

@@ -18,6 +18,7 @@
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include "support/counted_call_linux.hpp"
+#include "support/shared_words_linux.hpp"
 
 namespace tensorpool {
 namespace {
@@ -102,6 +103,24 @@ private:
 };
 class LockedOperations : public CountedCalls {};
 
+TEST_F(CountedCalls, FindsTheWordsOfLockedOperations) {
+    struct {
+        std::atomic<std::uint64_t> first = 0;
+        std::atomic<std::uint64_t> others[4] = {};
+    } words;
+    const auto word_of = [](auto call) { return count_call(call).words[0]; };
+    const auto at = [](const auto& word) { return reinterpret_cast<std::uintptr_t>(&word); };
+    volatile std::size_t index = 3;
+    EXPECT_EQ(word_of([&] { words.first.fetch_add(index); }), at(words.first));
+    EXPECT_EQ(word_of([&] { words.others[index].fetch_add(1); }), at(words.others[3]));
+    EXPECT_EQ(word_of([&] { words.others[index].fetch_add(index); }), at(words.others[3]));
+    EXPECT_EQ(word_of([&] { words.others[1].exchange(index); }), at(words.others[1]));
+    static std::atomic<std::uint64_t> global = 0;
+    EXPECT_EQ(word_of([&] { global.fetch_add(1); }), at(global));
+    EXPECT_EQ(word_of([&] { global.fetch_add(1'000'000); }), at(global));
+    EXPECT_EQ(word_of([&] { global.store(index); }), at(global));
+}
+
 TEST_F(CountedCalls, CountsExactlyTheLockedOperations) {
     std::atomic<unsigned> word = 0;
     std::mutex mutex;
@@ -151,11 +170,9 @@ TEST_F(LockedOperations, SmallMissServedByTheDepotTakesFew) {
             if (after.depot_hits != before.depot_hits) depot_hits.add(call);
         }
         for (void* const block : blocks) frees.add(count_free(pool, bytes, block));
-        // Every 16th call beyond the loaded magazine checks, under a lock, for the end of a period.
-        EXPECT_LE(hits.locked(), 2U) << bytes;
-        EXPECT_LE(hits.calls_with_any(), hits.calls() / 16) << bytes;
+        EXPECT_EQ(hits.locked(), 0U) << bytes;
         EXPECT_GT(depot_hits.calls(), 0U) << bytes;
-        EXPECT_LE(depot_hits.locked(), 9U) << bytes;
+        EXPECT_LE(depot_hits.locked(), 7U) << bytes;
         EXPECT_LE(frees.locked(), 7U) << bytes;
         EXPECT_EQ(depot_hits.system_calls(), 0U) << bytes;
     }
@@ -233,13 +250,12 @@ TEST_F(LockedOperations, LargeMissServedByAFreeExtentTakesFew) {
     for (void* const block : blocks) pool.deallocate(block, mib);
 }
 
-TEST_F(LockedOperations, Every64thLargeFreeChecksForTheEndOfAPeriod) {
+TEST_F(LockedOperations, CheckForTheEndOfAPeriodTakesNone) {
     MemoryPool pool(options_for_counting());
     MaxCounts frees("free of 1 MiB, hit, 128 in a row");
     for (int i = 0; i < 3; ++i) pool.deallocate(pool.allocate(mib), mib);
     for (int i = 0; i < 128; ++i) frees.add(count_free(pool, mib, pool.allocate(mib)));
-    EXPECT_EQ(frees.calls_with_any(), 2U);
-    EXPECT_LE(frees.locked(), 2U);
+    EXPECT_EQ(frees.locked(), 0U) << "every 64th free checks whether a period has ended";
 }
 
 TEST_F(LockedOperations, FreeOnAnotherThreadIntoItsMagazineTakesNone) {
@@ -258,6 +274,34 @@ TEST_F(LockedOperations, FreeOnAnotherThreadIntoItsMagazineTakesNone) {
         }).join();
         EXPECT_EQ(frees.locked(), 0U) << bytes;
     }
+}
+
+// Shards ---------------------------------------------------------------------------------------
+
+class LockedOperationsOfShards : public LockedOperations {
+protected:
+    using Calls = testing::SharedWords::Calls;
+    /// Returns the locked operations of a call on lines that a thread of another shard also locks.
+    static unsigned shared(const char* what, unsigned shards, std::size_t bytes, std::size_t blocks,
+                           Calls which) {
+        const testing::SharedWords words(shards, bytes, blocks, which);
+        std::printf("  %-50s %3u locked, %u of them on lines of both threads\n", what,
+                    words.max_locked(), words.max_shared());
+        return words.max_shared();
+    }
+};
+
+TEST_F(LockedOperationsOfShards, ExchangesWithTheDepotShareNoWord) {
+    EXPECT_GT(shared("1 KiB, through the depot, one shard", 1, kib, 1000, Calls::allocations), 0U);
+    EXPECT_EQ(shared("1 KiB, through the depot", 2, kib, 1000, Calls::allocations), 0U);
+    EXPECT_EQ(shared("1 KiB, freed through the depot", 2, kib, 1000, Calls::frees), 0U);
+}
+
+// What is left are the pool's totals and the cache of large blocks, which all threads share.
+TEST_F(LockedOperationsOfShards, LargeMissesShareFewWords) {
+    EXPECT_GT(shared("1 MiB, from the heap, one shard", 1, mib, 40, Calls::allocations), 4U);
+    EXPECT_LE(shared("1 MiB, from the heap", 2, mib, 40, Calls::allocations), 4U);
+    EXPECT_LE(shared("1 MiB, freed", 2, mib, 40, Calls::frees), 4U);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "pool/check_levels.hpp"
 #include "pool/fill.hpp"
 #include "support/child_process.hpp"
+#include "support/forced_shards.hpp"
 
 namespace tensorpool {
 namespace {
@@ -70,17 +71,33 @@ TEST_P(PoolFork, ChildCountsBlocksParkedByOtherThreadsAsLost) {
     thread.join();
 }
 
+TEST_P(PoolFork, ChildUsesAllShardsOfItsParent) {
+    const testing::ForcedShards forced(2);
+    MemoryPool pool(options());
+    use(pool);
+    void* const block = pool.allocate(100);
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        use(pool);
+        pool.deallocate(block, 100);
+        return pool.get_total_allocated() == 0 && pool.trim() != 0 &&
+               pool.get_total_capacity() == 0;
+    }));
+    pool.deallocate(block, 100);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
 // Not under sanitizers: their malloc does not survive a fork during another thread's call.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_P(PoolFork, ForkDuringAllocationsLeavesNoLockInTheChild) {
-    MemoryPool pool(options());
+/// Forks while threads use a pool and make others.
+void fork_during_calls(const PoolOptions& options) {
+    MemoryPool pool(options);
     std::atomic<bool> over = false;
     std::thread allocates([&] {
         while (!over) use(pool);
     });
     std::thread makes_pools([&] {
         while (!over) {
-            use(*std::make_unique<MemoryPool>(options()));
+            use(*std::make_unique<MemoryPool>(options));
             pool.trim();
         }
     });
@@ -88,7 +105,7 @@ TEST_P(PoolFork, ForkDuringAllocationsLeavesNoLockInTheChild) {
         EXPECT_TRUE(testing::holds_in_child([&] {
             use(pool);
             pool.trim();
-            use(*std::make_unique<MemoryPool>(options()));
+            use(*std::make_unique<MemoryPool>(options));
             return true;
         }));
     }
@@ -96,6 +113,16 @@ TEST_P(PoolFork, ForkDuringAllocationsLeavesNoLockInTheChild) {
     allocates.join();
     makes_pools.join();
     EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolFork, ForkDuringAllocationsLeavesNoLockInTheChild) {
+    fork_during_calls(options());
+}
+
+// Threads make shards of each new pool while the process forks.
+TEST_P(PoolFork, ForkDuringAllocationsOfTwoShardsLeavesNoLockInTheChild) {
+    const testing::ForcedShards forced(2);
+    fork_during_calls(options());
 }
 #endif
 

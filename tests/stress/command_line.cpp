@@ -20,10 +20,12 @@ constexpr const char* help =
     "  --threads N   concurrent threads, besides one that trims, reserves and reads (default 3)\n"
     "  --lives N     threads that run one after another in place of each (default 8)\n"
     "  --calls N     calls of each of them (default 2000)\n"
+    "  --shards N    shards, between which threads move at every call (default: by processors)\n"
     "  --map         also keeps a map of all blocks in use, under a lock\n"
     "  --plant WHAT  plants a fault that must be found: twice, forget, dirt or lose\n\n"
     "Run the long form before a release, and after any change to lock-free code:\n"
-    "  pool_stress --minutes 20 && pool_stress --minutes 20 --map\n";
+    "  pool_stress --minutes 20 && pool_stress --minutes 20 --map\n"
+    "  pool_stress --minutes 20 --shards 4\n";
 
 std::uint64_t number_from(const std::string& text) {
     std::size_t used = 0;
@@ -48,6 +50,7 @@ CommandLine command_line_from(int count, char** arguments) {
         {"--threads", to(line.threads)},
         {"--lives", to(line.lives)},
         {"--calls", to(line.calls)},
+        {"--shards", to(line.shards)},
         {"--plant", [&](const std::string& text) { line.plant = text; }},
     };
     for (int i = 1; i < count; ++i) {

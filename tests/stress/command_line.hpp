@@ -13,6 +13,7 @@ struct CommandLine {
     unsigned threads = 3;
     unsigned lives = 8;
     unsigned calls = 2000;  // of each thread
+    unsigned shards = 0;    // if not 0: into which threads are divided, and between which they move
     bool map = false;
     std::string plant;
 };

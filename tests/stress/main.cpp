@@ -1,9 +1,11 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include "stress/report.hpp"
 #include "stress/round.hpp"
+#include "support/forced_shards.hpp"
 
 namespace {
 
@@ -29,6 +31,8 @@ int main(int count, char** arguments) {
     try {
         const CommandLine line = command_line_from(count, arguments);
         expect_planted_fault(line.plant);
+        std::optional<tensorpool::testing::ForcedShards> forced;
+        if (line.shards != 0) forced.emplace(line.shards);
         run(line);
         if (line.plant.empty()) return 0;
         std::printf("pool_stress: the planted fault was not found\n");

@@ -1,0 +1,251 @@
+#include "blocks/bucket_shard.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/alignment.hpp"
+#include "base/text.hpp"
+#include "platform/fail.hpp"
+#include "platform/platform.hpp"
+#include "statistics/segment/failed_checks.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using pages::PageCount;
+using pages::PageEntry;
+using pages::SlowPath;
+using pages::Span;
+using statistics::CheckKind;
+using statistics::count_failed_check;
+
+// A bucket of at least this capacity has shown that it grows, so it is likely to use whole huge
+// pages.
+constexpr std::size_t grown_bucket_bytes = std::size_t{512} << 10;
+// The fractional bits of the fixed-point number `fullness_per_block`.
+constexpr unsigned fullness_shift = 16;
+constexpr const char* expected = "expected a block of this pool in use";
+
+}  // namespace
+
+BucketTraits::BucketTraits(unsigned bucket, const BucketSources& shared) noexcept
+    : number(bucket),
+      sources(shared),
+      layout(series_layouts[shared.series][bucket]),
+      block_bytes(base::block_bytes(shared.series, bucket)),
+      kind(pages::kind_of_bucket(bucket, shared.series)),
+      fullness_per_block((BucketShard::fullness_lists << fullness_shift) / (layout.blocks + 1)) {}
+
+unsigned BucketTraits::index_in(const Span& span, const void* p) const noexcept {
+    const char* const begin = sources.heap.space().address_of(span.first_page);
+    const auto offset = static_cast<std::uint32_t>(static_cast<const char*>(p) - begin);
+    return offset / static_cast<std::uint32_t>(layout.stride);
+}
+
+void* BucketTraits::block_at(const Span& span, unsigned index) const noexcept {
+    return sources.heap.space().address_of(span.first_page) + index * layout.stride;
+}
+
+unsigned BucketShard::take(void** blocks, unsigned max_count, SlowPath& path) noexcept {
+    const std::lock_guard guard(mutex_);
+    unsigned count = 0;
+    while (count < max_count) {
+        Span* span = listed_span();
+        if (span == nullptr) span = add_span(path);
+        if (span == nullptr) break;
+        count += take_from(*span, blocks + count, max_count - count);
+    }
+    add_out(count);
+    return count;
+}
+
+unsigned BucketShard::take_from_listed(void** blocks, unsigned max_count) noexcept {
+    const std::lock_guard guard(mutex_);
+    unsigned count = 0;
+    while (count < max_count) {
+        Span* const span = listed_span();
+        if (span == nullptr) break;
+        count += take_from(*span, blocks + count, max_count - count);
+    }
+    add_out(count);
+    return count;
+}
+
+unsigned BucketShard::take_from(Span& span, void** blocks, unsigned max_count) noexcept {
+    unsigned count = take_home(span, blocks, max_count);
+    count += carve(span, blocks + count, max_count - count);
+    unlist(span);
+    if (span.home != 0 || span.carved != span.blocks) list(span);
+    return count;
+}
+
+unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
+                                 pages::SpanList& all_home) noexcept {
+    const std::lock_guard guard(mutex_);
+    unsigned done = 0;
+    for (; done != count; ++done) {
+        Span& span = span_of(blocks[done]);
+        if (span.shard != number_) break;
+        const unsigned index = traits_.index_in(span, blocks[done]);
+        if (is_home(span, index)) {
+            count_failed_check(CheckKind::misuse, traits_.sources.pool_name);
+            platform::fail("pool '%s': deallocate: block %p was freed twice; %s",
+                           traits_.sources.pool_name, blocks[done], expected);
+        }
+        span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
+        ++span.home;
+        if (span.listed && span.fullness == fullness_of(span) && span.home != span.carved) {
+            continue;
+        }
+        if (span.listed) unlist(span);
+        if (span.home != span.carved) {
+            list(span);
+            continue;
+        }
+        add_capacity(-static_cast<std::ptrdiff_t>(span.bytes()));
+        all_home.push_back(span);
+    }
+    add_out(-static_cast<std::ptrdiff_t>(done));
+    return done;
+}
+
+// The lock is released between spans, because the system call for each span is slow.
+void BucketShard::drop_free_pages() noexcept {
+    if (!platform::decommit_keeps_access()) return;
+    for (pages::SpanList& list : with_room_) {
+        std::unique_lock lock(mutex_);
+        for (std::size_t left = list.size(); left != 0 && !list.empty(); --left) {
+            list.splice(list.end(), list, list.begin());
+            drop_free_pages(list.back());
+            lock.unlock();
+            lock.lock();
+        }
+    }
+}
+
+void BucketShard::drop_free_pages(const Span& span) noexcept {
+    const auto address = [&](unsigned index) {
+        return index == span.blocks
+                   ? reinterpret_cast<std::uintptr_t>(traits_.block_at(span, 0)) + span.bytes()
+                   : reinterpret_cast<std::uintptr_t>(traits_.block_at(span, index));
+    };
+    const auto is_free = [&](unsigned index) {
+        return index >= span.carved || is_home(span, index);
+    };
+    for (unsigned index = 0; index < span.blocks;) {
+        unsigned end = index;
+        while (end < span.blocks && is_free(end)) ++end;
+        const std::uintptr_t from = base::align_up(address(index), platform::page_bytes());
+        const std::uintptr_t to = base::align_down(address(end), platform::page_bytes());
+        // If the system refuses, the pages stay, which is harmless.
+        if (from < to) (void)platform::decommit(reinterpret_cast<void*>(from), to - from);
+        index = end + 1;
+    }
+}
+
+Span* BucketShard::add_span(SlowPath& path) noexcept {
+    const BucketLayout& layout = traits_.layout;
+    Span* span = new_span(layout.pages, path);
+    // Near a limit, a span that holds a single block may still fit.
+    const auto min_pages =
+        static_cast<PageCount>(base::ceil_divide(layout.stride, pages::page_bytes));
+    if (span == nullptr && min_pages < layout.pages) span = new_span(min_pages, path);
+    return span;
+}
+
+Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
+    const pages::PageRequest request{
+        .pages = pages,
+        .kind = traits_.kind,
+        .huge = capacity() >= grown_bucket_bytes &&
+                traits_.sources.heap.options().huge_pages != HugePages::never};
+    Span* const span = traits_.sources.heap.allocate(request, path);
+    if (span == nullptr) return nullptr;
+    span->blocks = static_cast<std::uint16_t>(
+        std::min(traits_.layout.blocks, blocks_in(span->bytes(), traits_.layout.stride)));
+    span->shard = static_cast<std::uint8_t>(number_);
+    span->carved = 0;
+    span->home = 0;
+    std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
+    if (traits_.sources.states != States::none && !give_states(*span)) {
+        traits_.sources.heap.free(*span, path);
+        path.refusal = pages::no_records();
+        return nullptr;
+    }
+    list(*span);
+    add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
+    return span;
+}
+
+// The index of the list for this span, 0 to `fullness_lists` - 1, by the blocks that are not home.
+unsigned BucketShard::fullness_of(const Span& span) const noexcept {
+    return static_cast<unsigned>(span.carved - span.home) * traits_.fullness_per_block >>
+           fullness_shift;
+}
+
+void BucketShard::list(Span& span) noexcept {
+    span.fullness = static_cast<std::uint8_t>(fullness_of(span));
+    with_room_[span.fullness].push_front(span);
+    lists_used_ |= 1U << span.fullness;
+    span.listed = true;
+}
+
+void BucketShard::unlist(Span& span) noexcept {
+    pages::SpanList& list = with_room_[span.fullness];
+    list.erase(pages::SpanList::s_iterator_to(span));
+    if (list.empty()) lists_used_ &= ~(1U << span.fullness);
+    span.listed = false;
+}
+
+unsigned BucketShard::take_home(Span& span, void** blocks, unsigned max_count) noexcept {
+    unsigned count = 0;
+    for (unsigned word = 0; word * 64 < span.carved && span.home != 0; ++word) {
+        std::uint64_t& bits = span.home_bits[word];
+        while (bits != 0 && count < max_count) {
+            blocks[count++] =
+                traits_.block_at(span, word * 64 + static_cast<unsigned>(std::countr_zero(bits)));
+            bits &= bits - 1;
+            --span.home;
+        }
+        if (count == max_count) break;
+    }
+    return count;
+}
+
+unsigned BucketShard::carve(Span& span, void** blocks, unsigned max_count) noexcept {
+    const unsigned count = std::min<unsigned>(max_count, span.blocks - span.carved);
+    for (unsigned i = 0; i < count; ++i) blocks[i] = traits_.block_at(span, span.carved + i);
+    span.carved = static_cast<std::uint16_t>(span.carved + count);
+    return count;
+}
+
+// A sized free skips validation; the pointer is validated here at the latest.
+Span& BucketShard::span_of(void* block) noexcept {
+    const PageEntry entry = traits_.sources.heap.space().map().at(block);
+    if (traits_.is_ours(entry)) {
+        Span& span = *entry.span();
+        const unsigned index = traits_.index_in(span, block);
+        if (index < span.carved && traits_.block_at(span, index) == block) return span;
+    }
+    count_failed_check(CheckKind::misuse, traits_.sources.pool_name);
+    platform::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
+                   traits_.sources.pool_name, block, base::BytesText(traits_.block_bytes).c_str(),
+                   expected);
+}
+
+// Buckets of several series and shards count in one row of the totals, each under its own lock.
+void BucketShard::add_capacity(std::ptrdiff_t bytes) noexcept {
+    const auto more = static_cast<std::uint64_t>(bytes);
+    capacity_.store(capacity() + more, std::memory_order_relaxed);
+    traits_.sources.totals.bucket_capacity_bytes[traits_.row()].fetch_add(
+        more, std::memory_order_relaxed);
+}
+
+void BucketShard::add_out(std::ptrdiff_t blocks) noexcept {
+    const auto more = static_cast<std::uint64_t>(blocks);
+    out_.store(out_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    traits_.sources.totals.bucket_out_bytes[traits_.row()].fetch_add(more * traits_.block_bytes,
+                                                                     std::memory_order_relaxed);
+}
+
+}  // namespace tensorpool::blocks

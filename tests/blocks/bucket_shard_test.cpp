@@ -1,0 +1,168 @@
+#include "blocks/bucket_shard.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "blocks/pool_parts.hpp"
+#include "support/forced_shards.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+using testing::ForcedShards;
+using testing::PoolParts;
+using MayMake = Bucket::MayMake;
+
+constexpr unsigned bucket_1k = 4;
+
+/// A pool with four shards. The calls of a test take the shard that it chooses.
+class BucketShards : public ::testing::Test {
+protected:
+    ~BucketShards() override {
+        pool_.drain();
+        ForcedShards::keep_to(ForcedShards::changing);
+    }
+    std::vector<void*> take(unsigned shard, unsigned count) {
+        ForcedShards::keep_to(shard);
+        return pool_.take(bucket_1k, count);
+    }
+    static const pages::Span* span_of(const void* block) {
+        return pages::address_space().map().at(block).span();
+    }
+    Magazine* full_magazine(unsigned shard) {
+        Magazine* const magazine = bucket_.take_empty(MayMake::always);
+        const std::vector<void*> blocks = take(shard, 10);
+        std::copy(blocks.begin(), blocks.end(), magazine->blocks);
+        magazine->count = 10;
+        return magazine;
+    }
+
+    const ForcedShards forced_{4};
+    PoolParts pool_;
+    Bucket& bucket_ = pool_.set[bucket_1k];
+};
+
+TEST_F(BucketShards, EachCutsSpansOfItsOwn) {
+    const std::vector<void*> one = take(0, 5);
+    const std::vector<void*> other = take(1, 5);
+    EXPECT_EQ(span_of(one[0])->shard, 0U);
+    EXPECT_EQ(span_of(other[0])->shard, 1U);
+    EXPECT_NE(span_of(one[0]), span_of(other[0]));
+    pool_.bring_home(bucket_1k, one);
+    pool_.bring_home(bucket_1k, other);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+}
+
+TEST_F(BucketShards, BlocksGoHomeToTheShardOfTheirSpan) {
+    std::vector<void*> mixed = take(0, 5);
+    for (const unsigned shard : {1U, 0U, 2U}) {
+        const std::vector<void*> more = take(shard, 5);
+        mixed.insert(mixed.end(), more.begin(), more.end());
+    }
+    ForcedShards::keep_to(3);
+    pool_.bring_home(bucket_1k, mixed);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U) << "every span was free and went to the page heap";
+}
+
+TEST_F(BucketShards, SpansOfOthersServeBeforeGrowth) {
+    const std::vector<void*> held = take(0, 5);
+    const std::size_t capacity = pool_.heap.capacity();
+    // The rest of what the first shard committed.
+    ForcedShards::keep_to(1);
+    const std::vector<void*> rest = pool_.take(bucket_1k, static_cast<unsigned>(capacity / 1024));
+    EXPECT_EQ(pool_.heap.capacity(), capacity);
+    EXPECT_GT(rest.size(), 0U);
+    pool_.bring_home(bucket_1k, rest);
+    pool_.bring_home(bucket_1k, held);
+}
+
+TEST_F(BucketShards, MagazinesOfOthersServeIfTheOwnListIsEmpty) {
+    Magazine* const magazine = full_magazine(0);
+    bucket_.give(*magazine);
+    ForcedShards::keep_to(2);
+    EXPECT_EQ(bucket_.take_full(), magazine);
+    ForcedShards::keep_to(0);
+    EXPECT_EQ(bucket_.take_full(), nullptr);
+    bucket_.give(*magazine);
+}
+
+TEST_F(BucketShards, OwnMagazinesServeFirst) {
+    Magazine* const first = full_magazine(0);
+    Magazine* const second = full_magazine(1);
+    ForcedShards::keep_to(0);
+    bucket_.give(*first);
+    ForcedShards::keep_to(1);
+    bucket_.give(*second);
+    ForcedShards::keep_to(0);
+    EXPECT_EQ(bucket_.take_full(), first);
+    bucket_.give(*first);
+    EXPECT_EQ(bucket_.depot_bytes(), 20U << 10);
+}
+
+TEST_F(BucketShards, EmptyMagazineGoesToAnotherShardIfTheOwnHasNoNode) {
+    std::vector<Magazine*> magazines;
+    ForcedShards::keep_to(0);
+    for (int i = 0; i < 8; ++i) magazines.push_back(bucket_.take_empty(MayMake::always));
+    ForcedShards::keep_to(3);
+    for (Magazine* const magazine : magazines) {
+        magazine->count = 0;
+        bucket_.give(*magazine);
+    }
+    for (int i = 0; i < 8; ++i) {
+        Magazine* const magazine = bucket_.take_empty(MayMake::within_limit);
+        EXPECT_NE(std::find(magazines.begin(), magazines.end(), magazine), magazines.end());
+        magazines.push_back(magazine);
+    }
+    for (std::size_t i = 8; i < 16; ++i) {
+        magazines[i]->count = 0;
+        bucket_.give(*magazines[i]);
+    }
+}
+
+TEST_F(BucketShards, EndOfAPeriodReturnsTheBlocksOfAll) {
+    for (const unsigned shard : {0U, 1U, 2U}) {
+        Magazine* const magazine = full_magazine(shard);
+        bucket_.give(*magazine);
+    }
+    bucket_.drain_unneeded(PoolParts::path());
+    bucket_.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot_bytes(), 0U);
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+}
+
+TEST_F(BucketShards, FindKnowsTheBlocksOfAll) {
+    const std::vector<void*> blocks = take(2, 3);
+    ForcedShards::keep_to(1);
+    const Bucket::Finding finding = bucket_.find(static_cast<char*>(blocks[1]) + 7);
+    EXPECT_TRUE(finding.in_span);
+    EXPECT_EQ(finding.block, blocks[1]);
+    EXPECT_FALSE(finding.home);
+    pool_.bring_home(bucket_1k, blocks);
+}
+
+// The magazines of the threads and the depots exchange blocks of all shards.
+TEST_F(BucketShards, ThreadsThatMoveBetweenShardsLoseNothing) {
+    {
+        std::vector<std::thread> threads;
+        for (int index = 0; index < 4; ++index) {
+            threads.emplace_back([this] {
+                std::vector<void*> blocks(2000);
+                for (int round = 0; round < 20; ++round) {
+                    for (void*& block : blocks) block = pool_.allocate(bucket_1k);
+                    for (void* const block : blocks) pool_.deallocate(bucket_1k, block);
+                }
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+    }
+    EXPECT_EQ(pool_.in_use_bytes(), 0U);
+    pool_.drain();
+    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
+    EXPECT_EQ(pool_.held_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::blocks
