@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include <tensorpool/arena.hpp>
-#include <tensorpool/context.hpp>
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
@@ -137,10 +136,6 @@ SourceLink link_to(Arena& arena) noexcept {
 
 HeldBlock Arena::hold(std::size_t bytes, std::size_t alignment) {
     return detail::ArenaHandles(*this).hold(bytes, alignment);
-}
-
-HeldBlock Context::hold(std::size_t bytes, std::size_t alignment) {
-    return arena_.hold(bytes, alignment);
 }
 
 }  // namespace tensorpool
