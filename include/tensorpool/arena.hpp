@@ -18,11 +18,13 @@
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/export.hpp>
+#include <tensorpool/memory_source.hpp>
 
 namespace tensorpool {
 
 namespace detail {
 class ArenaClaims;
+class ArenaHandles;
 class ArenaReleases;
 class ArenaState;
 }  // namespace detail
@@ -33,8 +35,8 @@ class ArenaState;
 /// block never moves, and growth neither copies nor fills memory.
 ///
 /// Any thread may call `allocate`, `try_allocate`, `mark` and the functions that return statistics
-/// at any time (see Sharing). No other call may run during `release_to`, `reset`, `trim`, `reserve`
-/// or the destructor.
+/// at any time (see Sharing), and end handles. No other call, and no end of a handle, may run
+/// during `release_to`, `reset`, `trim`, `reserve` or the destructor.
 class TENSORPOOL_API Arena {
 public:
     /// A position in an arena, to which the arena can be released. It is valid until a release goes
@@ -97,8 +99,20 @@ public:
     /// `alignment` is a power of two.
     void* try_allocate(std::size_t bytes, std::size_t alignment = default_alignment) noexcept;
 
+    /// Allocates a block for a handle: PooledAllocation(arena, bytes) calls it. Returns none for 0.
+    /// Throws what `allocate` throws; the arena is then unchanged.
+    ///
+    /// Any thread may end the handle, also while others allocate. The block at the top is then
+    /// returned, which counts as a release: marks above its beginning become stale. Any other block
+    /// stays allocated until a release. If a release ended the block before, the end of the handle
+    /// does nothing. With checks (ArenaOptions::checks), `release_to`, `reset` and ArenaScope stop
+    /// the program if a handle above the mark has not ended; the message names the first.
+    HeldBlock hold(std::size_t bytes, std::size_t alignment = default_alignment);
+    /// A release may end a block before its handle: see ReleasingSource.
+    static constexpr bool releases_blocks = true;
+
     /// Returns a mark of the present position. It costs a few loads; if another thread grows the
-    /// arena at that moment, it waits for the growth.
+    /// arena or returns the block of a handle at that moment, it waits for that.
     Mark mark() const noexcept;
     /// Releases everything that was allocated since the mark was made. A loop may release to the
     /// same mark again and again. Throws std::invalid_argument, changing nothing, for a mark of
@@ -154,6 +168,7 @@ public:
 
 private:
     friend class detail::ArenaClaims;
+    friend class detail::ArenaHandles;
     friend class detail::ArenaReleases;
     friend class detail::ArenaState;
     struct Over;
@@ -171,6 +186,7 @@ private:
     void* allocate_slow(std::size_t bytes, std::size_t alignment);
     void* settle_or_throw(std::uint64_t claim, std::size_t bytes);
     void* take_one_threads(std::size_t size) noexcept;
+    std::size_t settled_top() const noexcept;
 
     // Every allocation reads these; they share one cache line. `end_` only grows while allocations
     // may be under way.
@@ -224,7 +240,8 @@ inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
     }
     // The end is read before the claim is made: a claim that is cancelled in between lies above it.
     const std::size_t end = end_.load(std::memory_order_acquire);
-    const std::uint64_t claim = top_->fetch_add(size, std::memory_order_relaxed);
+    // Acquire: pairs with the end of a handle that returned these bytes (see `hold`).
+    const std::uint64_t claim = top_->fetch_add(size, std::memory_order_acquire);
     const std::size_t start = claim & offset_mask;
     if (start + size <= end) [[likely]]
         return base_ + start;

@@ -97,8 +97,8 @@ struct ArenaOptions {
     Sharing sharing = Sharing::any_thread;
     /// Whether the arena keeps a register of the objects that `Arena::record` describes.
     bool objects = false;
-    /// How much each call is checked; see Sharing::one_thread. `basic` and `full` are the same
-    /// here.
+    /// How much each call is checked; see Sharing::one_thread and Arena::hold. `basic` and `full`
+    /// are the same here.
     Checks checks = default_checks();
     /// A function to call for each event; may be empty. It runs on the thread whose call caused the
     /// event, outside all locks of the arena. It must not throw and must not use the arena. Without

@@ -61,6 +61,13 @@ struct ArenaStatistics {
     std::uint64_t given_back_bytes = 0;
     /// The number of requests that failed.
     std::uint64_t refusals = 0;
+
+    /// Returns the bytes in use divided by the capacity, from 0 to 1; 0 if there is no capacity.
+    double utilization_ratio() const noexcept {
+        return capacity_bytes == 0
+                   ? 0.0
+                   : static_cast<double>(used_bytes) / static_cast<double>(capacity_bytes);
+    }
 };
 
 /// Returns one JSON object whose keys are the names of the fields of ArenaStatistics. The kind is a

@@ -1,14 +1,17 @@
 #pragma once
 
 /// @file
-/// An arena and a scratch behind one interface, for graphs of operators. Sizes are bytes unless a
-/// name says otherwise.
+/// A pool, an arena and a scratch behind one interface, for graphs of operators. Sizes are bytes
+/// unless a name says otherwise.
 
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/context_options.hpp>
+#include <tensorpool/context_statistics.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/scratch.hpp>
 
@@ -16,9 +19,15 @@ namespace tensorpool {
 
 /// Provides memory for the phases of a computation.
 ///
-/// `alloc` returns memory of an arena that lives until a release; any thread may call it.
-/// `scratch_alloc` returns memory of the calling thread's scratch that lives inside an operator.
-/// Both have the same alignment.
+/// - `allocate` takes small blocks (up to 64 KiB) from a pool and larger ones from the context's
+///   arena. The caller frees the small ones (`deallocate`, or a PooledAllocation); a release of the
+///   arena ends the large ones.
+/// - `alloc` returns memory of the arena, which lives until a release.
+/// - `scratch_alloc` returns memory of the calling thread's scratch, which lives inside an
+/// operator.
+///
+/// Any thread may call the first two. All blocks have the same alignment. `mark`, `release_to` and
+/// `used` concern the arena alone.
 ///
 ///    Context context;
 ///    const std::size_t before = context.mark();
@@ -42,6 +51,9 @@ public:
     /// Makes a context whose arena has these options. Throws std::invalid_argument for invalid
     /// options, and AllocationError if there is no memory.
     explicit Context(ArenaOptions options);
+    /// Makes a context with these options. Throws std::invalid_argument for invalid options, and
+    /// AllocationError if there is no memory.
+    explicit Context(ContextOptions options);
     /// Makes a context whose arena lies in the caller's memory. The arena never grows, and the
     /// buffer must outlive the context. Several contexts may share a buffer if only one at a time
     /// is in use. Throws std::invalid_argument unless `align` is a power of two.
@@ -56,10 +68,29 @@ public:
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
 
+    /// Allocates at least `bytes` bytes; returns nullptr for 0. Up to
+    /// `ContextOptions::max_pool_bytes`, the block comes from the pool, and the caller frees it
+    /// with `deallocate`. A larger one comes from the arena and lives until a release. While a
+    /// ScratchAllocationScope of this context is open on the calling thread, all blocks come from
+    /// the scratch instead. Throws AllocationError (a std::bad_alloc) if the memory is unavailable;
+    /// nothing has changed then.
+    void* allocate(std::size_t bytes);
+    /// Frees a block that `allocate(bytes)` took from the pool; any thread may call it. Does
+    /// nothing for a block of the arena or of a scratch, and for nullptr.
+    void deallocate(void* p, std::size_t bytes) noexcept;
+
     /// Allocates at least `bytes` bytes from the arena; returns nullptr for 0. Throws
     /// AllocationError (a std::bad_alloc) if the memory is unavailable or `bytes` exceeds the limit
     /// for one request, 8 GiB by default. The arena is then unchanged.
     void* alloc(std::size_t bytes) { return arena_.allocate(bytes, alignment_); }
+
+    /// Allocates a block for a handle from where `allocate` would: PooledAllocation(context, bytes)
+    /// calls it. The end of the handle frees a block of the pool; for the others see Arena::hold
+    /// and Scratch::hold. Returns none for 0. Throws what `allocate` throws, and
+    /// std::invalid_argument unless `alignment` is a power of two.
+    HeldBlock hold(std::size_t bytes, std::size_t alignment = 64);
+    /// A release may end a block before its handle: see ReleasingSource.
+    static constexpr bool releases_blocks = true;
 
     /// Allocates at least `bytes` bytes of scratch; returns nullptr for 0. The memory lives until
     /// its ScratchScope ends or, outside of any scope, until `scratch_reset`. Throws
@@ -106,6 +137,10 @@ public:
     /// std::logic_error while the present buffer has bytes in use or an open ScratchScope.
     void use_scratch(std::span<std::byte> buffer);
 
+    /// Returns the statistics of the pool, the arena and the calling thread's scratch.
+    ContextStatistics statistics() const;
+    /// Returns the pool that `allocate` takes small blocks from.
+    MemoryPool& pool() const noexcept { return *pool_; }
     /// Returns the bytes that the arena has in use, including padding for alignment.
     std::size_t used() const { return arena_.used(); }
     /// Returns the bytes that the arena has committed.
@@ -135,11 +170,37 @@ private:
         std::size_t align;
     };
     explicit Context(Measuring measuring);
+    bool is_small(std::size_t bytes) const noexcept { return bytes <= max_pool_bytes_; }
 
     Arena arena_;
     std::size_t alignment_;
+    MemoryPool* pool_;
+    std::size_t max_pool_bytes_ = ContextOptions().max_pool_bytes;
     std::unique_ptr<Scratch> buffer_;
     Scratch::Mark saved_;
+};
+
+/// While it is open, `Context::allocate` of one context, on the thread that opened it, takes all
+/// blocks from the scratch: the temporary tensors of an operator, without a change to the code that
+/// makes them. Its end releases them. Handles of such blocks must end before it, in reverse order.
+/// Scopes end in reverse order, on the thread that opened them.
+class TENSORPOOL_API ScratchAllocationScope {
+public:
+    /// Opens a scope for the operator with this name, as ScratchScope does. Throws AllocationError
+    /// if there is no memory for the scratch.
+    explicit ScratchAllocationScope(Context& context, std::string_view name = "allocations");
+    /// Releases what the context allocated since the scope began.
+    ~ScratchAllocationScope();
+    ScratchAllocationScope(const ScratchAllocationScope&) = delete;
+    ScratchAllocationScope& operator=(const ScratchAllocationScope&) = delete;
+
+private:
+    friend class Context;
+    static bool is_open_for(const Context& context) noexcept;
+
+    const Context& context_;
+    const ScratchAllocationScope* outer_;
+    ScratchScope scope_;
 };
 
 }  // namespace tensorpool

@@ -112,6 +112,13 @@ struct DeviceStatistics {
     std::uint64_t pressures = 0;
     /// The requests that could not be met [ooms].
     std::uint64_t failures = 0;
+
+    /// Returns the bytes in use divided by the capacity, from 0 to 1; 0 if there is no capacity.
+    double utilization_ratio() const noexcept {
+        return capacity_bytes == 0
+                   ? 0.0
+                   : static_cast<double>(in_use_bytes) / static_cast<double>(capacity_bytes);
+    }
 };
 
 /// Returns one JSON object whose keys are the names of the fields of DeviceStatistics. The kind is

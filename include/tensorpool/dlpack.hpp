@@ -2,8 +2,8 @@
 
 /// @file
 /// Exchange of tensors with NumPy, PyTorch, JAX, TVM and others by DLPack, without a copy: it
-/// exports blocks of a pool and imports tensors of other libraries. This header needs DLPack's
-/// header; the library does not.
+/// exports blocks of a pool or another source and imports tensors of other libraries. This header
+/// needs DLPack's header; the library does not.
 
 #include <cstddef>
 #include <cstdint>
@@ -60,15 +60,18 @@ inline void check_reach(std::span<const std::int64_t> shape, std::span<const std
                                    ", expected to stay within the " + found);
 }
 
+/// Exports `block`, whose memory is that of `memory`. The address is the one that the device uses.
 template <class T, class Block>
-DLManagedTensor* to_dlpack(Block& block, T* data, std::size_t held, std::vector<std::int64_t> shape,
-                           std::vector<std::int64_t> strides) {
+DLManagedTensor* to_dlpack(Block& block, const PooledAllocation& memory, std::size_t held,
+                           std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+    void* const data = memory.get();
+    const SourceDevice device = memory.device();
     check_reach(shape, strides, held, sizeof(T));
     if (strides.empty()) strides = row_major_strides(shape);
     auto* const record =
         new DlpackRecord<Block>{std::move(block), std::move(shape), std::move(strides), {}};
     record->tensor.dl_tensor = {.data = data,
-                                .device = {kDLCPU, 0},
+                                .device = {static_cast<DLDeviceType>(device.type), device.index},
                                 .ndim = static_cast<int>(record->shape.size()),
                                 .dtype = DlpackType<T>::value,
                                 .shape = record->shape.data(),
@@ -83,9 +86,10 @@ DLManagedTensor* to_dlpack(Block& block, T* data, std::size_t held, std::vector<
 
 /// Exports the elements of `array` as a tensor of `shape`, for a library that accepts DLPack.
 ///
-/// The receiver calls the tensor's deleter once, from any thread, which frees the block. The pool
-/// must outlive it. `strides`, in elements, describe a layout other than the compact one; each must
-/// be 0 or more, and no element may lie beyond the array.
+/// The receiver calls the tensor's deleter once, from any thread, which ends the block as its
+/// source does (PooledAllocation). The source must outlive it. `strides`, in elements, describe a
+/// layout other than the compact one; each must be 0 or more, and no element may lie beyond the
+/// array.
 ///
 /// Throws std::invalid_argument if shape and strides do not fit the array, and std::bad_alloc if
 /// there is no memory for the tensor's record, which comes from `new`; `array` then keeps its
@@ -94,14 +98,14 @@ DLManagedTensor* to_dlpack(Block& block, T* data, std::size_t held, std::vector<
 template <DlpackElement T>
 [[nodiscard]] DLManagedTensor* to_dlpack(PooledArray<T>&& array, std::vector<std::int64_t> shape,
                                          std::vector<std::int64_t> strides = {}) {
-    return detail::to_dlpack<T>(array, array.data(), array.size(), std::move(shape),
+    return detail::to_dlpack<T>(array, array.allocation(), array.size(), std::move(shape),
                                 std::move(strides));
 }
 /// Exports the elements of `array` as a tensor of one dimension, for a library that accepts DLPack.
 ///
-/// The receiver calls the tensor's deleter once, from any thread, which frees the block. The pool
-/// must outlive it. Throws std::bad_alloc if there is no memory for the tensor's record; `array`
-/// then keeps its elements.
+/// The receiver calls the tensor's deleter once, from any thread, which ends the block as its
+/// source does (PooledAllocation). The source must outlive it. Throws std::bad_alloc if there is no
+/// memory for the tensor's record; `array` then keeps its elements.
 template <DlpackElement T>
 [[nodiscard]] DLManagedTensor* to_dlpack(PooledArray<T>&& array) {
     const auto count = static_cast<std::int64_t>(array.size());
@@ -109,16 +113,16 @@ template <DlpackElement T>
 }
 /// Exports a block that holds elements T as a tensor of `shape`, for a library that accepts DLPack.
 ///
-/// The receiver calls the tensor's deleter once, from any thread, which frees the block. The pool
-/// must outlive it. `strides`, in elements, describe a layout other than the compact one; each must
-/// be 0 or more, and no element may lie beyond the block. Throws std::invalid_argument if shape and
-/// strides do not fit the block, and std::bad_alloc if there is no memory for the tensor's record;
-/// `block` then keeps its elements.
+/// The tensor is on the device that the block's source names: the CPU, or that of a device
+/// allocator. The receiver calls the tensor's deleter once, from any thread, which ends the block
+/// as its source does (PooledAllocation). The source must outlive it. `strides`, in elements,
+/// describe a layout other than the compact one; each must be 0 or more, and no element may lie
+/// beyond the block. Throws std::invalid_argument if shape and strides do not fit the block, and
+/// std::bad_alloc if there is no memory for the tensor's record; `block` then keeps its elements.
 template <DlpackElement T>
 [[nodiscard]] DLManagedTensor* to_dlpack(PooledAllocation&& block, std::vector<std::int64_t> shape,
                                          std::vector<std::int64_t> strides = {}) {
-    const std::span<T> elements = block.as<T>();
-    return detail::to_dlpack<T>(block, elements.data(), elements.size(), std::move(shape),
+    return detail::to_dlpack<T>(block, block, block.size() / sizeof(T), std::move(shape),
                                 std::move(strides));
 }
 

@@ -82,6 +82,9 @@ public:
     void deallocate(void* p) noexcept;
     /// Frees a block, like `deallocate(p)`. The size is ignored and makes the call no faster.
     void deallocate(void* p, std::size_t) noexcept { deallocate(p); }
+    /// Frees a block, like `deallocate(p)`; a handle (PooledAllocation) calls it. Size and
+    /// alignment are ignored.
+    void deallocate(void* p, std::size_t, std::size_t) noexcept { deallocate(p); }
 
     /// Drops the plan and learns again, for a loop that is about to change. The plan's memory is
     /// released when its last block is freed. Throws std::logic_error inside an iteration. The

@@ -1,22 +1,25 @@
 #pragma once
 
 /// @file
-/// An array of typed elements in a block of a pool.
+/// An array of typed elements in a block of a pool, an arena or any other source.
 
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {
 
-/// Owns `count` value-initialised elements in one block of a pool, and destroys and frees them when
-/// destroyed.
+/// Owns `count` value-initialised elements in one block of a source, and destroys the elements and
+/// ends the block when destroyed. The sources, and what the end of a block means, are those of
+/// PooledAllocation.
 ///
 /// It is a contiguous range, and so converts to std::span<T>. Move-only. One thread at a time may
-/// use it. The pool must outlive it.
+/// use it. The source must outlive it.
 template <class T>
 class PooledArray {
 public:
@@ -32,7 +35,31 @@ public:
         : block_(pool, bytes_of(count), alignment), count_(count) {
         std::uninitialized_value_construct_n(data(), count);
     }
-    /// Destroys the elements and frees the block.
+    /// Makes `count` elements in `source`. Throws std::bad_array_new_length if `count * sizeof(T)`
+    /// overflows, std::invalid_argument if the host cannot access the memory, what the source
+    /// throws, and any exception of an element's constructor; nothing is then left behind.
+    ///
+    /// In an arena, a context or a scratch, which may release the block before the array ends,
+    /// elements must not need a destructor.
+    template <OtherSource Source>
+    PooledArray(Source& source, std::size_t count)
+        : block_(source, checked_bytes_of(count), alignment), count_(count) {
+        static_assert(!ReleasingSource<Source> || std::is_trivially_destructible_v<T>,
+                      "a release of the source would skip the destructors of the elements");
+        construct();
+    }
+    /// Makes `count` elements in memory of a device allocator for work on a stream, or of another
+    /// source that gets the further arguments. Throws std::bad_array_new_length if `count *
+    /// sizeof(T)` overflows, std::invalid_argument if the host cannot access the memory, what the
+    /// source throws, and any exception of an element's constructor; nothing is then left behind.
+    template <class Source, class... Arguments>
+    requires StreamSource<Source, Arguments...> PooledArray(Source& source, std::size_t count,
+                                                            Arguments... arguments)
+        : block_(source, checked_bytes_of(count), arguments...), count_(count) {
+        static_assert(alignof(T) <= 256, "device allocators align blocks to 256 bytes");
+        construct();
+    }
+    /// Destroys the elements and ends the block.
     ~PooledArray() { std::destroy_n(data(), count_); }
 
     /// Takes the elements of `other`, which is then empty.
@@ -60,6 +87,8 @@ public:
     T* begin() const noexcept { return data(); }
     /// Returns an iterator behind the last element.
     T* end() const noexcept { return data() + count_; }
+    /// Returns the handle of the block that the elements lie in.
+    const PooledAllocation& allocation() const noexcept { return block_; }
 
 private:
     static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
@@ -67,6 +96,17 @@ private:
     static std::size_t bytes_of(std::size_t count) noexcept {
         constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
         return count > max / sizeof(T) ? max : count * sizeof(T);
+    }
+
+    static std::size_t checked_bytes_of(std::size_t count) {
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+            throw std::bad_array_new_length();
+        }
+        return count * sizeof(T);
+    }
+    void construct() {
+        if (block_.host_pointer() != block_.get()) block_.refuse_host("PooledArray");
+        std::uninitialized_value_construct_n(data(), count_);
     }
 
     PooledAllocation block_;

@@ -1,16 +1,19 @@
 #pragma once
 
 /// @file
-/// The smart pointers of the standard library, for objects in a pool.
+/// The smart pointers of the standard library, for objects in a pool or another source.
 
 #include <concepts>
 #include <cstddef>
+#include <limits>
 #include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
 #include <tensorpool/allocator.hpp>
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {
 
@@ -52,9 +55,46 @@ private:
     MemoryPool* pool_;
 };
 
-/// A unique pointer to a T in a pool, or to elements for `T[]`.
-template <class T>
-using PooledUnique = std::unique_ptr<T, PoolDeleter>;
+/// Destroys an object and ends its block, which lies in a source other than a pool: an Arena, a
+/// DeviceAllocator, or any other that PooledAllocation accepts.
+///
+/// The source must outlive the deleter. What the end of the block means is described at
+/// PooledAllocation. As with `delete`, an object may be destroyed through a pointer to its base
+/// only if the base has a virtual destructor.
+template <class Source>
+class SourceDeleter {
+public:
+    /// Makes a deleter of no block.
+    SourceDeleter() noexcept = default;
+    /// Makes the deleter of `block`, which `PooledAllocation::detach` returned.
+    explicit SourceDeleter(const HeldBlock& block) noexcept : block_(block) {}
+
+    /// Destroys the object and ends its block.
+    template <class T>
+    void operator()(T* object) const noexcept {
+        if constexpr (!std::is_void_v<T>) std::destroy_at(object);
+        const PooledAllocation ended(block_);
+    }
+
+private:
+    HeldBlock block_;
+};
+
+namespace detail {
+template <class Source>
+struct DeleterOf {
+    using Type = SourceDeleter<Source>;
+};
+template <>
+struct DeleterOf<MemoryPool> {
+    using Type = PoolDeleter;
+};
+}  // namespace detail
+
+/// A unique pointer to a T in a pool, or to elements for `T[]`: two pointers. With another source,
+/// such as `PooledUnique<T, Arena>`, a unique pointer to a T there: five pointers.
+template <class T, class Source = MemoryPool>
+using PooledUnique = std::unique_ptr<T, typename detail::DeleterOf<Source>::Type>;
 
 static_assert(std::invocable<const PoolDeleter&, int*>);
 static_assert(std::is_default_constructible_v<PooledUnique<int>>);
@@ -107,6 +147,69 @@ requires(std::is_unbounded_array_v<T>) PooledUnique<T> make_pooled_unique(std::s
     return make_pooled_unique<T>(get_global_memory_pool(), count);
 }
 
+namespace detail {
+
+/// Allocates `bytes` bytes for objects of type T. Throws std::invalid_argument if the host cannot
+/// access them.
+template <class T, class Source>
+PooledAllocation memory_for(Source& source, std::size_t bytes) {
+    static_assert(!ReleasingSource<Source> || std::is_trivially_destructible_v<T>,
+                  "a release of the source would skip the destructor of the object");
+    PooledAllocation memory;
+    if constexpr (StreamSource<Source>) {
+        static_assert(alignof(T) <= 256, "device allocators align blocks to 256 bytes");
+        memory = PooledAllocation(source, bytes);
+    } else {
+        memory = PooledAllocation(source, bytes, alignof(T) > 64 ? alignof(T) : 64);
+    }
+    (void)memory.as<std::byte>();
+    return memory;
+}
+
+/// Passes the block of `memory` and the object in it, at the host's address, to a unique pointer.
+template <class T, class Source>
+PooledUnique<T, Source> owner_of(PooledAllocation& memory) {
+    using Element = std::remove_extent_t<T>;
+    auto* const object = static_cast<Element*>(memory.host_pointer());
+    return PooledUnique<T, Source>(object, SourceDeleter<Source>(memory.detach()));
+}
+
+}  // namespace detail
+
+/// Makes a T from `arguments` in `source`, such as an Arena, and returns the pointer that owns it.
+/// A device allocator is used for its default stream.
+///
+/// A source as first argument always means the source for the object; pass it twice if T's
+/// constructor needs one too. In an arena, a context or a scratch, which may release the block
+/// before the pointer ends, T must not need a destructor. Throws what the source throws,
+/// std::invalid_argument if the host cannot access the memory, and any exception of the
+/// constructor; nothing is then left behind.
+template <class T, class Source, class... Arguments>
+requires(!std::is_array_v<T> && (OtherSource<Source> || StreamSource<Source>))
+    PooledUnique<T, Source> make_pooled_unique(Source& source, Arguments&&... arguments) {
+    using Object = std::remove_cv_t<T>;
+    PooledAllocation memory = detail::memory_for<Object>(source, sizeof(Object));
+    std::construct_at(static_cast<Object*>(memory.host_pointer()),
+                      std::forward<Arguments>(arguments)...);
+    return detail::owner_of<T, Source>(memory);
+}
+/// Makes `count` value-initialised elements in `source`, for `T[]`, and returns the pointer that
+/// owns them; it owns nothing for 0. Throws std::bad_array_new_length if the size overflows, what
+/// the source throws, and std::invalid_argument if the host cannot access the memory. Use
+/// PooledArray for elements that need a destructor, because it stores their number.
+template <class T, class Source>
+requires(std::is_unbounded_array_v<T> && (OtherSource<Source> || StreamSource<Source>))
+    PooledUnique<T, Source> make_pooled_unique(Source& source, std::size_t count) {
+    using Element = std::remove_extent_t<T>;
+    static_assert(std::is_trivially_destructible_v<Element>, "PooledArray holds other types");
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(Element)) {
+        throw std::bad_array_new_length();
+    }
+    PooledAllocation memory = detail::memory_for<Element>(source, count * sizeof(Element));
+    std::uninitialized_value_construct_n(static_cast<Element*>(memory.host_pointer()), count);
+    return detail::owner_of<T, Source>(memory);
+}
+
 /// Makes a T from `arguments` in `pool`, in one block with its reference counts, and returns a
 /// shared pointer to it.
 ///
@@ -118,6 +221,21 @@ template <class T, class... Arguments>
 std::shared_ptr<T> allocate_pooled_shared(MemoryPool& pool, Arguments&&... arguments) {
     using Element = std::remove_cv_t<std::remove_all_extents_t<T>>;
     return std::allocate_shared<T>(Allocator<Element>(pool), std::forward<Arguments>(arguments)...);
+}
+/// Makes a T from `arguments` in `source`, such as an Arena, and returns a shared pointer to it.
+/// Its reference counts lie in the global pool, so that a release of the source leaves them valid.
+///
+/// For `T[]` the only argument is the number of elements. A source as first argument always means
+/// the source for the object; pass it twice if T's constructor needs one too. In an arena, a
+/// context or a scratch, T must not need a destructor. Throws what `make_pooled_unique` throws, and
+/// std::bad_alloc if there is no memory for the counts; nothing is then left behind.
+template <class T, class Source, class... Arguments>
+requires(OtherSource<Source> ||
+         StreamSource<Source>) std::shared_ptr<T> allocate_pooled_shared(Source& source,
+                                                                         Arguments&&... arguments) {
+    auto object = make_pooled_unique<T>(source, std::forward<Arguments>(arguments)...);
+    const auto deleter = object.get_deleter();
+    return std::shared_ptr<T>(object.release(), deleter, Allocator<std::byte>());
 }
 /// Makes a T from `arguments` in the global pool, in one block with its reference counts, and
 /// returns a shared pointer to it. For `T[]` the first argument is the number of elements. Throws

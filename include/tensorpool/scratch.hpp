@@ -17,6 +17,7 @@
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/export.hpp>
+#include <tensorpool/memory_source.hpp>
 
 namespace tensorpool {
 
@@ -104,6 +105,17 @@ public:
     /// 5 times. Work that walks along rows gains nothing (perf/matrix.cpp).
     PaddedMatrix allocate_padded_matrix(std::size_t rows, std::size_t cols,
                                         std::size_t element_bytes);
+
+    /// Allocates a block for a handle: PooledAllocation(scratch, bytes) calls it. Returns none for
+    /// 0. Throws what `allocate` throws; the scratch is then unchanged.
+    ///
+    /// The end of the handle returns the block. It must be on this thread, within the ScratchScope
+    /// in which the handle was made, and before its memory is released. Nothing that was allocated
+    /// after the block may still be in use, so handles end in reverse order. Anything else stops
+    /// the program with a line on stderr.
+    HeldBlock hold(std::size_t bytes, std::size_t alignment = 64);
+    /// A release may end a block before its handle: see ReleasingSource.
+    static constexpr bool releases_blocks = true;
 
     /// Releases everything that was allocated outside of any scope. Throws std::logic_error inside
     /// a scope.

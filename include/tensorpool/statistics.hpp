@@ -156,6 +156,13 @@ struct PoolStatistics {
     std::array<BucketStatistics, detail::bucket_count> buckets = {};
     /// The statistics of large blocks.
     LargeStatistics large = {};
+
+    /// Returns the bytes in use divided by the capacity, from 0 to 1; 0 if there is no capacity.
+    double utilization_ratio() const noexcept {
+        return capacity_bytes == 0
+                   ? 0.0
+                   : static_cast<double>(in_use_bytes) / static_cast<double>(capacity_bytes);
+    }
 };
 
 /// Returns one JSON object whose keys are the names of the fields of PoolStatistics.

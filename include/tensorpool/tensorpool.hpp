@@ -6,8 +6,8 @@
 
 /// @mainpage
 /// - MemoryPool allocates blocks for any thread; get_global_memory_pool() is the process's pool.
-/// - PooledAllocation, PooledArray, Allocator, PoolResource and make_pooled_unique() own its
-/// blocks.
+/// - PooledAllocation, PooledArray and make_pooled_unique() own blocks of pools, arenas, devices and
+/// other sources; Allocator and PoolResource serve containers.
 /// - Arena, Scratch and Context allocate memory that is released all at once.
 /// - plan_memory() packs buffers with known lifetimes; PlannedArena learns them from a loop.
 /// - Runtime provides memory, streams and events of the CPU, of CUDA and of simulated devices.
@@ -30,6 +30,7 @@
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
+#include <tensorpool/memory_source.hpp>
 #include <tensorpool/metrics.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/pool_options.hpp>

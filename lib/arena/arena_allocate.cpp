@@ -108,8 +108,9 @@ ArenaClaims::Range ArenaClaims::range_at(std::size_t top, std::size_t bytes,
 }
 
 bool ArenaClaims::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
+    // Acquire: pairs with the end of a handle that returned the bytes above `seen`.
     if (arena_.shared_)
-        return arena_.top_->compare_exchange_weak(seen, top, std::memory_order_relaxed);
+        return arena_.top_->compare_exchange_weak(seen, top, std::memory_order_acquire);
     arena_.top_->store(top, std::memory_order_relaxed);
     return true;
 }
@@ -144,7 +145,9 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
             return arena_.base_ + begin;
         }
         if (begin <= arena_.end_.load(std::memory_order_relaxed)) {
-            arena_.top_->store(state_.cancel_from(begin), std::memory_order_relaxed);
+            // Release: passes on what the claim acquired, since a plain store ends the sequence of
+            // exchanges that began with the end of a handle.
+            arena_.top_->store(state_.cancel_from(begin), std::memory_order_release);
             lock.unlock();
             return state_.refuse(bytes, refusal);
         }

@@ -4,12 +4,15 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <tensorpool/arena.hpp>
 
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
+#include "platform/fail.hpp"
 #include "statistics/recorder_hooks.hpp"
+#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool {
 
@@ -29,6 +32,7 @@ public:
     }
     [[noreturn]] void refuse_mark(const std::string& what) const;
     void end_above(std::size_t offset) noexcept;
+    void check_no_handle_above(std::size_t offset) const noexcept;
     std::size_t give_back_above(std::size_t offset) noexcept;
 
 private:
@@ -45,19 +49,37 @@ using detail::ArenaReleases;
 Arena::Mark Arena::mark() const noexcept {
     Mark mark;
     mark.arena_ = state_->id();
-    mark.releases_ = state_->history.count();
-    // The end is read first, as in an allocation: everything below it has been granted.
+    // A handle of another thread may return the block at the top meanwhile: the number of releases
+    // must be that of the position.
+    const arena::ReleaseHistory& history = state_->history;
+    std::uint64_t sequence = history.sequence();
+    for (;;) {
+        if (arena::ReleaseHistory::is_release_under_way(sequence)) {
+            const std::lock_guard wait(state_->mutex);
+            sequence = history.sequence();
+        }
+        mark.offset_ = settled_top();
+        const std::uint64_t seen = std::exchange(sequence, history.sequence());
+        if (seen == sequence) break;
+    }
+    mark.releases_ = sequence / 2;
+    statistics::record_place(TraceAction::arena_mark, state_->id(), base_, mark.offset_);
+    return mark;
+}
+
+std::size_t Arena::settled_top() const noexcept {
+    // The end is read first, as in an allocation: everything below it has been granted. Acquire for
+    // the top: pairs with a handle that lowers it, so that its release is seen.
     std::size_t end = end_.load(std::memory_order_acquire);
-    mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
-    while (mark.offset_ > end) {
+    std::size_t top = top_->load(std::memory_order_acquire) & offset_mask;
+    while (top > end) {
         // There are pending claims. A position between blocks is known once they are settled.
         std::unique_lock lock(state_->mutex);
         end = end_.load(std::memory_order_relaxed);
-        mark.offset_ = top_->load(std::memory_order_relaxed) & offset_mask;
-        if (mark.offset_ > end) state_->wait_for_change(lock);
+        top = top_->load(std::memory_order_relaxed) & offset_mask;
+        if (top > end) state_->wait_for_change(lock);
     }
-    statistics::record_place(TraceAction::arena_mark, state_->id(), base_, mark.offset_);
-    return mark;
+    return top;
 }
 
 void Arena::release_to(Mark mark) {
@@ -139,8 +161,21 @@ std::uint64_t ArenaReleases::top_outside_forks() const noexcept {
     return arena_.top_->load(std::memory_order_relaxed);
 }
 
+void ArenaReleases::check_no_handle_above(std::size_t offset) const noexcept {
+    if (state_.handles == nullptr) return;
+    const auto block = state_.handles->first_above(offset);
+    if (!block) return;
+    statistics::count_failed_check(statistics::CheckKind::misuse, arena_.name());
+    platform::fail(
+        "release_to or reset: arena '%s': a handle owns the block of %zu B at %p (offset %zu B), "
+        "above the mark at %zu B; expected the handle to end before the release",
+        state_.name(), block->bytes, static_cast<void*>(arena_.base_ + block->offset),
+        block->offset, offset);
+}
+
 void ArenaReleases::end_above(std::size_t offset) noexcept {
     state_.check_thread("release_to or reset");
+    check_no_handle_above(offset);
     statistics::look_for_recorder();
     statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
     base::raise_to(state_.totals.peak_used_bytes, arena_.used());
@@ -149,6 +184,7 @@ void ArenaReleases::end_above(std::size_t offset) noexcept {
         top = top_outside_forks();
     } while (!ArenaClaims(arena_).replace_top(top, (top & ~Arena::offset_mask) | offset));
     state_.history.add(offset);
+    state_.phases.add(offset);
     if (state_.objects != nullptr) state_.objects->forget_above(offset);
     if (state_.capacity() > state_.options().retain) {
         give_back_above(std::max(offset, state_.options().retain));

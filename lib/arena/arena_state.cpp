@@ -32,10 +32,12 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
       options_(validated(std::move(options))),
       kind_(kind),
       record(arena::make_record(options_.name, kind, 0)),
+      link(link_to(arena)),
       id_(record->id.load(std::memory_order_relaxed)) {
     arena.top_ = &record->used;
     statistics::report_at_exit_where_wanted();
     statistics::look_for_recorder();  // the first allocations may take only the inline path
+    if (options_.checks != Checks::off) handles = std::make_unique<arena::LivingHandles>();
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
     statistics::snapshot_sources().enter(*this);
@@ -160,6 +162,7 @@ void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
 
 void ArenaState::lock() noexcept {
     mutex.lock();
+    if (handles != nullptr) handles->lock();
     if (objects != nullptr) objects->lock();
     close_top();
 }
@@ -167,6 +170,7 @@ void ArenaState::lock() noexcept {
 void ArenaState::unlock() noexcept {
     open_top();
     if (objects != nullptr) objects->unlock();
+    if (handles != nullptr) handles->unlock();
     mutex.unlock();
 }
 
@@ -180,13 +184,14 @@ void ArenaState::close_top() noexcept {
         // the mutex.
         if ((top & Arena::offset_mask) > end) return;
     } while (
-        !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_relaxed));
+        !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_acquire));
     closed_at_ = top & Arena::offset_mask;
 }
 
 void ArenaState::open_top() noexcept {
     if (closed_at_ == open) return;
-    record->used.store(cancel_from(std::exchange(closed_at_, open)), std::memory_order_relaxed);
+    // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
+    record->used.store(cancel_from(std::exchange(closed_at_, open)), std::memory_order_release);
 }
 
 void ArenaState::cancel_pending_claims() noexcept {

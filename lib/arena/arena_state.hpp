@@ -11,12 +11,16 @@
 #include "arena/arena_memory.hpp"
 #include "arena/arena_record.hpp"
 #include "arena/cancelled_claims.hpp"
+#include "arena/living_handles.hpp"
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
+
+/// Returns the arena with its functions, as handles refer to it.
+SourceLink link_to(Arena& arena) noexcept;
 
 /// The state of an Arena, except for the words that every allocation reads.
 ///
@@ -101,7 +105,13 @@ public:
     arena::OwnedArenaRecord record;
     statistics::ArenaTotals& totals = record->totals;
     arena::ArenaMemory memory{totals};
+    /// The releases, and the blocks at the top that handles returned. Makes marks stale. Written
+    /// under the mutex, or by a release, which runs alone.
     arena::ReleaseHistory history;
+    /// The releases alone, which make handles outdated.
+    arena::ReleaseHistory phases;
+    SourceLink link;                                 ///< what handles refer to
+    std::unique_ptr<arena::LivingHandles> handles;   ///< null without checks
     std::unique_ptr<arena::ObjectRegister> objects;  ///< null: no register is kept
     // Owned by the registry, under its mutex.
     ArenaState* next_of_all = nullptr;

@@ -41,13 +41,25 @@ const ArenaObject* ObjectRegister::find(ObjectId id) const noexcept {
     return at != objects_.end() && at->id == id ? &*at : nullptr;
 }
 
-// A view ends with the object that it shows, even if the part that it shows stays.
 void ObjectRegister::forget_above(std::size_t offset) noexcept {
+    forget([offset](const ArenaObject& object) {
+        return object.offset + object.description.bytes > offset || object.offset >= offset;
+    });
+}
+
+void ObjectRegister::forget_within(std::size_t begin, std::size_t end) noexcept {
+    forget([begin, end](const ArenaObject& object) {
+        return object.offset >= begin && object.offset < end;
+    });
+}
+
+// A view ends with the object that it shows, even if the part that it shows stays.
+template <class Predicate>
+void ObjectRegister::forget(Predicate is_gone) noexcept {
     const std::lock_guard guard(mutex_);
     auto kept = objects_.begin();
     for (auto object = objects_.begin(); object != objects_.end(); ++object) {
-        const bool gone =
-            object->offset + object->description.bytes > offset || object->offset >= offset;
+        const bool gone = is_gone(*object);
         const auto of = std::lower_bound(
             objects_.begin(), kept, object->view_of,
             [](const ArenaObject& one, ObjectId wanted) { return one.id < wanted; });

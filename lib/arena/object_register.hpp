@@ -19,6 +19,8 @@ public:
                       const std::string& arena);
     /// Removes the objects that end above `offset`, and the views of them.
     void forget_above(std::size_t offset) noexcept;
+    /// Removes the objects that begin within [begin, end), and the views of them.
+    void forget_within(std::size_t begin, std::size_t end) noexcept;
 
     std::vector<ArenaObject> objects() const;
 
@@ -27,6 +29,8 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
+    template <class Predicate>
+    void forget(Predicate is_gone) noexcept;
     const ArenaObject* find(ObjectId id) const noexcept;
 
     mutable std::mutex mutex_;

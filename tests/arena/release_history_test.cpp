@@ -34,5 +34,21 @@ TEST(ReleaseHistory, LowReleaseIsKeptThroughHigherOnes) {
     EXPECT_TRUE(history.went_below(300, between));
 }
 
+TEST(ReleaseHistory, ReleaseUnderWayShowsInTheSequence) {
+    ReleaseHistory history;
+    history.add(200);
+    const std::uint64_t before = history.sequence();
+    EXPECT_FALSE(ReleaseHistory::is_release_under_way(before));
+    history.begin_release();
+    EXPECT_TRUE(ReleaseHistory::is_release_under_way(history.sequence()));
+    EXPECT_EQ(history.count(), 1U);
+    history.cancel_release();
+    EXPECT_EQ(history.sequence(), before) << "nothing was released";
+    history.begin_release();
+    history.finish_release(50);
+    EXPECT_EQ(history.count(), 2U);
+    EXPECT_TRUE(history.went_below(100, 1));
+}
+
 }  // namespace
 }  // namespace tensorpool::arena

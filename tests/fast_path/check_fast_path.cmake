@@ -6,7 +6,7 @@ execute_process(COMMAND ${OBJDUMP} --disassemble --reloc --no-show-raw-insn --de
 string(REGEX REPLACE "[][;]" "," code "${code}")
 string(REPLACE "\n" ";" code "${code}")
 
-set(slow_path "tensorpool::MemoryPool::(de)?allocate_slow\\(")
+set(slow_path "tensorpool::(MemoryPool::(de)?allocate_slow|PooledAllocation::give_back)\\(")
 set(forbidden "lock |xchg .*\\(|syscall|sysenter|int +[$]|[lms]fence|(call|jmp) +[*]|__tls_get_addr")
 set(function "")
 set(functions "")

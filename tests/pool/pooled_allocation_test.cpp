@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory_resource>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -143,6 +146,78 @@ TEST(PooledAllocation, ResetFreesTheBlockOnce) {
     EXPECT_EQ(block.size(), 0U);
     block.reset();
     EXPECT_EQ(pool.get_deallocation_count(), 1U);
+}
+
+/// A source of the caller, which records the blocks that handles hold.
+class CountingSource {
+public:
+    void* allocate(std::size_t bytes, std::size_t alignment) {
+        if (bytes > 10'000) throw std::bad_alloc();
+        void* const block = std::aligned_alloc(alignment, (bytes + alignment - 1) & -alignment);
+        held[block] = {bytes, alignment};
+        return block;
+    }
+    void deallocate(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+        EXPECT_EQ(held.at(block), std::pair(bytes, alignment));
+        held.erase(block);
+        std::free(block);
+    }
+
+    std::map<void*, std::pair<std::size_t, std::size_t>> held;
+};
+
+TEST(PooledAllocation, OwnsMemoryOfACallersSource) {
+    CountingSource source;
+    MemoryPool pool;
+    {
+        PooledAllocation block(source, 1000, 256);
+        EXPECT_TRUE(source.held.contains(block.get()));
+        EXPECT_EQ(block.host_pointer(), block.get());
+        EXPECT_EQ(block.device(), SourceDevice{});
+        EXPECT_EQ(block.as<float>().size(), 250U);
+        PooledAllocation other(pool, 10);
+        other.swap(block);
+        block = std::move(other);
+        EXPECT_EQ(source.held.size(), 1U);
+        EXPECT_EQ(blocks_in_use(pool), 0U);
+    }
+    EXPECT_TRUE(source.held.empty());
+    EXPECT_THROW(PooledAllocation(source, 20'000), std::bad_alloc);
+    EXPECT_THROW(PooledAllocation(source, 100, 48), std::invalid_argument);
+    EXPECT_FALSE(PooledAllocation(source, 0));
+    EXPECT_TRUE(source.held.empty());
+}
+
+TEST(PooledAllocation, SourceThatReturnsNothingThrows) {
+    struct Empty {
+        void* allocate(std::size_t, std::size_t) { return nullptr; }
+        void deallocate(void*, std::size_t, std::size_t) { FAIL() << "there is no block"; }
+    };
+    Empty empty;
+    EXPECT_THROW(PooledAllocation(empty, 100), std::bad_alloc);
+    EXPECT_FALSE(PooledAllocation(empty, 0));
+}
+
+TEST(PooledAllocation, OwnsMemoryOfAStandardResource) {
+    std::pmr::unsynchronized_pool_resource resource;
+    PooledAllocation block(static_cast<std::pmr::memory_resource&>(resource), 1000);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.get()) % 64, 0U);
+}
+
+TEST(PooledAllocation, DetachedBlockIsEndedByAnotherHandle) {
+    MemoryPool pool;
+    CountingSource source;
+    for (const bool is_pool : {false, true}) {
+        PooledAllocation first =
+            is_pool ? PooledAllocation(pool, 100, 4096) : PooledAllocation(source, 100);
+        const HeldBlock block = first.detach();
+        EXPECT_FALSE(first);
+        EXPECT_EQ(block.bytes, 100U);
+        PooledAllocation second(block);
+        EXPECT_EQ(second.get(), block.address);
+    }
+    EXPECT_EQ(blocks_in_use(pool), 0U);
+    EXPECT_TRUE(source.held.empty());
 }
 
 TEST(PooledAllocation, SpanHoldsTheWholeElementsThatFit) {

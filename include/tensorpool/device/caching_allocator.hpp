@@ -41,6 +41,8 @@ public:
     void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
+    void* host_pointer(void* block) const noexcept override;
+    SourceDevice memory_device() const noexcept override;
     std::size_t usable_size(const void* block) const noexcept override;
     bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;

@@ -9,6 +9,7 @@
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
+#include <tensorpool/memory_source.hpp>
 
 namespace tensorpool {
 
@@ -43,6 +44,18 @@ public:
     /// that was allocated for another stream. Throws DeviceError for an address that is no block in
     /// use.
     virtual void record_use(void* block, StreamHandle stream) = 0;
+
+    /// Allocates a block for a handle, for work submitted to `stream` (nullptr: the default stream)
+    /// from now on: PooledAllocation(allocator, bytes, stream) calls it. Returns none for 0. Throws
+    /// what `allocate` throws. The end of the handle, on any thread, frees the block as
+    /// `deallocate` does.
+    HeldBlock hold(std::size_t bytes, StreamHandle stream = nullptr);
+    /// Returns the address at which the host can access a block in use; nullptr if it cannot.
+    /// Optional; default: the block if `device()` is the CPU, otherwise nullptr.
+    virtual void* host_pointer(void* block) const noexcept;
+    /// Returns the device that the memory belongs to, as DLPack describes it. Optional; default:
+    /// the memory of `device()` itself.
+    virtual SourceDevice memory_device() const noexcept;
 
     /// Returns the usable bytes of the block that begins at this address, including rounding; 0 if
     /// no block in use begins there.

@@ -38,6 +38,9 @@ public:
     void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
+    void* host_pointer(void* block) const noexcept override;
+    /// Returns the CPU.
+    SourceDevice memory_device() const noexcept override;
     /// Returns the requested bytes of the block that begins at this address; 0 if no block in use
     /// begins there.
     std::size_t usable_size(const void* block) const noexcept override;

@@ -47,6 +47,9 @@ public:
     void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
+    void* host_pointer(void* block) const noexcept override;
+    /// Returns DLPack's pinned memory of CUDA, for other devices than those of CUDA the CPU.
+    SourceDevice memory_device() const noexcept override;
     std::size_t usable_size(const void* block) const noexcept override;
     bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;

@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include <tensorpool/scratch.hpp>
 
 #include "arena/arena_record.hpp"
 #include "arena/release_history.hpp"
 #include "arena/scratch/scratch_chunks.hpp"
+#include "arena/scratch/scratch_handles.hpp"
 #include "arena/scratch/scratch_operators.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
@@ -50,6 +52,13 @@ public:
 
     /// Sets the present chunk and the bytes in use.
     void go_back_to(std::size_t chunk, std::size_t used) noexcept;
+    /// Allocates a block for a handle. Throws what Scratch::allocate throws, and std::bad_alloc.
+    HeldBlock hold(std::size_t bytes, std::size_t alignment);
+    /// Returns the block of a handle that ends. Stops the program if the handle does not end in its
+    /// scope, in reverse order.
+    void end_handle(const HeldBlock& block) noexcept;
+    /// Forgets a handle that gave up its block.
+    void forget_handle(const void* block) noexcept;
     /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in use.
     void settle() noexcept;
     std::size_t trim() noexcept;
@@ -92,6 +101,7 @@ private:
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
     void forget_need() noexcept;
+    const char* misuse_of(const void* block) const noexcept;
     void note_changes() noexcept;
     void fold_record() noexcept;
 
@@ -104,6 +114,7 @@ private:
     std::uint64_t noted_grown_ = 0;
     std::uint64_t noted_given_back_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;
+    std::vector<arena::ScratchHandle> handles_;  // the living ones, the last one made at the end
 };
 
 }  // namespace tensorpool::detail

@@ -41,6 +41,14 @@ void CachingAllocator::record_use(void* block, StreamHandle stream) {
     if (block != nullptr) core_->record_use(block, stream);
 }
 
+void* CachingAllocator::host_pointer(void* block) const noexcept {
+    return core_->host_pointer(block);
+}
+
+SourceDevice CachingAllocator::memory_device() const noexcept {
+    return core_->memory_device();
+}
+
 std::size_t CachingAllocator::usable_size(const void* block) const noexcept {
     return core_->usable_size(block);
 }

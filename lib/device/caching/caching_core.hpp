@@ -11,6 +11,7 @@
 #include "device/caching/scalars.hpp"
 #include "device/caching/streams/captures.hpp"
 #include "device/caching/streams/stream_caches.hpp"
+#include "device/dlpack_devices.hpp"
 
 namespace tensorpool::device {
 
@@ -56,6 +57,17 @@ public:
     void* allocate_scalar(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
     void deallocate(void* address) noexcept;
     void record_use(void* address, StreamHandle stream);
+    void* host_pointer(void* address) const noexcept {
+        return state_.backend.host_pointer(state_.device, address);
+    }
+    SourceDevice memory_device() const noexcept {
+        SourceDevice device = dlpack_device(state_.name_of_device());
+        const bool is_managed = state_.options.storage == StorageKind::managed;
+        if (device.type == DlpackDeviceType::cuda && is_managed) {
+            device.type = DlpackDeviceType::cuda_managed;
+        }
+        return device;
+    }
     std::size_t usable_size(const void* address) const noexcept;
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
     DeviceStatistics statistics() const noexcept { return state_.record.statistics(); }

@@ -1,5 +1,6 @@
 #include <tensorpool/device/pinned_allocator.hpp>
 
+#include "device/dlpack_devices.hpp"
 #include "device/pinned/pinned_core.hpp"
 
 namespace tensorpool {
@@ -44,6 +45,15 @@ void PinnedAllocator::deallocate(void* block) noexcept {
 
 void PinnedAllocator::record_use(void* block, StreamHandle stream) {
     if (block != nullptr) core_->record_use(block, stream);
+}
+
+void* PinnedAllocator::host_pointer(void* block) const noexcept {
+    return block;
+}
+
+SourceDevice PinnedAllocator::memory_device() const noexcept {
+    if (device().type != DeviceType::cuda) return {};
+    return {device::DlpackDeviceType::cuda_host, device().index};
 }
 
 std::size_t PinnedAllocator::usable_size(const void* block) const noexcept {

@@ -41,6 +41,14 @@ void HostAllocator::record_use(void* block, StreamHandle stream) {
     blocks_->record_use(block, stream);
 }
 
+void* HostAllocator::host_pointer(void* block) const noexcept {
+    return block;
+}
+
+SourceDevice HostAllocator::memory_device() const noexcept {
+    return {};
+}
+
 std::size_t HostAllocator::usable_size(const void* block) const noexcept {
     return blocks_->size_of(block);
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <tensorpool/context_statistics.hpp>
 #include <tensorpool/snapshot.hpp>
 
 #include "base/text.hpp"
@@ -125,6 +126,17 @@ std::string to_text(const ArenaStatistics& one) {
         add_line(out, "  refused   %llu requests", static_cast<Count>(one.refusals));
     }
     return out;
+}
+
+std::string to_json(const ContextStatistics& statistics) {
+    return "{\"pool\":" + to_json(statistics.pool) + ",\"arena\":" + to_json(statistics.arena) +
+           ",\"scratch\":" + to_json(statistics.scratch) + '}';
+}
+
+std::string to_text(const ContextStatistics& statistics) {
+    const bool has_scratch = statistics.scratch.id != 0;
+    return to_text(statistics.pool) + to_text(statistics.arena) +
+           (has_scratch ? to_text(statistics.scratch) : std::string());
 }
 
 std::string to_json(const Snapshot& snapshot) {

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <tensorpool/arena.hpp>
+
 namespace tensorpool {
 namespace {
 
@@ -62,6 +64,52 @@ TEST(ToDlpack, ExportsABlock) {
     EXPECT_EQ(tensor->dl_tensor.dtype.bits, 64);
     drop(tensor);
     EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(ToDlpack, ExportsABlockOfAnArena) {
+    Arena arena;
+    PooledArray<float> array(arena, 6);
+    DLManagedTensor* const tensor = to_dlpack(std::move(array), {2, 3});
+    EXPECT_EQ(tensor->dl_tensor.device.device_type, kDLCPU);
+    EXPECT_EQ(arena.used(), 64U);
+    drop(tensor);
+    EXPECT_EQ(arena.used(), 0U);
+}
+
+/// A source whose memory is that of a device.
+struct DeviceSource {
+    enum class Stream { seven };
+    HeldBlock hold(std::size_t bytes, Stream stream) {
+        static constexpr SourceFunctions functions = {
+            .name = "device of the test",
+            .give_back = [](void* source,
+                            const HeldBlock&) { --static_cast<DeviceSource*>(source)->held; },
+            .host_pointer = [](void*, const HeldBlock&) -> void* { return nullptr; },
+            .device =
+                [](void*) {
+                    return SourceDevice{kDLCUDA, 3};
+                },
+        };
+        ++held;
+        EXPECT_EQ(stream, Stream::seven);
+        return {&memory, bytes, BlockOwner(this, functions, 256)};
+    }
+    int held = 0;
+    char memory = 0;
+};
+
+TEST(ToDlpack, NamesTheDeviceOfTheBlock) {
+    DeviceSource source;
+    PooledAllocation block(source, 400, DeviceSource::Stream::seven);
+    DLManagedTensor* const tensor = to_dlpack<float>(std::move(block), {10, 10});
+    EXPECT_EQ(tensor->dl_tensor.data, &source.memory);
+    EXPECT_EQ(tensor->dl_tensor.device.device_type, kDLCUDA);
+    EXPECT_EQ(tensor->dl_tensor.device.device_id, 3);
+    EXPECT_EQ(source.held, 1);
+    EXPECT_EQ(error_of([&] { (void)from_dlpack<float>(tensor); }),
+              "tensorpool: from_dlpack: memory of CUDA 3, expected CPU");
+    drop(tensor);
+    EXPECT_EQ(source.held, 0);
 }
 
 TEST(ToDlpack, StridesDescribeAnotherOrder) {

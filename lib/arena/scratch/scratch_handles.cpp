@@ -1,0 +1,112 @@
+// Handles that own blocks of a scratch (PooledAllocation). They end in reverse order within their
+// scope, so the living ones are a stack.
+
+#include <algorithm>
+#include <iterator>
+
+#include <tensorpool/scratch.hpp>
+
+#include "arena/scratch/scratch_state.hpp"
+#include "platform/fail.hpp"
+#include "statistics/recorder_hooks.hpp"
+#include "statistics/segment/failed_checks.hpp"
+
+namespace tensorpool {
+namespace {
+
+using detail::ScratchState;
+
+constexpr SourceFunctions scratch_functions = {
+    .name = "scratch",
+    .give_back =
+        [](void* scratch, const HeldBlock& block) {
+            static_cast<ScratchState*>(scratch)->end_handle(block);
+        },
+    .give_up =
+        [](void* scratch, const HeldBlock& block) {
+            static_cast<ScratchState*>(scratch)->forget_handle(block.address);
+        },
+};
+
+}  // namespace
+
+HeldBlock Scratch::hold(std::size_t bytes, std::size_t alignment) {
+    return state_->hold(bytes, alignment);
+}
+
+namespace detail {
+
+HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
+    // The memory of these was released before their handles ended, which their ends will report.
+    while (!handles_.empty() && handles_.back().used_before >= scratch_.used()) handles_.pop_back();
+    handles_.push_back({.used_before = scratch_.used(),
+                        .chunk = scratch_.chunk_,
+                        .scope = scratch_.scope(),
+                        .releases = history.count(),
+                        .thread = std::this_thread::get_id()});
+    void* address = nullptr;
+    try {
+        address = scratch_.allocate(bytes, alignment);
+    } catch (...) {
+        handles_.pop_back();
+        throw;
+    }
+    if (address == nullptr) {
+        handles_.pop_back();
+        return {};
+    }
+    handles_.back().block = address;
+    handles_.back().used_after = scratch_.used();
+    return {address, bytes, BlockOwner(this, scratch_functions, alignment)};
+}
+
+// Returns why the end of the handle that owns `block` is misuse; nullptr if it is not.
+const char* ScratchState::misuse_of(const void* block) const noexcept {
+    const auto found = std::find_if(handles_.rbegin(), handles_.rend(),
+                                    [&](const auto& handle) { return handle.block == block; });
+    if (found == handles_.rend()) {
+        return "its memory was released before; expected it to end before its ScratchScope";
+    }
+    if (found->thread != std::this_thread::get_id()) {
+        return "it belongs to another thread; expected it to end on its own";
+    }
+    if (found->scope != scratch_.scope()) {
+        return "its ScratchScope is not the innermost one; expected it to end in its scope";
+    }
+    if (history.went_below(found->used_after, found->releases)) {
+        return "its memory was released before; expected it to end before the release";
+    }
+    if (found != handles_.rbegin())
+        return "a handle made after it has not ended; expected reverse order";
+    if (found->used_after != scratch_.used()) {
+        return "memory allocated after it is in use; expected it to be the last";
+    }
+    return nullptr;
+}
+
+void ScratchState::end_handle(const HeldBlock& block) noexcept {
+    const char* const misuse = misuse_of(block.address);
+    if (misuse != nullptr) {
+        statistics::count_failed_check(statistics::CheckKind::scope_order, name());
+        platform::fail(
+            "the end of a handle: scratch of %s: the handle owns the block of %zu B at %p, but %s",
+            name(), block.bytes, block.address, misuse);
+    }
+    const arena::ScratchHandle handle = handles_.back();
+    handles_.pop_back();
+    scratch_.raise_high();
+    statistics::record_offset(TraceAction::scratch_release, number, handle.used_before);
+    go_back_to(handle.chunk, handle.used_before);
+    history.add(handle.used_before);
+    if (scratch_.unsettled_ && scratch_.scope() == outside && scratch_.used() == 0) settle();
+}
+
+void ScratchState::forget_handle(const void* block) noexcept {
+    const auto found = std::find_if(handles_.rbegin(), handles_.rend(),
+                                    [&](const auto& handle) { return handle.block == block; });
+    if (found != handles_.rend()) handles_.erase(std::next(found).base());
+}
+
+}  // namespace detail
+
+}  // namespace tensorpool

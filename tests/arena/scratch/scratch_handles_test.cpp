@@ -1,0 +1,214 @@
+#include <tensorpool/pooled_allocation.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <deque>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tensorpool/pooled_array.hpp>
+#include <tensorpool/scratch.hpp>
+
+#include "arena/scratch/scratch_tools.hpp"
+
+namespace tensorpool {
+namespace {
+
+using namespace testing;
+
+static_assert(MemorySource<Scratch> && ReleasingSource<Scratch>);
+
+TEST(ScratchHandle, EndReturnsTheBlock) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        const ScratchScope scope;
+        scratch.allocate(100);
+        {
+            const PooledAllocation handle(scratch, 1000);
+            EXPECT_EQ(scratch.used(), 128U + 1024U);
+        }
+        EXPECT_EQ(scratch.used(), 128U);
+        EXPECT_EQ(scratch.peak(), 128U + 1024U);
+        PooledArray<float> values(scratch, 10);
+        EXPECT_EQ(values[9], 0.0F);
+    });
+}
+
+TEST(ScratchHandle, WorksOutsideOfAnyScope) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        { const PooledAllocation handle(scratch, 3 * mib); }
+        EXPECT_EQ(scratch.used(), 0U);
+        EXPECT_GE(scratch.capacity(), 3 * mib) << "the chunks were joined";
+    });
+}
+
+TEST(ScratchHandle, ReverseOrderReturnsAllBlocksAcrossChunksAndAlignments) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        const ScratchScope scope;
+        std::vector<PooledAllocation> handles;
+        std::vector<std::size_t> used;
+        for (std::size_t i = 0; i < 40; ++i) {
+            used.push_back(scratch.used());
+            handles.emplace_back(scratch, 100 * kib + i, std::size_t{64} << i % 8);
+            fill(handles.back().get(), handles.back().size(), i);
+        }
+        EXPECT_GT(scratch.statistics().growths, 2U);
+        for (std::size_t i = handles.size(); i-- > 0;) {
+            EXPECT_TRUE(is_filled(handles[i].get(), handles[i].size(), i));
+            handles.pop_back();
+            EXPECT_EQ(scratch.used(), used[i]);
+        }
+    });
+}
+
+TEST(ScratchHandle, EndsWithinItsScopeWhereScopesNest) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        const ScratchScope outer;
+        const PooledAllocation low(scratch, 100);
+        {
+            const ScratchScope inner("ScratchHandle.inner");
+            PooledAllocation one(scratch, 100);
+            PooledAllocation two(scratch, 100);
+            two = PooledAllocation();
+            EXPECT_EQ(scratch.used(), 256U);
+        }
+        EXPECT_EQ(scratch.used(), 128U);
+    });
+}
+
+TEST(ScratchHandle, ReturnedBlockMakesMarksAboveStale) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        const ScratchScope scope;
+        PooledAllocation handle(scratch, 100);
+        const Scratch::Mark mark = scratch.mark();
+        handle.reset();
+        scratch.allocate(1000);
+        EXPECT_THROW(scratch.release_to(mark), std::logic_error);
+    });
+}
+
+TEST(ScratchHandle, ReleaseLeavesTheBlockToTheScope) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        {
+            const ScratchScope scope;
+            PooledAllocation handle(scratch, 100);
+            EXPECT_NE(handle.release(), nullptr);
+            EXPECT_EQ(scratch.used(), 128U);
+        }
+        EXPECT_EQ(scratch.used(), 0U);
+    });
+}
+
+TEST(ScratchHandle, RefusedRequestChangesNothing) {
+    std::vector<std::byte> buffer(1024);
+    Scratch scratch = Scratch::over(buffer);
+    PooledAllocation handle(scratch, 100);
+    const std::size_t used = scratch.used();
+    EXPECT_THROW(PooledAllocation(scratch, 10'000), AllocationError);
+    EXPECT_EQ(scratch.used(), used);
+    handle.reset();
+    EXPECT_EQ(scratch.used(), 0U);
+}
+
+// The misuse of a handle is reported when it ends.
+class ScratchHandleDeathTest : public ::testing::Test {
+protected:
+    template <class Misuse>
+    void expect_report(Misuse misuse, const std::string& line) {
+        EXPECT_EXIT(in_new_thread(misuse), ::testing::KilledBySignal(SIGABRT), line);
+    }
+};
+
+TEST_F(ScratchHandleDeathTest, EndBeforeALaterHandle) {
+    expect_report(
+        [] {
+            Scratch& scratch = Scratch::local();
+            PooledAllocation first(scratch, 100);
+            PooledAllocation second(scratch, 100);
+            first.reset();
+        },
+        "tensorpool: the end of a handle: scratch of thread [0-9]+: the handle owns the block of "
+        "100 B at .*, but a handle made after it has not ended; expected reverse order");
+}
+
+TEST_F(ScratchHandleDeathTest, EndBelowMemoryInUse) {
+    expect_report(
+        [] {
+            Scratch& scratch = Scratch::local();
+            PooledAllocation handle(scratch, 100);
+            scratch.allocate(100);
+            handle.reset();
+        },
+        "memory allocated after it is in use; expected it to be the last");
+}
+
+TEST_F(ScratchHandleDeathTest, EndInAnInnerScope) {
+    expect_report(
+        [] {
+            PooledAllocation handle(Scratch::local(), 100);
+            const ScratchScope scope;
+            handle.reset();
+        },
+        "its ScratchScope is not the innermost one; expected it to end in its scope");
+}
+
+TEST_F(ScratchHandleDeathTest, EndAfterItsScope) {
+    expect_report(
+        [] {
+            std::optional<PooledAllocation> handle;
+            {
+                const ScratchScope scope;
+                handle.emplace(Scratch::local(), 100);
+            }
+            Scratch::local().allocate(100);
+            handle.reset();
+        },
+        "its ScratchScope is not the innermost one; expected it to end in its scope");
+}
+
+TEST_F(ScratchHandleDeathTest, EndAfterItsScopeWhenOthersWereMade) {
+    expect_report(
+        [] {
+            std::optional<PooledAllocation> handle;
+            {
+                const ScratchScope scope;
+                handle.emplace(Scratch::local(), 100);
+            }
+            const PooledAllocation another(Scratch::local(), 200);
+            handle.reset();
+        },
+        "its memory was released before; expected it to end before its ScratchScope");
+}
+
+TEST_F(ScratchHandleDeathTest, EndWhoseMemoryWasReleasedAndMeetsTheNewTop) {
+    expect_report(
+        [] {
+            Scratch& scratch = Scratch::local();
+            PooledAllocation handle(scratch, 100);
+            scratch.reset();
+            scratch.allocate(100);
+            handle.reset();
+        },
+        "its memory was released before; expected it to end before the release");
+}
+
+TEST_F(ScratchHandleDeathTest, EndOnAnotherThread) {
+    expect_report(
+        [] {
+            PooledAllocation handle(Scratch::local(), 100);
+            in_new_thread([&] { handle.reset(); });
+        },
+        "it belongs to another thread; expected it to end on its own");
+}
+
+}  // namespace
+}  // namespace tensorpool
