@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -319,6 +320,30 @@ TEST(ArenaHandle, EndedHandlesDoNotStopAReleaseWithChecks) {
     high.reset();
     arena.release_to(mark);
     EXPECT_EQ(arena.used(), 0U);
+}
+
+// A fork closes the arena while other threads make and end handles; the child goes on with it.
+TEST(ArenaHandleDeathTest, EndsInTheChildOfAFork) {
+    Arena arena(bare_options());
+    PooledAllocation kept(arena, 100);
+    std::atomic<bool> stops = false;
+    std::thread other([&] {
+        while (!stops) PooledAllocation(arena, 1000).reset();
+    });
+    for (int round = 0; round < 20; ++round) {
+        EXPECT_EXIT(
+            {
+                const std::size_t before = arena.used();
+                PooledAllocation handle(arena, 100);
+                const bool grew = arena.used() > before;
+                handle.reset();
+                std::_Exit(grew && arena.used() == before ? 0 : 1);
+            },
+            ::testing::ExitedWithCode(0), "");
+    }
+    stops = true;
+    other.join();
+    EXPECT_EQ(arena.used(), 128U);
 }
 
 // Threads make and end handles, and mark, while others do the same. No block may overlap another,

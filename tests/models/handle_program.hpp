@@ -13,7 +13,7 @@
 
 namespace tensorpool::testing {
 
-/// A block that a handle owns, and what the program knows of it.
+/// A block that a handle owns, and what the program has recorded of it.
 struct LivingBlock {
     std::unique_ptr<PooledAllocation> handle;
     SourceKind kind = SourceKind::pool;
