@@ -79,7 +79,7 @@ std::string settings_text(const std::vector<PageSizeSetting>& page_sizes, Sizes 
 // perf/results/fresh.md.
 std::string gain_text(const Machine& machine, const PageSizeSetting& size) {
     const double times = static_cast<double>(size.bytes) / 4096;
-    const std::string saved = fmt::format("one page fault instead of {:.0f}", times);
+    std::string saved = fmt::format("one page fault instead of {:.0f}", times);
     const double rest = machine.huge_fault_ns;
     if (rest == 0 || rest >= machine.small_fault_ns) return saved;
     return fmt::format("{}, an estimated {:.0f} ns for each 4 KiB at best, instead of {:.0f}",

@@ -3,6 +3,7 @@
 /// @file
 /// How a replay writes into its blocks.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -46,7 +47,8 @@ inline void fill(std::byte* block, std::uint64_t bytes, std::uint32_t slot) noex
 inline bool is_filled(const std::byte* block, std::uint64_t bytes, std::uint32_t slot) noexcept {
     for (std::uint64_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
         const std::uint64_t word = pattern(slot, at);
-        if (std::memcmp(block + at, &word, bytes - at < sizeof word ? bytes - at : sizeof word)) {
+        const std::size_t compared = std::min<std::uint64_t>(bytes - at, sizeof word);
+        if (std::memcmp(block + at, &word, compared) != 0) {
             return false;
         }
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -88,7 +89,7 @@ std::uint64_t tick_for(std::uint64_t max) {
 
 std::uint64_t y_of(std::uint64_t bytes, std::uint64_t tick) {
     const double part = static_cast<double>(bytes) / (static_cast<double>(tick) * ticks);
-    return height - static_cast<std::uint64_t>(std::min(part, 1.0) * height + 0.5);
+    return height - static_cast<std::uint64_t>(std::lround(std::min(part, 1.0) * height));
 }
 
 Values x_of(const Timeline& timeline) {
