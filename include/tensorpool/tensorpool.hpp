@@ -2,7 +2,7 @@
 
 /// @file
 /// Includes all headers of the core and, if installed, of the components `models` and `planning`.
-/// It does not include the C header, the headers of devices, and those for other libraries.
+/// It does not include the C headers, the headers of devices, and those for other libraries.
 
 /// @mainpage
 /// - MemoryPool allocates blocks for any thread; get_global_memory_pool() is the process's pool.
@@ -13,7 +13,7 @@
 /// - Runtime provides memory, streams and events of the CPU, of CUDA and of simulated devices.
 /// - ModelFile and MappedFile map files of weights.
 /// - PoolStatistics, take_snapshot() and StatisticsReader report where memory is.
-/// - tensorpool.h is the interface for C.
+/// - tensorpool.h, tensorpool_arena.h, tensorpool_planned.h and tensorpool_models.h are for C.
 /// - eigen.hpp, opencv.hpp, xtensor.hpp, armadillo.hpp, dlpack.hpp and torch.hpp serve libraries.
 
 /// @namespace tensorpool
