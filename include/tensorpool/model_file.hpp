@@ -12,6 +12,7 @@
 #include <string_view>
 #include <variant>
 
+#include <tensorpool/data_type.hpp>
 #include <tensorpool/export.hpp>
 
 namespace tensorpool {
@@ -32,18 +33,13 @@ enum class ModelFormat : std::uint8_t {
 /// Returns the name of the format, such as "GGUF".
 TENSORPOOL_API const char* to_string(ModelFormat format) noexcept;
 
-/// How elements are stored: `block_elements` elements in `block_bytes` bytes.
+/// How a file stores elements, and what it calls that.
 struct ElementType {
     /// The name in the format's spelling: "Q4_K", "BF16", "<f4". It is valid for ever, except for
     /// NumPy's types, whose names are valid as long as the ModelFile.
     std::string_view name;
-    /// The number of elements in a block.
-    std::uint32_t block_elements = 1;
-    /// The bytes of a block.
-    std::uint32_t block_bytes = 0;
-    /// The kind of an element, if a block holds one, by DLPack's codes: 0 signed, 1 unsigned, 2
-    /// float, 4 bfloat, 5 complex, 6 bool. -1 means none of these.
-    std::int8_t dlpack_code = -1;
+    /// How the elements are stored.
+    DataType data;
     /// Returns whether two types are equal.
     friend bool operator==(const ElementType&, const ElementType&) = default;
 };

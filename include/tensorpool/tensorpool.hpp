@@ -25,6 +25,7 @@
 #include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/context.hpp>
+#include <tensorpool/data_type.hpp>
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/growth_policy.hpp>

@@ -235,9 +235,9 @@ typedef struct tensorpool_model_tensor {
     /// The name of its type in the format's spelling: "Q4_K", "BF16", "<f4".
     tensorpool_text type;
     /// The number of elements in a block of the type.
-    uint32_t block_elements;
+    uint64_t block_elements;
     /// The bytes of a block.
-    uint32_t block_bytes;
+    uint64_t block_bytes;
     /// The kind of an element by DLPack's codes; -1 means none of these.
     int32_t dlpack_code;
     /// Whether (1) or not (0) the first dimension is the fastest.

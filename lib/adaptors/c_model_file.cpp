@@ -56,6 +56,12 @@ const Element& element_of(std::span<const Element> elements, std::size_t number,
     throw std::invalid_argument(file.name() + " has no " + what + " '" + name + "'");
 }
 
+/// Returns -1 for bytes of any meaning and for block types, whose code is not DLPack's.
+std::int32_t dlpack_code(const DataType& type) noexcept {
+    const bool has_one = type.code != DataCode::opaque && type.code != DataCode::ggml_block;
+    return has_one ? static_cast<std::int32_t>(type.code) : -1;
+}
+
 void store(tensorpool_model_tensor* to, const ModelFile& file, const ModelTensor& from) {
     constexpr std::size_t first_version_bytes =
         offsetof(tensorpool_model_tensor, data) + sizeof(tensorpool_model_tensor::data);
@@ -64,9 +70,9 @@ void store(tensorpool_model_tensor* to, const ModelFile& file, const ModelTensor
         return tensorpool_model_tensor{.struct_bytes = sizeof(tensorpool_model_tensor),
                                        .name = to_text(from.name),
                                        .type = to_text(from.type.name),
-                                       .block_elements = from.type.block_elements,
-                                       .block_bytes = from.type.block_bytes,
-                                       .dlpack_code = from.type.dlpack_code,
+                                       .block_elements = from.type.data.block_elements(),
+                                       .block_bytes = from.type.data.block_bytes(),
+                                       .dlpack_code = dlpack_code(from.type.data),
                                        .column_major = from.column_major ? 1 : 0,
                                        .shape = from.shape.data(),
                                        .dimensions = from.shape.size(),

@@ -1,11 +1,12 @@
-#include "files/safetensors/types.hpp"
+#include "base/safetensors_types.hpp"
 
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <map>
 #include <string>
 
-namespace tensorpool::files {
+namespace tensorpool::base {
 namespace {
 
 TEST(SafetensorsTypes, HaveTheBitsOfTheFormat) {
@@ -17,26 +18,29 @@ TEST(SafetensorsTypes, HaveTheBitsOfTheFormat) {
         {"I64", 64},        {"U64", 64},
     };
     for (const auto& [name, expected] : bits) {
-        const ElementType* const type = safetensors_type(name);
+        const SafetensorsType* const type = safetensors_type(name);
         ASSERT_NE(type, nullptr) << name;
         EXPECT_EQ(type->name, name);
-        EXPECT_EQ(type->block_bytes * 8, type->block_elements * expected) << name;
+        EXPECT_EQ(type->type.block_bytes() * 8, type->type.block_elements() * expected) << name;
     }
 }
 
 TEST(SafetensorsTypes, HaveDLPackCodes) {
-    const std::map<std::string, int> codes = {{"BOOL", 6}, {"U8", 1},  {"I64", 0}, {"F16", 2},
-                                              {"BF16", 4}, {"C64", 5}, {"F4", -1}, {"F8_E4M3", -1}};
-    for (const auto& [name, code] : codes) {
-        EXPECT_EQ(safetensors_type(name)->dlpack_code, code) << name;
-    }
+    EXPECT_EQ(find_safetensors_type("U8"), DataType::of<std::uint8_t>());
+    EXPECT_EQ(find_safetensors_type("C64"), DataType::of<std::complex<float>>());
+    const std::map<std::string, DataCode> codes = {
+        {"BOOL", DataCode::boolean},          {"I64", DataCode::signed_integer},
+        {"F16", DataCode::floating},          {"BF16", DataCode::bfloat},
+        {"F8_E4M3", DataCode::float8_e4m3fn}, {"F4", DataCode::float4_e2m1fn}};
+    for (const auto& [name, code] : codes) EXPECT_EQ(safetensors_type(name)->type.code, code);
 }
 
 TEST(SafetensorsTypes, OtherNamesAreUnknown) {
     for (const char* const name : {"", "F", "f32", "F32 ", "I4", "F8", "C128"}) {
         EXPECT_EQ(safetensors_type(name), nullptr) << name;
+        EXPECT_FALSE(find_safetensors_type(name)) << name;
     }
 }
 
 }  // namespace
-}  // namespace tensorpool::files
+}  // namespace tensorpool::base

@@ -1,4 +1,4 @@
-#include "files/npy/npy_type.hpp"
+#include <tensorpool/data_type.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <limits>
 
-namespace tensorpool::files {
+namespace tensorpool {
 namespace {
 
 // NumPy stores the size of an element in an int.
@@ -45,20 +45,20 @@ bool is_size_of(char kind, std::uint32_t bytes) noexcept {
     }
 }
 
-std::int8_t code_of(char kind) noexcept {
+DataCode code_of(char kind) noexcept {
     switch (kind) {
         case 'i':
-            return 0;
+            return DataCode::signed_integer;
         case 'u':
-            return 1;
+            return DataCode::unsigned_integer;
         case 'f':
-            return 2;
+            return DataCode::floating;
         case 'c':
-            return 5;
+            return DataCode::complex;
         case 'b':
-            return 6;
+            return DataCode::boolean;
         default:
-            return -1;
+            return DataCode::opaque;
     }
 }
 
@@ -73,23 +73,28 @@ bool is_unit(char kind, std::string_view text) noexcept {
            text.find(']') == text.size() - 1;
 }
 
+/// Returns the type of a text of so many characters, or of so many bytes.
+DataType text_type(char kind, std::uint32_t count) noexcept {
+    const std::uint32_t bytes = kind == 'U' ? character_bytes : 1;
+    return {
+        .code = DataCode::opaque, .bits = static_cast<std::uint16_t>(8 * bytes), .lanes = count};
+}
+
 }  // namespace
 
-std::optional<ElementType> npy_type(std::string_view descr) noexcept {
+std::optional<DataType> find_numpy_type(std::string_view descr) noexcept {
     if (descr.size() < 3) return std::nullopt;
     const char order = descr[0];
     const char kind = descr[1];
     if (order != '<' && order != '>' && order != '|') return std::nullopt;
-    std::uint32_t bytes = 0;
+    std::uint32_t size = 0;
     const char* const end = descr.data() + descr.size();
-    const auto [rest, error] = std::from_chars(descr.data() + 2, end, bytes);
-    if (error != std::errc() || !is_size_of(kind, bytes)) return std::nullopt;
+    const auto [rest, error] = std::from_chars(descr.data() + 2, end, size);
+    if (error != std::errc() || !is_size_of(kind, size)) return std::nullopt;
     if (!is_unit(kind, {rest, static_cast<std::size_t>(end - rest)})) return std::nullopt;
-    if (kind == 'U') bytes *= character_bytes;
-    return ElementType{.name = descr,
-                       .block_elements = 1,
-                       .block_bytes = bytes,
-                       .dlpack_code = is_native(order) ? code_of(kind) : std::int8_t{-1}};
+    if (kind == 'S' || kind == 'U' || kind == 'V') return text_type(kind, size);
+    return DataType{.code = is_native(order) ? code_of(kind) : DataCode::opaque,
+                    .bits = static_cast<std::uint16_t>(8 * size)};
 }
 
-}  // namespace tensorpool::files
+}  // namespace tensorpool
