@@ -95,7 +95,8 @@ struct ArenaOptions {
     std::size_t retain = detail::arena_defaults().retain;
     /// Which threads may allocate.
     Sharing sharing = Sharing::any_thread;
-    /// Whether the arena keeps a register of the objects that `Arena::record` describes.
+    /// Whether the arena keeps a register of the objects that `Arena::record` and
+    /// `Arena::allocate_object` describe. Without one, these throw std::logic_error.
     bool objects = false;
     /// How much each call is checked; see Sharing::one_thread. `basic` and `full` are the same
     /// here.

@@ -203,6 +203,30 @@ TENSORPOOL_API uint64_t tensorpool_arena_record(tensorpool_arena* arena, const v
 /// extends beyond it.
 TENSORPOOL_API uint64_t tensorpool_arena_record_view(tensorpool_arena* arena, uint64_t of,
                                                      size_t offset, const tensorpool_object* view);
+/// An object that an arena made.
+typedef struct tensorpool_allocated_object {
+    /// The object's number; 0 if the call failed.
+    uint64_t id;
+    /// The header: real memory, filled with zeros and aligned to 64, even if the arena only
+    /// measures. NULL if no header was requested.
+    void* header;
+    /// The data, which must not be touched in a measuring arena. NULL for an object of 0 bytes.
+    void* data;
+} tensorpool_allocated_object;
+
+/// Allocates `object->bytes` bytes and a header of `header_bytes` bytes, and records the object.
+///
+/// The header lies outside of the arena: in a measuring arena the objects are real and only their
+/// data is measured. A release that ends the data removes the object and frees its header. The `id`
+/// of the result is 0 if the call fails: the arena keeps no register, or the memory is unavailable.
+TENSORPOOL_API tensorpool_allocated_object tensorpool_arena_allocate_object(
+    tensorpool_arena* arena, const tensorpool_object* object, size_t header_bytes);
+/// Makes a header of `header_bytes` bytes for a view that begins `offset` bytes into the object or
+/// view `of`, and records the view. The `id` of the result is 0 if the call fails: the arena keeps
+/// no register, there is no such object, the view extends beyond it, or the memory is unavailable.
+TENSORPOOL_API tensorpool_allocated_object
+tensorpool_arena_allocate_view(tensorpool_arena* arena, uint64_t of, size_t offset,
+                               const tensorpool_object* view, size_t header_bytes);
 /// Writes the recorded objects' counts and bytes, by kind and by element type, as one JSON object
 /// into `buffer`, by the rules of snprintf. Returns the length of the whole text, or a negative
 /// number if the call fails.
@@ -325,9 +349,11 @@ TENSORPOOL_API tensorpool_context* tensorpool_context_create(
 /// any other alignment, for a NULL buffer with bytes, and if there is no memory.
 TENSORPOOL_API tensorpool_context* tensorpool_context_create_over(void* buffer, size_t bytes,
                                                                   size_t alignment);
-/// Makes a context whose arena only measures: addresses of `tensorpool_context_alloc` must not be
-/// touched. The scratch is real. Returns NULL unless `alignment` is a power of two.
-TENSORPOOL_API tensorpool_context* tensorpool_context_create_measuring(size_t alignment);
+/// Makes a context whose arena has these options and only measures: addresses of
+/// `tensorpool_context_alloc` must not be touched. NULL means all defaults. The scratch is real.
+/// Returns NULL for invalid options.
+TENSORPOOL_API tensorpool_context* tensorpool_context_create_measuring(
+    const tensorpool_arena_options* options);
 /// Destroys a context and gives its arena's memory back, blocks in use included; NULL is ignored.
 TENSORPOOL_API void tensorpool_context_destroy(tensorpool_context* context);
 

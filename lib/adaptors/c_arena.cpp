@@ -48,6 +48,10 @@ ObjectDescription to_description(const tensorpool_object* object) {
             .bytes = from.bytes};
 }
 
+tensorpool_allocated_object to_c(const AllocatedObject& from) noexcept {
+    return {.id = from.id, .header = from.header, .data = from.data};
+}
+
 }  // namespace
 }  // namespace tensorpool::adaptors
 
@@ -141,6 +145,23 @@ uint64_t tensorpool_arena_record_view(tensorpool_arena* arena, uint64_t of, size
                                       const tensorpool_object* view) {
     return guarded_or<std::uint64_t>(0, "arena_record_view", [&] {
         return to_arena(arena).record_view(of, offset, to_description(view));
+    });
+}
+
+tensorpool_allocated_object tensorpool_arena_allocate_object(tensorpool_arena* arena,
+                                                             const tensorpool_object* object,
+                                                             size_t header_bytes) {
+    return guarded_or(tensorpool_allocated_object{}, "arena_allocate_object", [&] {
+        return to_c(to_arena(arena).allocate_object(to_description(object), header_bytes));
+    });
+}
+
+tensorpool_allocated_object tensorpool_arena_allocate_view(tensorpool_arena* arena, uint64_t of,
+                                                           size_t offset,
+                                                           const tensorpool_object* view,
+                                                           size_t header_bytes) {
+    return guarded_or(tensorpool_allocated_object{}, "arena_allocate_view", [&] {
+        return to_c(to_arena(arena).allocate_view(of, offset, to_description(view), header_bytes));
     });
 }
 

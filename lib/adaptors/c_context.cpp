@@ -44,9 +44,11 @@ tensorpool_context* tensorpool_context_create_over(void* buffer, size_t bytes, s
                    [&] { return new Context(to_buffer(buffer, bytes), alignment); });
 }
 
-tensorpool_context* tensorpool_context_create_measuring(size_t alignment) {
-    return created("context_create_measuring",
-                   [&] { return new Context(Context::measuring(alignment)); });
+tensorpool_context* tensorpool_context_create_measuring(const tensorpool_arena_options* options) {
+    return created("context_create_measuring", [&] {
+        return options == nullptr ? new Context(Context::measuring())
+                                  : new Context(Context::measuring(to_arena_options(options)));
+    });
 }
 
 void tensorpool_context_destroy(tensorpool_context* context) {

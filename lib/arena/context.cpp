@@ -34,10 +34,14 @@ Context::Context(std::span<std::byte> arena_buffer, std::size_t align)
     : arena_(Arena::over(arena_buffer, context_options(0, align))), alignment_(align) {}
 
 Context::Context(Measuring measuring)
-    : arena_(Arena::measuring(context_options(0, measuring.align))), alignment_(measuring.align) {}
+    : arena_(Arena::measuring(std::move(measuring.options))), alignment_(arena_.alignment()) {}
 
 Context Context::measuring(std::size_t align) {
-    return Context(Measuring{align});
+    return measuring(context_options(0, align));
+}
+
+Context Context::measuring(ArenaOptions options) {
+    return Context(Measuring{std::move(options)});
 }
 
 Context::~Context() = default;

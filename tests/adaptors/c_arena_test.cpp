@@ -157,4 +157,26 @@ TEST(CArena, InvalidObjectIsRefused) {
     EXPECT_EQ(tensorpool_arena_record(arena.get(), block, nullptr), 0U);
 }
 
+TEST(CArena, ObjectsOfAMeasuringArenaHaveRealHeaders) {
+    tensorpool_arena_options options = defaults();
+    options.objects = 1;
+    const OwnedArena arena(tensorpool_arena_create_measuring(&options));
+    tensorpool_object object = {};
+    object.struct_bytes = sizeof object;
+    object.bytes = std::size_t{3} << 30;
+    const tensorpool_allocated_object made =
+        tensorpool_arena_allocate_object(arena.get(), &object, 100);
+    ASSERT_NE(made.id, 0U) << tensorpool_last_error();
+    static_cast<char*>(made.header)[99] = 1;
+    object.bytes = 8;
+    const tensorpool_allocated_object view =
+        tensorpool_arena_allocate_view(arena.get(), made.id, 64, &object, 8);
+    EXPECT_NE(view.header, nullptr);
+    EXPECT_EQ(view.data, static_cast<char*>(made.data) + 64);
+    EXPECT_EQ(tensorpool_arena_used(arena.get()), std::size_t{3} << 30);
+    const OwnedArena without(tensorpool_arena_create_measuring(nullptr));
+    EXPECT_EQ(tensorpool_arena_allocate_object(without.get(), &object, 8).id, 0U);
+    EXPECT_TRUE(last_error_has("keeps no register")) << tensorpool_last_error();
+}
+
 }  // namespace

@@ -26,7 +26,10 @@ TEST(CContext, OverABufferUsesItAlone) {
 }
 
 TEST(CContext, MeasuresItsArena) {
-    const OwnedContext context(tensorpool_context_create_measuring(128));
+    tensorpool_arena_options options;
+    ASSERT_EQ(tensorpool_arena_options_init(&options, sizeof options), tensorpool_ok);
+    options.alignment = 128;
+    const OwnedContext context(tensorpool_context_create_measuring(&options));
     EXPECT_NE(tensorpool_context_alloc(context.get(), 129), nullptr);
     EXPECT_EQ(tensorpool_arena_peak(tensorpool_context_arena(context.get())), 256U);
 }
