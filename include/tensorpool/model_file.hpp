@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <tensorpool/data_type.hpp>
 #include <tensorpool/export.hpp>
@@ -69,6 +71,11 @@ struct MetadataArray {
     /// The elements as the file stores them.
     std::span<const std::byte> bytes;
 };
+
+/// Returns the first `max` values of an array of whole numbers or Booleans; std::nullopt for other
+/// types. Values above the range of std::int64_t become its maximum.
+TENSORPOOL_API std::optional<std::vector<std::int64_t>> whole_numbers(const MetadataArray& array,
+                                                                      std::size_t max);
 
 /// The value of a metadata entry.
 using MetadataValue =

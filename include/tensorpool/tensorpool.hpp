@@ -51,7 +51,9 @@
 #if __has_include(<tensorpool/model_file.hpp>)
 #include <tensorpool/mapped_file.hpp>
 #include <tensorpool/memory_lock.hpp>
+#include <tensorpool/model_estimate.hpp>
 #include <tensorpool/model_file.hpp>
+#include <tensorpool/model_hyperparameters.hpp>
 #endif
 #if __has_include(<tensorpool/planned_arena.hpp>)
 #include <tensorpool/memory_plan.hpp>
