@@ -62,7 +62,7 @@ TENSORPOOL_API const ArenaDefaults& arena_defaults();
 
 /// The options of an arena. Defaults come from the environment where it sets them:
 /// TENSORPOOL_ARENA_INITIAL_CAPACITY, TENSORPOOL_ARENA_MAX_CAPACITY,
-/// TENSORPOOL_ARENA_MAX_ALLOCATION, TENSORPOOL_ARENA_GROWTH (conservative, aggressive),
+/// TENSORPOOL_ARENA_MAX_ALLOCATION, TENSORPOOL_ARENA_GROWTH (conservative, doubling, aggressive),
 /// TENSORPOOL_ARENA_GROWTH_STEP, TENSORPOOL_ARENA_GROWTH_FACTOR, TENSORPOOL_ARENA_GROWTH_FRACTION,
 /// TENSORPOOL_ARENA_RETAIN. Sizes accept the suffixes KiB, MiB, GiB and TiB. An invalid value is
 /// reported on stderr, and the default below is used.
