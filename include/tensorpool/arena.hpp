@@ -154,13 +154,32 @@ public:
 
     /// Records an object at `data`, an address within a block of this arena, in the register (see
     /// ArenaOptions::objects). A release that ends the block removes the object and its views. Any
-    /// thread may call it. Throws std::invalid_argument if the object does not lie within the bytes
-    /// in use. Returns the object's number, or 0 if there is no register.
+    /// thread may call it. Throws std::logic_error if the arena keeps no register, and
+    /// std::invalid_argument if the object does not lie within the bytes in use. Returns the
+    /// object's number.
     ObjectId record(const void* data, ObjectDescription object);
     /// Records a view that begins `offset` bytes into the object or view `of`. Any thread may call
-    /// it. Throws std::invalid_argument if there is no such object or the view extends beyond it.
-    /// Returns the view's number, or 0 if there is no register.
+    /// it. Throws std::logic_error if the arena keeps no register, and std::invalid_argument if
+    /// there is no such object or the view extends beyond it. Returns the view's number.
     ObjectId record_view(ObjectId of, std::size_t offset, ObjectDescription view);
+    /// Allocates `object.bytes` bytes with the arena's alignment, and a header of `header_bytes`
+    /// bytes for the caller's own description of the object, and records the object. Any thread may
+    /// call it.
+    ///
+    /// The header lies outside of the arena. So in a measuring arena the objects are real and only
+    /// their data is measured (GGML's `no_alloc`), and `used()` and `peak()` count data alone. A
+    /// release that ends the data removes the object and frees its header; no destructor runs.
+    /// Throws std::logic_error if the arena keeps no register, and AllocationError or
+    /// std::bad_alloc, changing nothing, if the memory is unavailable.
+    AllocatedObject allocate_object(ObjectDescription object, std::size_t header_bytes);
+    /// Makes a header of `header_bytes` bytes for a view that begins `offset` bytes into the object
+    /// or view `of`, and records the view. Its data is that part of the object. Any thread may call
+    /// it.
+    ///
+    /// Throws std::logic_error if the arena keeps no register, std::invalid_argument if there is no
+    /// such object or the view extends beyond it, and std::bad_alloc if the memory is unavailable.
+    AllocatedObject allocate_view(ObjectId of, std::size_t offset, ObjectDescription view,
+                                  std::size_t header_bytes);
     /// Returns a copy of the register, in the order of recording.
     std::vector<ArenaObject> objects() const;
     /// Returns the recorded objects' counts and bytes, by kind and by element type.

@@ -40,6 +40,20 @@ struct ArenaObject {
     std::size_t offset = 0;
     /// The object that it is a view of; 0 for an object with bytes of its own.
     ObjectId view_of = 0;
+    /// The object's header, if `Arena::allocate_object` or `Arena::allocate_view` made one;
+    /// otherwise nullptr. It is valid as long as the object is in the register.
+    void* header = nullptr;
+};
+
+/// An object that an arena made: its header and its data.
+struct AllocatedObject {
+    /// The object's number.
+    ObjectId id = 0;
+    /// The header: real memory, filled with zeros and aligned to 64, even if the arena only
+    /// measures. nullptr if no header was requested.
+    void* header = nullptr;
+    /// The data, which must not be touched in a measuring arena. nullptr for an object of 0 bytes.
+    void* data = nullptr;
 };
 
 /// The objects of one kind, or of one element type.

@@ -62,7 +62,7 @@ TENSORPOOL_API const ArenaDefaults& arena_defaults();
 
 /// The options of an arena. Defaults come from the environment where it sets them:
 /// TENSORPOOL_ARENA_INITIAL_CAPACITY, TENSORPOOL_ARENA_MAX_CAPACITY,
-/// TENSORPOOL_ARENA_MAX_ALLOCATION, TENSORPOOL_ARENA_GROWTH (conservative, aggressive),
+/// TENSORPOOL_ARENA_MAX_ALLOCATION, TENSORPOOL_ARENA_GROWTH (conservative, doubling, aggressive),
 /// TENSORPOOL_ARENA_GROWTH_STEP, TENSORPOOL_ARENA_GROWTH_FACTOR, TENSORPOOL_ARENA_GROWTH_FRACTION,
 /// TENSORPOOL_ARENA_RETAIN. Sizes accept the suffixes KiB, MiB, GiB and TiB. An invalid value is
 /// reported on stderr, and the default below is used.
@@ -95,7 +95,8 @@ struct ArenaOptions {
     std::size_t retain = detail::arena_defaults().retain;
     /// Which threads may allocate.
     Sharing sharing = Sharing::any_thread;
-    /// Whether the arena keeps a register of the objects that `Arena::record` describes.
+    /// Whether the arena keeps a register of the objects that `Arena::record` and
+    /// `Arena::allocate_object` describe. Without one, these throw std::logic_error.
     bool objects = false;
     /// How much each call is checked; see Sharing::one_thread and Arena::hold. `basic` and `full`
     /// are the same here.

@@ -63,6 +63,12 @@ public:
     /// `alloc` returns addresses that must not be touched, and `peak()` is then the argument that
     /// `reserve_arena` needs (see Arena::measuring). The scratch is real.
     static Context measuring(std::size_t align = 64);
+    /// Makes a context that measures how much memory its arena needs, with these options.
+    ///
+    /// `alloc` returns addresses that must not be touched. With `options.objects`, the objects that
+    /// `arena().allocate_object` makes have real headers, and only their data is measured. The
+    /// scratch is real. Throws std::invalid_argument for invalid options.
+    static Context measuring(ArenaOptions options);
     /// Gives the arena's memory back, blocks in use included.
     ~Context();
     Context(const Context&) = delete;
@@ -167,7 +173,7 @@ public:
 
 private:
     struct Measuring {
-        std::size_t align;
+        ArenaOptions options;
     };
     explicit Context(Measuring measuring);
     bool is_small(std::size_t bytes) const noexcept { return bytes <= max_pool_bytes_; }

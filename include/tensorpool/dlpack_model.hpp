@@ -25,8 +25,9 @@ namespace tensorpool {
 /// Returns whether DLPack has a type for such elements. It has none for elements in blocks, such as
 /// quantised weights.
 [[nodiscard]] inline bool has_dlpack_type(const ElementType& type) noexcept {
-    return type.dlpack_code >= 0 && type.block_elements == 1 && type.block_bytes >= 1 &&
-           type.block_bytes <= 16;
+    // Numbers below 16 bits that are no integers came with DLPack 1.1.
+    return type.data.code <= DataCode::boolean && type.data.code != DataCode::opaque &&
+           type.data.block_elements() == 1 && type.data.bits <= 128;
 }
 
 namespace detail {
@@ -84,7 +85,8 @@ inline void check_model(const std::shared_ptr<const ModelFile>& model) {
 
 /// Returns the alignment of such elements, in bytes.
 inline std::size_t alignment_of(const ElementType& type) {
-    return std::max(type.dlpack_code == kDLComplex ? type.block_bytes / 2 : type.block_bytes, 1U);
+    const std::uint64_t bytes = type.data.block_bytes();
+    return std::max<std::size_t>(type.data.code == DataCode::complex ? bytes / 2 : bytes, 1);
 }
 
 /// Returns how many bytes the elements lie past a multiple of their alignment.
@@ -130,8 +132,7 @@ inline void check_view(const ModelTensor& tensor, std::span<const std::byte> byt
     detail::check_model(model);
     const std::span<const std::byte> bytes = model->bytes(tensor);
     detail::check_view(tensor, bytes);
-    const DLDataType type = {static_cast<std::uint8_t>(tensor.type.dlpack_code),
-                             static_cast<std::uint8_t>(8 * tensor.type.block_bytes), 1};
+    const DLDataType type = dlpack_type(tensor.type.data);
     std::vector<std::int64_t> shape = detail::dlpack_shape(tensor);
     std::vector<std::int64_t> strides = detail::dlpack_strides(shape, tensor.column_major);
     return detail::view_of(std::move(model), bytes, type, std::move(shape), std::move(strides));

@@ -7,9 +7,13 @@
 #include <concepts>
 #include <cstdint>
 #include <iterator>
+#include <limits>
+#include <stdexcept>
 #include <string>
 
 #include <dlpack/dlpack.h>
+
+#include <tensorpool/data_type.hpp>
 
 namespace tensorpool {
 
@@ -80,5 +84,23 @@ inline std::string dlpack_text(DLDevice device) {
 }
 
 }  // namespace detail
+
+/// Returns the type in DLPack's form. Throws std::invalid_argument for block types of ggml and for
+/// no type, and if bits or lanes exceed what DLPack can express (255 and 65535).
+[[nodiscard]] inline DLDataType dlpack_type(const DataType& type) {
+    constexpr auto max_bits = std::numeric_limits<std::uint8_t>::max();
+    constexpr auto max_lanes = std::numeric_limits<std::uint16_t>::max();
+    if (type.code == DataCode::ggml_block || type.bits == 0 || type.lanes == 0 ||
+        type.bits > max_bits || type.lanes > max_lanes) {
+        throw std::invalid_argument("tensorpool: dlpack_type: " + to_string(type) +
+                                    ", expected a type that DLPack has");
+    }
+    return {static_cast<std::uint8_t>(type.code), static_cast<std::uint8_t>(type.bits),
+            static_cast<std::uint16_t>(type.lanes)};
+}
+/// Returns a type of DLPack as a DataType.
+[[nodiscard]] constexpr DataType data_type(const DLDataType& type) noexcept {
+    return {.code = static_cast<DataCode>(type.code), .bits = type.bits, .lanes = type.lanes};
+}
 
 }  // namespace tensorpool

@@ -21,11 +21,18 @@ struct GrowthPolicy {
     /// The part of the available memory, from 0 to 1, up to which the surplus may go.
     double fraction = 0.75;
 
-    /// Returns a policy that grows by 64 MiB or by the present capacity, whichever is more.
+    /// Returns a policy that grows by max(64 MiB, capacity, shortfall) bytes: it doubles the
+    /// capacity, from 64 MiB on. The formula is {step 64 MiB, factor 1.0}.
     static constexpr GrowthPolicy conservative() noexcept {
         return {.step = std::size_t{64} << 20, .factor = 1.0, .fraction = 0.75};
     }
-    /// Returns a policy that grows by 2 GiB or by twice the present capacity, for large models.
+    /// Returns a policy that grows by max(2 GiB, capacity, shortfall) bytes: by the larger of 2 GiB
+    /// and the present capacity. The formula is {step 2 GiB, factor 1.0}.
+    static constexpr GrowthPolicy doubling() noexcept {
+        return {.step = std::size_t{2} << 30, .factor = 1.0, .fraction = 0.75};
+    }
+    /// Returns a policy that grows by max(2 GiB, 2 × capacity, shortfall) bytes, for large models:
+    /// it triples the capacity, from 2 GiB on. The formula is {step 2 GiB, factor 2.0}.
     static constexpr GrowthPolicy aggressive() noexcept {
         return {.step = std::size_t{2} << 30, .factor = 2.0, .fraction = 0.75};
     }

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
+#include <tensorpool/data_type.hpp>
 #include <tensorpool/export.hpp>
 
 namespace tensorpool {
@@ -32,18 +35,13 @@ enum class ModelFormat : std::uint8_t {
 /// Returns the name of the format, such as "GGUF".
 TENSORPOOL_API const char* to_string(ModelFormat format) noexcept;
 
-/// How elements are stored: `block_elements` elements in `block_bytes` bytes.
+/// How a file stores elements, and what it calls that.
 struct ElementType {
     /// The name in the format's spelling: "Q4_K", "BF16", "<f4". It is valid for ever, except for
     /// NumPy's types, whose names are valid as long as the ModelFile.
     std::string_view name;
-    /// The number of elements in a block.
-    std::uint32_t block_elements = 1;
-    /// The bytes of a block.
-    std::uint32_t block_bytes = 0;
-    /// The kind of an element, if a block holds one, by DLPack's codes: 0 signed, 1 unsigned, 2
-    /// float, 4 bfloat, 5 complex, 6 bool. -1 means none of these.
-    std::int8_t dlpack_code = -1;
+    /// How the elements are stored.
+    DataType data;
     /// Returns whether two types are equal.
     friend bool operator==(const ElementType&, const ElementType&) = default;
 };
@@ -73,6 +71,11 @@ struct MetadataArray {
     /// The elements as the file stores them.
     std::span<const std::byte> bytes;
 };
+
+/// Returns the first `max` values of an array of whole numbers or Booleans; std::nullopt for other
+/// types. Values above the range of std::int64_t become its maximum.
+TENSORPOOL_API std::optional<std::vector<std::int64_t>> whole_numbers(const MetadataArray& array,
+                                                                      std::size_t max);
 
 /// The value of a metadata entry.
 using MetadataValue =

@@ -2,7 +2,7 @@
 
 /// @file
 /// Includes all headers of the core and, if installed, of the components `models` and `planning`.
-/// It does not include the C header, the headers of devices, and those for other libraries.
+/// It does not include the C headers, the headers of devices, and those for other libraries.
 
 /// @mainpage
 /// - MemoryPool allocates blocks for any thread; get_global_memory_pool() is the process's pool.
@@ -13,7 +13,7 @@
 /// - Runtime provides memory, streams and events of the CPU, of CUDA and of simulated devices.
 /// - ModelFile and MappedFile map files of weights.
 /// - PoolStatistics, take_snapshot() and StatisticsReader report where memory is.
-/// - tensorpool.h is the interface for C.
+/// - tensorpool.h, tensorpool_arena.h, tensorpool_planned.h and tensorpool_models.h are for C.
 /// - eigen.hpp, opencv.hpp, xtensor.hpp, armadillo.hpp, dlpack.hpp and torch.hpp serve libraries.
 
 /// @namespace tensorpool
@@ -25,6 +25,7 @@
 #include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/context.hpp>
+#include <tensorpool/data_type.hpp>
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/growth_policy.hpp>
@@ -51,7 +52,9 @@
 #if __has_include(<tensorpool/model_file.hpp>)
 #include <tensorpool/mapped_file.hpp>
 #include <tensorpool/memory_lock.hpp>
+#include <tensorpool/model_estimate.hpp>
 #include <tensorpool/model_file.hpp>
+#include <tensorpool/model_hyperparameters.hpp>
 #endif
 #if __has_include(<tensorpool/planned_arena.hpp>)
 #include <tensorpool/memory_plan.hpp>

@@ -1,66 +1,26 @@
 #include <tensorpool/tensorpool.h>
 
-#include <cstdint>
-#include <cstdio>
-#include <exception>
-#include <new>
+#include <cstddef>
 #include <stdexcept>
-#include <string>
 
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/statistics.hpp>
 
+#include "adaptors/c_calls.hpp"
 #include "adaptors/c_options.hpp"
-#include "adaptors/last_error.hpp"
 #include "adaptors/sized_struct.hpp"
 
 namespace tensorpool::adaptors {
 namespace {
 
-/// Runs `call` and returns its status. If `call` throws, the text becomes this thread's last error.
-template <class Call>
-tensorpool_status guarded(const char* function, Call call) noexcept {
-    try {
-        call();
-        return tensorpool_ok;
-    } catch (const std::bad_alloc& error) {
-        set_last_error(function, error.what());
-        return tensorpool_out_of_memory;
-    } catch (const std::invalid_argument& error) {
-        set_last_error(function, error.what());
-        return tensorpool_invalid_argument;
-    } catch (const std::exception& error) {
-        set_last_error(function, error.what());
-    } catch (...) {
-        set_last_error(function, "failed with an exception without a text");
-    }
-    return tensorpool_other_failure;
-}
-
-/// Runs `call` and returns its result, or `failed` if it throws. The text of the exception becomes
-/// this thread's last error.
-template <class Result, class Call>
-Result guarded_or(Result failed, const char* function, Call call) noexcept {
-    Result result = failed;
-    guarded(function, [&] { result = call(); });
-    return result;
-}
-
-[[noreturn]] void refuse_null_pool() {
-    throw std::invalid_argument(
-        "pool is NULL, expected one from tensorpool_create or tensorpool_global");
-}
+constexpr const char* a_pool = "one from tensorpool_create or tensorpool_global";
 
 // A tensorpool_pool is a MemoryPool. The type is incomplete for callers in C.
 MemoryPool& to_pool(tensorpool_pool* pool) {
-    if (pool == nullptr) [[unlikely]]
-        refuse_null_pool();
-    return *reinterpret_cast<MemoryPool*>(pool);
+    return required(reinterpret_cast<MemoryPool*>(pool), "pool", a_pool);
 }
 const MemoryPool& to_pool(const tensorpool_pool* pool) {
-    if (pool == nullptr) [[unlikely]]
-        refuse_null_pool();
-    return *reinterpret_cast<const MemoryPool*>(pool);
+    return required(reinterpret_cast<const MemoryPool*>(pool), "pool", a_pool);
 }
 tensorpool_pool* to_handle(MemoryPool* pool) noexcept {
     return reinterpret_cast<tensorpool_pool*>(pool);
@@ -95,18 +55,6 @@ tensorpool_statistics headline(const PoolStatistics& from) {
             .record_bytes = from.record_bytes,
             .growths = from.growths,
             .give_backs = from.give_backs};
-}
-
-void read_statistics(const MemoryPool& pool, tensorpool_statistics* statistics) {
-    if (statistics == nullptr) throw std::invalid_argument("statistics is NULL, expected a struct");
-    const std::size_t bytes = statistics->struct_bytes;
-    check_struct_bytes("tensorpool_statistics", bytes, first_statistics_bytes);
-    copy_out(headline(pool.statistics()), statistics, bytes);
-    statistics->struct_bytes = bytes;
-}
-
-int print(const std::string& text, char* buffer, std::size_t buffer_bytes) {
-    return std::snprintf(buffer, buffer_bytes, "%s", text.c_str());
 }
 
 }  // namespace
@@ -205,7 +153,10 @@ size_t tensorpool_usable_size(const tensorpool_pool* pool, const void* block) {
 
 tensorpool_status tensorpool_read_statistics(const tensorpool_pool* pool,
                                              tensorpool_statistics* statistics) {
-    return guarded("read_statistics", [&] { read_statistics(to_pool(pool), statistics); });
+    return guarded("read_statistics", [&] {
+        fill_in(statistics, "statistics", "tensorpool_statistics", first_statistics_bytes,
+                [&] { return headline(to_pool(pool).statistics()); });
+    });
 }
 
 int tensorpool_report_json(const tensorpool_pool* pool, char* buffer, size_t buffer_bytes) {

@@ -1,7 +1,6 @@
 #include "adaptors/c_options.hpp"
 
-#include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -49,32 +48,6 @@ tensorpool_options defaults() {
     return to;
 }
 
-/// Returns the part of the caller's options that this version knows. Throws std::invalid_argument
-/// if a field behind it is set.
-tensorpool_options known_part(const tensorpool_options& options) {
-    const std::size_t bytes = options.struct_bytes;
-    check_struct_bytes("tensorpool_options", bytes, first_version_bytes);
-    tensorpool_options known = defaults();
-    std::memcpy(&known, &options, std::min(bytes, sizeof known));
-    if (bytes <= sizeof known) return known;
-
-    const auto* const begin = reinterpret_cast<const unsigned char*>(&options);
-    const bool all_zero = std::all_of(begin + sizeof known, begin + bytes,
-                                      [](unsigned char byte) { return byte == 0; });
-    if (all_zero) return known;
-    throw std::invalid_argument("an option beyond the first " + std::to_string(sizeof known) +
-                                " B is set, expected none that this older library does not know");
-}
-
-template <class Enumeration>
-Enumeration to_enumeration(const char* field, std::int32_t value, Enumeration last) {
-    if (value >= 0 && value <= static_cast<std::int32_t>(last)) {
-        return static_cast<Enumeration>(value);
-    }
-    throw std::invalid_argument(std::string(field) + " is " + std::to_string(value) +
-                                ", expected 0 to " + std::to_string(static_cast<int>(last)));
-}
-
 using EventFunction = void (*)(const tensorpool_event*, void*);
 
 std::function<void(const PoolEvent&)> to_callback(EventFunction function, void* user) {
@@ -93,14 +66,12 @@ std::function<void(const PoolEvent&)> to_callback(EventFunction function, void* 
 }  // namespace
 
 void set_defaults(tensorpool_options* options, std::size_t struct_bytes) {
-    if (options == nullptr) throw std::invalid_argument("options is NULL, expected a struct");
-    check_struct_bytes("tensorpool_options", struct_bytes, first_version_bytes);
-    copy_out(defaults(), options, struct_bytes);
-    options->struct_bytes = struct_bytes;
+    set_options(options, struct_bytes, "tensorpool_options", first_version_bytes, defaults());
 }
 
 PoolOptions to_pool_options(const tensorpool_options& options) {
-    const tensorpool_options from = known_part(options);
+    const tensorpool_options from =
+        known_part(options, defaults(), "tensorpool_options", first_version_bytes);
     if (from.name == nullptr) throw std::invalid_argument("name is NULL, expected a text");
     PoolOptions to;
     to.name = from.name;

@@ -3,27 +3,14 @@
 #include <tensorpool/device/runtimes.hpp>
 
 #include <cstdio>
-#include <exception>
 #include <stdexcept>
 
-#include "adaptors/last_error.hpp"
+#include "adaptors/c_calls.hpp"
 #include "device/call_errors.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool::adaptors {
 namespace {
-
-/// Runs `call`. If it throws, the text becomes this thread's last error.
-template <class Call>
-void guarded(const char* function, Call call) noexcept {
-    try {
-        call();
-    } catch (const std::exception& error) {
-        set_last_error(function, error.what());
-    } catch (...) {
-        set_last_error(function, "failed with an exception without a text");
-    }
-}
 
 StreamHandle to_stream(void* stream) noexcept {
     return static_cast<StreamHandle>(stream);

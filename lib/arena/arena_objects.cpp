@@ -1,4 +1,4 @@
-// The register of the objects in an arena. If it is off, each call costs a comparison with null.
+// The register of the objects in an arena.
 
 #include <cstdint>
 #include <stdexcept>
@@ -10,9 +10,20 @@
 #include "arena/arena_state.hpp"
 
 namespace tensorpool {
+namespace {
+
+arena::ObjectRegister& register_of(const Arena& arena, detail::ArenaState& state,
+                                   const char* call) {
+    if (state.objects != nullptr) return *state.objects;
+    throw std::logic_error("tensorpool: arena '" + arena.name() + "': " + call +
+                           ": the arena keeps no register of objects, expected one made with "
+                           "ArenaOptions::objects");
+}
+
+}  // namespace
 
 ObjectId Arena::record(const void* data, ObjectDescription object) {
-    if (state_->objects == nullptr) return 0;
+    arena::ObjectRegister& objects = register_of(*this, *state_, "record");
     const auto begin = reinterpret_cast<std::uintptr_t>(base_);
     const std::size_t offset = reinterpret_cast<std::uintptr_t>(data) - begin;
     const std::size_t in_use = used();
@@ -22,12 +33,32 @@ ObjectId Arena::record(const void* data, ObjectDescription object) {
                                     " B does not lie within the " + std::to_string(in_use) +
                                     " B in use");
     }
-    return state_->objects->add(offset, std::move(object));
+    return objects.add(offset, std::move(object));
 }
 
 ObjectId Arena::record_view(ObjectId of, std::size_t offset, ObjectDescription view) {
-    if (state_->objects == nullptr) return 0;
-    return state_->objects->add_view(of, offset, std::move(view), name());
+    return register_of(*this, *state_, "record_view").add_view(of, offset, std::move(view), name());
+}
+
+AllocatedObject Arena::allocate_object(ObjectDescription object, std::size_t header_bytes) {
+    arena::ObjectRegister& objects = register_of(*this, *state_, "allocate_object");
+    arena::Header header = arena::make_header(header_bytes);
+    const arena::ObjectRegister::Room room(objects);
+    AllocatedObject made = {.header = header.get(), .data = allocate(object.bytes, alignment())};
+    const std::size_t offset =
+        made.data == nullptr ? used()
+                             : static_cast<std::size_t>(static_cast<std::byte*>(made.data) - base_);
+    made.id = objects.add(room, offset, std::move(object), std::move(header));
+    return made;
+}
+
+AllocatedObject Arena::allocate_view(ObjectId of, std::size_t offset, ObjectDescription view,
+                                     std::size_t header_bytes) {
+    arena::ObjectRegister& objects = register_of(*this, *state_, "allocate_view");
+    arena::Header header = arena::make_header(header_bytes);
+    void* const of_view = header.get();
+    const ObjectId id = objects.add_view(of, offset, std::move(view), name(), std::move(header));
+    return {.id = id, .header = of_view, .data = base_ + objects.offset_of(id)};
 }
 
 std::vector<ArenaObject> Arena::objects() const {

@@ -14,12 +14,15 @@ detail::ArenaDefaults arena::defaults_from_environment() {
     platform::read_bytes("TENSORPOOL_ARENA_INITIAL_CAPACITY", defaults.initial_capacity);
     platform::read_bytes("TENSORPOOL_ARENA_MAX_CAPACITY", defaults.max_capacity);
     platform::read_bytes_above_0("TENSORPOOL_ARENA_MAX_ALLOCATION", defaults.max_allocation);
-    static constexpr Named<bool> presets[] = {{"conservative", false}, {"aggressive", true}};
-    bool aggressive = false;
-    platform::read("TENSORPOOL_ARENA_GROWTH", aggressive, "conservative or aggressive",
+    using Preset = GrowthPolicy (*)() noexcept;
+    static constexpr Named<Preset> presets[] = {{"conservative", GrowthPolicy::conservative},
+                                                {"doubling", GrowthPolicy::doubling},
+                                                {"aggressive", GrowthPolicy::aggressive}};
+    Preset preset = GrowthPolicy::conservative;
+    platform::read("TENSORPOOL_ARENA_GROWTH", preset, "conservative, doubling or aggressive",
                    "conservative",
                    [](std::string_view text) { return platform::parse_choice(text, presets); });
-    if (aggressive) defaults.growth = GrowthPolicy::aggressive();
+    defaults.growth = preset();
     platform::read_bytes("TENSORPOOL_ARENA_GROWTH_STEP", defaults.growth.step);
     platform::read_number("TENSORPOOL_ARENA_GROWTH_FACTOR", defaults.growth.factor, 1024,
                           "a number from 0 to 1024");

@@ -47,12 +47,16 @@ Context::Context(std::span<std::byte> arena_buffer, std::size_t align)
       pool_(&detail::ContextPool::global()) {}
 
 Context::Context(Measuring measuring)
-    : arena_(Arena::measuring(arena_options(0, measuring.align))),
-      alignment_(measuring.align),
+    : arena_(Arena::measuring(std::move(measuring.options))),
+      alignment_(arena_.alignment()),
       pool_(&detail::ContextPool::global()) {}
 
 Context Context::measuring(std::size_t align) {
-    return Context(Measuring{align});
+    return measuring(arena_options(0, align));
+}
+
+Context Context::measuring(ArenaOptions options) {
+    return Context(Measuring{std::move(options)});
 }
 
 Context::~Context() = default;

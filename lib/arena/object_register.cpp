@@ -1,20 +1,48 @@
 #include "arena/object_register.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace tensorpool::arena {
 
+namespace {
+
+constexpr std::align_val_t header_alignment{64};
+
+constexpr auto id_of = [](const auto& entry) { return entry.object.id; };
+
+}  // namespace
+
+void HeaderDeleter::operator()(std::byte* header) const noexcept {
+    ::operator delete(header, header_alignment);
+}
+
+Header make_header(std::size_t bytes) {
+    if (bytes == 0) return {};
+    void* const header = ::operator new(bytes, header_alignment);
+    std::memset(header, 0, bytes);
+    return Header(static_cast<std::byte*>(header));
+}
+
 ObjectId ObjectRegister::add(std::size_t offset, ObjectDescription object) {
     const std::lock_guard guard(mutex_);
-    objects_.push_back({.id = last_ + 1, .description = std::move(object), .offset = offset});
-    return ++last_;
+    reserve(1);
+    return append({.description = std::move(object), .offset = offset}, {});
+}
+
+// The room still counts until it is destroyed, which only makes the register larger than needed.
+ObjectId ObjectRegister::add(const Room&, std::size_t offset, ObjectDescription object,
+                             Header header) noexcept {
+    const std::lock_guard guard(mutex_);
+    return append({.description = std::move(object), .offset = offset}, std::move(header));
 }
 
 ObjectId ObjectRegister::add_view(ObjectId of, std::size_t offset, ObjectDescription view,
-                                  const std::string& arena) {
+                                  const std::string& arena, Header header) {
     const auto refuse = [&](const std::string& what) {
         throw std::invalid_argument("tensorpool: arena '" + arena + "': record_view: view '" +
                                     view.name + "': " + what);
@@ -29,16 +57,37 @@ ObjectId ObjectRegister::add_view(ObjectId of, std::size_t offset, ObjectDescrip
                std::to_string(room) + " B");
     }
     const std::size_t begin = whole->offset + offset;
-    objects_.push_back(
-        {.id = last_ + 1, .description = std::move(view), .offset = begin, .view_of = of});
-    return ++last_;
+    reserve(1);
+    return append({.description = std::move(view), .offset = begin, .view_of = of},
+                  std::move(header));
+}
+
+void ObjectRegister::make_room() {
+    const std::lock_guard guard(mutex_);
+    reserve(1);
+    ++rooms_;
+}
+
+void ObjectRegister::give_up_room() noexcept {
+    const std::lock_guard guard(mutex_);
+    --rooms_;
+}
+
+void ObjectRegister::reserve(std::size_t more) {
+    const std::size_t needed = entries_.size() + rooms_ + more;
+    if (needed > entries_.capacity()) entries_.reserve(std::max(needed, 2 * entries_.capacity()));
+}
+
+ObjectId ObjectRegister::append(ArenaObject object, Header header) noexcept {
+    object.id = ++last_;
+    object.header = header.get();
+    entries_.push_back({std::move(object), std::move(header)});
+    return last_;
 }
 
 const ArenaObject* ObjectRegister::find(ObjectId id) const noexcept {
-    const auto at = std::lower_bound(
-        objects_.begin(), objects_.end(), id,
-        [](const ArenaObject& object, ObjectId wanted) { return object.id < wanted; });
-    return at != objects_.end() && at->id == id ? &*at : nullptr;
+    const auto at = std::ranges::lower_bound(entries_, id, {}, id_of);
+    return at != entries_.end() && at->object.id == id ? &at->object : nullptr;
 }
 
 void ObjectRegister::forget_above(std::size_t offset) noexcept {
@@ -57,23 +106,31 @@ void ObjectRegister::forget_within(std::size_t begin, std::size_t end) noexcept 
 template <class Predicate>
 void ObjectRegister::forget(Predicate is_gone) noexcept {
     const std::lock_guard guard(mutex_);
-    auto kept = objects_.begin();
-    for (auto object = objects_.begin(); object != objects_.end(); ++object) {
-        const bool gone = is_gone(*object);
-        const auto of = std::lower_bound(
-            objects_.begin(), kept, object->view_of,
-            [](const ArenaObject& one, ObjectId wanted) { return one.id < wanted; });
-        const bool stays = object->view_of == 0 ? !gone : of != kept && of->id == object->view_of;
+    auto kept = entries_.begin();
+    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+        const ArenaObject& object = entry->object;
+        const bool gone = is_gone(object);
+        const auto of = std::ranges::lower_bound(entries_.begin(), kept, object.view_of, {}, id_of);
+        const bool stays =
+            object.view_of == 0 ? !gone : of != kept && of->object.id == object.view_of;
         if (!stays) continue;
-        if (kept != object) *kept = std::move(*object);
+        if (kept != entry) *kept = std::move(*entry);
         ++kept;
     }
-    objects_.erase(kept, objects_.end());
+    entries_.erase(kept, entries_.end());
 }
 
 std::vector<ArenaObject> ObjectRegister::objects() const {
     const std::lock_guard guard(mutex_);
-    return objects_;
+    std::vector<ArenaObject> copies;
+    copies.reserve(entries_.size());
+    for (const Entry& entry : entries_) copies.push_back(entry.object);
+    return copies;
+}
+
+std::size_t ObjectRegister::offset_of(ObjectId id) const noexcept {
+    const std::lock_guard guard(mutex_);
+    return find(id)->offset;
 }
 
 }  // namespace tensorpool::arena

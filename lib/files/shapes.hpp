@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
-
-#include <tensorpool/model_file.hpp>
 
 namespace tensorpool::files {
 
@@ -35,13 +32,5 @@ private:
 
     std::vector<std::vector<std::uint64_t>> pieces_;
 };
-
-/// Returns the product of the dimensions. Returns nothing if the product, with zeros left out,
-/// exceeds 2^63 - 1: strides are signed everywhere.
-std::optional<std::uint64_t> count_elements(std::span<const std::uint64_t> shape) noexcept;
-
-/// Returns the bytes of `elements` elements; nothing if they exceed 2^63 - 1. REQUIRES: `elements`
-/// is a multiple of the type's block.
-std::optional<std::uint64_t> count_bytes(std::uint64_t elements, const ElementType& type) noexcept;
 
 }  // namespace tensorpool::files

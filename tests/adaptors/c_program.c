@@ -6,13 +6,7 @@
 #include <tensorpool/device/pluggable_allocator.h>
 #include <tensorpool/tensorpool.h>
 
-static int failures = 0;
-
-static void expect(int condition, const char* what) {
-    if (condition) return;
-    fprintf(stderr, "expected: %s; last error: %s\n", what, tensorpool_last_error());
-    ++failures;
-}
+#include "c_expect.h"
 
 static void count_events(const tensorpool_event* event, void* user) {
     if (event->kind == tensorpool_event_failure) ++*(int*)user;

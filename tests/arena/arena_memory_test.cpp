@@ -105,12 +105,16 @@ TEST_F(ArenaMemoryTest, GrowsByThePresets) {
     EXPECT_EQ(grow_to(1, GrowthPolicy::conservative()), 64 * mib);
     EXPECT_EQ(grow_to(64 * mib + 1, GrowthPolicy::conservative()), 64 * mib);
     EXPECT_EQ(grow_to(128 * mib + 1, GrowthPolicy::conservative()), 128 * mib) << "it doubles";
-    // On a small machine, no more than the fraction.
-    const std::size_t before = committed();
-    const std::size_t grown = grow_to(256 * mib + 1, GrowthPolicy::aggressive());
-    const double ceiling = static_cast<double>(statistics::commit_budget().ceiling());
-    const auto allowed = static_cast<std::size_t>(ceiling * 0.75) - before;
-    EXPECT_EQ(grown, std::min(2 * gib, align_down(allowed, page_bytes())));
+    for (const GrowthPolicy& growth : {GrowthPolicy::doubling(), GrowthPolicy::aggressive()}) {
+        // On a small machine no more than the fraction, save the shortfall of one page.
+        const double ceiling = static_cast<double>(statistics::commit_budget().ceiling());
+        const auto most = static_cast<std::size_t>(ceiling * 0.75);
+        const std::size_t allowed = most - std::min(most, committed());
+        const double by_factor = static_cast<double>(capacity()) * growth.factor;
+        const std::size_t wanted = std::max(2 * gib, static_cast<std::size_t>(by_factor));
+        const std::size_t expected = align_down(std::min(wanted, allowed), page_bytes());
+        EXPECT_EQ(grow_to(capacity() + 1, growth), std::max(expected, page_bytes()));
+    }
 }
 
 TEST_F(ArenaMemoryTest, SurplusEndsAtTheReservation) {

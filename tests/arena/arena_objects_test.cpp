@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "arena/arena_test.hpp"
@@ -13,6 +17,7 @@ namespace tensorpool {
 namespace {
 
 using testing::bare_options;
+using testing::gib;
 using testing::kib;
 using testing::message_of;
 
@@ -28,17 +33,20 @@ std::string names_in(const Arena& arena) {
     return names;
 }
 
-TEST(ArenaObjects, AreNotRecordedByDefault) {
+TEST(ArenaObjects, RecordingWithoutARegisterIsALogicError) {
     Arena arena(bare_options());
     void* const block = arena.allocate(100);
-    EXPECT_EQ(arena.record(block, {.name = "a", .kind = "tensor", .bytes = 100}), 0U);
-    EXPECT_EQ(arena.record(nullptr, {.name = "wrong", .kind = "", .bytes = SIZE_MAX}), 0U)
-        << "the arguments are not checked";
-    EXPECT_EQ(arena.record_view(7, 0, {.name = "v", .kind = ""}), 0U);
+    EXPECT_EQ(message_of<std::logic_error>(
+                  [&] { arena.record(block, {.name = "a", .kind = "tensor", .bytes = 100}); }),
+              "tensorpool: arena 'mine': record: the arena keeps no register of objects, expected "
+              "one made with ArenaOptions::objects");
+    EXPECT_THROW(arena.record_view(7, 0, {.name = "v", .kind = ""}), std::logic_error);
+    EXPECT_THROW(arena.allocate_object({.name = "o", .kind = "", .bytes = 8}, 8), std::logic_error);
+    EXPECT_THROW(arena.allocate_view(7, 0, {.name = "v", .kind = ""}, 8), std::logic_error);
     EXPECT_TRUE(arena.objects().empty());
     const ArenaAnalysis analysis = arena.analyze();
     EXPECT_EQ(analysis.arena, "mine");
-    EXPECT_EQ(analysis.used, 128U);
+    EXPECT_EQ(analysis.used, 128U) << "the refused object took no bytes";
     EXPECT_EQ(analysis.count + analysis.views + analysis.bytes, 0U);
     EXPECT_TRUE(analysis.by_kind.empty() && analysis.by_element_type.empty());
 }
@@ -123,6 +131,96 @@ TEST(ArenaObjects, AreRecordedByEveryKindOfArena) {
         EXPECT_EQ(arena->analyze().bytes, 100U);
         arena->reset();
         EXPECT_EQ(arena->analyze().count, 0U);
+    }
+}
+
+TEST(ArenaObjects, HeadersAreRealWhileDataIsMeasured) {
+    struct Header {
+        Header* source;
+        std::size_t rows;
+    };
+    Arena arena = Arena::measuring(with_objects());
+    const AllocatedObject weight = arena.allocate_object(
+        {.name = "w", .kind = "tensor", .bytes = 3 * gib / 4}, sizeof(Header));
+    const AllocatedObject view = arena.allocate_view(
+        weight.id, kib, {.name = "v", .kind = "view", .bytes = kib}, sizeof(Header));
+    auto* const header = static_cast<Header*>(view.header);
+    EXPECT_EQ(header->source, nullptr) << "headers begin with zeros";
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(header) % 64, 0U);
+    *header = {static_cast<Header*>(weight.header), 3};
+    EXPECT_EQ(static_cast<std::byte*>(view.data) - static_cast<std::byte*>(weight.data),
+              static_cast<std::ptrdiff_t>(kib));
+    EXPECT_EQ(arena.used(), 3 * gib / 4) << "headers are not part of it";
+    const std::vector<ArenaObject> objects = arena.objects();
+    ASSERT_EQ(objects.size(), 2U);
+    EXPECT_EQ(objects[0].header, weight.header);
+    EXPECT_EQ(objects[1].header, view.header);
+    EXPECT_EQ(objects[1].offset, kib);
+}
+
+TEST(ArenaObjects, DataOfARealArenaLiesAtTheMeasuredOffset) {
+    Arena measuring = Arena::measuring(with_objects());
+    Arena arena(with_objects());
+    for (Arena* const one : {&measuring, &arena}) {
+        one->allocate_object({.name = "a", .kind = "tensor", .bytes = 100}, 0);
+        one->allocate_object({.name = "b", .kind = "tensor", .bytes = 1000}, 8);
+    }
+    EXPECT_EQ(measuring.objects()[1].offset, arena.objects()[1].offset);
+    EXPECT_EQ(measuring.peak(), arena.peak());
+    EXPECT_EQ(arena.objects()[0].header, nullptr);
+}
+
+TEST(ArenaObjects, ReleaseFreesHeadersOfTheObjectsThatItEnds) {
+    Arena arena(with_objects());
+    arena.allocate_object({.name = "kept", .kind = "tensor", .bytes = 64}, 8);
+    const Arena::Mark mark = arena.mark();
+    const AllocatedObject ended =
+        arena.allocate_object({.name = "ended", .kind = "tensor", .bytes = 64}, 1000);
+    arena.allocate_view(ended.id, 0, {.name = "view", .kind = "view", .bytes = 8}, 8);
+    arena.release_to(mark);
+    EXPECT_EQ(names_in(arena), "kept ");
+    EXPECT_NE(arena.objects()[0].header, nullptr);
+}
+
+TEST(ArenaObjects, ObjectWithoutBytesHasAHeaderAndNoData) {
+    Arena arena(with_objects());
+    arena.allocate(64);
+    const AllocatedObject empty = arena.allocate_object({.name = "e", .kind = "graph"}, 16);
+    EXPECT_EQ(empty.data, nullptr);
+    EXPECT_NE(empty.header, nullptr);
+    EXPECT_EQ(arena.objects()[0].offset, 64U);
+    EXPECT_EQ(arena.used(), 64U);
+}
+
+TEST(ArenaObjects, RefusedDataLeavesNoObject) {
+    ArenaOptions options = with_objects();
+    options.max_allocation = 1000;
+    Arena arena(options);
+    EXPECT_THROW(arena.allocate_object({.name = "o", .kind = "", .bytes = 1001}, 8),
+                 std::bad_alloc);
+    EXPECT_THROW(arena.allocate_view(1, 0, {.name = "v", .kind = ""}, 8), std::invalid_argument);
+    EXPECT_TRUE(arena.objects().empty());
+    EXPECT_EQ(arena.allocate_object({.name = "o", .kind = "", .bytes = 1000}, 8).id, 1U);
+}
+
+TEST(ArenaObjects, ThreadsMayAllocateObjectsAtOnce) {
+    Arena arena(with_objects());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] {
+            for (std::size_t j = 0; j < 200; ++j) {
+                const AllocatedObject made =
+                    arena.allocate_object({.name = "o", .kind = "tensor", .bytes = 64}, 8);
+                *static_cast<std::size_t*>(made.header) = made.id;
+                *static_cast<std::size_t*>(made.data) = made.id;
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const std::vector<ArenaObject> objects = arena.objects();
+    ASSERT_EQ(objects.size(), 800U);
+    for (const ArenaObject& object : objects) {
+        EXPECT_EQ(*static_cast<std::size_t*>(object.header), object.id);
     }
 }
 

@@ -117,6 +117,10 @@ TEST_F(ArenaEnvironment, PresetsAreSelectedByName) {
     EXPECT_EQ(defaults.growth.step, gib) << "a single value overrides the preset";
     EXPECT_EQ(defaults.growth.factor, 2.0);
     unsetenv("TENSORPOOL_ARENA_GROWTH_STEP");
+    defaults = read_with("GROWTH", "doubling");
+    EXPECT_EQ(defaults.growth.step, 2 * gib);
+    EXPECT_EQ(defaults.growth.factor, 1.0) << "by the larger of 2 GiB and the present capacity";
+    EXPECT_EQ(defaults.growth.fraction, 0.75);
     expect_built_in(read_with("GROWTH", "conservative"));
     EXPECT_EQ(messages_, "");
 }
@@ -146,7 +150,7 @@ TEST_F(ArenaEnvironment, InvalidNumbersAreReportedAndIgnored) {
 
 TEST_F(ArenaEnvironment, InvalidPresetsAreReportedAndIgnored) {
     for (const char* const text : {"", "Aggressive", "2", "conservative "}) {
-        expect_refused("GROWTH", text, "conservative or aggressive", "conservative");
+        expect_refused("GROWTH", text, "conservative, doubling or aggressive", "conservative");
     }
 }
 

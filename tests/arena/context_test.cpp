@@ -218,5 +218,19 @@ TEST(Context, MeasuringPredictsTheArenaOfARealContext) {
     EXPECT_EQ(context.peak(), measured.peak());
 }
 
+TEST(Context, MeasuringWithObjectsHasRealHeaders) {
+    Context context = Context::measuring({.name = "graph", .alignment = 32, .objects = true});
+    EXPECT_EQ(context.alignment(), 32U);
+    const AllocatedObject tensor = context.arena().allocate_object(
+        {.name = "w", .kind = "tensor", .bytes = std::size_t{1} << 30}, sizeof(int));
+    *static_cast<int*>(tensor.header) = 7;
+    const std::size_t mark = context.mark();
+    (void)context.alloc(100);
+    EXPECT_EQ(context.peak(), (std::size_t{1} << 30) + 128);
+    context.release_to(mark);
+    ASSERT_EQ(context.arena().objects().size(), 1U);
+    EXPECT_EQ(*static_cast<int*>(context.arena().objects()[0].header), 7);
+}
+
 }  // namespace
 }  // namespace tensorpool

@@ -22,8 +22,8 @@ std::string error_of(const GrowthPolicy& growth) {
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 TEST(ValidateGrowth, AcceptsPredefinedPolicies) {
-    for (const GrowthPolicy& growth :
-         {GrowthPolicy{}, GrowthPolicy::conservative(), GrowthPolicy::aggressive()}) {
+    for (const GrowthPolicy& growth : {GrowthPolicy{}, GrowthPolicy::conservative(),
+                                       GrowthPolicy::doubling(), GrowthPolicy::aggressive()}) {
         EXPECT_EQ(error_of(growth), "");
     }
 }

@@ -73,13 +73,14 @@ private:
     }
 
     static void check_size(const ModelTensor& tensor) {
-        require(tensor.type.block_elements > 0 && tensor.type.block_bytes > 0, "blocks have sizes");
+        require(tensor.type.data.block_elements() > 0 && tensor.type.data.block_bytes() > 0,
+                "blocks have sizes");
         long double elements = 1;
         for (const std::uint64_t dimension : tensor.shape) {
             elements *= static_cast<long double>(dimension);
         }
         const long double expected =
-            elements / tensor.type.block_elements * tensor.type.block_bytes;
+            elements / tensor.type.data.block_elements() * tensor.type.data.block_bytes();
         require(expected == static_cast<long double>(tensor.bytes), "bytes follow from the shape");
     }
 

@@ -1,5 +1,6 @@
 #include <tensorpool/device/memory_shape.hpp>
 
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -8,7 +9,24 @@
 
 namespace tensorpool {
 
+namespace {
+
+std::size_t bytes_by_type(const MemoryShape& shape) {
+    const std::uint64_t bytes = shape.type.block_bytes();
+    if (shape.element_bytes != 0 &&
+        (shape.type.block_elements() != 1 || shape.element_bytes != bytes)) {
+        throw std::invalid_argument("tensorpool: a shape has elements of " +
+                                    std::to_string(shape.element_bytes) + " bytes and of type " +
+                                    to_string(shape.type) + ", expected 0 or the type's size");
+    }
+    return static_cast<std::size_t>(
+        tensor_bytes(shape.type, std::span<const std::int64_t>(shape.extents)));
+}
+
+}  // namespace
+
 std::size_t bytes_of(const MemoryShape& shape) {
+    if (shape.type != DataType{}) return bytes_by_type(shape);
     if (shape.element_bytes == 0) {
         throw std::invalid_argument(
             "tensorpool: a shape has elements of 0 bytes, expected 1 or more");

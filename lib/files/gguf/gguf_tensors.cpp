@@ -6,8 +6,9 @@
 #include <string>
 
 #include "base/alignment.hpp"
+#include "base/ggml_types.hpp"
+#include "base/tensor_sizes.hpp"
 #include "files/gguf/gguf_metadata.hpp"
-#include "files/gguf/gguf_types.hpp"
 #include "files/tensor_order.hpp"
 #include "files/utf8.hpp"
 
@@ -68,17 +69,17 @@ private:
 
     ElementType read_type() {
         const auto number = in_.read<std::uint32_t>("type");
-        const GgmlType* const found = ggml_type(number);
+        const base::GgmlType* const found = base::ggml_type(number);
         if (found == nullptr) {
             in_.fail_read("type", number,
-                          "a type of ggml, below " + std::to_string(ggml_type_count()));
+                          "a type of ggml, below " + std::to_string(base::ggml_type_count()));
         }
-        if (found->removed) {
+        if (found->removed()) {
             in_.fail_read("type", number,
-                          "a type that ggml still has: " + std::string(found->type.name) +
+                          "a type that ggml still has: " + std::string(found->name) +
                               " was removed from it, so quantise the model again");
         }
-        return found->type;
+        return {found->name, found->type};
     }
 
     /// Must be called directly after the type was read, which follows the dimensions.
@@ -86,14 +87,14 @@ private:
         const std::size_t count = tensor.shape.size();
         const std::uint64_t first_dimension = in_.position() - sizeof(std::uint32_t) - 8 * count;
         const std::uint64_t row = count == 0 ? 1 : tensor.shape.back();
-        if (row % tensor.type.block_elements != 0) {
+        const std::uint64_t block = tensor.type.data.block_elements();
+        if (row % block != 0) {
             in_.fail({"dimension", 0}, first_dimension,
                      "found rows of " + std::to_string(row) + " elements, expected a multiple of " +
-                         std::to_string(tensor.type.block_elements) + ", a block of " +
-                         std::string(tensor.type.name));
+                         std::to_string(block) + ", a block of " + std::string(tensor.type.name));
         }
-        const auto elements = count_elements(tensor.shape);
-        const auto bytes = elements ? count_bytes(*elements, tensor.type) : std::nullopt;
+        const auto elements = base::count_elements(tensor.shape);
+        const auto bytes = elements ? base::count_bytes(*elements, tensor.type.data) : std::nullopt;
         if (!bytes) {
             in_.fail({"dimension", 0}, first_dimension,
                      "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "

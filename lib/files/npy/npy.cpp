@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "base/tensor_sizes.hpp"
 #include "files/npy/npy_header.hpp"
-#include "files/npy/npy_type.hpp"
 #include "files/utf8.hpp"
 
 /// @file
@@ -37,7 +37,7 @@ std::uint64_t read_header_length(ByteReader& in, std::uint32_t version) {
 }
 
 ElementType type_of(const ByteReader& in, const NpyHeader& header) {
-    if (const auto type = npy_type(header.descr)) return *type;
+    if (const auto type = find_numpy_type(header.descr)) return {header.descr, *type};
     const bool objects = header.descr.find('O') != std::string_view::npos;
     in.fail("header", header.descr_offset,
             "found the type " + in_quotes(header.descr) +
@@ -46,8 +46,8 @@ ElementType type_of(const ByteReader& in, const NpyHeader& header) {
 }
 
 std::uint64_t bytes_of(const ByteReader& in, const NpyHeader& header, const ElementType& type) {
-    const auto elements = count_elements(header.shape);
-    const auto bytes = elements ? count_bytes(*elements, type) : std::nullopt;
+    const auto elements = base::count_elements(header.shape);
+    const auto bytes = elements ? base::count_bytes(*elements, type.data) : std::nullopt;
     if (bytes) return *bytes;
     in.fail("header", header.shape_offset,
             "found a shape whose product passes 2^63 - 1, in elements or in bytes; expected less");

@@ -3,7 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "files/safetensors/types.hpp"
+#include "base/safetensors_types.hpp"
+#include "base/tensor_sizes.hpp"
 #include "files/tensor_order.hpp"
 #include "files/utf8.hpp"
 
@@ -12,16 +13,17 @@ namespace tensorpool::files {
 void SafetensorsTensors::add(const SafetensorsTensor& tensor) {
     in_.enter("tensor", to_.tensors.size());
     in_.call(tensor.name);
-    const ElementType* const type = safetensors_type(tensor.type);
+    const base::SafetensorsType* const type = base::safetensors_type(tensor.type);
     if (type == nullptr) {
         in_.fail(
             "dtype", tensor.type_offset,
             "found " + in_quotes(tensor.type) + ", expected a type of the format, such as F32");
     }
-    const std::uint64_t bytes = bytes_of(tensor, *type);
+    const ElementType element{type->name, type->type};
+    const std::uint64_t bytes = bytes_of(tensor, element);
     check_offsets(tensor, bytes);
     to_.tensors.push_back({.name = tensor.name,
-                           .type = *type,
+                           .type = element,
                            .shape = to_.shapes.add(tensor.shape),
                            .offset = data_begin_ + tensor.data_offsets[0],
                            .bytes = bytes});
@@ -30,17 +32,18 @@ void SafetensorsTensors::add(const SafetensorsTensor& tensor) {
 
 std::uint64_t SafetensorsTensors::bytes_of(const SafetensorsTensor& tensor,
                                            const ElementType& type) const {
-    const auto elements = count_elements(tensor.shape);
-    const auto bytes = elements ? count_bytes(*elements, type) : std::nullopt;
+    const auto elements = base::count_elements(tensor.shape);
+    const auto bytes = elements ? base::count_bytes(*elements, type.data) : std::nullopt;
     if (!bytes) {
         in_.fail("shape", tensor.shape_offset,
                  "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "
                  "expected less");
     }
-    if (*elements % type.block_elements != 0) {
+    const std::uint64_t block = type.data.block_elements();
+    if (*elements % block != 0) {
         in_.fail("shape", tensor.shape_offset,
                  "found " + std::to_string(*elements) + " elements, expected a multiple of " +
-                     std::to_string(type.block_elements) + ", which fill whole bytes with " +
+                     std::to_string(block) + ", which fill whole bytes with " +
                      std::string(type.name));
     }
     return *bytes;

@@ -116,8 +116,9 @@ protected:
     ModelTensor odd(std::int8_t code, std::uint32_t bytes, std::uint64_t offset_by) {
         ModelTensor tensor = *model_->find("weight");
         tensor.name = "odd";
-        tensor.type = {
-            .name = "TYPE", .block_elements = 1, .block_bytes = bytes, .dlpack_code = code};
+        tensor.type = {.name = "TYPE",
+                       .data = {.code = static_cast<DataCode>(code),
+                                .bits = static_cast<std::uint16_t>(8 * bytes)}};
         tensor.shape = shape_;
         tensor.offset += offset_by;
         tensor.bytes = bytes;

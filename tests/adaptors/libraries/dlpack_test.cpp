@@ -29,6 +29,23 @@ void drop(DLManagedTensor* tensor) {
     tensor->deleter(tensor);
 }
 
+TEST(DlpackTypes, AreDataTypes) {
+    const DLDataType type = dlpack_type(DataType::of<float>());
+    EXPECT_EQ(type.code, kDLFloat);
+    EXPECT_EQ(type.bits, 32);
+    EXPECT_EQ(type.lanes, 1);
+    EXPECT_EQ(data_type(DlpackType<std::uint8_t>::value), DataType::of<std::uint8_t>());
+    EXPECT_EQ(data_type(DLDataType{kDLFloat, 32, 4}),
+              (DataType{.code = DataCode::floating, .bits = 32, .lanes = 4}));
+}
+
+TEST(DlpackTypes, OfOtherTypesAreRefused) {
+    for (const DataType& type : {DataType{}, *find_ggml_type("Q4_K"), *find_numpy_type("<c32"),
+                                 *find_numpy_type("|S70000")}) {
+        EXPECT_THROW((void)dlpack_type(type), std::invalid_argument) << to_string(type);
+    }
+}
+
 TEST(ToDlpack, DescribesTheBlockAndFreesIt) {
     MemoryPool pool;
     PooledArray<float> array(pool, 6);

@@ -39,6 +39,17 @@ TEST(MemoryShape, NegativeExtentIsRejectedAfterAnOverflow) {
     EXPECT_NE(refusal_of({{most, most, -1}, 4}).find("extent -1"), std::string::npos);
 }
 
+TEST(MemoryShape, NeedsTheBytesOfItsType) {
+    EXPECT_EQ(bytes_of({.extents = {2, 64}, .type = *find_ggml_type("Q4_0")}), 72u);
+    EXPECT_EQ(bytes_of({{3}, 4, DataType::of<float>()}), 12u);
+    EXPECT_NE(refusal_of({{3}, 8, DataType::of<float>()}).find("type float32"), std::string::npos);
+    EXPECT_NE(refusal_of({{64}, 18, *find_ggml_type("Q4_0")}), "") << "a block is no element";
+    EXPECT_NE(refusal_of({.extents = {2, 33}, .type = *find_ggml_type("Q4_0")}).find("33"),
+              std::string::npos);
+    EXPECT_NE(refusal_of({.extents = {-1}, .type = DataType::of<float>()}).find("extent -1"),
+              std::string::npos);
+}
+
 TEST(MemoryShape, IsCheckedAgainstTheMemory) {
     EXPECT_NO_THROW(device::check_shape({{4, 4}, 4}, 64));
     EXPECT_NO_THROW(device::check_shape({}, 0));

@@ -52,7 +52,7 @@ TEST_F(Safetensors, TensorsAndMetadataAreViewsOfTheFile) {
     EXPECT_EQ(embedding.name, "embedding");
     EXPECT_TRUE(is_in(file, embedding.name));
     EXPECT_EQ(embedding.type.name, "BF16");
-    EXPECT_EQ(embedding.type.dlpack_code, 4);
+    EXPECT_EQ(embedding.type.data.code, DataCode::bfloat);
     EXPECT_EQ(shape_of(embedding), (Shape{3, 4}));
     EXPECT_EQ(embedding.offset, file.field("data").offset);
     EXPECT_EQ(model.bytes(embedding).data(), file.view().data() + embedding.offset);

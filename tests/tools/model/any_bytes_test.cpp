@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/settings.hpp"
-#include "model/estimate/gguf_hyperparameters.hpp"
+#include <tensorpool/model_hyperparameters.hpp>
+
 #include "model/model_report.hpp"
 #include "support/model_writers.hpp"
 
@@ -33,16 +33,11 @@ std::string small_model() {
     return writer.write().bytes();
 }
 
-std::optional<Estimation> estimate_of(const ModelFile& file, const Contents& contents) try {
-    const GgufHyperparameters parameters(file);
-    const Family* const family = find_family(parameters.architecture());
-    std::optional<Hyperparameters> model;
-    if (family != nullptr)
-        model = read_hyperparameters(parameters, *family, parameters.architecture());
-    return make_estimation(std::move(model), weights_of(file, contents), {},
+std::optional<Estimation> estimate_of(const ModelFile& file) try {
+    ModelDescription model = describe_model(file);
+    return make_estimation(std::move(model.hyperparameters), std::move(model.weights), {},
                            {1 << 20, 1 << 30, DeviceMemory{"a device", 1 << 20, 1 << 30}});
-} catch (const CommandError& error) {
-    EXPECT_EQ(error.code(), unusable) << error.what();
+} catch (const HyperparameterError&) {
     return std::nullopt;
 }
 
@@ -51,7 +46,7 @@ bool report(const std::string& bytes) try {
     const Contents contents = sum_up(file, 3);
     Report report{file, contents, 3, std::nullopt};
     const std::string plain = text_report(report, Sizes::iec);
-    report.estimation = estimate_of(file, contents);
+    report.estimation = estimate_of(file);
     const std::string text = plain + text_report(report, Sizes::bytes);
     for (const char character : text) {
         EXPECT_TRUE(character == '\n' || static_cast<unsigned char>(character) >= 0x20);

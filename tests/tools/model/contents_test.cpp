@@ -55,14 +55,14 @@ TEST(Contents, AreSummarizedByLayerInTheOrderOfUse) {
     const Summed summed(small_model());
     const auto& rows = summed.contents.by_location;
     ASSERT_EQ(rows.size(), 7U);
-    EXPECT_EQ(rows[0].location.part, Part::embeddings);
+    EXPECT_EQ(rows[0].location.part, ModelPart::embeddings);
     EXPECT_EQ(rows[0].amount, (Amount{1, 256, 512}));
     for (std::uint32_t layer = 0; layer < 4; ++layer) {
-        EXPECT_EQ(rows[1 + layer].location, (Location{Part::layer, layer, "blk."}));
+        EXPECT_EQ(rows[1 + layer].location, (TensorLocation{ModelPart::layer, layer, "blk."}));
         EXPECT_EQ(rows[1 + layer].amount.tensors, 2U);
     }
-    EXPECT_EQ(rows[5].location.part, Part::output);
-    EXPECT_EQ(rows[6].location.part, Part::other);
+    EXPECT_EQ(rows[5].location.part, ModelPart::output);
+    EXPECT_EQ(rows[6].location.part, ModelPart::other);
 }
 
 TEST(Contents, ListTheLargestTensorsThenByName) {
@@ -101,36 +101,6 @@ TEST(LayerGroups, ShowSomeOfManyRanges) {
     EXPECT_EQ(groups[0].name, "blk.0, 2, 4, 6, 8, ...");
     EXPECT_EQ(groups[0].layers, 20U);
     EXPECT_EQ(groups[1].each.bytes, 32U);
-}
-
-TEST(WeightsOfAModel, AreDividedByPart) {
-    const Summed summed(small_model());
-    const Weights weights = weights_of(summed.file, summed.contents);
-    EXPECT_EQ(weights.embeddings, 512U);
-    EXPECT_EQ(weights.output, 1024U);
-    EXPECT_EQ(weights.other, 64U);
-    EXPECT_EQ(weights.layers, (std::vector<std::uint64_t>{1728, 1728, 1728, 2752}));
-    EXPECT_EQ(weights.total(), summed.contents.all.bytes);
-    EXPECT_FALSE(weights.tied);
-}
-
-TEST(WeightsOfAModel, AreTiedWithoutAnOutputTensor) {
-    GgufWriter writer;
-    writer.add_tensor("token_embd.weight", ggml::f16, {32, 8});
-    writer.add_tensor("output_norm.weight", ggml::f32, {32});
-    const Summed summed(writer);
-    EXPECT_TRUE(weights_of(summed.file, summed.contents).tied);
-}
-
-TEST(WeightsOfAModel, CountLayersOfAnotherPartAsOther) {
-    GgufWriter writer;
-    writer.add_tensor("blk.0.w", ggml::f32, {100});
-    writer.add_tensor("v.blk.0.w", ggml::f32, {10});
-    writer.add_tensor("blk.4000000000.w", ggml::f32, {1});
-    const Summed summed(writer);
-    const Weights weights = weights_of(summed.file, summed.contents);
-    EXPECT_EQ(weights.layers, std::vector<std::uint64_t>{400});
-    EXPECT_EQ(weights.other, 44U);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "model/estimate/array_values.hpp"
-
 namespace tensorpool::command::model {
 namespace {
 
@@ -39,21 +37,6 @@ TEST(MetadataText, CountsArraysAndShowsShortOnes) {
     EXPECT_EQ(text_of(array_of("i32", many)), "array of 151,936 i32s");
     EXPECT_EQ(text_of(MetadataArray{"string", 1, {}}), "array of 1 string");
     EXPECT_EQ(text_of(MetadataArray{"i32", 0, {}}), "[]");
-}
-
-TEST(WholeNumbers, AreReadFromArraysOfAnyWidth) {
-    using Values = std::vector<std::int64_t>;
-    const auto read = [](std::string_view type, const auto& elements) {
-        return whole_numbers(array_of(type, elements), 2);
-    };
-    EXPECT_EQ(read("u8", std::vector<std::uint8_t>{255, 1, 2}), (Values{255, 1}));
-    EXPECT_EQ(read("i8", std::vector<std::int8_t>{-1}), Values{-1});
-    EXPECT_EQ(read("u16", std::vector<std::uint16_t>{65535}), Values{65535});
-    EXPECT_EQ(read("i16", std::vector<std::int16_t>{-2}), Values{-2});
-    EXPECT_EQ(read("u64", std::vector<std::uint64_t>{~0ULL}), Values{INT64_MAX});
-    EXPECT_EQ(read("i64", std::vector<std::int64_t>{INT64_MIN}), Values{INT64_MIN});
-    EXPECT_EQ(read("f32", std::vector<float>{1}), std::nullopt);
-    EXPECT_EQ(whole_numbers({"u32", 5, {}}, 5), Values{});
 }
 
 }  // namespace

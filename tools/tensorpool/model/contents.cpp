@@ -1,17 +1,19 @@
 #include "model/contents.hpp"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <unordered_map>
 
-#include "model/saturating.hpp"
+#include <tensorpool/detail/saturating.hpp>
 
 namespace tensorpool::command::model {
 namespace {
 
+using detail::product;
+using detail::sum;
+
 struct HashOfLocation {
-    std::size_t operator()(const Location& location) const noexcept {
+    std::size_t operator()(const TensorLocation& location) const noexcept {
         const std::size_t stem = std::hash<std::string_view>()(location.stem);
         return stem ^ (location.layer * 0x9e3779b97f4a7c15U) ^
                static_cast<std::size_t>(location.part);
@@ -40,7 +42,7 @@ public:
 
 private:
     static const Key& key_of(const Row& row) {
-        if constexpr (std::is_same_v<Key, Location>) {
+        if constexpr (std::is_same_v<Key, TensorLocation>) {
             return row.location;
         } else {
             return row.type;
@@ -69,27 +71,6 @@ std::vector<const ModelTensor*> largest_of(const ModelFile& file, std::size_t to
     return tensors;
 }
 
-/// Returns the stem of the layers with the most bytes.
-std::string_view main_stem(const Contents& contents) {
-    std::map<std::string_view, std::uint64_t> stems;
-    for (const LocationAmount& row : contents.by_location) {
-        if (row.location.part == Part::layer) stems[row.location.stem] += row.amount.bytes;
-    }
-    std::string_view max;
-    std::uint64_t bytes = 0;
-    for (const auto& [stem, total] : stems) {
-        if (total > bytes) std::tie(max, bytes) = std::tie(stem, total);
-    }
-    return max;
-}
-
-bool is_tied(const ModelFile& file) {
-    for (const char* const name : {"output.weight", "lm_head.weight", "embed_out.weight"}) {
-        if (file.find(name) != nullptr) return false;
-    }
-    return true;
-}
-
 }  // namespace
 
 void Amount::add(const ModelTensor& tensor) noexcept {
@@ -101,7 +82,7 @@ void Amount::add(const ModelTensor& tensor) noexcept {
 Contents sum_up(const ModelFile& file, std::size_t top) {
     Contents contents;
     Groups<std::string_view, std::hash<std::string_view>, TypeAmount> types;
-    Groups<Location, HashOfLocation, LocationAmount> locations;
+    Groups<TensorLocation, HashOfLocation, LocationAmount> locations;
     for (const ModelTensor& tensor : file.tensors()) {
         contents.all.add(tensor);
         types.of(tensor.type.name).add(tensor);
@@ -115,26 +96,6 @@ Contents sum_up(const ModelFile& file, std::size_t top) {
     std::ranges::sort(contents.by_location, comes_before);
     contents.largest = largest_of(file, top);
     return contents;
-}
-
-Weights weights_of(const ModelFile& file, const Contents& contents) {
-    const std::string_view stem = main_stem(contents);
-    // Layers with numbers that no model has count as other.
-    constexpr std::uint32_t max_layers = 4096;
-    Weights weights;
-    weights.tied = is_tied(file);
-    for (const auto& [location, amount] : contents.by_location) {
-        if (location.part == Part::layer && location.stem == stem && location.layer < max_layers) {
-            if (weights.layers.size() <= location.layer) weights.layers.resize(location.layer + 1);
-            weights.layers[location.layer] += amount.bytes;
-        } else {
-            std::uint64_t& bytes = location.part == Part::embeddings ? weights.embeddings
-                                   : location.part == Part::output   ? weights.output
-                                                                     : weights.other;
-            bytes = sum(bytes, amount.bytes);
-        }
-    }
-    return weights;
 }
 
 }  // namespace tensorpool::command::model

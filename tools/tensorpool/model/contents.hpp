@@ -8,9 +8,7 @@
 #include <vector>
 
 #include <tensorpool/model_file.hpp>
-
-#include "model/estimate/estimate.hpp"
-#include "model/estimate/location.hpp"
+#include <tensorpool/model_hyperparameters.hpp>
 
 namespace tensorpool::command::model {
 
@@ -28,7 +26,7 @@ struct TypeAmount {
 };
 
 struct LocationAmount {
-    Location location;
+    TensorLocation location;
     Amount amount;
 };
 
@@ -42,9 +40,5 @@ struct Contents {
 
 /// Summarizes a file, with its `top` largest tensors.
 Contents sum_up(const ModelFile& file, std::size_t top);
-
-/// Returns the weights for the estimate. Layers are those of the stem with the most bytes; other
-/// layers, such as those of an image encoder, count as other.
-Weights weights_of(const ModelFile& file, const Contents& contents);
 
 }  // namespace tensorpool::command::model

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "model/estimate/array_values.hpp"
 #include "model/whole_number.hpp"
 
 namespace tensorpool::command::model {

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "model/estimate/array_values.hpp"
 #include "model/model_report.hpp"
 
 namespace tensorpool::command::model {
@@ -73,7 +72,7 @@ Json by_layer(const Contents& contents) {
     Json list = Json::array();
     for (const auto& [location, amount] : contents.by_location) {
         Json row = {{"part", to_string(location.part)}};
-        if (location.part == Part::layer) {
+        if (location.part == ModelPart::layer) {
             row["name"] = fmt::format("{}{}", location.stem, location.layer);
             row["layer"] = location.layer;
         }

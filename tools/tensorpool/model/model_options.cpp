@@ -2,8 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <tensorpool/model_hyperparameters.hpp>
+
 #include "model/estimate/cache_type.hpp"
-#include "model/estimate/hyperparameters.hpp"
 #include "model/inspect_model.hpp"
 #include "run/size_text.hpp"
 
@@ -92,7 +93,7 @@ std::string manual_text() {
         "The exit status of --estimate is 0 if the model fits and 1 if not. In that case, options "
         "with which it would fit are listed, each estimated in the same way. The status is 4 for a "
         "file that is damaged or has impossible values.\n\n",
-        family_names(), cache_type_names());
+        known_architectures(), cache_type_names());
 }
 
 }  // namespace tensorpool::command::model

@@ -7,19 +7,20 @@
 #include <string>
 
 #include "common/settings.hpp"
+#include "model/estimate/plan_options.hpp"
 #include "model/model_report.hpp"
-#include "tools/model/known_models.hpp"
+#include "support/known_models.hpp"
 
 namespace tensorpool::command::model {
 namespace {
 
-using namespace testing;
+using namespace tensorpool::testing;
 using nlohmann::json;
 
 constexpr std::uint64_t mib = 1 << 20;
 constexpr std::uint64_t gib = 1 << 30;
 
-Weights weights() {
+ModelWeights weights() {
     return {280 * mib, std::vector<std::uint64_t>(32, 120 * mib), 400 * mib, 0, false};
 }
 
@@ -85,7 +86,8 @@ TEST(Estimation, PutsTheRequestedLayersOnTheDevice) {
     const Estimation estimation = llama(request, with_device(gib));
     EXPECT_EQ(estimation.plan.layers_on_device, 33U);
     EXPECT_FALSE(estimation.fits);
-    EXPECT_TRUE(estimation.suggestions.front().options.starts_with("--layers-on-device "));
+    EXPECT_TRUE(options_between(estimation.plan, estimation.suggestions.front().plan)
+                    .starts_with("--layers-on-device "));
     const std::string text = estimation_text(estimation, Sizes::iec);
     EXPECT_NE(text.find("more than the device has available"), std::string::npos) << text;
 }

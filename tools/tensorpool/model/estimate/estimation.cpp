@@ -3,20 +3,19 @@
 #include <algorithm>
 
 #include "common/settings.hpp"
-#include "model/saturating.hpp"
 
 namespace tensorpool::command::model {
 namespace {
 
 constexpr std::uint64_t usual_context = 4096;
 
-Plan plan_of(const Hyperparameters& model, const Request& request) {
-    Plan plan;
+InferencePlan plan_of(const ModelHyperparameters& model, const Request& request) {
+    InferencePlan plan;
     const std::uint64_t trained = model.context == 0 ? usual_context : model.context;
     plan.context = request.context.value_or(std::min(usual_context, trained));
     plan.batch = request.batch;
     plan.sequences = request.sequences;
-    plan.cache = *find_cache_type(request.cache);
+    plan.cache = *find_kv_cache_type(request.cache);
     plan.flash_attention = request.flash_attention;
     const std::uint64_t all = model.layers.size() + 1;
     if (request.layers_on_device || request.device_bytes)
@@ -24,13 +23,13 @@ Plan plan_of(const Hyperparameters& model, const Request& request) {
     return plan;
 }
 
-Room room_of(const Estimation& estimation) {
+MemoryRoom room_of(const Estimation& estimation) {
     const bool uses = estimation.plan.layers_on_device > 0 && estimation.memory.device;
     return {estimation.memory.available, uses ? estimation.memory.device->available : 0};
 }
 
 /// Returns the model as if the window were used in each layer.
-Hyperparameters with_window(Hyperparameters model) {
+ModelHyperparameters with_window(ModelHyperparameters model) {
     for (AttentionLayer& layer : model.layers) layer.window = model.unused_window;
     return model;
 }
@@ -39,9 +38,9 @@ Hyperparameters with_window(Hyperparameters model) {
 std::uint64_t layers_that_fit(const Estimation& estimation) {
     const auto& device = estimation.memory.device;
     if (!device || estimation.plan.layers_on_device > 0) return 0;
-    const Fitter fitter(*estimation.model, estimation.weights,
-                        {estimation.memory.available, device->available});
-    Plan plan = estimation.plan;
+    const PlanFitter fitter(*estimation.model, estimation.weights,
+                            {estimation.memory.available, device->available});
+    InferencePlan plan = estimation.plan;
     for (plan.layers_on_device = estimation.model->layers.size() + 1; plan.layers_on_device > 0;
          --plan.layers_on_device) {
         if (fitter.fits(plan)) break;
@@ -50,21 +49,22 @@ std::uint64_t layers_that_fit(const Estimation& estimation) {
 }
 
 void add_fit(Estimation& estimation) {
-    const Hyperparameters& model = *estimation.model;
-    const Fitter fitter(model, estimation.weights, room_of(estimation));
-    const Plan& plan = estimation.plan;
+    const ModelHyperparameters& model = *estimation.model;
+    const PlanFitter fitter(model, estimation.weights, room_of(estimation));
+    const InferencePlan& plan = estimation.plan;
     const std::uint64_t max = std::max({model.context, plan.context, usual_context});
     estimation.fits = fitter.fits(plan);
     estimation.largest_context = fitter.largest_context(plan, max);
     if (!estimation.fits) estimation.suggestions = fitter.suggestions(plan);
     estimation.fitting_layers = layers_that_fit(estimation);
     if (model.unused_window > 0 && model.unused_window < plan.context)
-        estimation.with_unused_window = estimate(with_window(model), estimation.weights, plan);
+        estimation.with_unused_window =
+            estimate_memory(with_window(model), estimation.weights, plan);
 }
 
 }  // namespace
 
-Estimation make_estimation(std::optional<Hyperparameters> model, Weights weights,
+Estimation make_estimation(std::optional<ModelHyperparameters> model, ModelWeights weights,
                            const Request& request, AvailableMemory memory) {
     Estimation estimation;
     estimation.model = std::move(model);
@@ -78,7 +78,7 @@ Estimation make_estimation(std::optional<Hyperparameters> model, Weights weights
     estimation.plan = plan_of(*estimation.model, request);
     const std::string problem = problem_of_cache(*estimation.model, estimation.plan);
     if (!problem.empty()) throw CommandError(wrong_usage, problem);
-    estimation.need = estimate(*estimation.model, estimation.weights, estimation.plan);
+    estimation.need = estimate_memory(*estimation.model, estimation.weights, estimation.plan);
     add_fit(estimation);
     return estimation;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/estimate/fitting.hpp"
+#include <tensorpool/model_estimate.hpp>
 
 namespace tensorpool::command::model {
 
@@ -36,23 +36,24 @@ struct Request {
 };
 
 struct Estimation {
-    std::optional<Hyperparameters> model;  ///< nullopt: only the weights are known
-    std::string why_unknown;               ///< the reason for that, as a sentence
-    std::string source;                    ///< the file with the hyperparameters
-    Weights weights;
-    Plan plan;
-    Estimate need;
+    std::optional<ModelHyperparameters> model;  ///< nullopt: only the weights are known
+    std::string why_unknown;                    ///< the reason for that, as a sentence
+    std::string source;                         ///< the file with the hyperparameters
+    ModelWeights weights;
+    InferencePlan plan;
+    MemoryEstimate need;
     AvailableMemory memory;
     bool fits = false;
-    std::vector<Suggestion> suggestions;         ///< if it does not fit
-    std::uint64_t largest_context = 0;           ///< the largest context that fits; 0: none
-    std::uint64_t fitting_layers = 0;            ///< layers that fit on a device not requested
-    std::optional<Estimate> with_unused_window;  ///< with a window that llama.cpp does not use
+    std::vector<PlanSuggestion> suggestions;  ///< if it does not fit
+    std::uint64_t largest_context = 0;        ///< the largest context that fits; 0: none
+    std::uint64_t fitting_layers = 0;         ///< layers that fit on a device not requested
+    std::optional<MemoryEstimate>
+        with_unused_window;  ///< with a window that llama.cpp does not use
 };
 
 /// Makes the estimate. Throws CommandError (wrong_usage) for a type of cache that the model cannot
 /// have.
-Estimation make_estimation(std::optional<Hyperparameters> model, Weights weights,
+Estimation make_estimation(std::optional<ModelHyperparameters> model, ModelWeights weights,
                            const Request& request, AvailableMemory memory);
 
 }  // namespace tensorpool::command::model

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "model/estimate/plan_options.hpp"
 #include "model/model_report.hpp"
 
 namespace tensorpool::command::model {
@@ -7,20 +8,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const Need& need) {
+Json to_json(const MemoryNeed& need) {
     return {{"weights_bytes", need.weights},
             {"cache_bytes", need.cache},
             {"compute_bytes", need.compute},
             {"bytes", need.total()}};
 }
 
-Json to_json(const Estimate& estimate, const Plan& plan) {
+Json to_json(const MemoryEstimate& estimate, const InferencePlan& plan) {
     Json json = {{"host", to_json(estimate.host)}};
     json["device"] = plan.layers_on_device > 0 ? to_json(estimate.device) : Json(nullptr);
     return json;
 }
 
-Json to_json(const Plan& plan) {
+Json to_json(const InferencePlan& plan) {
     return {{"context", plan.context},
             {"batch", plan.batch},
             {"sequences", plan.sequences},
@@ -29,7 +30,7 @@ Json to_json(const Plan& plan) {
             {"layers_on_device", plan.layers_on_device}};
 }
 
-Json to_json(const Hyperparameters& model) {
+Json to_json(const ModelHyperparameters& model) {
     Json layers = Json::array();
     for (const AttentionLayer& layer : model.layers) {
         layers.push_back({{"heads", layer.heads},
@@ -54,10 +55,11 @@ Json memory_json(const AvailableMemory& memory) {
     return json;
 }
 
-Json suggestions_json(const std::vector<Suggestion>& suggestions) {
+Json suggestions_json(const Estimation& estimation) {
     Json list = Json::array();
-    for (const Suggestion& suggestion : suggestions) {
-        Json row = {{"options", suggestion.options}, {"plan", to_json(suggestion.plan)}};
+    for (const PlanSuggestion& suggestion : estimation.suggestions) {
+        Json row = {{"options", options_between(estimation.plan, suggestion.plan)},
+                    {"plan", to_json(suggestion.plan)}};
         row.update(to_json(suggestion.estimate, suggestion.plan));
         list.push_back(std::move(row));
     }
@@ -75,7 +77,7 @@ std::string estimation_json(const Estimation& estimation) {
         json["plan"] = to_json(estimation.plan);
         json["hyperparameters"] = to_json(*estimation.model);
         json["largest_context"] = estimation.largest_context;
-        json["suggestions"] = suggestions_json(estimation.suggestions);
+        json["suggestions"] = suggestions_json(estimation);
     }
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

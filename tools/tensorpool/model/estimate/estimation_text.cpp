@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include <tensorpool/detail/saturating.hpp>
+
 #include "common/cells.hpp"
+#include "model/estimate/plan_options.hpp"
 #include "model/model_report.hpp"
-#include "model/saturating.hpp"
 #include "model/text_parts.hpp"
 #include "model/whole_number.hpp"
 
 namespace tensorpool::command::model {
 namespace {
+
+using detail::max_number;
+using detail::sum;
 
 std::string size(std::uint64_t bytes, Sizes sizes) {
     return bytes == max_number ? "over 16 EiB" : format_size(bytes, sizes);
@@ -20,7 +25,7 @@ Cell cell(std::uint64_t bytes, Sizes sizes) {
 }
 
 /// Returns "32 heads of 128, 8 for keys and values". If layers differ, describes the first one.
-std::string heads_text(const Hyperparameters& model) {
+std::string heads_text(const ModelHyperparameters& model) {
     const AttentionLayer& layer = model.layers.front();
     const std::string heads =
         fmt::format("{} of {}", counted(layer.heads, "head"), whole_number(model.key_length));
@@ -29,7 +34,7 @@ std::string heads_text(const Hyperparameters& model) {
 }
 
 /// Returns a line about the window; "" if no layer has one.
-std::string window_fact(const Hyperparameters& model) {
+std::string window_fact(const ModelHyperparameters& model) {
     const auto has_one = [](const AttentionLayer& layer) { return layer.window > 0; };
     const auto first = std::ranges::find_if(model.layers, has_one);
     if (first == model.layers.end()) return "";
@@ -39,7 +44,7 @@ std::string window_fact(const Hyperparameters& model) {
 }
 
 std::string model_facts(const Estimation& estimation) {
-    const Hyperparameters& model = *estimation.model;
+    const ModelHyperparameters& model = *estimation.model;
     std::string text = fact_line("layers", whole_number(model.layers.size()), heads_text(model));
     text += window_fact(model);
     text += fact_line("vocabulary", whole_number(model.vocabulary));
@@ -49,7 +54,7 @@ std::string model_facts(const Estimation& estimation) {
     return text;
 }
 
-std::string title(const Plan& plan) {
+std::string title(const InferencePlan& plan) {
     return fmt::format(
         "Estimate for a context of {}, batches of {}, {}, a cache of {}, {} flash "
         "attention:",
@@ -57,7 +62,7 @@ std::string title(const Plan& plan) {
         plan.cache.name, plan.flash_attention ? "with" : "without");
 }
 
-void add_row(Table& table, const char* name, std::uint64_t Need::*parameter,
+void add_row(Table& table, const char* name, std::uint64_t MemoryNeed::*parameter,
              const Estimation& estimation, Sizes sizes) {
     std::vector<Cell> row = {text_cell(name), cell(estimation.need.host.*parameter, sizes)};
     if (table.columns.size() > 2) row.push_back(cell(estimation.need.device.*parameter, sizes));
@@ -69,9 +74,9 @@ std::string need_table(const Estimation& estimation, Sizes sizes) {
     Table table;
     table.columns = {text_column("", 16), size_column(on_device ? "HOST" : "BYTES")};
     if (on_device) table.columns.push_back(size_column("DEVICE"));
-    add_row(table, "weights", &Need::weights, estimation, sizes);
-    add_row(table, "key-value cache", &Need::cache, estimation, sizes);
-    add_row(table, "computing", &Need::compute, estimation, sizes);
+    add_row(table, "weights", &MemoryNeed::weights, estimation, sizes);
+    add_row(table, "key-value cache", &MemoryNeed::cache, estimation, sizes);
+    add_row(table, "computing", &MemoryNeed::compute, estimation, sizes);
     table.rows.push_back({text_cell("needed"), cell(estimation.need.host.total(), sizes)});
     table.rows.push_back({text_cell("available"), cell(estimation.memory.available, sizes)});
     table.rows.push_back({text_cell("total memory"), cell(estimation.memory.total, sizes)});
@@ -108,18 +113,19 @@ std::string shortfall(const Estimation& estimation, Sizes sizes) {
     return text;
 }
 
-std::string suggestions_table(const std::vector<Suggestion>& suggestions, bool on_device,
-                              Sizes sizes) {
+std::string suggestions_table(const Estimation& estimation, Sizes sizes) {
+    const bool on_device = estimation.plan.layers_on_device > 0;
     Table table;
     table.columns = {text_column("WITH", 30), size_column("CACHE"), size_column("COMPUTING"),
                      size_column(on_device ? "HOST" : "TOGETHER")};
     if (on_device) table.columns.push_back(size_column("DEVICE"));
-    for (const Suggestion& suggestion : suggestions) {
-        const Need& host = suggestion.estimate.host;
-        const Need& device = suggestion.estimate.device;
-        table.rows.push_back(
-            {text_cell(suggestion.options), cell(sum(host.cache, device.cache), sizes),
-             cell(sum(host.compute, device.compute), sizes), cell(host.total(), sizes)});
+    for (const PlanSuggestion& suggestion : estimation.suggestions) {
+        const MemoryNeed& host = suggestion.estimate.host;
+        const MemoryNeed& device = suggestion.estimate.device;
+        table.rows.push_back({text_cell(options_between(estimation.plan, suggestion.plan)),
+                              cell(sum(host.cache, device.cache), sizes),
+                              cell(sum(host.compute, device.compute), sizes),
+                              cell(host.total(), sizes)});
         if (on_device) table.rows.back().push_back(cell(device.total(), sizes));
     }
     return titled_table("It would fit:", table);
@@ -133,12 +139,12 @@ std::string no_way_text(const Estimation& estimation, Sizes sizes) {
 }
 
 std::string verdict(const Estimation& estimation, Sizes sizes) {
-    const Plan& plan = estimation.plan;
+    const InferencePlan& plan = estimation.plan;
     if (!estimation.fits) {
         const std::string text =
             fmt::format("It does not fit: {}.\n", shortfall(estimation, sizes));
         if (estimation.suggestions.empty()) return text + no_way_text(estimation, sizes);
-        return text + suggestions_table(estimation.suggestions, plan.layers_on_device > 0, sizes);
+        return text + suggestions_table(estimation, sizes);
     }
     std::string text =
         fmt::format("It fits and leaves {}",
@@ -155,8 +161,8 @@ std::string verdict(const Estimation& estimation, Sizes sizes) {
 
 /// Returns notes on values that users may not expect.
 std::string notes(const Estimation& estimation, Sizes sizes) {
-    const Hyperparameters& model = *estimation.model;
-    const Plan& plan = estimation.plan;
+    const ModelHyperparameters& model = *estimation.model;
+    const InferencePlan& plan = estimation.plan;
     std::string text;
     if (model.context > 0 && plan.context > model.context) {
         text +=
@@ -164,7 +170,7 @@ std::string notes(const Estimation& estimation, Sizes sizes) {
                                   whole_number(model.context)));
     }
     if (estimation.with_unused_window) {
-        const Estimate& less = *estimation.with_unused_window;
+        const MemoryEstimate& less = *estimation.with_unused_window;
         text += paragraph(fmt::format(
             "The window of {} in the file is not counted, because llama.cpp keeps the whole "
             "context of {} models. With it in every layer, the cache would take {}.",

@@ -40,7 +40,7 @@ std::vector<LayerGroup> group_layers(const Contents& contents) {
     std::vector<LayerGroup> rows;
     std::map<Likeness, Growing> alike;
     for (const auto& [location, amount] : contents.by_location) {
-        if (location.part != Part::layer) {
+        if (location.part != ModelPart::layer) {
             rows.push_back({to_string(location.part), 0, amount, amount});
             continue;
         }
