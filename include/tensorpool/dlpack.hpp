@@ -20,6 +20,7 @@
 #include <tensorpool/dlpack_type.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
+#include <tensorpool/tensor_allocation.hpp>
 
 namespace tensorpool {
 
@@ -82,6 +83,32 @@ DLManagedTensor* to_dlpack(Block& block, const PooledAllocation& memory, std::si
     return &record->tensor;
 }
 
+inline DLManagedTensor* to_dlpack(TensorAllocation&& tensor) {
+    const DataType type = tensor.type();
+    if (type.code == DataCode::ggml_block || type.bits > UINT8_MAX || type.lanes > UINT16_MAX) {
+        refuse_tensor("to_dlpack",
+                      "a tensor of " + to_string(type) + ", expected a type of DLPack");
+    }
+    std::vector<std::int64_t> shape = tensor.shape();
+    std::vector<std::int64_t> strides = row_major_strides(shape);
+    void* const data = tensor.get();
+    const SourceDevice device = tensor.device();
+    auto* const record = new DlpackRecord<TensorAllocation>{
+        std::move(tensor), std::move(shape), std::move(strides), {}};
+    record->tensor.dl_tensor = {
+        .data = data,
+        .device = {static_cast<DLDeviceType>(device.type), device.index},
+        .ndim = static_cast<int>(record->shape.size()),
+        .dtype = {static_cast<std::uint8_t>(type.code), static_cast<std::uint8_t>(type.bits),
+                  static_cast<std::uint16_t>(type.lanes)},
+        .shape = record->shape.data(),
+        .strides = record->strides.data(),
+        .byte_offset = 0};
+    record->tensor.manager_ctx = record;
+    record->tensor.deleter = DlpackRecord<TensorAllocation>::destroy;
+    return &record->tensor;
+}
+
 }  // namespace detail
 
 /// Exports the elements of `array` as a tensor of `shape`, for a library that accepts DLPack.
@@ -124,6 +151,16 @@ template <DlpackElement T>
                                          std::vector<std::int64_t> strides = {}) {
     return detail::to_dlpack<T>(block, block, block.size() / sizeof(T), std::move(shape),
                                 std::move(strides));
+}
+
+/// Exports a tensor with its shape and type, for a library that accepts DLPack.
+///
+/// The tensor is on the device of its memory. The receiver calls its deleter once, from any thread,
+/// which ends the memory as its source does (PooledAllocation). The source must outlive it. Throws
+/// std::invalid_argument for a block type of ggml, which DLPack does not have, and std::bad_alloc
+/// if there is no memory for the tensor's record; `tensor` then keeps its elements.
+[[nodiscard]] inline DLManagedTensor* to_dlpack(TensorAllocation&& tensor) {
+    return detail::to_dlpack(std::move(tensor));
 }
 
 /// Takes ownership of a tensor that another library made.

@@ -47,6 +47,7 @@
 #include <tensorpool/statistics_reader.hpp>
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/system_memory.hpp>
+#include <tensorpool/tensor_allocation.hpp>
 #include <tensorpool/timeline.hpp>
 
 #if __has_include(<tensorpool/model_file.hpp>)

@@ -355,5 +355,29 @@ TEST(FromDlpack, ImportsWhatToDlpackExported) {
     EXPECT_EQ(pool.get_total_allocated(), 0U);
 }
 
+TEST(ToDlpackOfATensorAllocation, HasItsShapeTypeAndMemory) {
+    MemoryPool pool;
+    TensorAllocation tensor = empty(pool, {3, 4}, {.code = DataCode::bfloat, .bits = 16});
+    const void* const data = tensor.get();
+    DLManagedTensor* const exported = to_dlpack(std::move(tensor));
+    EXPECT_EQ(exported->dl_tensor.data, data);
+    EXPECT_EQ(exported->dl_tensor.device.device_type, kDLCPU);
+    EXPECT_EQ(exported->dl_tensor.dtype.code, kDLBfloat);
+    EXPECT_EQ(exported->dl_tensor.dtype.bits, 16);
+    EXPECT_EQ(exported->dl_tensor.dtype.lanes, 1);
+    ASSERT_EQ(exported->dl_tensor.ndim, 2);
+    EXPECT_EQ(exported->dl_tensor.shape[1], 4);
+    EXPECT_EQ(exported->dl_tensor.strides[0], 4);
+    exported->deleter(exported);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST(ToDlpackOfATensorAllocation, RejectsBlockTypesOfGgmlAndKeepsTheTensor) {
+    TensorAllocation tensor = empty({256}, *find_ggml_type("Q4_K"));
+    EXPECT_EQ(error_of([&] { static_cast<void>(to_dlpack(std::move(tensor))); }),
+              "tensorpool: to_dlpack: a tensor of Q4_K, expected a type of DLPack");
+    EXPECT_NE(tensor.get(), nullptr);  // NOLINT: the test checks the moved-from object
+}
+
 }  // namespace
 }  // namespace tensorpool
