@@ -21,6 +21,7 @@ std::vector<std::int64_t> read(const MetadataArray& array, std::size_t max) {
         if constexpr (sizeof(Element) == 8 && !std::is_signed_v<Element>) {
             values[i] = static_cast<std::int64_t>(std::min<std::uint64_t>(element, limit));
         } else {
+            // NOLINTNEXTLINE(bugprone-signed-char-misuse): an i8 is a number, not a character.
             values[i] = static_cast<std::int64_t>(element);
         }
     }

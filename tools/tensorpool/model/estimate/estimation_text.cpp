@@ -27,7 +27,7 @@ Cell cell(std::uint64_t bytes, Sizes sizes) {
 /// Returns "32 heads of 128, 8 for keys and values". If layers differ, describes the first one.
 std::string heads_text(const ModelHyperparameters& model) {
     const AttentionLayer& layer = model.layers.front();
-    const std::string heads =
+    std::string heads =
         fmt::format("{} of {}", counted(layer.heads, "head"), whole_number(model.key_length));
     if (layer.heads == layer.key_value_heads) return heads;
     return fmt::format("{}, {} for keys and values", heads, whole_number(layer.key_value_heads));
