@@ -75,7 +75,7 @@ public:
     Context& operator=(const Context&) = delete;
 
     /// Allocates at least `bytes` bytes; returns nullptr for 0. Up to
-    /// `ContextOptions::max_pool_bytes`, the block comes from the pool, and the caller frees it
+    /// `ContextOptions::small_bytes`, the block comes from the pool, and the caller frees it
     /// with `deallocate`. A larger one comes from the arena and lives until a release. While a
     /// ScratchAllocationScope of this context is open on the calling thread, all blocks come from
     /// the scratch instead. Throws AllocationError (a std::bad_alloc) if the memory is unavailable;
@@ -176,12 +176,12 @@ private:
         ArenaOptions options;
     };
     explicit Context(Measuring measuring);
-    bool is_small(std::size_t bytes) const noexcept { return bytes <= max_pool_bytes_; }
+    bool is_small(std::size_t bytes) const noexcept { return bytes <= small_bytes_; }
 
     Arena arena_;
     std::size_t alignment_;
     MemoryPool* pool_;
-    std::size_t max_pool_bytes_ = ContextOptions().max_pool_bytes;
+    std::size_t small_bytes_ = ContextOptions().small_bytes;
     std::unique_ptr<Scratch> buffer_;
     Scratch::Mark saved_;
 };

@@ -20,7 +20,7 @@ struct ContextOptions {
     MemoryPool* pool = nullptr;
     /// The largest request that `Context::allocate` takes from the pool. Larger ones come from the
     /// arena. Default: 64 KiB, the pool's largest bucket. With 0, all come from the arena.
-    std::size_t max_pool_bytes = std::size_t{64} << 10;
+    std::size_t small_bytes = std::size_t{64} << 10;
 
 private:
     static ArenaOptions named_context() {

@@ -39,7 +39,7 @@ Context::Context(ContextOptions options)
     : arena_(std::move(options.arena)),
       alignment_(arena_.alignment()),
       pool_(options.pool != nullptr ? options.pool : &detail::ContextPool::global()),
-      max_pool_bytes_(options.max_pool_bytes) {}
+      small_bytes_(options.small_bytes) {}
 
 Context::Context(std::span<std::byte> arena_buffer, std::size_t align)
     : arena_(Arena::over(arena_buffer, arena_options(0, align))),

@@ -75,7 +75,7 @@ TEST_F(ContextWithPool, AnotherThreadMayFreeASmallBlock) {
 TEST_F(ContextWithPool, TheThresholdIsAnOption) {
     for (const std::size_t threshold : {std::size_t{0}, kib, 1024 * kib}) {
         ContextOptions options = this->options();
-        options.max_pool_bytes = threshold;
+        options.small_bytes = threshold;
         Context context(options);
         for (const std::size_t bytes : {std::size_t{1}, kib, kib + 1, 1024 * kib}) {
             void* const block = context.allocate(bytes);
