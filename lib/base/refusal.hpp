@@ -17,7 +17,7 @@ struct Refusal {
     /// Same meaning as in AllocationFailure.
     std::size_t missing = 0;
     const char* advice = "";
-    /// For pools only: free whole pages and the longest run of them, read under the lock held when
+    /// For pools only: free whole pages and the longest run of them, read right after
     /// the request failed.
     bool knows_free = false;
     std::size_t free_pages = 0;

@@ -71,7 +71,9 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
 BucketShard& Bucket::shard_of(const void* block) noexcept {
     if (!shards_.has_others()) return shards_.first();
     const PageEntry entry = sources().heap.space().map().at(block);
-    return traits_.is_ours(entry) ? *shards_.find(entry.span()->shard) : shards_.first();
+    if (!traits_.is_ours(entry)) return shards_.first();
+    BucketShard* const shard = shards_.find(entry.span()->shard % pages::max_shards);
+    return shard != nullptr ? *shard : shards_.first();
 }
 
 void Bucket::drop_free_pages() noexcept {
@@ -89,7 +91,9 @@ void Bucket::lock() noexcept {
 }
 
 void Bucket::unlock() noexcept {
-    shards_.for_each([](BucketShard& shard) { shard.unlock(); });
+    // The first shard last: while it is locked, no other shard is made.
+    shards_.for_each_other(shards_.first(), [](BucketShard& shard) { shard.unlock(); });
+    shards_.first().unlock();
 }
 
 Bucket::Finding Bucket::find(const void* p) noexcept {

@@ -84,8 +84,8 @@ unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
     const std::lock_guard guard(mutex_);
     unsigned done = 0;
     for (; done != count; ++done) {
+        if (is_of_another_shard(blocks[done])) break;
         Span& span = span_of(blocks[done]);
-        if (span.shard != number_) break;
         const unsigned index = traits_.index_in(span, blocks[done]);
         if (is_home(span, index)) {
             count_failed_check(CheckKind::misuse, traits_.sources.pool_name);
@@ -217,6 +217,12 @@ unsigned BucketShard::carve(Span& span, void** blocks, unsigned max_count) noexc
     for (unsigned i = 0; i < count; ++i) blocks[i] = traits_.block_at(span, span.carved + i);
     span.carved = static_cast<std::uint16_t>(span.carved + count);
     return count;
+}
+
+// Reads only what is fixed while the block is not home.
+bool BucketShard::is_of_another_shard(const void* block) const noexcept {
+    const PageEntry entry = traits_.sources.heap.space().map().at(block);
+    return traits_.is_ours(entry) && entry.span()->shard != number_;
 }
 
 // A sized free skips validation; the pointer is validated here at the latest.

@@ -95,6 +95,7 @@ private:
     void drop_free_pages(const pages::Span& span) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned max_count) noexcept;
     unsigned carve(pages::Span& span, void** blocks, unsigned max_count) noexcept;
+    bool is_of_another_shard(const void* block) const noexcept;
     pages::Span& span_of(void* block) noexcept;
     bool give_states(pages::Span& span) noexcept;  // bucket_states.cpp
     void add_capacity(std::ptrdiff_t bytes) noexcept;

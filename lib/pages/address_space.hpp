@@ -36,6 +36,13 @@ public:
     unsigned shard_of(PageNumber page) const noexcept {
         return lenders_[page / granule_pages].load(std::memory_order_relaxed) >> pool_bits;
     }
+    /// Returns whether a page lies in a run that is lent to this shard of a pool. Takes no lock.
+    /// The result is exact for a caller that holds the shard's lock, because only that shard
+    /// borrows and returns its runs.
+    bool is_lent_to(unsigned pool_number, unsigned shard, PageNumber page) const noexcept {
+        const std::uint32_t lender = (pool_number + 1) | shard << pool_bits;
+        return lenders_[page / granule_pages].load(std::memory_order_relaxed) == lender;
+    }
     /// Returns whether `p` lies in a run that is lent to any pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
     bool is_lent(const void* p) const noexcept;

@@ -151,7 +151,7 @@ Span* HeapShard::neighbour(PageNumber page, PageKind kind) noexcept {
     const PageEntry entry = space_.map().at(page);
     if (entry.kind() != kind || entry.pool_number() != common_.number) return nullptr;
     // The record of another shard's extent must not be read.
-    return space_.shard_of(page) == number_ ? entry.span() : nullptr;
+    return space_.is_lent_to(common_.number, number_, page) ? entry.span() : nullptr;
 }
 
 void HeapShard::mark_in_use(Span& span, PageKind kind) noexcept {

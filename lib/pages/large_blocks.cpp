@@ -80,7 +80,10 @@ bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept
 bool LargeBlocks::waits_behind(const Span& span) const noexcept {
     if (span.end_page() >= heap_.space().map().page_count()) return false;
     const PageEntry entry = heap_.space().map().at(span.end_page());
-    return entry.kind() == PageKind::large_cached && entry.pool_number() == heap_.pool_number();
+    if (entry.kind() != PageKind::large_cached || entry.pool_number() != heap_.pool_number())
+        return false;
+    const AddressSpace& space = heap_.space();
+    return space.shard_of(span.first_page) == space.shard_of(span.end_page());
 }
 
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {

@@ -26,6 +26,7 @@ HeapShard& PageHeap::own_shard() noexcept {
     const auto make = [this](unsigned number) noexcept -> HeapShard* {
         void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
         if (memory == nullptr) return nullptr;
+        common_.totals.record_bytes.fetch_add(sizeof(HeapShard), std::memory_order_relaxed);
         common_.is_divided.store(true, std::memory_order_relaxed);
         return new (memory) HeapShard(common_, number);
     };
@@ -72,12 +73,24 @@ Span* PageHeap::grow_and_take(const PageRequest& request, SlowPath& path) noexce
     do {
         const std::lock_guard guard(common_.growth);
         path.shortage = 0;
-        if (Span* const span = own.take(request, path)) return span;
-        if (path.shortage == 0 || common_.free_bytes() == 0) report_free(path.refusal);
+        if (Span* const span = take_by_growth(own, request, path)) return span;
     } while (path.shortage != 0 && give_back(path.shortage, Floor::ignored, path) != 0);
     if (!path.refusal.knows_free) report_free(path.refusal);  // it could not be given back
     if (lent_bytes() > lent) lend_back();
     return nullptr;
+}
+
+// If the thread's shard finds no addresses, another one may have some.
+Span* PageHeap::take_by_growth(HeapShard& own, const PageRequest& request,
+                               SlowPath& path) noexcept {
+    Span* span = own.take(request, path);
+    shards_.for_each_other(own, [&](HeapShard& other) {
+        if (span == nullptr && path.shortage == 0) span = other.take(request, path);
+    });
+    if (span == nullptr && (path.shortage == 0 || common_.free_bytes() == 0)) {
+        report_free(path.refusal);
+    }
+    return span;
 }
 
 void PageHeap::free(Span& span, Changes& changes) noexcept {
@@ -129,8 +142,10 @@ void PageHeap::take_left(Span& left) noexcept {
 bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
     const std::size_t lent = lent_bytes();
     if (!commit_up_to(bytes, path)) {
-        if (lent_bytes() > lent) lend_back();
-        return false;
+        // Another shard may hold the addresses that are missing.
+        const bool may_retry = path.shortage == 0 && shards_.has_others();
+        if (may_retry || lent_bytes() > lent) lend_back();
+        if (!may_retry || !commit_up_to(bytes, path)) return false;
     }
     const Touching touching(common_);
     shards_.for_each([](HeapShard& shard) { shard.touch_free(); });
@@ -140,6 +155,7 @@ bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
 bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
     HeapShard& own = own_shard();
     const std::lock_guard guard(common_.growth);
+    path.shortage = 0;
     // A limit that is not a multiple of the page size is reached up to whole pages.
     const std::size_t limit = common_.max_capacity;
     if (bytes <= limit) bytes = std::min(bytes, base::align_down(limit, page_bytes));
@@ -172,7 +188,9 @@ void PageHeap::lock() noexcept {
 }
 
 void PageHeap::unlock() noexcept {
-    shards_.for_each([](HeapShard& shard) { shard.unlock(); });
+    // The first shard last: while it is locked, no other shard is made.
+    shards_.for_each_other(shards_.first(), [](HeapShard& shard) { shard.unlock(); });
+    shards_.first().unlock();
     common_.growth.unlock();
 }
 

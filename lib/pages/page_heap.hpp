@@ -104,6 +104,7 @@ private:
     // page_heap.cpp
     Span* take_free(const PageRequest& request, SlowPath& path) noexcept;
     Span* grow_and_take(const PageRequest& request, SlowPath& path) noexcept;
+    Span* take_by_growth(HeapShard& own, const PageRequest& request, SlowPath& path) noexcept;
     std::size_t kept_bytes() const noexcept;
     void report_free(Refusal& refusal) noexcept;
     bool commit_up_to(std::size_t bytes, SlowPath& path) noexcept;

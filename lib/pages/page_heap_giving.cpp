@@ -32,7 +32,8 @@ std::size_t PageHeap::give_back(std::size_t bytes, Floor floor, Changes& changes
             // Both steps under one lock: if two threads give back at once, the second one sees the
             // capacity that the first one left.
             const std::lock_guard guard(common_.growth);
-            const std::size_t above = capacity() - std::min(capacity(), common_.floor);
+            const std::size_t now = capacity();
+            const std::size_t above = now - std::min(now, common_.floor);
             collected = shard.collect(leaving, std::min(bytes, above));
         }
         bytes -= std::min(bytes, collected);
@@ -51,6 +52,8 @@ bool PageHeap::keep_to_retention(Changes& changes) noexcept {
         unneeded = common_.retention.unneeded();
         const std::size_t free_bytes = common_.free_bytes();
         common_.retention.begin(now, period_ns(), free_bytes - std::min(free_bytes, unneeded));
+        // What another thread took in the meantime was compared with the previous minimum.
+        common_.retention.saw_free(common_.free_bytes());
     }
     if (unneeded != 0) give_back(unneeded, changes);
     // If the address space is limited, other code in the process may need the addresses.

@@ -127,17 +127,18 @@ std::size_t HeapShard::wanted_bytes(Position position, Surplus surplus,
                                     SlowPath& path) const noexcept {
     const std::size_t needed = bytes_of(position.pages);
     const std::size_t limit = common_.max_capacity == 0 ? SIZE_MAX : common_.max_capacity;
-    const std::size_t room = limit - std::min(limit, common_.capacity());
+    const std::size_t capacity = common_.capacity();  // once: other shards may lower it
+    const std::size_t room = limit - std::min(limit, capacity);
     if (needed > room) {
         path.refusal = {"max_capacity", limit};
-        path.refusal.needed_limit = common_.capacity() + needed;
-        path.refusal.missing = common_.capacity() + needed - limit;
+        path.refusal.needed_limit = capacity + needed;
+        path.refusal.missing = capacity + needed - limit;
         path.shortage = needed - room;
         return 0;
     }
     if (surplus == Surplus::no) return needed;
-    const auto by_factor = static_cast<std::size_t>(static_cast<double>(common_.capacity()) *
-                                                    common_.options.growth.factor);
+    const auto by_factor =
+        static_cast<std::size_t>(static_cast<double>(capacity) * common_.options.growth.factor);
     const std::size_t whole = bytes_of(position.cold->end_page() - position.first);
     const std::size_t max_bytes =
         std::min(std::max({common_.options.growth.step, by_factor, needed}), whole);
@@ -192,10 +193,10 @@ bool HeapShard::isolate(Span& cold, PageRun run) noexcept {
 // Other shards reduce the capacity without the lock of growth.
 void HeapShard::count_growth(std::size_t bytes) noexcept {
     statistics::PoolTotals& totals = common_.totals;
-    totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    const std::size_t before = totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     detail::add(totals.growths, 1);
     detail::add(totals.grown_bytes, bytes);
-    base::raise_to(totals.peak_capacity_bytes, common_.capacity());
+    base::raise_to(totals.peak_capacity_bytes, before + bytes);
 }
 
 }  // namespace tensorpool::pages

@@ -20,8 +20,8 @@ public:
     bool ended(std::uint64_t now_ns) const noexcept {
         return now_ns >= ends_ns_.load(std::memory_order_relaxed);
     }
-    /// If two threads call it at once, one minimum may be lost. Then slightly more is given back
-    /// than was free during the whole period.
+    /// If two threads call it at once, the lower of their values may be lost. Then more is given
+    /// back than was free during the whole period, and has to be committed again.
     void saw_free(std::size_t free_bytes) noexcept {
         if (free_bytes >= unneeded()) return;
         min_free_.store(free_bytes, std::memory_order_relaxed);

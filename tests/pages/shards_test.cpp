@@ -145,6 +145,30 @@ TEST_F(PageHeapShards, RefusalAddsUpWhatIsFreeInAll) {
     EXPECT_EQ(heap.path.refusal.free_pages, 0U) << "all of it was given back to make room";
 }
 
+TEST_F(PageHeapShards, ShardIsNotMadeWhileAllLocksAreHeld) {
+    TestHeap heap;
+    allocate(0, 1, heap);
+    heap.heap.lock();
+    std::thread other([&] {
+        ForcedShards::keep_to(1);
+        SlowPath path;
+        heap.heap.allocate({.pages = 1}, path);
+    });
+    heap.heap.unlock();
+    other.join();
+    EXPECT_EQ(heap.capacity(), 2U);
+    heap.heap.lock();
+    heap.heap.unlock();
+}
+
+TEST_F(PageHeapShards, RecordsOfEachCount) {
+    TestHeap heap;
+    allocate(0, 1, heap);
+    const std::uint64_t before = heap.totals.record_bytes;
+    allocate(1, 1, heap);
+    EXPECT_GE(heap.totals.record_bytes, before + sizeof(HeapShard));
+}
+
 TEST_F(PageHeapShards, TrimGivesBackTheFreeMemoryOfAll) {
     TestHeap heap;
     std::vector<Span*> spans;
