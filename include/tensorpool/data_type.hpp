@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include <tensorpool/export.hpp>
 
@@ -53,7 +54,7 @@ struct DataType {
     std::uint32_t lanes = 1;
 
     /// Returns the type of elements of the C++ type T: an integer, bool, a floating-point number or
-    /// a std::complex.
+    /// a std::complex. `const` and `volatile` make no difference.
     template <class T>
     static constexpr DataType of() noexcept;
 
@@ -77,18 +78,19 @@ inline constexpr std::uint16_t complex_bits<std::complex<T>> = 16 * sizeof(T);
 
 template <class T>
 constexpr DataType DataType::of() noexcept {
-    constexpr std::uint16_t bits = 8 * sizeof(T);
-    if constexpr (std::same_as<T, bool>) {
+    using Value = std::remove_cv_t<T>;
+    constexpr std::uint16_t bits = 8 * sizeof(Value);
+    if constexpr (std::same_as<Value, bool>) {
         return {.code = DataCode::boolean, .bits = bits};
-    } else if constexpr (std::signed_integral<T>) {
+    } else if constexpr (std::signed_integral<Value>) {
         return {.code = DataCode::signed_integer, .bits = bits};
-    } else if constexpr (std::unsigned_integral<T>) {
+    } else if constexpr (std::unsigned_integral<Value>) {
         return {.code = DataCode::unsigned_integer, .bits = bits};
-    } else if constexpr (std::floating_point<T>) {
+    } else if constexpr (std::floating_point<Value>) {
         return {.code = DataCode::floating, .bits = bits};
     } else {
-        static_assert(detail::complex_bits<T> != 0, "T is no number");
-        return {.code = DataCode::complex, .bits = detail::complex_bits<T>};
+        static_assert(detail::complex_bits<Value> != 0, "T is no number");
+        return {.code = DataCode::complex, .bits = detail::complex_bits<Value>};
     }
 }
 

@@ -78,7 +78,8 @@ struct MemoryRoom {
 };
 
 /// Returns the memory that a model needs for its weights, its key-value cache and its computation.
-/// Embeddings stay on the host.
+/// Embeddings stay on the host. Throws std::invalid_argument, which names it, for a type of cache
+/// whose elements have no size: no type, or a number that ggml has not assigned.
 TENSORPOOL_API MemoryEstimate estimate_memory(const ModelHyperparameters& model,
                                               const ModelWeights& weights,
                                               const InferencePlan& plan);
@@ -93,7 +94,9 @@ TENSORPOOL_API std::string problem_of_cache(const ModelHyperparameters& model,
 /// size_swa of llama_kv_cache_iswa (src/llama-kv-cache-iswa.cpp).
 TENSORPOOL_API std::uint64_t cache_cells(std::uint64_t window, const InferencePlan& plan);
 /// Returns the bytes of keys and values of one layer, for all sequences. Each position has
-/// key_value_heads × (key_length + value_length) elements.
+/// key_value_heads × (key_length + value_length) elements. Throws std::invalid_argument, which
+/// names it, for a type of cache whose elements have no size: no type, or a number that ggml has
+/// not assigned.
 TENSORPOOL_API std::uint64_t layer_cache_bytes(const ModelHyperparameters& model,
                                                const AttentionLayer& layer,
                                                const InferencePlan& plan);

@@ -106,7 +106,8 @@ public:
 
     /// Returns the block and gives up its ownership. The caller ends it as its source requires: by
     /// `deallocate(p)` of the same pool, planned arena or device allocator. A block of an arena or
-    /// a scratch stays until a release.
+    /// a scratch stays until a release. A block of a context is one of its pool, its arena or its
+    /// scratch; if `context.pool().owns(p)`, it is freed by `context.pool().deallocate(p)`.
     [[nodiscard]] void* release() noexcept {
         if (!block_.owner.is_pool()) give_up();
         void* const address = block_.address;

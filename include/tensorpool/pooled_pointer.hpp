@@ -149,6 +149,14 @@ requires(std::is_unbounded_array_v<T>) PooledUnique<T> make_pooled_unique(std::s
 
 namespace detail {
 
+template <class Source>
+concept AnySource = OtherSource<Source> || StreamSource<Source>;
+
+/// A source that holds a T made from the arguments, rather than being the first of them itself.
+template <class Source, class T, class... Arguments>
+concept SourceOf = AnySource<Source> &&(std::is_constructible_v<T, Arguments...> ||
+                                        !std::is_constructible_v<T, Source&, Arguments...>);
+
 /// Allocates `bytes` bytes for objects of type T. Throws std::invalid_argument if the host cannot
 /// access them.
 template <class T, class Source>
@@ -179,13 +187,14 @@ PooledUnique<T, Source> owner_of(PooledAllocation& memory) {
 /// Makes a T from `arguments` in `source`, such as an Arena, and returns the pointer that owns it.
 /// A device allocator is used for its default stream.
 ///
-/// A source as first argument always means the source for the object; pass it twice if T's
-/// constructor needs one too. In an arena, a context or a scratch, which may release the block
-/// before the pointer ends, T must not need a destructor. Throws what the source throws,
-/// std::invalid_argument if the host cannot access the memory, and any exception of the
-/// constructor; nothing is then left behind.
+/// A source as first argument means the source for the object; pass it twice if T's constructor
+/// needs one too. Exception: if T is constructible from all the arguments, but not without the
+/// first, the constructor gets all of them, and the object lies in the global pool. In an arena, a
+/// context or a scratch, which may release the block before the pointer ends, T must not need a
+/// destructor. Throws what the source throws, std::invalid_argument if the host cannot access the
+/// memory, and any exception of the constructor; nothing is then left behind.
 template <class T, class Source, class... Arguments>
-requires(!std::is_array_v<T> && (OtherSource<Source> || StreamSource<Source>))
+requires(!std::is_array_v<T> && detail::SourceOf<Source, T, Arguments...>)
     PooledUnique<T, Source> make_pooled_unique(Source& source, Arguments&&... arguments) {
     using Object = std::remove_cv_t<T>;
     PooledAllocation memory = detail::memory_for<Object>(source, sizeof(Object));
@@ -198,7 +207,7 @@ requires(!std::is_array_v<T> && (OtherSource<Source> || StreamSource<Source>))
 /// the source throws, and std::invalid_argument if the host cannot access the memory. Use
 /// PooledArray for elements that need a destructor, because it stores their number.
 template <class T, class Source>
-requires(std::is_unbounded_array_v<T> && (OtherSource<Source> || StreamSource<Source>))
+requires(std::is_unbounded_array_v<T>&& detail::AnySource<Source>)
     PooledUnique<T, Source> make_pooled_unique(Source& source, std::size_t count) {
     using Element = std::remove_extent_t<T>;
     static_assert(std::is_trivially_destructible_v<Element>, "PooledArray holds other types");
@@ -225,14 +234,15 @@ std::shared_ptr<T> allocate_pooled_shared(MemoryPool& pool, Arguments&&... argum
 /// Makes a T from `arguments` in `source`, such as an Arena, and returns a shared pointer to it.
 /// Its reference counts lie in the global pool, so that a release of the source leaves them valid.
 ///
-/// For `T[]` the only argument is the number of elements. A source as first argument always means
-/// the source for the object; pass it twice if T's constructor needs one too. In an arena, a
-/// context or a scratch, T must not need a destructor. Throws what `make_pooled_unique` throws, and
-/// std::bad_alloc if there is no memory for the counts; nothing is then left behind.
+/// For `T[]` the only argument is the number of elements. A source as first argument means the
+/// source for the object; pass it twice if T's constructor needs one too. Exception: if T is
+/// constructible from all the arguments, but not without the first, the constructor gets all of
+/// them, and the object lies in the global pool. In an arena, a context or a scratch, T must not
+/// need a destructor. Throws what `make_pooled_unique` throws, and std::bad_alloc if there is no
+/// memory for the counts; nothing is then left behind.
 template <class T, class Source, class... Arguments>
-requires(OtherSource<Source> ||
-         StreamSource<Source>) std::shared_ptr<T> allocate_pooled_shared(Source& source,
-                                                                         Arguments&&... arguments) {
+requires detail::SourceOf<Source, T, Arguments...> std::shared_ptr<T> allocate_pooled_shared(
+    Source& source, Arguments&&... arguments) {
     auto object = make_pooled_unique<T>(source, std::forward<Arguments>(arguments)...);
     const auto deleter = object.get_deleter();
     return std::shared_ptr<T>(object.release(), deleter, Allocator<std::byte>());

@@ -30,6 +30,7 @@ public:
     TensorAllocation(PooledAllocation memory, std::vector<std::int64_t> shape, DataType type)
         : memory_(std::move(memory)), shape_(std::move(shape)), type_(type) {
         const std::uint64_t needed = tensor_bytes(type_, std::span<const std::int64_t>(shape_));
+        bytes_ = static_cast<std::size_t>(needed);
         if (needed > memory_.size()) {
             throw std::invalid_argument(
                 "tensorpool: TensorAllocation: " + std::to_string(memory_.size()) +
@@ -38,22 +39,25 @@ public:
     }
 
     /// Returns the address of the first element, which for memory of a device may be one of the
-    /// device; nullptr if there are no elements.
+    /// device; nullptr if the handle owns nothing.
     void* get() const noexcept { return memory_.get(); }
-    /// Returns the bytes of the tensor.
-    std::size_t bytes() const noexcept { return memory_.size(); }
+    /// Returns the bytes of the tensor, which may be fewer than those of the memory; 0 if the
+    /// handle owns nothing.
+    std::size_t bytes() const noexcept { return memory_ ? bytes_ : 0; }
     /// Returns the extent of each dimension, the slowest first; empty means one element.
     const std::vector<std::int64_t>& shape() const noexcept { return shape_; }
     /// Returns how the elements are stored.
     const DataType& type() const noexcept { return type_; }
-    /// Returns the device that the memory belongs to, as DLPack describes it.
+    /// Returns the device that the memory belongs to, as DLPack describes it. Returns the CPU if
+    /// the handle owns nothing, also for a tensor without elements that was made on another device.
     SourceDevice device() const noexcept { return memory_.device(); }
     /// Returns the handle of the memory.
     const PooledAllocation& memory() const noexcept { return memory_; }
 
-    /// Returns the elements, one row after another, at the address at which the host can access
-    /// them. The caller must have written them before reading them. Throws std::invalid_argument if
-    /// the elements are of another type than T, or if the host cannot access the memory.
+    /// Returns the tensor's elements, one row after another, at the address at which the host can
+    /// access them. The caller must have written them before reading them. Throws
+    /// std::invalid_argument if the elements are of another type than T, or if the host cannot
+    /// access the memory.
     template <class T>
     std::span<T> as() const {
         if (DataType::of<T>() != type_) {
@@ -61,7 +65,7 @@ public:
                                         to_string(DataType::of<T>()) +
                                         ">: expected its own type, " + to_string(type_));
         }
-        return memory_.as<T>();
+        return memory_.as<T>().first(bytes() / sizeof(T));
     }
 
     /// Gives up the memory and returns its handle.
@@ -70,6 +74,7 @@ public:
 private:
     PooledAllocation memory_;
     std::vector<std::int64_t> shape_;
+    std::size_t bytes_ = 0;
     DataType type_;
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/context.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/scratch.hpp>
 
@@ -37,6 +38,19 @@ struct Counted {
 
 struct Throwing {
     Throwing() { throw std::runtime_error("thrown"); }
+};
+
+struct Graph {
+    explicit Graph(Context& context, int nodes = 0) : context_(&context), nodes_(nodes) {}
+    Context* context_;
+    int nodes_;
+};
+
+/// Can be made from an arena and without one.
+struct Either {
+    Either() = default;
+    explicit Either(Arena& arena) : arena_(&arena) {}
+    Arena* arena_ = nullptr;
 };
 
 struct alignas(512) Wide {
@@ -103,6 +117,36 @@ TEST(PooledUniqueOfASource, MemoryThatTheHostCannotAccessIsRefused) {
     Arena arena = Arena::measuring();
     EXPECT_THROW(make_pooled_unique<Point>(arena), std::invalid_argument);
     EXPECT_EQ(arena.used(), 0U);
+}
+
+TEST(PooledUniqueOfASource, ArgumentThatTheConstructorNeedsIsNoSource) {
+    Context context;
+    const auto graph = make_pooled_unique<Graph>(context);
+    static_assert(std::is_same_v<decltype(graph), const PooledUnique<Graph>>);
+    EXPECT_EQ(graph->context_, &context);
+    EXPECT_TRUE(get_global_memory_pool().owns(graph.get()));
+    EXPECT_EQ(make_pooled_unique<Graph>(context, 3)->nodes_, 3);
+    Arena arena;
+    const auto in_arena = make_pooled_unique<Graph>(arena, context, 4);
+    static_assert(std::is_same_v<decltype(in_arena), const PooledUnique<Graph, Arena>>);
+    EXPECT_EQ(in_arena->nodes_, 4);
+    EXPECT_EQ(arena.used(), 64U);
+}
+
+TEST(PooledUniqueOfASource, ArgumentThatTheConstructorDoesNotNeedIsASource) {
+    Arena arena;
+    const auto either = make_pooled_unique<Either>(arena);
+    static_assert(std::is_same_v<decltype(either), const PooledUnique<Either, Arena>>);
+    EXPECT_EQ(either->arena_, nullptr);
+    EXPECT_EQ(make_pooled_unique<Either>(arena, arena)->arena_, &arena);
+}
+
+TEST(PooledSharedOfASource, ArgumentThatTheConstructorNeedsIsNoSource) {
+    Context context;
+    const std::shared_ptr<Graph> graph = allocate_pooled_shared<Graph>(context, 5);
+    EXPECT_EQ(graph->context_, &context);
+    EXPECT_EQ(graph->nodes_, 5);
+    EXPECT_TRUE(get_global_memory_pool().owns(graph.get()));
 }
 
 TEST(PooledSharedOfASource, LastOwnerReturnsTheObject) {

@@ -92,6 +92,20 @@ TEST(TensorAllocation, RejectsMemoryThatIsTooSmall) {
     EXPECT_EQ(TensorAllocation(PooledAllocation(pool, 60), {3, 5}, f32).bytes(), 60U);
 }
 
+TEST(TensorAllocation, LeavesOutMemoryBeyondItsElements) {
+    MemoryPool pool;
+    TensorAllocation tensor(PooledAllocation(pool, 4096), {3, 5}, f32);
+    EXPECT_EQ(tensor.bytes(), 60U);
+    EXPECT_EQ(tensor.as<float>().size(), 15U);
+    EXPECT_EQ(tensor.memory().size(), 4096U);
+    const TensorAllocation none(PooledAllocation(pool, 64), {0, 5}, f32);
+    EXPECT_EQ(none.bytes(), 0U);
+    EXPECT_TRUE(none.as<float>().empty());
+    (void)tensor.release();
+    EXPECT_EQ(tensor.bytes(), 0U);
+    EXPECT_TRUE(tensor.as<float>().empty());
+}
+
 TEST(TensorAllocation, ElementsAreOfItsTypeOnly) {
     const TensorAllocation tensor = empty({2}, f32);
     EXPECT_EQ(refusal_of([&] { (void)tensor.as<double>(); }),

@@ -12,6 +12,9 @@ static_assert(DataType::of<float>() == DataType{.code = DataCode::floating, .bit
 static_assert(DataType::of<bool>().code == DataCode::boolean);
 static_assert(DataType::of<std::complex<double>>() ==
               DataType{.code = DataCode::complex, .bits = 128});
+static_assert(DataType::of<const bool>() == DataType::of<bool>());
+static_assert(DataType::of<const volatile float>() == DataType::of<float>());
+static_assert(DataType::of<const std::complex<float>>() == DataType::of<std::complex<float>>());
 
 TEST(DataType, DefaultIsNoType) {
     const DataType none;

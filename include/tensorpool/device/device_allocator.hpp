@@ -50,12 +50,6 @@ public:
     /// what `allocate` throws. The end of the handle, on any thread, frees the block as
     /// `deallocate` does.
     HeldBlock hold(std::size_t bytes, StreamHandle stream = nullptr);
-    /// Returns the address at which the host can access a block in use; nullptr if it cannot.
-    /// Optional; default: the block if `device()` is the CPU, otherwise nullptr.
-    virtual void* host_pointer(void* block) const noexcept;
-    /// Returns the device that the memory belongs to, as DLPack describes it. Optional; default:
-    /// the memory of `device()` itself.
-    virtual SourceDevice memory_device() const noexcept;
 
     /// Returns the usable bytes of the block that begins at this address, including rounding; 0 if
     /// no block in use begins there.
@@ -70,6 +64,13 @@ public:
     /// Gives back all free memory that no work uses, without waiting for the device. Returns the
     /// number of bytes given back.
     virtual std::size_t trim() noexcept = 0;
+
+    /// Returns the address at which the host can access a block in use; nullptr if it cannot.
+    /// Optional; default: the block if `device()` is the CPU, otherwise nullptr.
+    virtual void* host_pointer(void* block) const noexcept;
+    /// Returns the device that the memory belongs to, as DLPack describes it. Optional; default:
+    /// the memory of `device()` itself.
+    virtual SourceDevice memory_device() const noexcept;
 };
 
 }  // namespace tensorpool

@@ -1,6 +1,7 @@
 #include <tensorpool/model_estimate.hpp>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include <tensorpool/detail/saturating.hpp>
 
@@ -85,6 +86,13 @@ void add_compute(MemoryEstimate& result, const ModelHyperparameters& model,
     result.host.compute = std::max(sum(result.host.compute, logits), exchange_bytes(model, plan));
 }
 
+/// Returns why elements of a cache of this type have no size; "" if they have one.
+std::string problem_of_type(const DataType& type) {
+    if (type.block_elements() != 0) return "";
+    return "the type of the key-value cache is " + to_string(type) +
+           "; expected one whose size is known, as of kv_cache_types()";
+}
+
 }  // namespace
 
 std::uint64_t MemoryNeed::total() const noexcept {
@@ -99,6 +107,8 @@ std::uint64_t cache_cells(std::uint64_t window, const InferencePlan& plan) {
 
 std::uint64_t layer_cache_bytes(const ModelHyperparameters& model, const AttentionLayer& layer,
                                 const InferencePlan& plan) {
+    const std::string problem = problem_of_type(plan.cache.data);
+    if (!problem.empty()) throw std::invalid_argument("tensorpool: layer_cache_bytes: " + problem);
     const std::uint64_t elements =
         product(sum(model.key_length, model.value_length), layer.key_value_heads,
                 cache_cells(layer.window, plan), plan.sequences);
@@ -139,6 +149,7 @@ MemoryEstimate estimate_memory(const ModelHyperparameters& model, const ModelWei
 }
 
 std::string problem_of_cache(const ModelHyperparameters& model, const InferencePlan& plan) {
+    if (std::string problem = problem_of_type(plan.cache.data); !problem.empty()) return problem;
     if (!plan.cache.is_quantised()) return "";
     const std::string cache = "a cache of type " + std::string(plan.cache.name);
     if (!plan.flash_attention) return cache + " needs flash attention, which is disabled";

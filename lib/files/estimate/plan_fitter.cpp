@@ -25,6 +25,11 @@ InferencePlan with_layers(InferencePlan plan, std::uint64_t layers) {
     return plan;
 }
 
+/// Returns the next smaller number; 0 for 0.
+constexpr std::uint64_t below(std::uint64_t number) noexcept {
+    return number > 0 ? number - 1 : 0;
+}
+
 /// Returns whether an element takes fewer bytes.
 bool takes_less(const DataType& one, const DataType& other) noexcept {
     return one.block_bytes() * other.block_elements() < other.block_bytes() * one.block_elements();
@@ -55,12 +60,14 @@ std::uint64_t PlanFitter::largest_context(const InferencePlan& plan, std::uint64
 }
 
 // Fewer layers need less memory on the device and more on the host, so both are checked for each
-// number.
+// number. Larger numbers than that of all layers plus one mean the same.
 std::uint64_t PlanFitter::max_layers(const InferencePlan& plan) const {
-    for (std::uint64_t layers = plan.layers_on_device; layers > 0; --layers) {
-        if (fits(with_layers(plan, layers))) return layers;
+    if (fits(plan)) return plan.layers_on_device;
+    std::uint64_t layers = std::min<std::uint64_t>(plan.layers_on_device, model_.layers.size() + 1);
+    while (layers > 0) {
+        if (fits(with_layers(plan, --layers))) return layers;
     }
-    return fits(with_layers(plan, 0)) ? 0 : plan.layers_on_device;
+    return plan.layers_on_device;
 }
 
 void PlanFitter::add(Suggestions& list, const InferencePlan& request,
@@ -79,9 +86,10 @@ void PlanFitter::add_single_changes(Suggestions& list, const InferencePlan& requ
         const InferencePlan smaller = with_cache(request, name);
         if (takes_less(smaller.cache.data, request.cache.data)) add(list, request, smaller);
     }
-    if (const std::uint64_t context = largest_context(request, request.context - 1); context > 0)
-        add(list, request, with_context(request, context));
-    for (std::uint64_t batch = std::bit_floor(request.batch - 1); batch >= min_batch; batch /= 2) {
+    const std::uint64_t context = largest_context(request, below(request.context));
+    if (context > 0) add(list, request, with_context(request, context));
+    for (std::uint64_t batch = std::bit_floor(below(request.batch)); batch >= min_batch;
+         batch /= 2) {
         if (!fits(with_batch(request, batch))) continue;
         add(list, request, with_batch(request, batch));
         break;

@@ -58,6 +58,26 @@ TEST(ConfigHyperparameters, OfGemma3AreReadFromTextConfig) {
     EXPECT_EQ(model.layers[5].window, 0U);
 }
 
+std::string with_types(int layers, const std::string& types) {
+    return R"({"model_type": "gemma3", "hidden_size": 2560, "intermediate_size": 10240,
+        "sliding_window": 1024, "num_hidden_layers": )" +
+           std::to_string(layers) + ", \"layer_types\": " + types + "}";
+}
+
+TEST(ConfigHyperparameters, OfOneLayerHaveItsType) {
+    EXPECT_EQ(read(with_types(1, R"(["full_attention"])")).layers[0].window, 0U);
+    EXPECT_EQ(read(with_types(1, R"(["sliding_attention"])")).layers[0].window, 1024U);
+    for (const char* const types : {R"(["full_attention"])", R"(["sliding_attention"])"}) {
+        try {
+            read(with_types(2, types));
+            FAIL() << "one type for two layers was accepted";
+        } catch (const HyperparameterError& error) {
+            EXPECT_NE(std::string(error.what()).find("layer_types has 1 value; expected"),
+                      std::string::npos);
+        }
+    }
+}
+
 // As in the files of Gemma 3 4B, and of 12B, which has its number of heads.
 TEST(ConfigHyperparameters, OfGemma3HaveDefaults) {
     const ModelHyperparameters small = read(R"({"model_type": "gemma3", "text_config": {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
+
 #include <tensorpool/detail/saturating.hpp>
 
 #include "support/known_models.hpp"
@@ -171,6 +174,22 @@ TEST(Estimates, Saturate) {
     plan.sequences = 65536;
     EXPECT_EQ(cache_of(model, plan), max_number);
     EXPECT_EQ(estimate_memory(model, {}, plan).host.total(), max_number);
+}
+
+TEST(Estimates, RejectACacheWhoseElementsHaveNoSize) {
+    InferencePlan plan = plan_of(4096);
+    plan.cache = {"q9", {.code = DataCode::ggml_block, .ggml_type = 200}};
+    EXPECT_NE(problem_of_cache(llama_3_8b(), plan).find("is ggml type 200; expected"),
+              std::string::npos);
+    plan.cache = {};
+    EXPECT_NE(problem_of_cache(llama_3_8b(), plan).find("is none; expected"), std::string::npos);
+    EXPECT_THROW(layer_cache_bytes(llama_3_8b(), {32, 8, 0}, plan), std::invalid_argument);
+    try {
+        estimate_memory(llama_3_8b(), {}, plan);
+        FAIL() << "a cache without a type was accepted";
+    } catch (const std::invalid_argument& error) {
+        EXPECT_NE(std::string(error.what()).find("cache is none; expected"), std::string::npos);
+    }
 }
 
 TEST(ProblemOfACache, ReportsFlashAttentionAndLengthOfHeads) {

@@ -173,6 +173,35 @@ TEST_F(Fit, SuggestsFewerLayersOnTheDevice) {
                     .options.starts_with("--layers-on-device 0"));
 }
 
+TEST_F(Fit, AnyNumberFromAllLayersOnMeansAll) {
+    InferencePlan plan;
+    plan.layers_on_device = 33;
+    const MemoryEstimate whole = estimate_memory(model_, weights_, plan);
+    const PlanFitter large = fitter(max_number, whole.device.total());
+    const PlanFitter small = fitter(max_number, whole.device.total() - 1);
+    plan.layers_on_device = max_number;
+    EXPECT_EQ(large.max_layers(plan), max_number);
+    EXPECT_EQ(small.max_layers(plan), 32U);
+    EXPECT_EQ(suggestions_of(small, plan).front().options, "--layers-on-device 32");
+    EXPECT_EQ(fitter(0, 0).max_layers(plan), max_number);
+    plan.layers_on_device = 0;
+    EXPECT_EQ(small.max_layers(plan), 0U);
+}
+
+TEST_F(Fit, SuggestsNothingLargerThanTheRequest) {
+    for (const std::uint64_t room : {std::uint64_t{0}, need({}), max_number}) {
+        InferencePlan plan;
+        plan.context = 0;
+        EXPECT_EQ(find(suggestions_of(fitter(room), plan), "--context"), nullptr);
+        plan = {};
+        plan.batch = 0;
+        EXPECT_EQ(find(suggestions_of(fitter(room), plan), "--batch"), nullptr);
+        plan = {};
+        plan.sequences = 0;
+        EXPECT_EQ(find(suggestions_of(fitter(room), plan), "--sequences"), nullptr);
+    }
+}
+
 TEST_F(Fit, KeepsLayersOnTheDeviceIfOtherChangesSuffice) {
     InferencePlan less;
     less.context = 256;

@@ -109,11 +109,21 @@ Values ConfigHyperparameters::find(Hyperparameter parameter) const {
         return std::nullopt;
     const auto types = config_->find("layer_types");
     if (parameter == Hyperparameter::window_period && types != config_->end() && types->is_array())
-        return windowed_layers(*types);
+        return windows(*types);
     const auto found = config_->find(name_in(*config_, parameter));
     if (found == config_->end() || found->is_null()) return usual(parameter);
     if (found->is_number_integer()) return std::vector{found->get<std::int64_t>()};
     throw HyperparameterError(path_ + ": " + name_of(parameter) + " is not a whole number");
+}
+
+/// Returns which layers have a window: one flag for each layer, or the period of the only layer,
+/// because a single value is a period. Only with a period of 1 the first layer has no window.
+Values ConfigHyperparameters::windows(const json& types) const {
+    Values flags = windowed_layers(types);
+    if (flags->size() != 1) return flags;
+    if (find(Hyperparameter::layers) == std::vector<std::int64_t>{1})
+        return std::vector{1 + flags->front()};
+    throw HyperparameterError(path_ + ": layer_types has 1 value; expected one for each layer");
 }
 
 /// Returns the default for a value that the file omits.

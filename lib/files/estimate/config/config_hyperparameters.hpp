@@ -23,6 +23,7 @@ public:
     const std::string& file() const override { return path_; }
 
 private:
+    std::optional<std::vector<std::int64_t>> windows(const nlohmann::json& types) const;
     std::optional<std::vector<std::int64_t>> usual(Hyperparameter parameter) const;
 
     std::string path_;
