@@ -81,8 +81,10 @@ public:
     /// the scratch instead. Throws AllocationError (a std::bad_alloc) if the memory is unavailable;
     /// nothing has changed then.
     void* allocate(std::size_t bytes);
-    /// Frees a block that `allocate(bytes)` took from the pool; any thread may call it. Does
-    /// nothing for a block of the arena or of a scratch, and for nullptr.
+    /// Frees a block that `allocate(bytes)` of this context took from the pool; any thread may call
+    /// it. Does nothing for nullptr, for a block of the arena, and for a block of a scratch, which
+    /// may be passed only on the thread and within the ScratchAllocationScope in which it was
+    /// allocated. `p` must not come from anywhere else.
     void deallocate(void* p, std::size_t bytes) noexcept;
 
     /// Allocates at least `bytes` bytes from the arena; returns nullptr for 0. Throws

@@ -71,9 +71,8 @@ void* Context::allocate(std::size_t bytes) {
 
 void Context::deallocate(void* p, std::size_t bytes) noexcept {
     if (p == nullptr || !is_small(bytes)) return;
-    if (ScratchAllocationScope::is_open_for(*this) && !detail::ContextPool::owns(*pool_, p)) {
-        return;
-    }
+    // The pool cannot tell: the buffer of a scratch may lie in one of its blocks.
+    if (ScratchAllocationScope::is_open_for(*this) && scratch().contains(p)) return;
     detail::ContextPool::deallocate(*pool_, p, bytes, alignment_);
 }
 
