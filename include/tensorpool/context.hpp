@@ -142,7 +142,9 @@ public:
     /// The buffer must outlive the context and serves one thread at a time; `scratch_alloc` throws
     /// if it is full. Pass `scratch()` to a ScratchScope, or the scope belongs to the thread's own
     /// scratch. Several contexts may share a buffer if only one at a time is in use. Throws
-    /// std::logic_error while the present buffer has bytes in use or an open ScratchScope.
+    /// std::logic_error, changing nothing, while the present buffer has bytes in use or an open
+    /// ScratchScope, and while a ScratchAllocationScope of this context is open on the calling
+    /// thread.
     void use_scratch(std::span<std::byte> buffer);
 
     /// Returns the statistics of the pool, the arena and the calling thread's scratch.

@@ -105,6 +105,9 @@ void Context::use_scratch(std::span<std::byte> buffer) {
     const auto refuse = [this](const std::string& what) {
         throw std::logic_error("tensorpool: context '" + arena_.name() + "': use_scratch: " + what);
     };
+    if (ScratchAllocationScope::is_open_for(*this)) {
+        refuse("inside an open ScratchAllocationScope of this context");
+    }
     if (buffer_ != nullptr && buffer_->is_in_scope()) {
         refuse("inside an open ScratchScope of the present buffer");
     }
