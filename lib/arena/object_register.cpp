@@ -92,13 +92,14 @@ const ArenaObject* ObjectRegister::find(ObjectId id) const noexcept {
 
 void ObjectRegister::forget_above(std::size_t offset) noexcept {
     forget([offset](const ArenaObject& object) {
-        return object.offset + object.description.bytes > offset || object.offset >= offset;
+        return offset == 0 || object.offset + object.description.bytes > offset;
     });
 }
 
 void ObjectRegister::forget_within(std::size_t begin, std::size_t end) noexcept {
     forget([begin, end](const ArenaObject& object) {
-        return object.offset >= begin && object.offset < end;
+        const bool may_precede = object.offset == begin && object.description.bytes == 0;
+        return object.offset >= begin && object.offset < end && !may_precede;
     });
 }
 

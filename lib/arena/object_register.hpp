@@ -44,9 +44,12 @@ public:
     /// naming `arena`, if there is no such object or the view reaches beyond it.
     ObjectId add_view(ObjectId of, std::size_t offset, ObjectDescription view,
                       const std::string& arena, Header header = {});
-    /// Removes the objects that end above `offset`, and the views of them, with their headers.
+    /// Removes the objects that end above `offset`, and the views of them, with their headers; all
+    /// objects if `offset` is 0. An object of 0 bytes at `offset` stays: it may be older than a
+    /// mark there.
     void forget_above(std::size_t offset) noexcept;
-    /// Removes the objects that begin within [begin, end), and the views of them.
+    /// Removes the objects that begin within [begin, end), and the views of them. An object of 0
+    /// bytes at `begin` stays.
     void forget_within(std::size_t begin, std::size_t end) noexcept;
 
     std::vector<ArenaObject> objects() const;
