@@ -25,7 +25,7 @@ protected:
         return all;
     }
     ObjectId view(ObjectId whole, std::size_t offset, const char* name, std::size_t bytes) {
-        return register_.add_view(whole, offset, of(name, bytes), "mine");
+        return register_.add_view(whole, offset, of(name, bytes), "mine").id;
     }
     std::string refusal_of_view(ObjectId whole, std::size_t offset, std::size_t bytes) {
         return testing::message_of<std::invalid_argument>([&] { view(whole, offset, "v", bytes); });
@@ -60,7 +60,8 @@ TEST_F(ObjectRegisterTest, KeepsObjectsInOrder) {
 TEST_F(ObjectRegisterTest, ViewsOfViewsLieWithinThem) {
     const ObjectId whole = register_.add(1000, of("whole", 100));
     const ObjectId part = view(whole, 40, "part", 60);
-    const ObjectId part_of_part = view(part, 10, "part of part", 50);
+    const auto [part_of_part, begin] = register_.add_view(part, 10, of("part of part", 50), "mine");
+    EXPECT_EQ(begin, 1050U);
     EXPECT_EQ(register_.objects().back().offset, 1050U);
     EXPECT_EQ(register_.objects().back().view_of, part);
     EXPECT_EQ(view(part_of_part, 50, "nothing at its end", 0), 4U);
