@@ -168,7 +168,8 @@ public:
     ///
     /// The header lies outside of the arena. So in a measuring arena the objects are real and only
     /// their data is measured (GGML's `no_alloc`), and `used()` and `peak()` count data alone. A
-    /// release that ends the data removes the object and frees its header; no destructor runs.
+    /// release that ends the data removes the object and frees its header; no destructor runs. An
+    /// object of 0 bytes ends with a release below the position where it was made, or to 0.
     /// Throws std::logic_error if the arena keeps no register, and AllocationError or
     /// std::bad_alloc, changing nothing, if the memory is unavailable.
     AllocatedObject allocate_object(ObjectDescription object, std::size_t header_bytes);

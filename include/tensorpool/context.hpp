@@ -81,8 +81,10 @@ public:
     /// the scratch instead. Throws AllocationError (a std::bad_alloc) if the memory is unavailable;
     /// nothing has changed then.
     void* allocate(std::size_t bytes);
-    /// Frees a block that `allocate(bytes)` took from the pool; any thread may call it. Does
-    /// nothing for a block of the arena or of a scratch, and for nullptr.
+    /// Frees a block that `allocate(bytes)` of this context took from the pool; any thread may call
+    /// it. Does nothing for nullptr, for a block of the arena, and for a block of a scratch, which
+    /// may be passed only on the thread and within the ScratchAllocationScope in which it was
+    /// allocated. `p` must not come from anywhere else.
     void deallocate(void* p, std::size_t bytes) noexcept;
 
     /// Allocates at least `bytes` bytes from the arena; returns nullptr for 0. Throws
@@ -140,7 +142,9 @@ public:
     /// The buffer must outlive the context and serves one thread at a time; `scratch_alloc` throws
     /// if it is full. Pass `scratch()` to a ScratchScope, or the scope belongs to the thread's own
     /// scratch. Several contexts may share a buffer if only one at a time is in use. Throws
-    /// std::logic_error while the present buffer has bytes in use or an open ScratchScope.
+    /// std::logic_error, changing nothing, while the present buffer has bytes in use or an open
+    /// ScratchScope, and while a ScratchAllocationScope of this context is open on the calling
+    /// thread.
     void use_scratch(std::span<std::byte> buffer);
 
     /// Returns the statistics of the pool, the arena and the calling thread's scratch.

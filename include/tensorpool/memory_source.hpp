@@ -83,7 +83,8 @@ public:
         : source_(source),
           word_(reinterpret_cast<std::uintptr_t>(&functions) | logarithm(alignment)) {}
     /// Makes the owner for blocks of a source that counts releases, less than 2^57 of them.
-    /// `alignment` is a power of two.
+    /// `alignment` is a power of two. A source may also pass another number that tells its blocks
+    /// apart; only the source reads it.
     BlockOwner(SourceLink& link, std::uint64_t releases, std::size_t alignment) noexcept
         : source_(&link), word_(counted | releases << logarithm_bits | logarithm(alignment)) {}
     /// Makes the owner for blocks of `pool`, a MemoryPool, which handles end inline. `alignment` is

@@ -158,6 +158,7 @@ private:
     void end_scope_slow(const ScratchScope& scope) noexcept;
     void release_to(const Mark& mark, const char* call);
     bool is_in_scope() const noexcept;
+    bool contains(const void* p) const noexcept;
     void raise_high() noexcept {
         const std::size_t now = used();
         if (now > high_->load(std::memory_order_relaxed))

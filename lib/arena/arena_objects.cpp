@@ -37,7 +37,9 @@ ObjectId Arena::record(const void* data, ObjectDescription object) {
 }
 
 ObjectId Arena::record_view(ObjectId of, std::size_t offset, ObjectDescription view) {
-    return register_of(*this, *state_, "record_view").add_view(of, offset, std::move(view), name());
+    return register_of(*this, *state_, "record_view")
+        .add_view(of, offset, std::move(view), name())
+        .id;
 }
 
 AllocatedObject Arena::allocate_object(ObjectDescription object, std::size_t header_bytes) {
@@ -57,8 +59,11 @@ AllocatedObject Arena::allocate_view(ObjectId of, std::size_t offset, ObjectDesc
     arena::ObjectRegister& objects = register_of(*this, *state_, "allocate_view");
     arena::Header header = arena::make_header(header_bytes);
     void* const of_view = header.get();
-    const ObjectId id = objects.add_view(of, offset, std::move(view), name(), std::move(header));
-    return {.id = id, .header = of_view, .data = base_ + objects.offset_of(id)};
+    // A handle that ends on another thread may remove the view, so only the register's answer
+    // counts.
+    const auto [id, begin] =
+        objects.add_view(of, offset, std::move(view), name(), std::move(header));
+    return {.id = id, .header = of_view, .data = base_ + begin};
 }
 
 std::vector<ArenaObject> Arena::objects() const {

@@ -71,9 +71,8 @@ void* Context::allocate(std::size_t bytes) {
 
 void Context::deallocate(void* p, std::size_t bytes) noexcept {
     if (p == nullptr || !is_small(bytes)) return;
-    if (ScratchAllocationScope::is_open_for(*this) && !detail::ContextPool::owns(*pool_, p)) {
-        return;
-    }
+    // The pool cannot tell: the buffer of a scratch may lie in one of its blocks.
+    if (ScratchAllocationScope::is_open_for(*this) && scratch().contains(p)) return;
     detail::ContextPool::deallocate(*pool_, p, bytes, alignment_);
 }
 
@@ -106,6 +105,9 @@ void Context::use_scratch(std::span<std::byte> buffer) {
     const auto refuse = [this](const std::string& what) {
         throw std::logic_error("tensorpool: context '" + arena_.name() + "': use_scratch: " + what);
     };
+    if (ScratchAllocationScope::is_open_for(*this)) {
+        refuse("inside an open ScratchAllocationScope of this context");
+    }
     if (buffer_ != nullptr && buffer_->is_in_scope()) {
         refuse("inside an open ScratchScope of the present buffer");
     }

@@ -41,8 +41,9 @@ ObjectId ObjectRegister::add(const Room&, std::size_t offset, ObjectDescription 
     return append({.description = std::move(object), .offset = offset}, std::move(header));
 }
 
-ObjectId ObjectRegister::add_view(ObjectId of, std::size_t offset, ObjectDescription view,
-                                  const std::string& arena, Header header) {
+ObjectRegister::AddedView ObjectRegister::add_view(ObjectId of, std::size_t offset,
+                                                   ObjectDescription view, const std::string& arena,
+                                                   Header header) {
     const auto refuse = [&](const std::string& what) {
         throw std::invalid_argument("tensorpool: arena '" + arena + "': record_view: view '" +
                                     view.name + "': " + what);
@@ -58,8 +59,9 @@ ObjectId ObjectRegister::add_view(ObjectId of, std::size_t offset, ObjectDescrip
     }
     const std::size_t begin = whole->offset + offset;
     reserve(1);
-    return append({.description = std::move(view), .offset = begin, .view_of = of},
-                  std::move(header));
+    const ObjectId id =
+        append({.description = std::move(view), .offset = begin, .view_of = of}, std::move(header));
+    return {id, begin};
 }
 
 void ObjectRegister::make_room() {
@@ -92,13 +94,14 @@ const ArenaObject* ObjectRegister::find(ObjectId id) const noexcept {
 
 void ObjectRegister::forget_above(std::size_t offset) noexcept {
     forget([offset](const ArenaObject& object) {
-        return object.offset + object.description.bytes > offset || object.offset >= offset;
+        return offset == 0 || object.offset + object.description.bytes > offset;
     });
 }
 
 void ObjectRegister::forget_within(std::size_t begin, std::size_t end) noexcept {
     forget([begin, end](const ArenaObject& object) {
-        return object.offset >= begin && object.offset < end;
+        const bool may_precede = object.offset == begin && object.description.bytes == 0;
+        return object.offset >= begin && object.offset < end && !may_precede;
     });
 }
 
@@ -126,11 +129,6 @@ std::vector<ArenaObject> ObjectRegister::objects() const {
     copies.reserve(entries_.size());
     for (const Entry& entry : entries_) copies.push_back(entry.object);
     return copies;
-}
-
-std::size_t ObjectRegister::offset_of(ObjectId id) const noexcept {
-    const std::lock_guard guard(mutex_);
-    return find(id)->offset;
 }
 
 }  // namespace tensorpool::arena

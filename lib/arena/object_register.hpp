@@ -35,6 +35,12 @@ public:
         ObjectRegister* objects_;
     };
 
+    /// A view in the register, and where it begins in the arena.
+    struct AddedView {
+        ObjectId id;
+        std::size_t offset;
+    };
+
     /// Adds an object at `offset`. REQUIRES: its bytes are in use.
     ObjectId add(std::size_t offset, ObjectDescription object);
     /// Adds an object at `offset`, for which there is room. REQUIRES: its bytes are in use.
@@ -42,16 +48,17 @@ public:
                  Header header) noexcept;
     /// Adds a view that begins `offset` bytes into the object `of`. Throws std::invalid_argument,
     /// naming `arena`, if there is no such object or the view reaches beyond it.
-    ObjectId add_view(ObjectId of, std::size_t offset, ObjectDescription view,
-                      const std::string& arena, Header header = {});
-    /// Removes the objects that end above `offset`, and the views of them, with their headers.
+    AddedView add_view(ObjectId of, std::size_t offset, ObjectDescription view,
+                       const std::string& arena, Header header = {});
+    /// Removes the objects that end above `offset`, and the views of them, with their headers; all
+    /// objects if `offset` is 0. An object of 0 bytes at `offset` stays: it may be older than a
+    /// mark there.
     void forget_above(std::size_t offset) noexcept;
-    /// Removes the objects that begin within [begin, end), and the views of them.
+    /// Removes the objects that begin within [begin, end), and the views of them. An object of 0
+    /// bytes at `begin` stays.
     void forget_within(std::size_t begin, std::size_t end) noexcept;
 
     std::vector<ArenaObject> objects() const;
-    /// Returns where an object begins. REQUIRES: it is in the register.
-    std::size_t offset_of(ObjectId id) const noexcept;
 
     /// Locks and unlocks the register around a fork.
     void lock() noexcept { mutex_.lock(); }

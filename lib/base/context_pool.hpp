@@ -18,8 +18,6 @@ struct ContextPool {
     static void* allocate(MemoryPool& pool, std::size_t bytes, std::size_t alignment);
     static void deallocate(MemoryPool& pool, void* p, std::size_t bytes,
                            std::size_t alignment) noexcept;
-    /// Returns whether a block of the pool begins at `p`, or `p` lies in one.
-    static bool owns(MemoryPool& pool, const void* p) noexcept;
     /// Allocates a block for a handle, which frees it. Throws AllocationError on failure.
     static HeldBlock hold(MemoryPool& pool, std::size_t bytes, std::size_t alignment);
     static PoolStatistics statistics(const MemoryPool& pool);

@@ -23,10 +23,6 @@ void ContextPool::deallocate(MemoryPool& pool, void* p, std::size_t bytes,
     }
 }
 
-bool ContextPool::owns(MemoryPool& pool, const void* p) noexcept {
-    return pool.owns(p);
-}
-
 HeldBlock ContextPool::hold(MemoryPool& pool, std::size_t bytes, std::size_t alignment) {
     return {allocate(pool, bytes, alignment), bytes, BlockOwner::of_pool(&pool, alignment)};
 }

@@ -26,6 +26,7 @@ namespace {
 
 using testing::bare_options;
 using testing::holds;
+using testing::kib;
 using testing::message_of;
 using testing::write_pattern;
 
@@ -231,10 +232,12 @@ TEST(ArenaHandle, MovesAndSwapsWithHandlesOfOtherSources) {
     MemoryPool pool;
     Arena arena(bare_options());
     Context context;
+    constexpr std::size_t large = 100 * kib;  // a context takes it from its arena
     {
         PooledAllocation one(arena, 100);
         PooledAllocation other(pool, 200, 256);
-        PooledAllocation third(context, 300);
+        PooledAllocation third(context, large);
+        EXPECT_EQ(context.used(), large);
         one.swap(other);
         EXPECT_TRUE(pool.owns(one.get()));
         EXPECT_EQ(other.size(), 100U);
@@ -247,11 +250,11 @@ TEST(ArenaHandle, MovesAndSwapsWithHandlesOfOtherSources) {
     EXPECT_EQ(arena.used(), 0U);
 }
 
-TEST(ArenaHandle, OfAContextIsABlockOfItsArena) {
+TEST(ArenaHandle, OfALargeBlockOfAContextIsABlockOfItsArena) {
     Context context(0, 256);
-    PooledAllocation handle(context, 100);
-    EXPECT_EQ(context.used(), 256U);
-    EXPECT_EQ(context.mark(), 256U);
+    PooledAllocation handle(context, 100 * kib + 1);
+    EXPECT_EQ(context.used(), 100 * kib + 256);
+    EXPECT_EQ(context.mark(), 100 * kib + 256);
     handle.reset();
     EXPECT_EQ(context.used(), 0U);
 }

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include <tensorpool/pooled_allocation.hpp>
+
 #include "arena/arena_test.hpp"
 
 namespace tensorpool {
@@ -190,6 +192,26 @@ TEST(ArenaObjects, ObjectWithoutBytesHasAHeaderAndNoData) {
     EXPECT_NE(empty.header, nullptr);
     EXPECT_EQ(arena.objects()[0].offset, 64U);
     EXPECT_EQ(arena.used(), 64U);
+}
+
+TEST(ArenaObjects, ObjectWithoutBytesStaysAtAReleaseToItsPosition) {
+    Arena arena(with_objects());
+    arena.allocate_object({.name = "first", .kind = "graph"}, 16);
+    arena.allocate(64);
+    arena.allocate_object({.name = "e", .kind = "graph"}, 16);
+    const Arena::Mark mark = arena.mark();
+    {
+        const ArenaScope scope(arena);
+        arena.allocate(64);
+    }
+    arena.allocate(64);
+    arena.release_to(mark);
+    EXPECT_EQ(names_in(arena), "first e ");
+    EXPECT_NE(arena.objects()[1].header, nullptr);
+    { const PooledAllocation handle(arena, 64); }
+    EXPECT_EQ(names_in(arena), "first e ") << "the end of a handle behind it";
+    arena.reset();
+    EXPECT_EQ(names_in(arena), "");
 }
 
 TEST(ArenaObjects, RefusedDataLeavesNoObject) {

@@ -206,6 +206,34 @@ TEST_F(ContextWithPool, BlockOfThePoolIsFreedInAScratchAllocationScope) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
 }
 
+TEST_F(ContextWithPool, BlockOfAScratchInABlockOfThePoolIsNotFreed) {
+    constexpr std::size_t bytes = 4 * kib;
+    auto* const buffer = static_cast<std::byte*>(pool_.allocate(bytes));
+    context_.use_scratch({buffer, bytes});
+    {
+        const ScratchAllocationScope scope(context_);
+        void* const block = context_.allocate(1000);
+        EXPECT_EQ(block, buffer);
+        context_.deallocate(block, 1000);
+        EXPECT_EQ(pool_.get_total_allocated(), bytes);
+        void* const next = pool_.allocate(1000);
+        EXPECT_NE(next, block);
+        pool_.deallocate(next, 1000);
+    }
+    context_.use_scratch({});
+    pool_.deallocate(buffer, bytes);
+}
+
+TEST_F(ContextWithPool, BlocksInAllChunksOfAScratchAreNotFreed) {
+    const ScratchAllocationScope scope(context_);
+    void* const first = context_.allocate(1000);
+    context_.scratch_alloc(context_.scratch_capacity());
+    void* const last = context_.allocate(1000);
+    context_.deallocate(first, 1000);
+    context_.deallocate(last, 1000);
+    EXPECT_EQ(pool_.get_deallocation_count(), 0U);
+}
+
 TEST_F(ContextWithPool, ScratchAllocationScopeConcernsItsContextAndThread) {
     Context other(options());
     const ScratchAllocationScope outer(context_);

@@ -126,6 +126,10 @@ std::size_t Scratch::trim() noexcept {
     return state_->trim();
 }
 
+bool Scratch::contains(const void* p) const noexcept {
+    return state_->chunks.contain(p);
+}
+
 std::size_t Scratch::peak() const noexcept {
     return std::max(state_->peak(), used());
 }

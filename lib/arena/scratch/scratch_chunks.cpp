@@ -35,6 +35,14 @@ void ScratchChunks::set_buffer(std::byte* begin, std::byte* end) {
     is_buffer_ = true;
 }
 
+bool ScratchChunks::contain(const void* p) const noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(p);
+    return std::ranges::any_of(chunks_, [address](const Chunk& chunk) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(chunk.begin);
+        return address >= begin && address - begin < chunk.bytes();
+    });
+}
+
 bool ScratchChunks::next_has(std::size_t bytes, std::size_t alignment) const noexcept {
     if (present_ + 1 >= chunks_.size()) return false;
     const Chunk& next = chunks_[present_ + 1];

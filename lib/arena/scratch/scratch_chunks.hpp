@@ -39,6 +39,8 @@ public:
     /// Returns the chunk in use. REQUIRES: not empty.
     const Chunk& present() const noexcept { return chunks_[present_]; }
     std::size_t present_number() const noexcept { return present_; }
+    /// Returns whether `p` lies in one of the chunks.
+    bool contain(const void* p) const noexcept;
     bool is_one() const noexcept { return chunks_.size() == 1; }
     /// Returns whether the next chunk has room for `bytes` bytes from a multiple of `alignment`.
     bool next_has(std::size_t bytes, std::size_t alignment) const noexcept;

@@ -1,5 +1,8 @@
 // Handles that own blocks of a scratch (PooledAllocation). They end in reverse order within their
 // scope, so the living ones are a stack.
+//
+// A block may lie where the block of a handle that outlived its memory lay. A serial number tells
+// the two apart; the handle's BlockOwner keeps it in place of the number of releases.
 
 #include <algorithm>
 #include <iterator>
@@ -12,23 +15,6 @@
 #include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool {
-namespace {
-
-using detail::ScratchState;
-
-constexpr SourceFunctions scratch_functions = {
-    .name = "scratch",
-    .give_back =
-        [](void* scratch, const HeldBlock& block) {
-            static_cast<ScratchState*>(scratch)->end_handle(block);
-        },
-    .give_up =
-        [](void* scratch, const HeldBlock& block) {
-            static_cast<ScratchState*>(scratch)->forget_handle(block.address);
-        },
-};
-
-}  // namespace
 
 HeldBlock Scratch::hold(std::size_t bytes, std::size_t alignment) {
     return state_->hold(bytes, alignment);
@@ -36,10 +22,23 @@ HeldBlock Scratch::hold(std::size_t bytes, std::size_t alignment) {
 
 namespace detail {
 
+const SourceFunctions ScratchState::handle_functions = {
+    .name = "scratch",
+    .give_back =
+        [](void* scratch, const HeldBlock& block) {
+            static_cast<ScratchState*>(scratch)->end_handle(block);
+        },
+    .give_up =
+        [](void* scratch, const HeldBlock& block) {
+            static_cast<ScratchState*>(scratch)->forget_handle(block);
+        },
+};
+
 HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
     // The memory of these was released before their handles ended, which their ends will report.
     while (!handles_.empty() && handles_.back().used_before >= scratch_.used()) handles_.pop_back();
-    handles_.push_back({.used_before = scratch_.used(),
+    handles_.push_back({.serial = ++last_serial_,
+                        .used_before = scratch_.used(),
                         .chunk = scratch_.chunk_,
                         .scope = scratch_.scope(),
                         .releases = history.count(),
@@ -57,13 +56,20 @@ HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
     }
     handles_.back().block = address;
     handles_.back().used_after = scratch_.used();
-    return {address, bytes, BlockOwner(this, scratch_functions, alignment)};
+    return {address, bytes, BlockOwner(link_, last_serial_, alignment)};
+}
+
+ScratchState::Handles::const_reverse_iterator ScratchState::find_handle(
+    const HeldBlock& block) const noexcept {
+    const std::uint64_t serial = block.owner.releases();
+    return std::find_if(handles_.rbegin(), handles_.rend(), [&](const auto& handle) {
+        return handle.block == block.address && handle.serial == serial;
+    });
 }
 
 // Returns why the end of the handle that owns `block` is misuse; nullptr if it is not.
-const char* ScratchState::misuse_of(const void* block) const noexcept {
-    const auto found = std::find_if(handles_.rbegin(), handles_.rend(),
-                                    [&](const auto& handle) { return handle.block == block; });
+const char* ScratchState::misuse_of(const HeldBlock& block) const noexcept {
+    const auto found = find_handle(block);
     if (found == handles_.rend()) {
         return "its memory was released before; expected it to end before its ScratchScope";
     }
@@ -85,7 +91,7 @@ const char* ScratchState::misuse_of(const void* block) const noexcept {
 }
 
 void ScratchState::end_handle(const HeldBlock& block) noexcept {
-    const char* const misuse = misuse_of(block.address);
+    const char* const misuse = misuse_of(block);
     if (misuse != nullptr) {
         statistics::count_failed_check(statistics::CheckKind::scope_order, name());
         platform::fail(
@@ -101,12 +107,10 @@ void ScratchState::end_handle(const HeldBlock& block) noexcept {
     if (scratch_.unsettled_ && scratch_.scope() == outside && scratch_.used() == 0) settle();
 }
 
-void ScratchState::forget_handle(const void* block) noexcept {
-    const auto found = std::find_if(handles_.rbegin(), handles_.rend(),
-                                    [&](const auto& handle) { return handle.block == block; });
+void ScratchState::forget_handle(const HeldBlock& block) noexcept {
+    const auto found = find_handle(block);
     if (found != handles_.rend()) handles_.erase(std::next(found).base());
 }
 
 }  // namespace detail
-
 }  // namespace tensorpool

@@ -9,6 +9,7 @@ namespace tensorpool::arena {
 /// A block of a scratch that a handle owns, and the position to which the handle's end returns.
 struct ScratchHandle {
     const void* block = nullptr;
+    std::uint64_t serial = 0;  // differs from that of any other handle of the scratch
     std::size_t used_before = 0;
     std::size_t used_after = 0;
     std::size_t chunk = 0;

@@ -58,7 +58,7 @@ public:
     /// scope, in reverse order.
     void end_handle(const HeldBlock& block) noexcept;
     /// Forgets a handle that gave up its block.
-    void forget_handle(const void* block) noexcept;
+    void forget_handle(const HeldBlock& block) noexcept;
     /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in use.
     void settle() noexcept;
     std::size_t trim() noexcept;
@@ -101,7 +101,9 @@ private:
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
     void forget_need() noexcept;
-    const char* misuse_of(const void* block) const noexcept;
+    using Handles = std::vector<arena::ScratchHandle>;
+    Handles::const_reverse_iterator find_handle(const HeldBlock& block) const noexcept;
+    const char* misuse_of(const HeldBlock& block) const noexcept;
     void note_changes() noexcept;
     void fold_record() noexcept;
 
@@ -114,7 +116,10 @@ private:
     std::uint64_t noted_grown_ = 0;
     std::uint64_t noted_given_back_ = 0;
     std::unordered_map<std::string_view, ScratchOperator*> operators_;
-    std::vector<arena::ScratchHandle> handles_;  // the living ones, the last one made at the end
+    static const SourceFunctions handle_functions;
+    SourceLink link_{&handle_functions, this};  // what handles refer to
+    std::uint64_t last_serial_ = 0;
+    Handles handles_;  // the living ones, the last one made at the end
 };
 
 }  // namespace tensorpool::detail

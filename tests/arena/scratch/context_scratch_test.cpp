@@ -238,6 +238,34 @@ TEST_F(ContextWithABuffer, CannotBeReplacedInsideItsScope) {
     context_.use_scratch({});
 }
 
+TEST_F(ContextWithABuffer, CannotReplaceTheScratchOfAScratchAllocationScope) {
+    const std::size_t of_thread = Scratch::local().used();
+    {
+        const ScratchAllocationScope scope(context_);
+        Context another(mib);
+        const ScratchAllocationScope inner(another);
+        try {
+            context_.use_scratch(buffer_);
+            ADD_FAILURE();
+        } catch (const std::logic_error& error) {
+            EXPECT_STREQ(error.what(),
+                         "tensorpool: context 'context': use_scratch: inside an open "
+                         "ScratchAllocationScope of this context");
+        }
+        EXPECT_EQ(&context_.scratch(), &Scratch::local());
+        context_.allocate(100);
+        EXPECT_EQ(Scratch::local().used(), of_thread + 128);
+    }
+    EXPECT_EQ(Scratch::local().used(), of_thread);
+    context_.use_scratch(buffer_);
+    {
+        const ScratchAllocationScope scope(context_);
+        EXPECT_THROW(context_.use_scratch({}), std::logic_error);
+        EXPECT_EQ(context_.allocate(100), buffer_.data());
+    }
+    context_.use_scratch({});
+}
+
 TEST_F(ContextWithABuffer, SavesAndRestores) {
     context_.save_scratch();
     context_.use_scratch(buffer_);

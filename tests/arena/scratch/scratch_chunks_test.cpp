@@ -48,6 +48,23 @@ TEST_F(Chunks, FirstChunkBecomesThePresentOne) {
     std::memset(chunks_.present().begin, 1, 4096);
 }
 
+TEST_F(Chunks, ContainTheBytesOfAllChunks) {
+    EXPECT_FALSE(chunks_.contain(&chunks_));
+    EXPECT_FALSE(chunks_.contain(nullptr));
+    add(100);
+    const std::byte* const first = chunks_.present().begin;
+    add(5000);
+    chunks_.go_on(640);
+    const ScratchChunks::Chunk second = chunks_.present();
+    EXPECT_TRUE(chunks_.contain(first));
+    EXPECT_TRUE(chunks_.contain(first + whole_pages(100) - 1));
+    EXPECT_TRUE(chunks_.contain(second.begin));
+    EXPECT_TRUE(chunks_.contain(second.end - 1));
+    EXPECT_FALSE(chunks_.contain(&chunks_));
+    chunks_.drop_all();
+    EXPECT_FALSE(chunks_.contain(first));
+}
+
 TEST_F(Chunks, NextChunkIsUsedAfterGoOn) {
     add(100);
     const std::byte* const first = chunks_.present().begin;

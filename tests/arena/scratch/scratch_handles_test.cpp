@@ -108,6 +108,19 @@ TEST(ScratchHandle, ReleaseLeavesTheBlockToTheScope) {
     });
 }
 
+TEST(ScratchHandle, ReleaseOfAStaleHandleLeavesTheBlockAtItsAddressAlone) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        PooledAllocation stale(scratch, 64);
+        scratch.reset();
+        PooledAllocation handle(scratch, 64);
+        EXPECT_EQ(stale.release(), handle.get());
+        EXPECT_EQ(scratch.used(), 64U);
+        handle.reset();
+        EXPECT_EQ(scratch.used(), 0U);
+    });
+}
+
 TEST(ScratchHandle, RefusedRequestChangesNothing) {
     std::vector<std::byte> buffer(1024);
     Scratch scratch = Scratch::over(buffer);
@@ -199,6 +212,33 @@ TEST_F(ScratchHandleDeathTest, EndWhoseMemoryWasReleasedAndMeetsTheNewTop) {
             handle.reset();
         },
         "its memory was released before; expected it to end before the release");
+}
+
+TEST_F(ScratchHandleDeathTest, EndAfterAResetWhenAnotherHasItsAddress) {
+    expect_report(
+        [] {
+            Scratch& scratch = Scratch::local();
+            PooledAllocation stale(scratch, 64);
+            scratch.reset();
+            const PooledAllocation another(scratch, 100);
+            stale.reset();
+        },
+        "the handle owns the block of 64 B at .*, but its memory was released before");
+}
+
+TEST_F(ScratchHandleDeathTest, EndInALaterScopeWhenAnotherHasItsAddress) {
+    expect_report(
+        [] {
+            std::optional<PooledAllocation> stale;
+            {
+                const ScratchScope scope;
+                stale.emplace(Scratch::local(), 64);
+            }
+            const ScratchScope scope;
+            const PooledAllocation another(Scratch::local(), 100);
+            stale.reset();
+        },
+        "the handle owns the block of 64 B at .*, but its memory was released before");
 }
 
 TEST_F(ScratchHandleDeathTest, EndOnAnotherThread) {
