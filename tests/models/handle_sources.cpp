@@ -18,6 +18,15 @@ ArenaOptions arena_options(const char* name) {
     return options;
 }
 
+// Takes all blocks from the arena: small ones would be those of a pool, which is a source of its
+// own.
+ContextOptions context_options() {
+    ContextOptions options;
+    options.arena = arena_options("context");
+    options.small_bytes = 0;
+    return options;
+}
+
 void expect_none(const char* what, std::uint64_t in_use) {
     if (in_use == 0) return;
     throw std::runtime_error(std::string(what) + " has " + std::to_string(in_use) +
@@ -68,7 +77,7 @@ void FaultySource::give_back(std::uint64_t ticket) {
 }
 
 HandleSources::HandleSources(SourceKind faulty, GiveBackFault fault)
-    : faulty_kind_(faulty), arena_(arena_options("arena")), context_(arena_options("context")) {
+    : faulty_kind_(faulty), arena_(arena_options("arena")), context_(context_options()) {
     if (fault != GiveBackFault::none) {
         faulty_ = std::make_unique<FaultySource>(
             [this](std::size_t bytes, std::size_t alignment) {
