@@ -6,8 +6,8 @@
 
 /// @mainpage
 /// - MemoryPool allocates blocks for any thread; get_global_memory_pool() is the process's pool.
-/// - PooledAllocation, PooledArray and make_pooled_unique() own blocks of pools, arenas, devices and
-/// other sources; Allocator and PoolResource serve containers.
+/// - PooledAllocation, PooledArray and make_pooled_unique() own blocks of pools, arenas, devices
+/// and other sources; Allocator and PoolResource serve containers.
 /// - Arena, Scratch and Context allocate memory that is released all at once.
 /// - plan_memory() packs buffers with known lifetimes; PlannedArena learns them from a loop.
 /// - Runtime provides memory, streams and events of the CPU, of CUDA and of simulated devices.
