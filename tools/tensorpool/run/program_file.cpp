@@ -88,7 +88,7 @@ std::string find_program(const std::string& word) {
     const char* const folders = std::getenv("PATH");
     std::istringstream path(folders != nullptr ? folders : "/bin:/usr/bin");
     for (std::string folder; std::getline(path, folder, ':');) {
-        const std::string file = (folder.empty() ? "." : folder) + '/' + word;
+        std::string file = (folder.empty() ? "." : folder) + '/' + word;
         if (can_be_run(file)) return file;
     }
     return "";

@@ -93,7 +93,7 @@ void HttpServer::set_handlers() {
     });
     Post("/api/session",
          [this](const Request& request, Response& response) { site_.take(request, response); });
-    set_exception_handler([](const Request&, Response& response, std::exception_ptr) {
+    set_exception_handler([](const Request&, Response& response, const std::exception_ptr&) {
         response.status = 500;
         response.set_content(error_json("the server could not answer"), "application/json");
     });
