@@ -118,20 +118,30 @@ unsigned locked_operations(const std::function<void*()>& before,
     return maximum;
 }
 
-void print_contention(const perf::Options& options, perf::Report& report) {
+/// The nanoseconds of a locked operation, on a word of the thread's own and on one that all
+/// processors write.
+struct LockedCosts {
+    unsigned processors;
+    double alone;
+    double contended;
+};
+
+LockedCosts measure_costs(const perf::Options& options) {
     const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
     const perf::Turns measured(options.rounds,
                                {[&] { return ns_of_a_locked_operation(1, options); },
                                 [&] { return ns_of_a_locked_operation(processors, options); }});
-    const double alone = measured.median(0);
     // A high quantile, because contention is lower in rounds in which the threads did not overlap.
-    const double contended = perf::quantile(measured.of(1), 0.9);
+    return {processors, measured.median(0), perf::quantile(measured.of(1), 0.9)};
+}
+
+void print_contention(const LockedCosts& costs, perf::Report& report) {
     std::vector<perf::Cells> rows = {
         {"call", "locked operations", "alone, ns",
-         "all on words that " + std::to_string(processors) + " processors write, ns"}};
+         "all on words that " + std::to_string(costs.processors) + " processors write, ns"}};
     const auto add = [&](const char* name, unsigned locked) {
-        rows.push_back(
-            {name, std::to_string(locked), text(locked * alone, 0), text(locked * contended, 0)});
+        rows.push_back({name, std::to_string(locked), text(locked * costs.alone, 0),
+                        text(locked * costs.contended, 0)});
     };
     add("one locked operation", 1);
 
@@ -177,22 +187,16 @@ void print_contention(const perf::Options& options, perf::Report& report) {
 
 /// Prints what contention could add where two threads work on different shards: only operations on
 /// cache lines that both lock can meet it.
-void print_shards(const perf::Options& options, perf::Report& report) {
+void print_shards(const LockedCosts& costs, perf::Report& report) {
     using tensorpool::testing::SharedWords;
     using Calls = SharedWords::Calls;
-    const unsigned processors = std::max(2U, std::thread::hardware_concurrency());
-    const perf::Turns measured(options.rounds,
-                               {[&] { return ns_of_a_locked_operation(1, options); },
-                                [&] { return ns_of_a_locked_operation(processors, options); }});
-    const double alone = measured.median(0);
-    const double contended = perf::quantile(measured.of(1), 0.9);
     std::vector<perf::Cells> rows = {
         {"call", "shards", "locked operations", "on words of both", "at most, ns"}};
     const auto add = [&](const char* name, std::size_t bytes, std::size_t blocks, Calls which) {
         for (const unsigned shards : {1U, 2U}) {
             const SharedWords words(shards, bytes, blocks, which);
-            const double ns =
-                (words.max_locked() - words.max_shared()) * alone + words.max_shared() * contended;
+            const double ns = (words.max_locked() - words.max_shared()) * costs.alone +
+                              words.max_shared() * costs.contended;
             rows.push_back({name, std::to_string(shards), std::to_string(words.max_locked()),
                             std::to_string(words.max_shared()), text(ns, 0)});
         }
@@ -204,9 +208,14 @@ void print_shards(const perf::Options& options, perf::Report& report) {
     add("1 MiB, 40 at once, freed", MiB, 40, Calls::frees);
     report.print("scale: what contention could add if two threads are on different shards", rows);
 }
+
+void print_locked_operations(const perf::Options& options, perf::Report& report) {
+    const LockedCosts costs = measure_costs(options);
+    print_contention(costs, report);
+    print_shards(costs, report);
+}
 #else
-void print_contention(const perf::Options&, perf::Report&) {}
-void print_shards(const perf::Options&, perf::Report&) {}
+void print_locked_operations(const perf::Options&, perf::Report&) {}
 #endif
 
 }  // namespace
@@ -221,7 +230,6 @@ int main(int argc, char** argv) {
             options.quick ? std::min<std::size_t>(threads, 50) : threads, options, report));
     }
     report.print("scale: while threads that used the pool are alive", rows);
-    print_contention(options, report);
-    print_shards(options, report);
+    print_locked_operations(options, report);
     return report.status();
 }

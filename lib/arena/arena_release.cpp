@@ -49,8 +49,8 @@ using detail::ArenaReleases;
 Arena::Mark Arena::mark() const noexcept {
     Mark mark;
     mark.arena_ = state_->id();
-    // A handle of another thread may return the block at the top meanwhile: the number of releases
-    // must be that of the position.
+    // A handle of another thread may return the block at the top between the two reads. So the
+    // number of releases must be the one that belongs to the position.
     const arena::ReleaseHistory& history = state_->history;
     std::uint64_t sequence = history.sequence();
     for (;;) {
