@@ -23,8 +23,7 @@ namespace tensorpool {
 ///   arena. The caller frees the small ones (`deallocate`, or a PooledAllocation); a release of the
 ///   arena ends the large ones.
 /// - `alloc` returns memory of the arena, which lives until a release.
-/// - `scratch_alloc` returns memory of the calling thread's scratch, which lives inside an
-/// operator.
+/// - `scratch_alloc` returns memory of the thread's scratch, which lives inside an operator.
 ///
 /// Any thread may call the first two. All blocks have the same alignment. `mark`, `release_to` and
 /// `used` concern the arena alone.

@@ -33,7 +33,8 @@ concept StreamSource = !std::derived_from<Source, MemoryPool> && !MemorySource<S
 /// depends on the source:
 ///
 /// - pool, planned arena: the block is freed, on any thread;
-/// - arena, context: the block at the top is returned; another one stays until a release;
+/// - arena: the block at the top is returned; another one stays until a release;
+/// - context: as for the pool, the arena or the scratch that the context took the block from;
 /// - scratch: the block is returned; handles must end within their scope, in reverse order;
 /// - device allocator: the block is freed, and reused after the streams that use it have passed.
 class PooledAllocation {
