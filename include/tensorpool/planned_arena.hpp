@@ -24,6 +24,7 @@ namespace tensorpool {
 namespace detail {
 class PlannedState;
 }  // namespace detail
+class ServeScope;
 
 /// An arena that learns the requests and lifetimes of one iteration of a loop. It plans an offset
 /// for each buffer once (`plan_memory`), and then serves each request from its offset without a
@@ -53,8 +54,8 @@ class TENSORPOOL_API PlannedArena {
 public:
     /// Creates an arena that has no plan yet. Throws std::invalid_argument for invalid options.
     explicit PlannedArena(PlannedArenaOptions options = {});
-    /// Releases all memory, blocks in use included. No other call may be in progress; the executor
-    /// may still be making a plan.
+    /// Releases all memory, blocks in use included, except those that a ServeScope allocated. No
+    /// other call may be in progress; the executor may still be making a plan.
     ~PlannedArena();
     PlannedArena(const PlannedArena&) = delete;
     PlannedArena& operator=(const PlannedArena&) = delete;
@@ -121,6 +122,7 @@ public:
 
 private:
     friend class detail::PlannedState;
+    friend class ServeScope;
 
     void* take_next(std::size_t bytes, std::size_t alignment) noexcept;
     void* allocate_slow(std::size_t bytes, std::size_t alignment);

@@ -61,4 +61,5 @@
 #include <tensorpool/memory_plan.hpp>
 #include <tensorpool/planned_arena.hpp>
 #include <tensorpool/planned_arena_options.hpp>
+#include <tensorpool/serve_scope.hpp>
 #endif

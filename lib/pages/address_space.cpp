@@ -8,6 +8,7 @@
 #include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
+#include "pages/served_memory.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
 
@@ -21,7 +22,8 @@ static_assert(AddressRange::bytes_per_word == pages::page_bytes);
 std::size_t bytes_of_block_in_use(const void* p) noexcept {
     const pages::PageEntry entry = pages::address_space().map().at(p);
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
-    return entry.kind() == pages::PageKind::large_in_use ? entry.span()->bytes() : 0;
+    if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
+    return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 
 bool lies_in_a_pool(const void* p) noexcept {

@@ -158,7 +158,7 @@ void HeapShard::mark_in_use(Span& span, PageKind kind) noexcept {
     span.kind = kind;
     const PageEntry entry(&span, common_.number, kind);
     if (entry.is_bucket()) {
-        space_.map().set_all(span, entry);
+        space_.map().set_all({span.first_page, span.pages}, entry);
         return;
     }
     space_.map().set_ends(span, entry);
@@ -167,7 +167,7 @@ void HeapShard::mark_in_use(Span& span, PageKind kind) noexcept {
 
 void HeapShard::clear_marks(Span& span) noexcept {
     if (PageEntry(&span, common_.number, span.kind).is_bucket()) {
-        space_.map().set_all(span, PageEntry());
+        space_.map().set_all({span.first_page, span.pages}, PageEntry());
         return;
     }
     space_.map().set_ends(span, PageEntry());

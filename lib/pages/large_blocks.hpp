@@ -15,6 +15,7 @@ public:
           map_(heap.space().map()),
           in_use_(PageEntry(nullptr, heap.pool_number(), PageKind::large_in_use)),
           cached_(PageEntry(nullptr, heap.pool_number(), PageKind::large_cached)),
+          noted_(PageEntry(nullptr, heap.pool_number(), PageKind::large_noted)),
           cache_(totals) {}
 
     // Above this size (512 KiB), a miss first empties the cache into the heap, so that free runs
@@ -52,6 +53,17 @@ public:
         if (entry.word() != in_use_.with(span).word()) return nullptr;
         return address_of(*span) == p ? span : nullptr;
     }
+    /// Returns the block in use that begins at `p` and whose free a server notes, or nullptr. Takes
+    /// no lock.
+    Span* find_noted(const void* p) const noexcept {
+        const PageEntry entry = map_.at(p);
+        Span* const span = entry.span();
+        if (entry.word() != noted_.with(span).word()) return nullptr;
+        return address_of(*span) == p ? span : nullptr;
+    }
+    /// Marks a block in use as one whose free a server notes, or as another one. While it is
+    /// noted, `find_in_use` does not find it, so its free takes the slow path.
+    void set_noted(const Span& span, bool noted) noexcept { mark(span, noted ? noted_ : in_use_); }
     void* address_of(const Span& span) const noexcept { return map_.address_of(span.first_page); }
     /// With checks: ends the use of the block at `p`, whose page has this entry in the page map.
     /// Returns true exactly once for each use. Returns false if no block in use of at least
@@ -110,9 +122,10 @@ private:
 
     PageHeap& heap_;
     PageMap& map_;
-    // The pool's entries for the two kinds, without a span.
+    // The pool's entries for the kinds, without a span.
     const PageEntry in_use_;
     const PageEntry cached_;
+    const PageEntry noted_;
     LargeCache cache_;
 };
 

@@ -34,8 +34,8 @@ PageEntry PageMap::find(const void* p, unsigned pool_number) const noexcept {
     return holds(entry, wanted, pool_number) ? entry : PageEntry();
 }
 
-void PageMap::set_all(const Span& span, PageEntry entry) noexcept {
-    for (PageNumber page = span.first_page; page < span.end_page(); ++page) {
+void PageMap::set_all(PageRun run, PageEntry entry) noexcept {
+    for (PageNumber page = run.first; page < run.first + run.count; ++page) {
         store(entries_[page], entry);
     }
 }

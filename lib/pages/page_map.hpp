@@ -9,6 +9,7 @@
 namespace tensorpool::pages {
 
 struct Span;
+class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (four on
 /// macOS), so runs are rounded to the system's pages when they are committed and decommitted.
@@ -35,9 +36,13 @@ enum class PageKind : std::uint8_t {
     large_cached,                             // whole pages in the large-block cache
     extent_hot,                               // free and committed
     extent_cold,                              // free and not committed
+    // Two numbers that no series of buckets uses.
+    served = detail::bucket_count + 17,  // memory of a plan (served_memory.hpp)
+    large_noted,                         // whole pages that a caller holds; a server notes the free
 };
 inline constexpr unsigned kinds_of_series = 16;
 static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
+static_assert(static_cast<unsigned>(PageKind::large_noted) < 2 * kinds_of_series);
 
 constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept {
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
@@ -52,6 +57,9 @@ public:
     PageEntry(const Span* span, unsigned pool_number, PageKind kind) noexcept
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
+    PageEntry(const ServedMemory* memory, unsigned lender) noexcept
+        : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{lender} << 48 |
+                static_cast<std::uint64_t>(PageKind::served)) {}
 
     /// Returns this entry with the span, which may be null. REQUIRES: this entry has no span.
     PageEntry with(const Span* span) const noexcept {
@@ -62,9 +70,15 @@ public:
     Span* span() const noexcept {
         return reinterpret_cast<Span*>(word_ & ((std::uint64_t{1} << 48) - 64));
     }
+    /// Returns the owner of memory of the kind `served`.
+    ServedMemory* served() const noexcept { return reinterpret_cast<ServedMemory*>(span()); }
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
     bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }
+    /// Returns whether this is the first entry of whole pages that a caller holds.
+    bool is_large_in_use() const noexcept {
+        return kind() == PageKind::large_in_use || kind() == PageKind::large_noted;
+    }
     unsigned bucket() const noexcept { return static_cast<unsigned>(word_ % kinds_of_series) - 1; }
     unsigned series() const noexcept { return static_cast<unsigned>(word_ & 63) / kinds_of_series; }
     bool empty() const noexcept { return word_ == 0; }
@@ -113,7 +127,7 @@ public:
     PageEntry find(const void* p, unsigned pool_number) const noexcept;
 
     // Set entries of one span. REQUIRES: the heap's lock is held.
-    void set_all(const Span& span, PageEntry entry) noexcept;
+    void set_all(PageRun run, PageEntry entry) noexcept;
     void set_ends(const Span& span, PageEntry entry) noexcept;
     void set_granules(const Span& span, PageEntry entry) noexcept;
     /// Sets only the first page's entry, which shows whether a large block is in use. Called by the

@@ -1,6 +1,7 @@
 #include "planned/planned_registry.hpp"
 
 #include "base/never_destroyed.hpp"
+#include "planned/orphaned_plans.hpp"
 #include "planned/planned_state.hpp"
 #include "platform/process/fork_handlers.hpp"
 
@@ -14,12 +15,16 @@ constinit base::NeverDestroyed<base::Registry<PlannedState>> the_registry;
 void after_fork() noexcept {
     planned_registry().for_each([](PlannedState& arena) { arena.unlock(); });
     planned_registry().unlock();
+    detail::block_servers().unlock();
+    orphaned_plans().unlock();
 }
 
 // Set while the library is loaded, before there are threads, as in the registry of arenas.
 [[maybe_unused]] const bool fork_handlers_set = platform::set_fork_handlers(
     platform::ForkStage::planned,
     [] {
+        orphaned_plans().lock();
+        detail::block_servers().lock();
         planned_registry().lock();
         planned_registry().for_each([](PlannedState& arena) { arena.lock(); });
     },

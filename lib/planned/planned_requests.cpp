@@ -1,6 +1,8 @@
 #include <exception>
 #include <optional>
 
+#include <tensorpool/detail/address_range.hpp>
+
 #include "planned/planned_state.hpp"
 #include "platform/fail.hpp"
 #include "statistics/segment/failed_checks.hpp"
@@ -65,18 +67,31 @@ void* PlannedState::serve(const PlannedBuffer& buffer) noexcept {
 
 void* PlannedState::hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer) {
     const std::size_t pool_bytes = pool_.usable_size(block);
-    remember(block, bytes, alignment, pool_bytes);
+    remember(block, bytes, alignment, pool_bytes, FreedBy::arena);
     count(answer, pool_bytes);
     return block;
 }
 
+// Without memory for a record, the block is the pool's alone.
+void PlannedState::note(Pool& pool, void* block, std::size_t bytes, std::size_t alignment,
+                        Answer answer) noexcept {
+    const std::size_t pool_bytes = bytes_of_block_in_use(block);
+    try {
+        remember(block, bytes, alignment, pool_bytes, FreedBy::pool);
+    } catch (const std::exception&) {
+        return;
+    }
+    count(answer, pool_bytes);
+    pool.note_free_of(block);
+}
+
 void PlannedState::remember(void* block, std::size_t bytes, std::size_t alignment,
-                            std::size_t pool_bytes) {
+                            std::size_t pool_bytes, FreedBy freed_by) {
     const std::lock_guard guard(mutex_);
     try {
         planned::Learner::Ticket ticket;
         if (learner_.is_noting()) ticket = learner_.note(bytes, alignment, pool_bytes);
-        blocks_.add(block, {pool_bytes, ticket});
+        blocks_.add(block, {pool_bytes, ticket, freed_by == FreedBy::pool});
     } catch (...) {
         learner_.forget();  // this iteration is no longer recorded completely
         throw;
@@ -104,20 +119,33 @@ void PlannedState::deallocate(void* p) noexcept {
 }
 
 bool PlannedState::free_of_pool(void* p) noexcept {
+    if (!note_free(p)) return false;
+    pool_.deallocate(p);
+    return true;
+}
+
+bool PlannedState::note_free(void* p) noexcept {
     std::optional<planned::PoolBlocks::Block> block;
     {
         const std::lock_guard guard(mutex_);
         block = blocks_.remove(p);
         if (block) learner_.note_end(block->ticket);
     }
-    if (!block) return false;
+    if (block) count_pool_freed(block->bytes);
+    return block.has_value();
+}
+
+void PlannedState::forget_noted(Pool& pool) noexcept {
+    const std::lock_guard guard(mutex_);
+    blocks_.take_noted([&](void* p) { pool.forget_free_of(p); });
+}
+
+void PlannedState::count_pool_freed(std::uint64_t bytes) noexcept {
     if (arena_.is_first_owner()) {
-        totals_.count_pool_freed(block->bytes);
+        totals_.count_pool_freed(bytes);
     } else {
-        totals_.count_pool_freed_elsewhere(block->bytes);
+        totals_.count_pool_freed_elsewhere(bytes);
     }
-    pool_.deallocate(p);
-    return true;
 }
 
 bool PlannedState::free_of_retired(void* p) noexcept {

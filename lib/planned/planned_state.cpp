@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "planned/orphaned_plans.hpp"
 #include "planned/plan_file.hpp"
 #include "planned/planned_registry.hpp"
 #include "planned/validate_options.hpp"
@@ -45,7 +46,7 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
     : arena_(arena),
       options_(validated(std::move(options))),
       pool_(options_.pool != nullptr ? *options_.pool : get_global_memory_pool()),
-      record_(options_.name),
+      record_(std::make_shared<statistics::OwnedPlannedRecord>(options_.name)),
       drift_(options_.tolerated_misses, options_.drift_iterations),
       learner_(options_.learn_iterations) {
     arena_.next_ = &no_turn;
@@ -56,14 +57,20 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
     planned::planned_registry().enter(*this);
 }
 
+// Blocks that callers of the global pool hold stay valid.
 PlannedState::~PlannedState() {
     planned::planned_registry().leave(*this);
     check_no_blocks_in_use();
+    if (server_.is_used()) {
+        server_.forget_noted();
+        drop_plan();
+        planned::orphaned_plans().add(std::move(retired_));
+    }
     blocks_.for_each([&](void* block, const auto&) { pool_.deallocate(block); });
 }
 
 void PlannedState::check_no_blocks_in_use() const noexcept {
-    if (options_.checks != Checks::full) return;
+    if (options_.checks != Checks::full || server_.is_used()) return;
     const PlannedArenaStatistics snapshot = statistics();
     const std::uint64_t bytes = snapshot.in_use_bytes + snapshot.pool_in_use_bytes;
     if (bytes == 0) return;
@@ -84,6 +91,7 @@ void PlannedState::begin_iteration() {
     owner_ = &thread_table;
     const void* no_owner = nullptr;
     arena_.first_owner_.compare_exchange_strong(no_owner, owner_, std::memory_order_relaxed);
+    if (plan_ != nullptr) show_first_owner();
     release_retired();
     look_for_plan();
     in_iteration_ = true;
@@ -111,7 +119,7 @@ void PlannedState::end_iteration() {
         end_learned();
     }
     release_retired();
-    record_.note_iteration();
+    record_->note_iteration();
 }
 
 void PlannedState::end_served() noexcept {
@@ -164,6 +172,7 @@ void PlannedState::look_for_plan() noexcept {
         std::optional<LearnedPlan> plan = std::exchange(job_, nullptr)->take();
         if (!plan) return note_failure();
         add(totals_.planning_ns, plan->planning_ns);
+        server_.give_back(plan->pool_peak_bytes);
         base::Refusal refusal;
         auto served = ServedPlan::make(std::move(*plan), refusal);
         if (served == nullptr) return note_failure();
@@ -178,6 +187,8 @@ void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
                          std::unique_ptr<planned::Follower> follower) noexcept {
     follower_ = std::move(follower);
     plan_ = std::move(plan);
+    plan_->count_in(record_);
+    show_first_owner();
     failures_ = 0;
     arena_.tables_ = &plan_->tables();
     arena_.range_.store(plan_->range().word(), std::memory_order_relaxed);
@@ -185,6 +196,10 @@ void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
     show_plan();
     statistics::write_entry(EntryKind::plan, LimitKind::none, plan_->plan().peak_bytes,
                             options_.name);
+}
+
+void PlannedState::show_first_owner() noexcept {
+    plan_->set_first_owner(arena_.first_owner_.load(std::memory_order_relaxed));
 }
 
 void PlannedState::note_failure() noexcept {
@@ -269,17 +284,7 @@ void PlannedState::release_retired() noexcept {
     std::unique_ptr<ServedPlan> released;  // destroyed outside of the lock
     {
         const std::lock_guard guard(mutex_);
-        std::unique_ptr<ServedPlan>* link = &retired_;
-        while (*link != nullptr) {
-            if ((*link)->is_held()) {
-                link = &(*link)->next;
-                continue;
-            }
-            auto rest = std::move((*link)->next);
-            (*link)->next = std::move(released);
-            released = std::move(*link);
-            *link = std::move(rest);
-        }
+        released = planned::take_unheld(retired_);
     }
     if (released == nullptr) return;
     released = nullptr;
@@ -299,12 +304,12 @@ void PlannedState::show_plan() noexcept {
     store(totals_.plan_peak_bytes, plan.peak_bytes);
     store(totals_.capacity_bytes, capacity);
     show_state();
-    record_.note_capacity();
+    record_->note_capacity();
 }
 
 void PlannedState::show_state() noexcept {
-    if (plan_ != nullptr) return record_.set_state(State::serving);
-    record_.set_state(job_ != nullptr ? State::planning : State::learning);
+    if (plan_ != nullptr) return record_->set_state(State::serving);
+    record_->set_state(job_ != nullptr ? State::planning : State::learning);
 }
 
 std::uint64_t PlannedState::missed() const noexcept {

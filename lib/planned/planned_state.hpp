@@ -12,6 +12,7 @@
 #include "planned/drift.hpp"
 #include "planned/follower.hpp"
 #include "planned/learner.hpp"
+#include "planned/plan_server.hpp"
 #include "planned/planning_job.hpp"
 #include "planned/pool_blocks.hpp"
 #include "planned/served_plan.hpp"
@@ -30,7 +31,8 @@ public:
     PlannedState& operator=(const PlannedState&) = delete;
 
     const PlannedArenaOptions& options() const noexcept { return options_; }
-    PlannedArenaStatistics statistics() const noexcept { return record_.statistics(); }
+    MemoryPool& pool() const noexcept { return pool_; }
+    PlannedArenaStatistics statistics() const noexcept { return record_->statistics(); }
 
     // For the owner only.
     void begin_iteration();
@@ -47,9 +49,28 @@ public:
     /// Frees a block of the pool, or of a plan that no longer serves. Any thread.
     void deallocate(void* p) noexcept;
 
+    /// Returns the server for threads that allocate from the global pool.
+    PlanServer& server() noexcept { return server_; }
+    /// Serves a request that a thread made of the global pool, or returns the block that `get`
+    /// allocates from it, or nullptr. REQUIRES: the lock of the server is held.
+    template <class Get>
+    void* serve_for(Pool& pool, std::size_t bytes, std::size_t alignment, Get get) noexcept;
+    /// Notes the free of a block that `serve_for` got from the pool. Returns false if it got none
+    /// at `p`. Any thread.
+    bool note_free(void* p) noexcept;
+    /// Lets the pool forget that frees of blocks are noted. REQUIRES: the lock of `block_servers`
+    /// is held.
+    void forget_noted(Pool& pool) noexcept;
+
     /// Taken around a fork, so that no thread is within an update of the block table.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
+    void lock() noexcept {
+        server_.lock();
+        mutex_.lock();
+    }
+    void unlock() noexcept {
+        mutex_.unlock();
+        server_.unlock();
+    }
     /// Drops the planning job. Called in the child of a fork, where the executor's thread is gone.
     void forget_job() noexcept;
     PlannedState* next_of_all = nullptr;  ///< link of the registry, under its mutex
@@ -65,8 +86,13 @@ private:
     template <class Get>
     void* serve_or(std::size_t bytes, std::size_t alignment, Get get);
     void* hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer);
-    void remember(void* block, std::size_t bytes, std::size_t alignment, std::size_t pool_bytes);
+    enum class FreedBy : bool { arena, pool };
+    void remember(void* block, std::size_t bytes, std::size_t alignment, std::size_t pool_bytes,
+                  FreedBy freed_by);
+    void note(Pool& pool, void* block, std::size_t bytes, std::size_t alignment,
+              Answer answer) noexcept;
     void count(Answer answer, std::size_t pool_bytes) noexcept;
+    void count_pool_freed(std::uint64_t bytes) noexcept;
     bool free_of_pool(void* p) noexcept;
     bool free_of_retired(void* p) noexcept;
     [[noreturn]] void refuse_free(const void* p) const noexcept;
@@ -80,6 +106,7 @@ private:
     void look_for_plan() noexcept;
     void adopt(std::unique_ptr<planned::ServedPlan> plan,
                std::unique_ptr<planned::Follower> follower) noexcept;
+    void show_first_owner() noexcept;
     void note_failure() noexcept;
     void drop_plan() noexcept;
     void forget() noexcept;
@@ -92,8 +119,9 @@ private:
     PlannedArena& arena_;
     PlannedArenaOptions options_;
     MemoryPool& pool_;
-    statistics::OwnedPlannedRecord record_;
-    statistics::PlannedTotals& totals_ = record_.totals();
+    // Shared with the plans, which may outlive the arena.
+    std::shared_ptr<statistics::OwnedPlannedRecord> record_;
+    statistics::PlannedTotals& totals_ = record_->totals();
 
     // For the owner only.
     bool in_iteration_ = false;
@@ -112,6 +140,25 @@ private:
     planned::PoolBlocks blocks_;
     planned::Learner learner_;
     std::unique_ptr<planned::ServedPlan> retired_;  // a list of plans with blocks still held
+
+    // The last member: it is registered, so frees of other arenas' blocks reach it until it ends.
+    PlanServer server_{*this};
 };
+
+template <class Get>
+void* PlannedState::serve_for(Pool& pool, std::size_t bytes, std::size_t alignment,
+                              Get get) noexcept {
+    if (void* const block = arena_.take_next(bytes, alignment)) return block;
+    const PlannedBuffer* const before = arena_.next_;
+    const Turn turn = find_turn(bytes, alignment);
+    if (turn.buffer != nullptr) return serve(*turn.buffer);
+    void* const block = get();
+    if (block != nullptr) {
+        note(pool, block, bytes, alignment, turn.answer);
+    } else {
+        arena_.next_ = before;
+    }
+    return block;
+}
 
 }  // namespace tensorpool::detail

@@ -14,6 +14,7 @@ public:
     struct Block {
         std::uint64_t bytes = 0;  ///< usable size of the pool's block
         Learner::Ticket ticket;   ///< the learner's record of the request
+        bool is_noted = false;    ///< freed by callers of the pool, which notes the free
     };
 
     /// Adds a block. If it throws std::bad_alloc, nothing has changed.
@@ -27,6 +28,14 @@ public:
         return block;
     }
     std::size_t size() const noexcept { return blocks_.size(); }
+    /// Removes all blocks that callers of the pool free, and calls `function(p)` for each.
+    template <class Function>
+    void take_noted(Function function) {
+        std::erase_if(blocks_, [&](const auto& entry) {
+            if (entry.second.is_noted) function(entry.first);
+            return entry.second.is_noted;
+        });
+    }
     /// Calls `function(p, block)` for each block.
     template <class Function>
     void for_each(Function function) const {

@@ -8,7 +8,12 @@
 #include <string>
 #include <utility>
 
+#include <tensorpool/detail/thread_cache.hpp>
+
 #include "base/alignment.hpp"
+#include "pages/address_space.hpp"
+#include "pages/served_memory.hpp"
+#include "planned/orphaned_plans.hpp"
 #include "planned/predecessors.hpp"
 #include "platform/platform.hpp"
 #include "statistics/commit_budget.hpp"
@@ -19,6 +24,10 @@ namespace {
 using base::align_up;
 using detail::PlanStart;
 using State = std::atomic<BufferState>;
+
+constexpr pages::PageCount pages_of(std::size_t bytes) noexcept {
+    return static_cast<pages::PageCount>(bytes / pages::page_bytes);
+}
 
 std::size_t alignment_of(const LearnedPlan& plan) noexcept {
     std::size_t alignment = platform::page_bytes();
@@ -32,7 +41,50 @@ std::size_t alignment_of(const LearnedPlan& plan) noexcept {
 
 }  // namespace
 
-/// The layout of the address range: tables, gap, plan. The tables end where the gap begins, and the
+/// The owner of the plan's blocks for pools. It lies directly in front of the plan's tables.
+class ServedPlan::PlanPages final : public pages::ServedMemory {
+public:
+    explicit PlanPages(PlanTables& tables) noexcept : tables_(tables) {}
+
+    Block find(const void* p) const noexcept override {
+        const auto* const address = static_cast<const std::byte*>(p);
+        for (std::uint32_t number = 0; number != tables_.count; ++number) {
+            const PlannedBuffer& buffer = tables_.buffers[number];
+            const bool is_held =
+                tables_.states[number].load(std::memory_order_relaxed) == BufferState::held;
+            if (is_held && address >= buffer.address && address < buffer.address + buffer.bytes) {
+                return {buffer.address, buffer.bytes};
+            }
+        }
+        return {};
+    }
+    std::size_t block_bytes(const void* p) const noexcept override {
+        const std::uint32_t buffer = tables_.held_at(p);
+        return buffer == PlanTables::no_buffer ? 0 : tables_.buffers[buffer].bytes;
+    }
+    bool deallocate(void* p) noexcept override {
+        const std::uint32_t buffer = tables_.held_at(p);
+        if (buffer == PlanTables::no_buffer) return false;
+        const std::uint64_t bytes = tables_.buffers[buffer].bytes;
+        if (first_owner.load(std::memory_order_relaxed) == &detail::thread_table) {
+            totals->count_freed(bytes);
+        } else {
+            totals->count_freed_elsewhere(bytes);
+        }
+        // This object may be gone as soon as the block is free.
+        tables_.take_back(buffer);
+        orphaned_plans().look_after_free();
+        return true;
+    }
+
+    statistics::PlannedTotals* totals = nullptr;
+    std::atomic<const void*> first_owner = nullptr;  // relaxed: compared with the own thread's only
+
+private:
+    PlanTables& tables_;
+};
+
+/// The layout of the addresses: tables, gap, plan. The tables end where the gap begins, and the
 /// struct PlanTables is the last of them.
 class ServedPlan::Layout {
 public:
@@ -45,7 +97,7 @@ public:
           data_bytes(align_up(plan.peak_bytes, platform::page_bytes())) {
         const std::size_t tables =
             (count + 1) * sizeof(PlannedBuffer) + start_count * sizeof(PlanStart) +
-            predecessor_count * sizeof(std::uint32_t) + count * sizeof(State) +
+            predecessor_count * sizeof(std::uint32_t) + count * sizeof(State) + sizeof(PlanPages) +
             (PlanRange::tables_distance - PlanRange::gap_bytes);
         tables_bytes = align_up(tables, platform::page_bytes());
         front_bytes = align_up(tables_bytes + PlanRange::gap_bytes, alignment);
@@ -79,20 +131,26 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& re
 }
 
 bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexcept {
-    reserved_bytes_ = layout.front_bytes + layout.data_bytes;
-    reserved_ = static_cast<std::byte*>(platform::reserve(reserved_bytes_, layout.alignment));
-    if (reserved_ == nullptr) {
+    pages::AddressSpace& space = pages::address_space();
+    const pages::PageCount alignment = pages_of(layout.alignment);
+    const pages::PageCount pages = pages_of(layout.front_bytes + layout.data_bytes);
+    if (alignment <= space.max_alignment()) {
+        lent_ = space.lend(pages::AddressSpace::served_number, pages, pages, alignment);
+    }
+    if (lent_.count == 0) {
         refusal = {"address space", platform::available_address_space()};
         return false;
     }
     statistics::CommitBudget& budget = statistics::commit_budget();
     const std::size_t bytes = layout.committed();
+    const auto run = [&](std::size_t offset, std::size_t run_bytes) {
+        return pages::PageRun{lent_.first + pages_of(offset), pages_of(run_bytes)};
+    };
     bool committing = false;
     committed_ = budget.take_and_get(bytes, bytes, 1.0, platform::page_bytes(), [&](std::size_t) {
         committing = true;
-        return platform::commit(reserved_ + layout.tables_offset(), layout.tables_bytes) &&
-               (layout.data_bytes == 0 ||
-                platform::commit(reserved_ + layout.front_bytes, layout.data_bytes));
+        return space.commit(run(layout.tables_offset(), layout.tables_bytes)) &&
+               (layout.data_bytes == 0 || space.commit(run(layout.front_bytes, layout.data_bytes)));
     });
     if (committed_ == 0) {
         refusal = {committing ? "what the system commits" : "available memory", budget.ceiling()};
@@ -102,13 +160,15 @@ bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexce
 
 // Fresh pages are zero: the table of starts is empty, and all buffers are free.
 void ServedPlan::fill(const Layout& layout, const Predecessors& predecessors) noexcept {
-    std::byte* at = reserved_ + layout.tables_offset();
+    pages::AddressSpace& space = pages::address_space();
+    auto* const begin = reinterpret_cast<std::byte*>(space.address_of(lent_.first));
+    std::byte* at = begin + layout.tables_offset();
     const auto take = [&]<class T>(T*& array, std::size_t count) {
         array = reinterpret_cast<T*>(at);
         std::uninitialized_value_construct_n(array, count);
         at += count * sizeof(T);
     };
-    std::byte* const base = reserved_ + layout.front_bytes;
+    std::byte* const base = begin + layout.front_bytes;
     range_ = PlanRange(base, layout.data_bytes);
     auto& tables = *new (base - PlanRange::tables_distance) PlanTables{};
     std::uint32_t* numbers = nullptr;
@@ -122,6 +182,23 @@ void ServedPlan::fill(const Layout& layout, const Predecessors& predecessors) no
     tables.start_mask = static_cast<std::uint32_t>(layout.start_count - 1);
     tables.count = static_cast<std::uint32_t>(layout.count);
     fill_buffers(tables, predecessors);
+    const pages::ServedMemory* const owner = new (&pages()) PlanPages(tables);
+    space.map().set_all({space.map().page_of(base), pages_of(layout.data_bytes)},
+                        pages::PageEntry(owner, pages::AddressSpace::served_number));
+}
+
+ServedPlan::PlanPages& ServedPlan::pages() const noexcept {
+    return *reinterpret_cast<PlanPages*>(reinterpret_cast<std::byte*>(&tables()) -
+                                         sizeof(PlanPages));
+}
+
+void ServedPlan::count_in(std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept {
+    record_ = std::move(record);
+    pages().totals = &record_->totals();
+}
+
+void ServedPlan::set_first_owner(const void* thread) noexcept {
+    pages().first_owner.store(thread, std::memory_order_relaxed);
 }
 
 void ServedPlan::fill_buffers(PlanTables& tables, const Predecessors& predecessors) const noexcept {
@@ -151,7 +228,8 @@ std::uint32_t ServedPlan::enter_start(PlanTables& tables, std::uint64_t offset) 
 }
 
 ServedPlan::~ServedPlan() {
-    if (reserved_ != nullptr) platform::release(reserved_, reserved_bytes_);
+    if (lent_.count != 0)
+        pages::address_space().take_back(pages::AddressSpace::served_number, lent_);
     if (committed_ != 0) statistics::commit_budget().give_back(committed_);
 }
 
@@ -164,6 +242,22 @@ bool ServedPlan::is_held() noexcept {
     };
     while (first_held_ < tables.count && !held(first_held_)) ++first_held_;
     return first_held_ < tables.count;
+}
+
+std::unique_ptr<ServedPlan> take_unheld(std::unique_ptr<ServedPlan>& plans) noexcept {
+    std::unique_ptr<ServedPlan> taken;
+    std::unique_ptr<ServedPlan>* link = &plans;
+    while (*link != nullptr) {
+        if ((*link)->is_held()) {
+            link = &(*link)->next;
+            continue;
+        }
+        auto rest = std::move((*link)->next);
+        (*link)->next = std::move(taken);
+        taken = std::move(*link);
+        *link = std::move(rest);
+    }
+    return taken;
 }
 
 }  // namespace tensorpool::planned

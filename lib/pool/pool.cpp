@@ -13,6 +13,7 @@
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
+#include "pool/block_server.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
 
@@ -160,6 +161,8 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
+    if (bytes >= serving.min_bytes && is_global()) [[unlikely]]
+        return allocate_served(bytes, alignment, path, first_touch);
     // A trace contains the alignment, and its readers infer from it whether finer sizes served.
     alignment =
         std::max(alignment, has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
@@ -275,10 +278,11 @@ void Pool::record_end_if_recording(void* p) noexcept {
 
 void Pool::record_end(void* p) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(p);
+    if (entry.kind() == pages::PageKind::served) return;  // not recorded as a block of this pool
     std::size_t bytes = 0;  // for a pointer that is not a block of this pool; reported later
     if (entry.pool_number() == heap_.pool_number()) {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
-        if (entry.kind() == pages::PageKind::large_in_use) bytes = entry.span()->bytes();
+        if (entry.is_large_in_use()) bytes = entry.span()->bytes();
     }
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }
@@ -304,7 +308,8 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     if (block == nullptr) return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(block);
     // Pages that come fresh from the system contain zeros already.
-    if (entry.is_bucket() || !entry.span()->clean) std::memset(block, 0, bytes);
+    const bool has_span = !entry.is_bucket() && entry.kind() != pages::PageKind::served;
+    if (!has_span || !entry.span()->clean) std::memset(block, 0, bytes);
     return block;
 }
 

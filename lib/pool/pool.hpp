@@ -78,6 +78,15 @@ public:
     void* lengthen(void* p, std::size_t bytes) noexcept;
     [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;
 
+    /// Marks a block of whole pages in use as one whose free is noted by a server
+    /// (block_server.hpp). The caller holds the block.
+    void note_free_of(void* p) noexcept;
+    /// Ends what `note_free_of` began. REQUIRES: the lock of `block_servers` is held.
+    void forget_free_of(void* p) noexcept;
+    /// Gives back up to `bytes` bytes of free memory, including what threads' caches hold, but
+    /// nothing that `reserve` prepared.
+    void give_back_free(std::size_t bytes) noexcept;
+
     void deallocate(void* p) noexcept;
     void deallocate(void* p, std::size_t bytes) noexcept;
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
@@ -154,7 +163,7 @@ private:
     void free_large(pages::Span& span) noexcept;
     void free_large_slow(pages::Span& span) noexcept;
     // Separate functions, so that `free_pages` and `free_large` save no registers for them.
-    [[gnu::noinline]] void free_watched_pages(void* p) noexcept;
+    [[gnu::noinline]] void free_pages_slow(void* p) noexcept;
     [[gnu::noinline]] void look_after_free(bool is_time) noexcept;
     void* extend(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
@@ -162,6 +171,12 @@ private:
     void count_large(blocks::Cache* cache, Function function) noexcept;
     void hold(blocks::Cache* cache, std::size_t bytes) noexcept;
     void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
+
+    // pool_served.cpp: blocks of plans, and blocks whose frees a server notes
+    void* allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
+                          FirstTouch first_touch) noexcept;
+    /// Frees a block of a plan and returns true, or notes the free of a block of the pool.
+    bool free_served(void* p) noexcept;
 
     // pool_memory.cpp: free memory, events
     bool gather(pages::Changes& changes) noexcept;
@@ -192,6 +207,7 @@ private:
     };
     Finding find(const void* p) noexcept;
     Finding find_pages(const void* p) noexcept;
+    Finding find_served(const void* p) noexcept;
     // For blocks of whole pages the look-up yields everything that a check needs, so every free is
     // checked.
     pages::Span& large_span_of(void* p) noexcept {
@@ -222,6 +238,7 @@ private:
                               const char* call = "deallocate") noexcept;
     void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;
 
+    bool is_global() const noexcept { return heap_.pool_number() == GlobalPool::number; }
     bool checked() const noexcept { return options_.checks != Checks::off; }
 
     PoolOptions options_;

@@ -23,6 +23,7 @@ using statistics::count_failed_check;
 
 Pool::Finding Pool::find(const void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
+    if (entry.kind() == PageKind::served && is_global()) return find_served(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
     blocks::BucketSet& set = series(entry.series());
     blocks::Bucket& bucket = set[entry.bucket()];
@@ -58,7 +59,7 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
                     .requested = span.requested_bytes.load(std::memory_order_relaxed)};
     // Only the first page's entry is kept current; those of granules and of the last page are set
     // once.
-    if (map.at(span.first_page).kind() == PageKind::large_in_use) {
+    if (map.at(span.first_page).is_large_in_use()) {
         finding.what = finding.block == p ? Finding::What::block : Finding::What::interior;
     } else {
         finding.what = Finding::What::freed;
@@ -111,6 +112,7 @@ void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept
 }
 
 void Pool::free_checked_pages(void* p, StatedSize stated) noexcept {
+    if (large_.find_in_use(p) == nullptr && free_served(p)) return;
     const PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != PageKind::large_in_use || !stated.agrees(bucket_count) ||
@@ -171,9 +173,12 @@ void Pool::check_no_leaks() const noexcept {
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
     if (finding.bucket < bucket_count) {
         buckets_[finding.bucket].begin_use(p, requested_bytes);
-    } else {
-        large_span_of(p).requested_bytes.store(requested_bytes, std::memory_order_release);
+        return;
     }
+    Span* span = large_.find_in_use(p);
+    if (span == nullptr) span = large_.find_noted(p);
+    // A block of a plan has no record of the requested bytes.
+    if (span != nullptr) span->requested_bytes.store(requested_bytes, std::memory_order_release);
 }
 
 void Pool::misused(const void* p, const Finding& finding, const char* call) noexcept {

@@ -5,6 +5,7 @@
 #include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
+#include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -44,7 +45,8 @@ void* Pool::allocate_other_pages(std::size_t bytes) {
 inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
     if (bytes > max_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
-    if (own == nullptr || is_recorder_due() || statistics::has_open_scope()) [[unlikely]]
+    if (own == nullptr || is_recorder_due() || statistics::has_open_scope() ||
+        bytes >= serving.min_bytes) [[unlikely]]
         return nullptr;
     const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
     Span* const span = own->take_large_at_once(pages, large_);
@@ -57,6 +59,7 @@ void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
     const std::size_t max_bytes = std::min(options_.max_allocation, pages::max_large_bytes);
     if (own == nullptr || bytes > max_bytes || is_recorder_due()) return nullptr;
+    if (bytes >= serving.min_bytes) return nullptr;
     if (bytes > blocks::LargeMagazine::max_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
@@ -153,12 +156,14 @@ void Pool::prefault(void* block, std::size_t bytes, const Changes& changes) noex
 }
 
 void Pool::free_pages(void* p) noexcept {
-    if (is_recorder_due()) [[unlikely]]
-        return free_watched_pages(p);
-    free_large(large_span_of(p));
+    Span* const span = large_.find_in_use(p);
+    if (span == nullptr || is_recorder_due()) [[unlikely]]
+        return free_pages_slow(p);
+    free_large(*span);
 }
 
-void Pool::free_watched_pages(void* p) noexcept {
+void Pool::free_pages_slow(void* p) noexcept {
+    if (free_served(p)) return;
     record_end_if_recording(p);
     free_large(large_span_of(p));
 }

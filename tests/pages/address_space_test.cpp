@@ -142,7 +142,7 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZeroAfterTakeBack) {
     Span span;
     span.first_page = run.first;
     span.pages = run.count;
-    space.map().set_all(span, PageEntry(&span, one, kind_of_bucket(0)));
+    space.map().set_all({span.first_page, span.pages}, PageEntry(&span, one, kind_of_bucket(0)));
     space.map().set_granules(span, PageEntry(&span, one, PageKind::large_in_use));
     take_back_all(space, one);
 

@@ -147,9 +147,9 @@ TEST_F(PageMapTest, ClearingASpanLeavesNoWord) {
     const PageEntry bucket(&other, pool_number, kind_of_bucket(3));
     other.first_page = 100;
     other.pages = 16;
-    map.set_all(other, bucket);
+    map.set_all({other.first_page, other.pages}, bucket);
     EXPECT_EQ(map.at(PageNumber{107}).word(), bucket.word());
-    map.set_all(other, PageEntry());
+    map.set_all({other.first_page, other.pages}, PageEntry());
     for (const auto& word : entries) ASSERT_EQ(word, 0U);
     for (const auto& word : granules) ASSERT_EQ(word, 0U);
 }

@@ -1,0 +1,79 @@
+#pragma once
+
+/// @file
+/// Serves a loop's tensors from a plan without a change to the code that makes them. Sizes are in
+/// bytes.
+
+#include <cstddef>
+#include <memory>
+
+#include <tensorpool/export.hpp>
+#include <tensorpool/planned_arena.hpp>
+
+namespace tensorpool {
+
+class ServeScope;
+
+/// Serves the larger requests that the calling thread makes of the global pool from a planned
+/// arena. One scope is one iteration:
+///
+///     PlannedArena step;
+///     for (const Batch& batch : batches) {
+///         const ServeScope serve(step);
+///         train(batch);  // tensors of any library that allocates from the global pool
+///     }
+///
+/// While the arena learns, the pool serves all requests, and the arena records the larger ones.
+/// Once it has a plan, it serves them from the plan's memory. Before that, the pool gives back as
+/// much free memory as the learned iteration took. Requests that differ from the plan go to the
+/// pool. Blocks that the code frees late keep their bytes, as `PlannedArena` describes.
+///
+/// The blocks are freed like all blocks of the global pool: by `deallocate`, by `free` if the pool
+/// serves malloc, on any thread, also after the scope and after the arena, which then keeps the
+/// plan's memory until its last block is freed. `owns`, `usable_size` and `reallocate` of the
+/// global pool accept them too. A block of the plan is counted in the arena only.
+///
+/// Requests of other threads stay with the pool, unless they join the scope (JoinServeScope).
+/// Scopes nest; the innermost one serves. While a scope exists, no other thread may use the arena's
+/// own functions, except to free.
+class TENSORPOOL_API ServeScope {
+public:
+    /// Begins an iteration of `arena`. From now on, it serves the calling thread's requests of at
+    /// least `min_bytes` bytes. Throws std::invalid_argument if `min_bytes` is not above 64 KiB, or
+    /// if the arena's pool is not the global one; std::logic_error inside an iteration.
+    explicit ServeScope(PlannedArena& arena, std::size_t min_bytes = default_min_bytes);
+    /// Ends the iteration. Must run on the thread that created the scope; no joined thread may be
+    /// inside a request.
+    ~ServeScope();
+    ServeScope(const ServeScope&) = delete;
+    ServeScope& operator=(const ServeScope&) = delete;
+
+    /// The smallest request that is not for a bucket of the pool.
+    static constexpr std::size_t default_min_bytes = (std::size_t{64} << 10) + 1;
+
+private:
+    friend class JoinServeScope;
+    class Serving;
+    std::unique_ptr<Serving> serving_;
+};
+
+/// Joins the calling thread to another thread's scope: its larger requests are served from the same
+/// plan while this object exists.
+///
+/// Requests are identified by their order, across all threads of a scope. So it helps if the order
+/// is the same in each iteration, as with a thread that computes the backward pass while the first
+/// thread waits. Threads that compete, such as those of a parallel loop, should stay with the pool.
+class TENSORPOOL_API JoinServeScope {
+public:
+    /// Joins the scope, which must outlive this object.
+    explicit JoinServeScope(const ServeScope& scope);
+    /// Must run on the thread that created the object.
+    ~JoinServeScope();
+    JoinServeScope(const JoinServeScope&) = delete;
+    JoinServeScope& operator=(const JoinServeScope&) = delete;
+
+private:
+    std::unique_ptr<ServeScope::Serving> serving_;
+};
+
+}  // namespace tensorpool

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tensorpool/export.hpp>
+
+#include "base/registry.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+
+/// Serves the larger requests that some threads make of the global pool. The layer `planned`
+/// implements it. A thread is *served* while a `ServingThread` exists on it.
+class BlockServer {
+public:
+    /// Allocates a block, or lets `pool` allocate it. Returns nullptr if neither can;
+    /// `path.refusal` then holds the reason. Called on served threads, on which the server is
+    /// paused meanwhile.
+    virtual void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
+                        Pool::FirstTouch first_touch) noexcept = 0;
+    /// Notes the free of a block of the pool that this server had marked with `Pool::note_free_of`.
+    /// Returns false if it was another server. Called by any thread, under the lock of
+    /// `block_servers`, before the block is freed.
+    virtual bool note_free(void* p) noexcept = 0;
+
+    BlockServer* next_of_all = nullptr;  ///< link of `block_servers`
+
+protected:
+    ~BlockServer() = default;
+};
+
+/// Returns the registry of all servers that may have marked blocks.
+base::Registry<BlockServer>& block_servers() noexcept;
+
+/// What the calling thread's requests look at.
+struct Serving {
+    /// Requests of at least so many bytes go to the server.
+    std::size_t min_bytes = SIZE_MAX;
+    BlockServer* server = nullptr;
+};
+extern TENSORPOOL_API constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;
+
+/// Changes how the calling thread is served for the lifetime of this object. Scopes nest.
+class ServingThread {
+public:
+    explicit ServingThread(Serving now) noexcept : before_(serving) { serving = now; }
+    ~ServingThread() { serving = before_; }
+    ServingThread(const ServingThread&) = delete;
+    ServingThread& operator=(const ServingThread&) = delete;
+
+private:
+    Serving before_;
+};
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail

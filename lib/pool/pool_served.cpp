@@ -1,0 +1,83 @@
+// Blocks that a server hands out in place of the global pool, and blocks of the pool whose frees a
+// server notes.
+
+#include <mutex>
+
+#include "base/never_destroyed.hpp"
+#include "pages/served_memory.hpp"
+#include "pool/block_server.hpp"
+#include "pool/pool.hpp"
+#include "statistics/recorder_hooks.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+namespace {
+
+using pages::PageEntry;
+using pages::PageKind;
+using pages::Span;
+
+constinit base::NeverDestroyed<base::Registry<BlockServer>> the_servers;
+
+}  // namespace
+
+constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;
+
+base::Registry<BlockServer>& block_servers() noexcept {
+    return the_servers.get();
+}
+
+void* Pool::allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
+                            FirstTouch first_touch) noexcept {
+    BlockServer& server = *serving.server;
+    const ServingThread paused({});
+    return server.serve(*this, bytes, alignment, path, first_touch);
+}
+
+// If another thread frees the block at the same time, or frees a block that is not in use, the free
+// that follows finds the misuse.
+bool Pool::free_served(void* p) noexcept {
+    const PageEntry entry = heap_.space().map().at(p);
+    if (entry.kind() == PageKind::served) return is_global() && entry.served()->deallocate(p);
+    if (large_.find_noted(p) == nullptr) return false;
+    const std::lock_guard guard(block_servers());
+    // The server may have been destroyed since.
+    Span* const span = large_.find_noted(p);
+    if (span == nullptr) return false;
+    bool is_noted = false;
+    block_servers().for_each(
+        [&](BlockServer& server) { is_noted = is_noted || server.note_free(p); });
+    large_.set_noted(*span, false);
+    return false;
+}
+
+void Pool::note_free_of(void* p) noexcept {
+    large_.set_noted(large_span_of(p), true);
+}
+
+void Pool::forget_free_of(void* p) noexcept {
+    if (Span* const span = large_.find_noted(p)) large_.set_noted(*span, false);
+}
+
+// The lock keeps the memory, which may be released as soon as its last block is freed.
+Pool::Finding Pool::find_served(const void* p) noexcept {
+    const std::lock_guard guard(heap_.space());
+    const PageEntry entry = heap_.space().map().at(p);
+    if (entry.kind() != PageKind::served) return {};
+    const auto [begin, bytes] = entry.served()->find(p);
+    if (begin == nullptr) return {.what = Finding::What::freed, .block = const_cast<void*>(p)};
+    return {.what = begin == p ? Finding::What::block : Finding::What::interior,
+            .block = const_cast<void*>(begin),
+            .usable = bytes,
+            .requested = bytes};
+}
+
+void Pool::give_back_free(std::size_t bytes) noexcept {
+    pages::Changes changes;
+    gather(changes);
+    heap_.give_back(bytes, changes);
+    report(changes);
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail
