@@ -165,6 +165,24 @@ TENSORPOOL_API tensorpool_status tensorpool_planned_arena_read_statistics(
 TENSORPOOL_API int tensorpool_planned_arena_report_json(const tensorpool_planned_arena* arena,
                                                         char* buffer, size_t buffer_bytes);
 
+/// One iteration of a planned arena that serves requests of the global pool, or a thread's part in
+/// it. `ServeScope` of <tensorpool/serve_scope.hpp> describes it.
+typedef struct tensorpool_serve_scope tensorpool_serve_scope;
+
+/// Begins an iteration. Until `tensorpool_serve_end`, the plan serves the requests of at least
+/// `min_bytes` bytes that the calling thread makes of the global pool; 0 means 65,537, the minimum.
+/// Returns NULL if the call fails: `min_bytes` is smaller, the arena has another pool, or an
+/// iteration of the arena is under way.
+TENSORPOOL_API tensorpool_serve_scope* tensorpool_serve_begin(tensorpool_planned_arena* arena,
+                                                              size_t min_bytes);
+/// Lets the same plan serve the calling thread too, until it calls `tensorpool_serve_end` with the
+/// result. `scope` is one from `tensorpool_serve_begin`, and must end last. Returns NULL if the
+/// call fails.
+TENSORPOOL_API tensorpool_serve_scope* tensorpool_serve_join(const tensorpool_serve_scope* scope);
+/// Ends the iteration, or the thread's part in it, on the thread that began it. Scopes of one
+/// thread end in reverse order. NULL is ignored.
+TENSORPOOL_API void tensorpool_serve_end(tensorpool_serve_scope* scope);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,11 +6,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include <tensorpool/planned_arena.hpp>
+#include <tensorpool/serve_scope.hpp>
 
 #include "adaptors/c_calls.hpp"
 #include "adaptors/sized_struct.hpp"
@@ -18,6 +20,12 @@
 // A job that the caller's executor has not run yet.
 struct tensorpool_planning_job {
     std::function<void()> make_plan;
+};
+
+// One of the two has a value.
+struct tensorpool_serve_scope {
+    std::optional<tensorpool::ServeScope> begun;
+    std::optional<tensorpool::JoinServeScope> joined;
 };
 
 namespace tensorpool::adaptors {
@@ -195,4 +203,32 @@ int tensorpool_planned_arena_report_json(const tensorpool_planned_arena* arena, 
     return guarded_or<int>(-1, "planned_arena_report_json", [&] {
         return print(to_json(to_arena(arena).statistics()), buffer, buffer_bytes);
     });
+}
+
+tensorpool_serve_scope* tensorpool_serve_begin(tensorpool_planned_arena* arena, size_t min_bytes) {
+    return guarded_or<tensorpool_serve_scope*>(nullptr, "serve_begin", [&] {
+        auto scope = std::make_unique<tensorpool_serve_scope>();
+        const std::size_t least =
+            min_bytes != 0 ? min_bytes : tensorpool::ServeScope::default_min_bytes;
+        scope->begun.emplace(to_arena(arena), least);
+        return scope.release();
+    });
+}
+
+tensorpool_serve_scope* tensorpool_serve_join(const tensorpool_serve_scope* scope) {
+    return guarded_or<tensorpool_serve_scope*>(nullptr, "serve_join", [&] {
+        const auto& begun = required(scope, "scope", "one from tensorpool_serve_begin").begun;
+        if (!begun) {
+            throw std::invalid_argument(
+                "scope is one from tensorpool_serve_join, expected one from "
+                "tensorpool_serve_begin");
+        }
+        auto part = std::make_unique<tensorpool_serve_scope>();
+        part->joined.emplace(*begun);
+        return part.release();
+    });
+}
+
+void tensorpool_serve_end(tensorpool_serve_scope* scope) {
+    delete scope;
 }

@@ -28,10 +28,10 @@ detail::PlanServer& server_for(detail::PlannedState& state, std::size_t min_byte
 class ServeScope::Serving {
 public:
     Serving(detail::PlanServer& server, std::size_t min_bytes) noexcept
-        : now_{min_bytes, &server}, server_(server), thread_(now_) {}
+        : now_{min_bytes - 1, &server}, server_(server), thread_(now_) {}
 
     detail::PlanServer& server() const noexcept { return server_; }
-    std::size_t min_bytes() const noexcept { return now_.min_bytes; }
+    std::size_t min_bytes() const noexcept { return now_.max_unserved_bytes + 1; }
 
 private:
     const detail::Serving now_;

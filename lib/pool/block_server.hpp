@@ -36,8 +36,8 @@ base::Registry<BlockServer>& block_servers() noexcept;
 
 /// What the calling thread's requests look at.
 struct Serving {
-    /// Requests of at least so many bytes go to the server.
-    std::size_t min_bytes = SIZE_MAX;
+    /// Larger requests go to the server.
+    std::size_t max_unserved_bytes = SIZE_MAX;
     BlockServer* server = nullptr;
 };
 extern TENSORPOOL_API constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;

@@ -161,7 +161,7 @@ unsigned Pool::table_number() const noexcept {
 void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
                      FirstTouch first_touch) noexcept {
     if (bytes == 0) return nullptr;
-    if (bytes >= serving.min_bytes && is_global()) [[unlikely]]
+    if (bytes > serving.max_unserved_bytes && is_global()) [[unlikely]]
         return allocate_served(bytes, alignment, path, first_touch);
     // A trace contains the alignment, and its readers infer from it whether finer sizes served.
     alignment =

@@ -46,7 +46,7 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
     if (bytes > max_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
     if (own == nullptr || is_recorder_due() || statistics::has_open_scope() ||
-        bytes >= serving.min_bytes) [[unlikely]]
+        bytes > serving.max_unserved_bytes) [[unlikely]]
         return nullptr;
     const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
     Span* const span = own->take_large_at_once(pages, large_);
@@ -59,7 +59,7 @@ void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
     const std::size_t max_bytes = std::min(options_.max_allocation, pages::max_large_bytes);
     if (own == nullptr || bytes > max_bytes || is_recorder_due()) return nullptr;
-    if (bytes >= serving.min_bytes) return nullptr;
+    if (bytes > serving.max_unserved_bytes) return nullptr;
     if (bytes > blocks::LargeMagazine::max_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);

@@ -12,6 +12,36 @@ static void plan_now(tensorpool_planning_job* job, void* user) {
     tensorpool_planning_job_run(job);
 }
 
+static void serve_global_pool(void) {
+    tensorpool_planned_arena* const arena = tensorpool_planned_arena_create(NULL);
+    tensorpool_planned_arena_statistics statistics;
+    void* kept = NULL;
+    int step;
+
+    expect(arena != NULL, "an arena");
+    expect(tensorpool_serve_begin(arena, 1000) == NULL, "a threshold for small blocks fails");
+    for (step = 0; step < 3; ++step) {
+        tensorpool_serve_scope* const scope = tensorpool_serve_begin(arena, 0);
+        tensorpool_serve_scope* const part = tensorpool_serve_join(scope);
+        expect(scope != NULL && part != NULL, "scopes");
+        expect(tensorpool_serve_join(part) == NULL, "a part cannot be joined");
+        expect(tensorpool_serve_begin(arena, 0) == NULL, "one iteration at a time");
+        kept = tensorpool_allocate(tensorpool_global(), 1000000);
+        expect(kept != NULL, "a block");
+        if (step < 2) tensorpool_deallocate(tensorpool_global(), kept);
+        tensorpool_serve_end(part);
+        tensorpool_serve_end(scope);
+    }
+    tensorpool_serve_end(NULL);
+    statistics.struct_bytes = sizeof statistics;
+    expect(tensorpool_planned_arena_read_statistics(arena, &statistics) == tensorpool_ok,
+           "statistics");
+    expect(statistics.from_pool == 1 && statistics.served == 2, "the plan served two of three");
+    tensorpool_planned_arena_destroy(arena);
+    *(char*)kept = 1;
+    tensorpool_deallocate(tensorpool_global(), kept);
+}
+
 int main(void) {
     int jobs = 0;
     int step;
@@ -50,5 +80,7 @@ int main(void) {
     expect(tensorpool_planned_arena_end_iteration(arena) == tensorpool_other_failure,
            "no end without a beginning");
     tensorpool_planned_arena_destroy(arena);
+
+    serve_global_pool();
     return failures == 0 ? 0 : 1;
 }

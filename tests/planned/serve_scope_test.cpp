@@ -329,6 +329,13 @@ TEST(ServeScope, RefusedRequestLeavesTheSequenceUnchanged) {
     EXPECT_EQ(arena.statistics().served, 2U);
 }
 
+TEST(ServeScope, TheLargestRequestOfAllIsRefusedWithAndWithoutAScope) {
+    EXPECT_EQ(pool().try_allocate(SIZE_MAX), nullptr);
+    PlannedArena arena;
+    const ServeScope serve(arena, SIZE_MAX);
+    EXPECT_EQ(pool().try_allocate(SIZE_MAX), nullptr);
+}
+
 TEST(ServeScope, RejectsAThresholdThatSmallBlocksWouldReach) {
     PlannedArena arena({.name = "step"});
     try {

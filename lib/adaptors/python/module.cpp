@@ -13,6 +13,7 @@
 
 #include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
+#include "adaptors/python/planned_loop.hpp"
 
 namespace tensorpool::python {
 namespace {
@@ -88,6 +89,9 @@ PYBIND11_MODULE(_tensorpool, module) {
         .def(py::init<const std::string&>())
         .def("statistics", &OpenScope::statistics)
         .def("end", &OpenScope::end);
+#ifdef TENSORPOOL_HAS_PLANNING
+    add_planned_loop(module);
+#endif
 }
 
 }  // namespace tensorpool::python

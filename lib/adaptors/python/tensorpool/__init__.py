@@ -18,6 +18,7 @@ import json
 
 from . import _tensorpool
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
+from ._planned import Planned, planned
 from ._scope import Scope, ScopeStatistics, scope
 from ._sizes import bytes_of
 from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Union
 
 __all__ = [
+    "Planned",
     "Scope",
     "ScopeStatistics",
     "disable_numpy",
@@ -38,6 +40,7 @@ __all__ = [
     "limit",
     "numpy_enabled",
     "numpy_is_enabled",
+    "planned",
     "scope",
     "statistics",
     "torch_enabled",

@@ -1,0 +1,121 @@
+"""Loops whose larger arrays and tensors are served from a memory plan."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+
+from . import _tensorpool
+from ._sizes import bytes_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Dict, Iterator, Optional, Type, Union
+
+_loops: Dict[str, "Planned"] = {}
+_loops_lock = threading.Lock()
+
+
+class Planned:
+    """A loop whose iterations are served from a plan; see `planned`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loop = _tensorpool.PlannedLoop(name)
+        self._min_bytes = _tensorpool.default_min_bytes
+        self._thread: Optional[threading.Thread] = None
+
+    @property
+    def statistics(self) -> Dict[str, Any]:
+        """The statistics of the loop's planned arena, as in `statistics()["planned"]`."""
+        return json.loads(self._loop.statistics_json().decode("utf-8", "replace"))
+
+    def __enter__(self) -> "Planned":
+        if self._thread is not None:
+            raise RuntimeError(
+                f"tensorpool: planned {self.name!r}: an iteration is under way on thread "
+                f"{self._thread.name!r}, expected one at a time"
+            )
+        self._loop.begin(self._min_bytes)
+        self._thread = threading.current_thread()
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        here = threading.current_thread()
+        if self._thread is not here:
+            began = "none has begun" if self._thread is None else f"it began on {self._thread.name!r}"
+            raise RuntimeError(
+                f"tensorpool: planned {self.name!r}: an iteration ends on thread {here.name!r}, but "
+                f"{began}; expected the same thread"
+            )
+        self._thread = None
+        self._loop.end()
+
+    @contextmanager
+    def join(self) -> Iterator[None]:
+        """Returns a context manager with which another thread takes part in the current iteration:
+        what it allocates meanwhile is served from the same plan. It helps only if the order of
+        requests, across the threads, is the same in each iteration. Raises RuntimeError if no
+        iteration is under way; the iteration must outlast the `with` block."""
+        joined = _tensorpool.JoinedLoop(self._loop)
+        try:
+            yield
+        finally:
+            joined.end()
+
+    def save(self, path: str) -> None:
+        """Writes the plan to a file. Raises RuntimeError if there is none or the file cannot be
+        written."""
+        self._loop.save(path)
+
+    def load(self, path: str) -> None:
+        """Reads a plan that `save` wrote, so that the next iteration is served from it. Raises
+        RuntimeError if the file is missing or damaged, or inside an iteration."""
+        self._loop.load(path)
+
+
+def planned(name: str, min_bytes: Union[int, str, None] = None) -> Planned:
+    """Returns the loop of this name, a context manager; each `with` block is one iteration:
+
+        for batch in batches:
+            with tensorpool.planned("step"):
+                train(batch)
+
+    In the first iteration, the pool serves all requests, and the larger ones are recorded. From
+    them a plan is made, which packs all buffers of an iteration into close to the least memory.
+    The following iterations are served from the plan's memory. Requests that differ from it, and
+    those whose buffers outlive an iteration, are served by the pool as before.
+
+    This concerns requests above 64 KiB that the thread makes of the global pool: NumPy's arrays
+    after `enable_numpy()`, PyTorch's tensors after `enable_torch()`, and all of malloc under
+    `tensorpool run`. `min_bytes`, such as 2**20 or "1MiB", raises that threshold. Other threads
+    stay with the pool, unless they use `join`. Raises ValueError if `min_bytes` is too small, and
+    NotImplementedError if tensorpool was built without its component `planning`.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"tensorpool: planned: name is {name!r}, expected a str")
+    if not hasattr(_tensorpool, "PlannedLoop"):
+        raise NotImplementedError(
+            "tensorpool: planned: the library was built without planning, expected "
+            "TENSORPOOL_BUILD_PLANNING=ON"
+        )
+    with _loops_lock:
+        loop = _loops.get(name)
+        if loop is None:
+            loop = _loops[name] = Planned(name)
+    if min_bytes is not None:
+        smallest = _tensorpool.default_min_bytes
+        wanted = bytes_of(min_bytes)
+        if wanted < smallest:
+            raise ValueError(
+                f"tensorpool: planned {name!r}: min_bytes is {wanted}, expected at least {smallest}"
+            )
+        loop._min_bytes = wanted
+    return loop
