@@ -27,9 +27,9 @@ public:
     void end_iteration() noexcept;
     /// From now on, frees of the pool's blocks are not noted.
     void forget_noted() noexcept;
-    /// Lets the pool give back as much free memory as a learned iteration took.
-    void give_back(std::size_t bytes) noexcept {
-        if (pool_ != nullptr) pool_->give_back_free(bytes);
+    /// Lets the pool give back its free memory, which includes what a learned iteration took.
+    void give_back() noexcept {
+        if (pool_ != nullptr) pool_->give_back_free();
     }
 
     void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,

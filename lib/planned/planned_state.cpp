@@ -48,6 +48,7 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
       pool_(options_.pool != nullptr ? *options_.pool : get_global_memory_pool()),
       record_(std::make_shared<statistics::OwnedPlannedRecord>(options_.name)),
       drift_(options_.tolerated_misses, options_.drift_iterations),
+      idle_iterations_(options_.warm_up_iterations),
       learner_(options_.learn_iterations) {
     arena_.next_ = &no_turn;
     arena_.served_ = &totals_.served;
@@ -172,7 +173,7 @@ void PlannedState::look_for_plan() noexcept {
         std::optional<LearnedPlan> plan = std::exchange(job_, nullptr)->take();
         if (!plan) return note_failure();
         add(totals_.planning_ns, plan->planning_ns);
-        server_.give_back(plan->pool_peak_bytes);
+        server_.give_back();
         base::Refusal refusal;
         auto served = ServedPlan::make(std::move(*plan), refusal);
         if (served == nullptr) return note_failure();

@@ -83,9 +83,9 @@ public:
     void note_free_of(void* p) noexcept;
     /// Ends what `note_free_of` began. REQUIRES: the lock of `block_servers` is held.
     void forget_free_of(void* p) noexcept;
-    /// Gives back up to `bytes` bytes of free memory, including what threads' caches hold, but
-    /// nothing that `reserve` prepared.
-    void give_back_free(std::size_t bytes) noexcept;
+    /// Gives the free memory back, including what threads' caches hold, but nothing that `reserve`
+    /// prepared.
+    void give_back_free() noexcept;
 
     void deallocate(void* p) noexcept;
     void deallocate(void* p, std::size_t bytes) noexcept;

@@ -72,10 +72,10 @@ Pool::Finding Pool::find_served(const void* p) noexcept {
             .requested = bytes};
 }
 
-void Pool::give_back_free(std::size_t bytes) noexcept {
+void Pool::give_back_free() noexcept {
     pages::Changes changes;
     gather(changes);
-    heap_.give_back(bytes, changes);
+    heap_.give_back(SIZE_MAX, changes);
     report(changes);
 }
 

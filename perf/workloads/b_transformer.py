@@ -8,6 +8,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from loops import iteration
+
 LICENSES = Path("/usr/share/common-licenses")
 CONTEXT, BATCH, STEPS, WRITTEN = 256, 16, 24, 100
 WIDTH, HEADS, LAYERS = 128, 4, 3
@@ -80,11 +82,12 @@ def train(network, text, generator):
     optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3)
     losses = []
     for _ in range(STEPS):
-        loss = loss_of(network, batch_of(text, generator))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        with iteration("train"):
+            loss = loss_of(network, batch_of(text, generator))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
     return losses[0], losses[-1]
 
 

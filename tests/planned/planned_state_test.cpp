@@ -204,5 +204,26 @@ TEST(PlannedState, FullChecksReportBlocksInUseAtDestruction) {
         "planned arena 'a': destroyed with blocks of 64 B in use; expected none");
 }
 
+TEST(PlannedState, LearnsAfterTheWarmUp) {
+    MemoryPool pool;
+    PlannedArenaOptions options;
+    options.pool = &pool;
+    options.warm_up_iterations = 1;
+    PlannedArena arena(std::move(options));
+    void* made_at_first = nullptr;
+    for (int iteration = 0; iteration != 4; ++iteration) {
+        const IterationScope scope(arena);
+        void* const block = arena.allocate(100'000);
+        if (iteration == 0) {
+            made_at_first = block;
+        } else {
+            arena.deallocate(block);
+        }
+    }
+    EXPECT_EQ(arena.statistics().from_pool, 2U);
+    EXPECT_EQ(arena.statistics().served, 2U) << "the first iteration was learned";
+    arena.deallocate(made_at_first);
+}
+
 }  // namespace
 }  // namespace tensorpool

@@ -16,6 +16,7 @@ namespace py = pybind11;
 PlannedArenaOptions named(const std::string& name) {
     PlannedArenaOptions options;
     options.name = name;
+    options.warm_up_iterations = 1;
     return options;
 }
 

@@ -88,10 +88,11 @@ def planned(name: str, min_bytes: Union[int, str, None] = None) -> Planned:
             with tensorpool.planned("step"):
                 train(batch)
 
-    In the first iteration, the pool serves all requests, and the larger ones are recorded. From
-    them a plan is made, which packs all buffers of an iteration into close to the least memory.
-    The following iterations are served from the plan's memory. Requests that differ from it, and
-    those whose buffers outlive an iteration, are served by the pool as before.
+    The pool serves the first two iterations: the first one often makes what later ones keep, such
+    as gradients, and the larger requests of the second one are recorded. From them a plan is made,
+    which packs all buffers of an iteration into close to the least memory. The following iterations
+    are served from the plan's memory. Requests that differ from it, and those whose buffers outlive
+    an iteration, are served by the pool as before.
 
     This concerns requests above 64 KiB that the thread makes of the global pool: NumPy's arrays
     after `enable_numpy()`, PyTorch's tensors after `enable_torch()`, and all of malloc under
