@@ -20,6 +20,7 @@ namespace detail {
 inline namespace abi_2 {
 class Pool;
 struct GlobalPool;
+struct PoolAccess;
 }  // namespace abi_2
 }  // namespace detail
 
@@ -153,6 +154,7 @@ public:
 
 private:
     friend struct detail::GlobalPool;
+    friend struct detail::PoolAccess;
     constexpr MemoryPool(unsigned number, detail::Pool* pool) noexcept
         : place_(number), pool_(pool) {}
 

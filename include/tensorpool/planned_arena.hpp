@@ -139,13 +139,10 @@ private:
     detail::Counter* served_;
     detail::Counter* served_bytes_;
 
-    // Read by freeing threads. `range_` is the range of the current plan. Relaxed: a thread that
-    // holds a block of the plan got the block after the range was stored, and other threads only
-    // compare with it. The first owner is identified by the address of a thread-local variable. It
-    // counts its frees with plain stores. No other thread ever does so, because the first owner may
-    // be within such a store while another thread becomes the owner.
-    alignas(64) std::atomic<std::uint64_t> range_ = 0;
-    std::atomic<const void*> first_owner_ = nullptr;
+    // Read by freeing threads. The first owner is identified by the address of a thread-local
+    // variable. It counts its frees with plain stores. No other thread ever does so, because the
+    // first owner may be within such a store while another thread becomes the owner.
+    alignas(64) std::atomic<const void*> first_owner_ = nullptr;
     detail::Counter* freed_bytes_;            // freed by the first owner
     detail::Counter* freed_elsewhere_bytes_;  // freed by any other thread
     std::unique_ptr<detail::PlannedState> state_;
@@ -186,19 +183,18 @@ inline void* PlannedArena::try_allocate(std::size_t bytes, std::size_t alignment
 }
 
 inline void PlannedArena::deallocate(void* p) noexcept {
-    const detail::PlanRange range(range_.load(std::memory_order_relaxed));
-    if (!range.holds(p)) return deallocate_slow(p);
-    detail::PlanTables& tables = range.tables();
-    const std::uint32_t buffer = tables.held_at(p);
+    detail::PlanTables* const tables = detail::plan_tables_at(p);
+    if (tables == nullptr || tables->arena != this) return deallocate_slow(p);
+    const std::uint32_t buffer = tables->held_at(p);
     if (buffer == detail::PlanTables::no_buffer) [[unlikely]]
         return deallocate_slow(p);
-    const std::uint64_t bytes = tables.buffers[buffer].bytes;
+    const std::uint64_t bytes = tables->buffers[buffer].bytes;
     if (is_first_owner()) {
         detail::add_release(*freed_bytes_, bytes);
     } else {
         freed_elsewhere_bytes_->fetch_add(bytes, std::memory_order_release);
     }
-    tables.take_back(buffer);
+    tables->take_back(buffer);
 }
 
 }  // namespace tensorpool

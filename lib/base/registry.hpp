@@ -26,6 +26,7 @@ public:
 
     // REQUIRES, for the functions below: the lock is held.
     void lock() noexcept { mutex_.lock(); }
+    bool try_lock() noexcept { return mutex_.try_lock(); }
     void unlock() noexcept { mutex_.unlock(); }
     template <class Function>
     void for_each(Function function) noexcept {

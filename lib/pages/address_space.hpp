@@ -92,7 +92,6 @@ private:
     // Relaxed: see `is_lent_to`.
     using Lender = std::atomic<std::uint32_t>;
     static constexpr unsigned pool_bits = 16;
-    static constexpr std::uint32_t served = 0xFFFD;   // memory of a plan
     static constexpr std::uint32_t foreign = 0xFFFE;  // not the heap's: others may map there
     static constexpr std::uint32_t retired = 0xFFFF;  // could not be returned to the system
     static std::uint32_t pool_of(std::uint32_t lender) noexcept {
@@ -101,9 +100,7 @@ private:
 
 public:
     /// Pool numbers are less than this.
-    static constexpr unsigned max_pools = served - 1;
-    /// In place of a pool's number: memory of a plan (served_memory.hpp).
-    static constexpr unsigned served_number = served - 1;
+    static constexpr unsigned max_pools = foreign - 1;
 
 private:
     // A run of granules by number.

@@ -37,7 +37,7 @@ enum class PageKind : std::uint8_t {
     extent_hot,                               // free and committed
     extent_cold,                              // free and not committed
     // Two numbers that no series of buckets uses.
-    served = detail::bucket_count + 17,  // memory of a plan (served_memory.hpp)
+    served = detail::bucket_count + 17,  // lent to a plan (served_memory.hpp)
     large_noted,                         // whole pages that a caller holds; a server notes the free
 };
 inline constexpr unsigned kinds_of_series = 16;
@@ -57,8 +57,8 @@ public:
     PageEntry(const Span* span, unsigned pool_number, PageKind kind) noexcept
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
-    PageEntry(const ServedMemory* memory, unsigned lender) noexcept
-        : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{lender} << 48 |
+    PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
+        : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::served)) {}
 
     /// Returns this entry with the span, which may be null. REQUIRES: this entry has no span.

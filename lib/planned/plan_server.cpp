@@ -11,6 +11,8 @@ namespace tensorpool::detail {
 void PlanServer::begin_iteration() {
     const std::lock_guard guard(mutex_);
     state_.begin_iteration();
+    // The pool serves this iteration; it and the idle plans of other loops would add up.
+    if (state_.plan_ == nullptr) give_back_idle_plans();
 }
 
 void PlanServer::end_iteration() noexcept {
@@ -23,7 +25,7 @@ void* PlanServer::serve(Pool& pool, std::size_t bytes, std::size_t alignment, pa
     // Requests for finer sizes come with smaller alignments.
     alignment = std::max(alignment, smallest_block_bytes);
     const std::lock_guard guard(mutex_);
-    pool_ = &pool;
+    is_used_ = true;
     return state_.serve_for(pool, bytes, alignment,
                             [&] { return pool.allocate(bytes, alignment, path, first_touch); });
 }
@@ -32,9 +34,33 @@ bool PlanServer::note_free(void* p) noexcept {
     return state_.note_free(p);
 }
 
+void PlanServer::rest(planned::ServedPlan& plan) noexcept {
+    if (!is_used() || plan.has_held()) return;
+    const std::lock_guard guard(block_servers());
+    resting_ = &plan;
+}
+
+void PlanServer::end_rest() noexcept {
+    const std::lock_guard guard(block_servers());
+    resting_ = nullptr;
+}
+
+bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
+    end_rest();
+    base::Refusal refusal;
+    return plan.borrow_memory(refusal);
+}
+
+void PlanServer::give_back_idle() noexcept {
+    if (resting_ == nullptr) return;
+    resting_->return_memory();
+    resting_ = nullptr;
+    state_.show_capacity();
+}
+
 void PlanServer::forget_noted() noexcept {
     const std::lock_guard guard(block_servers());
-    if (pool_ != nullptr) state_.forget_noted(*pool_);
+    state_.forget_noted();
 }
 
 }  // namespace tensorpool::detail

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <mutex>
 
+#include "planned/served_plan.hpp"
 #include "pool/block_server.hpp"
 
 namespace tensorpool::detail {
@@ -22,19 +23,23 @@ public:
     PlanServer& operator=(const PlanServer&) = delete;
 
     /// Returns whether a thread was served at any time.
-    bool is_used() const noexcept { return pool_ != nullptr; }
+    bool is_used() const noexcept { return is_used_; }
     void begin_iteration();
     void end_iteration() noexcept;
+    /// Borrows the memory of a plan whose iteration begins, unless it is still there. Returns false
+    /// if there is not enough.
+    bool prepare(planned::ServedPlan& plan) noexcept;
+    /// From now on, the plan has no iteration, and its memory may be taken if no block is in use.
+    void rest(planned::ServedPlan& plan) noexcept;
+    /// The plan is about to be used or dropped.
+    void end_rest() noexcept;
     /// From now on, frees of the pool's blocks are not noted.
     void forget_noted() noexcept;
-    /// Lets the pool give back its free memory, which includes what a learned iteration took.
-    void give_back() noexcept {
-        if (pool_ != nullptr) pool_->give_back_free();
-    }
 
     void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                 Pool::FirstTouch first_touch) noexcept override;
     bool note_free(void* p) noexcept override;
+    void give_back_idle() noexcept override;
 
     // For fork handlers.
     void lock() noexcept { mutex_.lock(); }
@@ -43,7 +48,9 @@ public:
 private:
     PlannedState& state_;
     std::mutex mutex_;
-    Pool* pool_ = nullptr;  // the global pool, once it was asked
+    bool is_used_ = false;
+    // The plan whose memory may be taken. Guarded by the lock of `block_servers`.
+    planned::ServedPlan* resting_ = nullptr;
 };
 
 }  // namespace tensorpool::detail

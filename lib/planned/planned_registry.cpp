@@ -12,23 +12,27 @@ using detail::PlannedState;
 
 constinit base::NeverDestroyed<base::Registry<PlannedState>> the_registry;
 
+// In the order in which the layer takes them.
+void before_fork() noexcept {
+    planned_registry().lock();
+    planned_registry().for_each([](PlannedState& arena) { arena.server().lock(); });
+    detail::block_servers().lock();
+    planned_registry().for_each([](PlannedState& arena) { arena.lock(); });
+    orphaned_plans().lock();
+}
+
 void after_fork() noexcept {
-    planned_registry().for_each([](PlannedState& arena) { arena.unlock(); });
-    planned_registry().unlock();
-    detail::block_servers().unlock();
     orphaned_plans().unlock();
+    planned_registry().for_each([](PlannedState& arena) { arena.unlock(); });
+    detail::block_servers().unlock();
+    planned_registry().for_each([](PlannedState& arena) { arena.server().unlock(); });
+    planned_registry().unlock();
 }
 
 // Set while the library is loaded, before there are threads, as in the registry of arenas.
 [[maybe_unused]] const bool fork_handlers_set = platform::set_fork_handlers(
     platform::ForkStage::planned,
-    [] {
-        orphaned_plans().lock();
-        detail::block_servers().lock();
-        planned_registry().lock();
-        planned_registry().for_each([](PlannedState& arena) { arena.lock(); });
-    },
-    after_fork,
+    before_fork, after_fork,
     [] {
         planned_registry().for_each([](PlannedState& arena) { arena.forget_job(); });
         after_fork();

@@ -115,7 +115,7 @@ void PlannedState::count(Answer answer, std::size_t pool_bytes) noexcept {
 }
 
 void PlannedState::deallocate(void* p) noexcept {
-    if (!free_of_pool(p) && !free_of_retired(p)) refuse_free(p);
+    if (!free_of_pool(p)) refuse_free(p);
 }
 
 bool PlannedState::free_of_pool(void* p) noexcept {
@@ -135,7 +135,8 @@ bool PlannedState::note_free(void* p) noexcept {
     return block.has_value();
 }
 
-void PlannedState::forget_noted(Pool& pool) noexcept {
+void PlannedState::forget_noted() noexcept {
+    Pool& pool = PoolAccess::of(pool_);
     const std::lock_guard guard(mutex_);
     blocks_.take_noted([&](void* p) { pool.forget_free_of(p); });
 }
@@ -145,28 +146,6 @@ void PlannedState::count_pool_freed(std::uint64_t bytes) noexcept {
         totals_.count_pool_freed(bytes);
     } else {
         totals_.count_pool_freed_elsewhere(bytes);
-    }
-}
-
-bool PlannedState::free_of_retired(void* p) noexcept {
-    const std::lock_guard guard(mutex_);
-    for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
-        if (!old->range().holds(p)) continue;
-        PlanTables& tables = old->tables();
-        const std::uint32_t buffer = tables.held_at(p);
-        if (buffer == PlanTables::no_buffer) return false;
-        count_freed(tables.buffers[buffer].bytes);
-        tables.take_back(buffer);
-        return true;
-    }
-    return false;
-}
-
-void PlannedState::count_freed(std::uint64_t bytes) noexcept {
-    if (arena_.is_first_owner()) {
-        totals_.count_freed(bytes);
-    } else {
-        totals_.count_freed_elsewhere(bytes);
     }
 }
 

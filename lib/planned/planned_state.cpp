@@ -65,6 +65,9 @@ PlannedState::~PlannedState() {
     if (server_.is_used()) {
         server_.forget_noted();
         drop_plan();
+        for (auto* plan = retired_.get(); plan != nullptr; plan = plan->next.get()) {
+            plan->become_orphan();
+        }
         planned::orphaned_plans().add(std::move(retired_));
     }
     blocks_.for_each([&](void* block, const auto&) { pool_.deallocate(block); });
@@ -98,7 +101,9 @@ void PlannedState::begin_iteration() {
     in_iteration_ = true;
     missed_before_ = missed();
     if (plan_ != nullptr) {
-        arena_.next_ = plan_->tables().buffers;
+        // Without memory, the pool serves this iteration.
+        if (server_.prepare(*plan_)) arena_.next_ = plan_->tables().buffers;
+        show_capacity();
     } else if (idle_iterations_ != 0) {
         --idle_iterations_;
     } else if (job_ == nullptr) {
@@ -120,6 +125,7 @@ void PlannedState::end_iteration() {
         end_learned();
     }
     release_retired();
+    if (plan_ != nullptr) server_.rest(*plan_);
     record_->note_iteration();
 }
 
@@ -173,9 +179,8 @@ void PlannedState::look_for_plan() noexcept {
         std::optional<LearnedPlan> plan = std::exchange(job_, nullptr)->take();
         if (!plan) return note_failure();
         add(totals_.planning_ns, plan->planning_ns);
-        server_.give_back();
         base::Refusal refusal;
-        auto served = ServedPlan::make(std::move(*plan), refusal);
+        auto served = ServedPlan::make(std::move(*plan), PoolAccess::of(pool_), refusal);
         if (served == nullptr) return note_failure();
         auto follower = std::make_unique<planned::Follower>(served->tables());
         adopt(std::move(served), std::move(follower));
@@ -188,11 +193,10 @@ void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
                          std::unique_ptr<planned::Follower> follower) noexcept {
     follower_ = std::move(follower);
     plan_ = std::move(plan);
-    plan_->count_in(record_);
+    plan_->belong_to(&arena_, record_);
     show_first_owner();
     failures_ = 0;
     arena_.tables_ = &plan_->tables();
-    arena_.range_.store(plan_->range().word(), std::memory_order_relaxed);
     add(totals_.plans, 1);
     show_plan();
     statistics::write_entry(EntryKind::plan, LimitKind::none, plan_->plan().peak_bytes,
@@ -248,7 +252,7 @@ void PlannedState::load(std::istream& in, const std::string& file) {
     LearnedPlan plan = planned::read_plan(in, file);
     const std::uint64_t bytes = plan.peak_bytes;
     base::Refusal refusal;
-    auto served = ServedPlan::make(std::move(plan), refusal);
+    auto served = ServedPlan::make(std::move(plan), PoolAccess::of(pool_), refusal);
     if (served == nullptr) {
         const PlannedArenaStatistics snapshot = statistics();
         throw AllocationError(options_.name.c_str(), bytes, snapshot.in_use_bytes,
@@ -264,15 +268,14 @@ std::uint64_t PlannedState::sequence_checksum() const {
     return plan_ != nullptr ? planned::checksum_of(plan_->plan().requests) : 0;
 }
 
-// Blocks of the plan may be freed at any time. From now on `deallocate` finds them in the list of
-// retired plans, except in threads that have read the range before.
+// Blocks of the plan may be freed at any time, also while it is retired.
 void PlannedState::drop_plan() noexcept {
     if (plan_ == nullptr) return show_state();
+    server_.end_rest();
     follower_ = nullptr;
     arena_.tables_ = nullptr;
     {
         const std::lock_guard guard(mutex_);
-        arena_.range_.store(0, std::memory_order_relaxed);
         plan_->next = std::move(retired_);
         retired_ = std::move(plan_);
     }
@@ -295,16 +298,21 @@ void PlannedState::release_retired() noexcept {
 void PlannedState::show_plan() noexcept {
     const LearnedPlan nothing;
     const LearnedPlan& plan = plan_ != nullptr ? plan_->plan() : nothing;
-    std::uint64_t capacity = plan_ != nullptr ? plan_->capacity() : 0;
-    for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
-        capacity += old->capacity();
-    }
     store(totals_.buffers, plan.requests.size());
     store(totals_.lower_bound_bytes, plan.lower_bound_bytes);
     store(totals_.pool_peak_bytes, plan.pool_peak_bytes);
     store(totals_.plan_peak_bytes, plan.peak_bytes);
-    store(totals_.capacity_bytes, capacity);
     show_state();
+    show_capacity();
+}
+
+void PlannedState::show_capacity() noexcept {
+    std::uint64_t capacity = plan_ != nullptr ? plan_->capacity() : 0;
+    for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
+        capacity += old->capacity();
+    }
+    if (totals_.capacity_bytes.load(std::memory_order_relaxed) == capacity) return;
+    store(totals_.capacity_bytes, capacity);
     record_->note_capacity();
 }
 

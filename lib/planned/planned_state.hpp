@@ -46,7 +46,7 @@ public:
     void* allocate(std::size_t bytes, std::size_t alignment);
     void* try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 
-    /// Frees a block of the pool, or of a plan that no longer serves. Any thread.
+    /// Frees a block of the pool. Any thread.
     void deallocate(void* p) noexcept;
 
     /// Returns the server for threads that allocate from the global pool.
@@ -60,22 +60,17 @@ public:
     bool note_free(void* p) noexcept;
     /// Lets the pool forget that frees of blocks are noted. REQUIRES: the lock of `block_servers`
     /// is held.
-    void forget_noted(Pool& pool) noexcept;
+    void forget_noted() noexcept;
 
     /// Taken around a fork, so that no thread is within an update of the block table.
-    void lock() noexcept {
-        server_.lock();
-        mutex_.lock();
-    }
-    void unlock() noexcept {
-        mutex_.unlock();
-        server_.unlock();
-    }
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
     /// Drops the planning job. Called in the child of a fork, where the executor's thread is gone.
     void forget_job() noexcept;
     PlannedState* next_of_all = nullptr;  ///< link of the registry, under its mutex
 
 private:
+    friend class PlanServer;
     using Answer = planned::Follower::Answer;
     using Turn = planned::Follower::Turn;
 
@@ -94,9 +89,7 @@ private:
     void count(Answer answer, std::size_t pool_bytes) noexcept;
     void count_pool_freed(std::uint64_t bytes) noexcept;
     bool free_of_pool(void* p) noexcept;
-    bool free_of_retired(void* p) noexcept;
     [[noreturn]] void refuse_free(const void* p) const noexcept;
-    void count_freed(std::uint64_t bytes) noexcept;
 
     // planned_state.cpp
     void require_outside(const char* call) const;
@@ -112,6 +105,7 @@ private:
     void forget() noexcept;
     void release_retired() noexcept;
     void show_plan() noexcept;
+    void show_capacity() noexcept;
     void show_state() noexcept;
     std::uint64_t missed() const noexcept;
     void check_no_blocks_in_use() const noexcept;

@@ -15,7 +15,7 @@ using detail::plan_granule_bytes;
 
 /// Requests above this size or alignment are left to the pool, because a plan stores granule
 /// numbers and alignments in 32 bits.
-inline constexpr std::uint64_t max_request_bytes = detail::PlanRange::max_bytes;
+inline constexpr std::uint64_t max_request_bytes = detail::PlanTables::max_bytes;
 inline constexpr std::uint64_t max_request_alignment = std::uint64_t{1} << 30;
 /// The maximum number of requests in a plan; the sum of their sizes stays below 2^63 bytes.
 inline constexpr std::uint64_t max_requests = std::uint64_t{1} << 24;

@@ -11,12 +11,10 @@
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "base/alignment.hpp"
-#include "pages/address_space.hpp"
 #include "pages/served_memory.hpp"
 #include "planned/orphaned_plans.hpp"
 #include "planned/predecessors.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::planned {
 namespace {
@@ -25,14 +23,8 @@ using base::align_up;
 using detail::PlanStart;
 using State = std::atomic<BufferState>;
 
-constexpr pages::PageCount pages_of(std::size_t bytes) noexcept {
-    return static_cast<pages::PageCount>(bytes / pages::page_bytes);
-}
-
 std::size_t alignment_of(const LearnedPlan& plan) noexcept {
-    std::size_t alignment = platform::page_bytes();
-    // If huge pages fit, the plan is aligned so that the system can use them.
-    if (plan.peak_bytes >= platform::huge_page_bytes) alignment = platform::huge_page_bytes;
+    std::size_t alignment = pages::page_bytes;
     for (const Request& request : plan.requests) {
         if (request.is_planned()) alignment = std::max<std::size_t>(alignment, request.alignment);
     }
@@ -41,10 +33,10 @@ std::size_t alignment_of(const LearnedPlan& plan) noexcept {
 
 }  // namespace
 
-/// The owner of the plan's blocks for pools. It lies directly in front of the plan's tables.
-class ServedPlan::PlanPages final : public pages::ServedMemory {
+/// The owner of the plan's blocks for pools.
+class ServedPlan::Owner final : public pages::ServedMemory {
 public:
-    explicit PlanPages(PlanTables& tables) noexcept : tables_(tables) {}
+    explicit Owner(PlanTables& tables) noexcept : tables_(tables) {}
 
     Block find(const void* p) const noexcept override {
         const auto* const address = static_cast<const std::byte*>(p);
@@ -84,138 +76,134 @@ private:
     PlanTables& tables_;
 };
 
-/// The layout of the addresses: tables, gap, plan. The tables end where the gap begins, and the
-/// struct PlanTables is the last of them.
+/// The layout of the tables' pages: the owner, the struct PlanTables, and the arrays.
 class ServedPlan::Layout {
 public:
     Layout(const LearnedPlan& plan, const Predecessors& predecessors)
         : count(plan.requests.size()),
           // At least three of four entries are empty, so that most look-ups need one probe.
           start_count(std::bit_ceil(4 * count)),
-          predecessor_count(predecessors.numbers.size()),
-          alignment(alignment_of(plan)),
-          data_bytes(align_up(plan.peak_bytes, platform::page_bytes())) {
+          predecessor_count(predecessors.numbers.size()) {
         const std::size_t tables =
-            (count + 1) * sizeof(PlannedBuffer) + start_count * sizeof(PlanStart) +
-            predecessor_count * sizeof(std::uint32_t) + count * sizeof(State) + sizeof(PlanPages) +
-            (PlanRange::tables_distance - PlanRange::gap_bytes);
-        tables_bytes = align_up(tables, platform::page_bytes());
-        front_bytes = align_up(tables_bytes + PlanRange::gap_bytes, alignment);
+            PlanTables::owner_bytes + sizeof(PlanTables) + (count + 1) * sizeof(PlannedBuffer) +
+            start_count * sizeof(PlanStart) + predecessor_count * sizeof(std::uint32_t) +
+            count * sizeof(State);
+        bytes = align_up(tables, platform::page_bytes());
     }
-    std::size_t tables_offset() const noexcept {
-        return front_bytes - PlanRange::gap_bytes - tables_bytes;
-    }
-    std::size_t committed() const noexcept { return tables_bytes + data_bytes; }
 
     std::size_t count;
     std::size_t start_count;
     std::size_t predecessor_count;
-    std::size_t alignment;
-    std::size_t data_bytes;
-    std::size_t tables_bytes;
-    std::size_t front_bytes;
+    std::size_t bytes;
 };
 
-std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, base::Refusal& refusal) {
-    if (plan.peak_bytes > PlanRange::max_bytes) {
-        throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
-                                    " B; expected at most " + std::to_string(PlanRange::max_bytes) +
-                                    " B");
+std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& pool,
+                                             base::Refusal& refusal) {
+    if (plan.peak_bytes > PlanTables::max_bytes) {
+        throw std::invalid_argument(
+            "tensorpool: a plan of " + std::to_string(plan.peak_bytes) + " B; expected at most " +
+            std::to_string(PlanTables::max_bytes) + " B");
     }
     const Predecessors predecessors = find_predecessors(plan);
-    const Layout layout(plan, predecessors);
-    std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan)));
-    if (!served->get_memory(layout, refusal)) return nullptr;
-    served->fill(layout, predecessors);
-    return served;
-}
-
-bool ServedPlan::get_memory(const Layout& layout, base::Refusal& refusal) noexcept {
-    pages::AddressSpace& space = pages::address_space();
-    const pages::PageCount alignment = pages_of(layout.alignment);
-    const pages::PageCount pages = pages_of(layout.front_bytes + layout.data_bytes);
-    if (alignment <= space.max_alignment()) {
-        lent_ = space.lend(pages::AddressSpace::served_number, pages, pages, alignment);
+    std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan), pool));
+    if (!served->make_tables(predecessors)) {
+        refusal = {"memory for records", 0};
+        return nullptr;
     }
-    if (lent_.count == 0) {
-        refusal = {"address space", platform::available_address_space()};
-        return false;
-    }
-    statistics::CommitBudget& budget = statistics::commit_budget();
-    const std::size_t bytes = layout.committed();
-    const auto run = [&](std::size_t offset, std::size_t run_bytes) {
-        return pages::PageRun{lent_.first + pages_of(offset), pages_of(run_bytes)};
-    };
-    bool committing = false;
-    committed_ = budget.take_and_get(bytes, bytes, 1.0, platform::page_bytes(), [&](std::size_t) {
-        committing = true;
-        return space.commit(run(layout.tables_offset(), layout.tables_bytes)) &&
-               (layout.data_bytes == 0 || space.commit(run(layout.front_bytes, layout.data_bytes)));
-    });
-    if (committed_ == 0) {
-        refusal = {committing ? "what the system commits" : "available memory", budget.ceiling()};
-    }
-    return committed_ != 0;
+    return served->borrow_memory(refusal) ? std::move(served) : nullptr;
 }
 
 // Fresh pages are zero: the table of starts is empty, and all buffers are free.
-void ServedPlan::fill(const Layout& layout, const Predecessors& predecessors) noexcept {
-    pages::AddressSpace& space = pages::address_space();
-    auto* const begin = reinterpret_cast<std::byte*>(space.address_of(lent_.first));
-    std::byte* at = begin + layout.tables_offset();
+bool ServedPlan::make_tables(const Predecessors& predecessors) noexcept {
+    const Layout layout(plan_, predecessors);
+    mapping_ = platform::map(layout.bytes, platform::page_bytes());
+    if (mapping_ == nullptr) return false;
+    mapping_bytes_ = layout.bytes;
+    static_assert(sizeof(Owner) == PlanTables::owner_bytes);
+    static_assert(PlanTables::page_kind == static_cast<unsigned>(pages::PageKind::served));
+    auto* at = static_cast<std::byte*>(mapping_) + PlanTables::owner_bytes;
+    tables_ = new (at) PlanTables{};
+    new (mapping_) Owner(*tables_);
+    at += sizeof(PlanTables);
     const auto take = [&]<class T>(T*& array, std::size_t count) {
         array = reinterpret_cast<T*>(at);
         std::uninitialized_value_construct_n(array, count);
         at += count * sizeof(T);
     };
-    std::byte* const base = begin + layout.front_bytes;
-    range_ = PlanRange(base, layout.data_bytes);
-    auto& tables = *new (base - PlanRange::tables_distance) PlanTables{};
     std::uint32_t* numbers = nullptr;
-    take(tables.buffers, layout.count + 1);
-    take(tables.starts, layout.start_count);
+    take(tables_->buffers, layout.count + 1);
+    take(tables_->starts, layout.start_count);
     take(numbers, layout.predecessor_count);
-    take(tables.states, layout.count);
+    take(tables_->states, layout.count);
     std::ranges::copy(predecessors.numbers, numbers);
-    tables.base = base;
-    tables.predecessors = numbers;
-    tables.start_mask = static_cast<std::uint32_t>(layout.start_count - 1);
-    tables.count = static_cast<std::uint32_t>(layout.count);
-    fill_buffers(tables, predecessors);
-    const pages::ServedMemory* const owner = new (&pages()) PlanPages(tables);
-    space.map().set_all({space.map().page_of(base), pages_of(layout.data_bytes)},
-                        pages::PageEntry(owner, pages::AddressSpace::served_number));
+    tables_->predecessors = numbers;
+    tables_->start_mask = static_cast<std::uint32_t>(layout.start_count - 1);
+    tables_->count = static_cast<std::uint32_t>(layout.count);
+    fill_buffers(predecessors);
+    return true;
 }
 
-ServedPlan::PlanPages& ServedPlan::pages() const noexcept {
-    return *reinterpret_cast<PlanPages*>(reinterpret_cast<std::byte*>(&tables()) -
-                                         sizeof(PlanPages));
-}
-
-void ServedPlan::count_in(std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept {
-    record_ = std::move(record);
-    pages().totals = &record_->totals();
-}
-
-void ServedPlan::set_first_owner(const void* thread) noexcept {
-    pages().first_owner.store(thread, std::memory_order_relaxed);
-}
-
-void ServedPlan::fill_buffers(PlanTables& tables, const Predecessors& predecessors) const noexcept {
-    for (std::uint32_t number = 0; number < tables.count; ++number) {
+void ServedPlan::fill_buffers(const Predecessors& predecessors) const noexcept {
+    for (std::uint32_t number = 0; number < tables_->count; ++number) {
         const Request& request = plan_.requests[number];
-        PlannedBuffer& buffer = tables.buffers[number];
+        PlannedBuffer& buffer = tables_->buffers[number];
         buffer.bytes = request.bytes;
         if (!request.is_planned()) continue;
-        buffer.address = tables.base + plan_.offsets[number];
         buffer.max_alignment = request.alignment;
         buffer.first_predecessor = static_cast<std::uint32_t>(predecessors.first[number]);
         buffer.predecessor_count =
             static_cast<std::uint32_t>(predecessors.first[number + 1] - predecessors.first[number]);
-        buffer.start = enter_start(tables, plan_.offsets[number]);
+        buffer.start = enter_start(*tables_, plan_.offsets[number]);
         // Initially, any of the buffers that begin at this offset.
-        tables.starts[buffer.start].buffer.store(number, std::memory_order_relaxed);
+        tables_->starts[buffer.start].buffer.store(number, std::memory_order_relaxed);
     }
+}
+
+bool ServedPlan::borrow_memory(base::Refusal& refusal) noexcept {
+    if (has_memory()) return true;
+    pages::SlowPath path;
+    span_ = pool_.lend(plan_.peak_bytes, alignment_of(plan_), owner(), path);
+    if (span_ == nullptr) {
+        refusal = path.refusal;
+        return false;
+    }
+    set_addresses(static_cast<std::byte*>(pool_.address_of(*span_)));
+    return true;
+}
+
+void ServedPlan::set_addresses(std::byte* base) noexcept {
+    tables_->base = base;
+    for (std::uint32_t number = 0; number < tables_->count; ++number) {
+        if (plan_.requests[number].is_planned()) {
+            tables_->buffers[number].address = base + plan_.offsets[number];
+        }
+    }
+}
+
+void ServedPlan::return_memory() noexcept {
+    if (span_ != nullptr) pool_.take_back(*std::exchange(span_, nullptr));
+}
+
+bool ServedPlan::has_held() const noexcept {
+    return std::any_of(
+        tables_->states, tables_->states + tables_->count, [](const State& state) {
+            return state.load(std::memory_order_acquire) == BufferState::held;
+        });
+}
+
+ServedPlan::Owner& ServedPlan::owner() const noexcept {
+    return *static_cast<Owner*>(mapping_);
+}
+
+void ServedPlan::belong_to(const void* arena,
+                           std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept {
+    record_ = std::move(record);
+    tables_->arena = arena;
+    owner().totals = &record_->totals();
+}
+
+void ServedPlan::set_first_owner(const void* thread) noexcept {
+    owner().first_owner.store(thread, std::memory_order_relaxed);
 }
 
 std::uint32_t ServedPlan::enter_start(PlanTables& tables, std::uint64_t offset) noexcept {
@@ -228,9 +216,8 @@ std::uint32_t ServedPlan::enter_start(PlanTables& tables, std::uint64_t offset) 
 }
 
 ServedPlan::~ServedPlan() {
-    if (lent_.count != 0)
-        pages::address_space().take_back(pages::AddressSpace::served_number, lent_);
-    if (committed_ != 0) statistics::commit_budget().give_back(committed_);
+    return_memory();
+    if (mapping_ != nullptr) platform::unmap(mapping_, mapping_bytes_);
 }
 
 // Acquire: pairs with the release store of a free, after which that thread no longer accesses the

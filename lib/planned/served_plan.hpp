@@ -8,8 +8,8 @@
 #include <tensorpool/detail/plan_tables.hpp>
 
 #include "base/refusal.hpp"
-#include "pages/page_map.hpp"
 #include "planned/learned_plan.hpp"
+#include "pool/pool.hpp"
 #include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::planned {
@@ -18,30 +18,40 @@ struct Predecessors;
 
 using detail::BufferState;
 using detail::PlannedBuffer;
-using detail::PlanRange;
 using detail::PlanTables;
 
-/// The memory of a plan, with its tables in front of it, in addresses that the pools' address space
-/// lends. Exactly the bytes that the plan needs are committed, rounded up to whole pages. The
-/// destructor releases all of it.
+/// The tables of a plan, and the memory for its buffers, which a pool lends. The memory comes and
+/// goes while no buffer is held; the tables stay. The destructor releases both.
 class ServedPlan {
 public:
-    /// Creates the memory and the tables of a plan. Returns nullptr if there is no memory, with the
-    /// reason in `refusal`. Throws std::bad_alloc, and std::invalid_argument for a plan of more
-    /// than PlanRange::max_bytes.
-    static std::unique_ptr<ServedPlan> make(LearnedPlan plan, base::Refusal& refusal);
+    /// Makes the tables of a plan and borrows the memory from `pool`, which must outlive the plan.
+    /// Returns nullptr if there is no memory, with the reason in `refusal`. Throws std::bad_alloc,
+    /// and std::invalid_argument for a plan of more than PlanTables::max_bytes.
+    static std::unique_ptr<ServedPlan> make(LearnedPlan plan, detail::Pool& pool,
+                                            base::Refusal& refusal);
     ~ServedPlan();
     ServedPlan(const ServedPlan&) = delete;
     ServedPlan& operator=(const ServedPlan&) = delete;
 
     const LearnedPlan& plan() const noexcept { return plan_; }
-    PlanRange range() const noexcept { return range_; }
-    PlanTables& tables() const noexcept { return range_.tables(); }
-    /// Bytes committed, tables included.
-    std::size_t capacity() const noexcept { return committed_; }
+    PlanTables& tables() const noexcept { return *tables_; }
+    /// The bytes of the borrowed memory.
+    std::size_t capacity() const noexcept { return span_ == nullptr ? 0 : span_->bytes(); }
 
-    /// Counts frees that the plan's pages receive from pools in this record, which the plan keeps.
-    void count_in(std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept;
+    bool has_memory() const noexcept { return span_ != nullptr || plan_.peak_bytes == 0; }
+    /// Borrows the memory. Returns false if the pool refuses, with the reason in `refusal`.
+    bool borrow_memory(base::Refusal& refusal) noexcept;
+    /// Returns the memory to the pool. REQUIRES: no buffer is held.
+    void return_memory() noexcept;
+    /// Returns whether a buffer is held.
+    bool has_held() const noexcept;
+
+    /// From now on, `arena` serves the plan. Frees that pools pass on are counted in its record,
+    /// which the plan keeps.
+    void belong_to(const void* arena,
+                   std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept;
+    /// The arena is being destroyed.
+    void become_orphan() noexcept { tables_->arena = nullptr; }
     /// The thread with this address of a thread-local variable counts its frees with plain stores.
     void set_first_owner(const void* thread) noexcept;
 
@@ -53,18 +63,21 @@ public:
 
 private:
     class Layout;
-    class PlanPages;
-    explicit ServedPlan(LearnedPlan plan) noexcept : plan_(std::move(plan)) {}
-    bool get_memory(const Layout& layout, base::Refusal& refusal) noexcept;
-    void fill(const Layout& layout, const Predecessors& predecessors) noexcept;
-    void fill_buffers(PlanTables& tables, const Predecessors& predecessors) const noexcept;
-    PlanPages& pages() const noexcept;
+    class Owner;
+    ServedPlan(LearnedPlan plan, detail::Pool& pool) noexcept
+        : plan_(std::move(plan)), pool_(pool) {}
+    bool make_tables(const Predecessors& predecessors) noexcept;
+    void fill_buffers(const Predecessors& predecessors) const noexcept;
+    void set_addresses(std::byte* base) noexcept;
+    Owner& owner() const noexcept;
     static std::uint32_t enter_start(PlanTables& tables, std::uint64_t offset) noexcept;
 
     LearnedPlan plan_;
-    PlanRange range_;
-    pages::PageRun lent_;
-    std::size_t committed_ = 0;
+    detail::Pool& pool_;
+    void* mapping_ = nullptr;  // of the tables
+    std::size_t mapping_bytes_ = 0;
+    PlanTables* tables_ = nullptr;
+    pages::Span* span_ = nullptr;  // of the borrowed memory
     std::shared_ptr<statistics::OwnedPlannedRecord> record_;
     std::uint32_t first_held_ = 0;  // all buffers below this number are known to be free
 };

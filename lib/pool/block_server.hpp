@@ -25,14 +25,21 @@ public:
     /// `block_servers`, before the block is freed.
     virtual bool note_free(void* p) noexcept = 0;
 
+    /// Gives back the memory of a plan that no iteration uses and of which no block is in use.
+    /// Called by any thread, under the lock of `block_servers`.
+    virtual void give_back_idle() noexcept = 0;
+
     BlockServer* next_of_all = nullptr;  ///< link of `block_servers`
 
 protected:
     ~BlockServer() = default;
 };
 
-/// Returns the registry of all servers that may have marked blocks.
+/// Returns the registry of all servers.
 base::Registry<BlockServer>& block_servers() noexcept;
+/// Calls `give_back_idle` of all servers, unless a thread holds the lock of the registry. The caller
+/// holds no lock of a pool.
+void give_back_idle_plans() noexcept;
 
 /// What the calling thread's requests look at.
 struct Serving {

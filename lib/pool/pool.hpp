@@ -83,9 +83,14 @@ public:
     void note_free_of(void* p) noexcept;
     /// Ends what `note_free_of` began. REQUIRES: the lock of `block_servers` is held.
     void forget_free_of(void* p) noexcept;
-    /// Gives the free memory back, including what threads' caches hold, but nothing that `reserve`
-    /// prepared.
-    void give_back_free() noexcept;
+    /// Lends a span of at least `bytes` bytes to `borrower`. It leaves the capacity, but not the
+    /// commit budget. If free memory does not suffice, all of it is given back before the pool
+    /// grows. Returns nullptr, with the reason in `path`, if it cannot.
+    pages::Span* lend(std::size_t bytes, std::size_t alignment, const pages::ServedMemory& borrower,
+                      pages::SlowPath& path) noexcept;
+    /// Takes a lent span back, as free memory. Afterwards, no look-up reaches the borrower.
+    void take_back(pages::Span& span) noexcept;
+    void* address_of(const pages::Span& span) const noexcept { return large_.address_of(span); }
 
     void deallocate(void* p) noexcept;
     void deallocate(void* p, std::size_t bytes) noexcept;
@@ -261,6 +266,11 @@ private:
         std::uint64_t since_ns = 0;
         bool is_trimmed = false;
     } idle_;
+};
+
+struct PoolAccess {
+    /// Returns the implementation of a pool, which it sets up if it is the global one.
+    static Pool& of(const MemoryPool& pool) { return pool.pool(); }
 };
 
 /// Trims all pools of the process. Returns the bytes by which their capacities fell. Does not call

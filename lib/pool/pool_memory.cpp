@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "blocks/thread_registry.hpp"
+#include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/limit_kind.hpp"
 #include "statistics/timeline/timeline.hpp"
@@ -50,6 +51,7 @@ bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept 
     const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(magazines, changes);
     large_.empty_cache(changes);
+    give_back_idle_plans();
     return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "base/atomics.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/served_memory.hpp"
 #include "pool/block_server.hpp"
@@ -25,6 +26,13 @@ constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;
 
 base::Registry<BlockServer>& block_servers() noexcept {
     return the_servers.get();
+}
+
+void give_back_idle_plans() noexcept {
+    // A caller may be inside a request for memory that another layer makes under its lock.
+    const std::unique_lock guard(block_servers(), std::try_to_lock);
+    if (!guard) return;
+    block_servers().for_each([](BlockServer& server) { server.give_back_idle(); });
 }
 
 void* Pool::allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
@@ -59,7 +67,7 @@ void Pool::forget_free_of(void* p) noexcept {
     if (Span* const span = large_.find_noted(p)) large_.set_noted(*span, false);
 }
 
-// The lock keeps the memory, which may be released as soon as its last block is freed.
+// The lock keeps the owner, whose memory may be taken back as soon as its last block is freed.
 Pool::Finding Pool::find_served(const void* p) noexcept {
     const std::lock_guard guard(heap_.space());
     const PageEntry entry = heap_.space().map().at(p);
@@ -72,10 +80,40 @@ Pool::Finding Pool::find_served(const void* p) noexcept {
             .requested = bytes};
 }
 
-void Pool::give_back_free() noexcept {
+// Free memory is used without growth if it has a run that is long enough once all of it has joined.
+Span* Pool::lend(std::size_t bytes, std::size_t alignment, const pages::ServedMemory& borrower,
+                 pages::SlowPath& path) noexcept {
+    gather(path);
+    path.may_grow = false;
+    Span* span = large_.allocate_tightly(bytes, alignment, path);
+    path.may_grow = true;
+    if (span == nullptr) {
+        heap_.give_back(SIZE_MAX, path);
+        span = large_.allocate_tightly(bytes, alignment, path);
+    }
+    if (span != nullptr) {
+        record_->totals.capacity_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
+        heap_.space().map().set_all({span->first_page, span->pages},
+                                    PageEntry(&borrower, heap_.pool_number()));
+    }
+    report(path);
+    return span;
+}
+
+void Pool::take_back(Span& span) noexcept {
+    {
+        // Excludes look-ups of any pointer (find_served).
+        const std::lock_guard guard(heap_.space());
+        heap_.space().map().set_all({span.first_page, span.pages}, PageEntry());
+    }
+    statistics::PoolTotals& totals = record_->totals;
+    const std::size_t bytes = span.bytes();
+    const std::size_t before = totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    base::raise_to(totals.peak_capacity_bytes, before + bytes);
     pages::Changes changes;
-    gather(changes);
-    heap_.give_back(SIZE_MAX, changes);
+    heap_.free(span, changes);
+    const std::size_t limit = max_capacity();
+    if (limit != 0 && capacity() > limit) heap_.give_back(capacity() - limit, changes);
     report(changes);
 }
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import photographs
+from loops import iteration
 
 # All photographs of the package with up to 2.5 megapixels.
 NAMES = ("Blinds", "Dune", "FreshFlower", "GreenMeadow", "RainDrops", "Storm")
@@ -51,11 +52,12 @@ def with_noise(clean, generator):
 def train(network, clean, generator):
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
     for step in range(STEPS):
-        batch = crops(clean[step % len(clean)], generator)
-        loss = nn.functional.mse_loss(network(with_noise(batch, generator)), batch)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        with iteration("train"):
+            batch = crops(clean[step % len(clean)], generator)
+            loss = nn.functional.mse_loss(network(with_noise(batch, generator)), batch)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
     return loss.item()
 
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 import photographs
+from loops import iteration
 
 NAMES = sorted(file.stem for file in photographs.FOLDER.glob("*.jpg"))  # twelve, of seven sizes
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722], np.float32)
@@ -89,8 +90,11 @@ def main():
         return
     digest = hashlib.sha256()
     for name in NAMES:
-        for picture in develop(photographs.load(name)):
-            digest.update(picture.tobytes())
+        photograph = photographs.load(name)
+        with iteration(str(photograph.shape), "1MiB"):
+            for picture in develop(photograph):
+                digest.update(picture.tobytes())
+            del picture
     print(f"result: {len(NAMES)} photographs, {digest.hexdigest()[:16]}")
 
 

@@ -16,7 +16,7 @@ class Following : public ::testing::Test {
 protected:
     void serve(LearnedPlan plan) {
         base::Refusal refusal;
-        served_ = ServedPlan::make(std::move(plan), refusal);
+        served_ = ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal);
         follower_ = std::make_unique<Follower>(tables());
         begin();
     }

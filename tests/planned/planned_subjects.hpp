@@ -71,7 +71,7 @@ public:
         return turn.buffer->address;
     }
     void deallocate(void* p) {
-        if (plan_ != nullptr && plan_->range().holds(p)) {
+        if (plan_ != nullptr && detail::plan_tables_at(p) == &plan_->tables()) {
             plan_->tables().take_back(plan_->tables().held_at(p));
             return;
         }
@@ -91,7 +91,8 @@ private:
     }
     void make_plan() {
         base::Refusal refusal;
-        plan_ = ServedPlan::make(plan_sequence(learner_.learned(), {}), refusal);
+        plan_ = ServedPlan::make(plan_sequence(learner_.learned(), {}), detail::PoolAccess::of(pool_),
+                                 refusal);
         follower_ = std::make_unique<Follower>(plan_->tables());
         for (std::uint32_t i = 0; i < plan_->tables().count; ++i) {
             std::uint32_t& count = plan_->tables().buffers[i].predecessor_count;

@@ -3,9 +3,21 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include <tensorpool/memory_pool.hpp>
+
 #include "planned/learned_plan.hpp"
+#include "pool/pool.hpp"
 
 namespace tensorpool::planned::testing {
+
+/// The pool that lends memory to the plans of tests.
+inline MemoryPool& public_pool_of_tests() {
+    static MemoryPool pool;
+    return pool;
+}
+inline detail::Pool& pool_of_tests() {
+    return detail::PoolAccess::of(public_pool_of_tests());
+}
 
 /// A buffer of a plan: its offset and length in granules of 64 bytes, and the number of requests
 /// made before it was freed.

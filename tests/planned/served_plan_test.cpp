@@ -15,7 +15,7 @@ namespace {
 
 std::unique_ptr<ServedPlan> serve(LearnedPlan plan) {
     base::Refusal refusal;
-    auto served = ServedPlan::make(std::move(plan), refusal);
+    auto served = ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal);
     EXPECT_NE(served, nullptr) << refusal.limit;
     return served;
 }
@@ -45,27 +45,48 @@ TEST(ServedPlan, LeftToPoolAndSentinelMatchNoRequest) {
     }
 }
 
-TEST(ServedPlan, MemoryIsWholePagesAndCanBeWritten) {
-    const std::size_t before = statistics::commit_budget().committed();
+TEST(ServedPlan, BorrowsWholePagesFromThePool) {
+    MemoryPool pool;
+    detail::Pool& lender = detail::PoolAccess::of(pool);
+    pool.deallocate(pool.allocate(1 << 20));
+    const std::size_t capacity = pool.get_total_capacity();
+    const std::size_t committed = statistics::commit_budget().committed();
     {
-        const auto served = serve(testing::small_plan());
-        std::memset(served->tables().base, 1, platform::page_bytes());
+        base::Refusal refusal;
+        const auto served = ServedPlan::make(testing::small_plan(), lender, refusal);
+        std::memset(served->tables().base, 1, served->capacity());
         EXPECT_EQ(served->capacity() % platform::page_bytes(), 0);
-        EXPECT_EQ(statistics::commit_budget().committed(), before + served->capacity());
+        EXPECT_EQ(pool.get_total_capacity(), capacity - served->capacity());
+        EXPECT_FALSE(pool.owns(served->tables().base)) << "no buffer is held";
     }
-    EXPECT_EQ(statistics::commit_budget().committed(), before);
+    EXPECT_EQ(pool.get_total_capacity(), capacity);
+    EXPECT_EQ(statistics::commit_budget().committed(), committed);
 }
 
-TEST(ServedPlan, RangeHoldsItsOwnAddressesOnly) {
+TEST(ServedPlan, ReturnsTheMemoryAndBorrowsItAgain) {
+    const auto served = serve(testing::small_plan());
+    served->return_memory();
+    EXPECT_FALSE(served->has_memory());
+    EXPECT_EQ(served->capacity(), 0);
+    void* const other = testing::public_pool_of_tests().allocate(1 << 20);
+    base::Refusal refusal;
+    ASSERT_TRUE(served->borrow_memory(refusal));
+    const PlanTables& tables = served->tables();
+    EXPECT_EQ(tables.buffers[1].address, tables.base + 256);
+    std::memset(tables.base, 1, served->capacity());
+    testing::public_pool_of_tests().deallocate(other);
+}
+
+TEST(ServedPlan, TablesAreFoundAtAddressesOfItsMemoryOnly) {
     const auto served = serve(testing::small_plan());
     const std::byte* const base = served->tables().base;
-    EXPECT_TRUE(served->range().holds(base));
-    EXPECT_TRUE(served->range().holds(base + platform::page_bytes() - 1));
-    EXPECT_FALSE(served->range().holds(base - 1));
-    EXPECT_FALSE(served->range().holds(base + platform::page_bytes()));
-    EXPECT_FALSE(served->range().holds(nullptr));
-    EXPECT_FALSE(PlanRange().holds(nullptr));
-    EXPECT_FALSE(PlanRange().holds(base));
+    EXPECT_EQ(detail::plan_tables_at(base), &served->tables());
+    EXPECT_EQ(detail::plan_tables_at(base + served->capacity() - 1), &served->tables());
+    EXPECT_NE(detail::plan_tables_at(base - 1), &served->tables());
+    EXPECT_NE(detail::plan_tables_at(base + served->capacity()), &served->tables());
+    EXPECT_EQ(detail::plan_tables_at(nullptr), nullptr);
+    served->return_memory();
+    EXPECT_EQ(detail::plan_tables_at(base), nullptr);
 }
 
 TEST(ServedPlan, AlignsItsMemoryToTheLargestAlignment) {
@@ -118,23 +139,25 @@ TEST(ServedPlan, WithoutPlannedRequestsHoldsNothing) {
     testing::add_left_to_pool(plan, 1);
     const auto served = serve(std::move(plan));
     EXPECT_FALSE(served->is_held());
-    EXPECT_FALSE(served->range().holds(served->tables().base));
+    EXPECT_EQ(served->tables().base, nullptr);
+    EXPECT_TRUE(served->has_memory());
 }
 
 TEST(ServedPlan, ReportsTheLimitThatWasReached) {
-    LearnedPlan plan = testing::plan_of({{0, PlanRange::max_bytes / 64, 1}});
+    LearnedPlan plan = testing::plan_of({{0, PlanTables::max_bytes / 64, 1}});
     if (statistics::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
     base::Refusal refusal;
     const std::size_t before = statistics::commit_budget().committed();
-    EXPECT_EQ(ServedPlan::make(std::move(plan), refusal), nullptr);
+    EXPECT_EQ(ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal), nullptr);
     EXPECT_NE(refusal.limit_bytes, 0);
-    EXPECT_EQ(statistics::commit_budget().committed(), before);
+    EXPECT_LE(statistics::commit_budget().committed(), before);
 }
 
 TEST(ServedPlan, RejectsAPlanAboveMaxBytes) {
-    LearnedPlan plan = testing::plan_of({{0, PlanRange::max_bytes / 64 + 1, 1}});
+    LearnedPlan plan = testing::plan_of({{0, PlanTables::max_bytes / 64 + 1, 1}});
     base::Refusal refusal;
-    EXPECT_THROW(ServedPlan::make(std::move(plan), refusal), std::invalid_argument);
+    EXPECT_THROW(ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal),
+                 std::invalid_argument);
 }
 
 }  // namespace

@@ -39,6 +39,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <tensorpool/detail/address_range.hpp>
+
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
@@ -75,12 +77,21 @@ struct PlanStart {
     std::atomic<std::uint32_t> buffer = 0;
 };
 
-/// The tables of one plan. They lie in pages of their own, at a fixed distance in front of the
-/// plan's memory, and are released with it. A thread that holds a block of the plan may read them.
+/// The tables of one plan. They lie in pages of their own, out of the plan's memory. A thread that
+/// holds a block of the plan may read them.
 struct PlanTables {
     static constexpr std::uint32_t no_buffer = UINT32_MAX;
+    /// The maximum size of a plan: 256 GiB less a page, because granules are numbered in 32 bits.
+    static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 38) - 4096;
+    // The page map's word for memory of a plan: the address of an object of `owner_bytes` bytes,
+    // directly in front of the tables, and a kind.
+    static constexpr std::uint64_t page_kind = 28;
+    static constexpr std::uint64_t kind_mask = 63;
+    static constexpr std::uint64_t owner_mask = (std::uint64_t{1} << 48) - 64;
+    static constexpr std::size_t owner_bytes = 64;
 
-    std::byte* base;
+    const void* arena;  // its PlannedArena; nullptr once that was destroyed
+    std::byte* base;    // of the plan's memory; changes while no buffer is held
     PlannedBuffer* buffers;
     const std::uint32_t* predecessors;
     // The owner stores a state when it hands out a buffer, the freeing thread when it frees it;
@@ -145,44 +156,17 @@ private:
     }
 };
 
-/// The address range of a plan's memory, in one word, so that a freeing thread reads both ends with
-/// one load.
-class PlanRange {
-public:
-    constexpr PlanRange() noexcept = default;  // empty: there is no plan
-    constexpr explicit PlanRange(std::uint64_t word) noexcept : word_(word) {}
-    /// Requires: `base` is a multiple of 4 KiB.
-    PlanRange(const std::byte* base, std::size_t bytes) noexcept
-        : word_(page_of(base) << size_bits | (bytes + page - 1) / page) {}
-
-    std::uint64_t word() const noexcept { return word_; }
-    bool holds(const void* p) const noexcept {
-        return page_of(p) - (word_ >> size_bits) < (word_ & max_pages);
-    }
-    /// Returns the tables of the plan. Requires: the range is not empty.
-    PlanTables& tables() const noexcept {
-        const std::uint64_t base = (word_ >> size_bits) * page;
-        return *reinterpret_cast<PlanTables*>(static_cast<std::uintptr_t>(base) - tables_distance);
-    }
-
-    /// Size of the inaccessible gap between the tables and the plan's memory: the largest page size
-    /// of any supported system. The tables end where the gap begins.
-    static constexpr std::size_t gap_bytes = std::size_t{64} << 10;
-    static constexpr std::size_t tables_distance = gap_bytes + 64;
-    static_assert(sizeof(PlanTables) <= 64);
-    /// The maximum size of a plan: 256 GiB less a page, because granules are numbered in 32 bits.
-    static constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 38) - 4096;
-
-private:
-    static constexpr std::uint64_t page = 4096;
-    static constexpr unsigned size_bits = 28;
-    static constexpr std::uint64_t max_pages = (std::uint64_t{1} << size_bits) - 1;
-    static std::uint64_t page_of(const void* p) noexcept {
-        return reinterpret_cast<std::uintptr_t>(p) / page;
-    }
-
-    std::uint64_t word_ = 0;
-};
+/// Returns the tables of the plan whose memory contains `p`, or nullptr if none does. The caller
+/// holds the block at `p`, so that its plan stays.
+inline PlanTables* plan_tables_at(const void* p) noexcept {
+    if (!pool_addresses.contains(p)) return nullptr;
+    // The page map's word refers to the owner of the plan's pages; the tables follow it.
+    const std::uint64_t word = pool_addresses.page_word(p);
+    if ((word & PlanTables::kind_mask) != PlanTables::page_kind) return nullptr;
+    const std::uint64_t owner = word & PlanTables::owner_mask;
+    return reinterpret_cast<PlanTables*>(static_cast<std::uintptr_t>(owner) +
+                                         PlanTables::owner_bytes);
+}
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail
