@@ -20,8 +20,8 @@ struct PlannedArenaOptions {
     /// The pool for requests that no plan serves; it must outlive the arena. nullptr means the
     /// global pool.
     MemoryPool* pool = nullptr;
-    /// The number of iterations that the pool serves before the arena learns. The first iteration of
-    /// a loop often makes what later ones keep, such as gradients and the optimizer's state.
+    /// The number of iterations that the pool serves before the arena learns. The first iteration
+    /// of a loop often makes what later ones keep, such as gradients and the optimizer's state.
     unsigned warm_up_iterations = 0;
     /// The number of consecutive iterations with the same requests before the arena plans; at least
     /// 1. Each buffer gets its longest lifetime among them, so a higher number helps if other

@@ -23,12 +23,12 @@ class ServeScope;
 ///         train(batch);  // tensors of any library that allocates from the global pool
 ///     }
 ///
-/// While the arena learns, the pool serves all requests, and the arena records the larger ones. Once
-/// it has a plan, it serves them from the plan's memory. Before that, the pool gives its free memory
-/// back, which includes what the learned iteration took. Requests that differ from the plan go to
-/// the pool. Blocks that the code frees late keep their bytes, as `PlannedArena` describes. If the
-/// first iteration makes what later ones keep, PlannedArenaOptions::warm_up_iterations leaves it
-/// out.
+/// While the arena learns, the pool serves all requests, and the arena records the larger ones.
+/// Once it has a plan, it serves them from the plan's memory. Before that, the pool gives its free
+/// memory back, which includes what the learned iteration took. Requests that differ from the plan
+/// go to the pool. Blocks that the code frees late keep their bytes, as `PlannedArena` describes.
+/// If the first iteration makes what later ones keep, PlannedArenaOptions::warm_up_iterations
+/// leaves it out.
 ///
 /// The blocks are freed like all blocks of the global pool: by `deallocate`, by `free` if the pool
 /// serves malloc, on any thread, also after the scope and after the arena, which then keeps the

@@ -5,9 +5,9 @@
 namespace tensorpool::pages {
 
 /// The owner of memory that a pool lent to an upper layer, which hands out blocks of it: the memory
-/// of a plan. Its pages have the kind `served`, and their entries in the page map refer to an object
-/// of this class, so that the functions of the pools find the owner of a block. The object lives as
-/// long as the entries.
+/// of a plan. Its pages have the kind `served`, and their entries in the page map refer to an
+/// object of this class, so that the functions of the pools find the owner of a block. The object
+/// lives as long as the entries.
 class alignas(64) ServedMemory {
 public:
     struct Block {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <tensorpool/detail/buckets.hpp>
+#include <tensorpool/detail/saturating.hpp>
 
 #include "planned/planned_state.hpp"
 
@@ -38,6 +39,7 @@ void PlanServer::rest(planned::ServedPlan& plan) noexcept {
     if (!is_used() || plan.has_held()) return;
     const std::lock_guard guard(block_servers());
     resting_ = &plan;
+    lacked_bytes_ = 0;
 }
 
 void PlanServer::end_rest() noexcept {
@@ -51,8 +53,12 @@ bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
     return plan.borrow_memory(refusal);
 }
 
-void PlanServer::give_back_idle() noexcept {
+// While little is lacking, the pool grows instead: otherwise a small block between two iterations
+// would lie in the plan's memory, and the plan would have to begin with fresh pages elsewhere.
+void PlanServer::give_back_idle(std::size_t wanted) noexcept {
     if (resting_ == nullptr) return;
+    lacked_bytes_ = sum(lacked_bytes_, wanted);
+    if (lacked_bytes_ < resting_->capacity() / 4) return;
     resting_->return_memory();
     resting_ = nullptr;
     state_.show_capacity();

@@ -39,7 +39,7 @@ public:
     void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                 Pool::FirstTouch first_touch) noexcept override;
     bool note_free(void* p) noexcept override;
-    void give_back_idle() noexcept override;
+    void give_back_idle(std::size_t wanted) noexcept override;
 
     // For fork handlers.
     void lock() noexcept { mutex_.lock(); }
@@ -49,8 +49,10 @@ private:
     PlannedState& state_;
     std::mutex mutex_;
     bool is_used_ = false;
-    // The plan whose memory may be taken. Guarded by the lock of `block_servers`.
+    // The plan whose memory may be taken, and the bytes that requests lacked since it may. Guarded
+    // by the lock of `block_servers`.
     planned::ServedPlan* resting_ = nullptr;
+    std::size_t lacked_bytes_ = 0;
 };
 
 }  // namespace tensorpool::detail

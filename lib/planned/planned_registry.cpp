@@ -30,10 +30,8 @@ void after_fork() noexcept {
 }
 
 // Set while the library is loaded, before there are threads, as in the registry of arenas.
-[[maybe_unused]] const bool fork_handlers_set = platform::set_fork_handlers(
-    platform::ForkStage::planned,
-    before_fork, after_fork,
-    [] {
+[[maybe_unused]] const bool fork_handlers_set =
+    platform::set_fork_handlers(platform::ForkStage::planned, before_fork, after_fork, [] {
         planned_registry().for_each([](PlannedState& arena) { arena.forget_job(); });
         after_fork();
     });

@@ -125,7 +125,7 @@ private:
     std::unique_ptr<planned::Follower> follower_;  // null: no plan
     std::shared_ptr<planned::PlanningJob> job_;    // null: no planning in progress
     planned::Drift drift_;
-    unsigned failures_ = 0;         // consecutive failures to get a plan
+    unsigned failures_ = 0;     // consecutive failures to get a plan
     unsigned idle_iterations_;  // iterations left without learning, at first or after a failure
 
     // Protects the state of blocks that do not come from the current plan. The pool is called

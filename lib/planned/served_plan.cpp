@@ -100,9 +100,9 @@ public:
 std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& pool,
                                              base::Refusal& refusal) {
     if (plan.peak_bytes > PlanTables::max_bytes) {
-        throw std::invalid_argument(
-            "tensorpool: a plan of " + std::to_string(plan.peak_bytes) + " B; expected at most " +
-            std::to_string(PlanTables::max_bytes) + " B");
+        throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
+                                    " B; expected at most " +
+                                    std::to_string(PlanTables::max_bytes) + " B");
     }
     const Predecessors predecessors = find_predecessors(plan);
     std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan), pool));
@@ -110,7 +110,10 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& poo
         refusal = {"memory for records", 0};
         return nullptr;
     }
-    return served->borrow_memory(refusal) ? std::move(served) : nullptr;
+    if (!served->borrow_memory(refusal)) return nullptr;
+    // What the learned iteration took beyond the plan.
+    pool.give_back_free();
+    return served;
 }
 
 // Fresh pages are zero: the table of starts is empty, and all buffers are free.
@@ -185,10 +188,9 @@ void ServedPlan::return_memory() noexcept {
 }
 
 bool ServedPlan::has_held() const noexcept {
-    return std::any_of(
-        tables_->states, tables_->states + tables_->count, [](const State& state) {
-            return state.load(std::memory_order_acquire) == BufferState::held;
-        });
+    return std::any_of(tables_->states, tables_->states + tables_->count, [](const State& state) {
+        return state.load(std::memory_order_acquire) == BufferState::held;
+    });
 }
 
 ServedPlan::Owner& ServedPlan::owner() const noexcept {

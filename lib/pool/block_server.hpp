@@ -25,9 +25,10 @@ public:
     /// `block_servers`, before the block is freed.
     virtual bool note_free(void* p) noexcept = 0;
 
-    /// Gives back the memory of a plan that no iteration uses and of which no block is in use.
-    /// Called by any thread, under the lock of `block_servers`.
-    virtual void give_back_idle() noexcept = 0;
+    /// Returns the memory of a plan that no iteration uses and of which no block is in use, if
+    /// requests since its last iteration lacked a good part of it. Called by any thread, under the
+    /// lock of `block_servers`, for a request that lacks `wanted` bytes; SIZE_MAX always suffices.
+    virtual void give_back_idle(std::size_t wanted) noexcept = 0;
 
     BlockServer* next_of_all = nullptr;  ///< link of `block_servers`
 
@@ -37,9 +38,9 @@ protected:
 
 /// Returns the registry of all servers.
 base::Registry<BlockServer>& block_servers() noexcept;
-/// Calls `give_back_idle` of all servers, unless a thread holds the lock of the registry. The caller
-/// holds no lock of a pool.
-void give_back_idle_plans() noexcept;
+/// Calls `give_back_idle` of all servers, unless a thread holds the lock of the registry. The
+/// caller holds no lock of a pool.
+void give_back_idle_plans(std::size_t wanted = SIZE_MAX) noexcept;
 
 /// What the calling thread's requests look at.
 struct Serving {

@@ -88,6 +88,8 @@ public:
     /// grows. Returns nullptr, with the reason in `path`, if it cannot.
     pages::Span* lend(std::size_t bytes, std::size_t alignment, const pages::ServedMemory& borrower,
                       pages::SlowPath& path) noexcept;
+    /// Gives the free memory of whole pages back, except for what `reserve` prepared.
+    void give_back_free() noexcept;
     /// Takes a lent span back, as free memory. Afterwards, no look-up reaches the borrower.
     void take_back(pages::Span& span) noexcept;
     void* address_of(const pages::Span& span) const noexcept { return large_.address_of(span); }

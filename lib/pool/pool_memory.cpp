@@ -47,11 +47,11 @@ bool Pool::gather(Changes& changes) noexcept {
 }
 
 bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept {
+    give_back_idle_plans();
     blocks::thread_registry().give_back_own(buckets_, changes);
     const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(magazines, changes);
     large_.empty_cache(changes);
-    give_back_idle_plans();
     return all;
 }
 

@@ -1,11 +1,27 @@
-"""Iterations of a workload's loop, which tensorpool serves from a plan if the variable WORKLOAD_PLAN
-is set. The workload prints nothing else and computes the same with and without it."""
+"""The loop of a workload. If the variable WORKLOAD_PLAN names a file, tensorpool serves each iteration
+from a plan, and the file gets the memory held at the end of the last one. The workload computes and
+prints the same with and without it."""
 
+import json
 import os
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
-if os.environ.get("WORKLOAD_PLAN"):
-    from tensorpool import planned as iteration
-else:
-    def iteration(name, min_bytes=None):
-        return nullcontext()
+FILE = os.environ.get("WORKLOAD_PLAN")
+
+
+@contextmanager
+def served(name, min_bytes):
+    import tensorpool
+    with tensorpool.planned(name, min_bytes) as loop:
+        yield
+    pool = next(pool for pool in tensorpool.statistics()["pools"] if pool["name"] == "global")
+    plan = loop.statistics
+    held = {"held": pool["capacity_bytes"] + plan["capacity_bytes"],
+            "lower_bound": pool["in_use_bytes"] + plan["lower_bound_bytes"]}
+    with open(FILE, "w") as file:
+        json.dump(held, file)
+
+
+def iteration(name, min_bytes=None):
+    """Returns a context manager for one iteration of the loop of this name."""
+    return served(name, min_bytes) if FILE else nullcontext()

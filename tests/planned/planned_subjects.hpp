@@ -91,8 +91,8 @@ private:
     }
     void make_plan() {
         base::Refusal refusal;
-        plan_ = ServedPlan::make(plan_sequence(learner_.learned(), {}), detail::PoolAccess::of(pool_),
-                                 refusal);
+        plan_ = ServedPlan::make(plan_sequence(learner_.learned(), {}),
+                                 detail::PoolAccess::of(pool_), refusal);
         follower_ = std::make_unique<Follower>(plan_->tables());
         for (std::uint32_t i = 0; i < plan_->tables().count; ++i) {
             std::uint32_t& count = plan_->tables().buffers[i].predecessor_count;

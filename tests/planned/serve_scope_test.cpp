@@ -243,7 +243,7 @@ TEST(ServeScope, TheInnermostScopeServes) {
     EXPECT_EQ(inner.statistics().served, 1U);
 }
 
-TEST(ServeScope, GivesTheMemoryOfTheLearnedIterationBackBeforeThePlanIsUsed) {
+TEST(ServeScope, ThePlanTakesTheMemoryOfTheLearnedIteration) {
     pool().trim();
     const std::size_t before = pool().get_total_capacity();
     PlannedArena arena;
@@ -253,7 +253,52 @@ TEST(ServeScope, GivesTheMemoryOfTheLearnedIterationBackBeforeThePlanIsUsed) {
         EXPECT_GE(pool().get_total_capacity(), before + 32 * mib);
     }
     EXPECT_EQ(arena.statistics().plans, 1U);
+    EXPECT_EQ(arena.statistics().capacity_bytes, 32 * mib);
     EXPECT_LE(pool().get_total_capacity(), before + mib);
+}
+
+TEST(ServeScope, ALargeRequestBetweenIterationsGetsTheMemoryOfThePlan) {
+    PlannedArena arena;
+    iterate(arena, 4, 16 * mib);
+    pool().trim();
+    iterate(arena, 4, 16 * mib);
+    const std::size_t before = pool().get_total_capacity();
+    {
+        const PooledAllocation small(pool(), mib);
+        EXPECT_EQ(arena.statistics().capacity_bytes, 32 * mib) << "the plan gave way to little";
+        const PooledAllocation large(pool(), 30 * mib);
+        EXPECT_EQ(arena.statistics().capacity_bytes, 0U);
+        EXPECT_LE(pool().get_total_capacity(), before + 36 * mib);
+        iterate(arena, 4, 16 * mib);
+    }
+    iterate(arena, 4, 16 * mib);
+    EXPECT_EQ(arena.statistics().served, 12U);
+}
+
+TEST(ServeScope, LoopsThatAlternateShareTheirMemory) {
+    pool().trim();
+    const std::size_t before = pool().get_total_capacity();
+    PlannedArena one;
+    PlannedArena two;
+    for (int iteration = 0; iteration != 4; ++iteration) {
+        iterate(one, 4, 16 * mib);
+        iterate(two, 4, 20 * mib);
+    }
+    EXPECT_EQ(one.statistics().served + two.statistics().served, 24U);
+    const std::size_t held = pool().get_total_capacity() + one.statistics().capacity_bytes +
+                             two.statistics().capacity_bytes;
+    EXPECT_LE(held, before + 48 * mib) << "each has memory of its own";
+}
+
+TEST(ServeScope, TrimReturnsTheMemoryOfAnIdlePlan) {
+    PlannedArena arena;
+    iterate(arena);
+    iterate(arena);
+    EXPECT_EQ(arena.statistics().capacity_bytes, 2 * mib);
+    pool().trim();
+    EXPECT_EQ(arena.statistics().capacity_bytes, 0U);
+    iterate(arena);
+    EXPECT_EQ(arena.statistics().served, 8U);
 }
 
 TEST(ServeScope, BlocksOutliveTheScopeAndTheArena) {
@@ -395,7 +440,8 @@ TEST(ServeScopeDeathTest, AFreeToAnotherPoolStopsTheProgram) {
     const ServeScope serve(arena);
     const PooledAllocation block(pool(), mib);
     MemoryPool other;
-    EXPECT_DEATH(other.deallocate(block.get()), "lies in pool 'global'; expected a block of this pool");
+    EXPECT_DEATH(other.deallocate(block.get()),
+                 "lies in pool 'global'; expected a block of this pool");
 }
 
 }  // namespace

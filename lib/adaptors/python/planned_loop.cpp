@@ -66,9 +66,8 @@ void add_planned_loop(py::module_& module) {
         .def(py::init<const std::string&>())
         .def("begin", &PlannedLoop::begin)
         .def("end", &PlannedLoop::end)
-        .def("statistics_json", [](const PlannedLoop& loop) {
-            return py::bytes(loop.statistics_json());
-        })
+        .def("statistics_json",
+             [](const PlannedLoop& loop) { return py::bytes(loop.statistics_json()); })
         .def("save", &PlannedLoop::save)
         .def("load", &PlannedLoop::load);
     py::class_<JoinedLoop>(module, "JoinedLoop")

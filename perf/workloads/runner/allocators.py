@@ -25,6 +25,7 @@ class Allocator:
     variables: tuple = ()
     is_ours: bool = False
     with_libraries: bool = False  # NumPy and PyTorch use the pool by hooks of their own
+    with_plan: bool = False  # loops are served from plans (loops.py)
 
 
 ALL = {a.key: a for a in (
@@ -32,6 +33,8 @@ ALL = {a.key: a for a in (
     Allocator("tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
     Allocator("jemalloc", "libjemalloc.so.2", "libjemalloc2", (("MALLOC_CONF", TUNED_JEMALLOC),)),
     Allocator("pool", INTERPOSER, is_ours=True, with_libraries=True),  # as `tensorpool run` does
+    # The same, with the two lines of tensorpool.planned in the program.
+    Allocator("plan", INTERPOSER, is_ours=True, with_libraries=True, with_plan=True),
     Allocator("inside", is_ours=True),  # the program's own use of tensorpool, if any
     Allocator("interposer", INTERPOSER, is_ours=True),  # malloc alone
     Allocator("plain-jemalloc", "libjemalloc.so.2", "libjemalloc2"),
@@ -58,7 +61,15 @@ def environment_of(allocator, workload, build, data):
         variables["LD_PRELOAD"] = str(interposer_of(build)) if own else allocator.preload
     if allocator.with_libraries and workload.libraries:
         variables |= python_variables(workload, build)
+    if allocator.with_plan:
+        variables["WORKLOAD_PLAN"] = str(held_file(data))
+        variables["PYTHONPATH"] += f":{build / 'python'}"
     return variables
+
+
+def held_file(data):
+    """Returns the file to which a loop that is served from a plan writes what memory is held."""
+    return data / "held.json"
 
 
 def python_variables(workload, build):

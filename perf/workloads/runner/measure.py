@@ -23,6 +23,8 @@ class Metrics:
     system: float  # seconds
     faults: int  # minor page faults
     peak: int  # peak of resident memory, bytes
+    # Bytes that pool and plan hold together, of the loop's lower bound; 0 without a plan.
+    held: float = 0
 
     def as_dict(self):
         return asdict(self)

@@ -54,9 +54,28 @@ def aims_of(workload, rounds, ours):
             yield f"{metric} of {other}", rounds.ratio(ours, other, metric), aim
 
 
+def verdict(is_met):
+    return "met" if is_met else "MISSED"
+
+
+def judged_plan(workload, rounds):
+    """Yields a line for each aim of plans against the pool alone."""
+    if not {"plan", "pool"} <= set(rounds.names):
+        return
+    cpu, peak = (rounds.ratio("plan", "pool", metric) for metric in ("cpu", "peak"))
+    yield (f"{workload.letter} plan: cpu of pool {cpu}, aim: the interval contains 1.00 or lies "
+           f"below: {verdict(cpu.low <= 1)}")
+    yield f"{workload.letter} plan: peak of pool {peak}, aim 1.00: {verdict(peak.median <= 1)}"
+    aim, held = workload.aims.held_of_bound, rounds.median("plan", "held")
+    if aim is not None:
+        yield (f"{workload.letter} plan: held of the loop's lower bound {held:.3f}, aim {aim:.2f}: "
+               f"{verdict(held <= aim)}")
+
+
 def judged(workload, rounds):
     """Yields a line for each aim. It is met if the median of the ratios is at most the aim."""
+    yield from judged_plan(workload, rounds)
     for ours in (name for name in rounds.names if allocators.ALL[name].is_ours):
         for name, ratio, aim in aims_of(workload, rounds, ours):
-            met = "met" if ratio.median <= aim else "MISSED"
-            yield f"{workload.letter} {ours}: {name} {ratio}, aim {aim:.2f}: {met}"
+            yield (f"{workload.letter} {ours}: {name} {ratio}, aim {aim:.2f}: "
+                   f"{verdict(ratio.median <= aim)}")

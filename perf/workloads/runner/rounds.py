@@ -1,5 +1,7 @@
 """Rounds, in each of which every allocator runs once."""
 
+import dataclasses
+import json
 import os
 import random
 import statistics
@@ -46,6 +48,9 @@ def run_once(workload, allocator, build, data):
     metrics, printed = measure.run(
         command, allocators.environment_of(allocator, workload, build, data),
         allocators.expected_files(allocator, workload), allocators.foreign_files(allocator, workload))
+    if allocator.with_plan:
+        held = json.loads(allocators.held_file(data).read_text())
+        metrics = dataclasses.replace(metrics, held=held["held"] / held["lower_bound"])
     result = workloads.result_of(workload, printed, data)
     if result is None:
         raise measure.Failed(f"workload {workload.letter} with {allocator.key} printed no result")

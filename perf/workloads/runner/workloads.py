@@ -26,10 +26,12 @@ class Aims:
     cpu_of_glibc: float = None
     faults_of_best: float = None
     peak_of_best: float = None
+    held_of_bound: float = None  # by pool and plan together, of the loop's lower bound
 
 
 LARGE = Aims(cpu_of_best=0.97, faults_of_best=1.0, peak_of_best=1.0)
 LARGE_WITH_GLIBC = Aims(0.97, 0.5, 1.0, 1.0)
+LARGE_LOOP = Aims(0.97, faults_of_best=1.0, peak_of_best=1.0, held_of_bound=1.02)
 SMALL = Aims(cpu_of_glibc=1.02)
 
 
@@ -49,18 +51,23 @@ class Workload:
     libraries: tuple = ()  # libraries that use the pool by a hook of their own
     is_program: bool = False  # whether it is a program of the build folder
     needs: tuple = ()  # pairs of a path and the package that contains it
+    has_loop: bool = False  # whether its loop can be served from plans
 
 
 ALL = {w.letter: w for w in (
     Workload("A", "convolutional denoiser, PyTorch", LARGE_WITH_GLIBC, ("numpy", "torch"),
-         needs=(NUMPY, TORCH, DECODER, PICTURES)),
-    Workload("B", "character transformer, PyTorch", LARGE, ("numpy", "torch"), needs=(NUMPY, TORCH)),
+         needs=(NUMPY, TORCH, DECODER, PICTURES), has_loop=True),
+    Workload("B", "character transformer, PyTorch", LARGE_LOOP, ("numpy", "torch"),
+         needs=(NUMPY, TORCH), has_loop=True),
     Workload("C", "digits classifier, C++ with libtorch", SMALL, is_program=True, needs=(DIGITS,)),
     Workload("D", "OpenCV pipeline of tools/run", LARGE_WITH_GLIBC, is_program=True,
          needs=(PICTURES,)),
-    Workload("E", "photo pipeline, NumPy", LARGE, ("numpy",), needs=(NUMPY, DECODER, PICTURES)),
+    Workload("E", "photo pipeline, NumPy", LARGE, ("numpy",), needs=(NUMPY, DECODER, PICTURES),
+         has_loop=True),
     Workload("F", "multilayer perceptron, NumPy, small arrays", SMALL, ("numpy",),
              needs=(NUMPY, DIGITS)),
+    Workload("G", "inference with a U-Net, PyTorch", LARGE_LOOP, ("numpy", "torch"),
+         needs=(NUMPY, TORCH, DECODER, PICTURES), has_loop=True),
 )}
 
 
@@ -74,6 +81,8 @@ def check_packages(workload):
 def command_of(workload, allocator, build, data):
     """Returns the arguments of the command. Raises Missing."""
     is_inside = allocator.key == "inside"
+    if allocator.with_plan and not workload.has_loop:
+        raise Missing("its loop cannot be served from plans")
     if workload.letter == "D":
         return opencv.command(build, data, is_inside)
     if workload.is_program:
