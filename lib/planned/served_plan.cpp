@@ -107,7 +107,7 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& poo
     const Predecessors predecessors = find_predecessors(plan);
     std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan), pool));
     if (!served->make_tables(predecessors)) {
-        refusal = {"memory for records", 0};
+        refusal = pages::no_records();
         return nullptr;
     }
     if (!served->borrow_memory(refusal)) return nullptr;
