@@ -62,6 +62,8 @@ typedef struct tensorpool_planned_arena_options {
     void (*executor)(tensorpool_planning_job* job, void* user);
     /// The second argument of `executor`.
     void* executor_user;
+    /// The number of iterations that the pool serves before the arena learns.
+    uint32_t warm_up_iterations;
 } tensorpool_planned_arena_options;
 
 /// Sets the first `struct_bytes` bytes of `options`, which must be

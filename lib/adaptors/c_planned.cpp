@@ -64,6 +64,7 @@ tensorpool_planned_arena_options defaults() {
     to.name = "planned";
     to.learn_iterations = from.learn_iterations;
     to.drift_iterations = from.drift_iterations;
+    to.warm_up_iterations = from.warm_up_iterations;
     to.planning_budget_ns = static_cast<std::uint64_t>(from.planning_budget.count());
     to.tolerated_misses = from.tolerated_misses;
     to.checks = static_cast<std::int32_t>(from.checks);
@@ -96,6 +97,7 @@ PlannedArenaOptions to_planned_options(const tensorpool_planned_arena_options* o
     to.pool = reinterpret_cast<MemoryPool*>(from.pool);
     to.learn_iterations = from.learn_iterations;
     to.drift_iterations = from.drift_iterations;
+    to.warm_up_iterations = from.warm_up_iterations;
     to.planning_budget = to_budget(from.planning_budget_ns);
     to.tolerated_misses = from.tolerated_misses;
     to.checks = to_enumeration("checks", from.checks, Checks::full);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "blocks/thread_registry.hpp"
@@ -117,6 +118,16 @@ std::size_t trim_all_pools() noexcept {
     pool_list().visit([&](Pool& pool) { bytes += pool.trim(); });
     is_reporting = was_reporting;
     return bytes;
+}
+
+// No callback runs under the lock: it may free blocks, which takes the lock.
+void give_back_idle_plans(std::size_t wanted) noexcept {
+    // A caller may be inside a request for memory that another layer makes under its lock.
+    const std::unique_lock guard(block_servers(), std::try_to_lock);
+    if (!guard) return;
+    const bool was_reporting = std::exchange(is_reporting, true);
+    block_servers().for_each([&](BlockServer& server) { server.give_back_idle(wanted); });
+    is_reporting = was_reporting;
 }
 
 PoolStatistics Pool::statistics() const noexcept {

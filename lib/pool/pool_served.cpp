@@ -28,13 +28,6 @@ base::Registry<BlockServer>& block_servers() noexcept {
     return the_servers.get();
 }
 
-void give_back_idle_plans(std::size_t wanted) noexcept {
-    // A caller may be inside a request for memory that another layer makes under its lock.
-    const std::unique_lock guard(block_servers(), std::try_to_lock);
-    if (!guard) return;
-    block_servers().for_each([&](BlockServer& server) { server.give_back_idle(wanted); });
-}
-
 void* Pool::allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                             FirstTouch first_touch) noexcept {
     BlockServer& server = *serving.server;

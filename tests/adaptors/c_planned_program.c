@@ -51,6 +51,7 @@ int main(void) {
 
     expect(tensorpool_planned_arena_options_init(&options, sizeof options) == tensorpool_ok,
            "options");
+    expect(options.warm_up_iterations == 0, "no warm-up by default");
     options.name = "training";
     options.executor = plan_now;
     options.executor_user = &jobs;
