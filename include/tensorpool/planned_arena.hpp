@@ -54,8 +54,9 @@ class TENSORPOOL_API PlannedArena {
 public:
     /// Creates an arena that has no plan yet. Throws std::invalid_argument for invalid options.
     explicit PlannedArena(PlannedArenaOptions options = {});
-    /// Releases all memory, blocks in use included, except those that a ServeScope allocated. No
-    /// other call may be in progress; the executor may still be making a plan.
+    /// Releases all memory, blocks in use included. If a ServeScope used the arena, blocks of the
+    /// plan, and those that the scope allocated from the pool, stay until they are freed through
+    /// the global pool. No other call may be in progress; the executor may still be making a plan.
     ~PlannedArena();
     PlannedArena(const PlannedArena&) = delete;
     PlannedArena& operator=(const PlannedArena&) = delete;

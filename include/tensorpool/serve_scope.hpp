@@ -36,8 +36,8 @@ class ServeScope;
 /// global pool accept them too. A block of the plan is counted in the arena only.
 ///
 /// Requests of other threads stay with the pool, unless they join the scope (JoinServeScope).
-/// Scopes nest; the innermost one serves. While a scope exists, no other thread may use the arena's
-/// own functions, except to free.
+/// Scopes of a thread nest, and end in reverse order; the innermost one serves. While a scope
+/// exists, the arena's own functions may only free and read statistics.
 class TENSORPOOL_API ServeScope {
 public:
     /// Begins an iteration of `arena`. From now on, it serves the calling thread's requests of at

@@ -13,7 +13,7 @@ void PlanServer::begin_iteration() {
     const std::lock_guard guard(mutex_);
     state_.begin_iteration();
     // The pool serves this iteration; it and the idle plans of other loops would add up.
-    if (state_.plan_ == nullptr) give_back_idle_plans();
+    if (state_.plan_ == nullptr) (void)give_back_idle_plans();
 }
 
 void PlanServer::end_iteration() noexcept {
@@ -48,7 +48,6 @@ void PlanServer::end_rest() noexcept {
 }
 
 bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
-    end_rest();
     base::Refusal refusal;
     return plan.borrow_memory(refusal);
 }

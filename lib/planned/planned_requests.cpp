@@ -19,11 +19,14 @@ void PlannedState::check_thread() const noexcept {
         options_.name.c_str());
 }
 
+// What the pool serves for this arena is not served by another arena's plan.
 void* PlannedState::allocate(std::size_t bytes, std::size_t alignment) {
+    const ServingThread paused({});
     return serve_or(bytes, alignment, [&] { return pool_.allocate(bytes, alignment); });
 }
 
 void* PlannedState::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    const ServingThread paused({});
     try {
         return serve_or(bytes, alignment, [&] { return pool_.try_allocate(bytes, alignment); });
     } catch (const std::exception&) {
@@ -52,7 +55,7 @@ void* PlannedState::serve_or(std::size_t bytes, std::size_t alignment, Get get) 
 }
 
 PlannedState::Turn PlannedState::find_turn(std::size_t bytes, std::size_t alignment) noexcept {
-    if (!in_iteration_ || plan_ == nullptr) return {Answer::left_to_pool, nullptr, arena_.next_};
+    if (!in_iteration_ || !has_turns_) return {Answer::left_to_pool, nullptr, arena_.next_};
     const Turn turn = follower_->find(*arena_.next_, bytes, alignment);
     arena_.next_ = turn.next;
     return turn;
@@ -138,7 +141,10 @@ bool PlannedState::note_free(void* p) noexcept {
 void PlannedState::forget_noted() noexcept {
     Pool& pool = PoolAccess::of(pool_);
     const std::lock_guard guard(mutex_);
-    blocks_.take_noted([&](void* p) { pool.forget_free_of(p); });
+    blocks_.take_noted([&](void* p, std::uint64_t bytes) {
+        pool.forget_free_of(p);
+        count_pool_freed(bytes);
+    });
 }
 
 void PlannedState::count_pool_freed(std::uint64_t bytes) noexcept {

@@ -60,7 +60,6 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
 
 // Blocks that callers of the global pool hold stay valid.
 PlannedState::~PlannedState() {
-    planned::planned_registry().leave(*this);
     check_no_blocks_in_use();
     if (server_.is_used()) {
         server_.forget_noted();
@@ -71,6 +70,7 @@ PlannedState::~PlannedState() {
         planned::orphaned_plans().add(std::move(retired_));
     }
     blocks_.for_each([&](void* block, const auto&) { pool_.deallocate(block); });
+    planned::planned_registry().leave(*this);
 }
 
 void PlannedState::check_no_blocks_in_use() const noexcept {
@@ -92,6 +92,7 @@ void PlannedState::require_outside(const char* call) const {
 // Relaxed: a freeing thread compares the first owner only with itself.
 void PlannedState::begin_iteration() {
     require_outside("begin_iteration");
+    server_.end_rest();
     owner_ = &thread_table;
     const void* no_owner = nullptr;
     arena_.first_owner_.compare_exchange_strong(no_owner, owner_, std::memory_order_relaxed);
@@ -102,7 +103,8 @@ void PlannedState::begin_iteration() {
     missed_before_ = missed();
     if (plan_ != nullptr) {
         // Without memory, the pool serves this iteration.
-        if (server_.prepare(*plan_)) arena_.next_ = plan_->tables().buffers;
+        has_turns_ = server_.prepare(*plan_);
+        if (has_turns_) arena_.next_ = plan_->tables().buffers;
         show_capacity();
     } else if (idle_iterations_ != 0) {
         --idle_iterations_;
@@ -130,6 +132,7 @@ void PlannedState::end_iteration() {
 }
 
 void PlannedState::end_served() noexcept {
+    if (!std::exchange(has_turns_, false)) return;
     follower_->end_iteration(*std::exchange(arena_.next_, &no_turn));
     const std::uint64_t missed_now = missed() - missed_before_;
     if (!drift_.note_iteration(missed_now, plan_->plan().requests.size())) return;

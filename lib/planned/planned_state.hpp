@@ -119,6 +119,7 @@ private:
 
     // For the owner only.
     bool in_iteration_ = false;
+    bool has_turns_ = false;           // in the iteration: the plan has memory and serves
     const void* owner_ = nullptr;      // address of a thread-local variable of the owner
     std::uint64_t missed_before_ = 0;  // misses when the iteration began
     std::unique_ptr<planned::ServedPlan> plan_;

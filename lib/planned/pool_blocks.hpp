@@ -28,11 +28,11 @@ public:
         return block;
     }
     std::size_t size() const noexcept { return blocks_.size(); }
-    /// Removes all blocks that callers of the pool free, and calls `function(p)` for each.
+    /// Removes all blocks that callers of the pool free, and calls `function(p, bytes)` for each.
     template <class Function>
     void take_noted(Function function) {
         std::erase_if(blocks_, [&](const auto& entry) {
-            if (entry.second.is_noted) function(entry.first);
+            if (entry.second.is_noted) function(entry.first, entry.second.bytes);
             return entry.second.is_noted;
         });
     }

@@ -38,9 +38,9 @@ protected:
 
 /// Returns the registry of all servers.
 base::Registry<BlockServer>& block_servers() noexcept;
-/// Calls `give_back_idle` of all servers, unless a thread holds the lock of the registry. The
-/// caller holds no lock of a pool.
-void give_back_idle_plans(std::size_t wanted = SIZE_MAX) noexcept;
+/// Calls `give_back_idle` of all servers. Does nothing and returns false if a thread holds the lock
+/// of the registry. The caller holds no lock of a pool.
+bool give_back_idle_plans(std::size_t wanted = SIZE_MAX) noexcept;
 
 /// What the calling thread's requests look at.
 struct Serving {

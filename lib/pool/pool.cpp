@@ -323,7 +323,8 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {
         if (options_.checks == Checks::full) remember(p, old, new_bytes);
-        statistics::record(TraceAction::resize, id(), p, new_bytes);
+        const bool is_of_plan = heap_.space().map().at(p).kind() == pages::PageKind::served;
+        if (!is_of_plan) statistics::record(TraceAction::resize, id(), p, new_bytes);
         return p;
     }
     if (void* const longer = lengthen(p, new_bytes)) return longer;

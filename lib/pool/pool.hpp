@@ -245,6 +245,10 @@ private:
                               const char* call = "deallocate") noexcept;
     void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;
 
+    /// Returns whether blocks of this memory of a plan may be freed through this pool.
+    bool may_serve(pages::PageEntry entry) const noexcept {
+        return is_global() && entry.pool_number() == heap_.pool_number();
+    }
     bool is_global() const noexcept { return heap_.pool_number() == GlobalPool::number; }
     bool checked() const noexcept { return options_.checks != Checks::off; }
 

@@ -23,7 +23,7 @@ using statistics::count_failed_check;
 
 Pool::Finding Pool::find(const void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() == PageKind::served && is_global()) return find_served(p);
+    if (entry.kind() == PageKind::served) return find_served(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
     blocks::BucketSet& set = series(entry.series());
     blocks::Bucket& bucket = set[entry.bucket()];
@@ -52,7 +52,7 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
     if (!heap_.space().is_lent_to(heap_.pool_number(), p)) return {};
     const pages::PageMap& map = heap_.space().map();
     const PageEntry entry = map.find(p, heap_.pool_number());
-    if (entry.empty() || entry.is_bucket()) return {};
+    if (entry.empty() || entry.is_bucket() || entry.kind() == PageKind::served) return {};
     const Span& span = *entry.span();
     Finding finding{.block = map.address_of(span.first_page),
                     .usable = span.bytes(),

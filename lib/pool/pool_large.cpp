@@ -118,7 +118,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
     if (taken.span == nullptr) {
         blocks::thread_registry().give_back_own(buckets_, path);
         buckets_.drain(blocks::Bucket::Magazines::keep, path);
-        give_back_idle_plans(bytes);
+        if (is_global()) (void)give_back_idle_plans(bytes);
         taken = large_.allocate(bytes, alignment, path);
     }
     if (taken.span != nullptr) [[likely]]

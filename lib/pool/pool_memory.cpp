@@ -48,12 +48,12 @@ bool Pool::gather(Changes& changes) noexcept {
 }
 
 bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept {
-    give_back_idle_plans();
+    const bool all_plans = !is_global() || give_back_idle_plans();
     blocks::thread_registry().give_back_own(buckets_, changes);
     const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(magazines, changes);
     large_.empty_cache(changes);
-    return all;
+    return all && all_plans;
 }
 
 // Returns true at the end of a period.
@@ -121,13 +121,14 @@ std::size_t trim_all_pools() noexcept {
 }
 
 // No callback runs under the lock: it may free blocks, which takes the lock.
-void give_back_idle_plans(std::size_t wanted) noexcept {
+bool give_back_idle_plans(std::size_t wanted) noexcept {
     // A caller may be inside a request for memory that another layer makes under its lock.
     const std::unique_lock guard(block_servers(), std::try_to_lock);
-    if (!guard) return;
+    if (!guard) return false;
     const bool was_reporting = std::exchange(is_reporting, true);
     block_servers().for_each([&](BlockServer& server) { server.give_back_idle(wanted); });
     is_reporting = was_reporting;
+    return true;
 }
 
 PoolStatistics Pool::statistics() const noexcept {

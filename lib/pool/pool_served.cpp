@@ -39,7 +39,7 @@ void* Pool::allocate_served(std::size_t bytes, std::size_t alignment, pages::Slo
 // that follows finds the misuse.
 bool Pool::free_served(void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() == PageKind::served) return is_global() && entry.served()->deallocate(p);
+    if (entry.kind() == PageKind::served) return may_serve(entry) && entry.served()->deallocate(p);
     if (large_.find_noted(p) == nullptr) return false;
     const std::lock_guard guard(block_servers());
     // The server may have been destroyed since.
@@ -64,7 +64,7 @@ void Pool::forget_free_of(void* p) noexcept {
 Pool::Finding Pool::find_served(const void* p) noexcept {
     const std::lock_guard guard(heap_.space());
     const PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() != PageKind::served) return {};
+    if (entry.kind() != PageKind::served || !may_serve(entry)) return {};
     const auto [begin, bytes] = entry.served()->find(p);
     if (begin == nullptr) return {.what = Finding::What::freed, .block = const_cast<void*>(p)};
     return {.what = begin == p ? Finding::What::block : Finding::What::interior,

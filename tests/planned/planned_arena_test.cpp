@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
 
 #include "planned/arena_tools.hpp"
+#include "support/temporary_path.hpp"
 
 namespace tensorpool {
 namespace {
@@ -145,9 +145,9 @@ TEST(PlannedArena, PoolServesRequestsOutsideOfIterations) {
 class SavedPlan : public ::testing::Test {
 protected:
     SavedPlan() { iterate(learned, {100, 2000, 300}); }
-    ~SavedPlan() override { std::filesystem::remove(path); }
 
-    const std::string path = ::testing::TempDir() + "planned_arena_test.plan";
+    const tensorpool::testing::TemporaryPath file{".plan"};
+    const std::string path = file.text();
     PlannedArena learned;
 };
 

@@ -290,6 +290,37 @@ TEST(ServeScope, LoopsThatAlternateShareTheirMemory) {
     EXPECT_LE(held, before + 48 * mib) << "each has memory of its own";
 }
 
+TEST(ServeScope, WithoutMemoryForThePlanThePoolServesTheIteration) {
+    PlannedArena arena;
+    iterate(arena, 4, 16 * mib);
+    iterate(arena, 4, 16 * mib);
+    pool().trim();
+    EXPECT_EQ(arena.statistics().capacity_bytes, 0U);
+    pool().set_max_capacity(pool().get_total_capacity() + 20 * mib);
+    iterate(arena, 4, 8 * mib);
+    const PlannedArenaStatistics without = arena.statistics();
+    pool().set_max_capacity(0);
+    EXPECT_EQ(without.served, 4U);
+    EXPECT_EQ(without.from_pool, 8U);
+    EXPECT_EQ(without.capacity_bytes, 0U);
+    iterate(arena, 4, 16 * mib);
+    EXPECT_EQ(arena.statistics().served, 8U);
+}
+
+TEST(ServeScope, BlocksOfAPlanOverAnotherPoolBelongToTheArenaAlone) {
+    MemoryPool other;
+    PlannedArena arena({.pool = &other});
+    for (int iteration = 0; iteration != 2; ++iteration) {
+        const IterationScope scope(arena);
+        const PooledAllocation block(arena, mib);
+        if (iteration == 0) continue;
+        EXPECT_FALSE(other.owns(block.get()) || pool().owns(block.get()));
+        EXPECT_EQ(other.usable_size(block.get()), 0U);
+        EXPECT_EQ(pool().usable_size(block.get()), 0U);
+    }
+    EXPECT_EQ(arena.statistics().served, 1U);
+}
+
 TEST(ServeScope, TrimReturnsTheMemoryOfAnIdlePlan) {
     PlannedArena arena;
     iterate(arena);

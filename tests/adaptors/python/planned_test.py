@@ -77,6 +77,35 @@ class Iterations(EnabledCase):
             with self.assertRaisesRegex(RuntimeError, "an iteration is under way on thread"):
                 tensorpool.planned("outer").__enter__()
 
+    def test_end_in_reverse_order(self):
+        outer, inner = tensorpool.planned("first"), tensorpool.planned("second")
+        outer.__enter__()
+        inner.__enter__()
+        with self.assertRaisesRegex(RuntimeError, "ends before that of 'second'"):
+            outer.__exit__(None, None, None)
+        inner.__exit__(None, None, None)
+        outer.__exit__(None, None, None)
+
+    def test_keep_other_threads_out(self):
+        loop = tensorpool.planned("shared by threads")
+        refused = []
+
+        def work():
+            for _ in range(200):
+                try:
+                    with loop:
+                        step(100_000)
+                except RuntimeError as error:
+                    refused.append(str(error))
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(loop.statistics["iterations"] + len(refused), 600)
+        self.assertTrue(all("an iteration is under way" in text for text in refused))
+
     def test_end_on_the_thread_that_began_them(self):
         errors = []
 

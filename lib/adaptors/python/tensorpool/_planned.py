@@ -12,10 +12,18 @@ from ._sizes import bytes_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Dict, Iterator, Optional, Type, Union
+    from typing import Any, Dict, Iterator, List, Optional, Type, Union
 
 _loops: Dict[str, "Planned"] = {}
 _loops_lock = threading.Lock()
+_of_thread = threading.local()
+
+
+def _open_loops() -> List["Planned"]:
+    """Returns the loops whose iterations the calling thread has begun, the innermost last."""
+    if not hasattr(_of_thread, "loops"):
+        _of_thread.loops = []
+    return _of_thread.loops
 
 
 class Planned:
@@ -25,21 +33,32 @@ class Planned:
         self.name = name
         self._loop = _tensorpool.PlannedLoop(name)
         self._min_bytes = _tensorpool.default_min_bytes
-        self._thread: Optional[threading.Thread] = None
+        self._used = threading.Lock()  # held during an iteration, and by `save` and `load`
+        self._thread: Optional[threading.Thread] = None  # that began the iteration
 
     @property
     def statistics(self) -> Dict[str, Any]:
         """The statistics of the loop's planned arena, as in `statistics()["planned"]`."""
         return json.loads(self._loop.statistics_json().decode("utf-8", "replace"))
 
-    def __enter__(self) -> "Planned":
-        if self._thread is not None:
+    def _take(self, call: str) -> None:
+        if not self._used.acquire(blocking=False):
+            thread = self._thread
+            where = "" if thread is None else f" on thread {thread.name!r}"
             raise RuntimeError(
-                f"tensorpool: planned {self.name!r}: an iteration is under way on thread "
-                f"{self._thread.name!r}, expected one at a time"
+                f"tensorpool: planned {self.name!r}: {call}: an iteration is under way{where}, "
+                "expected none"
             )
-        self._loop.begin(self._min_bytes)
+
+    def __enter__(self) -> "Planned":
+        self._take("begin")
+        try:
+            self._loop.begin(self._min_bytes)
+        except BaseException:
+            self._used.release()
+            raise
         self._thread = threading.current_thread()
+        _open_loops().append(self)
         return self
 
     def __exit__(
@@ -55,8 +74,18 @@ class Planned:
                 f"tensorpool: planned {self.name!r}: an iteration ends on thread {here.name!r}, but "
                 f"{began}; expected the same thread"
             )
-        self._thread = None
-        self._loop.end()
+        loops = _open_loops()
+        if loops[-1] is not self:
+            raise RuntimeError(
+                f"tensorpool: planned {self.name!r}: an iteration ends before that of "
+                f"{loops[-1].name!r}, which began later; expected the reverse order"
+            )
+        loops.pop()
+        try:
+            self._loop.end()
+        finally:
+            self._thread = None
+            self._used.release()
 
     @contextmanager
     def join(self) -> Iterator[None]:
@@ -72,13 +101,21 @@ class Planned:
 
     def save(self, path: str) -> None:
         """Writes the plan to a file. Raises RuntimeError if there is none or the file cannot be
-        written."""
-        self._loop.save(path)
+        written, or inside an iteration."""
+        self._take("save")
+        try:
+            self._loop.save(path)
+        finally:
+            self._used.release()
 
     def load(self, path: str) -> None:
         """Reads a plan that `save` wrote, so that the next iteration is served from it. Raises
         RuntimeError if the file is missing or damaged, or inside an iteration."""
-        self._loop.load(path)
+        self._take("load")
+        try:
+            self._loop.load(path)
+        finally:
+            self._used.release()
 
 
 def planned(name: str, min_bytes: Union[int, str, None] = None) -> Planned:
