@@ -344,6 +344,12 @@ TENSORPOOL_API tensorpool_status tensorpool_scratch_read_statistics(
 /// options, and if there is no memory.
 TENSORPOOL_API tensorpool_context* tensorpool_context_create(
     const tensorpool_arena_options* options);
+/// Makes a context whose arena has these options, and that takes requests of up to `small_bytes`
+/// bytes to `tensorpool_context_allocate` from `pool`, which must outlive the context. NULL means
+/// all defaults and the global pool. The other contexts take up to 64 KiB from the global pool.
+/// Returns NULL for invalid options, and if there is no memory.
+TENSORPOOL_API tensorpool_context* tensorpool_context_create_with_pool(
+    const tensorpool_arena_options* options, tensorpool_pool* pool, size_t small_bytes);
 /// Makes a context whose arena lies in the caller's memory, which must outlive the context. The
 /// arena never grows, and its blocks are aligned to `alignment`, a power of two. Returns NULL for
 /// any other alignment, for a NULL buffer with bytes, and if there is no memory.
@@ -357,6 +363,19 @@ TENSORPOOL_API tensorpool_context* tensorpool_context_create_measuring(
 /// Destroys a context and gives its arena's memory back, blocks in use included; NULL is ignored.
 TENSORPOOL_API void tensorpool_context_destroy(tensorpool_context* context);
 
+/// Allocates at least `bytes` bytes: a small block from the pool, which the caller frees with
+/// `tensorpool_context_deallocate`, a larger one from the arena, which lives until a release.
+/// Returns NULL for 0, which is no failure, and if the request cannot be met.
+TENSORPOOL_API void* tensorpool_context_allocate(tensorpool_context* context, size_t bytes);
+/// Frees a block of the pool that `tensorpool_context_allocate` returned for this size. Does
+/// nothing for a larger block and for NULL. Any thread.
+TENSORPOOL_API void tensorpool_context_deallocate(tensorpool_context* context, void* block,
+                                                  size_t bytes);
+/// Writes the statistics of the context's pool, its arena and the calling thread's scratch as one
+/// JSON object into `buffer`, by the rules of snprintf. Returns the length of the whole text, or a
+/// negative number if the call fails.
+TENSORPOOL_API int tensorpool_context_report_json(const tensorpool_context* context, char* buffer,
+                                                  size_t buffer_bytes);
 /// Allocates at least `bytes` bytes from the arena. Returns NULL for 0, which is no failure, and if
 /// the request cannot be met.
 TENSORPOOL_API void* tensorpool_context_alloc(tensorpool_context* context, size_t bytes);

@@ -3,6 +3,7 @@
 #include <tensorpool/context.hpp>
 
 #include <cstddef>
+#include <utility>
 
 #include <tensorpool/tensorpool_arena.h>
 
@@ -39,6 +40,17 @@ tensorpool_context* tensorpool_context_create(const tensorpool_arena_options* op
     });
 }
 
+tensorpool_context* tensorpool_context_create_with_pool(const tensorpool_arena_options* options,
+                                                        tensorpool_pool* pool, size_t small_bytes) {
+    return created("context_create_with_pool", [&] {
+        tensorpool::ContextOptions to;
+        if (options != nullptr) to.arena = to_arena_options(options);
+        to.pool = reinterpret_cast<tensorpool::MemoryPool*>(pool);
+        to.small_bytes = small_bytes;
+        return new Context(std::move(to));
+    });
+}
+
 tensorpool_context* tensorpool_context_create_over(void* buffer, size_t bytes, size_t alignment) {
     return created("context_create_over",
                    [&] { return new Context(to_buffer(buffer, bytes), alignment); });
@@ -53,6 +65,23 @@ tensorpool_context* tensorpool_context_create_measuring(const tensorpool_arena_o
 
 void tensorpool_context_destroy(tensorpool_context* context) {
     delete reinterpret_cast<Context*>(context);
+}
+
+void* tensorpool_context_allocate(tensorpool_context* context, size_t bytes) {
+    return guarded_or<void*>(nullptr, "context_allocate",
+                             [&] { return to_context(context).allocate(bytes); });
+}
+
+void tensorpool_context_deallocate(tensorpool_context* context, void* block, size_t bytes) {
+    if (block == nullptr) return;
+    guarded("context_deallocate", [&] { to_context(context).deallocate(block, bytes); });
+}
+
+int tensorpool_context_report_json(const tensorpool_context* context, char* buffer,
+                                   size_t buffer_bytes) {
+    return guarded_or<int>(-1, "context_report_json", [&] {
+        return print(to_json(to_context(context).statistics()), buffer, buffer_bytes);
+    });
 }
 
 void* tensorpool_context_alloc(tensorpool_context* context, size_t bytes) {

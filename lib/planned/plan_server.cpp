@@ -38,13 +38,23 @@ bool PlanServer::note_free(void* p) noexcept {
 void PlanServer::rest(planned::ServedPlan& plan) noexcept {
     if (!is_used() || plan.has_held()) return;
     const std::lock_guard guard(block_servers());
-    resting_ = &plan;
+    set_resting(&plan);
     lacked_bytes_ = 0;
 }
 
 void PlanServer::end_rest() noexcept {
     const std::lock_guard guard(block_servers());
-    resting_ = nullptr;
+    set_resting(nullptr);
+}
+
+void PlanServer::set_resting(planned::ServedPlan* plan) noexcept {
+    if (resting_ == nullptr && plan != nullptr) {
+        idle_plan_count.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (resting_ != nullptr && plan == nullptr) {
+        idle_plan_count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    resting_ = plan;
 }
 
 bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
@@ -59,7 +69,7 @@ void PlanServer::give_back_idle(std::size_t wanted) noexcept {
     lacked_bytes_ = sum(lacked_bytes_, wanted);
     if (lacked_bytes_ < resting_->capacity() / 4) return;
     resting_->return_memory();
-    resting_ = nullptr;
+    set_resting(nullptr);
     state_.show_capacity();
 }
 

@@ -46,6 +46,8 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
+    void set_resting(planned::ServedPlan* plan) noexcept;
+
     PlannedState& state_;
     std::mutex mutex_;
     bool is_used_ = false;

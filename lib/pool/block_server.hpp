@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,6 +39,9 @@ protected:
 
 /// Returns the registry of all servers.
 base::Registry<BlockServer>& block_servers() noexcept;
+/// The number of servers with an idle plan. Changed under the lock of `block_servers`; relaxed,
+/// since a caller that misses a change acts as if it had come earlier.
+extern constinit std::atomic<std::size_t> idle_plan_count;
 /// Calls `give_back_idle` of all servers. Does nothing and returns false if a thread holds the lock
 /// of the registry. The caller holds no lock of a pool.
 bool give_back_idle_plans(std::size_t wanted = SIZE_MAX) noexcept;

@@ -122,6 +122,7 @@ std::size_t trim_all_pools() noexcept {
 
 // No callback runs under the lock: it may free blocks, which takes the lock.
 bool give_back_idle_plans(std::size_t wanted) noexcept {
+    if (idle_plan_count.load(std::memory_order_relaxed) == 0) return true;
     // A caller may be inside a request for memory that another layer makes under its lock.
     const std::unique_lock guard(block_servers(), std::try_to_lock);
     if (!guard) return false;

@@ -22,6 +22,8 @@ constinit base::NeverDestroyed<base::Registry<BlockServer>> the_servers;
 
 }  // namespace
 
+constinit std::atomic<std::size_t> idle_plan_count = 0;
+
 constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;
 
 base::Registry<BlockServer>& block_servers() noexcept {

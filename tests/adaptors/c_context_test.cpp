@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include <tensorpool/tensorpool_arena.h>
 
@@ -50,7 +51,33 @@ TEST(CContext, SavesAndRestoresScratchInABuffer) {
     EXPECT_EQ(tensorpool_context_use_scratch(context.get(), nullptr, 0), tensorpool_ok);
 }
 
+TEST(CContext, TakesSmallBlocksFromItsPoolAndLargeOnesFromItsArena) {
+    tensorpool_pool* const pool = tensorpool_create(nullptr);
+    ASSERT_NE(pool, nullptr);
+    {
+        const OwnedContext context(tensorpool_context_create_with_pool(nullptr, pool, 1000));
+        ASSERT_NE(context, nullptr);
+        void* const small = tensorpool_context_allocate(context.get(), 1000);
+        EXPECT_EQ(tensorpool_owns(pool, small), 1);
+        EXPECT_EQ(tensorpool_context_mark(context.get()), 0U);
+        void* const large = tensorpool_context_allocate(context.get(), 1001);
+        EXPECT_EQ(tensorpool_owns(pool, large), 0);
+        EXPECT_EQ(tensorpool_context_mark(context.get()), 1024U);
+        tensorpool_context_deallocate(context.get(), small, 1000);
+        EXPECT_EQ(tensorpool_owns(pool, small), 0);
+        tensorpool_context_deallocate(context.get(), large, 1001);
+        EXPECT_EQ(tensorpool_context_mark(context.get()), 1024U) << "it lives until a release";
+        std::string text(100'000, ' ');
+        EXPECT_GT(tensorpool_context_report_json(context.get(), text.data(), text.size()), 0);
+        EXPECT_NE(text.find("\"scratch\""), std::string::npos);
+    }
+    tensorpool_destroy(pool);
+}
+
 TEST(CContext, NullIsAFailure) {
+    EXPECT_EQ(tensorpool_context_allocate(nullptr, 1), nullptr);
+    EXPECT_LT(tensorpool_context_report_json(nullptr, nullptr, 0), 0);
+    tensorpool_context_deallocate(nullptr, nullptr, 1);
     EXPECT_EQ(tensorpool_context_alloc(nullptr, 1), nullptr);
     EXPECT_EQ(tensorpool_context_arena(nullptr), nullptr);
     EXPECT_EQ(tensorpool_context_scratch(nullptr), nullptr);
