@@ -286,8 +286,8 @@ protected:
                            Calls which) {
         const testing::SharedWords words(shards, bytes, blocks, which);
         std::printf("  %-50s %3u locked, %u of them on lines of both threads\n", what,
-                    words.max_locked(), words.max_shared());
-        return words.max_shared();
+                    words.max_locked(), words.usually_shared());
+        return words.usually_shared();
     }
 };
 
