@@ -195,10 +195,10 @@ void print_shards(const LockedCosts& costs, perf::Report& report) {
     const auto add = [&](const char* name, std::size_t bytes, std::size_t blocks, Calls which) {
         for (const unsigned shards : {1U, 2U}) {
             const SharedWords words(shards, bytes, blocks, which);
-            const double ns = (words.max_locked() - words.max_shared()) * costs.alone +
-                              words.max_shared() * costs.contended;
+            const double ns = (words.max_locked() - words.usually_shared()) * costs.alone +
+                              words.usually_shared() * costs.contended;
             rows.push_back({name, std::to_string(shards), std::to_string(words.max_locked()),
-                            std::to_string(words.max_shared()), text(ns, 0)});
+                            std::to_string(words.usually_shared()), text(ns, 0)});
         }
     };
     constexpr std::size_t MiB = std::size_t{1} << 20;
