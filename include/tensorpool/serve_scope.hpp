@@ -24,16 +24,16 @@ class ServeScope;
 ///     }
 ///
 /// While the arena learns, the pool serves all requests, and the arena records the larger ones.
-/// Once it has a plan, it serves them from the plan's memory. Before that, the pool gives its free
-/// memory back, which includes what the learned iteration took. Requests that differ from the plan
-/// go to the pool. Blocks that the code frees late keep their bytes, as `PlannedArena` describes.
-/// If the first iteration makes what later ones keep, PlannedArenaOptions::warm_up_iterations
-/// leaves it out.
+/// Once it has a plan, it serves them from memory that the plan borrows from the pool, and the pool
+/// gives the rest of its free memory back. Requests that differ from the plan go to the pool. A
+/// block that is freed late keeps its bytes, as `PlannedArena` describes. If the first iteration
+/// makes what later ones keep, PlannedArenaOptions::warm_up_iterations leaves it out. Between
+/// iterations, the memory returns to the pool if other requests need it.
 ///
-/// The blocks are freed like all blocks of the global pool: by `deallocate`, by `free` if the pool
-/// serves malloc, on any thread, also after the scope and after the arena, which then keeps the
-/// plan's memory until its last block is freed. `owns`, `usable_size` and `reallocate` of the
-/// global pool accept them too. A block of the plan is counted in the arena only.
+/// Any thread frees the blocks like all blocks of the global pool: with `deallocate`, or with
+/// `free` if the pool serves malloc. Blocks outlive the scope and the arena; the plan's memory
+/// stays until its last block is freed. `owns`, `usable_size` and `reallocate` of the global pool
+/// accept them too. A block of the plan is counted in the arena only.
 ///
 /// Requests of other threads stay with the pool, unless they join the scope (JoinServeScope).
 /// Scopes of a thread nest, and end in reverse order; the innermost one serves. While a scope

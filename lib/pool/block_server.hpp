@@ -17,8 +17,8 @@ inline namespace abi_2 {
 class BlockServer {
 public:
     /// Allocates a block, or lets `pool` allocate it. Returns nullptr if neither can;
-    /// `path.refusal` then holds the reason. Called on served threads, on which the server is
-    /// paused meanwhile.
+    /// `path.refusal` then holds the reason. Called on served threads. During
+    /// the call, the thread is not served.
     virtual void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                         Pool::FirstTouch first_touch) noexcept = 0;
     /// Notes the free of a block of the pool that this server had marked with `Pool::note_free_of`.

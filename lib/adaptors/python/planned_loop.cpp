@@ -20,8 +20,8 @@ PlannedArenaOptions named(const std::string& name) {
     return options;
 }
 
-// A planned arena and the scope of its current iteration. Planning takes milliseconds, and other
-// threads of Python may run meanwhile.
+// A planned arena and the scope of its current iteration. Beginning and ending an iteration release
+// the interpreter lock, because planning takes milliseconds.
 class PlannedLoop {
 public:
     explicit PlannedLoop(const std::string& name) : arena_(named(name)) {}

@@ -90,9 +90,9 @@ class Planned:
     @contextmanager
     def join(self) -> Iterator[None]:
         """Returns a context manager with which another thread takes part in the current iteration:
-        what it allocates meanwhile is served from the same plan. It helps only if the order of
-        requests, across the threads, is the same in each iteration. Raises RuntimeError if no
-        iteration is under way; the iteration must outlast the `with` block."""
+        what it allocates in the `with` block is served from the same plan. It helps only if the
+        order of requests, across the threads, is the same in each iteration. Raises RuntimeError if
+        no iteration is under way; the iteration must outlast the `with` block."""
         joined = _tensorpool.JoinedLoop(self._loop)
         try:
             yield
