@@ -16,6 +16,7 @@
 #include <tensorpool/arena_objects.hpp>
 #include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/detail/arena_words.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/memory_source.hpp>
@@ -218,9 +219,8 @@ private:
     std::atomic<std::size_t> quick_bytes_ = 0;
     bool shared_ = true;
     std::atomic<std::size_t> end_ = 0;  // usable bytes, from base_ on
-    // Every allocation writes this word. It lies in a cache line of its own, in the arena's record,
-    // where other processes may read it.
-    std::atomic<std::uint64_t>* top_ = nullptr;
+    // Every allocation writes these words. `used` is the top.
+    detail::ArenaWords* words_ = nullptr;
     std::unique_ptr<detail::ArenaState> state_;
 };
 
@@ -241,9 +241,10 @@ private:
 };
 
 inline void* Arena::take_one_threads(std::size_t size) noexcept {
-    const std::uint64_t start = top_->load(std::memory_order_relaxed);
+    const std::uint64_t start = words_->used.load(std::memory_order_relaxed);
     if (size > end_.load(std::memory_order_relaxed) - start) return nullptr;
-    top_->store(start + size, std::memory_order_relaxed);
+    words_->used.store(start + size, std::memory_order_relaxed);
+    detail::add(words_->allocations[0], 1);
     return base_ + start;
 }
 
@@ -261,10 +262,12 @@ inline void* Arena::allocate(std::size_t bytes, std::size_t alignment) {
     // The end is read before the claim is made: a claim that is cancelled in between lies above it.
     const std::size_t end = end_.load(std::memory_order_acquire);
     // Acquire: pairs with the end of a handle that returned these bytes (see `hold`).
-    const std::uint64_t claim = top_->fetch_add(size, std::memory_order_acquire);
+    const std::uint64_t claim = words_->used.fetch_add(size, std::memory_order_acquire);
     const std::size_t start = claim & offset_mask;
-    if (start + size <= end) [[likely]]
+    if (start + size <= end) [[likely]] {
+        detail::count_allocation(*words_);
         return base_ + start;
+    }
     return settle_or_throw(claim, bytes);
 }
 

@@ -14,7 +14,7 @@ namespace tensorpool {
 /// Otherwise each value is one that held while the snapshot was taken.
 struct ArenaStatistics {
     /// The version of this structure.
-    static constexpr std::uint32_t current_version = 2;
+    static constexpr std::uint32_t current_version = 3;
 
     /// What the memory belongs to.
     enum class Kind : std::uint8_t {
@@ -39,6 +39,11 @@ struct ArenaStatistics {
     /// The system's number of the thread whose scratch it is; 0 for an arena.
     std::uint64_t thread = 0;
 
+    /// The total number of allocations.
+    std::uint64_t allocations = 0;
+    /// How often memory was released: resets, releases to a mark, ends of scopes, and ends of
+    /// handles that returned the block at the top.
+    std::uint64_t releases = 0;
     /// The bytes allocated and not released, including padding for alignment.
     std::uint64_t used_bytes = 0;
     /// The highest value of `used_bytes` so far.

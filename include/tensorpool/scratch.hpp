@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/detail/arena_words.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/memory_source.hpp>
@@ -134,7 +135,7 @@ public:
     std::size_t trim() noexcept;
 
     /// Returns the bytes allocated and not released, including padding for alignment.
-    std::size_t used() const noexcept { return used_->load(std::memory_order_relaxed); }
+    std::size_t used() const noexcept { return words_->used.load(std::memory_order_relaxed); }
     /// Returns the highest value that `used()` ever had, in bytes.
     std::size_t peak() const noexcept;
     /// Returns the committed bytes.
@@ -161,21 +162,18 @@ private:
     bool contains(const void* p) const noexcept;
     void raise_high() noexcept {
         const std::size_t now = used();
-        if (now > high_->load(std::memory_order_relaxed))
-            high_->store(now, std::memory_order_relaxed);
+        if (now > words_->high.load(std::memory_order_relaxed))
+            words_->high.store(now, std::memory_order_relaxed);
     }
 
     // The bytes in use, and the value up to which they may grow in the present chunk, counted from
     // `base_`: where everything would have begun if it lay in one piece that ends with this chunk.
     // Atomic members are written by one thread, without atomic operations, and read by others too.
-    // The words behind `used_` and `high_` lie in the scratch's record, where other processes may
-    // read them.
-    std::atomic<std::uint64_t>* used_ = nullptr;
+    // `words_->high` holds the most bytes in use, as far as ended scopes show, since the chunks
+    // were last joined or given back or since the innermost named scope began.
+    detail::ArenaWords* words_ = nullptr;
     std::size_t limit_ = 0;
     std::uintptr_t base_ = 0;
-    // The most bytes in use, as far as ended scopes show, since the chunks were last joined or
-    // given back or since the innermost named scope began.
-    std::atomic<std::uint64_t>* high_ = nullptr;
     std::size_t chunk_ = 0;
     // Atomic, because another thread may begin to record calls, which sends every request to the
     // slow path.
@@ -227,7 +225,8 @@ public:
             return;
         }
         scratch.raise_high();
-        scratch.used_->store(used_before_, std::memory_order_relaxed);
+        scratch.words_->used.store(used_before_, std::memory_order_relaxed);
+        detail::add(scratch.words_->releases, 1);
         scratch.scope_.store(outer_, std::memory_order_relaxed);
     }
     ScratchScope(const ScratchScope&) = delete;
@@ -261,7 +260,8 @@ inline void* Scratch::allocate(std::size_t bytes, std::size_t alignment) {
         const std::size_t size = (bytes + 63) & ~std::size_t{63};
         const std::size_t before = used();
         if (size <= limit_ - before) [[likely]] {
-            used_->store(before + size, std::memory_order_relaxed);
+            words_->used.store(before + size, std::memory_order_relaxed);
+            detail::add(words_->allocations[0], 1);
             return reinterpret_cast<void*>(base_ + before);
         }
     }

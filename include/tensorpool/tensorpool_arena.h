@@ -261,6 +261,10 @@ typedef struct tensorpool_arena_statistics {
     uint64_t given_back_bytes;
     /// The number of requests that failed.
     uint64_t refusals;
+    /// The total number of allocations.
+    uint64_t allocations;
+    /// How often memory was released: resets, releases to a mark, ends of scopes.
+    uint64_t releases;
 } tensorpool_arena_statistics;
 
 /// Fills in the first `statistics->struct_bytes` bytes of `statistics`. A field that this library

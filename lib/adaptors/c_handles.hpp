@@ -40,7 +40,9 @@ void fill_in(tensorpool_arena_statistics* statistics, Read read) {
                                            .grown_bytes = from.grown_bytes,
                                            .give_backs = from.give_backs,
                                            .given_back_bytes = from.given_back_bytes,
-                                           .refusals = from.refusals};
+                                           .refusals = from.refusals,
+                                           .allocations = from.allocations,
+                                           .releases = from.releases};
     });
 }
 

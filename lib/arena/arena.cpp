@@ -123,7 +123,7 @@ void Arena::set_up(std::byte* base) noexcept {
 }
 
 std::size_t Arena::used() const noexcept {
-    const std::size_t top = top_->load(std::memory_order_relaxed) & statistics::used_mask;
+    const std::size_t top = words_->used.load(std::memory_order_relaxed) & statistics::used_mask;
     // Pending claims lie above the end and have been granted to no thread.
     return std::min(top, end_.load(std::memory_order_relaxed));
 }

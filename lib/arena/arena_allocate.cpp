@@ -64,9 +64,18 @@ void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Refusal& refus
 }
 
 void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept {
+    if (block != nullptr) count();
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
     statistics::record(action, state_.id(), block, bytes, alignment);
     return block;
+}
+
+void ArenaClaims::count() const noexcept {
+    if (arena_.shared_) {
+        count_allocation(*arena_.words_);
+    } else {
+        add(arena_.words_->allocations[0], 1);
+    }
 }
 
 // Claims bytes only after checking that there is room. Used for sizes and alignments that the
@@ -82,7 +91,7 @@ void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Refusal&
     }
     for (;;) {
         const std::size_t end = arena_.end_.load(std::memory_order_acquire);
-        std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
+        std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
         const Range range = range_at(top & Arena::offset_mask, bytes, alignment);
         if (range.end <= end) {
             if (replace_top(top, (top & ~Arena::offset_mask) | range.end))
@@ -110,8 +119,8 @@ ArenaClaims::Range ArenaClaims::range_at(std::size_t top, std::size_t bytes,
 bool ArenaClaims::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
     // Acquire: pairs with the end of a handle that returned the bytes above `seen`.
     if (arena_.shared_)
-        return arena_.top_->compare_exchange_weak(seen, top, std::memory_order_acquire);
-    arena_.top_->store(top, std::memory_order_relaxed);
+        return arena_.words_->used.compare_exchange_weak(seen, top, std::memory_order_acquire);
+    arena_.words_->used.store(top, std::memory_order_relaxed);
     return true;
 }
 
@@ -125,7 +134,7 @@ bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Refusal& refusa
         notify(growth);
         return true;
     }
-    const std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
+    const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) > arena_.end_.load(std::memory_order_relaxed)) {
         state_.wait_for_change(lock);  // pending claims: they may be cancelled
         return true;
@@ -147,7 +156,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
         if (begin <= arena_.end_.load(std::memory_order_relaxed)) {
             // Release: passes on what the claim acquired, since a plain store ends the sequence of
             // exchanges that began with the end of a handle.
-            arena_.top_->store(state_.cancel_from(begin), std::memory_order_release);
+            arena_.words_->used.store(state_.cancel_from(begin), std::memory_order_release);
             lock.unlock();
             return state_.refuse(bytes, refusal);
         }

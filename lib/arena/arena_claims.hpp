@@ -39,6 +39,7 @@ private:
         std::size_t end;
     };
 
+    void count() const noexcept;
     void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept;
     void* find_range(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
     void* granted(std::uint64_t claim, std::size_t bytes, base::Refusal& refusal) noexcept;

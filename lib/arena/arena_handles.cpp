@@ -86,7 +86,7 @@ void ArenaHandles::end(const HeldBlock& block) noexcept {
     if (state_.phases.went_below(end, block.owner.releases())) return;
     give_up(block);
     if (state_.objects != nullptr) state_.objects->forget_within(begin, end);
-    const std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
+    const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     // A fork that closes the top also makes it differ from the end.
     if ((top & ~ArenaState::closed_by_fork & Arena::offset_mask) == end) return_top(end, begin);
 }
@@ -99,6 +99,7 @@ void ArenaHandles::return_top(std::size_t end, std::size_t begin) noexcept {
         arena::ReleaseHistory& history = state_.history;
         history.begin_release();
         if (lowered_top(end, begin)) {
+            add(arena_.words_->releases, 1);
             history.finish_release(begin);
         } else {
             history.cancel_release();
@@ -110,19 +111,19 @@ void ArenaHandles::return_top(std::size_t end, std::size_t begin) noexcept {
 // Lowers the top from the end of a block to its beginning. Returns false if the top is elsewhere.
 // REQUIRES: the caller holds the mutex of a shared arena, so no fork has closed the top.
 bool ArenaHandles::lowered_top(std::size_t end, std::size_t begin) noexcept {
-    std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
+    std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) != end) return false;
     base::raise_to(state_.totals.peak_used_bytes, end);
     // Recorded first: other threads may allocate at `begin` as soon as the top is lowered.
     statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, begin);
     const auto lowered = [&] { return (top & ~Arena::offset_mask) | begin; };
     if (!arena_.shared_) {
-        arena_.top_->store(lowered(), std::memory_order_relaxed);
+        arena_.words_->used.store(lowered(), std::memory_order_relaxed);
         return true;
     }
     // Release: a thread that marks the lowered top sees that a release is under way or done.
-    while (!arena_.top_->compare_exchange_weak(top, lowered(), std::memory_order_release,
-                                               std::memory_order_relaxed)) {
+    while (!arena_.words_->used.compare_exchange_weak(top, lowered(), std::memory_order_release,
+                                                      std::memory_order_relaxed)) {
         if ((top & Arena::offset_mask) != end) return false;
     }
     return true;

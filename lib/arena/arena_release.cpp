@@ -71,12 +71,12 @@ std::size_t Arena::settled_top() const noexcept {
     // The end is read first, as in an allocation: everything below it has been granted. Acquire for
     // the top: pairs with a handle that lowers it, so that its release is seen.
     std::size_t end = end_.load(std::memory_order_acquire);
-    std::size_t top = top_->load(std::memory_order_acquire) & offset_mask;
+    std::size_t top = words_->used.load(std::memory_order_acquire) & offset_mask;
     while (top > end) {
         // There are pending claims. A position between blocks is known once they are settled.
         std::unique_lock lock(state_->mutex);
         end = end_.load(std::memory_order_relaxed);
-        top = top_->load(std::memory_order_relaxed) & offset_mask;
+        top = words_->used.load(std::memory_order_relaxed) & offset_mask;
         if (top > end) state_->wait_for_change(lock);
     }
     return top;
@@ -155,10 +155,10 @@ void ArenaReleases::refuse_mark(const std::string& what) const {
 }
 
 std::uint64_t ArenaReleases::top_outside_forks() const noexcept {
-    const std::uint64_t top = arena_.top_->load(std::memory_order_relaxed);
+    const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     if ((top & ArenaState::closed_by_fork) == 0) return top;
     const std::lock_guard lock(state_.mutex);
-    return arena_.top_->load(std::memory_order_relaxed);
+    return arena_.words_->used.load(std::memory_order_relaxed);
 }
 
 void ArenaReleases::check_no_handle_above(std::size_t offset) const noexcept {
@@ -183,6 +183,7 @@ void ArenaReleases::end_above(std::size_t offset) noexcept {
     do {
         top = top_outside_forks();
     } while (!ArenaClaims(arena_).replace_top(top, (top & ~Arena::offset_mask) | offset));
+    add(arena_.words_->releases, 1);
     state_.history.add(offset);
     state_.phases.add(offset);
     if (state_.objects != nullptr) state_.objects->forget_above(offset);

@@ -34,7 +34,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
       record(arena::make_record(options_.name, kind, 0)),
       link(link_to(arena)),
       id_(record->id.load(std::memory_order_relaxed)) {
-    arena.top_ = &record->used;
+    arena.words_ = &record->words;
     statistics::report_at_exit_where_wanted();
     statistics::look_for_recorder();  // the first allocations may take only the inline path
     if (options_.checks != Checks::off) handles = std::make_unique<arena::LivingHandles>();
@@ -178,31 +178,33 @@ void ArenaState::unlock() noexcept {
 void ArenaState::close_top() noexcept {
     if (options_.sharing == Sharing::one_thread) return;
     const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
-    std::uint64_t top = record->used.load(std::memory_order_relaxed);
+    std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
     do {
         // With claims pending the arena is closed already: their threads and all others wait for
         // the mutex.
         if ((top & Arena::offset_mask) > end) return;
-    } while (
-        !record->used.compare_exchange_weak(top, top | closed_by_fork, std::memory_order_acquire));
+    } while (!record->words.used.compare_exchange_weak(top, top | closed_by_fork,
+                                                       std::memory_order_acquire));
     closed_at_ = top & Arena::offset_mask;
 }
 
 void ArenaState::open_top() noexcept {
     if (closed_at_ == open) return;
     // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
-    record->used.store(cancel_from(std::exchange(closed_at_, open)), std::memory_order_release);
+    record->words.used.store(cancel_from(std::exchange(closed_at_, open)),
+                             std::memory_order_release);
 }
 
 void ArenaState::cancel_pending_claims() noexcept {
     open_top();
-    const std::uint64_t top = record->used.load(std::memory_order_relaxed);
+    const std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
     const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) <= end) return;
     // Only the thread of the first pending claim knew where the claim began, so a part below the
     // end may be lost. Blocks end at multiples of the alignment.
     const std::size_t granule = options_.alignment;
-    record->used.store(cancel_from(base::align_down(end, granule)), std::memory_order_relaxed);
+    record->words.used.store(cancel_from(base::align_down(end, granule)),
+                             std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::detail

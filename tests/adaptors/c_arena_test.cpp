@@ -135,6 +135,10 @@ TEST(CArena, RefusedRequestNamesTheLimit) {
     statistics.struct_bytes = sizeof statistics;
     ASSERT_EQ(tensorpool_arena_read_statistics(arena.get(), &statistics), tensorpool_ok);
     EXPECT_EQ(statistics.refusals, 1U);
+    EXPECT_EQ(statistics.allocations, 0U);
+    EXPECT_NE(tensorpool_arena_allocate(arena.get(), 10), nullptr);
+    ASSERT_EQ(tensorpool_arena_read_statistics(arena.get(), &statistics), tensorpool_ok);
+    EXPECT_EQ(statistics.allocations, 1U);
     EXPECT_EQ(tensorpool_arena_read_statistics(arena.get(), nullptr), tensorpool_invalid_argument);
 }
 

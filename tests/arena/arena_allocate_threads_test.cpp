@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -205,6 +206,38 @@ TEST(ArenaThreads, FittingRequestsAreServedWhileLargerOnesFail) {
     EXPECT_EQ(sum_of(all), 2 * 64 * std::size_t{count}) << "no request failed";
     EXPECT_GE(arena.used(), sum_of(all));
     EXPECT_LE(arena.used(), 8 * mib);
+}
+
+TEST(ArenaThreads, AllocationsAreCountedExactlyByMoreThreadsThanHaveWordsOfTheirOwn) {
+    constexpr unsigned threads = detail::ArenaWords::counting_threads + 14;
+    ArenaOptions options = bare_options();
+    options.max_capacity = 1 * mib;
+    Arena arena(std::move(options));
+    for (unsigned round = 1; round <= 3; ++round) {
+        std::atomic<std::uint64_t> granted = 0;
+        const std::uint64_t before = arena.statistics().allocations;
+        std::barrier all_count(threads);
+        on_threads(threads, [&](unsigned number) {
+            std::uint64_t own = 0;
+            for (std::size_t i = 0; i < 500; ++i) {
+                if (i == 1) all_count.arrive_and_wait();  // every thread has a number by then
+                // Quick, large alignments, and requests that fail once the arena is full.
+                own += arena.try_allocate(1 + i % 90) != nullptr ? 1 : 0;
+                if (i % 10 == number % 10) {
+                    own += arena.try_allocate(64, 4096) != nullptr ? 1 : 0;
+                }
+                try {
+                    own += arena.allocate(1 + i % 100) != nullptr ? 1 : 0;
+                } catch (const AllocationError&) {
+                }
+            }
+            granted += own;
+        });
+        EXPECT_EQ(arena.statistics().allocations - before, granted);
+        EXPECT_GT(arena.statistics().refusals, 0U);
+        arena.reset();
+        EXPECT_EQ(arena.statistics().releases, round);
+    }
 }
 
 }  // namespace

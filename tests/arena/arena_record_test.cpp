@@ -62,21 +62,21 @@ TEST(OwnedArenaRecord, IsSummedUnderOtherWhenPrivate) {
     {
         auto one = arena::make_record("one", Kind::growing, 0);
         auto two = arena::make_record("two", Kind::scratch, 1);
-        one->used = 100 | std::uint64_t{0xABCD} << 48;
+        one->words.used = 100 | std::uint64_t{0xABCD} << 48;
         one->totals.count_growth(4096);
-        two->used = 20;
-        two->high = 30;
+        two->words.used = 20;
+        two->words.high = 30;
         two->totals.count_refusal();
         EXPECT_TRUE(other_arena_is_empty()) << "until they are folded";
         for (int i = 0; i < 2; ++i) one.fold(), two.fold();
-        EXPECT_EQ(other.used & statistics::used_mask, 120U)
+        EXPECT_EQ(other.words.used & statistics::used_mask, 120U)
             << "without the bits of the arena's top";
-        EXPECT_EQ(other.high, 30U);
+        EXPECT_EQ(other.words.high, 30U);
         EXPECT_EQ(other.totals.capacity_bytes, 4096U);
         EXPECT_EQ(other.totals.refusals, 1U);
-        one->used = 40;
+        one->words.used = 40;
         one.fold();
-        EXPECT_EQ(other.used & statistics::used_mask, 60U);
+        EXPECT_EQ(other.words.used & statistics::used_mask, 60U);
     }
     EXPECT_TRUE(other_arena_is_empty());
 }
@@ -127,7 +127,7 @@ TEST(ArenaRecord, HoldsNoAddresses) {
         EXPECT_FALSE(holds_address(record, block)) << arena->name();
     }
     statistics::ArenaRecord planted = {};
-    planted.high = reinterpret_cast<std::uintptr_t>(buffer) + 64;
+    planted.words.high = reinterpret_cast<std::uintptr_t>(buffer) + 64;
     EXPECT_TRUE(holds_address(planted, buffer)) << "the check finds a planted address";
 }
 
@@ -144,9 +144,9 @@ TEST(ArenaRecord, ArenaWithAPrivateRecordWorksAndLeavesNoTrace) {
         EXPECT_EQ(other.totals.capacity_bytes, 3 * mib);
         EXPECT_EQ(arena.try_allocate(2 * gib), nullptr);
         EXPECT_EQ(other.totals.refusals, 1U);
-        EXPECT_EQ(other.used & statistics::used_mask, 3 * mib);
+        EXPECT_EQ(other.words.used & statistics::used_mask, 3 * mib);
         arena.release_to(mark);
-        EXPECT_EQ(other.used & statistics::used_mask, 0U);
+        EXPECT_EQ(other.words.used & statistics::used_mask, 0U);
         EXPECT_EQ(other.totals.capacity_bytes, 0U);
         EXPECT_EQ(other.totals.peak_used_bytes, 3 * mib);
         EXPECT_EQ(arena.statistics().growths, 1U) << "its own statistics stay separate";
@@ -172,7 +172,7 @@ TEST(ArenaRecord, ChildOfAForkCountsInItsOwnRecord) {
     arena.allocate(mib);
     EXPECT_TRUE(holds_in_child([&] {
         const statistics::ArenaRecord* const record = arena_record(arena.statistics().id);
-        if (record == nullptr || (record->used & statistics::used_mask) != mib) return false;
+        if (record == nullptr || (record->words.used & statistics::used_mask) != mib) return false;
         arena.allocate(2 * mib);
         return statistics::statistics_of(*record).used_bytes == 3 * mib;
     }));
@@ -205,13 +205,13 @@ TEST(ScratchRecord, HoldsTheLiveStatisticsOfTheScratch) {
         {
             const ScratchScope scope;
             scratch.allocate(100);
-            EXPECT_EQ(record.used, 128U) << "without delay";
+            EXPECT_EQ(record.words.used, 128U) << "without delay";
             scratch.allocate(mib);
-            EXPECT_EQ(record.used, mib + 128) << "in two chunks";
+            EXPECT_EQ(record.words.used, mib + 128) << "in two chunks";
             EXPECT_EQ(record.totals.growths, 2U);
             scratch.allocate(1000, 8192);
         }
-        EXPECT_EQ(record.used, 0U);
+        EXPECT_EQ(record.words.used, 0U);
         EXPECT_EQ(to_json(statistics::statistics_of(record)), to_json(scratch.statistics()));
     });
 }
@@ -259,7 +259,7 @@ TEST(ScratchRecord, ScratchWithAPrivateRecordWorksAndLeavesNoTrace) {
             EXPECT_EQ(other.totals.capacity_bytes, scratch.capacity());
         }
         EXPECT_EQ(other.totals.capacity_bytes, scratch.capacity()) << "joined";
-        EXPECT_EQ(other.used, 0U);
+        EXPECT_EQ(other.words.used, 0U);
         EXPECT_EQ(scratch.peak(), mib);
         EXPECT_THROW(scratch.allocate(SIZE_MAX - 100), AllocationError);
         EXPECT_EQ(other.totals.refusals, 1U);
@@ -281,10 +281,10 @@ TEST(ScratchRecord, ChildOfAForkKeepsOnlyTheRecordOfItsThread) {
         scratch.allocate(100);
         EXPECT_TRUE(holds_in_child([&] {
             const statistics::ArenaRecord* const record = arena_record(scratch.statistics().id);
-            if (record == nullptr || record->used != 128) return false;
+            if (record == nullptr || record->words.used != 128) return false;
             if (record->thread != platform::current_thread_id()) return false;
             scratch.allocate(100);
-            return record->used == 256 && arena_record(others) == nullptr;
+            return record->words.used == 256 && arena_record(others) == nullptr;
         }));
         EXPECT_EQ(scratch.used(), 128U);
     }).join();

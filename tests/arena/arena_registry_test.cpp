@@ -77,7 +77,7 @@ TEST(ArenaFork, ChildMayDestroyArenasOfItsParent) {
 
 /// Returns the word that allocations change.
 std::uint64_t top_of(const Arena& arena) {
-    return testing::arena_record(arena.statistics().id)->used;
+    return testing::arena_record(arena.statistics().id)->words.used;
 }
 
 TEST(ArenaFork, ClaimsStayPendingUntilItIsOver) {

@@ -78,7 +78,7 @@ inline bool other_arena_is_empty() {
     for (std::size_t i = 0; i < statistics::words_of<statistics::ArenaTotals>; ++i) {
         if (totals[i] != 0) return false;
     }
-    return other.used == 0 && other.high == 0;
+    return other.words.used == 0 && other.words.high == 0;
 }
 
 }  // namespace tensorpool::testing

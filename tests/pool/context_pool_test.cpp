@@ -154,7 +154,9 @@ TEST_F(ContextWithPool, StatisticsAreThoseOfItsThreeParts) {
         EXPECT_EQ(values.pool.in_use_bytes, kib);
         EXPECT_EQ(values.pool.allocations, 1U);
         EXPECT_EQ(values.arena.used_bytes, 100 * kib);
+        EXPECT_EQ(values.arena.allocations, 1U);
         EXPECT_EQ(values.scratch.used_bytes, 5056U);
+        EXPECT_EQ(values.scratch.allocations, 1U);
         EXPECT_NEAR(values.pool.utilization_ratio(), pool_.get_utilization_ratio(), 1e-9);
         EXPECT_NEAR(values.arena.utilization_ratio(), 100.0 / (8 * 1024), 1e-9);
         EXPECT_GT(values.scratch.utilization_ratio(), 0.0);

@@ -103,6 +103,7 @@ void ScratchState::end_handle(const HeldBlock& block) noexcept {
     scratch_.raise_high();
     statistics::record_offset(TraceAction::scratch_release, number, handle.used_before);
     go_back_to(handle.chunk, handle.used_before);
+    add(record->words.releases, 1);
     history.add(handle.used_before);
     if (scratch_.unsettled_ && scratch_.scope() == outside && scratch_.used() == 0) settle();
 }

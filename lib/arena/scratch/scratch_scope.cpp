@@ -28,22 +28,22 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     scope.operator_ = found;
     scope.outer_operator_ = std::exchange(state_->innermost, found);
     scope.slack_before_ = state_->slack();
-    scope.high_before_ = high_->load(std::memory_order_relaxed);
+    scope.high_before_ = words_->high.load(std::memory_order_relaxed);
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
-    high_->store(scope.used_before_, std::memory_order_relaxed);
+    words_->high.store(scope.used_before_, std::memory_order_relaxed);
     base::Refusal refusal;
     // If this is refused, the operator's allocations request what they need themselves.
     (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
 }
 
 void Scratch::end_operator(const ScratchScope& scope) noexcept {
-    const std::size_t high = high_->load(std::memory_order_relaxed);
+    const std::size_t high = words_->high.load(std::memory_order_relaxed);
     scope.operator_->calls.fetch_add(1, std::memory_order_relaxed);
     const std::size_t peak = high - scope.used_before_;
     base::raise_to(scope.operator_->peak_bytes, peak);
     base::raise_to(scope.operator_->need_bytes, peak + state_->slack() - scope.slack_before_);
     state_->innermost = scope.outer_operator_;
-    high_->store(std::max(high, scope.high_before_), std::memory_order_relaxed);
+    words_->high.store(std::max(high, scope.high_before_), std::memory_order_relaxed);
 }
 
 void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
@@ -57,6 +57,7 @@ void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     statistics::record_offset(TraceAction::scratch_release, state_->number, scope.used_before_);
     if (scope.operator_ != nullptr) end_operator(scope);
     state_->go_back_to(scope.chunk_, scope.used_before_);
+    detail::add(words_->releases, 1);
     scope_.store(scope.outer_, std::memory_order_relaxed);
     if (unsettled_ && this->scope() == state_->outside && used() == 0) state_->settle();
 }
@@ -90,6 +91,7 @@ void Scratch::release_to(const Mark& mark, const char* call) {
     raise_high();
     statistics::record_offset(TraceAction::scratch_release, state_->number, mark.offset_);
     state_->go_back_to(mark.chunk_, mark.offset_);
+    detail::add(words_->releases, 1);
     state_->history.add(mark.offset_);
 }
 
@@ -98,6 +100,7 @@ void Scratch::reset() {
     raise_high();
     statistics::record_offset(TraceAction::scratch_release, state_->number, 0);
     state_->go_back_to(0, 0);
+    detail::add(words_->releases, 1);
     state_->history.add(0);
     if (unsettled_) state_->settle();
 }

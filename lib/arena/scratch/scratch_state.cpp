@@ -35,8 +35,7 @@ ScratchState::ScratchState(Scratch& scratch, std::string name)
       number(record->id.load(std::memory_order_relaxed)),
       scratch_(scratch),
       name_(std::move(name)) {
-    scratch.used_ = &record->used;
-    scratch.high_ = &record->high;
+    scratch.words_ = &record->words;
     statistics::report_at_exit_where_wanted();
     statistics::snapshot_sources().enter(*this);
 }
@@ -93,7 +92,7 @@ std::size_t ScratchState::capacity() const noexcept {
 
 std::size_t ScratchState::peak() const noexcept {
     return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
-                                 record->high.load(std::memory_order_relaxed));
+                                 record->words.high.load(std::memory_order_relaxed));
 }
 
 void ScratchState::set_buffer(std::span<std::byte> buffer) {
@@ -131,7 +130,8 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
         const std::uintptr_t end = scratch_.base_ + scratch_.limit_;
         const std::uintptr_t begin = base::align_up(next, alignment);
         if (begin >= next && begin <= end && size <= end - begin) {
-            record->used.store(begin + size - scratch_.base_, std::memory_order_relaxed);
+            record->words.used.store(begin + size - scratch_.base_, std::memory_order_relaxed);
+            add(record->words.allocations[0], 1);
             return reinterpret_cast<void*>(begin);
         }
         if (!grow(size, alignment, refusal)) return nullptr;
@@ -195,7 +195,7 @@ void ScratchState::use_present_chunk() noexcept {
         scratch_.chunk_ = 0;
         scratch_.base_ = 0;
         scratch_.limit_ = 0;
-        record->used.store(0, std::memory_order_relaxed);
+        record->words.used.store(0, std::memory_order_relaxed);
         return;
     }
     go_back_to(chunks.present_number(), chunks.present().below);
@@ -208,11 +208,11 @@ void ScratchState::go_back_to(std::size_t chunk, std::size_t used) noexcept {
     scratch_.chunk_ = chunk;
     scratch_.base_ = reinterpret_cast<std::uintptr_t>(present.begin) - present.below;
     scratch_.limit_ = present.below + present.bytes();
-    record->used.store(used, std::memory_order_relaxed);
+    record->words.used.store(used, std::memory_order_relaxed);
 }
 
 void ScratchState::settle() noexcept {
-    const std::size_t high = record->high.load(std::memory_order_relaxed);
+    const std::size_t high = record->words.high.load(std::memory_order_relaxed);
     const std::size_t need = std::max(high + slack_, prepared_);
     forget_need();
     scratch_.unsettled_ = false;
@@ -247,8 +247,8 @@ void ScratchState::fold_record() noexcept {
 }
 
 void ScratchState::forget_need() noexcept {
-    base::raise_to(totals.peak_used_bytes, record->high.load(std::memory_order_relaxed));
-    record->high.store(0, std::memory_order_relaxed);
+    base::raise_to(totals.peak_used_bytes, record->words.high.load(std::memory_order_relaxed));
+    record->words.high.store(0, std::memory_order_relaxed);
     prepared_ = 0;
     slack_ = 0;
 }

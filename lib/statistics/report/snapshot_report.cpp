@@ -68,9 +68,10 @@ std::size_t widest_name(const std::vector<ArenaStatistics>& group) {
 
 void add_row(std::string& out, const ArenaStatistics& one, std::size_t width) {
     out += "  " + padded(one.name, width);
-    add_line(out, " %10s %10s %10s %10s %8llu %10llu %8llu", BytesText(one.used_bytes).c_str(),
-             BytesText(one.peak_used_bytes).c_str(), BytesText(one.capacity_bytes).c_str(),
-             BytesText(one.reserved_bytes).c_str(), static_cast<Count>(one.growths),
+    add_line(out, " %10s %10s %10s %10s %11llu %8llu %10llu %8llu",
+             BytesText(one.used_bytes).c_str(), BytesText(one.peak_used_bytes).c_str(),
+             BytesText(one.capacity_bytes).c_str(), BytesText(one.reserved_bytes).c_str(),
+             static_cast<Count>(one.allocations), static_cast<Count>(one.growths),
              static_cast<Count>(one.give_backs), static_cast<Count>(one.refusals));
 }
 
@@ -79,8 +80,8 @@ void add_table(std::string& out, const char* title, const std::vector<ArenaStati
     const std::size_t width = widest_name(group);
     add_line(out, "tensorpool: %s", title);
     out += "  " + padded("name", width);
-    add_line(out, " %10s %10s %10s %10s %8s %10s %8s", "used", "peak", "capacity", "reserved",
-             "growths", "give-backs", "refusals");
+    add_line(out, " %10s %10s %10s %10s %11s %8s %10s %8s", "used", "peak", "capacity", "reserved",
+             "allocations", "growths", "give-backs", "refusals");
     for (const ArenaStatistics& one : group) add_row(out, one, width);
 }
 
@@ -117,6 +118,8 @@ std::string to_text(const ArenaStatistics& one) {
              BytesText(one.used_bytes).c_str(), BytesText(one.capacity_bytes).c_str(),
              percent(one.used_bytes, one.capacity_bytes), BytesText(one.peak_used_bytes).c_str(),
              BytesText(one.peak_capacity_bytes).c_str());
+    add_line(out, "  calls     %llu allocations, %llu releases",
+             static_cast<Count>(one.allocations), static_cast<Count>(one.releases));
     add_line(out, "  system    reserved %s, grew %llu times by %s, gave back %llu times %s",
              BytesText(one.reserved_bytes).c_str(), static_cast<Count>(one.growths),
              BytesText(one.grown_bytes).c_str(), static_cast<Count>(one.give_backs),

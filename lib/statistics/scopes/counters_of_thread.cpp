@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <tensorpool/detail/arena_words.hpp>
+
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "statistics/scopes/scope_frame.hpp"
@@ -49,6 +51,7 @@ constinit thread_local unsigned ended_rounds TENSORPOOL_INITIAL_EXEC = 0;
 void end_thread() noexcept {
     ++ended_rounds;
     CountersOfThread* const own = std::exchange(own_counters_of_thread, nullptr);
+    detail::thread_number = 0;
     if (own == nullptr) return;
     {
         const std::lock_guard guard(own->mutex);
@@ -77,6 +80,7 @@ CountersOfThread* CountersOfAllThreads::take() noexcept {
     if (free_ == nullptr) {
         CountersOfThread* const fresh = memory_.take();
         if (fresh == nullptr) return nullptr;
+        fresh->number = all_ == nullptr ? 1 : all_->number + 1;
         fresh->next_of_all = std::exchange(all_, fresh);
         free_ = fresh;
     }
@@ -236,3 +240,21 @@ void counters_of_threads_in_child() noexcept {
 }
 
 }  // namespace tensorpool::statistics
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+
+constinit thread_local std::size_t thread_number TENSORPOOL_INITIAL_EXEC = 0;
+
+void count_allocation_slow(ArenaWords& words) noexcept {
+    const statistics::CountersOfThread* const own = statistics::CountersOfThread::own();
+    thread_number = own != nullptr ? own->number : 0;
+    if (thread_number - 1 < ArenaWords::counting_threads) {
+        add(words.allocations[thread_number], 1);
+    } else {
+        words.allocations[0].fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail

@@ -85,6 +85,9 @@ public:
     /// Used by its thread only.
     std::array<ScopeRecord*, 8> known_names = {};
 
+    /// The number of the thread (detail::thread_number). Set once.
+    std::size_t number = 0;
+
     // Guarded by the lock of all threads' records:
     CountersOfThread* next_of_all = nullptr;
     CountersOfThread* next_free = nullptr;

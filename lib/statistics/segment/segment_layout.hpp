@@ -5,6 +5,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include <tensorpool/detail/arena_words.hpp>
 #include <tensorpool/detail/counters.hpp>
 
 #include "statistics/metrics/arena_metrics.hpp"
@@ -34,7 +35,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 5;
+inline constexpr std::uint64_t segment_version = 6;
 inline constexpr std::size_t segment_bytes = std::size_t{16} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
@@ -88,7 +89,7 @@ struct alignas(64) PoolRecord {
     detail::ThreadCounters left_out;
 };
 
-/// The bits of ArenaRecord::used that hold the bytes in use.
+/// The bits of ArenaWords::used that hold the bytes in use.
 inline constexpr std::uint64_t used_mask = (std::uint64_t{1} << 47) - 1;
 
 /// One arena or one scratch.
@@ -98,10 +99,7 @@ struct alignas(64) ArenaRecord {
     Counter kind;    // an ArenaStatistics::Kind
     Counter thread;  // of a scratch
     ArenaTotals totals;
-    // On a cache line of its own because every allocation writes it. The bits of used_mask are the
-    // bytes in use; the bits above are internal to the arena.
-    alignas(64) Counter used;
-    Counter high;  // of a scratch: the most bytes in use since it last counted its peak
+    detail::ArenaWords words;  // the bits of used_mask in `used` are the bytes in use
 };
 
 /// One allocator of device memory, or of pinned memory.
@@ -304,15 +302,15 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.
-static_assert(segment_version == 5 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
-              sizeof(ArenaRecord) == 256 && sizeof(DeviceRecord) == 448 &&
+static_assert(segment_version == 6 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
+              sizeof(ArenaRecord) == 512 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
               sizeof(CountersRecord) == 832);
 static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
               offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
-              offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 3194880 &&
-              offset_of<DeviceStreamRecord> == 3309568 && offset_of<PlannedRecord> == 3440640 &&
-              offset_of<CountersRecord> == 3522816);
+              offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 4243456 &&
+              offset_of<DeviceStreamRecord> == 4358144 && offset_of<PlannedRecord> == 4489216 &&
+              offset_of<CountersRecord> == 4571392);
 static_assert(offset_of<CountersRecord> + count_of<CountersRecord> * sizeof(CountersRecord) <=
               segment_bytes);
 

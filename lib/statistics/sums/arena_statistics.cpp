@@ -18,6 +18,8 @@ ArenaStatistics statistics_of(const ArenaRecord& arena) noexcept {
     statistics.kind =
         static_cast<Kind>(std::min(read(arena.kind), static_cast<std::uint64_t>(Kind::scratch)));
     statistics.thread = read(arena.thread);
+    statistics.releases = read(arena.words.releases);
+    for (const Counter& counted : arena.words.allocations) statistics.allocations += read(counted);
     add_counters(statistics, arena.totals, Reading::second);
     if (statistics.kind == Kind::growing && statistics.id != 0) {
         // The last page may extend beyond a limit that is not a whole number of pages. (`other`,
@@ -25,15 +27,15 @@ ArenaStatistics statistics_of(const ArenaRecord& arena) noexcept {
         statistics.capacity_bytes = std::min(statistics.capacity_bytes, statistics.limit_bytes);
     }
     if (statistics.kind == Kind::scratch) statistics.reserved_bytes = statistics.capacity_bytes;
-    statistics.used_bytes = read(arena.used) & used_mask;
+    statistics.used_bytes = read(arena.words.used) & used_mask;
     // Pending claims of an arena lie above what is committed and were not given to callers. The
     // owner may also be between the writes of two counters.
     if (statistics.kind != Kind::measuring) {
         statistics.used_bytes = std::min(statistics.used_bytes, statistics.capacity_bytes);
     }
     // Read after `used`: a release first raises the peak and then lowers `used`.
-    statistics.peak_used_bytes =
-        std::max({read(arena.totals.peak_used_bytes), read(arena.high), statistics.used_bytes});
+    statistics.peak_used_bytes = std::max(
+        {read(arena.totals.peak_used_bytes), read(arena.words.high), statistics.used_bytes});
     return statistics;
 }
 

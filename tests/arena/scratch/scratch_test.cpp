@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/scratch_report.hpp>
 
 #include "arena/scratch/scratch_tools.hpp"
@@ -291,6 +292,8 @@ TEST(Scratch, StatisticsCountGrowthsAndGiveBacks) {
         EXPECT_EQ(std::string(statistics.name).substr(0, 7), "thread ");
         EXPECT_EQ(statistics.used_bytes, 0U);
         EXPECT_EQ(statistics.peak_used_bytes, 3 * mib);
+        EXPECT_EQ(statistics.allocations, 1U);
+        EXPECT_EQ(statistics.releases, 1U);
         EXPECT_EQ(statistics.capacity_bytes, 16 * mib);
         EXPECT_EQ(statistics.reserved_bytes, 16 * mib);
         EXPECT_EQ(statistics.peak_capacity_bytes, 16 * mib);
@@ -299,6 +302,22 @@ TEST(Scratch, StatisticsCountGrowthsAndGiveBacks) {
         EXPECT_EQ(statistics.give_backs, 1U);
         EXPECT_EQ(statistics.given_back_bytes, 3 * mib + 512 * kib);
         EXPECT_EQ(statistics.refusals, 0U);
+    });
+}
+
+TEST(Scratch, CountsAllocationsAndReleasesOnEveryPath) {
+    in_new_thread([] {
+        Scratch& scratch = Scratch::local();
+        const Scratch::Mark mark = scratch.mark();
+        scratch.allocate(100);
+        scratch.allocate(100, 4096);
+        scratch.allocate(0);
+        scratch.release_to(mark);
+        { const ScratchScope named("softmax"); }
+        { const PooledAllocation held(scratch, 100); }
+        scratch.reset();
+        EXPECT_EQ(scratch.statistics().allocations, 3U);
+        EXPECT_EQ(scratch.statistics().releases, 4U);
     });
 }
 

@@ -95,7 +95,7 @@ TEST_P(SegmentSnapshot, GroupsThreadsByPoolAndSumsEndedThreads) {
 TEST_P(SegmentSnapshot, SeparatesArenasAndScratches) {
     put(segment.add_arena("steps", 3, std::uint64_t(Kind::growing)).totals.capacity_bytes, 4096);
     put(segment.arena(1).totals.limit_bytes, 1 << 20);
-    put(segment.arena(1).used, 100);
+    put(segment.arena(1).words.used, 100);
     put(segment.add_arena("buffer", 4, std::uint64_t(Kind::buffer)).totals.capacity_bytes, 500);
     put(segment.add_arena("scratch", 5, std::uint64_t(Kind::scratch)).totals.capacity_bytes, 8192);
     put(segment.arena(3).thread, 77);

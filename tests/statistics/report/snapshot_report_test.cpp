@@ -100,6 +100,8 @@ TEST(ArenaToText, ShowsValuesWithUnits) {
     statistics.peak_capacity_bytes = 8 << 20;
     statistics.reserved_bytes = std::uint64_t{1} << 40;
     statistics.limit_bytes = 64 << 20;
+    statistics.allocations = 12;
+    statistics.releases = 3;
     statistics.growths = 5;
     statistics.grown_bytes = 20 << 20;
     statistics.give_backs = 2;
@@ -108,6 +110,7 @@ TEST(ArenaToText, ShowsValuesWithUnits) {
     EXPECT_EQ(to_text(statistics),
               "tensorpool: arena 'steps'\n"
               "  used      3 MiB of 4 MiB committed (75.0 %), peak 7 MiB of 8 MiB\n"
+              "  calls     12 allocations, 3 releases\n"
               "  system    reserved 1 TiB, grew 5 times by 20 MiB, gave back 2 times 16 MiB\n"
               "  limit     64 MiB\n"
               "  refused   17 requests\n");
@@ -125,7 +128,7 @@ TEST(ArenaToText, HeadlineNamesKind) {
 
 TEST(ArenaToText, UnusedArenaShowsNeitherLimitNorRefusals) {
     const std::string text = to_text(ArenaStatistics());
-    EXPECT_EQ(lines_of(text).size(), 3U) << text;
+    EXPECT_EQ(lines_of(text).size(), 4U) << text;
     EXPECT_EQ(text.find("nan"), std::string::npos) << text;
 }
 
@@ -184,20 +187,24 @@ TEST(SnapshotToText, HasLineForEachArenaAndScratch) {
     weights.peak_used_bytes = 5 << 20;
     weights.capacity_bytes = 8 << 20;
     weights.reserved_bytes = std::uint64_t{1} << 40;
+    weights.allocations = 1234;
     weights.growths = 2;
     weights.give_backs = 1;
     weights.refusals = 9;
     snapshot.scratches = {arena_named("main", Kind::scratch)};
     const std::string head =
-        "  name               used       peak   capacity   reserved  growths give-backs refusals\n";
+        "  name               used       peak   capacity   reserved allocations  growths "
+        "give-backs "
+        "refusals\n";
     const std::string nothing =
-        "        0 B        0 B        0 B        0 B        0          0        0\n";
-    EXPECT_EQ(to_text(snapshot),
-              "tensorpool: arenas\n" + head + "  steps       " + nothing +
-                  "  weights           3 MiB      5 MiB      8 MiB      1 TiB        2          1 "
-                  "       9\n"
-                  "tensorpool: scratches\n" +
-                  head + "  main        " + nothing);
+        "        0 B        0 B        0 B        0 B           0        0          0        0\n";
+    EXPECT_EQ(
+        to_text(snapshot),
+        "tensorpool: arenas\n" + head + "  steps       " + nothing +
+            "  weights           3 MiB      5 MiB      8 MiB      1 TiB        1234        2    "
+            "      1        9\n"
+            "tensorpool: scratches\n" +
+            head + "  main        " + nothing);
 }
 
 TEST(SnapshotToText, TableWidthCountsColumnsNotBytes) {

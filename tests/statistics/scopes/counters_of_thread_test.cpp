@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tensorpool/detail/arena_words.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "statistics/fake_counters.hpp"
@@ -230,6 +233,39 @@ TEST(CountersOfThread, ForkedChildFindsLocksFree) {
     }
     done = true;
     for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ThreadNumber, IsUniqueAmongLivingThreadsAndReused) {
+    const auto number_of_new_thread = [] {
+        std::size_t number = 0;
+        std::thread([&] {
+            detail::ArenaWords words = {};
+            detail::count_allocation(words);
+            number = detail::thread_number;
+            EXPECT_EQ(words.allocations[number], 1U);
+        }).join();
+        return number;
+    };
+    detail::ArenaWords words = {};
+    detail::count_allocation(words);
+    const std::size_t own = detail::thread_number;
+    EXPECT_GT(own, 0U);
+    EXPECT_EQ(own, CountersOfThread::own()->number);
+    const std::size_t first = number_of_new_thread();
+    EXPECT_NE(first, own);
+    EXPECT_EQ(number_of_new_thread(), first);
+}
+
+TEST(CountAllocation, SharesAWordBeyondTheThreadsThatHaveOne) {
+    detail::ArenaWords words = {};
+    const std::size_t own = std::exchange(detail::thread_number, SIZE_MAX);
+    CountersOfThread& record = *CountersOfThread::own();
+    const std::size_t number =
+        std::exchange(record.number, detail::ArenaWords::counting_threads + 1);
+    detail::count_allocation(words);
+    EXPECT_EQ(words.allocations[0], 1U);
+    record.number = number;
+    detail::thread_number = own;
 }
 
 }  // namespace

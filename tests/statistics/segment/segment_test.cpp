@@ -534,9 +534,9 @@ TEST(Segment, ThreadsGetDifferentRecords) {
                 CountersRecord* const counters = add_slot(segment, *pool);
                 ArenaRecord* const arena = add_arena(segment, "arena", 0, thread);
                 if (counters->counters.large.parked_bytes.exchange(thread) != 0) shared = true;
-                if (arena->used.exchange(thread) != 0) shared = true;
+                if (arena->words.used.exchange(thread) != 0) shared = true;
                 std::this_thread::yield();
-                if (counters->counters.large.parked_bytes != thread || arena->used != thread)
+                if (counters->counters.large.parked_bytes != thread || arena->words.used != thread)
                     shared = true;
                 segment.remove(*arena);
                 segment.remove(*counters);

@@ -19,7 +19,7 @@ ArenaRecord& fill(ArenaRecord& record, Kind kind) {
     record.totals.capacity_bytes = 8192;
     record.totals.reserved_bytes = 65536;
     record.totals.limit_bytes = 10'000;
-    record.used = 4096;
+    record.words.used = 4096;
     return record;
 }
 
@@ -59,13 +59,13 @@ TEST(StatisticsOfArena, MatchRecord) {
 
 TEST(StatisticsOfArena, IgnoreBitsAboveOffset) {
     ArenaRecord record = {};
-    fill(record, Kind::growing).used = 4096 | ~used_mask;
+    fill(record, Kind::growing).words.used = 4096 | ~used_mask;
     EXPECT_EQ(statistics_of(record).used_bytes, 4096U);
 }
 
 TEST(StatisticsOfArena, PendingClaimsAreNotInUse) {
     ArenaRecord record = {};
-    fill(record, Kind::growing).used = std::uint64_t{1} << 40;
+    fill(record, Kind::growing).words.used = std::uint64_t{1} << 40;
     EXPECT_EQ(statistics_of(record).used_bytes, 8192U);
 }
 
@@ -88,7 +88,7 @@ TEST(StatisticsOfArena, MeasuringArenaMayExceedCapacity) {
 TEST(StatisticsOfScratch, PeakIsMaximumOfAllPeaks) {
     ArenaRecord record = {};
     fill(record, Kind::scratch).thread = 42;
-    record.high = 6000;
+    record.words.high = 6000;
     EXPECT_EQ(statistics_of(record).peak_used_bytes, 6000U);
     record.totals.peak_used_bytes = 7000;
     EXPECT_EQ(statistics_of(record).peak_used_bytes, 7000U);
@@ -103,6 +103,16 @@ TEST(StatisticsOfArena, OverwrittenRecordGivesValidKind) {
     const ArenaStatistics statistics = statistics_of(record);
     EXPECT_EQ(statistics.kind, Kind::scratch);
     EXPECT_EQ(statistics.name[sizeof statistics.name - 1], '\0');
+}
+
+TEST(StatisticsOfArena, SumAllocationsOfAllThreads) {
+    ArenaRecord record = {};
+    fill(record, Kind::growing).words.releases = 5;
+    std::uint64_t sum = 0;
+    for (detail::Counter& allocations : record.words.allocations) sum += (allocations = 3 + sum);
+    const ArenaStatistics statistics = statistics_of(record);
+    EXPECT_EQ(statistics.allocations, sum);
+    EXPECT_EQ(statistics.releases, 5U);
 }
 
 }  // namespace

@@ -107,11 +107,12 @@ Table scopes_table(const TopData& data, Sizes sizes) {
 Table arenas_table(const TopData& data, Sizes sizes) {
     static constexpr const char* kinds[] = {"growing", "buffer", "measuring", "scratch"};
     Table table;
-    table.columns = {text_column("NAME", 12), text_column("KIND", 9),
-                     size_column("IN USE"),   size_column("CAPACITY"),
-                     size_column("PEAK"),     size_column("HIGHEST"),
-                     size_column("LIMIT"),    {"REFUSED"},
-                     count_column("GROWTHS"), {"THREAD", Side::right, 7}};
+    table.columns = {text_column("NAME", 12),   text_column("KIND", 9),
+                     size_column("IN USE"),     size_column("CAPACITY"),
+                     size_column("PEAK"),       size_column("HIGHEST"),
+                     size_column("LIMIT"),      {"REFUSED"},
+                     count_column("ALLOCS"),    count_column("GROWTHS"),
+                     {"THREAD", Side::right, 7}};
     if (shown(data) == nullptr) return table;
     for (const auto* const kind : {&shown(data)->arenas, &shown(data)->scratches}) {
         for (const ArenaStatistics& arena : *kind) {
@@ -122,7 +123,8 @@ Table arenas_table(const TopData& data, Sizes sizes) {
                  size_cell(arena.peak_used_bytes, sizes),
                  size_cell(data.highest.get(arena_key(arena.id)), sizes),
                  limit_cell(arena.limit_bytes, sizes), count_cell(arena.refusals),
-                 count_cell(arena.growths), number_cell(arena.thread)});
+                 count_cell(arena.allocations), count_cell(arena.growths),
+                 number_cell(arena.thread)});
             table.keys.push_back(std::to_string(arena.id));
         }
     }

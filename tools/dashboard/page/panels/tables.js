@@ -51,6 +51,7 @@ export const makeArenas = () => new Rows(byId('arenas'), {
     number('used', (arena) => arena.used_bytes, bytes),
     number('peak', (arena) => arena.peak_used_bytes, bytes),
     number('capacity', (arena) => arena.capacity_bytes, bytes),
+    number('allocations', (arena) => arena.allocations, count, 'number extra'),
     { name: 'limit', class: 'number extra', text: limit },
   ],
 });
