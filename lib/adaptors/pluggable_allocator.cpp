@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <stdexcept>
+#include <utility>
 
 #include "adaptors/c_calls.hpp"
 #include "device/call_errors.hpp"
@@ -16,8 +17,16 @@ StreamHandle to_stream(void* stream) noexcept {
     return static_cast<StreamHandle>(stream);
 }
 
-DeviceAllocator& allocator_of(int device) {
-    return get_runtime({DeviceType::cuda, device}).allocator();
+using PoolId = std::pair<std::uint64_t, std::uint64_t>;  // PyTorch's MempoolId_t
+
+CapturePool to_pool(PoolId pool) noexcept {
+    return {pool.first, pool.second};
+}
+
+CachingAllocator& allocator_of(int device) {
+    Runtime& runtime = get_runtime({DeviceType::cuda, device});
+    (void)runtime.allocator();  // makes it
+    return *runtime.caching_allocator();
 }
 
 // PyTorch does not pass the device of the memory.
@@ -52,10 +61,13 @@ using namespace tensorpool::adaptors;
 
 void* tensorpool_torch_malloc(size_t bytes, int device, void* stream) {
     if (bytes == 0) return nullptr;
-    void* memory = nullptr;
-    guarded("tensorpool_torch_malloc",
-            [&] { memory = allocator_of(device).allocate(bytes, to_stream(stream)); });
-    return memory;
+    try {
+        return allocator_of(device).allocate(bytes, to_stream(stream));
+    } catch (const std::exception& error) {
+        set_last_error("tensorpool_torch_malloc", error.what());
+        // PyTorch makes exceptions of this type Python's RuntimeError.
+        throw std::runtime_error(error.what());
+    }
 }
 
 void tensorpool_torch_free(void* memory, size_t, int device, void*) {
@@ -67,6 +79,22 @@ void tensorpool_torch_record_stream(void* memory, void* stream) {
     if (memory == nullptr) return;
     guarded("tensorpool_torch_record_stream",
             [&] { allocator_of(memory).record_use(memory, to_stream(stream)); });
+}
+
+void tensorpool_torch_begin_allocate_to_pool(int device, PoolId pool,
+                                             std::function<bool(void*)> takes_part) {
+    guarded("tensorpool_torch_begin_allocate_to_pool",
+            [&] { allocator_of(device).begin_capture_pool(to_pool(pool), std::move(takes_part)); });
+}
+
+void tensorpool_torch_end_allocate_to_pool(int device, PoolId pool) {
+    guarded("tensorpool_torch_end_allocate_to_pool",
+            [&] { allocator_of(device).end_capture_pool(to_pool(pool)); });
+}
+
+void tensorpool_torch_release_pool(int device, PoolId pool) {
+    guarded("tensorpool_torch_release_pool",
+            [&] { allocator_of(device).release_capture_pool(to_pool(pool)); });
 }
 
 void tensorpool_torch_reset(void) {

@@ -35,6 +35,18 @@ DeviceStatus Backend::destroy_memory(int, MemoryHandle) noexcept {
 DeviceStatus Backend::map_memory(int, void*, std::size_t, MemoryHandle) noexcept {
     return DeviceStatus::not_supported;
 }
+DeviceStatus Backend::map_memories(int device, void* address, std::size_t bytes,
+                                   std::span<const MemoryHandle> memories) noexcept {
+    auto* const begin = static_cast<std::byte*>(address);
+    for (std::size_t mapped = 0; mapped < memories.size(); ++mapped) {
+        const DeviceStatus status =
+            map_memory(device, begin + mapped * bytes, bytes, memories[mapped]);
+        if (status == DeviceStatus::ok) continue;
+        if (mapped != 0) (void)unmap_memory(device, begin, mapped * bytes);
+        return status;
+    }
+    return DeviceStatus::ok;
+}
 DeviceStatus Backend::unmap_memory(int, void*, std::size_t) noexcept {
     return DeviceStatus::not_supported;
 }
@@ -43,6 +55,13 @@ DeviceStatus Backend::register_pinned(int, void*, std::size_t) noexcept {
     return DeviceStatus::not_supported;
 }
 DeviceStatus Backend::unregister_pinned(int, void*) noexcept {
+    return DeviceStatus::not_supported;
+}
+
+bool Backend::owns_stream(int, StreamHandle) noexcept {
+    return true;
+}
+DeviceStatus Backend::stream_id(int, StreamHandle, std::uint64_t*) noexcept {
     return DeviceStatus::not_supported;
 }
 
@@ -62,6 +81,10 @@ DeviceStatus Backend::begin_capture(int, StreamHandle) noexcept {
 }
 DeviceStatus Backend::end_capture(int, StreamHandle, GraphHandle*) noexcept {
     return DeviceStatus::not_supported;
+}
+const std::atomic<unsigned>& Backend::captures_under_way() const noexcept {
+    static constinit std::atomic<unsigned> none = 0;
+    return none;
 }
 DeviceStatus Backend::capture_state(int, StreamHandle, CaptureState& state) noexcept {
     state = {};

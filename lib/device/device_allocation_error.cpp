@@ -24,7 +24,7 @@ const char* explanation(Cause cause) noexcept {
         case Cause::other_processes:
             return "other processes, which use the rest of the device";
         case Cause::capture:
-            return "a capture in progress, during which the device cannot allocate";
+            return "a capture in progress, during which no memory is given back";
         case Cause::device:
             return "the device";
     }

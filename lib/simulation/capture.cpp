@@ -52,6 +52,7 @@ void SimulatedCaptures::begin(Stream& stream) {
                                                watch_.operation("begin_capture", stream.name));
     stream.branch = 0;
     under_way_.push_back(stream.capture);
+    count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
 }
 
 GraphHandle SimulatedCaptures::end(Stream& stream) {
@@ -60,6 +61,7 @@ GraphHandle SimulatedCaptures::end(Stream& stream) {
         device::refuse("no capture began in this stream");
     }
     std::erase(under_way_, capture);
+    count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
     if (!capture->end()) refuse(*capture, "end_capture with streams not joined");
     auto made = std::make_shared<Graph>();
     made->captured_until = watch_.operations;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -81,6 +82,7 @@ class SimulatedCaptures {
 public:
     SimulatedCaptures(Watch& watch, Timelines& timelines) : watch_(watch), timelines_(timelines) {}
 
+    const std::atomic<unsigned>& count() const noexcept { return count_; }
     void begin(Stream& stream);
     /// Ends the capture that began in the stream and returns its graph. If streams of the capture
     /// were not joined, the capture ends too, and the call is rejected.
@@ -101,6 +103,7 @@ private:
     Watch& watch_;
     Timelines& timelines_;
     std::vector<std::shared_ptr<Capture>> under_way_;
+    std::atomic<unsigned> count_ = 0;  // of the captures under way
     std::unordered_map<GraphHandle, std::shared_ptr<Graph>> graphs_;
 };
 

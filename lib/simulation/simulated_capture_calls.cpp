@@ -84,6 +84,10 @@ DeviceStatus SimulatedBackend::end_capture(int device, StreamHandle stream,
     });
 }
 
+const std::atomic<unsigned>& SimulatedBackend::captures_under_way() const noexcept {
+    return simulation_->captures.count();
+}
+
 DeviceStatus SimulatedBackend::capture_state(int device, StreamHandle stream,
                                              CaptureState& state) noexcept {
     return simulation_->call(SimulatedCall::capture_state, device, [&](auto& s, auto&) {

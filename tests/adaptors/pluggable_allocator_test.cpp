@@ -5,6 +5,7 @@
 #include <tensorpool/tensorpool.h>
 #include <tensorpool/device/runtimes.hpp>
 
+#include <stdexcept>
 #include <string>
 
 #include "device/runtime/put_in_backend.hpp"
@@ -77,12 +78,24 @@ TEST_F(PluggableAllocator, ZeroBytesAndNullAreIgnored) {
     tensorpool_torch_record_stream(nullptr, nullptr);
 }
 
+/// Returns the text with which an allocation fails; "" if it does not.
+std::string failure_of(std::size_t bytes, int device) {
+    try {
+        (void)tensorpool_torch_malloc(bytes, device, nullptr);
+        return "";
+    } catch (const std::runtime_error& error) {
+        return error.what();
+    }
+}
+
+TEST_F(PluggableAllocator, OutOfMemoryThrowsWhatPyTorchMakesARuntimeError) {
+    const std::string text = failure_of(2 * device_bytes, 0);
+    EXPECT_NE(text.find("2 GiB"), std::string::npos) << text;
+    EXPECT_NE(std::string(tensorpool_last_error()).find(text), std::string::npos);
+}
+
 TEST_F(PluggableAllocator, FailureSetsTheLastError) {
-    EXPECT_EQ(tensorpool_torch_malloc(2 * device_bytes, 0, nullptr), nullptr);
-    EXPECT_NE(std::string(tensorpool_last_error()), "");
-    EXPECT_EQ(tensorpool_torch_malloc(100, 7, nullptr), nullptr);
-    EXPECT_NE(std::string(tensorpool_last_error()).find("there is no device cuda:7"),
-              std::string::npos);
+    EXPECT_NE(failure_of(100, 7).find("there is no device cuda:7"), std::string::npos);
     int nothing = 0;
     tensorpool_torch_record_stream(&nothing, nullptr);
     EXPECT_NE(
@@ -100,7 +113,7 @@ TEST_F(PluggableAllocator, ResetGivesFreeMemoryBack) {
 TEST_F(PluggableAllocator, FractionLimitsADeviceBeforeItsFirstUse) {
     tensorpool_torch_set_memory_fraction(0.25, 1);
     const std::size_t half = device_bytes / 2;
-    EXPECT_EQ(tensorpool_torch_malloc(half, 1, nullptr), nullptr);
+    EXPECT_NE(failure_of(half, 1), "");
     void* const memory = tensorpool_torch_malloc(half, 0, nullptr);
     EXPECT_NE(memory, nullptr);
     tensorpool_torch_free(memory, half, 0, nullptr);

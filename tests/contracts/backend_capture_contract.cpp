@@ -124,13 +124,18 @@ TEST_P(BackendWithCapture, WaitingCallsAreRejectedOnTheCapturingThread) {
     expect_refused(backend().synchronize_event(device, event), expected);
     expect_refused(backend().copy(device, CopyKind::device_to_host, &byte, there, 1), expected);
     expect_refused(backend().fill(device, there, 1, kib), expected);
-    expect_refused(backend().allocate(device, kib, StorageKind::private_storage, &memory),
-                   expected);
-    EXPECT_EQ(memory, this);
+    const DeviceStatus allocated =
+        backend().allocate(device, kib, StorageKind::private_storage, &memory);
+    EXPECT_TRUE(allocated == DeviceStatus::ok || allocated == expected) << "depends on the device";
+    EXPECT_EQ(memory == this, allocated != DeviceStatus::ok);
     EXPECT_EQ(byte, 5);
-    // The rejected calls did not affect the capture.
+    // These calls did not affect the capture.
     note(stream, 2);
     const GraphHandle graph = end_capture(stream);
+    if (allocated == DeviceStatus::ok) {
+        EXPECT_EQ(backend().deallocate(device, memory, kib, StorageKind::private_storage),
+                  DeviceStatus::ok);
+    }
     ASSERT_EQ(backend().launch_graph(device, graph, other), DeviceStatus::ok);
     ASSERT_EQ(backend().synchronize_stream(device, other), DeviceStatus::ok);
     EXPECT_EQ(noted(), (std::vector<int>{1, 2}));

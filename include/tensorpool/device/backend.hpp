@@ -16,8 +16,10 @@
 ///
 /// The tests in `tests/contracts` check every backend.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include <tensorpool/device/device.hpp>
@@ -85,6 +87,9 @@ struct DeviceAbilities {
     bool watches_blocks = false;
     /// The limit for one `allocate`; 0: the device's memory is the only limit.
     std::size_t largest_allocation = 0;
+    /// The handles 1 and 2 name streams as well: 1 the default stream, and 2 the default stream of
+    /// the calling thread. Source: CUDA's stream_legacy and per-thread default stream.
+    bool names_default_streams = false;
     /// The granularity of virtual memory, a power of two; 0 if that is not supported.
     std::size_t granularity = 0;
     /// The memory that a program may hold without slowing the device down; 0: all of it.
@@ -202,6 +207,10 @@ public:
     /// Optional; default: not_supported.
     virtual DeviceStatus map_memory(int device, void* address, std::size_t bytes,
                                     MemoryHandle memory) noexcept;
+    /// Maps memories of `bytes` bytes each in a row: all of them or none. Optional; default: calls
+    /// `map_memory` for each.
+    virtual DeviceStatus map_memories(int device, void* address, std::size_t bytes,
+                                      std::span<const MemoryHandle> memories) noexcept;
     /// Unmaps one or several whole mappings, which no work may use any more. Their memory stays
     /// allocated. Optional; default: not_supported.
     virtual DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept;
@@ -228,6 +237,14 @@ public:
     /// Destroys a stream. Work submitted to it is still done, possibly after this call has
     /// returned.
     virtual DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept = 0;
+    /// Returns whether the backend made this stream and knows when it is destroyed, so that asking
+    /// for its progress is safe at any time. Other streams, which the program made by other means,
+    /// may be asked for only during a call for them. The default stream is one of the backend's.
+    /// Optional; default: true.
+    virtual bool owns_stream(int device, StreamHandle stream) noexcept;
+    /// Stores a number that no other stream of the process ever has in `id`, even if its handle is
+    /// used again. Optional; default: not_supported.
+    virtual DeviceStatus stream_id(int device, StreamHandle stream, std::uint64_t* id) noexcept;
     /// Waits until all work submitted to the stream is done.
     virtual DeviceStatus synchronize_stream(int device, StreamHandle stream) noexcept = 0;
     /// Returns ok if all work submitted to the stream is done, otherwise not_ready.
@@ -295,12 +312,16 @@ public:
     // Graph capture ------------------------------------------------------------------------------
     /// Begins to capture the stream: work submitted to it is recorded instead of done, and so is
     /// work submitted to streams that wait for an event recorded in a captured stream. Until the
-    /// end of the capture, functions that wait, and `allocate`, return in_capture on the capturing
-    /// thread. Optional; default: not_supported.
+    /// end of the capture, functions that wait return in_capture on the capturing thread, and so
+    /// does `allocate`, if the device cannot allocate during a capture. Optional; default:
+    /// not_supported.
     virtual DeviceStatus begin_capture(int device, StreamHandle stream) noexcept;
     /// Ends the capture of the stream and stores the captured work in `graph`. Optional; default:
     /// not_supported.
     virtual DeviceStatus end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept;
+    /// Returns the number of captures that were begun through the backend and have not ended. It
+    /// can be read without a call, for as long as the backend exists. Optional; default: always 0.
+    virtual const std::atomic<unsigned>& captures_under_way() const noexcept;
     /// Stores in `state` whether the stream is being captured. Optional; default: it is not.
     virtual DeviceStatus capture_state(int device, StreamHandle stream,
                                        CaptureState& state) noexcept;

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include <tensorpool/device/allocator_events.hpp>
 #include <tensorpool/device/caching_options.hpp>
+#include <tensorpool/device/capture_pool.hpp>
 #include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/export.hpp>
@@ -71,20 +73,39 @@ public:
     bool remove_callback(std::uint64_t number) noexcept;
 
     // Captures. Blocks allocated while their stream is captured come from memory of that capture
-    // only and return to it, so a replay finds them at the same addresses.
+    // only and return to it, so a replay finds them at the same addresses. Captures that were begun
+    // through the backend are known, also to other threads. A capture that somebody else began is
+    // found when memory is searched on its stream, unless CachingOptions::captures says otherwise;
+    // announce it, so that no block that was freed before serves it.
 
-    /// Allocates slabs of `bytes` bytes for later captures, for backends that cannot allocate
-    /// during one. Throws DeviceAllocationError if the memory is unavailable.
+    /// Allocates slabs of `bytes` bytes for later captures, for devices that cannot allocate during
+    /// one. Throws DeviceAllocationError if the memory is unavailable.
     void reserve_for_capture(std::size_t bytes);
-    /// Announces a capture, with CaptureDetection::announced. Until as many calls of `end_capture`,
-    /// each allocation queries the backend whether its stream is captured.
+    /// Announces a capture that somebody else begins. Until as many calls of `end_capture`, each
+    /// allocation queries the backend whether its stream is captured.
     void begin_capture() noexcept;
-    /// Announces the end of a capture, with CaptureDetection::announced.
+    /// Announces the end of a capture.
     void end_capture() noexcept;
     /// Releases the memory of a capture (`CaptureState::id`) whose graph was destroyed. Waits for
     /// the device; the memory then serves all requests again. Does nothing for a number without
     /// blocks. Throws DeviceError if the device cannot wait.
     void release_capture(std::uint64_t id);
+
+    // Memory that captures share, as in PyTorch, whose allocators have functions with these
+    // meanings.
+
+    /// Serves streams for which `takes_part(stream)` returns true from the memory of `pool` until
+    /// `end_capture_pool`, and makes the pool if it does not exist. The latest pool that takes a
+    /// stream serves it. `takes_part` is called on any thread, under a lock; it may neither throw
+    /// nor call the allocator. Throws std::bad_alloc.
+    void begin_capture_pool(CapturePool pool, std::function<bool(StreamHandle)> takes_part);
+    /// Ends the latest `begin_capture_pool` of the pool. Its memory is kept. Throws
+    /// std::invalid_argument if there is none.
+    void end_capture_pool(CapturePool pool);
+    /// Gives up the pool for one graph that used it, which was destroyed. After as many calls as
+    /// there were of `begin_capture_pool`, its memory serves all requests again, once the device
+    /// was waited for outside of captures. Does nothing for an unknown pool.
+    void release_capture_pool(CapturePool pool) noexcept;
 
 private:
     std::unique_ptr<device::CachingCore> core_;

@@ -37,11 +37,13 @@ constexpr bool contains(TimelineSet set, TimelineSet part) noexcept {
     return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(part)) != 0;
 }
 
-/// How an allocator detects that a stream is captured.
+/// How an allocator detects captures that the program begins by other means than the backend.
 enum class CaptureDetection : std::uint8_t {
     /// It queries the backend at each allocation, if the backend supports captures.
     asked,
-    /// The program calls `CachingAllocator::begin_capture`, which saves the queries.
+    /// The program announces them (`CachingAllocator::begin_capture` or `begin_capture_pool`),
+    /// which
+    /// saves the queries.
     announced,
 };
 
@@ -66,10 +68,14 @@ struct CachingOptions {
     /// The number of bytes by which a request may be smaller than a free slab of its own to reuse
     /// it. Values below 2 MiB count as 2 MiB, because slabs are multiples of that.
     std::size_t oversize_slack_bytes = std::size_t{32} << 20;
+    /// Whether free memory is given back, or moved to other addresses, before the memory held
+    /// exceeds the peak of the bytes in use by more than about a fifth. That costs calls to the
+    /// device in the steady state. Otherwise free memory is kept until a request would fail.
+    bool keep_near_peak = false;
     /// Whether slabs grow and shrink in place, if the device has virtual memory.
     bool expandable = true;
-    /// How the allocator detects that a stream is captured.
-    CaptureDetection captures = CaptureDetection::asked;
+    /// How the allocator detects captures that the program begins by other means than the backend.
+    CaptureDetection captures = CaptureDetection::announced;
     /// The optional events that the allocator adds to the timeline.
     TimelineSet timeline = TimelineSet::none;
 };

@@ -3,9 +3,11 @@
 /// @file
 /// The backend for NVIDIA's devices. It uses the driver that is found when the program runs.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <tensorpool/device/backend.hpp>
@@ -69,10 +71,12 @@ public:
     DeviceStatus create_memory(int device, std::size_t bytes,
                                MemoryHandle* memory) noexcept override;
     DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept override;
-    /// Maps all of `memory`, readable and writable, at reserved addresses where nothing is mapped.
-    /// Peers that have access to the device's memory, or get it later, have access here too.
+    /// Maps all of `memory`. All devices that can access the device's memory as peers have access
+    /// too.
     DeviceStatus map_memory(int device, void* address, std::size_t bytes,
                             MemoryHandle memory) noexcept override;
+    DeviceStatus map_memories(int device, void* address, std::size_t bytes,
+                              std::span<const MemoryHandle> memories) noexcept override;
     DeviceStatus unmap_memory(int device, void* address, std::size_t bytes) noexcept override;
 
     DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept override;
@@ -82,6 +86,8 @@ public:
 
     DeviceStatus create_stream(int device, StreamHandle* stream) noexcept override;
     DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept override;
+    bool owns_stream(int device, StreamHandle stream) noexcept override;
+    DeviceStatus stream_id(int device, StreamHandle stream, std::uint64_t* id) noexcept override;
     DeviceStatus synchronize_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus query_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus wait_event(int device, StreamHandle stream, EventHandle event) noexcept override;
@@ -113,6 +119,7 @@ public:
 
     DeviceStatus begin_capture(int device, StreamHandle stream) noexcept override;
     DeviceStatus end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept override;
+    const std::atomic<unsigned>& captures_under_way() const noexcept override;
     DeviceStatus capture_state(int device, StreamHandle stream,
                                CaptureState& state) noexcept override;
     DeviceStatus launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept override;

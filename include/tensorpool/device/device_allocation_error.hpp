@@ -31,7 +31,8 @@ struct DeviceAllocationFailure {
         held_back,
         /// Other processes hold the missing memory.
         other_processes,
-        /// A stream is captured, and the device allocates no memory during a capture.
+        /// A stream is captured, and during a capture the device allocates no memory, or no memory
+        /// is given back for it.
         capture,
         /// The device failed otherwise; see `status`.
         device,

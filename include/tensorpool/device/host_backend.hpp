@@ -98,6 +98,7 @@ public:
 
     DeviceStatus begin_capture(int device, StreamHandle stream) noexcept override;
     DeviceStatus end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept override;
+    const std::atomic<unsigned>& captures_under_way() const noexcept override;
     DeviceStatus capture_state(int device, StreamHandle stream,
                                CaptureState& state) noexcept override;
     DeviceStatus launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept override;

@@ -19,31 +19,38 @@
 ///    functions.set_record_stream_fn(address_of("tensorpool_torch_record_stream"))
 ///    functions.set_reset_fn(address_of("tensorpool_torch_reset"))
 ///    functions.set_memory_fraction_fn(address_of("tensorpool_torch_set_memory_fraction"))
+///    functions.set_begin_allocate_to_pool(address_of("tensorpool_torch_begin_allocate_to_pool"))
+///    functions.set_end_allocate_to_pool_fn(address_of("tensorpool_torch_end_allocate_to_pool"))
+///    functions.set_release_pool(address_of("tensorpool_torch_release_pool"))
 ///    torch.cuda.memory.change_current_allocator(allocator)  # before the first CUDA tensor
 ///
-/// With these functions set, Tensor.record_stream, torch.cuda.empty_cache and
-/// torch.cuda.set_per_process_memory_fraction work as with PyTorch's own allocator; without them
-/// PyTorch calls nothing. Statistics are not in torch.cuda.memory_stats, which PyTorch refuses for
-/// such an allocator, but in tensorpool's. The functions for graphs' pools take C++ objects and are
-/// not provided: a captured stream is detected without them. set_init_fn needs no function:
+/// With these functions set, Tensor.record_stream, torch.cuda.empty_cache,
+/// torch.cuda.set_per_process_memory_fraction and torch.cuda.graph work as with PyTorch's own
+/// allocator; without them PyTorch calls nothing. Statistics are not in torch.cuda.memory_stats,
+/// which PyTorch refuses for such an allocator, but in tensorpool's. set_init_fn needs no function:
 /// runtimes are made when they are first used.
 ///
-/// Any thread may call any function. No exception leaves them; `tensorpool_last_error` of
-/// <tensorpool/tensorpool.h> returns why a call on this thread failed. Streams are cudaStream_t.
+/// Any thread may call any function. Only `tensorpool_torch_malloc` throws; no exception leaves the
+/// others, and `tensorpool_last_error` of <tensorpool/tensorpool.h> returns why a call on this
+/// thread failed. Streams are cudaStream_t.
 
 #include <stddef.h>
 
 #include <tensorpool/export.hpp>
 
 #ifdef __cplusplus
+#include <cstdint>
+#include <functional>
+#include <utility>
+
 extern "C" {
 #endif
 
 /// Allocates memory of CUDA device `device` for work submitted to `stream` (NULL: the default
 /// stream).
 ///
-/// Returns NULL for 0 bytes and if the memory is unavailable. PyTorch does not check the result,
-/// and work with such a tensor then fails as an illegal access.
+/// Returns NULL for 0 bytes. Throws std::runtime_error if the memory is unavailable, with a text
+/// that says why: PyTorch does not check the result, and makes the exception Python's RuntimeError.
 TENSORPOOL_API void* tensorpool_torch_malloc(size_t bytes, int device, void* stream);
 /// Frees memory without waiting for work submitted to its stream, or to recorded streams; it is not
 /// reused before that is safe. NULL is ignored, and so are `bytes` and `stream`, which are known
@@ -59,6 +66,18 @@ TENSORPOOL_API void tensorpool_torch_reset(void);
 TENSORPOOL_API void tensorpool_torch_set_memory_fraction(double fraction, int device);
 
 #ifdef __cplusplus
+/// Serves the streams for which `takes_part(stream)` returns true from the memory of `pool` (a
+/// MempoolId_t of PyTorch), for set_begin_allocate_to_pool. PyTorch calls it before it captures a
+/// graph.
+TENSORPOOL_API void tensorpool_torch_begin_allocate_to_pool(
+    int device, std::pair<std::uint64_t, std::uint64_t> pool,
+    std::function<bool(void*)> takes_part);
+/// Ends what the latest such call for `pool` began, for set_end_allocate_to_pool_fn.
+TENSORPOOL_API void tensorpool_torch_end_allocate_to_pool(
+    int device, std::pair<std::uint64_t, std::uint64_t> pool);
+/// Gives up `pool` for one graph, which was destroyed, for set_release_pool.
+TENSORPOOL_API void tensorpool_torch_release_pool(int device,
+                                                  std::pair<std::uint64_t, std::uint64_t> pool);
 }
 #endif
 

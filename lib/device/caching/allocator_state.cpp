@@ -18,6 +18,8 @@ AllocatorState::AllocatorState(Backend& of_backend, int of_device, const Caching
       device(validated(of_backend, of_device, with)),
       options(with),
       abilities(of_backend.abilities(of_device)),
+      calls(of_backend, of_device),
+      captures_under_way(of_backend.captures_under_way()),
       granule(granule_bytes(abilities, with)),
       record(with.name, DeviceStatistics::Kind::caching, {of_backend.type(), of_device}),
       totals(record.totals()),
@@ -28,6 +30,9 @@ AllocatorState::AllocatorState(Backend& of_backend, int of_device, const Caching
     if (abilities.late_free_size) (void)backend.settle_memory(device);
     DeviceMemoryInfo info;
     if (backend.memory_info(device, info) == DeviceStatus::ok) total_bytes = info.total_bytes;
+    large_granule = options.keep_near_peak || total_bytes < large_device_bytes
+                        ? granule
+                        : base::align_up(large_granule_bytes, std::max<std::size_t>(granule, 1));
     const std::size_t recommended =
         abilities.recommended_bytes != 0 ? abilities.recommended_bytes : total_bytes;
     hard_limit = static_cast<std::size_t>(static_cast<double>(recommended) * options.hard_limit);

@@ -18,6 +18,7 @@
 #include "device/caching/streams/stream_table.hpp"
 #include "device/deferral/deferred_frees.hpp"
 #include "device/deferral/event_pool.hpp"
+#include "device/deferral/stream_calls.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -70,7 +71,12 @@ struct AllocatorState {
     enum Gate : unsigned { watched = 1, captures = 2 };
     bool is_gated() const noexcept {
         // Relaxed: a thread that closes the gate sees all its own calls that begin after that.
-        return gate.load(std::memory_order_relaxed) != 0 || statistics::is_recording();
+        return gate.load(std::memory_order_relaxed) != 0 || is_capture_under_way() ||
+               statistics::is_recording();
+    }
+    /// Whether a capture that was begun through the backend is under way.
+    bool is_capture_under_way() const noexcept {
+        return captures_under_way.load(std::memory_order_relaxed) != 0;
     }
     bool is_watched() const noexcept {
         return (gate.load(std::memory_order_relaxed) & watched) != 0 || statistics::is_recording();
@@ -87,6 +93,9 @@ struct AllocatorState {
     /// The bytes that may be held for this request without releasing any: the most ever held, and
     /// `sixteenths` of it more.
     std::size_t goal(const Request& request, unsigned sixteenths) const noexcept;
+    std::size_t granule_of(Pool pool) const noexcept {
+        return pool == Pool::small ? granule : large_granule;
+    }
     bool is_expandable(const StreamCache& cache) const noexcept {
         return granule != 0 && cache.capture() == 0;
     }
@@ -95,9 +104,12 @@ struct AllocatorState {
     const int device;
     const CachingOptions options;
     const DeviceAbilities abilities;
-    const std::size_t granule;  // 0: slabs are not expandable
+    const StreamCalls calls;
+    const std::atomic<unsigned>& captures_under_way;
+    const std::size_t granule;  // of small blocks; 0: slabs are not expandable
     std::size_t total_bytes = 0;
-    std::size_t hard_limit = 0;  // 0: no limit
+    std::size_t large_granule = 0;  // of larger blocks
+    std::size_t hard_limit = 0;     // 0: no limit
     std::size_t soft_limit = 0;
     StreamTable streams;
     alignas(64) std::atomic<unsigned> gate = 0;

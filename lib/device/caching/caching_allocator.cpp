@@ -17,12 +17,14 @@ Device CachingAllocator::device() const noexcept {
 }
 
 void* CachingAllocator::allocate(std::size_t bytes, StreamHandle stream) {
+    stream = core_->key_of(stream);
     if (void* const block = core_->take_parked(bytes, stream)) [[likely]]
         return block;
     return core_->allocate_or_throw(bytes, stream);
 }
 
 void* CachingAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
+    stream = core_->key_of(stream);
     if (void* const block = core_->take_parked(bytes, stream)) [[likely]]
         return block;
     try {
@@ -38,7 +40,7 @@ void CachingAllocator::deallocate(void* block) noexcept {
 }
 
 void CachingAllocator::record_use(void* block, StreamHandle stream) {
-    if (block != nullptr) core_->record_use(block, stream);
+    if (block != nullptr) core_->record_use(block, core_->key_of(stream));
 }
 
 void* CachingAllocator::host_pointer(void* block) const noexcept {
@@ -54,7 +56,7 @@ std::size_t CachingAllocator::usable_size(const void* block) const noexcept {
 }
 
 bool CachingAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
-    return core_->is_used_on(block, stream);
+    return core_->is_used_on(block, core_->key_of(stream));
 }
 
 DeviceStatistics CachingAllocator::statistics() const {
@@ -71,13 +73,13 @@ void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) 
                                     std::to_string(bytes) + "; expected 1 to 8");
     }
     DeviceAllocationFailure failure;
-    void* const scalar = core_->allocate_scalar(bytes, stream, &failure);
+    void* const scalar = core_->allocate_scalar(bytes, core_->key_of(stream), &failure);
     if (scalar == nullptr) core_->refuse(failure);
     return scalar;
 }
 
 void CachingAllocator::end_stream(StreamHandle stream) {
-    core_->end_stream(stream);
+    core_->end_stream(core_->key_of(stream));
 }
 
 std::uint64_t CachingAllocator::add_callback(AllocatorCallback callback) {
@@ -99,6 +101,19 @@ void CachingAllocator::begin_capture() noexcept {
 
 void CachingAllocator::end_capture() noexcept {
     core_->end_capture();
+}
+
+void CachingAllocator::begin_capture_pool(CapturePool pool,
+                                          std::function<bool(StreamHandle)> takes_part) {
+    core_->begin_capture_pool(pool, std::move(takes_part));
+}
+
+void CachingAllocator::end_capture_pool(CapturePool pool) {
+    core_->end_capture_pool(pool);
+}
+
+void CachingAllocator::release_capture_pool(CapturePool pool) noexcept {
+    core_->release_capture_pool(pool);
 }
 
 void CachingAllocator::release_capture(std::uint64_t id) {

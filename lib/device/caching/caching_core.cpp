@@ -1,7 +1,9 @@
 #include "device/caching/caching_core.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "device/caching/failure_report.hpp"
 #include "device/caching/pressure.hpp"
@@ -40,9 +42,10 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
                             DeviceAllocationFailure* failure) {
     statistics::look_for_recorder();
     if (bytes == 0) return nullptr;
-    const std::uint64_t capture = captures_.of(stream);
+    const std::uint64_t capture = captures_.look(stream);
     Lock lock(state_.mutex);
-    StreamCache& cache = caches_.of(stream, capture);
+    captures_.remember(stream, capture);
+    StreamCache& cache = caches_.of_caller(stream, capture);
     const Request request = request_of(bytes, cache);
     const Outcome outcome = find(cache, request);
     if (outcome.block == nullptr) {
@@ -99,11 +102,13 @@ Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
         Outcome outcome;
         outcome.block = free_.take(cache, request);
         if (outcome.block != nullptr) return outcome;
+        if (take_over_dead(cache)) continue;
         // A callback may run during that very growth, so it must not wait for it.
         if (!cache.memory.growing[pool] || AllocatorWatch::is_in_callback()) break;
         // The slab that another thread is allocating may serve both.
         wait_unlocked(state_.grown, state_.mutex);
     }
+    reclaim_.mark_caller(cache);
     Request growth = request;
     growth.repeats = cache.memory.growths.repeats(request.rounded);
     const Outcome outcome = growth_.grow(cache, growth);
@@ -111,11 +116,26 @@ Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
     return Pressure(state_, free_, growth_, reclaim_, cache, request).relieve(outcome);
 }
 
+/// Moves the memory of dead streams and released pools to the cache, after one wait for the device.
+/// Returns whether there may be some.
+bool CachingCore::take_over_dead(StreamCache& cache) {
+    if (!caches_.has_dead() || captures_.is_any_active()) return false;
+    StreamCache& to = cache.capture() == 0 ? cache : caches_.of(nullptr, 0);
+    StreamCache* const dead = caches_.take_dead();
+    if (!reclaim_.wait_for_device()) {
+        caches_.put_back_dead(dead);
+        return false;
+    }
+    caches_.end_dead(dead, to);
+    return true;
+}
+
 void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
                                    DeviceAllocationFailure* failure) {
-    const std::uint64_t capture = captures_.of(stream);
+    const std::uint64_t capture = captures_.look(stream);
     Lock lock(state_.mutex);
-    StreamCache& cache = caches_.of(stream, capture);
+    captures_.remember(stream, capture);
+    StreamCache& cache = caches_.of_caller(stream, capture);
     if (cache.memory.pages == nullptr) {
         const Request request = request_of(small_grain, cache);
         Outcome outcome;
@@ -181,7 +201,7 @@ void CachingCore::deallocate(void* address) noexcept {
     Block* const block = end_use(address, lock);
     if (block == nullptr) return;
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
-    if (!state_.deferred.is_empty()) free_.complete(captures_.of(home.stream()));
+    if (!state_.deferred.is_empty()) free_.complete();
     if (block->uses != nullptr) return state_.deferred.defer(*block);
     // Under the allocator's lock the block's home does not change.
     StreamCache& still_home = *block->home.load(std::memory_order_relaxed);
@@ -286,7 +306,7 @@ bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noe
 
 std::size_t CachingCore::trim() noexcept try {
     const Lock lock(state_.mutex);
-    free_.complete(0);
+    free_.complete();
     free_.flush_all();
     return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, max_bytes);
 } catch (...) {
@@ -300,6 +320,7 @@ void CachingCore::end_stream(StreamHandle stream) {
                               ": end_stream: the default stream ends with its device");
     }
     const Lock lock(state_.mutex);
+    captures_.forget(stream);
     caches_.end_stream(stream);
 }
 
@@ -327,7 +348,7 @@ bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure
 Outcome CachingCore::reserve(const Request& request) {
     Outcome outcome = growth_.reserve(request);
     if (outcome.lacks_memory()) {
-        free_.complete(0);
+        free_.complete();
         free_.flush_all();
         (void)reclaim_.give_back(Reclaim::Which::all, max_bytes);
         reclaim_.settle_memory();
@@ -350,8 +371,28 @@ void CachingCore::release_capture(std::uint64_t id) {
         state_.throw_error(status, "release_capture", "the wait for the device failed");
     const Lock lock(state_.mutex);
     detail::add(state_.totals.synchronizations, 1);
-    free_.complete(0);
+    free_.complete();
     caches_.end_capture(id);
+}
+
+void CachingCore::begin_capture_pool(CapturePool pool, CaptureFilter takes_part) {
+    const Lock lock(state_.mutex);
+    captures_.begin_pool(pool, std::move(takes_part));
+}
+
+void CachingCore::end_capture_pool(CapturePool pool) {
+    const Lock lock(state_.mutex);
+    if (captures_.end_pool(pool)) return;
+    throw std::invalid_argument("tensorpool: " + state_.options.name +
+                                ": end_capture_pool: found the pool (" +
+                                std::to_string(pool.first) + ", " + std::to_string(pool.second) +
+                                "), expected one that begin_capture_pool began");
+}
+
+void CachingCore::release_capture_pool(CapturePool pool) noexcept {
+    const Lock lock(state_.mutex);
+    const std::uint64_t number = captures_.give_up_pool(pool);
+    if (number != 0) caches_.release_pool(number);
 }
 
 std::uint64_t CachingCore::add_callback(AllocatorCallback callback) {

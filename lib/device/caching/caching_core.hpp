@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 #include "device/caching/allocator_state.hpp"
@@ -25,6 +26,9 @@ public:
     CachingCore& operator=(const CachingCore&) = delete;
 
     Device device() const noexcept { return state_.name_of_device(); }
+
+    /// The key of the stream, by which all other functions know it.
+    StreamHandle key_of(StreamHandle stream) const noexcept { return state_.calls.key_of(stream); }
 
     /// Returns a block that its stream parked, or nullptr if the slow path is needed.
     void* take_parked(std::size_t bytes, StreamHandle stream) noexcept {
@@ -81,6 +85,10 @@ public:
     void begin_capture() noexcept;
     void end_capture() noexcept;
     void release_capture(std::uint64_t id);
+    using CaptureFilter = std::function<bool(StreamHandle)>;
+    void begin_capture_pool(CapturePool pool, CaptureFilter takes_part);
+    void end_capture_pool(CapturePool pool);
+    void release_capture_pool(CapturePool pool) noexcept;
 
     /// Throws the exception for a failure.
     [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
@@ -93,6 +101,7 @@ private:
     bool is_too_large(std::size_t bytes) const noexcept;
     Outcome find(StreamCache& cache, const Request& request);
     Outcome obtain(StreamCache& cache, const Request& request);
+    bool take_over_dead(StreamCache& cache);
     void open_page(StreamCache& cache, Outcome& outcome, const Request& request);
     Outcome reserve(const Request& request);
     void explain(const Outcome& outcome, const Request& request, DeviceAllocationFailure& failure);

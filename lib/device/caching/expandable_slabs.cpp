@@ -1,6 +1,8 @@
 #include "device/caching/expandable_slabs.hpp"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace tensorpool::device {
@@ -70,18 +72,19 @@ Slab* ExpandableSlabs::take_empty_range(StreamCache& cache, const Request& reque
 }
 
 Slab* ExpandableSlabs::add_range(StreamCache& cache, const Request& request, DeviceStatus& status) {
-    const std::size_t least = base::align_up(request.rounded, state_.granule);
-    std::size_t bytes = std::max(
-        least, base::align_up(range_bytes(state_.total_bytes, request.pool), state_.granule));
+    const std::size_t granule = state_.granule_of(request.pool);
+    const std::size_t least = base::align_up(request.rounded, granule);
+    std::size_t bytes =
+        std::max(least, base::align_up(range_bytes(state_.total_bytes, request.pool), granule));
     void* address = nullptr;
     {
         const Unlocked unlocked(state_.mutex);
-        status = reserve_addresses(least, bytes, address);
+        status = reserve_addresses(least, granule, bytes, address);
     }
     if (status != DeviceStatus::ok) return nullptr;
     try {
         return &state_.heap.add_expandable(cache, request.pool, static_cast<std::byte*>(address),
-                                           bytes, state_.granule);
+                                           bytes, granule);
     } catch (...) {
         (void)state_.backend.release_addresses(state_.device, address, bytes);
         throw;
@@ -89,13 +92,13 @@ Slab* ExpandableSlabs::add_range(StreamCache& cache, const Request& request, Dev
 }
 
 /// Halves the number of addresses while the device refuses, down to what the request needs.
-DeviceStatus ExpandableSlabs::reserve_addresses(std::size_t least, std::size_t& bytes,
-                                                void*& address) noexcept {
+DeviceStatus ExpandableSlabs::reserve_addresses(std::size_t least, std::size_t granule,
+                                                std::size_t& bytes, void*& address) noexcept {
     while (true) {
         const DeviceStatus status =
             state_.backend.reserve_addresses(state_.device, bytes, &address);
         if (status == DeviceStatus::ok || bytes == least) return status;
-        bytes = std::max(least, base::align_up(bytes / 2, state_.granule));
+        bytes = std::max(least, base::align_up(bytes / 2, granule));
     }
 }
 
@@ -104,8 +107,8 @@ Outcome ExpandableSlabs::map_run(const BlockHeap::Run& run, const Request& reque
     granules.run = run;
     const std::size_t wanted = bytes_to_move(run.missing, request, all);
     try {
-        granules.handles.reserve(run.missing / state_.granule);
-        granules.moved = reclaim_.take_idle_granules(*run.slab->home, wanted);
+        granules.handles.reserve(run.missing / run.slab->granule);
+        granules.moved = reclaim_.take_idle_granules(*run.slab->home, run.slab->granule, wanted);
     } catch (...) {
         state_.heap.untake_run(run);  // no granule was moved
         throw;
@@ -142,9 +145,11 @@ std::size_t ExpandableSlabs::bytes_to_move(std::size_t missing, const Request& r
                                            bool all) const noexcept {
     if (all) return missing;
     const std::size_t held = state_.capacity();
-    std::size_t most = request.repeats ? max_bytes : state_.goal(request, granule_goal_sixteenths);
+    const bool may_exceed = !state_.options.keep_near_peak || request.repeats;
+    std::size_t most = may_exceed ? max_bytes : state_.goal(request, granule_goal_sixteenths);
     if (state_.hard_limit != 0) most = std::min(most, state_.hard_limit);
-    const std::size_t fresh = most > held ? base::align_down(most - held, state_.granule) : 0;
+    const std::size_t fresh =
+        most > held ? base::align_down(most - held, state_.granule_of(request.pool)) : 0;
     return missing - std::min(missing, fresh);
 }
 
@@ -159,51 +164,44 @@ DeviceStatus ExpandableSlabs::move(Granules& granules) noexcept {
 
 void ExpandableSlabs::unmap(Granules& granules) noexcept {
     for (Block* const block : granules.moved) {
-        const DeviceStatus status =
-            state_.backend.unmap_memory(state_.device, block->address, block->bytes);
-        if (status != DeviceStatus::ok) {
-            block->set(BlockState::kept);
-            continue;
-        }
-        state_.watch.losing(block->address, block->bytes);
-        for (std::byte* at = block->address; at != block->end(); at += state_.granule) {
-            MemoryHandle& granule = block->slab->granule_at(at);
-            granules.handles.push_back(granule);
-            granule = nullptr;
+        if (!reclaim_.unmap(*block)) continue;
+        for (std::byte* at = block->address; at != block->end(); at += block->slab->granule) {
+            granules.handles.push_back(std::exchange(block->slab->granule_at(at), nullptr));
         }
     }
 }
 
 DeviceStatus ExpandableSlabs::create_missing(Granules& granules) noexcept {
-    const std::size_t needed = granules.run.missing / state_.granule;
+    const std::size_t granule = granules.run.slab->granule;
+    const std::size_t needed = granules.run.missing / granule;
     while (granules.handles.size() < needed) {
         // Granules that could not be unmapped are not replaced by new ones, to keep the limit.
         if (granules.created_bytes == granules.fresh_bytes) return DeviceStatus::out_of_memory;
         MemoryHandle handle = nullptr;
-        const DeviceStatus status =
-            state_.backend.create_memory(state_.device, state_.granule, &handle);
+        const DeviceStatus status = state_.backend.create_memory(state_.device, granule, &handle);
         if (status != DeviceStatus::ok) return status;
         granules.handles.push_back(handle);  // capacity was reserved
-        granules.created_bytes += state_.granule;
+        granules.created_bytes += granule;
     }
     return DeviceStatus::ok;
 }
 
+/// Maps each hole of the run at once.
 DeviceStatus ExpandableSlabs::map_missing(Granules& granules) noexcept {
     const BlockHeap::Run& run = granules.run;
     const std::byte* const end = run.last->end();
     for (Block* block = run.first; block->address < end; block = block->next) {
         if (!block->is(BlockState::mapping)) continue;  // a free block, already mapped
-        for (std::byte* at = block->address; at != block->end(); at += state_.granule) {
-            const MemoryHandle handle = granules.handles.back();
-            const DeviceStatus status =
-                state_.backend.map_memory(state_.device, at, state_.granule, handle);
-            if (status != DeviceStatus::ok) return status;
-            state_.watch.gained(at, state_.granule);
-            run.slab->granule_at(at) = handle;
-            granules.handles.pop_back();
-            granules.mapped_end = at + state_.granule;
-        }
+        const std::size_t count = block->bytes / run.slab->granule;
+        const std::span<const MemoryHandle> handles(
+            granules.handles.data() + granules.handles.size() - count, count);
+        const DeviceStatus status =
+            state_.backend.map_memories(state_.device, block->address, run.slab->granule, handles);
+        if (status != DeviceStatus::ok) return status;
+        state_.watch.gained(block->address, block->bytes);
+        std::copy(handles.begin(), handles.end(), &run.slab->granule_at(block->address));
+        granules.handles.resize(granules.handles.size() - count);
+        granules.mapped_end = block->end();
         if (block == run.last) break;
     }
     return DeviceStatus::ok;
@@ -211,21 +209,21 @@ DeviceStatus ExpandableSlabs::map_missing(Granules& granules) noexcept {
 
 void ExpandableSlabs::undo(Granules& granules) noexcept {
     const BlockHeap::Run& run = granules.run;
+    const std::size_t granule = run.slab->granule;
     for (Block* block = run.first;; block = block->next) {
-        for (std::byte* at = block->address; block->is(BlockState::mapping) && at != block->end();
-             at += state_.granule) {
-            if (at >= granules.mapped_end) break;
-            state_.watch.losing(at, state_.granule);
-            (void)state_.backend.unmap_memory(state_.device, at, state_.granule);
-            granules.handles.push_back(run.slab->granule_at(at));
-            run.slab->granule_at(at) = nullptr;
+        if (block->is(BlockState::mapping) && block->address < granules.mapped_end) {
+            state_.watch.losing(block->address, block->bytes);
+            for (std::byte* at = block->address; at != block->end(); at += granule) {
+                (void)state_.backend.unmap_memory(state_.device, at, granule);
+                granules.handles.push_back(std::exchange(run.slab->granule_at(at), nullptr));
+            }
         }
         if (block == run.last) break;
     }
     for (const MemoryHandle handle : granules.handles) {
         (void)state_.backend.destroy_memory(state_.device, handle);
     }
-    const std::size_t destroyed = granules.handles.size() * state_.granule;
+    const std::size_t destroyed = granules.handles.size() * granule;
     granules.destroyed_bytes = destroyed - std::min(destroyed, granules.created_bytes);
     granules.created_bytes = 0;
 }
@@ -235,7 +233,7 @@ void ExpandableSlabs::settle(const Granules& granules) noexcept {
     for (Block* const block : granules.moved) {
         if (block->is(BlockState::kept)) {
             state_.heap.put_back(*block, block->stamp);
-        } else {
+        } else if (!block->is(BlockState::lost)) {
             state_.heap.unmapped(*block);
         }
     }

@@ -25,7 +25,8 @@ private:
     BlockHeap::Run find_run(StreamCache& cache, const Request& request, DeviceStatus& status);
     Slab* take_empty_range(StreamCache& cache, const Request& request) noexcept;
     Slab* add_range(StreamCache& cache, const Request& request, DeviceStatus& status);
-    DeviceStatus reserve_addresses(std::size_t least, std::size_t& bytes, void*& address) noexcept;
+    DeviceStatus reserve_addresses(std::size_t least, std::size_t granule, std::size_t& bytes,
+                                   void*& address) noexcept;
 
     Outcome map_run(const BlockHeap::Run& run, const Request& request, bool all);
     std::size_t bytes_to_move(std::size_t missing, const Request& request, bool all) const noexcept;

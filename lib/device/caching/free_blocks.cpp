@@ -3,7 +3,7 @@
 namespace tensorpool::device {
 
 Block* FreeBlocks::take(StreamCache& cache, const Request& request) {
-    complete(cache.capture());
+    complete();
     put_back(cache, cache.take_all());
     Block* block = state_.heap.take_best(cache, request);
     // Large and oversize requests may use each other's blocks: whole if the excess is small, or a
@@ -17,8 +17,8 @@ Block* FreeBlocks::take(StreamCache& cache, const Request& request) {
     return block;
 }
 
-void FreeBlocks::complete(std::uint64_t capture) noexcept {
-    if (state_.deferred.is_empty() || capture != 0) return;
+void FreeBlocks::complete() noexcept {
+    if (state_.deferred.is_empty()) return;
     state_.deferred.begin();
     for (const auto& stream : state_.caches) {
         while (DeferrableBlock* const block = state_.deferred.next(stream->memory.queue)) {

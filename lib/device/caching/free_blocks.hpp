@@ -18,9 +18,8 @@ public:
     /// Takes a block from the sets of the stream, after moving its parked blocks there. Returns
     /// nullptr if there is none. Throws std::bad_alloc.
     Block* take(StreamCache& cache, const Request& request);
-    /// Frees blocks whose other streams have passed. Does nothing while the caller captures,
-    /// because no event may be queried then.
-    void complete(std::uint64_t capture) noexcept;
+    /// Frees blocks whose other streams have passed.
+    void complete() noexcept;
     /// Frees the blocks behind the first `added` uses of this stream, which are known to be done.
     void complete_up_to(StreamCache& stream, std::uint64_t added) noexcept;
     /// Puts a list of parked blocks into the sets and returns their bytes.

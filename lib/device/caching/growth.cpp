@@ -60,7 +60,7 @@ Outcome Growth::grow_by_bytes(StreamCache& cache, const Request& request, std::s
         reclaim_.keep_soft_limit(bytes);
         const std::size_t capacity = state_.capacity() + bytes;
         const std::size_t wanted = state_.goal(request, slab_goal_sixteenths);
-        if (capacity > wanted && !request.repeats)
+        if (state_.options.keep_near_peak && capacity > wanted && !request.repeats)
             (void)reclaim_.give_back(Reclaim::Which::whole_slabs, capacity - wanted);
     }
     Outcome outcome = add_slab(cache, request.pool, bytes);

@@ -14,8 +14,11 @@ constexpr Pressure::Step Pressure::steps[] = {
 
 Outcome Pressure::relieve(const Outcome& refused) {
     outcome_ = refused;
-    // During a capture the device may not be called or waited for.
-    if (cache_.capture() != 0) return outcome_;
+    // During a capture no memory is given back, and the device may not be waited for.
+    if (cache_.capture() != 0) {
+        outcome_.cause = Outcome::Cause::capture;
+        return outcome_;
+    }
     for (const Step& step : steps) {
         const std::size_t freed = (this->*step.take)();
         if (step.retry == Retry::grow_if_freed && freed == 0) continue;
@@ -56,7 +59,7 @@ bool Pressure::is_over(bool may_grow) {
 
 std::size_t Pressure::complete() {
     const std::size_t before = free_.bytes();
-    free_.complete(0);
+    free_.complete();
     const std::size_t freed = free_.bytes() - before;
     state_.watch.write(EntryKind::completed, freed);
     return freed;

@@ -1,6 +1,8 @@
 #include "device/caching/reclaim.hpp"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "device/deferral/stream_progress.hpp"
 
@@ -35,8 +37,9 @@ std::uint64_t mean_age(const std::vector<Block*>& blocks) noexcept {
 /// Queries how far the stream has progressed, and leaves a mark in it if work is pending.
 void Reclaim::look_at_marks(StreamCache& cache) noexcept {
     StreamMarks& marks = cache.memory.marks;
-    if (is_captured(state_.backend, state_.device, cache.stream())) return;
-    if (is_done(state_.backend.query_stream(state_.device, cache.stream()))) {
+    const bool may_ask = state_.calls.may_ask(cache.stream());
+    if (may_ask && state_.calls.is_captured(cache.stream())) return;
+    if (may_ask && is_done(state_.calls.query(cache.stream()))) {
         if (marks.is_waiting()) state_.events.give(marks.reach());
         return marks.pass_all();
     }
@@ -44,13 +47,19 @@ void Reclaim::look_at_marks(StreamCache& cache) noexcept {
         if (!is_done(state_.backend.query_event(state_.device, marks.event()))) return;
         state_.events.give(marks.reach());
     }
-    leave_mark(cache);
+    if (may_ask) leave_mark(cache);
+}
+
+void Reclaim::mark_caller(StreamCache& cache) noexcept {
+    if (cache.capture() != 0 || state_.calls.may_ask(cache.stream())) return;
+    look_at_marks(cache);
+    if (!cache.memory.marks.is_waiting()) leave_mark(cache);
 }
 
 void Reclaim::leave_mark(StreamCache& cache) noexcept try {
     const EventHandle event = state_.events.take();
     if (event == nullptr) return;
-    if (state_.backend.record_event(state_.device, event, cache.stream()) == DeviceStatus::ok) {
+    if (state_.calls.record(event, cache.stream()) == DeviceStatus::ok) {
         detail::add(state_.totals.events, 1);
         cache.memory.marks.wait_for(event);
     } else {
@@ -91,7 +100,8 @@ std::size_t Reclaim::give_back(Which which, std::size_t bytes) {
     return give_back(found);
 }
 
-std::vector<Block*> Reclaim::take_idle_granules(StreamCache& first, std::size_t bytes) {
+std::vector<Block*> Reclaim::take_idle_granules(StreamCache& first, std::size_t granule,
+                                                std::size_t bytes) {
     std::vector<Block*> found;
     if (bytes == 0) return found;
     const auto collect = [&](StreamCache& cache) {
@@ -103,7 +113,7 @@ std::vector<Block*> Reclaim::take_idle_granules(StreamCache& first, std::size_t 
     for (const auto& cache : state_.caches) {
         if (cache.get() != &first) collect(*cache);
     }
-    std::erase_if(found, [](const Block* block) { return !block->slab->is_expandable(); });
+    std::erase_if(found, [granule](const Block* block) { return block->slab->granule != granule; });
     take_out(found, bytes);
     return found;
 }
@@ -154,6 +164,7 @@ std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
             state_.heap.put_back(*block, block->stamp);
             continue;
         }
+        if (block->is(BlockState::lost)) continue;
         bytes += block->bytes;
         if (block->slab->is_expandable()) {
             state_.heap.unmapped(*block);
@@ -168,29 +179,44 @@ std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
 void Reclaim::return_to_device(Block& block) noexcept {
     const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
     if (state_.is_watched()) state_.watch.released(block.address, block.bytes, stream);
-    DeviceStatus status = DeviceStatus::ok;
     if (block.slab->is_expandable()) {
-        status = unmap(block);
-    } else {
-        state_.watch.losing(block.address, block.bytes);
-        status = state_.backend.deallocate(state_.device, block.address, block.bytes,
-                                           state_.options.storage);
-        if (status != DeviceStatus::ok) state_.watch.gained(block.address, block.bytes);
+        if (unmap(block)) destroy_granules(block);
+        return;
     }
-    if (status != DeviceStatus::ok) block.set(BlockState::kept);
+    state_.watch.losing(block.address, block.bytes);
+    const DeviceStatus status = state_.backend.deallocate(state_.device, block.address, block.bytes,
+                                                          state_.options.storage);
+    if (status == DeviceStatus::ok) return;
+    state_.watch.gained(block.address, block.bytes);
+    block.set(BlockState::kept);
 }
 
-DeviceStatus Reclaim::unmap(Block& block) noexcept {
-    const DeviceStatus status =
-        state_.backend.unmap_memory(state_.device, block.address, block.bytes);
-    if (status != DeviceStatus::ok) return status;
-    state_.watch.losing(block.address, block.bytes);
-    for (std::byte* at = block.address; at != block.end(); at += block.slab->granule) {
-        MemoryHandle& granule = block.slab->granule_at(at);
-        (void)state_.backend.destroy_memory(state_.device, granule);
-        granule = nullptr;
+// One call for each granule, so that it is known what is mapped if the device refuses.
+bool Reclaim::unmap(Block& block) noexcept {
+    const std::size_t granule = block.slab->granule;
+    for (std::byte* at = block.address; at != block.end(); at += granule) {
+        if (state_.backend.unmap_memory(state_.device, at, granule) == DeviceStatus::ok) continue;
+        block.set(map_again(block, at) ? BlockState::kept : BlockState::lost);
+        return false;
     }
-    return DeviceStatus::ok;
+    state_.watch.losing(block.address, block.bytes);
+    return true;
+}
+
+/// Maps the granules of a block up to `end` again.
+bool Reclaim::map_again(Block& block, const std::byte* end) noexcept {
+    const auto count = static_cast<std::size_t>(end - block.address) / block.slab->granule;
+    if (count == 0) return true;
+    const std::span<const MemoryHandle> handles(&block.slab->granule_at(block.address), count);
+    return state_.backend.map_memories(state_.device, block.address, block.slab->granule,
+                                       handles) == DeviceStatus::ok;
+}
+
+void Reclaim::destroy_granules(Block& block) noexcept {
+    for (std::byte* at = block.address; at != block.end(); at += block.slab->granule) {
+        (void)state_.backend.destroy_memory(state_.device,
+                                            std::exchange(block.slab->granule_at(at), nullptr));
+    }
 }
 
 void Reclaim::keep_soft_limit(std::size_t growth) {
@@ -200,11 +226,18 @@ void Reclaim::keep_soft_limit(std::size_t growth) {
     if (bytes != 0) state_.watch.write(EntryKind::aged, bytes);
 }
 
-std::size_t Reclaim::synchronize() noexcept try {
-    if (captures_.is_any_active()) return 0;
-    std::vector<std::uint64_t> stamps;
-    stamps.reserve(state_.caches.size());
-    for (const auto& cache : state_.caches) stamps.push_back(cache->memory.marks.begin_wait());
+bool Reclaim::wait_for_device() noexcept try {
+    if (captures_.is_any_active()) return false;
+    struct Awaited {
+        std::uint64_t stamp;
+        std::uint64_t uses;
+    };
+    std::vector<Awaited> awaited;
+    awaited.reserve(state_.caches.size());
+    free_.complete();  // records the events of uses that waited for the end of a capture
+    for (const auto& cache : state_.caches) {
+        awaited.push_back({cache->memory.marks.begin_wait(), cache->memory.queue.added});
+    }
     DeviceStatus status = DeviceStatus::ok;
     {
         const Unlocked unlocked(state_.mutex);
@@ -214,12 +247,21 @@ std::size_t Reclaim::synchronize() noexcept try {
         }
     }
     detail::add(state_.totals.synchronizations, 1);
-    if (status != DeviceStatus::ok) return 0;
+    if (status != DeviceStatus::ok) return false;
     // Caches added in the meantime are at the end of the list and have marks of their own.
-    for (std::size_t i = 0; i < stamps.size(); ++i) {
-        state_.caches[i]->memory.marks.pass(stamps[i]);
+    for (std::size_t i = 0; i < awaited.size(); ++i) {
+        StreamCache& cache = *state_.caches[i];
+        cache.memory.marks.pass(awaited[i].stamp);
+        free_.complete_up_to(cache, awaited[i].uses);
     }
-    free_.complete(0);
+    return true;
+} catch (...) {
+    return false;  // no memory for a list
+}
+
+std::size_t Reclaim::synchronize() noexcept try {
+    if (!wait_for_device()) return 0;
+    free_.complete();
     free_.flush_all();
     return give_back(Which::all, max_bytes);
 } catch (...) {

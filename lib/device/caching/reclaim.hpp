@@ -23,17 +23,27 @@ public:
     std::size_t give_back(Which which, std::size_t bytes);
     /// Releases aged memory if a growth would exceed the soft limit.
     void keep_soft_limit(std::size_t growth);
-    /// Waits for all work of the device, releases what is free by then, and returns its bytes. Does
-    /// nothing while a stream is being captured, because the wait would end the capture.
+    /// Waits for all work of the device. Returns false if the wait failed, or while a stream is
+    /// being captured, because the wait would end the capture.
+    bool wait_for_device() noexcept;
+    /// Waits for all work of the device, releases what is free by then, and returns its bytes.
     std::size_t synchronize() noexcept;
+    /// Leaves a mark in the stream of a caller that grows, if the stream cannot be asked later.
+    void mark_caller(StreamCache& cache) noexcept;
     /// Waits until other threads have released their memory; until then it counts as held.
     void wait_for_returns();
     /// Lets a device that counts freed memory late count it now.
     void settle_memory() noexcept;
 
-    /// Takes about `bytes` of free granules with no pending work out of the sets: first those of
-    /// `first`, then those of other streams. Throws std::bad_alloc and then changes nothing.
-    std::vector<Block*> take_idle_granules(StreamCache& first, std::size_t bytes);
+    /// Takes about `bytes` of free granules of this size with no pending work out of the sets:
+    /// first those of `first`, then those of other streams. Throws std::bad_alloc and then changes
+    /// nothing.
+    std::vector<Block*> take_idle_granules(StreamCache& first, std::size_t granule,
+                                           std::size_t bytes);
+    /// Unmaps all granules of a taken block, whose handles stay in the table. Returns false, with
+    /// the block marked kept, or lost if the device can neither unmap nor map all of it. Called
+    /// without the lock.
+    bool unmap(Block& block) noexcept;
 
 private:
     void look_at_marks(StreamCache& cache) noexcept;
@@ -43,7 +53,8 @@ private:
     std::size_t give_back(std::vector<Block*>& blocks) noexcept;
     std::size_t settle(const std::vector<Block*>& blocks) noexcept;
     void return_to_device(Block& block) noexcept;
-    DeviceStatus unmap(Block& block) noexcept;
+    bool map_again(Block& block, const std::byte* end) noexcept;
+    void destroy_granules(Block& block) noexcept;
 
     AllocatorState& state_;
     FreeBlocks& free_;

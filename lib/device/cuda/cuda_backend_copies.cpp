@@ -1,8 +1,5 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
-#include <algorithm>
-#include <mutex>
-
 #include "device/cuda/cuda_state.hpp"
 
 namespace tensorpool {
@@ -10,7 +7,6 @@ namespace tensorpool {
 using device::cuda::address_of;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
-using device::cuda::DeviceNumber;
 using device::cuda::Stream;
 using device::cuda::to_driver;
 
@@ -42,16 +38,6 @@ DeviceStatus wait_for(CudaState& state, CudaDevice& device, Give give) {
     const Stream stream = state.copy_stream_of(device);
     give(stream);
     return state.invoke(state.api.stream_synchronize, stream);
-}
-
-/// Access to mapped memory does not follow from peer access; it is set for each mapping.
-void let_read_mappings(CudaState& state, CudaDevice& owner, DeviceNumber reader) {
-    const std::lock_guard guard(owner.mapping);
-    if (std::find(owner.readers.begin(), owner.readers.end(), reader) != owner.readers.end()) {
-        return;
-    }
-    for (const auto& [address, bytes] : owner.mappings) state.give_access(address, bytes, reader);
-    owner.readers.push_back(reader);
 }
 
 }  // namespace
@@ -103,10 +89,9 @@ bool CudaBackend::can_access_peer(int device, int peer) noexcept {
 }
 
 DeviceStatus CudaBackend::enable_peer_access(int device, int peer) noexcept {
-    return state_->run(device, [&](const CudaDevice& its) {
+    return state_->run(device, [&](const CudaDevice&) {
         CudaDevice& owner = state_->device_at(peer);
-        state_->invoke(state_->api.enable_peer_access, state_->context_of(owner), 0U);
-        let_read_mappings(*state_, owner, its.number);
+        return state_->invoke(state_->api.enable_peer_access, state_->context_of(owner), 0U);
     });
 }
 

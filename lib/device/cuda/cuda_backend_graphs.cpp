@@ -69,13 +69,20 @@ DeviceStatus CudaBackend::capture_state(int device, StreamHandle stream,
     state = {};
     return state_->run(device, [&](const CudaDevice& its) {
         // The default stream is never captured, and the driver rejects this query for it.
-        if (!its.abilities.graph_capture || stream == nullptr) return DeviceStatus::ok;
+        const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+        if (!its.abilities.graph_capture || handle <= device::cuda::legacy_stream_handle) {
+            return DeviceStatus::ok;
+        }
         CaptureStatus status = CaptureStatus::none;
         std::uint64_t id = 0;
         state_->invoke(state_->api.capture_info, stream, &status, &id, nullptr, nullptr, nullptr);
         if (status != CaptureStatus::none) state = {true, id};
         return DeviceStatus::ok;
     });
+}
+
+const std::atomic<unsigned>& CudaBackend::captures_under_way() const noexcept {
+    return state_->captures.count();
 }
 
 DeviceStatus CudaBackend::launch_graph(int device, GraphHandle graph,

@@ -49,7 +49,6 @@ DeviceStatus CudaBackend::allocate(int device, std::size_t bytes, StorageKind ki
                                    void** memory) noexcept {
     return state_->run(device, [&](const CudaDevice& its) {
         refuse_nothing(bytes);
-        state_->refuse_in_capture();
         return allocate_kind(*state_, its, bytes, kind, memory);
     });
 }

@@ -5,17 +5,47 @@
 namespace tensorpool {
 
 using device::cuda::CudaDevice;
+using device::cuda::to_driver;
 
 DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         device::cuda::Stream made = nullptr;
         state_->invoke(state_->api.stream_create, &made, device::cuda::stream_non_blocking);
+        try {
+            state_->own_streams.add(made);
+        } catch (...) {
+            state_->api.stream_destroy(made);
+            throw;
+        }
         *stream = reinterpret_cast<StreamHandle>(made);
     });
 }
 
 DeviceStatus CudaBackend::destroy_stream(int device, StreamHandle stream) noexcept {
-    return state_->call(device, state_->api.stream_destroy, stream);
+    return state_->run(device, [&](const CudaDevice&) {
+        // Removed first: the driver may give the handle out again at once.
+        const bool own = state_->own_streams.remove(to_driver(stream));
+        try {
+            return state_->invoke(state_->api.stream_destroy, stream);
+        } catch (...) {
+            if (own) state_->own_streams.add(to_driver(stream));
+            throw;
+        }
+    });
+}
+
+bool CudaBackend::owns_stream(int, StreamHandle stream) noexcept {
+    const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+    return handle <= device::cuda::legacy_stream_handle ||
+           state_->own_streams.contains(to_driver(stream));
+}
+
+DeviceStatus CudaBackend::stream_id(int device, StreamHandle stream, std::uint64_t* id) noexcept {
+    return state_->run(device, [&](const CudaDevice&) {
+        unsigned long long found = 0;
+        state_->invoke(state_->api.stream_id, stream, &found);
+        *id = found;
+    });
 }
 
 DeviceStatus CudaBackend::synchronize_stream(int device, StreamHandle stream) noexcept {

@@ -52,6 +52,18 @@ void CudaState::find_devices() {
     invoke(api.device_count, &count);
     if (count == 0) problem = "the CUDA driver found no device";
     for (int index = 0; index < count; ++index) describe(devices.emplace_back(index));
+    for (CudaDevice& device : devices) find_peers(device);
+}
+
+void CudaState::find_peers(CudaDevice& device) {
+    if (!api.can_access_peer) return;
+    for (const CudaDevice& other : devices) {
+        int can = 0;
+        if (&other != &device &&
+            api.can_access_peer(&can, other.number, device.number) == Result::success && can != 0) {
+            device.peers.push_back(other.number);
+        }
+    }
 }
 
 void CudaState::describe(CudaDevice& device) {
@@ -66,6 +78,7 @@ void CudaState::describe(CudaDevice& device) {
         api.memory_allocate_managed && has(device, DeviceAttribute::managed_memory);
     abilities.stream_ordered_allocation = api.memory_allocate_async && api.memory_free_async &&
                                           has(device, DeviceAttribute::memory_pools);
+    abilities.names_default_streams = true;
     abilities.graph_capture = api.begin_capture && api.end_capture && api.capture_info &&
                               api.graph_instantiate && api.graph_launch && api.graph_destroy &&
                               api.graph_exec_destroy;
@@ -115,10 +128,13 @@ Stream CudaState::copy_stream_of(CudaDevice& device) {
     return stream;
 }
 
-void CudaState::give_access(DeviceAddress address, std::size_t bytes, DeviceNumber reader) {
-    AccessDescription access;
-    access.location.id = reader;
-    invoke(api.memory_set_access, address, bytes, &access, std::size_t{1});
+void CudaState::give_access(const CudaDevice& device, DeviceAddress address, std::size_t bytes) {
+    std::vector<AccessDescription> access(1 + device.peers.size());
+    access[0].location.id = device.number;
+    for (std::size_t i = 0; i < device.peers.size(); ++i) {
+        access[1 + i].location.id = device.peers[i];
+    }
+    invoke(api.memory_set_access, address, bytes, access.data(), access.size());
 }
 
 void CudaState::refuse_in_capture() const {
@@ -127,13 +143,19 @@ void CudaState::refuse_in_capture() const {
                       "not allowed while this thread is capturing a stream");
 }
 
-CudaState::ContextScope::ContextScope(CudaState& state, CudaDevice& device) : api_(state.api) {
+CudaState::CallScope::CallScope(CudaState& state, CudaDevice& device) : api_(state.api) {
     state.invoke(state.api.context_push, state.context_of(device));
+    exchange_mode();
 }
 
-CudaState::ContextScope::~ContextScope() {
+CudaState::CallScope::~CallScope() {
+    exchange_mode();
     Context popped = nullptr;
     api_.context_pop(&popped);
+}
+
+void CudaState::CallScope::exchange_mode() noexcept {
+    if (api_.exchange_capture_mode) api_.exchange_capture_mode(&mode_);
 }
 
 DeviceStatus CudaState::check(const char* call, Result result) const {

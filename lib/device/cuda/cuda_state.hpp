@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 #include "device/call_errors.hpp"
@@ -62,29 +63,32 @@ struct CudaDevice {
     std::atomic<Context> context = nullptr;
     std::atomic<Stream> copy_stream = nullptr;  // for synchronous copies
 
-    std::mutex mapping;  // guards the two below
+    std::vector<DeviceNumber> peers;  // that can access this device's memory
+
+    std::mutex mapping;  // guards the one below
     std::map<DeviceAddress, std::size_t> mappings;
-    std::vector<DeviceNumber> readers = {};  // peers with access to this device's memory
 };
 
-/// The captures in progress and their threads. In relaxed mode, which does not restrict other
-/// threads, the driver rejects few calls, and a rejected call breaks the capture. So calls are
-/// checked here before they reach the driver.
+/// The captures that were begun through the backend, and their threads. The backend calls the
+/// driver in the relaxed mode, in which the driver rejects only calls that conflict with a capture,
+/// and a rejected call breaks the capture. So waits are checked here before they reach the driver.
 class Captures {
 public:
     /// Records a capture by the calling thread. Throws std::bad_alloc.
     void begin(Stream stream) {
         const std::lock_guard guard(mutex_);
         under_way_.push_back({stream, std::this_thread::get_id()});
-        count_.store(under_way_.size(), std::memory_order_relaxed);
+        count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
     }
     /// Ends a capture, on any thread. Does nothing for a stream that is not being captured.
     void end(Stream stream) noexcept {
         const std::lock_guard guard(mutex_);
         std::erase_if(under_way_,
                       [stream](const UnderWay& capture) { return capture.stream == stream; });
-        count_.store(under_way_.size(), std::memory_order_relaxed);
+        count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
     }
+    /// The number of captures under way.
+    const std::atomic<unsigned>& count() const noexcept { return count_; }
     bool by_this_thread() const noexcept {
         // Relaxed: a thread sees its own `begin`, and other threads' captures do not matter.
         if (count_.load(std::memory_order_relaxed) == 0) return false;
@@ -102,7 +106,31 @@ private:
 
     mutable std::mutex mutex_;
     std::vector<UnderWay> under_way_;
-    std::atomic<std::size_t> count_ = 0;
+    std::atomic<unsigned> count_ = 0;
+};
+
+/// The streams that were created through the backend and are not destroyed. Others belong to the
+/// program, which may destroy them at any time.
+class OwnStreams {
+public:
+    /// Throws std::bad_alloc.
+    void add(Stream stream) {
+        const std::lock_guard guard(mutex_);
+        streams_.insert(stream);
+    }
+    /// Returns whether it was one of them.
+    bool remove(Stream stream) noexcept {
+        const std::lock_guard guard(mutex_);
+        return streams_.erase(stream) != 0;
+    }
+    bool contains(Stream stream) const noexcept {
+        const std::lock_guard guard(mutex_);
+        return streams_.count(stream) != 0;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::unordered_set<Stream> streams_;
 };
 
 /// The driver and its devices. Calls are made in the device's context, with the driver's handles.
@@ -134,7 +162,7 @@ public:
     DeviceStatus run(int index, Body body) noexcept {
         return errors.guard("cuda", [&] {
             CudaDevice& device = device_at(index);
-            const ContextScope scope(*this, device);
+            const CallScope scope(*this, device);
             return body(device);
         });
     }
@@ -157,32 +185,40 @@ public:
     Context context_of(CudaDevice& device);
     /// Returns the stream for synchronous copies. REQUIRES: the device's context is current.
     Stream copy_stream_of(CudaDevice& device);
-    /// Gives a device access to mapped memory. Without this, no device has access to it.
-    void give_access(DeviceAddress address, std::size_t bytes, DeviceNumber reader);
+    /// Gives the device, and its peers, access to a run of mappings. Without this, no device has
+    /// access to it.
+    void give_access(const CudaDevice& device, DeviceAddress address, std::size_t bytes);
     /// Throws DeviceError if the calling thread is capturing.
     void refuse_in_capture() const;
 
     DriverApi api;
     CallErrors errors;
     Captures captures;
+    OwnStreams own_streams;
     std::string problem;  // why there are no devices
     std::deque<CudaDevice> devices;
 
 private:
-    /// Makes the device's context current on the thread until the object is destroyed.
-    class ContextScope {
+    /// Makes the device's context current on the thread until the object is destroyed, and lets the
+    /// thread's calls break no capture, whoever began it. Source: "CUDA Driver API",
+    /// cuThreadExchangeStreamCaptureMode; PyTorch's issue 146924.
+    class CallScope {
     public:
-        ContextScope(CudaState& state, CudaDevice& device);
-        ~ContextScope();
-        ContextScope(const ContextScope&) = delete;
-        ContextScope& operator=(const ContextScope&) = delete;
+        CallScope(CudaState& state, CudaDevice& device);
+        ~CallScope();
+        CallScope(const CallScope&) = delete;
+        CallScope& operator=(const CallScope&) = delete;
 
     private:
+        void exchange_mode() noexcept;
+
         const DriverApi& api_;
+        CaptureMode mode_ = CaptureMode::relaxed;
     };
 
     void find_devices();
     void describe(CudaDevice& device);
+    void find_peers(CudaDevice& device);
     bool has(const CudaDevice& device, DeviceAttribute attribute) const noexcept;
     DeviceStatus check(const char* call, Result result) const;
     std::string text_of(Result result) const;

@@ -138,6 +138,8 @@ struct DriverApi {
     Function<Result(Stream)> stream_destroy{symbols, Need::always, "cuStreamDestroy", 4000,
                                             "cuStreamDestroy_v2"};
     Function<Result(Stream)> stream_synchronize{symbols, Need::always, "cuStreamSynchronize", 2000};
+    Function<Result(Stream, unsigned long long*)> stream_id{symbols, Need::optional,
+                                                            "cuStreamGetId", 12000};
     Function<Result(Stream)> stream_query{symbols, Need::always, "cuStreamQuery", 2000};
     Function<Result(Stream, Event, unsigned)> stream_wait_event{symbols, Need::always,
                                                                 "cuStreamWaitEvent", 3020};
@@ -175,6 +177,8 @@ struct DriverApi {
     // Capture and graphs.
     Function<Result(Stream, CaptureMode)> begin_capture{
         symbols, Need::optional, "cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"};
+    Function<Result(CaptureMode*)> exchange_capture_mode{
+        symbols, Need::optional, "cuThreadExchangeStreamCaptureMode", 10010};
     Function<Result(Stream, Graph*)> end_capture{symbols, Need::optional, "cuStreamEndCapture",
                                                  10000};
     Function<Result(Stream, CaptureStatus*, std::uint64_t*, Graph*, const GraphNode**,

@@ -84,7 +84,7 @@ enum class DeviceAttribute : unsigned {
 
 enum class PointerAttribute : unsigned { host_pointer = 4 };
 
-enum class CaptureMode : unsigned { relaxed = 2 };
+enum class CaptureMode : unsigned { global = 0, of_thread = 1, relaxed = 2 };
 enum class CaptureStatus : unsigned { none = 0, active = 1, invalidated = 2 };
 
 enum class AddressQuery : unsigned {
@@ -93,6 +93,9 @@ enum class AddressQuery : unsigned {
     version_not_sufficient = 2
 };
 inline constexpr std::uint64_t legacy_stream = 1;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM
+
+inline constexpr std::uintptr_t legacy_stream_handle = 1;      // CU_STREAM_LEGACY
+inline constexpr std::uintptr_t per_thread_stream_handle = 2;  // CU_STREAM_PER_THREAD
 
 inline constexpr unsigned stream_non_blocking = 1;     // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned event_default = 0;           // CU_EVENT_DEFAULT

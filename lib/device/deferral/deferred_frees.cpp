@@ -55,22 +55,22 @@ void DeferredFrees::defer(DeferrableBlock& block) noexcept {
         ++block.waits;
         detail::add(waiting_, 1);
         use->queue->bytes += block.bytes;
-        if (is_captured(use->queue->stream)) {
-            use->next_in_queue = after_capture_;
-            after_capture_ = use;
-        } else {
-            queue(*use);
-        }
+        queue_or_wait(*use);
     }
     block.uses = nullptr;
+}
+
+void DeferredFrees::queue_or_wait(StreamUse& use) noexcept {
+    if (!calls_.is_captured(use.queue->stream)) return queue(use);
+    use.next_in_queue = after_capture_;
+    after_capture_ = &use;
 }
 
 /// Records an event behind all work submitted to the stream so far. If that fails, the use ends
 /// when the stream is found idle.
 void DeferredFrees::queue(StreamUse& use) noexcept {
     StreamQueue& stream = *use.queue;
-    if (use.event != nullptr &&
-        backend_.record_event(device_, use.event, stream.stream) != DeviceStatus::ok) {
+    if (use.event != nullptr && calls_.record(use.event, stream.stream) != DeviceStatus::ok) {
         events_.give(use.event);
         use.event = nullptr;
     }
@@ -81,12 +81,8 @@ void DeferredFrees::queue(StreamUse& use) noexcept {
     ++stream.added;
 }
 
-bool DeferredFrees::is_captured(StreamHandle stream) const noexcept {
-    return device::is_captured(backend_, device_, stream);
-}
-
 bool DeferredFrees::is_busy(StreamHandle stream) const noexcept {
-    return is_captured(stream) || !is_done(backend_.query_stream(device_, stream));
+    return !calls_.may_ask(stream) || calls_.is_captured(stream) || !is_done(calls_.query(stream));
 }
 
 void DeferredFrees::begin() noexcept {
@@ -94,10 +90,11 @@ void DeferredFrees::begin() noexcept {
     while (waiting != nullptr) {
         StreamUse& use = *waiting;
         waiting = use.next_in_queue;
-        if (is_captured(use.queue->stream)) {
-            use.next_in_queue = after_capture_;
-            after_capture_ = &use;
+        if (calls_.may_ask(use.queue->stream)) {
+            queue_or_wait(use);
         } else {
+            // The stream may have been destroyed since: the use ends with a wait for the device.
+            events_.give(std::exchange(use.event, nullptr));
             queue(use);
         }
     }

@@ -8,6 +8,7 @@
 
 #include "device/deferral/event_pool.hpp"
 #include "device/deferral/record_pool.hpp"
+#include "device/deferral/stream_calls.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
@@ -25,6 +26,7 @@ enum class BlockState : std::uint8_t {
     taken,     // out of the sets: one thread is handing it out or releasing it
     mapping,   // addresses at which one thread is mapping memory
     kept,      // taken, but the device did not take its memory back
+    lost,      // partly unmapped, and the device did not map it again: never used any more
     hole,      // addresses without memory
 };
 
@@ -47,7 +49,7 @@ struct DeferrableBlock {
 
 /// Freed blocks that wait for one stream, in the order of their events.
 struct StreamQueue {
-    StreamHandle stream = nullptr;
+    StreamHandle stream = nullptr;  // its key, see StreamCalls
     StreamUse* first = nullptr;
     StreamUse* last = nullptr;
     std::uint64_t added = 0;   // uses ever added to the queue
@@ -72,7 +74,11 @@ class DeferredFrees {
 public:
     DeferredFrees(Backend& backend, int device, EventPool& events,
                   statistics::DeviceTotals& totals) noexcept
-        : backend_(backend), device_(device), events_(events), totals_(totals) {}
+        : backend_(backend),
+          device_(device),
+          calls_(backend, device),
+          events_(events),
+          totals_(totals) {}
 
     /// Adds a use and allocates everything that the free will need, so that it cannot fail. Returns
     /// false if this use is already recorded. Throws std::bad_alloc.
@@ -102,12 +108,13 @@ public:
 
     /// Any thread, also without the lock. May miss a block that another thread has just freed.
     bool is_empty() const noexcept { return waiting_.load(std::memory_order_relaxed) == 0; }
-    bool is_captured(StreamHandle stream) const noexcept;
-    /// Whether work submitted to the stream so far may be pending.
+    /// Whether work submitted to the stream so far may be pending. True for a stream that may not
+    /// be asked.
     bool is_busy(StreamHandle stream) const noexcept;
 
 private:
     void add(DeferrableBlock& block, StreamQueue& stream, StreamUse& use) noexcept;
+    void queue_or_wait(StreamUse& use) noexcept;
     void queue(StreamUse& use) noexcept;
     bool has_passed(const StreamUse& use) const noexcept;
     DeferrableBlock* pass_first(StreamQueue& stream) noexcept;
@@ -117,6 +124,7 @@ private:
 
     Backend& backend_;
     int device_;
+    StreamCalls calls_;
     EventPool& events_;
     statistics::DeviceTotals& totals_;
     RecordPool<StreamUse> records_;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tensorpool/device/backend.hpp>
+#include <tensorpool/device/device_status.hpp>
 
 namespace tensorpool::device {
 
@@ -10,13 +10,6 @@ namespace tensorpool::device {
 /// memory stays held back until the stream or the allocator is destroyed.
 constexpr bool is_done(DeviceStatus status) noexcept {
     return status == DeviceStatus::ok || status == DeviceStatus::device_lost;
-}
-
-/// Whether the stream is being captured into a graph. Such a stream may not be queried, and an
-/// event recorded on it would become part of the graph.
-inline bool is_captured(Backend& backend, int device, StreamHandle stream) noexcept {
-    CaptureState state;
-    return backend.capture_state(device, stream, state) == DeviceStatus::ok && state.capturing;
 }
 
 }  // namespace tensorpool::device

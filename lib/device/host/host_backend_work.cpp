@@ -85,6 +85,10 @@ DeviceStatus HostBackend::end_capture(int device, StreamHandle stream,
     });
 }
 
+const std::atomic<unsigned>& HostBackend::captures_under_way() const noexcept {
+    return state_->captures.count();
+}
+
 DeviceStatus HostBackend::capture_state(int device, StreamHandle stream,
                                         CaptureState& state) noexcept {
     return state_->call("capture_state", device,

@@ -64,6 +64,8 @@ public:
     HostCaptures(const HostCaptures&) = delete;
     HostCaptures& operator=(const HostCaptures&) = delete;
 
+    /// The number of captures under way.
+    const std::atomic<unsigned>& count() const noexcept { return under_way_; }
     void begin(HostStream& stream);
     /// Ends the capture. If some streams were not joined, throws, and the capture ends as well.
     HostGraph end(HostStream& stream);
@@ -99,7 +101,7 @@ private:
 
     std::mutex mutex_;                                       // guards all captures, and:
     std::map<const HostStream*, HostCapturePoint> streams_;  // captured streams, their positions
-    std::atomic<std::size_t> under_way_{0};  // captures in progress; written under the lock
+    std::atomic<unsigned> under_way_{0};  // captures in progress; written under the lock
     // Ids are unique among all captures of the process.
     static std::atomic<std::uint64_t> last_id_;
 };

@@ -268,16 +268,47 @@ TEST_F(CudaVirtualMemory, IsUnmappedIfAccessCannotBeSet) {
     release();
 }
 
-TEST_F(CudaVirtualMemory, IsAccessibleToPeersEnabledBeforeOrAfterMapping) {
+TEST_F(CudaVirtualMemory, IsAccessibleToAllPeersThatAllowIt) {
     reserve();
-    EXPECT_EQ(map(0), DeviceStatus::ok);
-    EXPECT_EQ(backend_.fill(1, address_, 7, bytes), DeviceStatus::invalid_argument);
     EXPECT_TRUE(backend_.can_access_peer(1, 0));
-    EXPECT_EQ(backend_.enable_peer_access(1, 0), DeviceStatus::ok);
-    EXPECT_EQ(backend_.enable_peer_access(1, 0), DeviceStatus::ok);
-    EXPECT_EQ(backend_.fill(1, address_, 7, bytes), DeviceStatus::ok);
+    EXPECT_EQ(map(0), DeviceStatus::ok);
     EXPECT_EQ(map(1), DeviceStatus::ok);
     EXPECT_EQ(backend_.fill(1, address_, 7, 2 * bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::ok);
+    release();
+}
+
+TEST_F(CudaVirtualMemory, WorksWherePeersAreNotAllowed) {
+    set_peers(false);
+    CudaBackend backend(path);
+    set_peers(true);
+    void* address = nullptr;
+    MemoryHandle memory = nullptr;
+    ASSERT_EQ(backend.reserve_addresses(0, bytes, &address), DeviceStatus::ok);
+    ASSERT_EQ(backend.create_memory(0, bytes, &memory), DeviceStatus::ok);
+    EXPECT_EQ(backend.map_memory(0, address, bytes, memory), DeviceStatus::ok);
+    EXPECT_EQ(backend.fill(0, address, 7, bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend.fill(1, address, 7, bytes), DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.unmap_memory(0, address, bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend.destroy_memory(0, memory), DeviceStatus::ok);
+    EXPECT_EQ(backend.release_addresses(0, address, bytes), DeviceStatus::ok);
+}
+
+TEST_F(CudaVirtualMemory, SetsAccessOnceForARun) {
+    reserve();
+    const unsigned long long before = calls("cuMemSetAccess");
+    EXPECT_EQ(backend_.map_memories(0, address_, bytes, memory_), DeviceStatus::ok);
+    EXPECT_EQ(calls("cuMemSetAccess"), before + 1);
+    EXPECT_EQ(backend_.fill(0, address_, 7, 2 * bytes), DeviceStatus::ok);
+    EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::ok);
+    release();
+}
+
+TEST_F(CudaVirtualMemory, RunIsMappedAsAWholeOrNotAtAll) {
+    reserve();
+    EXPECT_EQ(map(1), DeviceStatus::ok);
+    EXPECT_EQ(backend_.map_memories(0, address_, bytes, memory_), DeviceStatus::invalid_argument);
+    EXPECT_EQ(map(0), DeviceStatus::ok) << "nothing was mapped there";
     EXPECT_EQ(backend_.unmap_memory(0, address_, 2 * bytes), DeviceStatus::ok);
     release();
 }
@@ -293,14 +324,44 @@ protected:
     GraphHandle graph_ = nullptr;
 };
 
+TEST_F(CudaCapture, AllowsMemoryCallsAndQueriesOnAnyThread) {
+    // torch.cuda.graph captures in the global mode, which forbids them unless each thread opts out.
+    const auto use_memory = [&] {
+        void* memory = nullptr;
+        EventHandle event = nullptr;
+        ASSERT_EQ(backend_.allocate(0, 512, StorageKind::private_storage, &memory),
+                  DeviceStatus::ok)
+            << backend_.last_error();
+        EXPECT_EQ(backend_.deallocate(0, memory, 512, StorageKind::private_storage),
+                  DeviceStatus::ok);
+        EXPECT_EQ(backend_.create_event(0, EventTiming::off, &event), DeviceStatus::ok);
+        EXPECT_EQ(backend_.record_event(0, event, nullptr), DeviceStatus::ok);
+        EXPECT_NE(backend_.query_event(0, event), DeviceStatus::in_capture);
+        EXPECT_NE(backend_.query_stream(0, nullptr), DeviceStatus::in_capture);
+        EXPECT_EQ(backend_.destroy_event(0, event), DeviceStatus::ok);
+    };
+    CUctx_st* context = nullptr;
+    find<int (*)(CUctx_st**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
+    find<int (*)(CUctx_st*)>("cuCtxPushCurrent_v2")(context);
+    const auto captured = reinterpret_cast<CUstream_st*>(stream_);
+    using Begin = Result (*)(CUstream_st*, CaptureMode);
+    ASSERT_EQ(find<Begin>("cuStreamBeginCapture_v2")(captured, CaptureMode::global),
+              Result::success);
+    use_memory();
+    std::thread(use_memory).join();
+    CUgraph_st* graph = nullptr;
+    EXPECT_EQ(find<Result (*)(CUstream_st*, CUgraph_st**)>("cuStreamEndCapture")(captured, &graph),
+              Result::success);
+    find<Result (*)(CUgraph_st*)>("cuGraphDestroy")(graph);
+    find<int (*)(CUctx_st**)>("cuCtxPopCurrent_v2")(&context);
+    find<int (*)(int)>("cuDevicePrimaryCtxRelease")(0);
+}
+
 TEST_F(CudaCapture, SurvivesCallsThatAreNotAllowedDuringIt) {
-    void* memory = nullptr;
     ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
     EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::in_capture);
     EXPECT_EQ(backend_.synchronize_device(0), DeviceStatus::in_capture);
     EXPECT_EQ(backend_.synchronize_device(1), DeviceStatus::in_capture);
-    EXPECT_EQ(backend_.allocate(0, 512, StorageKind::private_storage, &memory),
-              DeviceStatus::in_capture);
     EXPECT_EQ(backend_.end_capture(0, stream_, &graph_), DeviceStatus::ok);
     EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::ok);
     EXPECT_EQ(backend_.destroy_graph(0, graph_), DeviceStatus::ok);

@@ -23,7 +23,7 @@ TEST(DriverApi, NamesEachFunctionOnce) {
         EXPECT_EQ(std::string(symbol->exported).find(symbol->name), 0u) << symbol->exported;
         EXPECT_FALSE(*symbol);
     }
-    EXPECT_EQ(names.size(), 58u);
+    EXPECT_EQ(names.size(), 60u);
 }
 
 TEST(DriverApi, ReportsTheSystemsTextForAMissingLibrary) {
@@ -110,6 +110,7 @@ static_assert(is_as<&DriverApi::stream_create, PFN_cuStreamCreate_v2000>());
 static_assert(is_as<&DriverApi::stream_destroy, PFN_cuStreamDestroy_v4000>());
 static_assert(is_as<&DriverApi::stream_synchronize, PFN_cuStreamSynchronize_v2000>());
 static_assert(is_as<&DriverApi::stream_query, PFN_cuStreamQuery_v2000>());
+static_assert(is_as<&DriverApi::stream_id, PFN_cuStreamGetId_v12000>());
 static_assert(is_as<&DriverApi::stream_wait_event, PFN_cuStreamWaitEvent_v3020>());
 static_assert(is_as<&DriverApi::launch_host_function, PFN_cuLaunchHostFunc_v10000>());
 static_assert(is_as<&DriverApi::event_create, PFN_cuEventCreate_v2000>());
@@ -127,6 +128,8 @@ static_assert(is_as<&DriverApi::can_access_peer, PFN_cuDeviceCanAccessPeer_v4000
 static_assert(is_as<&DriverApi::enable_peer_access, PFN_cuCtxEnablePeerAccess_v4000>());
 static_assert(is_as<&DriverApi::copy_peer, PFN_cuMemcpyPeerAsync_v4000>());
 static_assert(is_as<&DriverApi::begin_capture, PFN_cuStreamBeginCapture_v10010>());
+static_assert(
+    is_as<&DriverApi::exchange_capture_mode, PFN_cuThreadExchangeStreamCaptureMode_v10010>());
 static_assert(is_as<&DriverApi::end_capture, PFN_cuStreamEndCapture_v10000>());
 static_assert(is_as<&DriverApi::capture_info, PFN_cuStreamGetCaptureInfo_v11030>());
 static_assert(is_as<&DriverApi::graph_instantiate,
@@ -187,6 +190,8 @@ static_assert(is(DeviceAttribute::virtual_memory_management,
                  CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(is(DeviceAttribute::memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED));
 static_assert(is(PointerAttribute::host_pointer, CU_POINTER_ATTRIBUTE_HOST_POINTER));
+static_assert(is(CaptureMode::global, CU_STREAM_CAPTURE_MODE_GLOBAL));
+static_assert(is(CaptureMode::of_thread, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 static_assert(is(CaptureMode::relaxed, CU_STREAM_CAPTURE_MODE_RELAXED));
 static_assert(is(CaptureStatus::none, CU_STREAM_CAPTURE_STATUS_NONE));
 static_assert(is(CaptureStatus::active, CU_STREAM_CAPTURE_STATUS_ACTIVE));

@@ -20,8 +20,12 @@ protected:
     static constexpr const char* broken_path = TENSORPOOL_FAKE_CUDA_BROKEN;
 
     FakeDriver() { EXPECT_TRUE(file_.open(path)) << file_.problem(); }
-    /// Checks that the test's backends released everything that they created.
-    ~FakeDriver() override { EXPECT_EQ(held(), 0); }
+    /// Checks that the test's backends released everything that they created, and used no stream
+    /// that had been destroyed.
+    ~FakeDriver() override {
+        EXPECT_EQ(held(), 0);
+        EXPECT_EQ(violation(), "");
+    }
 
     template <class Function>
     Function find(const char* name) {
@@ -39,6 +43,14 @@ protected:
     void lose_device(int device, unsigned result) {
         find<fake_cuda::LoseDevice>("fake_cuda_lose_device")(device, result);
     }
+    void set_peers(bool can_access) {
+        find<fake_cuda::SetPeers>("fake_cuda_set_peers")(can_access);
+    }
+    /// Returns how often a function of the driver was called; with "" all functions together.
+    unsigned long long calls(const char* function = "") {
+        return find<fake_cuda::Calls>("fake_cuda_calls")(function);
+    }
+    std::string violation() { return find<fake_cuda::Violation>("fake_cuda_violation")(); }
     int held() { return find<fake_cuda::Held>("fake_cuda_held")(); }
     CUctx_st* current_context() {
         CUctx_st* context = nullptr;

@@ -150,6 +150,9 @@ public:
                              GraphHandle* graph) noexcept override {
         return inner_.end_capture(device, stream, graph);
     }
+    const std::atomic<unsigned>& captures_under_way() const noexcept override {
+        return inner_.captures_under_way();
+    }
     DeviceStatus capture_state(int device, StreamHandle stream,
                                CaptureState& state) noexcept override {
         return inner_.capture_state(device, stream, state);

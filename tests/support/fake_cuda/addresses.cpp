@@ -64,6 +64,8 @@ constexpr Form forms[] = {
     {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
     {"cuStreamSynchronize", 2000, "cuStreamSynchronize"},
     {"cuStreamQuery", 2000, "cuStreamQuery"},
+    {"cuStreamGetId", 12000, "cuStreamGetId"},
+    {"cuThreadExchangeStreamCaptureMode", 10010, "cuThreadExchangeStreamCaptureMode"},
     {"cuStreamWaitEvent", 3020, "cuStreamWaitEvent"},
     {"cuLaunchHostFunc", 10000, "cuLaunchHostFunc"},
     {"cuEventCreate", 2000, "cuEventCreate"},

@@ -126,6 +126,7 @@ Result cuDevicePrimaryCtxRelease(DeviceNumber device) {
         if (--state.retained != 0) return Result::success;
         CUctx_st& context = *state.context;
         wait_until_idle(lock, context);
+        context.of_threads.clear();
         while (!context.streams.empty()) end_stream(**context.streams.begin());
         driver().changed.wait(lock, [&] { return context.ending.empty(); });
         join_ended();
@@ -165,10 +166,11 @@ Result cuCtxGetCurrent(Context* context) {
 }
 
 Result cuCtxSynchronize() {
-    return enter_context("cuCtxSynchronize", [](Lock& lock, CUctx_st& context) {
-        for (CUstream_st* const stream : context.streams) {
-            if (stream->capture != nullptr) return Result::stream_capture_unsupported;
-        }
+    return enter_unsafe("cuCtxSynchronize", [](Lock& lock, CUctx_st& context) {
+        // Conflicts with a capture in any mode: the handle of the context stands for all streams.
+        bool captured = false;
+        for (CUstream_st* const stream : context.streams) captured |= breaks_capture(*stream);
+        if (captured) return Result::stream_capture_unsupported;
         wait_until_idle(lock, context);
         return context.lost;
     });
@@ -177,15 +179,16 @@ Result cuCtxSynchronize() {
 Result cuDeviceCanAccessPeer(int* can, DeviceNumber device, DeviceNumber peer) {
     return enter("cuDeviceCanAccessPeer", [&](Lock&) {
         if (!is_device(device) || !is_device(peer)) return Result::invalid_device;
-        *can = device != peer ? 1 : 0;
+        *can = device != peer && driver().peers ? 1 : 0;
         return Result::success;
     });
 }
 
 Result cuCtxEnablePeerAccess(Context peer, unsigned flags) {
-    return enter_context("cuCtxEnablePeerAccess", [&](Lock&, CUctx_st& context) {
+    return enter_unsafe("cuCtxEnablePeerAccess", [&](Lock&, CUctx_st& context) {
         if (flags != 0) return Result::invalid_value;
         if (peer == &context) return Result::invalid_device;
+        if (!driver().peers) return Result{217};  // CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
         return context.peers.insert(peer).second ? Result::success
                                                  : Result::peer_access_already_enabled;
     });

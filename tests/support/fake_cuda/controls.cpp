@@ -26,6 +26,26 @@ void fake_cuda_lose_device(int device, unsigned result) {
     driver().devices[device].context->lost = Result{result};
 }
 
+unsigned long long fake_cuda_calls(const char* function) {
+    const Lock lock(driver().mutex);
+    const std::string name = function;
+    unsigned long long calls = 0;
+    for (const auto& [called, count] : driver().calls) {
+        if (name.empty() || called == name) calls += count;
+    }
+    return calls;
+}
+
+const char* fake_cuda_violation() {
+    const Lock lock(driver().mutex);
+    return driver().violation.c_str();
+}
+
+void fake_cuda_set_peers(bool can_access) {
+    const Lock lock(driver().mutex);
+    driver().peers = can_access;
+}
+
 int fake_cuda_held() {
     const Lock lock(driver().mutex);
     std::size_t held = driver().graphs.size() + driver().execs.size() + driver().ranges.size() +
@@ -33,7 +53,8 @@ int fake_cuda_held() {
                        driver().physical.size();
     for (const DeviceState& state : driver().devices) {
         if (state.context == nullptr) continue;
-        held += 1 + state.context->events.size() + state.context->streams.size() - 1;
+        held += 1 + state.context->events.size() + state.context->streams.size() - 1 -
+                state.context->of_threads.size();
     }
     return static_cast<int>(held);
 }

@@ -14,6 +14,13 @@ using SetInitResult = void (*)(unsigned result);
 using FailNext = void (*)(const char* function, unsigned result);
 /// "fake_cuda_lose_device": the result of all later calls in the device's context; 0 resets it.
 using LoseDevice = void (*)(int device, unsigned result);
+/// "fake_cuda_calls": how often a function was called, named without its version; for "" all calls.
+using Calls = unsigned long long (*)(const char* function);
+/// "fake_cuda_violation": the first use of a stream that had been destroyed, as text; "" for none.
+/// A real driver may crash there.
+using Violation = const char* (*)();
+/// "fake_cuda_set_peers": whether devices can access each other's memory.
+using SetPeers = void (*)(bool can_access);
 /// "fake_cuda_held": the number of objects not released: contexts, streams, events, graphs, ranges
 /// of memory, reservations, mappings and physical memory.
 using Held = int (*)();

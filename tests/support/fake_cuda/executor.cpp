@@ -1,5 +1,6 @@
 // Streams: queues with one thread each, started by the first work.
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -30,7 +31,7 @@ void work(CUstream_st* stream) {
     }
     stream->context->ending.erase(stream);
     driver().ended.push_back(std::move(stream->worker));
-    delete stream;
+    driver().ended_streams.emplace_back(stream);
     driver().changed.notify_all();
 }
 
@@ -46,13 +47,43 @@ std::vector<CUctx_st*>& contexts_of_thread() {
     return contexts;
 }
 
+CaptureMode& capture_mode_of_thread() {
+    thread_local CaptureMode mode = CaptureMode::global;
+    return mode;
+}
+
+bool breaks_captures_by_unsafe_call() {
+    const CaptureMode mode = capture_mode_of_thread();
+    if (mode == CaptureMode::relaxed) return false;
+    bool breaks = false;
+    for (const std::shared_ptr<Capture>& capture : driver().captures) {
+        const bool own = capture->thread == std::this_thread::get_id();
+        const bool forbids =
+            own ? capture->mode != CaptureMode::relaxed
+                : capture->mode == CaptureMode::global && mode == CaptureMode::global;
+        if (!forbids) continue;
+        capture->invalidated = true;
+        breaks = true;
+    }
+    return breaks;
+}
+
 bool& in_host_function() {
     thread_local bool inside = false;
     return inside;
 }
 
 CUstream_st* stream_of(CUctx_st& context, Stream stream) {
-    if (stream == nullptr) return context.default_stream;
+    const auto handle = reinterpret_cast<std::uintptr_t>(stream);
+    if (handle <= legacy_stream_handle) return context.default_stream;
+    if (handle == per_thread_stream_handle) {
+        CUstream_st*& own = context.of_threads[std::this_thread::get_id()];
+        if (own == nullptr) own = make_stream(context);
+        return own;
+    }
+    const bool is_ended = std::any_of(driver().ended_streams.begin(), driver().ended_streams.end(),
+                                      [stream](const auto& one) { return one.get() == stream; });
+    if (is_ended && driver().violation.empty()) driver().violation = "a destroyed stream was used";
     return context.streams.count(stream) != 0 && stream != context.default_stream ? stream
                                                                                   : nullptr;
 }
@@ -92,11 +123,13 @@ void wait_until_idle(Lock& lock, const CUctx_st& context) {
 }
 
 CUstream_st* make_stream(CUctx_st& context) {
-    auto* const stream = new CUstream_st{.context = &context,
-                                         .operations = {},
-                                         .destroyed = false,
-                                         .capture = nullptr,
-                                         .worker = {}};
+    auto& ended = driver().ended_streams;
+    if (ended.empty()) ended.push_back(std::make_unique<CUstream_st>());
+    CUstream_st* const stream = ended.back().release();
+    ended.pop_back();
+    *stream = CUstream_st();
+    stream->context = &context;
+    stream->id = ++driver().last_stream;
     context.streams.insert(stream);
     return stream;
 }
@@ -104,7 +137,7 @@ CUstream_st* make_stream(CUctx_st& context) {
 void end_stream(CUstream_st& stream) {
     stream.context->streams.erase(&stream);
     if (!stream.worker.joinable()) {
-        delete &stream;
+        driver().ended_streams.emplace_back(&stream);
         return;
     }
     stream.context->ending.insert(&stream);

@@ -19,8 +19,9 @@ bool is_joined(const Capture& capture) {
     return true;
 }
 
-void leave(Capture& capture) {
-    for (const auto& [lane, clock] : capture.lanes) lane->capture = nullptr;
+void leave(const std::shared_ptr<Capture>& capture) {
+    for (const auto& [lane, clock] : capture->lanes) lane->capture = nullptr;
+    driver().captures.erase(capture);
 }
 
 }  // namespace
@@ -28,18 +29,27 @@ void leave(Capture& capture) {
 
 extern "C" {
 
-// The default stream cannot be captured. Only the relaxed mode is implemented.
+// The default stream cannot be captured.
 Result cuStreamBeginCapture_v2(Stream handle, CaptureMode mode) {
     return enter_context("cuStreamBeginCapture", [&](Lock&, CUctx_st& context) {
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
-        if (handle == nullptr) return Result::stream_capture_unsupported;
-        if (mode != CaptureMode::relaxed) return Result::invalid_value;
+        if (stream == context.default_stream) return Result::stream_capture_unsupported;
         if (stream->capture != nullptr) return Result::illegal_state;
         stream->capture = std::make_shared<Capture>();
         stream->capture->id = ++driver().last_capture;
+        stream->capture->mode = mode;
+        stream->capture->thread = std::this_thread::get_id();
+        driver().captures.insert(stream->capture);
         stream->capture->origin = stream;
         stream->capture->lanes[stream][stream] = 0;
+        return Result::success;
+    });
+}
+
+Result cuThreadExchangeStreamCaptureMode(CaptureMode* mode) {
+    return enter("cuThreadExchangeStreamCaptureMode", [&](Lock&) {
+        std::swap(*mode, capture_mode_of_thread());
         return Result::success;
     });
 }
@@ -52,7 +62,11 @@ Result cuStreamEndCapture(Stream handle, Graph* graph) {
         const std::shared_ptr<Capture> capture = stream->capture;
         if (capture == nullptr) return Result::illegal_state;
         if (capture->origin != stream) return Result::stream_capture_unmatched;
-        leave(*capture);
+        if (capture->mode != CaptureMode::relaxed &&
+            capture->thread != std::this_thread::get_id()) {
+            return Result::stream_capture_wrong_thread;
+        }
+        leave(capture);
         if (capture->invalidated) return Result::stream_capture_invalidated;
         if (!is_joined(*capture)) return Result::stream_capture_unjoined;
         *graph = new CUgraph_st{std::move(capture->nodes)};

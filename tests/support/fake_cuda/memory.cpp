@@ -132,13 +132,13 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 Result cuMemAlloc_v2(DeviceAddress* address, std::size_t bytes) {
-    return enter_context("cuMemAlloc", [&](Lock&, CUctx_st& context) {
+    return enter_unsafe("cuMemAlloc", [&](Lock&, CUctx_st& context) {
         return add_range(Range::Kind::device, bytes, context.device, address);
     });
 }
 
 Result cuMemAllocManaged(DeviceAddress* address, std::size_t bytes, unsigned flags) {
-    return enter_context("cuMemAllocManaged", [&](Lock&, CUctx_st& context) {
+    return enter_unsafe("cuMemAllocManaged", [&](Lock&, CUctx_st& context) {
         if (flags != attach_global) return Result::invalid_value;
         return add_range(Range::Kind::managed, bytes, context.device, address);
     });
@@ -146,7 +146,7 @@ Result cuMemAllocManaged(DeviceAddress* address, std::size_t bytes, unsigned fla
 
 // Waits for the device, as the real driver does.
 Result cuMemFree_v2(DeviceAddress address) {
-    return enter_context("cuMemFree", [&](Lock& lock, CUctx_st& context) {
+    return enter_unsafe("cuMemFree", [&](Lock& lock, CUctx_st& context) {
         wait_until_idle(lock, context);
         return end_range(address, {Range::Kind::device, Range::Kind::managed}, context.device);
     });
@@ -178,7 +178,7 @@ Result cuMemFreeAsync(DeviceAddress address, Stream handle) {
 }
 
 Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
-    return enter_context("cuMemHostAlloc", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemHostAlloc", [&](Lock&, CUctx_st&) {
         if (flags > 7) return Result::invalid_value;
         DeviceAddress address = 0;
         const Result result = add_range(Range::Kind::host, bytes, no_device, &address);
@@ -188,14 +188,14 @@ Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
 }
 
 Result cuMemFreeHost(void* memory) {
-    return enter_context("cuMemFreeHost", [&](Lock& lock, CUctx_st& context) {
+    return enter_unsafe("cuMemFreeHost", [&](Lock& lock, CUctx_st& context) {
         wait_until_idle(lock, context);
         return end_range(address_of(memory), {Range::Kind::host}, no_device);
     });
 }
 
 Result cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
-    return enter_context("cuMemHostRegister", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemHostRegister", [&](Lock&, CUctx_st&) {
         if (memory == nullptr || bytes == 0 || flags > 15) return Result::invalid_value;
         const DeviceAddress address = address_of(memory);
         const auto after = driver().ranges.lower_bound(address);
@@ -210,7 +210,7 @@ Result cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned flags) {
 }
 
 Result cuMemHostUnregister(void* memory) {
-    return enter_context("cuMemHostUnregister", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemHostUnregister", [&](Lock&, CUctx_st&) {
         const auto found = driver().ranges.find(address_of(memory));
         if (found == driver().ranges.end() || found->second.kind != Range::Kind::registered) {
             return Result::host_memory_not_registered;
@@ -248,7 +248,7 @@ Result cuMemGetAllocationGranularity(std::size_t* granularity,
 
 Result cuMemAddressReserve(DeviceAddress* address, std::size_t bytes, std::size_t alignment,
                            DeviceAddress, unsigned long long flags) {
-    return enter_context("cuMemAddressReserve", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemAddressReserve", [&](Lock&, CUctx_st&) {
         if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || alignment != 0) {
             return Result::invalid_value;
         }
@@ -265,7 +265,7 @@ Result cuMemAddressReserve(DeviceAddress* address, std::size_t bytes, std::size_
 }
 
 Result cuMemAddressFree(DeviceAddress address, std::size_t bytes) {
-    return enter_context("cuMemAddressFree", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemAddressFree", [&](Lock&, CUctx_st&) {
         const auto found = driver().reservations.find(address);
         if (found == driver().reservations.end() || found->second != bytes) {
             return Result::invalid_value;
@@ -282,7 +282,7 @@ Result cuMemAddressFree(DeviceAddress address, std::size_t bytes) {
 
 Result cuMemCreate(MemoryNumber* memory, std::size_t bytes, const AllocationProperties* properties,
                    unsigned long long flags) {
-    return enter_context("cuMemCreate", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemCreate", [&](Lock&, CUctx_st&) {
         const int device = properties->location.id;
         if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || device < 0 ||
             properties->type != AllocationType::pinned || device >= driver().device_count) {
@@ -305,14 +305,14 @@ Result cuMemCreate(MemoryNumber* memory, std::size_t bytes, const AllocationProp
 
 // The memory is freed when it is no longer mapped anywhere.
 Result cuMemRelease(MemoryNumber memory) {
-    return enter_context("cuMemRelease", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemRelease", [&](Lock&, CUctx_st&) {
         return driver().physical.erase(memory) != 0 ? Result::success : Result::invalid_value;
     });
 }
 
 Result cuMemMap(DeviceAddress address, std::size_t bytes, std::size_t offset, MemoryNumber memory,
                 unsigned long long flags) {
-    return enter_context("cuMemMap", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemMap", [&](Lock&, CUctx_st&) {
         const auto found = driver().physical.find(memory);
         auto around = driver().reservations.upper_bound(address);
         if (found == driver().physical.end() || offset != 0 || flags != 0 ||
@@ -334,7 +334,7 @@ Result cuMemMap(DeviceAddress address, std::size_t bytes, std::size_t offset, Me
 
 // Unmaps one whole mapping; the reference promises no more.
 Result cuMemUnmap(DeviceAddress address, std::size_t bytes) {
-    return enter_context("cuMemUnmap", [&](Lock&, CUctx_st&) {
+    return enter_unsafe("cuMemUnmap", [&](Lock&, CUctx_st&) {
         const auto found = driver().mappings.find(address);
         if (found == driver().mappings.end() || found->second.bytes != bytes) {
             return Result::invalid_value;
@@ -344,20 +344,30 @@ Result cuMemUnmap(DeviceAddress address, std::size_t bytes) {
     });
 }
 
+// The range must consist of whole mappings.
 Result cuMemSetAccess(DeviceAddress address, std::size_t bytes, const AccessDescription* access,
                       std::size_t count) {
-    return enter_context("cuMemSetAccess", [&](Lock&, CUctx_st&) {
-        const auto found = driver().mappings.find(address);
-        if (found == driver().mappings.end() || found->second.bytes != bytes) {
-            return Result::invalid_value;
+    return enter_unsafe("cuMemSetAccess", [&](Lock&, CUctx_st&) {
+        const DeviceAddress end = address + bytes;
+        DeviceAddress at = address;
+        auto found = driver().mappings.find(at);
+        for (; found != driver().mappings.end() && found->first == at && at < end; ++found) {
+            at += found->second.bytes;
         }
+        if (at != end || bytes == 0) return Result::invalid_value;
         for (std::size_t index = 0; index < count; ++index) {
+            const int reader = access[index].location.id;
             if (access[index].location.type != LocationType::device ||
-                access[index].flags != Access::read_write ||
-                access[index].location.id >= driver().device_count) {
+                access[index].flags != Access::read_write || reader >= driver().device_count) {
                 return Result::invalid_value;
             }
-            found->second.readers.insert(access[index].location.id);
+            for (auto each = driver().mappings.find(address);
+                 each != driver().mappings.end() && each->first < end; ++each) {
+                if (!driver().peers && each->second.physical->device != reader) {
+                    return Result::invalid_device;
+                }
+                each->second.readers.insert(reader);
+            }
         }
         return Result::success;
     });

@@ -40,6 +40,8 @@ struct Mark {
 using Clock = std::map<CUstream_st*, std::size_t>;
 struct Capture {
     std::uint64_t id = 0;
+    CaptureMode mode = CaptureMode::global;
+    std::thread::id thread;  // that began it
     CUstream_st* origin = nullptr;
     bool invalidated = false;
     std::map<CUstream_st*, Clock> lanes;
@@ -83,10 +85,12 @@ struct CUctx_st {
     std::set<CUstream_st*> ending;   // destroyed, with work left
     std::set<CUevent_st*> events;
     CUstream_st* default_stream = nullptr;
+    std::map<std::thread::id, CUstream_st*> of_threads;  // the default stream of each thread
 };
 
 struct CUstream_st {
     CUctx_st* context = nullptr;
+    std::uint64_t id = 0;
     std::deque<fake_cuda::Operation> operations;  // the first may be running
     bool destroyed = false;
     std::shared_ptr<fake_cuda::Capture> capture;
@@ -122,6 +126,9 @@ struct Driver {
     int version = 12020;
     Result init_result = Result::success;
     std::map<std::string, Result> faults;  // results of the next calls, by function
+    std::map<std::string, unsigned long long> calls;
+    std::string violation;
+    bool peers = true;  // devices can access each other's memory
     DeviceState devices[max_devices];
     std::map<DeviceAddress, Range> ranges;
     std::map<DeviceAddress, std::size_t> reservations;
@@ -131,13 +138,19 @@ struct Driver {
     std::set<CUgraph_st*> graphs;
     std::set<CUgraphExec_st*> execs;
     std::uint64_t last_capture = 0;
-    std::vector<std::thread> ended;  // workers of deleted streams
+    std::uint64_t last_stream = 0;
+    // Handles that were destroyed. The last one is given out again first, as real drivers do.
+    std::vector<std::unique_ptr<CUstream_st>> ended_streams;
+    std::set<std::shared_ptr<Capture>> captures;  // under way
+    std::vector<std::thread> ended;               // workers of deleted streams
 };
 
 /// Returns the driver. It is never destroyed, because workers may outlive static objects.
 Driver& driver();
 /// Returns the calling thread's stack of contexts.
 std::vector<CUctx_st*>& contexts_of_thread();
+/// The calling thread's capture mode (cuThreadExchangeStreamCaptureMode).
+CaptureMode& capture_mode_of_thread();
 /// Whether the calling thread is inside a host function, which may not call the driver.
 bool& in_host_function();
 
@@ -147,6 +160,7 @@ template <class Body>
 Result enter(const char* name, Body body) {
     if (in_host_function()) return Result{800};  // CUDA_ERROR_NOT_PERMITTED
     Lock lock(driver().mutex);
+    ++driver().calls[name];
     if (const auto fault = driver().faults.find(name); fault != driver().faults.end()) {
         const Result result = fault->second;
         driver().faults.erase(fault);
@@ -167,9 +181,25 @@ Result enter_context(const char* name, Body body) {
     });
 }
 
+/// Invalidates the captures that a potentially unsafe call of this thread breaks, and returns
+/// whether there are any. Source: "CUDA Driver API", cuThreadExchangeStreamCaptureMode. The lock
+/// must be held.
+bool breaks_captures_by_unsafe_call();
+
+/// Like `enter_context`, for calls that are potentially unsafe during a capture, such as those that
+/// allocate memory, query or wait.
+template <class Body>
+Result enter_unsafe(const char* name, Body body) {
+    return enter_context(name, [&](Lock& lock, CUctx_st& context) {
+        return breaks_captures_by_unsafe_call() ? Result::stream_capture_unsupported
+                                                : body(lock, context);
+    });
+}
+
 // Streams. The lock must be held.
 
-/// Returns the context's stream of this handle, or nullptr. A null handle means its default stream.
+/// Returns the context's stream of this handle, or nullptr. The handles 0 and 1 mean its default
+/// stream, 2 that of the calling thread. A destroyed stream is noted as a violation.
 CUstream_st* stream_of(CUctx_st& context, Stream stream);
 CUevent_st* event_of(CUctx_st& context, Event event);
 /// Submits the operation to the stream's queue, or records it in the stream's capture.

@@ -66,6 +66,15 @@ Result cuStreamCreate(Stream* stream, unsigned flags) {
     });
 }
 
+Result cuStreamGetId(Stream handle, unsigned long long* id) {
+    return enter_context("cuStreamGetId", [&](Lock&, CUctx_st& context) {
+        const CUstream_st* const stream = stream_of(context, handle);
+        if (stream == nullptr) return Result::invalid_handle;
+        *id = stream->id;
+        return Result::success;
+    });
+}
+
 Result cuStreamDestroy_v2(Stream handle) {
     return enter_context("cuStreamDestroy", [&](Lock&, CUctx_st& context) {
         CUstream_st* const stream = stream_of(context, handle);
@@ -77,7 +86,7 @@ Result cuStreamDestroy_v2(Stream handle) {
 }
 
 Result cuStreamSynchronize(Stream handle) {
-    return enter_context("cuStreamSynchronize", [&](Lock& lock, CUctx_st& context) {
+    return enter_unsafe("cuStreamSynchronize", [&](Lock& lock, CUctx_st& context) {
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
@@ -87,7 +96,7 @@ Result cuStreamSynchronize(Stream handle) {
 }
 
 Result cuStreamQuery(Stream handle) {
-    return enter_context("cuStreamQuery", [&](Lock&, CUctx_st& context) {
+    return enter_unsafe("cuStreamQuery", [&](Lock&, CUctx_st& context) {
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
@@ -152,7 +161,7 @@ Result cuEventRecord(Event event_handle, Stream stream_handle) {
 }
 
 Result cuEventQuery(Event handle) {
-    return enter_context("cuEventQuery", [&](Lock&, CUctx_st& context) {
+    return enter_unsafe("cuEventQuery", [&](Lock&, CUctx_st& context) {
         const CUevent_st* const event = event_of(context, handle);
         return event != nullptr ? state_of(*event) : Result::invalid_handle;
     });
@@ -161,7 +170,7 @@ Result cuEventQuery(Event handle) {
 // Another thread may destroy or record the event during the wait, so its current mark is waited
 // for.
 Result cuEventSynchronize(Event handle) {
-    return enter_context("cuEventSynchronize", [&](Lock& lock, CUctx_st& context) {
+    return enter_unsafe("cuEventSynchronize", [&](Lock& lock, CUctx_st& context) {
         const CUevent_st* const event = event_of(context, handle);
         if (event == nullptr) return Result::invalid_handle;
         const Result state = state_of(*event);

@@ -1,21 +1,50 @@
 #include "device/caching/streams/captures.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace tensorpool::device {
+namespace {
+
+// The numbers of pools differ from those of captures, which count up from 1.
+constexpr std::uint64_t first_pool = std::uint64_t{1} << 63;
+
+}  // namespace
 
 std::uint64_t Captures::of(StreamHandle stream) const noexcept {
-    if ((state_.gate.load(std::memory_order_relaxed) & AllocatorState::captures) == 0) return 0;
-    CaptureState state;
-    const DeviceStatus status = state_.backend.capture_state(state_.device, stream, state);
-    return status == DeviceStatus::ok && state.capturing ? state.id : 0;
+    const bool known =
+        (state_.gate.load(std::memory_order_relaxed) & AllocatorState::captures) != 0;
+    return known || state_.is_capture_under_way() ? look(stream) : 0;
 }
 
-bool Captures::is_any_active() const noexcept {
-    if (!state_.abilities.graph_capture) return false;
-    return std::any_of(state_.caches.begin(), state_.caches.end(), [this](const auto& cache) {
-        return !cache->memory.ended && state_.deferred.is_captured(cache->stream());
-    });
+std::uint64_t Captures::look(StreamHandle stream) const noexcept {
+    const std::uint64_t pool = pool_of(stream);
+    if (pool != 0 || !state_.abilities.graph_capture) return pool;
+    return state_.calls.is_captured(stream) ? state_.calls.capture_of(stream) : 0;
+}
+
+std::uint64_t Captures::pool_of(StreamHandle stream) const noexcept {
+    const std::lock_guard guard(pools_mutex_);
+    const auto found = std::find_if(
+        pools_in_use_.rbegin(), pools_in_use_.rend(),
+        [stream](const auto& used) { return used.takes_part(StreamCalls::handle_of(stream)); });
+    return found != pools_in_use_.rend() ? found->number : 0;
+}
+
+void Captures::remember(StreamHandle stream, std::uint64_t capture) {
+    forget(stream);
+    if (capture == 0 || capture >= first_pool ||
+        state_.backend.owns_stream(state_.device, stream)) {
+        return;
+    }
+    found_.push_back({stream, capture});
+    set_gate();
+}
+
+void Captures::forget(StreamHandle stream) noexcept {
+    if (found_.empty()) return;
+    std::erase_if(found_, [stream](const Found& one) { return one.stream == stream; });
+    set_gate();
 }
 
 void Captures::begin() noexcept {
@@ -28,11 +57,46 @@ void Captures::end() noexcept {
     set_gate();
 }
 
+void Captures::begin_pool(CapturePool pool, std::function<bool(StreamHandle)> takes_part) {
+    const auto known = pools_.try_emplace(pool, KnownPool{first_pool + last_pool_ + 1, 0}).first;
+    try {
+        const std::lock_guard guard(pools_mutex_);
+        pools_in_use_.push_back({pool, known->second.number, std::move(takes_part)});
+    } catch (...) {
+        if (known->second.uses == 0) pools_.erase(known);
+        throw;
+    }
+    if (known->second.uses++ == 0) ++last_pool_;
+    set_gate();
+}
+
+bool Captures::end_pool(CapturePool pool) noexcept {
+    {
+        const std::lock_guard guard(pools_mutex_);
+        const auto found = std::find_if(pools_in_use_.rbegin(), pools_in_use_.rend(),
+                                        [pool](const auto& used) { return used.pool == pool; });
+        if (found == pools_in_use_.rend()) return false;
+        pools_in_use_.erase(std::next(found).base());
+    }
+    set_gate();
+    return true;
+}
+
+std::uint64_t Captures::give_up_pool(CapturePool pool) noexcept {
+    const auto known = pools_.find(pool);
+    if (known == pools_.end() || --known->second.uses != 0) return 0;
+    const std::uint64_t number = known->second.number;
+    pools_.erase(known);
+    return number;
+}
+
 void Captures::set_gate() noexcept {
-    const bool queries = state_.abilities.graph_capture &&
-                         (state_.options.captures == CaptureDetection::asked || announced_ != 0);
+    const bool is_known = announced_ != 0 || !found_.empty() || !pools_in_use_.empty();
+    const bool asks =
+        is_known || (state_.abilities.graph_capture &&
+                     state_.options.captures == CaptureDetection::asked);
     const unsigned gate = (state_.watch.wants_all() ? unsigned{AllocatorState::watched} : 0U) |
-                          (queries ? unsigned{AllocatorState::captures} : 0U);
+                          (asks ? unsigned{AllocatorState::captures} : 0U);
     state_.gate.store(gate, std::memory_order_relaxed);
 }
 

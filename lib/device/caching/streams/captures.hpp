@@ -1,24 +1,53 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include <tensorpool/device/capture_pool.hpp>
 
 #include "device/caching/allocator_state.hpp"
 
 namespace tensorpool::device {
 
 /// Tracks which streams are captured into a graph, and holds memory reserved for such captures. A
-/// capture keeps the memory that it uses until `release_capture`.
+/// capture, or a pool that captures share, keeps the memory that it uses until it is released.
+///
+/// A hit asks the device nothing while no capture is known: none was begun through the backend,
+/// none announced, and none found. Slow paths find captures that somebody else began.
 class Captures {
 public:
     explicit Captures(AllocatorState& state) : state_(state), reserved_(nullptr, 0) {}
 
-    /// Returns the capture that the stream is part of, or 0. Any thread, without the lock.
+    /// Returns the number of the private memory that serves the stream, that of a pool or of its
+    /// capture; 0: none. Asks the device only if a capture is known. Any thread, without the lock.
     std::uint64_t of(StreamHandle stream) const noexcept;
-    bool is_any_active() const noexcept;
+    /// Like `of`, for a slow path whose caller names the stream: always asks.
+    std::uint64_t look(StreamHandle stream) const noexcept;
+    /// Remembers what `look` returned for a stream. Throws std::bad_alloc.
+    void remember(StreamHandle stream, std::uint64_t capture);
+    /// Forgets the captures found in a stream that ends.
+    void forget(StreamHandle stream) noexcept;
+    /// Whether a capture is known, so that the device may not be waited for.
+    bool is_any_active() const noexcept {
+        return state_.is_capture_under_way() || announced_ != 0 || !found_.empty() ||
+               !pools_in_use_.empty();
+    }
 
-    /// A capture begins or ends, as announced by the program. Needed if the device is not queried.
+    /// A capture begins or ends, as announced by the program.
     void begin() noexcept;
     void end() noexcept;
+
+    /// Work of the streams for which `takes_part` returns true uses the memory of the pool from now
+    /// on. Throws std::bad_alloc, and then changes nothing.
+    void begin_pool(CapturePool pool, std::function<bool(StreamHandle)> takes_part);
+    /// Ends the latest `begin_pool` of this pool. Returns false if there is none.
+    bool end_pool(CapturePool pool) noexcept;
+    /// Gives up one use of the pool. Returns its number if that was the last, and otherwise 0.
+    std::uint64_t give_up_pool(CapturePool pool) noexcept;
+
     /// Opens the fast path, or closes it if something must see each call.
     void set_gate() noexcept;
 
@@ -31,9 +60,31 @@ public:
     }
 
 private:
+    struct Found {
+        StreamHandle stream;
+        std::uint64_t capture;
+    };
+    struct KnownPool {
+        std::uint64_t number;  // of its private memory
+        unsigned uses;
+    };
+    struct PoolInUse {
+        CapturePool pool;
+        std::uint64_t number;
+        std::function<bool(StreamHandle)> takes_part;
+    };
+
+    std::uint64_t pool_of(StreamHandle stream) const noexcept;
+
     AllocatorState& state_;
     StreamCache reserved_;  // holds slabs for later captures
     unsigned announced_ = 0;
+    std::vector<Found> found_;  // that somebody else began
+    std::map<CapturePool, KnownPool> pools_;
+    std::uint64_t last_pool_ = 0;
+    // A leaf lock. Changes are also made under the allocator's lock.
+    mutable std::mutex pools_mutex_;
+    std::vector<PoolInUse> pools_in_use_;
 };
 
 }  // namespace tensorpool::device

@@ -133,7 +133,10 @@ public:
         StreamQueue queue;              // freed blocks that wait for this stream
         ScalarPage* pages = nullptr;    // open pages with a free position
         bool growing[pool_count] = {};  // a thread is obtaining memory for the pool
+        std::uint64_t stream_id = 0;    // StreamCalls::id_of; 0 if unknown
         bool ended = false;
+        bool dead = false;  // in the list of dead caches
+        StreamCache* next_dead = nullptr;
     };
     Memory memory;
 

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t no_capture = ~std::uint64_t{0};
 
 void synchronize(const AllocatorState& state, StreamHandle stream) {
-    const DeviceStatus status = state.backend.synchronize_stream(state.device, stream);
+    const DeviceStatus status = state.calls.synchronize(stream);
     if (status != DeviceStatus::ok)
         state.throw_error(status, "end_stream", "the wait for the stream failed");
 }
@@ -25,6 +25,7 @@ StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
     }
     StreamCache* const known = state_.streams.find(stream);
     if (known == nullptr) {
+        find_ended_threads();
         StreamCache& cache = make(stream, 0);
         state_.streams.add(stream, cache);
         return cache;
@@ -36,6 +37,74 @@ StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
         known->memory.ended = false;
     }
     return *known;
+}
+
+StreamCache& StreamCaches::of_caller(StreamHandle stream, std::uint64_t capture) {
+    StreamCache& cache = of(stream, capture);
+    if (capture != 0 || state_.calls.may_ask(stream)) return cache;
+    const std::uint64_t id = state_.calls.id_of(stream);
+    const std::uint64_t known = std::exchange(cache.memory.stream_id, id);
+    if (known == id || known == 0 || id == 0) return cache;
+    cache.memory.stream_id = known;
+    StreamCache& fresh = replace(cache);
+    fresh.memory.stream_id = id;
+    return fresh;
+}
+
+/// Makes another cache for the handle of a dead stream. Throws std::bad_alloc, and then changes
+/// nothing.
+StreamCache& StreamCaches::replace(StreamCache& dead) {
+    StreamCache& fresh = make(dead.stream(), 0);
+    state_.streams.replace(dead.stream(), fresh);
+    bury(dead);
+    return fresh;
+}
+
+void StreamCaches::bury(StreamCache& cache) noexcept {
+    if (std::exchange(cache.memory.dead, true)) return;
+    cache.memory.next_dead = std::exchange(dead_, &cache);
+}
+
+/// Finds the default streams of threads that have ended. Their keys are never used again.
+void StreamCaches::find_ended_threads() noexcept {
+    for (const auto& cache : state_.caches) {
+        if (cache->memory.ended || cache->capture() != 0) continue;
+        if (StreamCalls::is_of_ended_thread(cache->stream())) bury(*cache);
+    }
+}
+
+void StreamCaches::release_pool(std::uint64_t number) noexcept {
+    for (const auto& cache : state_.caches) {
+        if (cache->capture() == number) bury(*cache);
+    }
+}
+
+void StreamCaches::put_back_dead(StreamCache* list) noexcept {
+    StreamCache** end = &list;
+    while (*end != nullptr) end = &(*end)->memory.next_dead;
+    *end = std::exchange(dead_, list);
+}
+
+void StreamCaches::end_dead(StreamCache* list, StreamCache& to) noexcept {
+    while (list != nullptr) {
+        StreamCache& cache = *list;
+        list = std::exchange(cache.memory.next_dead, nullptr);
+        cache.memory.dead = false;
+        retire_into(cache, to);
+    }
+}
+
+/// Moves the memory of a cache to another, and keeps the former for a later capture.
+void StreamCaches::retire_into(StreamCache& cache, StreamCache& to) noexcept {
+    if (cache.capture() != 0) {
+        for (const Slab& slab : cache.memory.slabs) {
+            detail::add(state_.totals.captured_bytes, 0 - slab.held_bytes);
+        }
+    }
+    move_all(cache, to);
+    retire(cache);
+    cache.begin_again(nullptr, no_capture);
+    spare_.push_back(&cache);  // there is room: see `make`
 }
 
 StreamCache& StreamCaches::make(StreamHandle stream, std::uint64_t capture) {
@@ -81,6 +150,7 @@ void StreamCaches::retire(StreamCache& cache) noexcept {
 }
 
 void StreamCaches::end_stream(StreamHandle stream) {
+    if (!state_.calls.may_ask(stream)) (void)of_caller(stream, 0);
     {
         const Unlocked unlocked(state_.mutex);
         synchronize(state_, stream);
@@ -96,7 +166,7 @@ void StreamCaches::end_stream(StreamHandle stream) {
 }
 
 void StreamCaches::wait_for_uses(StreamCache& cache, StreamHandle stream) {
-    free_.complete(0);
+    free_.complete();
     while (cache.memory.queue.first != nullptr) {  // a block was freed since, or an event is late
         const std::uint64_t added = cache.memory.queue.added;
         {
@@ -133,18 +203,9 @@ bool StreamCaches::has_capture(std::uint64_t id) const noexcept {
 }
 
 void StreamCaches::end_capture(std::uint64_t id) {
-    spare_.reserve(state_.caches.size() + 1);
     for (std::size_t i = 0; i < state_.caches.size(); ++i) {  // `of` may add caches
         StreamCache& cache = *state_.caches[i];
-        if (cache.capture() != id) continue;
-        StreamCache& to = of(cache.stream(), 0);
-        for (const Slab& slab : cache.memory.slabs) {
-            detail::add(state_.totals.captured_bytes, 0 - slab.held_bytes);
-        }
-        move_all(cache, to);
-        retire(cache);
-        cache.begin_again(nullptr, no_capture);
-        spare_.push_back(&cache);
+        if (cache.capture() == id) retire_into(cache, of(cache.stream(), 0));
     }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "device/caching/allocator_state.hpp"
@@ -18,6 +19,21 @@ public:
 
     /// Returns the stream's cache and makes it if there is none. Throws std::bad_alloc.
     StreamCache& of(StreamHandle stream, std::uint64_t capture);
+    /// Like `of`, for a stream that the caller names, so that it exists. A new stream under the
+    /// handle of a former one gets a new cache.
+    StreamCache& of_caller(StreamHandle stream, std::uint64_t capture);
+
+    // Dead caches: of streams that their owners destroyed without `end_stream`, and of released
+    // pools. Work may use their memory until the device was waited for.
+
+    bool has_dead() const noexcept { return dead_ != nullptr; }
+    /// Takes the list of dead caches, by `next_dead`.
+    StreamCache* take_dead() noexcept { return std::exchange(dead_, nullptr); }
+    void put_back_dead(StreamCache* list) noexcept;
+    /// Moves the memory of a list of dead caches to another. REQUIRES: their work is done.
+    void end_dead(StreamCache* list, StreamCache& to) noexcept;
+    /// Makes the caches of a released pool dead.
+    void release_pool(std::uint64_t number) noexcept;
 
     /// Waits for the stream's work, and moves its memory to the default stream.
     void end_stream(StreamHandle stream);
@@ -28,8 +44,12 @@ public:
 
 private:
     StreamCache& make(StreamHandle stream, std::uint64_t capture);
+    StreamCache& replace(StreamCache& dead);
+    void find_ended_threads() noexcept;
+    void bury(StreamCache& cache) noexcept;
     void move_all(StreamCache& from, StreamCache& to) noexcept;
     void retire(StreamCache& cache) noexcept;
+    void retire_into(StreamCache& cache, StreamCache& to) noexcept;
     void wait_for_uses(StreamCache& cache, StreamHandle stream);
     void forget_uses_by(const StreamCache& cache) noexcept;
     void end_captures_of(StreamHandle stream) noexcept;
@@ -37,7 +57,8 @@ private:
     AllocatorState& state_;
     FreeBlocks& free_;
     Scalars& scalars_;
-    std::vector<StreamCache*> spare_;  // caches of released captures
+    std::vector<StreamCache*> spare_;  // caches of released captures and of dead streams
+    StreamCache* dead_ = nullptr;
 };
 
 }  // namespace tensorpool::device

@@ -21,7 +21,7 @@ void StreamTable::add(StreamHandle stream, StreamCache& cache) {
         for (std::size_t i = 0; i <= table.mask; ++i) {
             const Entry& entry = table.entries[i];
             const std::uintptr_t key = entry.key.load(std::memory_order_relaxed);
-            if (key != 0) put(*larger, key, entry.cache);
+            if (key != 0) put(*larger, key, entry.cache.load(std::memory_order_relaxed));
         }
         put(*larger, key_of(stream), &cache);
         tables_.push_back(std::move(larger));
@@ -30,11 +30,20 @@ void StreamTable::add(StreamHandle stream, StreamCache& cache) {
     ++count_;
 }
 
+void StreamTable::replace(StreamHandle stream, StreamCache& cache) noexcept {
+    Table& table = *tables_.back();
+    std::size_t at = hash(key_of(stream));
+    while (table.entries[at & table.mask].key.load(std::memory_order_relaxed) != key_of(stream)) {
+        ++at;
+    }
+    table.entries[at & table.mask].cache.store(&cache, std::memory_order_release);
+}
+
 void StreamTable::put(Table& table, std::uintptr_t key, StreamCache* cache) noexcept {
     std::size_t at = hash(key);
     while (table.entries[at & table.mask].key.load(std::memory_order_relaxed) != 0) ++at;
     Entry& entry = table.entries[at & table.mask];
-    entry.cache = cache;
+    entry.cache.store(cache, std::memory_order_release);
     entry.key.store(key, std::memory_order_release);
 }
 

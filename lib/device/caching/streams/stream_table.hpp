@@ -29,18 +29,20 @@ public:
         for (std::size_t at = hash(key);; ++at) {
             const Entry& entry = table->entries[at & table->mask];
             const std::uintptr_t found = entry.key.load(std::memory_order_acquire);
-            if (found == key) return entry.cache;
+            if (found == key) return entry.cache.load(std::memory_order_acquire);
             if (found == 0) return nullptr;
         }
     }
 
     /// REQUIRES: the stream is not in the table. Throws std::bad_alloc and then changes nothing.
     void add(StreamHandle stream, StreamCache& cache);
+    /// Sets another cache for a stream. REQUIRES: the stream is in the table.
+    void replace(StreamHandle stream, StreamCache& cache) noexcept;
 
 private:
     struct Entry {
         std::atomic<std::uintptr_t> key = 0;  // 0: empty. Stored after `cache`
-        StreamCache* cache = nullptr;
+        std::atomic<StreamCache*> cache = nullptr;
     };
     struct Table {
         explicit Table(std::size_t size) : mask(size - 1), entries(new Entry[size]) {}
