@@ -25,6 +25,8 @@ const char* explanation(Cause cause) noexcept {
             return "other processes, which use the rest of the device";
         case Cause::capture:
             return "a capture in progress, during which no memory is given back";
+        case Cause::asleep:
+            return "the allocator sleeps";
         case Cause::device:
             return "the device";
     }
@@ -47,6 +49,8 @@ const char* remedy(Cause cause) noexcept {
             return "end other processes on the device";
         case Cause::capture:
             return "call reserve_for_capture before the capture begins";
+        case Cause::asleep:
+            return "call wake first";
         case Cause::device:
             return "see the status";
     }
@@ -71,6 +75,8 @@ const char* to_string(Cause cause) noexcept {
             return "other processes";
         case Cause::capture:
             return "capture";
+        case Cause::asleep:
+            return "asleep";
         case Cause::device:
             return "device";
     }

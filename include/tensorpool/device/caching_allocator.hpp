@@ -13,6 +13,7 @@
 #include <tensorpool/device/capture_pool.hpp>
 #include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/device/device_allocator.hpp>
+#include <tensorpool/device/sleep_content.hpp>
 #include <tensorpool/export.hpp>
 
 namespace tensorpool {
@@ -58,6 +59,20 @@ public:
     /// `deallocate` frees them, and `record_use` accepts them. Throws std::invalid_argument for
     /// other sizes, and DeviceAllocationError if the memory is unavailable.
     void* allocate_scalar(std::size_t bytes, StreamHandle stream = nullptr);
+
+    /// Gives all memory back to the device, that of blocks in use included, until `wake`. Returns
+    /// the number of bytes given back.
+    ///
+    /// The addresses of blocks stay valid, but no work may use them. Waits for the device. Blocks
+    /// can be freed meanwhile; requests fail. A second call does nothing. Throws DeviceError with
+    /// the reason, and std::bad_alloc, and then gives back only free memory: while a stream is
+    /// captured, and if blocks in use lie in memory that could not come back at the same addresses,
+    /// which are the slabs of devices without virtual memory, those of graphs, and shared blocks.
+    std::size_t sleep(SleepContent content);
+    /// Takes memory from the device for all blocks in use, at the addresses that they had before
+    /// `sleep`, with their content if it was kept. Does nothing for an allocator that does not
+    /// sleep. Throws DeviceError if the memory is unavailable, and then still sleeps.
+    void wake();
 
     /// Ends a stream that is about to be destroyed and gets no more work. Waits until its work is
     /// done. Its free blocks, and its blocks in use once they are freed, then belong to the default

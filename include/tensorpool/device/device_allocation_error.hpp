@@ -34,6 +34,8 @@ struct DeviceAllocationFailure {
         /// A stream is captured, and during a capture the device allocates no memory, or no memory
         /// is given back for it.
         capture,
+        /// The allocator sleeps.
+        asleep,
         /// The device failed otherwise; see `status`.
         device,
     };

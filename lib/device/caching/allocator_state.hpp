@@ -68,7 +68,7 @@ struct AllocatorState {
     [[noreturn]] void throw_error(DeviceStatus status, const char* call, const char* what) const;
 
     /// The reasons to close the fast path.
-    enum Gate : unsigned { watched = 1, captures = 2 };
+    enum Gate : unsigned { watched = 1, captures = 2, sleeping = 4 };
     bool is_gated() const noexcept {
         // Relaxed: a thread that closes the gate sees all its own calls that begin after that.
         return gate.load(std::memory_order_relaxed) != 0 || is_capture_under_way() ||
@@ -123,6 +123,7 @@ struct AllocatorState {
     EventPool events;
     DeferredFrees deferred;
     std::vector<std::unique_ptr<StreamCache>> caches;
+    bool asleep = false;            // memory of blocks in use is with the device: see Sleep
     std::size_t growing_bytes = 0;  // being requested from the device
     std::size_t returns = 0;        // threads that are releasing memory to the device
 };

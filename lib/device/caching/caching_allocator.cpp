@@ -78,6 +78,14 @@ void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) 
     return scalar;
 }
 
+std::size_t CachingAllocator::sleep(SleepContent content) {
+    return core_->sleep(content);
+}
+
+void CachingAllocator::wake() {
+    core_->wake();
+}
+
 void CachingAllocator::end_stream(StreamHandle stream) {
     core_->end_stream(core_->key_of(stream));
 }

@@ -25,7 +25,9 @@ CachingCore::~CachingCore() {
 // Allocation -------------------------------------------------------------------------------------
 
 void* CachingCore::take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept {
-    if (state_.is_watched() || captures_.of(stream) != 0) return nullptr;
+    const bool sleeps =
+        (state_.gate.load(std::memory_order_relaxed) & AllocatorState::sleeping) != 0;
+    if (sleeps || state_.is_watched() || captures_.of(stream) != 0) return nullptr;
     StreamCache* const cache = state_.streams.find(stream);
     Block* const block = cache != nullptr ? cache->take(round_bytes(bytes), bytes) : nullptr;
     return block != nullptr ? block->address : nullptr;
@@ -64,6 +66,7 @@ Outcome CachingCore::find(StreamCache& cache, const Request& request) {
     if (is_too_large(request.bytes)) {
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request);
     }
+    if (state_.asleep) return Outcome::failed(DeviceStatus::ok, Outcome::Cause::asleep);
     Outcome outcome;
     outcome.block = cache.take(request.rounded, request.bytes);
     if (outcome.block != nullptr) return outcome;
@@ -93,6 +96,16 @@ bool CachingCore::is_too_large(std::size_t bytes) const noexcept {
     return bytes > max_bytes || exceeds(state_.options.max_allocation) ||
            exceeds(state_.abilities.largest_allocation) ||
            (state_.options.storage != StorageKind::managed && exceeds(state_.total_bytes));
+}
+
+std::size_t CachingCore::sleep(SleepContent content) {
+    const Lock lock(state_.mutex);
+    return sleep_.begin(content);
+}
+
+void CachingCore::wake() {
+    const Lock lock(state_.mutex);
+    sleep_.end();
 }
 
 /// Returns a block from the sets, from the device, or after memory pressure was relieved.
@@ -306,6 +319,7 @@ bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noe
 
 std::size_t CachingCore::trim() noexcept try {
     const Lock lock(state_.mutex);
+    if (state_.asleep) return 0;
     free_.complete();
     free_.flush_all();
     return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, max_bytes);

@@ -10,6 +10,7 @@
 #include "device/caching/growth.hpp"
 #include "device/caching/reclaim.hpp"
 #include "device/caching/scalars.hpp"
+#include "device/caching/sleep.hpp"
 #include "device/caching/streams/captures.hpp"
 #include "device/caching/streams/stream_caches.hpp"
 #include "device/dlpack_devices.hpp"
@@ -85,6 +86,8 @@ public:
     void begin_capture() noexcept;
     void end_capture() noexcept;
     void release_capture(std::uint64_t id);
+    std::size_t sleep(SleepContent content);
+    void wake();
     using CaptureFilter = std::function<bool(StreamHandle)>;
     void begin_capture_pool(CapturePool pool, CaptureFilter takes_part);
     void end_capture_pool(CapturePool pool);
@@ -116,6 +119,7 @@ private:
     StreamCaches caches_{state_, free_, scalars_};
     Reclaim reclaim_{state_, free_, captures_};
     Growth growth_{state_, reclaim_, captures_};
+    Sleep sleep_{state_, free_, captures_, reclaim_};
 };
 
 }  // namespace tensorpool::device

@@ -96,7 +96,8 @@ void Captures::set_gate() noexcept {
         is_known || (state_.abilities.graph_capture &&
                      state_.options.captures == CaptureDetection::asked);
     const unsigned gate = (state_.watch.wants_all() ? unsigned{AllocatorState::watched} : 0U) |
-                          (asks ? unsigned{AllocatorState::captures} : 0U);
+                          (asks ? unsigned{AllocatorState::captures} : 0U) |
+                          (state_.asleep ? unsigned{AllocatorState::sleeping} : 0U);
     state_.gate.store(gate, std::memory_order_relaxed);
 }
 

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tensorpool/device/sleep_content.hpp>
+
+#include "device/caching/reclaim.hpp"
+
+namespace tensorpool::device {
+
+/// Gives the physical memory of blocks in use back to the device, and maps memory at the same
+/// addresses again later. Possible for expandable slabs only: other memory would come back at other
+/// addresses.
+class Sleep {
+public:
+    Sleep(AllocatorState& state, FreeBlocks& free, Captures& captures, Reclaim& reclaim) noexcept
+        : state_(state), free_(free), captures_(captures), reclaim_(reclaim) {}
+
+    /// Falls asleep and returns how many bytes the device took back. Throws DeviceError with the
+    /// reason if that is impossible, and std::bad_alloc, and then gives back only free memory.
+    std::size_t begin(SleepContent content);
+    /// Wakes up. Throws DeviceError if the memory is unavailable, and then stays asleep.
+    void end();
+
+private:
+    /// A run of granules that were unmapped, with their content.
+    struct Piece {
+        Slab* slab = nullptr;
+        std::byte* address = nullptr;
+        std::size_t bytes = 0;
+        std::unique_ptr<std::byte[]> content;  // nullptr if it was dropped
+    };
+
+    void check_captures() const;
+    void check_slabs() const;
+    void set_asleep(bool asleep) noexcept;
+    void find_pieces();
+    void save(Piece& piece);
+    std::size_t unmap(const Piece& piece) noexcept;
+    DeviceStatus map(const Piece& piece);
+    [[noreturn]] void refuse(DeviceStatus status, const std::string& why) const;
+
+    AllocatorState& state_;
+    FreeBlocks& free_;
+    Captures& captures_;
+    Reclaim& reclaim_;
+    std::vector<Piece> pieces_;
+};
+
+}  // namespace tensorpool::device
