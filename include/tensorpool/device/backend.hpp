@@ -192,7 +192,8 @@ public:
     // Addresses and sizes are multiples of `granularity`.
 
     /// Reserves `bytes` bytes of addresses without memory, a multiple of `granularity`, and stores
-    /// the first address in `address`. Optional; default: not_supported.
+    /// the first address in `address`. A backend may accept other multiples of the host's page.
+    /// Optional; default: not_supported.
     virtual DeviceStatus reserve_addresses(int device, std::size_t bytes, void** address) noexcept;
     /// Releases all addresses of one `reserve_addresses`, in which nothing may be mapped any more.
     /// Optional; default: not_supported.

@@ -73,9 +73,10 @@ void expect_whole_mappings(const CudaDevice& device, DeviceAddress address, std:
 
 DeviceStatus CudaBackend::reserve_addresses(int device, std::size_t bytes,
                                             void** address) noexcept {
-    return state_->run(device, [&](const CudaDevice&) {
+    return state_->run(device, [&](const CudaDevice& its) {
         DeviceAddress reserved = 0;
-        state_->invoke(state_->api.address_reserve, &reserved, bytes, std::size_t{0},
+        // The alignment is named, because the reference does not say what the default is.
+        state_->invoke(state_->api.address_reserve, &reserved, bytes, its.abilities.granularity,
                        DeviceAddress{0}, 0ULL);
         *address = pointer_of(reserved);
     });

@@ -21,8 +21,10 @@ void* pointer_at(DeviceAddress address) {
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
+constexpr std::size_t page = 4096;
+
 std::size_t whole_pages(std::size_t bytes) {
-    return (bytes + 4095) / 4096 * 4096;
+    return (bytes + page - 1) / page * page;
 }
 
 void* map(std::size_t bytes, int protection) {
@@ -246,19 +248,23 @@ Result cuMemGetAllocationGranularity(std::size_t* granularity,
     });
 }
 
+// Reserves whole pages of the host. Without an alignment the addresses are aligned to a page only,
+// because the reference does not name the default.
 Result cuMemAddressReserve(DeviceAddress* address, std::size_t bytes, std::size_t alignment,
                            DeviceAddress, unsigned long long flags) {
     return enter_unsafe("cuMemAddressReserve", [&](Lock&, CUctx_st&) {
-        if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || alignment != 0) {
+        if (bytes == 0 || bytes % page != 0 || flags != 0 || (alignment & (alignment - 1)) != 0) {
             return Result::invalid_value;
         }
-        // Reserves more, so that it can be aligned.
-        void* const mapped = map(bytes + Driver::granularity, PROT_NONE);
+        // Reserves more, so that it can be aligned, or not.
+        const std::size_t step = std::max(alignment, page);
+        void* const mapped = map(bytes + step, PROT_NONE);
         if (mapped == nullptr) return Result::out_of_memory;
         const DeviceAddress from = address_of(mapped);
-        *address = (from + Driver::granularity - 1) / Driver::granularity * Driver::granularity;
+        *address = (from + step - 1) / step * step;
+        if (alignment == 0 && *address % Driver::granularity == 0) *address += page;
         munmap(mapped, *address - from);
-        munmap(pointer_at(*address + bytes), from + Driver::granularity - *address);
+        munmap(pointer_at(*address + bytes), from + step - *address);
         driver().reservations[*address] = bytes;
         return Result::success;
     });
