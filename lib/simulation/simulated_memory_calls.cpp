@@ -118,6 +118,7 @@ DeviceStatus SimulatedBackend::allocate(int device, std::size_t bytes, StorageKi
 DeviceStatus SimulatedBackend::deallocate(int device, void* memory, std::size_t bytes,
                                           StorageKind kind) noexcept {
     return simulation_->call(SimulatedCall::deallocate, device, [&](auto& s, auto& lock) {
+        if (memory == nullptr) return;
         const Allocation* const found = ending(s, device, memory, bytes);
         if (found == nullptr || found->kind != kind) {
             refuse_end(s, "deallocate", memory, "no such allocation");
@@ -187,6 +188,7 @@ DeviceStatus SimulatedBackend::allocate_pinned(int device, std::size_t bytes,
 DeviceStatus SimulatedBackend::deallocate_pinned(int device, void* memory,
                                                  std::size_t bytes) noexcept {
     return simulation_->call(SimulatedCall::deallocate_pinned, device, [&](auto& s, auto& lock) {
+        if (memory == nullptr) return;
         const Allocation* const found = find(s, memory, Allocation::Origin::pinned);
         if (found == nullptr || found->bytes != bytes) {
             refuse_end(s, "deallocate_pinned", memory, "no such pinned memory");

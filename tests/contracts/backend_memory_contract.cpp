@@ -49,12 +49,22 @@ TEST_P(BackendContract, RejectsFreesOfInvalidMemory) {
     int mine = 0;
     constexpr auto kind = StorageKind::private_storage;
     expect_refused(backend().deallocate(device, &mine, 256, kind));
-    expect_refused(backend().deallocate(device, nullptr, 256, kind));
     void* memory = nullptr;
     ASSERT_EQ(backend().allocate(device, mib, kind, &memory), DeviceStatus::ok);
     expect_refused(backend().deallocate(device, static_cast<char*>(memory) + 256, mib, kind));
     EXPECT_EQ(backend().deallocate(device, memory, mib, kind), DeviceStatus::ok);
     expect_refused(backend().deallocate(device, memory, mib, kind));
+}
+
+// CUDA's runtime documents it ("If devPtr is 0, no operation is performed", cudaFree), and ported
+// code frees pointers that it never set.
+TEST_P(BackendContract, FreeOfNullptrDoesNothing) {
+    for (const StorageKind kind : {StorageKind::private_storage, StorageKind::shared}) {
+        EXPECT_EQ(backend().deallocate(device, nullptr, 0, kind), DeviceStatus::ok);
+        EXPECT_EQ(backend().deallocate(device, nullptr, 256, kind), DeviceStatus::ok);
+    }
+    EXPECT_EQ(backend().deallocate_pinned(device, nullptr, 256), DeviceStatus::ok);
+    EXPECT_EQ(backend().last_error(), "");
 }
 
 TEST_P(BackendContract, MemoryMayBeFreedByAnotherThread) {

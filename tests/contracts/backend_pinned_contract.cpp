@@ -64,7 +64,6 @@ TEST_P(BackendContract, PinnedMemoryIsFreedOnceByAnyThread) {
     }).join();
     expect_refused(backend().deallocate_pinned(device, memory, mib));
     expect_refused(backend().deallocate_pinned(device, this, mib));
-    expect_refused(backend().deallocate_pinned(device, nullptr, mib));
 }
 
 TEST_P(BackendContract, RegistersMemoryOfTheCallerIfSupported) {

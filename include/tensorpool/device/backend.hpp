@@ -171,8 +171,8 @@ public:
     /// `memory`. The content is undefined. The call may wait for the device.
     virtual DeviceStatus allocate(int device, std::size_t bytes, StorageKind kind,
                                   void** memory) noexcept = 0;
-    /// Frees memory. `bytes` and `kind` are those of its allocation. No work may use it any more: a
-    /// backend may or may not wait for work under way.
+    /// Frees memory; nullptr is ignored. `bytes` and `kind` are those of its allocation. No work
+    /// may use it any more: a backend may or may not wait for work under way.
     virtual DeviceStatus deallocate(int device, void* memory, std::size_t bytes,
                                     StorageKind kind) noexcept = 0;
     /// Allocates `bytes` bytes for work submitted to the stream from now on, and stores the address
@@ -221,7 +221,7 @@ public:
     /// Allocates `bytes` bytes of pinned host memory, aligned to 4096, for all devices of this
     /// type, and stores the address in `memory`.
     virtual DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept = 0;
-    /// Frees pinned host memory. `bytes` is the size of its allocation.
+    /// Frees pinned host memory; nullptr is ignored. `bytes` is the size of its allocation.
     virtual DeviceStatus deallocate_pinned(int device, void* memory,
                                            std::size_t bytes) noexcept = 0;
     /// Pins the caller's host memory until it is unregistered. Optional; default: not_supported.

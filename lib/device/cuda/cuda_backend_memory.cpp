@@ -55,8 +55,12 @@ DeviceStatus CudaBackend::allocate(int device, std::size_t bytes, StorageKind ki
 
 DeviceStatus CudaBackend::deallocate(int device, void* memory, std::size_t,
                                      StorageKind kind) noexcept {
-    if (kind == StorageKind::shared) return state_->call(device, state_->api.host_free, memory);
-    return state_->call(device, state_->api.memory_free, address_of(memory));
+    return state_->run(device, [&](const CudaDevice&) {
+        // The driver's reference leaves open what a free of 0 does.
+        if (memory == nullptr) return DeviceStatus::ok;
+        if (kind == StorageKind::shared) return state_->invoke(state_->api.host_free, memory);
+        return state_->invoke(state_->api.memory_free, address_of(memory));
+    });
 }
 
 DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
@@ -93,8 +97,8 @@ DeviceStatus CudaBackend::allocate_pinned(int device, std::size_t bytes, void** 
     });
 }
 
-DeviceStatus CudaBackend::deallocate_pinned(int device, void* memory, std::size_t) noexcept {
-    return state_->call(device, state_->api.host_free, memory);
+DeviceStatus CudaBackend::deallocate_pinned(int device, void* memory, std::size_t bytes) noexcept {
+    return deallocate(device, memory, bytes, StorageKind::shared);
 }
 
 DeviceStatus CudaBackend::register_pinned(int device, void* memory, std::size_t bytes) noexcept {

@@ -57,6 +57,7 @@ void* HostMemory::allocate(std::size_t bytes, Kind kind) {
 }
 
 void HostMemory::deallocate(void* memory, std::size_t bytes, Kind kind) {
+    if (memory == nullptr) return;
     begin_leave(memory, bytes, kind);
     end(memory, bytes);
 }

@@ -24,6 +24,7 @@ public:
     HostMemory& operator=(const HostMemory&) = delete;
 
     void* allocate(std::size_t bytes, Kind kind);
+    /// Does nothing for nullptr.
     void deallocate(void* memory, std::size_t bytes, Kind kind);
 
     /// Removes the record of an allocation; the memory stays mapped until `end`, which takes no
