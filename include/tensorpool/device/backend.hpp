@@ -302,8 +302,9 @@ public:
 
     /// Returns whether `device` can get access to the memory of `peer`. Optional; default: false.
     virtual bool can_access_peer(int device, int peer) noexcept;
-    /// Gives `device` access to the memory of `peer`; a second call is harmless. Optional; default:
-    /// not_supported.
+    /// Gives `device` access to the memory of `peer`; a second call is harmless. Returns
+    /// not_supported if that is impossible, also because the device has access to as many peers as
+    /// it can. Optional; default: not_supported.
     virtual DeviceStatus enable_peer_access(int device, int peer) noexcept;
     /// Submits a copy from the memory of one device to that of another to a stream of `to_device`.
     /// It needs peer access. Optional; default: not_supported.

@@ -12,6 +12,8 @@ DeviceStatus status_of(Result result) noexcept {
         case Result::out_of_memory:
             return DeviceStatus::out_of_memory;
         case Result::not_supported:
+        case Result::peer_access_unsupported:
+        case Result::too_many_peers:
             return DeviceStatus::not_supported;
         case Result::invalid_value:
         case Result::invalid_device:
@@ -47,6 +49,7 @@ DeviceStatus status_of(Result result) noexcept {
         case Result::invalid_address_space:
         case Result::invalid_pc:
         case Result::launch_failed:
+        case Result::tensor_memory_leak:
         case Result::mps_client_terminated:
         case Result::external_device:
             return DeviceStatus::device_lost;

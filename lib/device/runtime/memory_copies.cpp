@@ -54,18 +54,22 @@ void order(const CopyEnd& earlier, const CopyEnd& later) {
     core.check(core.backend().wait_event(core.index(), later.stream, event.handle()), "wait_event");
 }
 
-bool are_peers(const CopyEnd& to, const CopyEnd& from) {
+/// Gives the device of `to` access to that of `from`. Returns false if it cannot have access, or
+/// has it to as many devices as it can.
+bool become_peers(const CopyEnd& to, const CopyEnd& from) {
     Backend& backend = to.core.backend();
-    return one_backend(to, from) && backend.can_access_peer(to.core.index(), from.core.index());
+    if (!one_backend(to, from)) return false;
+    if (!backend.can_access_peer(to.core.index(), from.core.index())) return false;
+    const DeviceStatus status = backend.enable_peer_access(to.core.index(), from.core.index());
+    if (status == DeviceStatus::not_supported) return false;
+    to.core.check(status, "enable_peer_access");
+    return true;
 }
 
 void copy_peer(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
-    Backend& backend = to.core.backend();
-    to.core.check(backend.enable_peer_access(to.core.index(), from.core.index()),
-                  "enable_peer_access");
     order(from, to);
-    to.core.check(backend.copy_peer_async(to.core.index(), to.memory, from.core.index(),
-                                          from.memory, bytes, to.stream),
+    to.core.check(to.core.backend().copy_peer_async(to.core.index(), to.memory, from.core.index(),
+                                                    from.memory, bytes, to.stream),
                   "copy from a peer", bytes);
     order(to, from);
 }
@@ -134,7 +138,7 @@ void copy_in_pieces(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
 
 void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     if (one_device(to, from) || to.on_host() || from.on_host()) return copy_alone(to, from, bytes);
-    if (are_peers(to, from)) return copy_peer(to, from, bytes);
+    if (become_peers(to, from)) return copy_peer(to, from, bytes);
     copy_in_pieces(to, from, bytes);
 }
 

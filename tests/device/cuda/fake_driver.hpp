@@ -37,14 +37,12 @@ protected:
     void set_init_result(unsigned result) {
         find<fake_cuda::SetInitResult>("fake_cuda_set_init_result")(result);
     }
+    void set_peers(bool peers) { find<fake_cuda::SetPeers>("fake_cuda_set_peers")(peers); }
     void fail_next(const char* function, unsigned result) {
         find<fake_cuda::FailNext>("fake_cuda_fail_next")(function, result);
     }
     void lose_device(int device, unsigned result) {
         find<fake_cuda::LoseDevice>("fake_cuda_lose_device")(device, result);
-    }
-    void set_peers(bool can_access) {
-        find<fake_cuda::SetPeers>("fake_cuda_set_peers")(can_access);
     }
     /// Returns how often a function of the driver was called; with "" all functions together.
     unsigned long long calls(const char* function = "") {

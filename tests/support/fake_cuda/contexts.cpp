@@ -187,8 +187,8 @@ Result cuDeviceCanAccessPeer(int* can, DeviceNumber device, DeviceNumber peer) {
 Result cuCtxEnablePeerAccess(Context peer, unsigned flags) {
     return enter_unsafe("cuCtxEnablePeerAccess", [&](Lock&, CUctx_st& context) {
         if (flags != 0) return Result::invalid_value;
-        if (peer == &context) return Result::invalid_device;
-        if (!driver().peers) return Result{217};  // CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
+        if (peer == &context) return Result::invalid_context;
+        if (!driver().peers) return Result::peer_access_unsupported;
         return context.peers.insert(peer).second ? Result::success
                                                  : Result::peer_access_already_enabled;
     });

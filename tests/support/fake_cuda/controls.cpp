@@ -16,6 +16,11 @@ void fake_cuda_set_init_result(unsigned result) {
     driver().init_result = Result{result};
 }
 
+void fake_cuda_set_peers(bool peers) {
+    const Lock lock(driver().mutex);
+    driver().peers = peers;
+}
+
 void fake_cuda_fail_next(const char* function, unsigned result) {
     const Lock lock(driver().mutex);
     driver().faults[function] = Result{result};
@@ -39,11 +44,6 @@ unsigned long long fake_cuda_calls(const char* function) {
 const char* fake_cuda_violation() {
     const Lock lock(driver().mutex);
     return driver().violation.c_str();
-}
-
-void fake_cuda_set_peers(bool can_access) {
-    const Lock lock(driver().mutex);
-    driver().peers = can_access;
 }
 
 int fake_cuda_held() {

@@ -10,6 +10,8 @@ inline constexpr int first_devices = 2;
 using SetDeviceCount = void (*)(int count);
 /// "fake_cuda_set_init_result": the result that cuInit returns.
 using SetInitResult = void (*)(unsigned result);
+/// "fake_cuda_set_peers": whether devices can access the memory of each other, initially yes.
+using SetPeers = void (*)(bool peers);
 /// "fake_cuda_fail_next": the result of the next call of a function, named without its version.
 using FailNext = void (*)(const char* function, unsigned result);
 /// "fake_cuda_lose_device": the result of all later calls in the device's context; 0 resets it.
@@ -19,8 +21,6 @@ using Calls = unsigned long long (*)(const char* function);
 /// "fake_cuda_violation": the first use of a stream that had been destroyed, as text; "" for none.
 /// A real driver may crash there.
 using Violation = const char* (*)();
-/// "fake_cuda_set_peers": whether devices can access each other's memory.
-using SetPeers = void (*)(bool can_access);
 /// "fake_cuda_held": the number of objects not released: contexts, streams, events, graphs, ranges
 /// of memory, reservations, mappings and physical memory.
 using Held = int (*)();

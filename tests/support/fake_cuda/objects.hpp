@@ -125,10 +125,10 @@ struct Driver {
     int device_count = 2;
     int version = 12020;
     Result init_result = Result::success;
+    bool peers = true;                     // whether devices can access each other's memory
     std::map<std::string, Result> faults;  // results of the next calls, by function
     std::map<std::string, unsigned long long> calls;
     std::string violation;
-    bool peers = true;  // devices can access each other's memory
     DeviceState devices[max_devices];
     std::map<DeviceAddress, Range> ranges;
     std::map<DeviceAddress, std::size_t> reservations;
