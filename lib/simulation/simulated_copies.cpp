@@ -61,10 +61,11 @@ void check_kind(CopyKind kind) {
 
 DeviceStatus SimulatedBackend::copy(int device, CopyKind kind, void* to, const void* from,
                                     std::size_t bytes) noexcept {
-    return simulation_->call(SimulatedCall::copy, device, [&](auto& s, auto&) {
+    return simulation_->call(SimulatedCall::copy, device, [&](auto& s, auto& lock) {
         check_kind(kind);
         if (bytes == 0) return;
-        s.do_now(device, copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
+        s.do_now(lock, device,
+                 copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
     });
 }
 
@@ -81,9 +82,10 @@ DeviceStatus SimulatedBackend::copy_async(int device, CopyKind kind, void* to, c
 
 DeviceStatus SimulatedBackend::fill(int device, void* memory, std::uint8_t byte,
                                     std::size_t bytes) noexcept {
-    return simulation_->call(SimulatedCall::fill, device, [&](auto& s, auto&) {
+    return simulation_->call(SimulatedCall::fill, device, [&](auto& s, auto& lock) {
         if (bytes == 0) return;
-        s.do_now(device, fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
+        s.do_now(lock, device,
+                 fill_work(memory, byte, bytes, s.options.device_to_device_bytes_per_ns));
     });
 }
 

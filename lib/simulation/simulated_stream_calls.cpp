@@ -36,10 +36,7 @@ DeviceStatus SimulatedBackend::destroy_stream(int device, StreamHandle stream) n
 
 DeviceStatus SimulatedBackend::synchronize_stream(int device, StreamHandle stream) noexcept {
     return simulation_->call(SimulatedCall::synchronize_stream, device, [&](auto& s, auto& lock) {
-        const auto found = s.streams.get(device, stream);
-        s.captures.check_free(*found, "synchronize_stream");
-        s.ordering.wait(lock, *s.ordering.mark(found));
-        s.memory.share(device).late = 0;
+        s.synchronize(lock, s.streams.get(device, stream), "synchronize_stream");
     });
 }
 

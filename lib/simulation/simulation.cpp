@@ -144,7 +144,8 @@ void Simulation::enqueue(SimulationLock& lock, Stream& stream, Work work) {
     scheduler.give(lock, stream, std::move(entry));
 }
 
-void Simulation::do_now(int device, const Work& work) {
+void Simulation::do_now(SimulationLock& lock, int device, const Work& work) {
+    synchronize(lock, streams.get(device, nullptr), work.label);
     Toucher by;
     by.operation = watch.host_operation(work.label);
     by.device = device;
@@ -191,6 +192,13 @@ void Simulation::synchronize(SimulationLock& lock, int device) {
     }
     for (const auto& each : marks) ordering.wait(lock, *each);
     memory.share(device).late = 0;
+}
+
+void Simulation::synchronize(SimulationLock& lock, const std::shared_ptr<Stream>& stream,
+                             const std::string& call) {
+    captures.check_free(*stream, call);
+    ordering.wait(lock, *ordering.mark(stream));
+    memory.share(stream->device).late = 0;
 }
 
 }  // namespace tensorpool::device

@@ -54,14 +54,17 @@ public:
     void give(SimulationLock& lock, Stream& stream, Work work);
     /// Submits work that was checked before.
     void enqueue(SimulationLock& lock, Stream& stream, Work work);
-    /// Runs the work on the calling thread, ordered with no stream.
-    void do_now(int device, const Work& work);
+    /// Waits for the default stream and runs the work on the calling thread.
+    void do_now(SimulationLock& lock, int device, const Work& work);
     /// Checks an access by the host itself.
     void host_touch(const std::string& label, const std::vector<MemoryRange>& reads,
                     const std::vector<MemoryRange>& writes);
     /// Orders work submitted to the stream from now on after the mark.
     void order_after(SimulationLock& lock, Stream& stream, const Mark& mark);
     void synchronize(SimulationLock& lock, int device);
+    /// Waits for one stream. `call` names the call for errors.
+    void synchronize(SimulationLock& lock, const std::shared_ptr<Stream>& stream,
+                     const std::string& call);
 
     const SimulationOptions options;
     mutable std::mutex mutex;

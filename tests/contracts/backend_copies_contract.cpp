@@ -1,5 +1,6 @@
 // Contract: copies and fills, synchronous and in a stream's order.
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -119,7 +120,29 @@ TEST_P(BackendContract, StreamsHandOverDataWithEvents) {
     }
 }
 
-TEST_P(BackendWhereFunctionsMayBlock, SynchronousCopyDoesNotWaitForStreams) {
+// CUDA issues synchronous copies and fills through the default stream ("API synchronization
+// behavior"), so programs that were written for it rely on this order.
+TEST_P(BackendContract, SynchronousCopiesAndFillsWaitForTheDefaultStream) {
+    const std::size_t bytes = mib;
+    void* const memory = make_memory(bytes);
+    unsigned char* const seen = make_pinned(bytes);
+    const auto look = [&] {
+        return backend().copy_async(device, CopyKind::device_to_host, seen, memory, bytes, nullptr);
+    };
+    for (int round = 1; round <= 50; ++round) {
+        const auto byte = static_cast<std::uint8_t>(round);
+        ASSERT_EQ(backend().fill_async(device, memory, byte, bytes, nullptr), DeviceStatus::ok);
+        ASSERT_TRUE(read(memory, bytes) == Bytes(bytes, byte)) << "copy from the device " << round;
+        ASSERT_EQ(look(), DeviceStatus::ok);
+        write(memory, Bytes(bytes, 0xaa));
+        ASSERT_TRUE(Bytes(seen, seen + bytes) == Bytes(bytes, byte)) << "copy to it " << round;
+        ASSERT_EQ(look(), DeviceStatus::ok);
+        ASSERT_EQ(backend().fill(device, memory, 0xbb, bytes), DeviceStatus::ok);
+        ASSERT_TRUE(Bytes(seen, seen + bytes) == Bytes(bytes, 0xaa)) << "fill " << round;
+    }
+}
+
+TEST_P(BackendWhereFunctionsMayBlock, SynchronousCopyDoesNotWaitForOtherStreams) {
     void* const memory = make_memory(kib);
     const StreamHandle held = make_stream();
     Gate gate;

@@ -107,6 +107,16 @@ TEST_P(CorrectProgram, CopiesThroughPinnedMemoryAreWaitedFor) {
     EXPECT_EQ(device.deallocate_pinned(0, host, page), DeviceStatus::ok);
 }
 
+TEST_P(CorrectProgram, SynchronousCopiesFollowTheDefaultStream) {
+    void* const memory = device.memory();
+    std::vector<char> host(page);
+    device.writes(nullptr, memory, "produce");
+    EXPECT_EQ(device.copy(0, CopyKind::device_to_host, host.data(), memory, page),
+              DeviceStatus::ok);
+    device.reads(nullptr, memory, "consume");
+    EXPECT_EQ(device.fill(0, memory, 1, page), DeviceStatus::ok);
+}
+
 TEST_P(CorrectProgram, HostFunctionsAreOrdered) {
     const StreamHandle stream = device.stream();
     char* const host = static_cast<char*>(device.pinned());

@@ -282,8 +282,9 @@ public:
                                     float* ms) noexcept = 0;
 
     // Copies and fills ---------------------------------------------------------------------------
-    /// Copies `bytes` bytes and returns when that is done. It does not wait for work of streams.
-    /// The ranges must not overlap; with 0 bytes both addresses may be nullptr.
+    /// Copies `bytes` bytes after all work submitted to the default stream so far, and returns when
+    /// that is done. It does not wait for streams made by `create_stream`. The ranges must not
+    /// overlap; with 0 bytes both addresses may be nullptr.
     virtual DeviceStatus copy(int device, CopyKind kind, void* to, const void* from,
                               std::size_t bytes) noexcept = 0;
     /// Submits a copy of `bytes` bytes to the stream. The ranges must not overlap; with 0 bytes
@@ -291,7 +292,8 @@ public:
     /// before the call returns.
     virtual DeviceStatus copy_async(int device, CopyKind kind, void* to, const void* from,
                                     std::size_t bytes, StreamHandle stream) noexcept = 0;
-    /// Sets each of `bytes` bytes of device memory to `byte`, and returns when that is done.
+    /// Sets each of `bytes` bytes of device memory to `byte` after all work submitted to the
+    /// default stream so far, and returns when that is done.
     virtual DeviceStatus fill(int device, void* memory, std::uint8_t byte,
                               std::size_t bytes) noexcept = 0;
     /// Submits a fill to the stream: each of `bytes` bytes of device memory is set to `byte`.

@@ -31,6 +31,9 @@ class CudaState;
 /// Each device is used through its primary context, which the CUDA runtime and PyTorch use as well.
 /// It is made when a function first needs it. A call does not change the thread's current context.
 ///
+/// A copy or fill without a stream follows the default stream by an event, so CUDA rejects it while
+/// a stream that was not made with CU_STREAM_NON_BLOCKING is being captured.
+///
 /// Handles and addresses are passed to the driver unchanged. It detects some wrong ones and may
 /// crash on others. Features that the machine's driver lacks are not in `abilities`, and their
 /// functions return not_supported.

@@ -83,13 +83,13 @@ public:
     /// otherwise. The caller must wait for the streams that use the memory.
     void* host_pointer() const noexcept;
 
-    /// Waits for the stream, then copies the caller's bytes to the memory from `offset` on. The
-    /// copy is done when the call returns. Throws std::out_of_range if the range does not lie in
-    /// the memory.
+    /// Waits for the stream and the default stream, then copies the caller's bytes to the memory
+    /// from `offset` on. The copy is done when the call returns. Throws std::out_of_range if the
+    /// range does not lie in the memory.
     void set(std::size_t offset, std::span<const std::byte> bytes);
-    /// Waits for the stream, then copies the memory from `offset` on to the caller's bytes. The
-    /// copy is done when the call returns. Throws std::out_of_range if the range does not lie in
-    /// the memory.
+    /// Waits for the stream and the default stream, then copies the memory from `offset` on to the
+    /// caller's bytes. The copy is done when the call returns. Throws std::out_of_range if the
+    /// range does not lie in the memory.
     void get(std::size_t offset, std::span<std::byte> bytes) const;
     /// Submits a fill to the stream that sets each byte, and does not wait. Pinned and host memory
     /// are filled by a host function, which a captured stream rejects.

@@ -17,9 +17,9 @@ namespace tensorpool {
 ///
 /// Each stream has a worker thread, which starts with the first work submitted to it and ends with
 /// the stream; the default stream's ends with the backend. Events need no thread: one recorded
-/// without work under way is reached at once. Operations without a stream run at once on the
-/// calling thread. A stream that is destroyed with work under way still does the work, and the
-/// destructor waits for that.
+/// without work under way is reached at once. Operations without a stream wait for the default
+/// stream and run on the calling thread. A stream that is destroyed with work under way still does
+/// the work, and the destructor waits for that.
 ///
 /// Memory is pages of the system. All kinds of storage are the same, and `host_pointer` is the
 /// address. An allocation of 1 byte takes a page, because allocators above request slabs. Pinned

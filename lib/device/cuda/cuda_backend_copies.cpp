@@ -1,10 +1,14 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
+#include <list>
+#include <mutex>
+
 #include "device/cuda/cuda_state.hpp"
 
 namespace tensorpool {
 
 using device::cuda::address_of;
+using device::cuda::CopyLane;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
 using device::cuda::Stream;
@@ -29,13 +33,55 @@ DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* fr
                       "no such kind of copy: " + std::to_string(static_cast<int>(kind)));
 }
 
-/// Calls `give(stream)` with the backend's own stream and waits until the copy is done. The
-/// driver's synchronous copies and fills are not used: they wait for the default stream, and some
-/// return before all data has arrived.
+/// Owns a lane of the device that no other call uses meanwhile, so that threads do not wait for the
+/// copies of each other. As many lanes are made as calls use at once, and the backend keeps them.
+/// REQUIRES: the device's context is current.
+class BorrowedLane {
+public:
+    BorrowedLane(CudaState& state, CudaDevice& device) : device_(device) {
+        take_idle();
+        if (lane_.empty()) make(state);
+    }
+    ~BorrowedLane() {
+        const std::lock_guard guard(device_.copying);
+        device_.idle_lanes.splice(device_.idle_lanes.begin(), lane_);
+    }
+    BorrowedLane(const BorrowedLane&) = delete;
+    BorrowedLane& operator=(const BorrowedLane&) = delete;
+
+    const CopyLane& lane() const noexcept { return lane_.front(); }
+
+private:
+    void take_idle() noexcept {
+        const std::lock_guard guard(device_.copying);
+        std::list<CopyLane>& idle = device_.idle_lanes;
+        if (!idle.empty()) lane_.splice(lane_.begin(), idle, idle.begin());
+    }
+    void make(CudaState& state) {
+        CopyLane& made = lane_.emplace_back();
+        state.invoke(state.api.stream_create, &made.stream, device::cuda::stream_non_blocking);
+        try {
+            state.invoke(state.api.event_create, &made.event, device::cuda::event_disable_timing);
+        } catch (...) {
+            state.api.stream_destroy(made.stream);
+            throw;
+        }
+    }
+
+    CudaDevice& device_;
+    std::list<CopyLane> lane_;  // a list, because its node can be given back without a failure
+};
+
+/// Calls `give(stream)` with a stream that follows the default stream's work so far, and waits
+/// until the copy is done. The driver's synchronous copies and fills have the same order but some
+/// return before all data has arrived (CUDA Driver API, "API synchronization behavior").
 template <class Give>
 DeviceStatus wait_for(CudaState& state, CudaDevice& device, Give give) {
     state.refuse_in_capture();
-    const Stream stream = state.copy_stream_of(device);
+    const BorrowedLane borrowed(state, device);
+    const auto& [stream, event] = borrowed.lane();
+    state.invoke(state.api.event_record, event, Stream{nullptr});
+    state.invoke(state.api.stream_wait_event, stream, event, 0U);
     give(stream);
     return state.invoke(state.api.stream_synchronize, stream);
 }

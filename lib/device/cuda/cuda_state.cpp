@@ -34,12 +34,13 @@ CudaState::~CudaState() {
     for (CudaDevice& device : devices) {
         const Context context = device.context.load(std::memory_order_acquire);
         if (context == nullptr) continue;
-        if (const Stream stream = device.copy_stream.load(std::memory_order_acquire)) {
-            Context popped = nullptr;
-            if (api.context_push(context) == Result::success) {
+        if (api.context_push(context) == Result::success) {
+            for (const auto& [stream, event] : device.idle_lanes) {
                 api.stream_destroy(stream);
-                api.context_pop(&popped);
+                api.event_destroy(event);
             }
+            Context popped = nullptr;
+            api.context_pop(&popped);
         }
         api.context_release(device.number);
     }
@@ -116,16 +117,6 @@ Context CudaState::context_of(CudaDevice& device) {
     invoke(api.context_retain, &context, device.number);
     device.context.store(context, std::memory_order_release);
     return context;
-}
-
-Stream CudaState::copy_stream_of(CudaDevice& device) {
-    if (const Stream stream = device.copy_stream.load(std::memory_order_acquire)) return stream;
-    const std::lock_guard guard(device.making);
-    Stream stream = device.copy_stream.load(std::memory_order_relaxed);  // relaxed: under the lock
-    if (stream != nullptr) return stream;
-    invoke(api.stream_create, &stream, stream_non_blocking);
-    device.copy_stream.store(stream, std::memory_order_release);
-    return stream;
 }
 
 void CudaState::give_access(const CudaDevice& device, DeviceAddress address, std::size_t bytes) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
@@ -48,6 +49,12 @@ inline void* pointer_of(DeviceAddress address) noexcept {
     return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
+/// A stream for synchronous copies, and an event by which it waits for the default stream.
+struct CopyLane {
+    Stream stream = nullptr;
+    Event event = nullptr;
+};
+
 /// One device. The first members do not change after construction.
 struct CudaDevice {
     explicit CudaDevice(int its_index) noexcept : index(its_index) {}
@@ -57,11 +64,12 @@ struct CudaDevice {
     std::string name;
     DeviceAbilities abilities;
 
-    /// Held to make the context and the stream when first needed. The release stores pair with
-    /// acquire loads.
+    /// Held to make the context when first needed. The release store pairs with acquire loads.
     std::mutex making;
     std::atomic<Context> context = nullptr;
-    std::atomic<Stream> copy_stream = nullptr;  // for synchronous copies
+
+    std::mutex copying;                   // guards:
+    std::list<CopyLane> idle_lanes = {};  // those that no synchronous copy uses now
 
     std::vector<DeviceNumber> peers;  // that can access this device's memory
 
@@ -183,8 +191,6 @@ public:
     CudaDevice& device_at(int index);
     /// Returns the device's primary context, and creates it if needed.
     Context context_of(CudaDevice& device);
-    /// Returns the stream for synchronous copies. REQUIRES: the device's context is current.
-    Stream copy_stream_of(CudaDevice& device);
     /// Gives the device, and its peers, access to a run of mappings. Without this, no device has
     /// access to it.
     void give_access(const CudaDevice& device, DeviceAddress address, std::size_t bytes);

@@ -24,12 +24,8 @@ DeviceStatus HostBackend::destroy_stream(int device, StreamHandle stream) noexce
 }
 
 DeviceStatus HostBackend::synchronize_stream(int device, StreamHandle stream) noexcept {
-    return state_->call("synchronize_stream", device, [&] {
-        HostStream& waited_for = state_->streams.find(stream);
-        state_->captures.check_thread();
-        state_->captures.check_stream(waited_for);
-        waited_for.wait();
-    });
+    return state_->call("synchronize_stream", device,
+                        [&] { state_->wait_for(state_->streams.find(stream)); });
 }
 
 DeviceStatus HostBackend::query_stream(int device, StreamHandle stream) noexcept {

@@ -35,9 +35,10 @@ void check_copy(CopyKind kind, const void* to, const void* from, std::size_t byt
 DeviceStatus HostBackend::copy(int device, CopyKind kind, void* to, const void* from,
                                std::size_t bytes) noexcept {
     return state_->call("copy", device, [&] {
-        state_->captures.check_thread();
         check_copy(kind, to, from, bytes);
-        if (bytes != 0) std::memcpy(to, from, bytes);
+        if (bytes == 0) return;
+        state_->wait_for(state_->streams.find(nullptr));
+        std::memcpy(to, from, bytes);
     });
 }
 
@@ -53,9 +54,10 @@ DeviceStatus HostBackend::copy_async(int device, CopyKind kind, void* to, const 
 DeviceStatus HostBackend::fill(int device, void* memory, std::uint8_t byte,
                                std::size_t bytes) noexcept {
     return state_->call("fill", device, [&] {
-        state_->captures.check_thread();
         check_range("memory", memory, bytes);
-        if (bytes != 0) std::memset(memory, byte, bytes);
+        if (bytes == 0) return;
+        state_->wait_for(state_->streams.find(nullptr));
+        std::memset(memory, byte, bytes);
     });
 }
 

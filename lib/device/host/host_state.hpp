@@ -65,6 +65,14 @@ struct HostBackend::State {
         if (!captures.keep(stream, work)) stream.give(std::move(work));
     }
 
+    /// Waits until all work submitted to the stream is done. Throws if the calling thread is
+    /// capturing a stream, or if this stream is being captured.
+    void wait_for(HostStream& stream) {
+        captures.check_thread();
+        captures.check_stream(stream);
+        stream.wait();
+    }
+
     /// Returns the event's mark. Throws if it was recorded in a capture and so is never reached.
     HostMark awaited_mark(EventHandle event) const {
         HostMark mark = event_of(event).mark();

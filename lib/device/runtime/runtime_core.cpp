@@ -109,7 +109,7 @@ void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t by
 
 void RuntimeCore::wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                                 StreamHandle stream) {
-    synchronize_stream(stream);
+    if (stream != nullptr) synchronize_stream(stream);
     copy(kind, to, from, bytes);
 }
 

@@ -79,8 +79,8 @@ public:
 
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes);
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes, StreamHandle stream);
-    /// Waits for the stream and then copies synchronously. A failed copy is not done later either,
-    /// and no part of it becomes part of a graph.
+    /// Waits for the stream and the default stream, and then copies synchronously. A failed copy is
+    /// not done later either, and no part of it becomes part of a graph.
     void wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                        StreamHandle stream);
     /// Calls the function once, in the stream's order. Throws DeviceError if the stream is being

@@ -3,18 +3,90 @@
 
 #include <tensorpool/device/cuda_backend.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include <tensorpool/device/device_memory.hpp>
 #include <tensorpool/device/runtime.hpp>
 
+#include "contracts/backend_contract.hpp"
 #include "device/cuda/fake_driver.hpp"
 #include "device/runtime/made_bytes.hpp"
 
 namespace tensorpool::device::cuda {
 namespace {
+
+using testing::Gate;
+
+constexpr std::size_t kib = 1024;
+
+class CudaCopies : public FakeDriver {
+protected:
+    void copy_one_byte() {
+        char from = 1;
+        char to = 0;
+        EXPECT_EQ(backend_.copy(0, CopyKind::host_to_host, &to, &from, 1), DeviceStatus::ok);
+        EXPECT_EQ(to, 1);
+    }
+
+    CudaBackend backend_{path};
+};
+
+TEST_F(CudaCopies, OfTwoThreadsWithoutAStreamDoNotWaitForEachOther) {
+    Gate gate;
+    ASSERT_EQ(gate.close(backend_, 0, nullptr), DeviceStatus::ok);
+    const int before = held();
+    const int at_once = before + 4;  // a stream and an event for each thread
+    std::atomic<int> done{0};
+    const auto copy = [&] {
+        copy_one_byte();
+        ++done;
+    };
+    std::thread one(copy);
+    std::thread other(copy);
+    while (held() < at_once && done != 2) std::this_thread::yield();
+    EXPECT_EQ(held(), at_once);
+    EXPECT_EQ(done, 0);
+    gate.open();
+    one.join();
+    other.join();
+}
+
+TEST_F(CudaCopies, WithoutAStreamLeaveNoStreamsOfThreadsThatEnded) {
+    std::thread([&] { copy_one_byte(); }).join();
+    const int after_the_first = held();
+    for (int thread = 0; thread < 10; ++thread) std::thread([&] { copy_one_byte(); }).join();
+    EXPECT_EQ(held(), after_the_first);
+}
+
+TEST_F(CudaCopies, WithoutAStreamLeakNothingIfTheyFail) {
+    copy_one_byte();
+    const int before = held();
+    char byte = 0;
+    for (const char* const call : {"cuEventRecord", "cuStreamWaitEvent", "cuMemcpyHtoDAsync"}) {
+        fail_next(call, 999);
+        EXPECT_EQ(backend_.copy(0, CopyKind::host_to_device, &byte, &byte, 1), DeviceStatus::failed)
+            << call;
+        EXPECT_EQ(held(), before) << call;
+    }
+    copy_one_byte();
+    EXPECT_EQ(held(), before);
+}
+
+TEST_F(CudaCopies, LeakNoStreamIfTheirEventCannotBeMade) {
+    DeviceMemoryInfo info;
+    ASSERT_EQ(backend_.memory_info(0, info), DeviceStatus::ok);
+    const int before = held();
+    fail_next("cuEventCreate", 2);
+    char byte = 0;
+    EXPECT_EQ(backend_.copy(0, CopyKind::host_to_host, &byte, &byte, 1),
+              DeviceStatus::out_of_memory);
+    EXPECT_EQ(held(), before);
+}
 
 /// Two devices with runtimes.
 class CudaRuntimeCopies : public FakeDriver {
