@@ -1,7 +1,10 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "simulation/simulation.hpp"
 
@@ -49,6 +52,19 @@ Work fill_work(void* memory, std::uint8_t byte, std::size_t bytes, double speed)
     return work;
 }
 
+/// Reads the source of a copy now, as CUDA's driver does with pageable memory. The copy is then
+/// made from what was read.
+void take_source(device::Simulation& s, int device, Work& copy, void* to, const void* from,
+                 std::size_t bytes) {
+    const auto taken = std::make_shared<std::vector<std::byte>>(bytes);
+    Work take;
+    take.label = copy.label;
+    take.reads = std::exchange(copy.reads, {});
+    take.run = [&] { std::memcpy(taken->data(), from, bytes); };
+    s.do_at_once(device, take);
+    copy.run = [taken, to] { std::memcpy(to, taken->data(), taken->size()); };
+}
+
 std::string copy_label(CopyKind kind) {
     return std::string("copy ") + to_string(kind);
 }
@@ -75,8 +91,13 @@ DeviceStatus SimulatedBackend::copy_async(int device, CopyKind kind, void* to, c
         const auto found = s.streams.get(device, stream);
         check_kind(kind);
         if (bytes == 0) return;
-        s.give(lock, *found,
-               copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind)));
+        Work work = copy_work(copy_label(kind), to, from, bytes, bandwidth(s.options, kind));
+        const bool is_pageable = s.memory.find(reinterpret_cast<std::uintptr_t>(from)) == nullptr;
+        const bool is_captured = found->capture != nullptr;
+        if (kind == CopyKind::host_to_device && is_pageable && !is_captured) {
+            take_source(s, device, work, to, from, bytes);
+        }
+        s.give(lock, *found, std::move(work));
     });
 }
 

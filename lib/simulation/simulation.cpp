@@ -146,6 +146,10 @@ void Simulation::enqueue(SimulationLock& lock, Stream& stream, Work work) {
 
 void Simulation::do_now(SimulationLock& lock, int device, const Work& work) {
     synchronize(lock, streams.get(device, nullptr), work.label);
+    do_at_once(device, work);
+}
+
+void Simulation::do_at_once(int device, const Work& work) {
     Toucher by;
     by.operation = watch.host_operation(work.label);
     by.device = device;

@@ -56,6 +56,8 @@ public:
     void enqueue(SimulationLock& lock, Stream& stream, Work work);
     /// Waits for the default stream and runs the work on the calling thread.
     void do_now(SimulationLock& lock, int device, const Work& work);
+    /// Runs the work on the calling thread, ordered with no stream.
+    void do_at_once(int device, const Work& work);
     /// Checks an access by the host itself.
     void host_touch(const std::string& label, const std::vector<MemoryRange>& reads,
                     const std::vector<MemoryRange>& writes);

@@ -154,6 +154,43 @@ TEST_P(BackendWhereFunctionsMayBlock, SynchronousCopyDoesNotWaitForOtherStreams)
     EXPECT_EQ(backend().query_stream(device, held), DeviceStatus::not_ready);
 }
 
+TEST_P(BackendContract, CopyToTheDeviceHasTakenPageableMemoryWhenItReturns) {
+    void* const busy = make_memory(4 * mib);
+    for (const std::size_t bytes : {std::size_t{1}, 64 * kib, 64 * kib + 1, mib}) {
+        void* const memory = make_memory(bytes);
+        for (const StreamHandle stream : {make_stream(), StreamHandle(nullptr)}) {
+            for (std::uint8_t byte = 0; byte < 8; ++byte) {
+                ASSERT_EQ(backend().fill_async(device, busy, byte, 4 * mib, stream),
+                          DeviceStatus::ok);
+            }
+            Bytes source = pattern(bytes);
+            ASSERT_EQ(backend().copy_async(device, CopyKind::host_to_device, memory, source.data(),
+                                           bytes, stream),
+                      DeviceStatus::ok);
+            std::fill(source.begin(), source.end(), static_cast<unsigned char>(0));
+            ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
+            EXPECT_TRUE(read(memory, bytes) == pattern(bytes)) << bytes;
+        }
+    }
+}
+
+TEST_P(BackendWhereFunctionsMayBlock, CopyToTheDeviceReadsPinnedMemoryInTheStreamsOrder) {
+    void* const memory = make_memory(kib);
+    unsigned char* const source = make_pinned(kib);
+    const StreamHandle stream = make_stream();
+    {
+        Gate gate;
+        ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
+        std::memset(source, 1, kib);
+        ASSERT_EQ(
+            backend().copy_async(device, CopyKind::host_to_device, memory, source, kib, stream),
+            DeviceStatus::ok);
+        std::memset(source, 2, kib);
+    }
+    ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
+    EXPECT_EQ(read(memory, kib), Bytes(kib, 2));
+}
+
 TEST_P(BackendContract, ZeroBytesMayBeCopiedWithNullptr) {
     for (const CopyKind kind : {CopyKind::host_to_host, CopyKind::host_to_device,
                                 CopyKind::device_to_host, CopyKind::device_to_device}) {

@@ -107,6 +107,21 @@ TEST_P(CorrectProgram, CopiesThroughPinnedMemoryAreWaitedFor) {
     EXPECT_EQ(device.deallocate_pinned(0, host, page), DeviceStatus::ok);
 }
 
+TEST_P(CorrectProgram, PageableMemoryIsOverwrittenAfterItsCopyWasSubmitted) {
+    void* const memory = device.memory();
+    std::vector<char> host(page);
+    for (char round = 1; round < 4; ++round) {
+        device.host_write(host.data(), page);
+        std::memset(host.data(), round, page);
+        EXPECT_EQ(
+            device.copy_async(0, CopyKind::host_to_device, memory, host.data(), page, nullptr),
+            DeviceStatus::ok);
+    }
+    EXPECT_EQ(device.copy(0, CopyKind::device_to_host, host.data(), memory, page),
+              DeviceStatus::ok);
+    EXPECT_EQ(host[page - 1], 3);
+}
+
 TEST_P(CorrectProgram, SynchronousCopiesFollowTheDefaultStream) {
     void* const memory = device.memory();
     std::vector<char> host(page);

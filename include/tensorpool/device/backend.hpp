@@ -288,8 +288,19 @@ public:
     virtual DeviceStatus copy(int device, CopyKind kind, void* to, const void* from,
                               std::size_t bytes) noexcept = 0;
     /// Submits a copy of `bytes` bytes to the stream. The ranges must not overlap; with 0 bytes
-    /// both addresses may be nullptr. Host memory that is not pinned may be read, or the copy made,
-    /// before the call returns.
+    /// both addresses may be nullptr.
+    ///
+    /// Pinned and registered host memory is read and written in the stream's order. All other host
+    /// memory is pageable:
+    /// - A copy to the device has read pageable memory when the call returns. It may have read it
+    ///   before earlier work of the stream has run.
+    /// - A copy to pageable memory, or within host memory, is made in the stream's order. It may be
+    ///   done when the call returns or later.
+    /// - These copies may wait for the stream.
+    /// - In a captured stream the call copies nothing. Each launch of the graph reads the source and
+    ///   writes the target, pageable or not.
+    ///
+    /// The rules are those of CUDA (CUDA Driver API, "API synchronization behavior").
     virtual DeviceStatus copy_async(int device, CopyKind kind, void* to, const void* from,
                                     std::size_t bytes, StreamHandle stream) noexcept = 0;
     /// Sets each of `bytes` bytes of device memory to `byte` after all work submitted to the

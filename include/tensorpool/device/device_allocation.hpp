@@ -98,8 +98,9 @@ public:
     /// has the same size.
     ///
     /// On one device, and between peers, the copy is submitted to the stream without a wait; work
-    /// submitted to the stream of `other` from now on runs after it. Otherwise the copy passes
-    /// through pinned memory in pieces and is done when the call returns.
+    /// submitted to the stream of `other` from now on runs after it. Only a copy from
+    /// MemoryKind::host to a device waits for the stream of `other`. Between other devices the copy
+    /// passes through pinned memory in pieces and is done when the call returns.
     void copy_from(const DeviceAllocation& other);
     /// Records that work submitted to another stream of the device, so far or until the block is
     /// freed, uses the memory too.

@@ -21,6 +21,10 @@ namespace tensorpool {
 /// stream and run on the calling thread. A stream that is destroyed with work under way still does
 /// the work, and the destructor waits for that.
 ///
+/// As with CUDA's driver, up to 64 KiB of pageable memory are copied to the device without a wait;
+/// larger copies of it wait for the stream, and so do copies from the device to pageable memory.
+/// These are done when the call returns.
+///
 /// Memory is pages of the system. All kinds of storage are the same, and `host_pointer` is the
 /// address. An allocation of 1 byte takes a page, because allocators above request slabs. Pinned
 /// memory is ordinary memory aligned to a page: only processors copy it, so it need not stay in

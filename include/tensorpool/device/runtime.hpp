@@ -34,10 +34,11 @@ class ObjectTable;
 /// Programs get runtimes by `get_runtime` (runtimes.hpp), one for each device. Tests may make their
 /// own.
 ///
-/// Functions with a stream submit work to it and do not wait. Functions without a stream run after
-/// the work submitted to the default stream so far and return when they are done. Host memory that
-/// is not pinned may be copied before they return. All functions throw DeviceError if the device
-/// fails.
+/// Functions with a stream submit work to it; those that copy pageable host memory, which is not
+/// pinned, may wait for the stream. A copy to the device has read pageable memory when the call
+/// returns. Functions without a stream run after the work submitted to the default stream so far
+/// and return when they are done. Backend::copy_async states the rules. All functions throw
+/// DeviceError if the device fails.
 class TENSORPOOL_API Runtime {
 public:
     /// Makes a runtime for the backend's device with this index; `device.type` may differ from the

@@ -1,9 +1,11 @@
 // Work of the CPU: copies, fills, and graphs of both.
 
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device/host/host_state.hpp"
 
@@ -14,6 +16,11 @@ using device::HostStream;
 using device::refuse;
 
 namespace {
+
+/// Pageable memory of up to this size is copied at once, without a wait for the stream. It is the
+/// size for which CUDA does so (CUDA C++ Programming Guide, "Concurrent Execution between Host and
+/// Device").
+constexpr std::size_t max_staged_bytes = std::size_t{64} << 10;
 
 void check_range(const char* what, const void* memory, std::size_t bytes) {
     if (memory != nullptr || bytes == 0) return;
@@ -26,6 +33,18 @@ void check_copy(CopyKind kind, const void* to, const void* from, std::size_t byt
     }
     check_range("to", to, bytes);
     check_range("from", from, bytes);
+}
+
+HostStream::Work copy_of(void* to, const void* from, std::size_t bytes) {
+    return [to, from, bytes] { std::memcpy(to, from, bytes); };
+}
+
+/// Returns a copy whose source may change from now on.
+HostStream::Work staged_copy_of(void* to, const void* from, std::size_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(from);
+    return [to, taken = std::vector<std::byte>(begin, begin + bytes)] {
+        std::memcpy(to, taken.data(), taken.size());
+    };
 }
 
 }  // namespace
@@ -47,7 +66,21 @@ DeviceStatus HostBackend::copy_async(int device, CopyKind kind, void* to, const 
     return state_->call("copy_async", device, [&] {
         HostStream& worker = state_->streams.find(stream);
         check_copy(kind, to, from, bytes);
-        if (bytes != 0) state_->give(worker, [to, from, bytes] { std::memcpy(to, from, bytes); });
+        if (bytes == 0) return;
+        HostStream::Work copy = copy_of(to, from, bytes);
+        // A graph reads and writes the memory at each launch.
+        if (state_->captures.keep(worker, copy)) return;
+        const bool to_device = kind == CopyKind::host_to_device;
+        const bool from_device = kind == CopyKind::device_to_host;
+        const bool is_pageable = (to_device && !state_->pinned.contains(from, bytes)) ||
+                                 (from_device && !state_->pinned.contains(to, bytes));
+        if (!is_pageable) {
+            worker.give(std::move(copy));
+        } else if (to_device && bytes <= max_staged_bytes) {
+            worker.give(staged_copy_of(to, from, bytes));
+        } else {
+            worker.wait_until(worker.give(std::move(copy)));
+        }
     });
 }
 

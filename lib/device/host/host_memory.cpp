@@ -104,4 +104,10 @@ void HostMemory::remove_foreign(void* memory) {
     }
 }
 
+bool HostMemory::contains(const void* memory, std::size_t bytes) {
+    const std::lock_guard guard(mutex_);
+    return ranges_.find_around(memory, bytes) != nullptr ||
+           foreign_.find_around(memory, bytes) != nullptr;
+}
+
 }  // namespace tensorpool::device

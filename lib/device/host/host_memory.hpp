@@ -37,6 +37,8 @@ public:
     /// Registers memory owned by others. Rejected if a part of it is allocated or registered.
     void add_foreign(void* memory, std::size_t bytes);
     void remove_foreign(void* memory);
+    /// Returns whether the whole range lies in one allocation or registration.
+    bool contains(const void* memory, std::size_t bytes);
 
 private:
     std::mutex mutex_;

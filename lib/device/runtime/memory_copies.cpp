@@ -74,11 +74,19 @@ void copy_peer(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     order(to, from);
 }
 
+/// Whether the device reads the source when the copy is submitted, before earlier work may have
+/// written it. The launches of a graph read it later.
+bool takes_source_at_once(const CopyEnd& to, const CopyEnd& from) {
+    if (to.on_host() || from.kind != MemoryKind::host) return false;
+    return !to.core.is_captured(to.stream, "copy") && !from.core.is_captured(from.stream, "copy");
+}
+
 /// A copy made by the device of one end; the other end is host memory or on the same device.
 void copy_alone(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     const CopyEnd& worker = to.on_host() && !from.on_host() ? from : to;
     const CopyEnd& other = &worker == &to ? from : to;
     if (one_backend(to, from)) {
+        if (takes_source_at_once(to, from)) from.core.synchronize_stream(from.stream);
         order(other, worker);
         worker.core.copy(kind_of(to, from), to.memory, from.memory, bytes, worker.stream);
         order(worker, other);

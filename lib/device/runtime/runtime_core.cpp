@@ -116,9 +116,7 @@ void RuntimeCore::wait_and_copy(CopyKind kind, void* to, const void* from, std::
 void RuntimeCore::call_once(StreamHandle stream, std::function<void()> function, const char* call) {
     using Function = std::function<void()>;
     auto stored = std::make_unique<Function>(std::move(function));
-    CaptureState state;
-    check(backend_->capture_state(index(), stream, state), call);
-    if (state.capturing) {
+    if (is_captured(stream, call)) {
         throw DeviceError(DeviceStatus::in_capture,
                           std::string("tensorpool: ") + call + " on " + to_string(device_) +
                               ": not allowed during capture: its function is called once, and a "
@@ -135,6 +133,12 @@ void RuntimeCore::call_once(StreamHandle stream, std::function<void()> function,
 
 void RuntimeCore::synchronize_stream(StreamHandle stream) {
     check(backend_->synchronize_stream(index(), stream), "synchronize_stream");
+}
+
+bool RuntimeCore::is_captured(StreamHandle stream, const char* call) const {
+    CaptureState state;
+    check(backend_->capture_state(index(), stream, state), call);
+    return state.capturing;
 }
 
 void RuntimeCore::check(DeviceStatus status, const char* call) const {

@@ -87,6 +87,8 @@ public:
     /// captured, because a graph may be launched any number of times.
     void call_once(StreamHandle stream, std::function<void()> function, const char* call);
     void synchronize_stream(StreamHandle stream);
+    /// Returns whether the stream is being captured. `call` names the call for errors.
+    bool is_captured(StreamHandle stream, const char* call) const;
 
     /// Throws DeviceError unless `status` is ok.
     void check(DeviceStatus status, const char* call) const;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtime.hpp>
 
 #include "contracts/backend_contract.hpp"
@@ -122,6 +123,22 @@ TEST_F(CudaRuntimeCopies, AreStagedWherePeersAreNotAllowed) {
 TEST_F(CudaRuntimeCopies, AreStagedIfADeviceHasTooManyPeers) {
     fail_next("cuCtxEnablePeerAccess", 711);
     EXPECT_TRUE(stages_copies());
+}
+
+// The driver reads such memory when the copy is submitted, which may be before the work that
+// writes it.
+TEST_F(CudaRuntimeCopies, FromHostMemoryWaitForItsPendingWork) {
+    const DeviceStream one(first_);
+    const DeviceStream other(first_);
+    DeviceMemory from(first_, 5000, one, MemoryKind::host);
+    DeviceMemory to(first_, 5000, other);
+    DeviceMemory busy(first_, 16384 * kib, one);
+    for (std::uint8_t byte = 1; byte <= 20; ++byte) {
+        busy.fill(byte);
+        from.fill(byte);
+        to.copy_from(from);
+        ASSERT_EQ(content_of(to), std::vector<std::byte>(5000, std::byte{byte}));
+    }
 }
 
 }  // namespace

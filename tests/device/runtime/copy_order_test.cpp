@@ -7,11 +7,13 @@
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/host_backend.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "contracts/backend_contract.hpp"
 #include "device/runtime/made_bytes.hpp"
 
 namespace tensorpool {
@@ -84,6 +86,72 @@ TEST_F(CopyOrder, SetAndGetWaitForTheDefaultStreamToo) {
         if (content_of(other) != all(round)) ++stale;
     }
     EXPECT_EQ(stale, 0) << "of " << rounds;
+}
+
+// The gate makes sure that the copy has not been done when the source is overwritten. Its size is
+// one for which CUDA does not wait for the stream.
+TEST_F(CopyOrder, SourceOfACopyToTheDeviceMayBeOverwrittenAtOnce) {
+    const DeviceStream stream(runtime_);
+    for (const StreamHandle in : {stream.handle(), StreamHandle(nullptr)}) {
+        const std::size_t small = 65536;
+        Bytes source = made_bytes(small);
+        {
+            testing::Gate gate;
+            ASSERT_EQ(gate.close(runtime_.backend(), 0, in), DeviceStatus::ok);
+            runtime_.copy_host_to_device(memory_.data(), source.data(), small, in);
+            std::fill(source.begin(), source.end(), std::byte{0});
+        }
+        runtime_.synchronize_stream(in);
+        Bytes found(small);
+        runtime_.copy_device_to_host(found.data(), memory_.data(), small);
+        EXPECT_EQ(found, made_bytes(small));
+    }
+}
+
+TEST_F(CopyOrder, SourceOfACopyToTheDeviceMayBeFreedAtOnce) {
+    int wrong = 0;
+    Bytes found(bytes);
+    for (int round = 0; round < rounds; ++round) {
+        keep_busy(0);
+        {
+            Bytes source = all(round);
+            runtime_.copy_host_to_device(memory_.data(), source.data(), bytes, nullptr);
+            std::fill(source.begin(), source.end(), std::byte{0xee});
+        }
+        runtime_.copy_device_to_host(found.data(), memory_.data(), bytes);
+        if (found != all(round)) ++wrong;
+    }
+    EXPECT_EQ(wrong, 0) << "of " << rounds;
+}
+
+TEST_F(CopyOrder, CopyToPageableMemoryIsDoneWhenItReturns) {
+    int late = 0;
+    for (int round = 0; round < rounds; ++round) {
+        keep_busy(round);
+        Bytes found(bytes);
+        runtime_.copy_device_to_host(found.data(), memory_.data(), bytes, nullptr);
+        if (found != all(round)) ++late;
+    }
+    EXPECT_EQ(late, 0) << "of " << rounds;
+}
+
+// A graph reads the memory at each launch, so nothing may be taken while it is captured.
+TEST_F(CopyOrder, CapturedCopyReadsItsSourceAtEachLaunch) {
+    const DeviceStream stream(runtime_);
+    Bytes source(bytes);
+    Bytes found(bytes);
+    ASSERT_EQ(runtime_.backend().begin_capture(0, stream), DeviceStatus::ok);
+    runtime_.copy_host_to_device(memory_.data(), source.data(), bytes, stream);
+    runtime_.copy_device_to_host(found.data(), memory_.data(), bytes, stream);
+    GraphHandle graph = nullptr;
+    ASSERT_EQ(runtime_.backend().end_capture(0, stream, &graph), DeviceStatus::ok);
+    for (int round = 1; round < 4; ++round) {
+        std::fill(source.begin(), source.end(), static_cast<std::byte>(round));
+        ASSERT_EQ(runtime_.backend().launch_graph(0, graph, stream), DeviceStatus::ok);
+        runtime_.synchronize_stream(stream);
+        EXPECT_EQ(found, source);
+    }
+    EXPECT_EQ(runtime_.backend().destroy_graph(0, graph), DeviceStatus::ok);
 }
 
 }  // namespace

@@ -147,6 +147,20 @@ TEST_F(MemoryCopies, GoBetweenAllKindsOfMemory) {
     }
 }
 
+// The device reads such memory when the copy is submitted.
+TEST_F(MemoryCopies, FromHostMemoryWaitForItsPendingWork) {
+    const DeviceStream one(first_);
+    const DeviceStream other(first_);
+    DeviceMemory from(first_, 5000, one, MemoryKind::host);
+    for (const StreamHandle stream : {one.handle(), other.handle()}) {
+        DeviceMemory to(first_, 5000, stream);
+        from.fill(7);
+        to.copy_from(from);
+        EXPECT_EQ(content_of(to), std::vector<std::byte>(5000, std::byte{7}));
+        from.set(0, std::vector<std::byte>(5000));
+    }
+}
+
 TEST_F(MemoryCopies, OfDifferentSizesAreRejected) {
     DeviceMemory from(first_, 100);
     DeviceMemory to(first_, 101);

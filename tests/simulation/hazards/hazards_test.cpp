@@ -169,11 +169,27 @@ TEST(PlantedHazard, HostReadsBeforeTheCopyCompleted) {
 TEST(PlantedHazard, HostWritesBeforeTheCopyCompleted) {
     Device device;
     void* const memory = device.memory();
+    void* const host = device.pinned();
+    EXPECT_EQ(device.fill(0, memory, 0, page), DeviceStatus::ok);
+    EXPECT_EQ(device.copy(0, CopyKind::device_to_host, host, memory, page), DeviceStatus::ok);
+    EXPECT_EQ(device.copy_async(0, CopyKind::host_to_device, memory, host, page, nullptr),
+              DeviceStatus::ok);
+    device.host_write(host, page, "next batch");
+    expect_hazard(device, HazardKind::host_access_too_early, "next batch", "copy host to device");
+}
+
+// Pageable memory is read when the copy is submitted, even in the stream of its writer.
+TEST(PlantedHazard, PageableMemoryIsCopiedBeforeItsWriterHasRun) {
+    Device device;
+    void* const memory = device.memory();
     std::vector<char> host(page);
+    EXPECT_EQ(device.fill(0, memory, 1, page), DeviceStatus::ok);
+    EXPECT_EQ(device.copy_async(0, CopyKind::device_to_host, host.data(), memory, page, nullptr),
+              DeviceStatus::ok);
     EXPECT_EQ(device.copy_async(0, CopyKind::host_to_device, memory, host.data(), page, nullptr),
               DeviceStatus::ok);
-    device.host_write(host.data(), page, "next batch");
-    expect_hazard(device, HazardKind::host_access_too_early, "next batch", "copy host to device");
+    expect_hazard(device, HazardKind::host_access_too_early, "copy host to device",
+                  "copy device to host");
 }
 
 TEST(PlantedHazard, SynchronousCopyWhileAStreamWritesTheMemory) {

@@ -1,6 +1,8 @@
-// Copies and fills, in the order of a stream.
+// Copies and fills, in the order of a stream. What copies of host memory do during the call follows
+// "API synchronization behavior" in the CUDA Driver API; where it says "may", the fake does.
 
 #include <cstring>
+#include <iterator>
 
 #include "support/fake_cuda/objects.hpp"
 
@@ -27,13 +29,32 @@ End any_end(DeviceAddress address, std::size_t bytes, const CUctx_st& context) {
     return {address, is_usable(context.device, address, bytes), context.device};
 }
 
+/// Returns the range that contains the address, or nullptr.
+const Range* range_at(DeviceAddress address) {
+    const auto above = driver().ranges.upper_bound(address);
+    if (above == driver().ranges.begin()) return nullptr;
+    const auto& [begin, range] = *std::prev(above);
+    return address - begin < range.bytes ? &range : nullptr;
+}
+
 bool is_right(const End& end, std::size_t bytes) {
     if (end.address == 0) return false;
     if (end.on_device) return is_usable(end.device, end.address, bytes);
     // Host memory that the driver knows is device memory as well. The host cannot access other
     // device memory.
-    const auto found = driver().ranges.find(end.address);
-    return found == driver().ranges.end() || found->second.kind != Range::Kind::device;
+    const Range* const range = range_at(end.address);
+    return range == nullptr || range->kind != Range::Kind::device;
+}
+
+/// Whether the driver does not know the host memory, which so may be paged out.
+bool is_pageable(const End& end, std::size_t bytes) {
+    return !end.on_device && !is_usable(end.device, end.address, bytes);
+}
+
+bool is_on_host(const End& end) {
+    const Range* const range = range_at(end.address);
+    if (range == nullptr) return !end.on_device;
+    return range->kind == Range::Kind::host || range->kind == Range::Kind::registered;
 }
 
 /// Returns where the memory really is at this time; empty if it no longer exists.
@@ -65,21 +86,67 @@ void copy_pieces(std::vector<std::pair<char*, std::size_t>> to,
     }
 }
 
-Result give_copy(CUctx_st& context, Stream handle, End to, End from, std::size_t bytes) {
+/// Blocks of up to this size are copied from pageable memory without a wait for the stream (CUDA
+/// C++ Programming Guide, "Concurrent Execution between Host and Device").
+constexpr std::size_t max_unwaited_bytes = std::size_t{64} << 10;
+
+/// Submits the work and waits until it is done.
+Result give_and_wait(Lock& lock, CUctx_st& context, CUstream_st& stream,
+                     std::function<void()> run) {
+    const auto done = std::make_shared<bool>(false);
+    const Result result = give(stream, {{}, [run = std::move(run), done] {
+                                            run();
+                                            const Lock guard(driver().mutex);
+                                            *done = true;
+                                        }});
+    if (result != Result::success) return result;
+    driver().changed.wait(lock, [&] { return *done; });
+    return context.lost;
+}
+
+std::function<void()> copy_of(CUctx_st& context, const End& to, const End& from,
+                              std::size_t bytes) {
+    return [&context, to, from, bytes] {
+        const Lock lock(driver().mutex);
+        const auto target = pieces_of(to, bytes);
+        const auto source = pieces_of(from, bytes);
+        if (target.empty() || source.empty()) {
+            context.lost = Result::illegal_address;
+        } else {
+            copy_pieces(target, source);
+        }
+    };
+}
+
+/// Takes the content of pageable memory now, and copies it in the order of the stream.
+Result give_staged(Lock& lock, CUctx_st& context, CUstream_st& stream, const End& to,
+                   const End& from, std::size_t bytes) {
+    if (bytes > max_unwaited_bytes) {
+        const Result result = give_and_wait(lock, context, stream, [] {});
+        if (result != Result::success) return result;
+    }
+    const auto* const source = reinterpret_cast<const char*>(from.address);
+    const auto staged = std::make_shared<const std::vector<char>>(source, source + bytes);
+    return give(
+        stream,
+        {{}, [copy = copy_of(context, to, host_end(staged->data()), bytes), staged] { copy(); }});
+}
+
+Result give_copy(Lock& lock, CUctx_st& context, Stream handle, End to, End from,
+                 std::size_t bytes) {
     CUstream_st* const stream = stream_of(context, handle);
     if (stream == nullptr) return Result::invalid_handle;
     if (bytes == 0) return Result::success;
     if (!is_right(to, bytes) || !is_right(from, bytes)) return Result::invalid_value;
-    return give(*stream, {{}, [&context, to, from, bytes] {
-                              const Lock lock(driver().mutex);
-                              const auto target = pieces_of(to, bytes);
-                              const auto source = pieces_of(from, bytes);
-                              if (target.empty() || source.empty()) {
-                                  context.lost = Result::illegal_address;
-                              } else {
-                                  copy_pieces(target, source);
-                              }
-                          }});
+    // The launches of a graph read and write the memory itself.
+    if (stream->capture == nullptr) {
+        const bool within_host = is_on_host(to) && is_on_host(from);
+        if (within_host || is_pageable(to, bytes)) {
+            return give_and_wait(lock, context, *stream, copy_of(context, to, from, bytes));
+        }
+        if (is_pageable(from, bytes)) return give_staged(lock, context, *stream, to, from, bytes);
+    }
+    return give(*stream, {{}, copy_of(context, to, from, bytes)});
 }
 
 }  // namespace
@@ -88,36 +155,36 @@ Result give_copy(CUctx_st& context, Stream handle, End to, End from, std::size_t
 extern "C" {
 
 Result cuMemcpyAsync(DeviceAddress to, DeviceAddress from, std::size_t bytes, Stream stream) {
-    return enter_context("cuMemcpyAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, any_end(to, bytes, context),
+    return enter_context("cuMemcpyAsync", [&](Lock& lock, CUctx_st& context) {
+        return give_copy(lock, context, stream, any_end(to, bytes, context),
                          any_end(from, bytes, context), bytes);
     });
 }
 
 Result cuMemcpyHtoDAsync_v2(DeviceAddress to, const void* from, std::size_t bytes, Stream stream) {
-    return enter_context("cuMemcpyHtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, device_end(to, context), host_end(from), bytes);
+    return enter_context("cuMemcpyHtoDAsync", [&](Lock& lock, CUctx_st& context) {
+        return give_copy(lock, context, stream, device_end(to, context), host_end(from), bytes);
     });
 }
 
 Result cuMemcpyDtoHAsync_v2(void* to, DeviceAddress from, std::size_t bytes, Stream stream) {
-    return enter_context("cuMemcpyDtoHAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, host_end(to), device_end(from, context), bytes);
+    return enter_context("cuMemcpyDtoHAsync", [&](Lock& lock, CUctx_st& context) {
+        return give_copy(lock, context, stream, host_end(to), device_end(from, context), bytes);
     });
 }
 
 Result cuMemcpyDtoDAsync_v2(DeviceAddress to, DeviceAddress from, std::size_t bytes,
                             Stream stream) {
-    return enter_context("cuMemcpyDtoDAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, device_end(to, context), device_end(from, context),
+    return enter_context("cuMemcpyDtoDAsync", [&](Lock& lock, CUctx_st& context) {
+        return give_copy(lock, context, stream, device_end(to, context), device_end(from, context),
                          bytes);
     });
 }
 
 Result cuMemcpyPeerAsync(DeviceAddress to, Context to_context, DeviceAddress from,
                          Context from_context, std::size_t bytes, Stream stream) {
-    return enter_context("cuMemcpyPeerAsync", [&](Lock&, CUctx_st& context) {
-        return give_copy(context, stream, device_end(to, *to_context),
+    return enter_context("cuMemcpyPeerAsync", [&](Lock& lock, CUctx_st& context) {
+        return give_copy(lock, context, stream, device_end(to, *to_context),
                          device_end(from, *from_context), bytes);
     });
 }
