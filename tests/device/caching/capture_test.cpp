@@ -200,6 +200,27 @@ TEST_P(Capture, ReleasedMemoryOfAGraphServesLargeRequests) {
     EXPECT_EQ(allocator.trim(), 64 * mib);
 }
 
+TEST_P(Capture, ReleasedMemoryServesLargeBlocksBesideSmallOnes) {
+    allocator.reserve_for_capture(8 * mib);
+    const std::uint64_t id = begin();
+    void* const first = allocator.allocate(mib, stream);
+    void* const small = allocator.allocate(512, stream);
+    void* const last = allocator.allocate(mib, stream);
+    EXPECT_EQ(backend.destroy_graph(0, end()), DeviceStatus::ok);
+    allocator.release_capture(id);
+    void* const odd = allocator.allocate(2 * mib, stream);
+    EXPECT_EQ(odd, static_cast<std::byte*>(last) + mib) << "512 bytes above a multiple of 2 MiB";
+    for (void* const block : {first, small, last}) allocator.deallocate(block);
+    EXPECT_EQ(allocator.trim(), 0U) << "merges blocks";
+    void* const even = allocator.allocate(2 * mib, stream);
+    EXPECT_EQ(even, first);
+    allocator.deallocate(even);
+    EXPECT_EQ(allocator.trim(), 0U) << "merges the 512 bytes between the blocks";
+    EXPECT_EQ(allocator.usable_size(odd), 2 * mib);
+    allocator.deallocate(odd);
+    EXPECT_EQ(allocator.trim(), 8 * mib);
+}
+
 TEST_P(Capture, ReserveReleasesCachedMemoryBeforeItFails) {
     void* const block = allocator.allocate(200 * mib, stream);
     EXPECT_EQ(backend.fill_async(0, block, 1, 4096, stream), DeviceStatus::ok);

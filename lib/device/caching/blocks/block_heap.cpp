@@ -18,6 +18,13 @@ bool is(const Block* block, BlockState state) noexcept {
     return block != nullptr && block->is(state);
 }
 
+/// Returns the pool whose grain the block's entry in the map needs. A released capture leaves slabs
+/// in which large blocks begin at any small grain, with small ones between them.
+Pool grain_of(const Block& block, Pool pool) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(block.address);
+    return address % large_grain == 0 ? pool : Pool::small;
+}
+
 }  // namespace
 
 Block& BlockHeap::take_record() {
@@ -54,7 +61,6 @@ Slab& BlockHeap::new_slab(StreamCache& home, Pool pool, std::byte* base, std::si
 }
 
 Slab& BlockHeap::add_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes) {
-    map_.cover(base, bytes, pool);
     Slab& slab = new_slab(home, pool, base, bytes, BlockState::taken);
     slab.held_bytes = bytes;
     detail::add(totals_.slabs, 1);
@@ -82,8 +88,7 @@ void BlockHeap::remove_slab(Slab& slab) noexcept {
     delete &slab;
 }
 
-void BlockHeap::move_slab(Slab& slab, StreamCache& to, Pool pool) {
-    map_.cover(slab.base, slab.bytes, pool);
+void BlockHeap::move_slab(Slab& slab, StreamCache& to, Pool pool) noexcept {
     remove_free(*slab.first);
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
     slab.home = &to;
@@ -199,6 +204,7 @@ Block* BlockHeap::take_best(StreamCache& home, const Request& request) {
     const auto found = set.lower_bound(request.rounded, AtLeast{});
     if (found == set.end() || !may_serve(request.pool, found->bytes, request)) return nullptr;
     Block& block = *found;
+    map_.cover(block.address, grain_of(block, request.pool));
     const bool splits = request.pool != Pool::oversize && block.bytes != request.rounded;
     Block* const rest = splits ? &take_record() : nullptr;
     remove_free(block);

@@ -42,7 +42,7 @@ public:
     /// Removes the slab's record and its block. REQUIRES: the slab is one taken block.
     void remove_slab(Slab& slab) noexcept;
     /// Moves a slab that is one free block to another stream and pool.
-    void move_slab(Slab& slab, StreamCache& to, Pool pool);
+    void move_slab(Slab& slab, StreamCache& to, Pool pool) noexcept;
     /// Moves a slab that is one hole to another stream.
     void move_range(Slab& slab, StreamCache& to) noexcept;
     /// Moves all slabs of one stream to another. REQUIRES: none of its blocks is parked, both

@@ -32,7 +32,7 @@ BlockHeap::Run BlockHeap::take_run(Slab& slab, std::size_t bytes) {
         }
     }
     if (room < bytes) return {&slab, nullptr, nullptr, 0, nullptr};
-    map_.cover(run.first->address, bytes + slab.granule, slab.pool);
+    map_.cover(run.first->address, slab.pool);
     records_.reserve(2);
     run.spare = &take_record();
     const std::size_t in_last = bytes - (room - run.last->bytes);

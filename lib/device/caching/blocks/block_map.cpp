@@ -4,26 +4,18 @@ namespace tensorpool::device {
 
 BlockMap::~BlockMap() = default;
 
-void BlockMap::cover(const void* address, std::size_t bytes, Pool pool) {
-    const auto first = reinterpret_cast<std::uintptr_t>(address);
-    const std::uintptr_t end = first + bytes;
-    if ((end - 1) >> address_bits != 0) {
-        // An entry for each position where a block may begin, so that `put` never allocates.
+void BlockMap::cover(const void* address, Pool pool) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(address);
+    if (bits >> address_bits != 0) {
         const std::lock_guard guard(mutex_);
-        const std::size_t grain = pool == Pool::small ? small_grain : large_grain;
-        for (std::uintptr_t at = first; at < end; at += grain) {
-            beyond_.emplace(at >> fine_shift, nullptr);
-        }
+        beyond_.emplace(bits >> fine_shift, nullptr);
         return;
     }
-    const std::uintptr_t unit_bytes = std::uintptr_t{1} << unit_shift;
-    for (std::uintptr_t at = first & ~(unit_bytes - 1); at < end; at += unit_bytes) {
-        std::atomic<std::uintptr_t>& unit = unit_of(at);
-        const std::uintptr_t table = unit.load(std::memory_order_relaxed);
-        const bool fine = pool == Pool::small;
-        if (table == 0) unit.store(make_table(fine), std::memory_order_release);
-        if (table != 0 && fine && (table & 1) == 0) refine(unit);
-    }
+    std::atomic<std::uintptr_t>& unit = unit_of(bits);
+    const std::uintptr_t table = unit.load(std::memory_order_relaxed);
+    const bool fine = pool == Pool::small;
+    if (table == 0) unit.store(make_table(fine), std::memory_order_release);
+    if (table != 0 && fine && (table & 1) == 0) refine(unit);
 }
 
 std::atomic<std::uintptr_t>& BlockMap::unit_of(std::uintptr_t bits) {
@@ -42,8 +34,9 @@ std::uintptr_t BlockMap::make_table(bool fine) {
     return reinterpret_cast<std::uintptr_t>(tables_.back().get()) | (fine ? 1 : 0);
 }
 
-/// Replaces a coarse table with a fine one. Needed if two slabs share a unit, because the backend
-/// does not align them to 2 MiB, and one of them holds small blocks.
+/// Replaces a coarse table with a fine one. Needed if a unit has held large blocks and now holds
+/// small ones: the device handed its addresses out again, or two slabs share it, because the
+/// backend does not align them to 2 MiB.
 void BlockMap::refine(std::atomic<std::uintptr_t>& unit) {
     const std::uintptr_t coarse = unit.load(std::memory_order_relaxed);
     const std::uintptr_t fine = make_table(true);
@@ -66,7 +59,7 @@ void BlockMap::put(const std::byte* address, Block* block) noexcept {
         return;
     }
     const Leaf* const leaf = root_[bits >> leaf_shift].load(std::memory_order_relaxed);
-    if (leaf == nullptr) return;  // a hole that was never a block
+    if (leaf == nullptr) return;  // no block was handed out there
     const std::uintptr_t table =
         leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_relaxed);
     if (table != 0) entries(table)[index(bits, table)].store(block, std::memory_order_release);

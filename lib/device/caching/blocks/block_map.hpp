@@ -13,8 +13,9 @@
 namespace tensorpool::device {
 
 /// Maps an address to its block's record: a tree of two levels over units of 2 MiB, and for each
-/// unit a table with an entry for each grain where a block may begin. Lookups take no lock; changes
-/// are made under the allocator's lock. Addresses beyond 48 bits are in a hash table with a lock.
+/// unit in which a block was handed out a table with an entry for each grain where one may begin.
+/// Lookups take no lock; changes are made under the allocator's lock. Addresses beyond 48 bits are
+/// in a hash table with a lock.
 ///
 /// The entry of a block in use does not change. It was stored before the block's address was
 /// returned to the caller, so a caller that passes its block finds it, in whichever table it reads.
@@ -41,10 +42,10 @@ public:
         return entries(table)[index(bits, table)].load(std::memory_order_acquire);
     }
 
-    /// Makes the tables needed for blocks of this pool in [address, address + bytes). Throws
-    /// std::bad_alloc; the tables made so far are kept.
-    void cover(const void* address, std::size_t bytes, Pool pool);
-    /// Adds or removes a block's entry. REQUIRES: `cover` was called for the block's range.
+    /// Makes the table needed for a block of this pool that begins at the address. Throws
+    /// std::bad_alloc.
+    void cover(const void* address, Pool pool);
+    /// Adds or removes a block's entry. REQUIRES, to add one: `cover` was called for its address.
     void set(Block& block) noexcept { put(block.address, &block); }
     void clear(const Block& block) noexcept { put(block.address, nullptr); }
 
