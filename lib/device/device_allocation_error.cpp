@@ -106,6 +106,10 @@ DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& fail
         }
         text.add("\n");
     }
+    if (failure.waited_ns != 0) {
+        text.add("  waited %.3f ms for copies that hold freed blocks back\n",
+                 static_cast<double>(failure.waited_ns) / 1e6);
+    }
     if (failure.device_total != 0) {
         text.add("  the device has %s, free %s, used by other processes %s\n",
                  BytesText(failure.device_total).c_str(), BytesText(failure.device_free).c_str(),

@@ -83,6 +83,9 @@ struct DeviceAllocationFailure {
         /// The bytes that it holds back.
         std::size_t bytes = 0;
     };
+    /// The time that the request waited for copies that held freed blocks back, in nanoseconds; 0:
+    /// it did not wait.
+    std::uint64_t waited_ns = 0;
     /// The streams that hold back freed blocks, those with most bytes first.
     Holder holders[max_streams] = {};
     /// The number of streams in `holders`.

@@ -42,8 +42,11 @@ public:
     /// for 0. A stream other than nullptr uses the block until it is freed; with nullptr no stream
     /// does. Record a use on the default stream by `record_use`, like one on any other. Throws
     /// DeviceAllocationError if the memory is unavailable, and DeviceError if the device fails
-    /// otherwise.
+    /// otherwise. At the limit, it waits up to `PinnedOptions::pinned_wait` for copies that hold
+    /// freed blocks back.
     void* allocate(std::size_t bytes, StreamHandle stream = nullptr) override;
+    /// Allocates like `allocate`, and waits like it, but returns nullptr if the request cannot be
+    /// met.
     void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
@@ -54,6 +57,10 @@ public:
     bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
     DeviceStatistics statistics() const override;
     std::size_t trim() noexcept override;
+
+    /// Sets the limit, as `PinnedOptions::max_bytes` does; 0 means no limit. If the allocator holds
+    /// more, it gives free memory back, and then gets no new memory until it holds less.
+    void set_limit(std::size_t bytes) noexcept;
 
     /// Ends a stream that is about to be destroyed and gets no more work. Waits until its work is
     /// done. It then uses none of the blocks any more. Throws DeviceError if the device cannot

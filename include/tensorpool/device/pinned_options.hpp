@@ -3,6 +3,7 @@
 /// @file
 /// The options of an allocator of pinned memory. All sizes are bytes.
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -15,6 +16,10 @@ struct PinnedOptions {
     /// The limit of the memory that the allocator holds; 0 means no limit. Pinned memory is
     /// unavailable to all other programs of the machine.
     std::size_t max_bytes = 0;
+    /// The longest time that a request beyond `max_bytes` waits before it fails, while copies under
+    /// way hold back freed blocks that are enough for it. It never waits for work of a capture. 0
+    /// means that requests do not wait.
+    std::chrono::nanoseconds pinned_wait = std::chrono::seconds(1);
     /// The size up to which slabs grow with the memory held, from 2 MiB on; a multiple of 2 MiB. A
     /// larger request gets a slab of its own size.
     std::size_t largest_slab = std::size_t{1} << 30;

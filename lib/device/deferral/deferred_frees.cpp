@@ -144,6 +144,22 @@ bool DeferredFrees::has_passed(const StreamUse& use) const noexcept {
     return is_done(backend_.query_event(device_, use.event));
 }
 
+bool DeferredFrees::will_free(const StreamQueue& stream) const noexcept {
+    for (const StreamUse* use = stream.first; use != nullptr; use = use->next_in_queue) {
+        // Without an event, the stream itself is queried, which it cannot be while it is captured.
+        if (use->event == nullptr && is_captured(stream.stream)) return false;
+        if (!waits_for_capture(*use->block)) return true;
+    }
+    return false;
+}
+
+bool DeferredFrees::waits_for_capture(const DeferrableBlock& block) const noexcept {
+    for (const StreamUse* use = after_capture_; use != nullptr; use = use->next_in_queue) {
+        if (use->block == &block) return true;
+    }
+    return false;
+}
+
 template <class Condition>
 void DeferredFrees::forget_uses_if(DeferrableBlock& block, Condition is_over) noexcept {
     for (StreamUse** link = &block.uses; *link != nullptr;) {

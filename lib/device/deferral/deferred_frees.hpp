@@ -101,6 +101,9 @@ public:
     /// Like `next`, for all uses, including those that waited for the end of a capture. REQUIRES:
     /// no work is running on the device.
     DeferrableBlock* next_of_all(StreamQueue& stream) noexcept;
+    /// Whether the stream's work that is under way will free a block when it ends. Work of a
+    /// capture does not end by itself.
+    bool will_free(const StreamQueue& stream) const noexcept;
     /// Drops the block's use by a stream that has done all its work and gets no more.
     void forget_uses(DeferrableBlock& block, const StreamQueue& stream) noexcept;
     /// Drops the block's uses by streams that have no pending work.
@@ -116,6 +119,7 @@ private:
     void add(DeferrableBlock& block, StreamQueue& stream, StreamUse& use) noexcept;
     void queue_or_wait(StreamUse& use) noexcept;
     void queue(StreamUse& use) noexcept;
+    bool waits_for_capture(const DeferrableBlock& block) const noexcept;
     bool has_passed(const StreamUse& use) const noexcept;
     DeferrableBlock* pass_first(StreamQueue& stream) noexcept;
     void give(StreamUse& use) noexcept;

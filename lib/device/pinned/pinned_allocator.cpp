@@ -72,6 +72,10 @@ std::size_t PinnedAllocator::trim() noexcept {
     return core_->trim();
 }
 
+void PinnedAllocator::set_limit(std::size_t bytes) noexcept {
+    core_->set_limit(bytes);
+}
+
 void PinnedAllocator::end_stream(StreamHandle stream) {
     core_->end_stream(stream);
 }

@@ -28,6 +28,11 @@ int validated(Backend& backend, int device, const PinnedOptions& options) {
                                     std::to_string(options.largest_slab) +
                                     "; expected a multiple of 2 MiB");
     }
+    if (options.pinned_wait.count() < 0) {
+        throw std::invalid_argument(prefix + "pinned_wait is " +
+                                    std::to_string(options.pinned_wait.count()) +
+                                    " ns; expected 0 or more");
+    }
     return device;
 }
 
@@ -57,8 +62,9 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
       heap_(totals_),
       events_(backend, device),
       deferred_(backend, device, events_, totals_),
-      slabs_(nullptr, 0) {
-    detail::add(totals_.limit_bytes, options.max_bytes);
+      slabs_(nullptr, 0),
+      limit_(options.max_bytes) {
+    detail::add(totals_.limit_bytes, limit_);
     const unsigned count =
         std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, max_lanes);
     for (unsigned i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -66,6 +67,7 @@ public:
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
     DeviceStatistics statistics() const noexcept { return record_.statistics(); }
     std::size_t trim() noexcept;
+    void set_limit(std::size_t bytes) noexcept;
     void end_stream(StreamHandle stream);
     /// Throws the exception for a failure.
     [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
@@ -78,6 +80,7 @@ private:
         Block* block = nullptr;
         DeviceStatus status = DeviceStatus::ok;
         Cause cause = Cause::own_use;
+        std::chrono::nanoseconds waited{0};  // for copies that hold freed blocks back
     };
 
     StreamCache& lane_of_thread() noexcept;
@@ -98,6 +101,8 @@ private:
 
     // pinned_growth.cpp
     Outcome obtain(const Request& request);
+    bool copies_may_free(const Request& request) const noexcept;
+    Outcome obtain_now(const Request& request);
     Block* take_free(const Request& request);
     Outcome grow(const Request& request);
     Outcome grow_by(const Request& request, std::size_t bytes);
@@ -123,6 +128,7 @@ private:
     StreamTable streams_;
     std::vector<std::unique_ptr<StreamCache>> queues_;  // one for each stream; nothing is parked
     StreamCache slabs_;                                 // home of all slabs and their free blocks
+    std::size_t limit_;                                 // in bytes; 0: none
     std::size_t growing_bytes_ = 0;                     // being requested from the system
     bool growing_[pool_count] = {};
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <thread>
 
 #include "device/caching/failure_report.hpp"
 #include "device/pinned/pinned_core.hpp"
@@ -8,6 +9,16 @@
 // Allocation of slabs from the system, and their release.
 
 namespace tensorpool::device {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// The time between two looks at copies that hold blocks back. It begins near the time of a short
+// copy (4 KiB over PCIe 4 take some 10 us) and doubles up to a thousandth of the default wait.
+constexpr nanoseconds shortest_pause = std::chrono::microseconds(10);
+constexpr nanoseconds longest_pause = std::chrono::milliseconds(1);
+
+}  // namespace
 
 Block* PinnedCore::take_free(const Request& request) {
     complete();
@@ -20,7 +31,40 @@ Block* PinnedCore::take_free(const Request& request) {
     return block;
 }
 
+/// Waits before a request fails by the limit, as long as copies may free enough for it. Other
+/// threads may allocate and free in the meantime, and take what the copies free.
 PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
+    using Clock = std::chrono::steady_clock;
+    Outcome outcome = obtain_now(request);
+    if (outcome.block != nullptr || outcome.cause != Cause::limit) return outcome;
+    const Clock::time_point begin = Clock::now();
+    nanoseconds pause = shortest_pause;
+    nanoseconds waited{0};
+    while (outcome.block == nullptr && outcome.cause == Cause::limit &&
+           waited < options_.pinned_wait && copies_may_free(request)) {
+        {
+            const Unlocked unlocked(mutex_);
+            std::this_thread::sleep_for(pause);
+        }
+        pause = std::min(2 * pause, longest_pause);
+        outcome = obtain_now(request);
+        waited = Clock::now() - begin;
+    }
+    outcome.waited = waited;
+    return outcome;
+}
+
+/// Whether the memory that callers do not hold is enough for the request, and copies under way hold
+/// some of it back.
+bool PinnedCore::copies_may_free(const Request& request) const noexcept {
+    const auto held = static_cast<std::size_t>(totals_.held_bytes.load(std::memory_order_relaxed));
+    return held <= limit_ && request.rounded <= limit_ - held &&
+           std::any_of(queues_.begin(), queues_.end(), [this](const auto& queue) {
+               return deferred_.will_free(queue->memory.queue);
+           });
+}
+
+PinnedCore::Outcome PinnedCore::obtain_now(const Request& request) {
     bool& growing = growing_[static_cast<std::size_t>(request.pool)];
     while (true) {
         if (Block* const block = take_free(request)) return {block, DeviceStatus::ok};
@@ -54,11 +98,11 @@ PinnedCore::Outcome PinnedCore::grow(const Request& request) {
 }
 
 bool PinnedCore::may_grow(std::size_t bytes) const noexcept {
-    if (options_.max_bytes == 0) return true;
+    if (limit_ == 0) return true;
     const auto held =
         static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)) +
         growing_bytes_;
-    return held <= options_.max_bytes && bytes <= options_.max_bytes - held;
+    return held <= limit_ && bytes <= limit_ - held;
 }
 
 PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t bytes) {
@@ -116,6 +160,16 @@ std::size_t PinnedCore::trim() noexcept {
     return give_back();
 }
 
+void PinnedCore::set_limit(std::size_t bytes) noexcept {
+    const std::lock_guard guard(mutex_);
+    detail::add(totals_.limit_bytes, bytes - limit_);
+    limit_ = bytes;
+    if (may_grow(0)) return;
+    complete();
+    flush();
+    (void)give_back();
+}
+
 /// Takes out a slab that is one free block, so that it can be released. Returns nullptr if there is
 /// none.
 Slab* PinnedCore::take_free_slab() noexcept {
@@ -158,12 +212,12 @@ std::size_t PinnedCore::give_back() noexcept {
 /// memory instead of the device's, because pinned memory is part of it.
 void PinnedCore::explain(const Outcome& outcome, const Request& request,
                          DeviceAllocationFailure& failure) noexcept {
-    FailureReport report(failure, options_.name, device(), record_.statistics(),
-                         options_.max_bytes);
+    FailureReport report(failure, options_.name, device(), record_.statistics(), limit_);
     report.add_free(slabs_);
     for (const auto& queue : queues_) report.add_holder(*queue);
     failure.device_total = platform::total_memory();
     failure.device_free = platform::available_memory();
+    failure.waited_ns = static_cast<std::uint64_t>(outcome.waited.count());
     report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
     detail::add(totals_.failures, 1);
     statistics::write_entry(report.entry(), report.limit(), request.bytes, options_.name);

@@ -225,7 +225,7 @@ TEST_F(PinnedAllocatorTest, HoldsNoMoreThanItsLimit) {
 
 TEST_F(PinnedAllocatorTest, MergesFreeMemoryBeforeItFails) {
     allocator_ = std::make_unique<PinnedAllocator>(
-        backend_, 0, PinnedOptions{.name = "limited", .max_bytes = 8 * mib});
+        backend_, 0, PinnedOptions{.name = "limited", .max_bytes = 8 * mib, .pinned_wait = {}});
     const StreamHandle stream = make_stream();
     void* const one = allocator_->allocate(4 * mib, stream);
     void* const other = allocator_->allocate(4 * mib);

@@ -1,5 +1,6 @@
 #include "stress/devices/setting.hpp"
 
+#include <chrono>
 #include <cstddef>
 
 #include "stress/devices/random.hpp"
@@ -41,6 +42,8 @@ Setting setting_of(std::uint64_t seed, Schedule schedule) {
     made.caching.oversize_slack_bytes = made.caching.oversize_bytes / 2;
     made.pinned.max_bytes = (std::size_t{8} << random.below(3)) * mib;
     made.pinned.largest_slab = (std::size_t{2} << random.below(3)) * mib;
+    // The work that is waited for ends after `patience` queries, so no time is too short.
+    made.pinned.pinned_wait = std::chrono::hours(random.below(2));
     return made;
 }
 
