@@ -49,9 +49,7 @@ void set_memory_fraction(double fraction, int device) {
                       fraction);
         throw std::invalid_argument(text);
     }
-    RuntimeOptions options = get_runtime_options(DeviceType::cuda);
-    options.caching.hard_limit = fraction;
-    set_runtime_options(Device{DeviceType::cuda, device}, options);
+    get_runtime({DeviceType::cuda, device}).caching_allocator()->set_hard_limit(fraction);
 }
 
 }  // namespace

@@ -117,9 +117,34 @@ TEST_F(PluggableAllocator, FractionLimitsADeviceBeforeItsFirstUse) {
     void* const memory = tensorpool_torch_malloc(half, 0, nullptr);
     EXPECT_NE(memory, nullptr);
     tensorpool_torch_free(memory, half, 0, nullptr);
-    tensorpool_torch_set_memory_fraction(0.5, 0);
-    EXPECT_NE(std::string(tensorpool_last_error()).find("a runtime of cuda:0 exists already"),
-              std::string::npos);
+}
+
+TEST_F(PluggableAllocator, FractionLimitsADeviceThatWasUsed) {
+    const std::size_t half = device_bytes / 2;
+    void* const memory = tensorpool_torch_malloc(half, 0, nullptr);
+    EXPECT_NE(memory, nullptr);
+    tensorpool_torch_free(memory, half, 0, nullptr);
+    tensorpool_torch_set_memory_fraction(0.25, 0);
+    EXPECT_EQ(tensorpool_torch_malloc(half, 0, nullptr), nullptr);
+    tensorpool_torch_set_memory_fraction(0.75, 0);
+    void* const again = tensorpool_torch_malloc(half, 0, nullptr);
+    EXPECT_NE(again, nullptr) << tensorpool_last_error();
+    tensorpool_torch_free(again, half, 0, nullptr);
+}
+
+TEST_F(PluggableAllocator, FractionKeepsTheOtherOptionsOfTheDevice) {
+    RuntimeOptions options;
+    options.caching.name = "second";
+    options.caching.soft_limit = 0.125;
+    set_runtime_options(Device{DeviceType::cuda, 1}, options);
+    tensorpool_torch_set_memory_fraction(0.25, 1);
+    const DeviceStatistics statistics = get_runtime({DeviceType::cuda, 1}).allocator().statistics();
+    EXPECT_STREQ(statistics.name, "second");
+    EXPECT_EQ(statistics.limit_bytes, device_bytes / 4);
+    EXPECT_EQ(statistics.soft_limit_bytes, device_bytes / 8);
+}
+
+TEST_F(PluggableAllocator, ImpossibleFractionIsRejected) {
     tensorpool_torch_set_memory_fraction(1.5, 1);
     EXPECT_NE(std::string(tensorpool_last_error())
                   .find("the fraction is 1.5, expected above 0 and at most 1"),

@@ -53,6 +53,17 @@ public:
     /// the number of bytes given back. Gives nothing back while one of its streams is captured.
     std::size_t trim() noexcept override;
 
+    /// Sets the limit of the memory held, as `CachingOptions::hard_limit` does.
+    ///
+    /// If the allocator holds more, it gives free memory back, without waiting for the device, and
+    /// then gets no new memory until it holds less. A soft limit above the hard limit has no
+    /// effect. Throws std::invalid_argument for a part that is not from 0 to 2.
+    void set_hard_limit(double part);
+    /// Sets the memory held from which on free memory is given back by age, as
+    /// `CachingOptions::soft_limit` does. Throws std::invalid_argument for a part that is not from
+    /// 0 to 2.
+    void set_soft_limit(double part);
+
     /// Allocates a constant of 1 to 8 bytes for work submitted to `stream` from now on.
     ///
     /// 64 of them share one block of a slab, 8 bytes apart, so they are aligned to 8 only.

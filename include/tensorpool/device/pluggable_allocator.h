@@ -61,8 +61,9 @@ TENSORPOOL_API void tensorpool_torch_free(void* memory, size_t bytes, int device
 TENSORPOOL_API void tensorpool_torch_record_stream(void* memory, void* stream);
 /// Gives free memory back to the devices, for PyTorch's set_reset_fn.
 TENSORPOOL_API void tensorpool_torch_reset(void);
-/// Limits the memory that the allocator of `device` holds to this part of the device's memory, for
-/// PyTorch's set_memory_fraction_fn. Fails, and changes nothing, if the device was used already.
+/// Limits the memory that the allocator of `device` holds to this part of the device's memory,
+/// above 0 and at most 1, for PyTorch's set_memory_fraction_fn. If the allocator holds more, free
+/// memory is given back.
 TENSORPOOL_API void tensorpool_torch_set_memory_fraction(double fraction, int device);
 
 #ifdef __cplusplus

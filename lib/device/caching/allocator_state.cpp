@@ -33,12 +33,16 @@ AllocatorState::AllocatorState(Backend& of_backend, int of_device, const Caching
     large_granule = options.keep_near_peak || total_bytes < large_device_bytes
                         ? granule
                         : base::align_up(large_granule_bytes, std::max<std::size_t>(granule, 1));
-    const std::size_t recommended =
+    recommended_bytes =
         abilities.recommended_bytes != 0 ? abilities.recommended_bytes : total_bytes;
-    hard_limit = static_cast<std::size_t>(static_cast<double>(recommended) * options.hard_limit);
-    soft_limit = static_cast<std::size_t>(static_cast<double>(recommended) * options.soft_limit);
-    detail::add(totals.limit_bytes, hard_limit);
-    detail::add(totals.soft_limit_bytes, soft_limit);
+    set_limit(hard_limit, totals.limit_bytes, options.hard_limit);
+    set_limit(soft_limit, totals.soft_limit_bytes, options.soft_limit);
+}
+
+void AllocatorState::set_limit(std::size_t& limit, detail::Counter& counter, double part) noexcept {
+    const auto bytes = static_cast<std::size_t>(static_cast<double>(recommended_bytes) * part);
+    detail::add(counter, bytes - limit);
+    limit = bytes;
 }
 
 void AllocatorState::throw_error(DeviceStatus status, const char* call, const char* what) const {

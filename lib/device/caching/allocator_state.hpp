@@ -50,6 +50,9 @@ struct Outcome {
 /// Checks the options and returns the device's index. Throws std::invalid_argument that names the
 /// allocator, the option, the value found and the value expected.
 int validated(Backend& backend, int device, const CachingOptions& options);
+/// Throws std::invalid_argument like `validated` unless the limit `name` may be this part of what
+/// the device recommends.
+void check_limit(const CachingOptions& options, const char* name, double part);
 
 /// The state shared by the parts of one caching allocator: its device, limits, counters, and the
 /// blocks under its lock. It makes no decisions; the parts do.
@@ -82,6 +85,9 @@ struct AllocatorState {
         return (gate.load(std::memory_order_relaxed) & watched) != 0 || statistics::is_recording();
     }
 
+    /// Sets a limit, and the counter that reports it, to this part of what the device recommends.
+    void set_limit(std::size_t& limit, detail::Counter& counter, double part) noexcept;
+
     /// Bytes that the allocator holds, or is requesting from the device now.
     std::size_t capacity() const noexcept {
         return static_cast<std::size_t>(totals.capacity_bytes.load(std::memory_order_relaxed)) +
@@ -109,8 +115,7 @@ struct AllocatorState {
     const std::size_t granule;  // of small blocks; 0: slabs are not expandable
     std::size_t total_bytes = 0;
     std::size_t large_granule = 0;  // of larger blocks
-    std::size_t hard_limit = 0;     // 0: no limit
-    std::size_t soft_limit = 0;
+    std::size_t recommended_bytes = 0;
     StreamTable streams;
     alignas(64) std::atomic<unsigned> gate = 0;
 
@@ -123,6 +128,8 @@ struct AllocatorState {
     EventPool events;
     DeferredFrees deferred;
     std::vector<std::unique_ptr<StreamCache>> caches;
+    std::size_t hard_limit = 0;     // in bytes; 0: no limit
+    std::size_t soft_limit = 0;
     bool asleep = false;            // memory of blocks in use is with the device: see Sleep
     std::size_t growing_bytes = 0;  // being requested from the device
     std::size_t returns = 0;        // threads that are releasing memory to the device

@@ -67,6 +67,14 @@ std::size_t CachingAllocator::trim() noexcept {
     return core_->trim();
 }
 
+void CachingAllocator::set_hard_limit(double part) {
+    core_->set_hard_limit(part);
+}
+
+void CachingAllocator::set_soft_limit(double part) {
+    core_->set_soft_limit(part);
+}
+
 void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) {
     if (bytes == 0 || bytes > device::ScalarPage::scalar_bytes) {
         throw std::invalid_argument("tensorpool: allocate_scalar: bytes is " +

@@ -317,14 +317,32 @@ bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noe
 
 // Streams, captures, callbacks -------------------------------------------------------------------
 
-std::size_t CachingCore::trim() noexcept try {
+std::size_t CachingCore::trim() noexcept {
     const Lock lock(state_.mutex);
+    return give_back(max_bytes);
+}
+
+/// Gives back up to this many bytes of free memory, without waiting for the device.
+std::size_t CachingCore::give_back(std::size_t bytes) noexcept try {
     if (state_.asleep) return 0;
     free_.complete();
     free_.flush_all();
-    return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, max_bytes);
+    return captures_.is_any_active() ? 0 : reclaim_.give_back(Reclaim::Which::all, bytes);
 } catch (...) {
     return 0;  // no memory for the list of blocks to release
+}
+
+void CachingCore::set_hard_limit(double part) {
+    check_limit(state_.options, "hard_limit", part);
+    const Lock lock(state_.mutex);
+    state_.set_limit(state_.hard_limit, state_.totals.limit_bytes, part);
+    if (!state_.may_grow(0)) (void)give_back(state_.capacity() - state_.hard_limit);
+}
+
+void CachingCore::set_soft_limit(double part) {
+    check_limit(state_.options, "soft_limit", part);
+    const Lock lock(state_.mutex);
+    state_.set_limit(state_.soft_limit, state_.totals.soft_limit_bytes, part);
 }
 
 void CachingCore::end_stream(StreamHandle stream) {

@@ -77,6 +77,8 @@ public:
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
     DeviceStatistics statistics() const noexcept { return state_.record.statistics(); }
     std::size_t trim() noexcept;
+    void set_hard_limit(double part);
+    void set_soft_limit(double part);
     void end_stream(StreamHandle stream);
 
     std::uint64_t add_callback(AllocatorCallback callback);
@@ -111,6 +113,7 @@ private:
     Block* end_use(void* address, Lock& lock) noexcept;
     void free_scalar(Block& block, void* address) noexcept;
     Block& block_in_use(void* address, const char* call) const;
+    std::size_t give_back(std::size_t bytes) noexcept;
 
     AllocatorState state_;
     Scalars scalars_{state_};
