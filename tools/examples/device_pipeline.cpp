@@ -39,7 +39,10 @@ constexpr const char* help =
     "  --help      print this text\n";
 
 Device choose(const std::string& name) {
-    if (name == "auto") return current_device();
+    if (name == "auto") {
+        const bool has_cuda = device_count(DeviceType::cuda) > 0;
+        return {has_cuda ? DeviceType::cuda : DeviceType::cpu, 0};
+    }
     const Device device = parse_device(name);
     if (device.type == DeviceType::simulated) {
         set_backend(device.type, std::make_shared<SimulatedBackend>());

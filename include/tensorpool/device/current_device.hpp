@@ -10,9 +10,11 @@ namespace tensorpool {
 
 /// Returns the calling thread's current device.
 ///
-/// A thread that set none gets one at the first call: the first CUDA device, otherwise the first
-/// simulated one, otherwise the CPU. The same applies if the device was removed since
-/// (`set_backend`). Throws std::bad_alloc.
+/// A thread that set none gets the first CUDA device if a runtime of a CUDA device exists,
+/// otherwise the first simulated device if `set_backend` made one available, otherwise the CPU. So
+/// the call never loads CUDA's driver, and the answer changes when the program first requests a
+/// runtime of CUDA. A device that was set and removed since counts as not set. Throws
+/// std::bad_alloc.
 TENSORPOOL_API Device current_device();
 /// Sets the calling thread's current device. Throws std::invalid_argument, listing the devices, for
 /// a device that does not exist.

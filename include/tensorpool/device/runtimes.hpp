@@ -33,8 +33,9 @@ TENSORPOOL_API int device_count(DeviceType type);
 /// std::invalid_argument, listing the devices, for a device that does not exist, and DeviceError if
 /// the device fails.
 TENSORPOOL_API Runtime& get_runtime(Device device);
-/// Returns the runtime of the calling thread's current device. Throws DeviceError if the device
-/// fails, and std::bad_alloc.
+/// Returns the runtime of the calling thread's current device, which is the CPU until the program
+/// sets another one or requests a runtime of CUDA. Throws DeviceError if the device fails, and
+/// std::bad_alloc.
 TENSORPOOL_API Runtime& runtime();
 
 /// Sets the backend whose devices are those of `type` from now on; `backend->type()` may differ, as

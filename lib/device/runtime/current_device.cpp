@@ -20,10 +20,10 @@ struct Current {
 };
 constinit thread_local Current current = {};
 
+/// Makes no call to CUDA's driver.
 Device first_device() {
-    for (const DeviceType type : {DeviceType::cuda, DeviceType::simulated}) {
-        if (device_count(type) > 0) return {type, 0};
-    }
+    if (runtime_registry().has_runtime(DeviceType::cuda)) return {DeviceType::cuda, 0};
+    if (device_count(DeviceType::simulated) > 0) return {DeviceType::simulated, 0};
     return {DeviceType::cpu, 0};
 }
 

@@ -5,8 +5,9 @@
 
 namespace tensorpool::device {
 
-/// Incremented whenever devices may have been added or removed. A thread's cached current device is
-/// valid as long as this is unchanged. Never 0, which means that a thread has cached nothing.
+/// Incremented whenever devices may have been added or removed, or a runtime was made. A thread's
+/// cached current device is valid as long as this is unchanged. Never 0, which means that a thread
+/// has cached nothing.
 inline constinit std::atomic<std::uint32_t> device_changes{1};
 
 /// Release: pairs with the acquire of threads that read the counter, so that they see the change.

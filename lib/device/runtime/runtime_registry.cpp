@@ -3,6 +3,7 @@
 #include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/host_backend.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -118,8 +119,16 @@ Runtime& RuntimeRegistry::make(Device device) {
         if (device.index < quick_devices) {
             type.quick[index].store(runtime.get(), std::memory_order_release);
         }
+        note_device_change();  // threads may have another current device from now on
     }
     return *runtime;
+}
+
+bool RuntimeRegistry::has_runtime(DeviceType name) {
+    Type& type = of(name);
+    const std::lock_guard guard(type.mutex);
+    return std::any_of(type.runtimes.begin(), type.runtimes.end(),
+                       [](const auto& runtime) { return runtime != nullptr; });
 }
 
 // REQUIRES: the type's lock.

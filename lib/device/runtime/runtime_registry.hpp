@@ -33,6 +33,8 @@ public:
     }
     /// Returns nullptr if the runtime was not made yet, or for devices beyond `quick_devices`.
     Runtime* get_if_made(Device device) const noexcept;
+    /// Whether a runtime of this type was made. Makes no call to a backend.
+    bool has_runtime(DeviceType type);
     /// Throws std::invalid_argument if the runtime is not in this registry.
     void check_known(const Runtime& runtime);
     void check_device(Device device);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -16,19 +19,45 @@ void on_another_thread(Function function) {
     std::thread(function).join();
 }
 
-TEST(CurrentDevice, IsTheFirstAcceleratorByDefault) {
+/// A backend that counts how often its devices were counted, which loads CUDA's driver.
+class CountingBackend final : public SimulatedBackend {
+public:
+    CountingBackend() : SimulatedBackend(eager_devices(2)) {}
+    int device_count() noexcept override {
+        ++counts;
+        return SimulatedBackend::device_count();
+    }
+
+    std::atomic<int> counts = 0;
+};
+
+TEST(CurrentDevice, IsTheFirstSimulatedDeviceIfThereIsOne) {
     const PutInBackend simulated(eager_devices(2));
-    on_another_thread([] {
-        const DeviceType first =
-            device_count(DeviceType::cuda) > 0 ? DeviceType::cuda : DeviceType::simulated;
-        EXPECT_EQ(current_device(), (Device{first, 0}));
-    });
-    const PutInBackend cuda(eager_devices(2), DeviceType::cuda);
-    on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cuda, 0})); });
+    on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 0})); });
 }
 
 TEST(CurrentDevice, IsTheCpuWithoutAnAccelerator) {
-    if (device_count(DeviceType::cuda) > 0) GTEST_SKIP() << "there is a CUDA device";
+    on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cpu, 0})); });
+}
+
+TEST(CurrentDevice, IsNoCudaDeviceUntilARuntimeOfCudaIsRequested) {
+    const auto cuda = std::make_shared<CountingBackend>();
+    set_backend(DeviceType::cuda, cuda);
+    std::promise<void> asked;
+    std::promise<void> made;
+    std::thread other([&] {
+        EXPECT_EQ(current_device(), (Device{DeviceType::cpu, 0}));
+        EXPECT_EQ(runtime().device(), (Device{DeviceType::cpu, 0}));
+        EXPECT_EQ(cuda->counts, 0) << "the driver was loaded";
+        asked.set_value();
+        made.get_future().wait();
+        EXPECT_EQ(current_device(), (Device{DeviceType::cuda, 0}));
+    });
+    asked.get_future().wait();
+    (void)get_runtime({DeviceType::cuda, 1});
+    made.set_value();
+    other.join();
+    set_backend(DeviceType::cuda, nullptr);
     on_another_thread([] { EXPECT_EQ(current_device(), (Device{DeviceType::cpu, 0})); });
 }
 
@@ -94,8 +123,8 @@ TEST(CurrentDevice, IsRestoredAfterAScope) {
 TEST(CurrentDevice, DefaultIsChosenAgainAfterAScope) {
     on_another_thread([] {
         { const CurrentDeviceScope scope({DeviceType::cpu, 0}); }
-        const PutInBackend cuda(eager_devices(1), DeviceType::cuda);
-        EXPECT_EQ(current_device(), (Device{DeviceType::cuda, 0}));
+        const PutInBackend simulated(eager_devices(1));
+        EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 0}));
     });
 }
 
