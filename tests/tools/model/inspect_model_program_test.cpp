@@ -16,21 +16,9 @@ namespace {
 using nlohmann::json;
 using tensorpool::testing::GgufWriter;
 using tensorpool::testing::ProgramResult;
+using tensorpool::testing::Variables;
 using tensorpool::testing::WrittenFile;
 namespace ggml = tensorpool::testing::ggml;
-
-class InspectModel : public ::testing::Test {
-protected:
-    ProgramResult run(std::vector<std::string> arguments) const {
-        arguments.insert(arguments.begin(), "inspect");
-        return tensorpool::testing::run_program(TENSORPOOL_PROGRAM, std::move(arguments));
-    }
-    std::string put(const char* name, const WrittenFile& file) const {
-        return folder_.file(name, file.bytes());
-    }
-
-    photos::TemporaryFolder folder_;
-};
 
 /// The metadata of Llama 3 8B, with a single small tensor.
 GgufWriter llama() {
@@ -46,6 +34,27 @@ GgufWriter llama() {
     writer.add_tensor("blk.0.attn_q.weight", ggml::q4_0, {32, 32});
     return writer;
 }
+
+class InspectModel : public ::testing::Test {
+protected:
+    ProgramResult run(std::vector<std::string> arguments, const Variables& variables = {}) const {
+        arguments.insert(arguments.begin(), "inspect");
+        return tensorpool::testing::run_program(TENSORPOOL_PROGRAM, std::move(arguments),
+                                                variables);
+    }
+    /// Runs an estimate on a machine with an NVML, and with a CUDA driver that ends each program
+    /// that loads it.
+    ProgramResult estimate(const char* nvml, std::vector<std::string> arguments) const {
+        arguments.insert(arguments.begin(), {put("a.gguf", llama().write()), "--estimate"});
+        return run(std::move(arguments),
+                   {{"LD_LIBRARY_PATH", TENSORPOOL_FAKE_NVML_FOLDER}, {"FAKE_NVML", nvml}});
+    }
+    std::string put(const char* name, const WrittenFile& file) const {
+        return folder_.file(name, file.bytes());
+    }
+
+    photos::TemporaryFolder folder_;
+};
 
 TEST_F(InspectModel, PrintsTextOrJson) {
     const std::string path = put("a.gguf", llama().write());
@@ -81,6 +90,48 @@ TEST_F(InspectModel, EstimateExitsWithOneAndSuggestsOptionsIfItDoesNotFit) {
         run({path, "--estimate", "--context", "4096", "--batch", "64", "--device-memory", "300MiB",
              "--kv-type", "q4_0", "--flash-attention", "on"});
     EXPECT_EQ(smaller.exit_code, 0) << smaller.output << smaller.errors;
+}
+
+TEST_F(InspectModel, EstimateCountsTheCardWithTheMostFreeMemoryWithoutADriver) {
+    const ProgramResult result = estimate("cards", {"--context", "256"});
+    EXPECT_EQ(result.exit_code, 0) << result.output << result.errors;
+    EXPECT_NE(result.output.find("Free card has 15.0 GiB of 16.0 GiB free"), std::string::npos)
+        << result.output;
+    const ProgramResult parsed = estimate("cards", {"--layers-on-device", "10", "--json"});
+    const json memory = json::parse(parsed.output)["estimate"]["memory"];
+    EXPECT_EQ(memory["device"]["name"], "Free card");
+    EXPECT_EQ(memory["device"]["available_bytes"], 15ULL << 30);
+    EXPECT_EQ(memory["device"]["total_bytes"], 16ULL << 30);
+}
+
+TEST_F(InspectModel, EstimateSaysWhyNoCardIsCounted) {
+    const ProgramResult none = estimate("none", {"--context", "256"});
+    EXPECT_EQ(none.exit_code, 0) << none.output << none.errors;
+    EXPECT_NE(none.output.find("The memory of cards is left out: NVML reports no card."),
+              std::string::npos)
+        << none.output;
+    const ProgramResult parsed = estimate("no_driver", {"--context", "256", "--json"});
+    const json memory = json::parse(parsed.output)["estimate"]["memory"];
+    EXPECT_TRUE(memory["device"].is_null());
+    EXPECT_EQ(memory["device_unknown"], "nvmlInit_v2: Driver Not Loaded");
+    const ProgramResult refused = estimate("none", {"--layers-on-device", "10"});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.errors.find("the memory of a card is unknown: NVML reports no card; give"),
+              std::string::npos)
+        << refused.errors;
+}
+
+TEST_F(InspectModel, EstimateNeedsNoNvml) {
+    folder_.file("libnvidia-ml.so.1", "no library");
+    const ProgramResult result =
+        run({put("a.gguf", llama().write()), "--estimate", "--context", "256", "--json"},
+            {{"LD_LIBRARY_PATH", folder_.path().string()}});
+    EXPECT_EQ(result.exit_code, 0) << result.output << result.errors;
+    const json memory = json::parse(result.output)["estimate"]["memory"];
+    EXPECT_TRUE(memory["device"].is_null());
+    const std::string why = memory["device_unknown"];
+    EXPECT_TRUE(why.starts_with("NVML cannot be loaded: ")) << why;
+    EXPECT_NE(why.find("libnvidia-ml.so.1"), std::string::npos) << why;
 }
 
 TEST_F(InspectModel, RejectsInvalidOptions) {

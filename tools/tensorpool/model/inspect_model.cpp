@@ -4,12 +4,12 @@
 #include <system_error>
 #include <utility>
 
-#include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/model_hyperparameters.hpp>
 #include <tensorpool/system_memory.hpp>
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "model/cards.hpp"
 #include "model/contents.hpp"
 #include "model/estimate/estimation.hpp"
 #include "model/model_report.hpp"
@@ -18,20 +18,6 @@
 
 namespace tensorpool::command::model {
 namespace {
-
-std::optional<DeviceMemory> first_device() {
-    CudaBackend cuda;
-    DeviceMemoryInfo info;
-    if (cuda.device_count() == 0 || cuda.memory_info(0, info) != DeviceStatus::ok)
-        return std::nullopt;
-    return DeviceMemory{cuda.device_name(0), info.free_bytes, info.total_bytes};
-}
-
-/// Returns the memory of this machine and its container, and that of its first CUDA device if there
-/// is one. The driver of the device may take a while to start.
-AvailableMemory query_memory() {
-    return {get_available_memory(), get_total_memory(), first_device()};
-}
 
 /// Calls a function of the library. A file that is damaged, that cannot be opened or that has
 /// impossible values is unusable.
@@ -48,16 +34,19 @@ auto checked(Call call) {
     }
 }
 
-/// Returns the memory for the estimate. If layers are to be on a device, its memory is the given
-/// one, or the one that its driver reports.
+/// Returns the memory of this machine and its container, and that of a device: the given one, or
+/// that of a card.
 AvailableMemory memory_for(const Request& request) {
-    AvailableMemory memory = query_memory();
+    AvailableMemory memory = {get_available_memory(), get_total_memory(), {}, {}};
     if (request.device_bytes) {
         memory.device = {"a device", *request.device_bytes, *request.device_bytes};
-    } else if (request.layers_on_device.value_or(0) > 0 && !memory.device) {
-        throw CommandError(wrong_usage,
-                           "there is no CUDA device on this machine; give the memory of the device "
-                           "for the layers with --device-memory");
+    } else {
+        find_card(memory);
+    }
+    if (request.layers_on_device.value_or(0) > 0 && !memory.device) {
+        throw CommandError(wrong_usage, "the memory of a card is unknown: " + memory.why_no_device +
+                                            "; give the memory of the device for the layers with "
+                                            "--device-memory");
     }
     return memory;
 }

@@ -22,6 +22,7 @@ struct AvailableMemory {
     std::uint64_t available = 0;  ///< available to this process on the machine and its container
     std::uint64_t total = 0;
     std::optional<DeviceMemory> device;
+    std::string why_no_device = {};  ///< the reason, without a period; "": nothing was asked
 };
 
 /// The user's options. Values that are not set follow from the model and the machine.

@@ -51,6 +51,8 @@ Json memory_json(const AvailableMemory& memory) {
         json["device"] = {{"name", memory.device->name},
                           {"available_bytes", memory.device->available},
                           {"total_bytes", memory.device->total}};
+    } else {
+        json["device_unknown"] = memory.why_no_device;
     }
     return json;
 }

@@ -184,6 +184,10 @@ std::string notes(const Estimation& estimation, Sizes sizes) {
             device->name, size(device->available, sizes), size(device->total, sizes),
             estimation.fitting_layers, model.layers.size() + 1, estimation.fitting_layers));
     }
+    if (!estimation.memory.why_no_device.empty()) {
+        text += paragraph(fmt::format("The memory of cards is left out: {}.",
+                                      printable(estimation.memory.why_no_device)));
+    }
     return text.empty() ? text : '\n' + text;
 }
 
