@@ -64,6 +64,10 @@ bool Backend::owns_stream(int, StreamHandle) noexcept {
 DeviceStatus Backend::stream_id(int, StreamHandle, std::uint64_t*) noexcept {
     return DeviceStatus::not_supported;
 }
+DeviceStatus Backend::stream_priorities(int, StreamPriorities& priorities) noexcept {
+    priorities = {};
+    return DeviceStatus::ok;
+}
 
 bool Backend::can_access_peer(int, int) noexcept {
     return false;

@@ -27,6 +27,12 @@ void refuse(const std::string& text) {
     throw DeviceError(DeviceStatus::invalid_argument, text);
 }
 
+void check_priority(int priority, const StreamPriorities& range) {
+    if (range.highest <= priority && priority <= range.lowest) return;
+    refuse("priority " + std::to_string(priority) + ", expected " + std::to_string(range.highest) +
+           " (the highest) to " + std::to_string(range.lowest) + " (the lowest)");
+}
+
 CallErrors::CallErrors() noexcept : id_(next_id()) {}
 
 DeviceStatus CallErrors::keep_current(const char* call) noexcept {

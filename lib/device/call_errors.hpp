@@ -4,6 +4,7 @@
 #include <string>
 #include <type_traits>
 
+#include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/device_status.hpp>
 
 namespace tensorpool::device {
@@ -21,6 +22,8 @@ DeviceStatus status_after(Body&& body) {
 
 /// Throws DeviceError with invalid_argument.
 [[noreturn]] void refuse(const std::string& text);
+/// Throws DeviceError with invalid_argument for a priority outside the range.
+void check_priority(int priority, const StreamPriorities& range);
 
 /// Stores the text of each thread's last failed call to one backend. Any thread.
 class CallErrors {

@@ -20,9 +20,12 @@ std::shared_ptr<device::Mark> awaited_mark(device::Simulation& s, int device, Ev
 
 }  // namespace
 
-DeviceStatus SimulatedBackend::create_stream(int device, StreamHandle* stream) noexcept {
-    return simulation_->call(SimulatedCall::create_stream, device,
-                             [&](auto& s, auto&) { *stream = s.streams.create(device); });
+DeviceStatus SimulatedBackend::create_stream(int device, StreamHandle* stream,
+                                             int priority) noexcept {
+    return simulation_->call(SimulatedCall::create_stream, device, [&](auto& s, auto&) {
+        device::check_priority(priority, {});
+        *stream = s.streams.create(device);
+    });
 }
 
 DeviceStatus SimulatedBackend::destroy_stream(int device, StreamHandle stream) noexcept {

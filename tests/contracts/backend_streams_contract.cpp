@@ -29,6 +29,26 @@ TEST_P(BackendContract, IdleStreamsAreDone) {
     EXPECT_EQ(backend().synchronize_stream(device, nullptr), DeviceStatus::ok);
 }
 
+TEST_P(BackendContract, StreamsHavePrioritiesOfTheRange) {
+    StreamPriorities range = {7, 7};
+    ASSERT_EQ(backend().stream_priorities(device, range), DeviceStatus::ok);
+    EXPECT_LE(range.highest, 0);
+    EXPECT_GE(range.lowest, 0);
+    for (const int priority : {range.highest, range.lowest}) {
+        StreamHandle stream = nullptr;
+        ASSERT_EQ(backend().create_stream(device, &stream, priority), DeviceStatus::ok)
+            << backend().last_error();
+        EXPECT_EQ(note(stream, priority), DeviceStatus::ok);
+        EXPECT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
+        EXPECT_EQ(backend().destroy_stream(device, stream), DeviceStatus::ok);
+    }
+    EXPECT_EQ(noted(), (std::vector<int>{range.highest, range.lowest}));
+    StreamHandle none = nonsense_handle<StreamHandle>();
+    expect_refused(backend().create_stream(device, &none, range.highest - 1));
+    expect_refused(backend().create_stream(device, &none, range.lowest + 1));
+    EXPECT_EQ(none, nonsense_handle<StreamHandle>());
+}
+
 TEST_P(BackendContract, SynchronizeDeviceWaitsForAllStreams) {
     const std::vector<StreamHandle> streams = {make_stream(), nullptr, make_stream()};
     for (const StreamHandle stream : streams) note(stream, 1);

@@ -104,6 +104,15 @@ struct DeviceMemoryInfo {
     std::size_t total_bytes = 0;
 };
 
+/// The priorities of a device's streams: numbers from `highest` to `lowest`, which the device may
+/// serve in that order. 0 is always among them.
+struct StreamPriorities {
+    /// The largest number.
+    int lowest = 0;
+    /// The smallest number.
+    int highest = 0;
+};
+
 /// Whether a stream is being captured.
 struct CaptureState {
     /// Whether it is being captured.
@@ -232,9 +241,12 @@ public:
 
     // Streams ------------------------------------------------------------------------------------
 
-    /// Makes a stream and stores its handle in `stream`. It does not wait for the default stream
-    /// implicitly.
-    virtual DeviceStatus create_stream(int device, StreamHandle* stream) noexcept = 0;
+    /// Makes a stream of this priority and stores its handle in `stream`. It does not wait for the
+    /// default stream implicitly. A priority outside `stream_priorities` is invalid_argument.
+    virtual DeviceStatus create_stream(int device, StreamHandle* stream,
+                                       int priority = 0) noexcept = 0;
+    /// Stores the priorities of the device's streams in `priorities`. Optional; default: only 0.
+    virtual DeviceStatus stream_priorities(int device, StreamPriorities& priorities) noexcept;
     /// Destroys a stream. Work submitted to it is still done, possibly after this call has
     /// returned.
     virtual DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept = 0;

@@ -87,7 +87,9 @@ public:
     DeviceStatus register_pinned(int device, void* memory, std::size_t bytes) noexcept override;
     DeviceStatus unregister_pinned(int device, void* memory) noexcept override;
 
-    DeviceStatus create_stream(int device, StreamHandle* stream) noexcept override;
+    DeviceStatus create_stream(int device, StreamHandle* stream,
+                               int priority = 0) noexcept override;
+    DeviceStatus stream_priorities(int device, StreamPriorities& priorities) noexcept override;
     DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept override;
     bool owns_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus stream_id(int device, StreamHandle stream, std::uint64_t* id) noexcept override;

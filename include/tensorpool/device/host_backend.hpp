@@ -74,7 +74,8 @@ public:
     DeviceStatus register_pinned(int device, void* memory, std::size_t bytes) noexcept override;
     DeviceStatus unregister_pinned(int device, void* memory) noexcept override;
 
-    DeviceStatus create_stream(int device, StreamHandle* stream) noexcept override;
+    DeviceStatus create_stream(int device, StreamHandle* stream,
+                               int priority = 0) noexcept override;
     DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus synchronize_stream(int device, StreamHandle stream) noexcept override;
     DeviceStatus query_stream(int device, StreamHandle stream) noexcept override;

@@ -5,12 +5,27 @@
 namespace tensorpool {
 
 using device::cuda::CudaDevice;
+using device::cuda::CudaState;
 using device::cuda::to_driver;
 
-DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream) noexcept {
+namespace {
+
+/// REQUIRES: the device's context is current.
+StreamPriorities priorities_of(CudaState& state) {
+    StreamPriorities priorities;
+    state.invoke(state.api.stream_priority_range, &priorities.lowest, &priorities.highest);
+    return priorities;
+}
+
+}  // namespace
+
+// The driver would clamp a priority outside the range (reference, cuStreamCreateWithPriority).
+DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream, int priority) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
+        if (priority != 0) device::check_priority(priority, priorities_of(*state_));
         device::cuda::Stream made = nullptr;
-        state_->invoke(state_->api.stream_create, &made, device::cuda::stream_non_blocking);
+        state_->invoke(state_->api.stream_create_with_priority, &made,
+                       device::cuda::stream_non_blocking, priority);
         try {
             state_->own_streams.add(made);
         } catch (...) {
@@ -19,6 +34,10 @@ DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream) noexce
         }
         *stream = reinterpret_cast<StreamHandle>(made);
     });
+}
+
+DeviceStatus CudaBackend::stream_priorities(int device, StreamPriorities& priorities) noexcept {
+    return state_->run(device, [&](const CudaDevice&) { priorities = priorities_of(*state_); });
 }
 
 DeviceStatus CudaBackend::destroy_stream(int device, StreamHandle stream) noexcept {

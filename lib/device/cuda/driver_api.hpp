@@ -135,6 +135,10 @@ struct DriverApi {
     // Streams and events.
     Function<Result(Stream*, unsigned)> stream_create{symbols, Need::always, "cuStreamCreate",
                                                       2000};
+    Function<Result(Stream*, unsigned, int)> stream_create_with_priority{
+        symbols, Need::always, "cuStreamCreateWithPriority", 5050};
+    Function<Result(int*, int*)> stream_priority_range{symbols, Need::always,
+                                                       "cuCtxGetStreamPriorityRange", 5050};
     Function<Result(Stream)> stream_destroy{symbols, Need::always, "cuStreamDestroy", 4000,
                                             "cuStreamDestroy_v2"};
     Function<Result(Stream)> stream_synchronize{symbols, Need::always, "cuStreamSynchronize", 2000};

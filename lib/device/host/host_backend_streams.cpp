@@ -12,8 +12,11 @@ using device::HostStream;
 
 // Streams ----------------------------------------------------------------------------------------
 
-DeviceStatus HostBackend::create_stream(int device, StreamHandle* stream) noexcept {
-    return state_->call("create_stream", device, [&] { *stream = state_->streams.create(); });
+DeviceStatus HostBackend::create_stream(int device, StreamHandle* stream, int priority) noexcept {
+    return state_->call("create_stream", device, [&] {
+        device::check_priority(priority, {});
+        *stream = state_->streams.create();
+    });
 }
 
 DeviceStatus HostBackend::destroy_stream(int device, StreamHandle stream) noexcept {

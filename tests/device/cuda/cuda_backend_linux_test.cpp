@@ -63,6 +63,27 @@ TEST_F(CudaBackendWithFakeDriver, CreatesContextsOnDemand) {
     EXPECT_EQ(held(), 1);
 }
 
+TEST_F(CudaBackendWithFakeDriver, GivesStreamsTheirPriority) {
+    CudaBackend backend(path);
+    StreamPriorities range;
+    ASSERT_EQ(backend.stream_priorities(0, range), DeviceStatus::ok);
+    EXPECT_EQ(range.lowest, 0);
+    EXPECT_EQ(range.highest, -5);
+    StreamHandle stream = nullptr;
+    ASSERT_EQ(backend.create_stream(0, &stream, -3), DeviceStatus::ok);
+    int priority = 0;
+    EXPECT_EQ(in_context(0,
+                         [&] {
+                             return find<Result (*)(StreamHandle, int*)>("cuStreamGetPriority")(
+                                 stream, &priority);
+                         }),
+              Result::success);
+    EXPECT_EQ(priority, -3);
+    EXPECT_EQ(backend.create_stream(0, &stream, -6), DeviceStatus::invalid_argument);
+    EXPECT_TRUE(has(backend.last_error(), "priority -6, expected -5 (the highest) to 0"))
+        << backend.last_error();
+}
+
 TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {
     {
         CudaBackend backend(path);

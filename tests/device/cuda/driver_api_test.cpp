@@ -107,6 +107,9 @@ static_assert(is_as<&DriverApi::host_free, PFN_cuMemFreeHost_v2000>());
 static_assert(is_as<&DriverApi::host_register, PFN_cuMemHostRegister_v6050>());
 static_assert(is_as<&DriverApi::host_unregister, PFN_cuMemHostUnregister_v4000>());
 static_assert(is_as<&DriverApi::stream_create, PFN_cuStreamCreate_v2000>());
+static_assert(
+    is_as<&DriverApi::stream_create_with_priority, PFN_cuStreamCreateWithPriority_v5050>());
+static_assert(is_as<&DriverApi::stream_priority_range, PFN_cuCtxGetStreamPriorityRange_v5050>());
 static_assert(is_as<&DriverApi::stream_destroy, PFN_cuStreamDestroy_v4000>());
 static_assert(is_as<&DriverApi::stream_synchronize, PFN_cuStreamSynchronize_v2000>());
 static_assert(is_as<&DriverApi::stream_query, PFN_cuStreamQuery_v2000>());

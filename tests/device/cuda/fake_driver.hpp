@@ -50,6 +50,17 @@ protected:
     }
     std::string violation() { return find<fake_cuda::Violation>("fake_cuda_violation")(); }
     int held() { return find<fake_cuda::Held>("fake_cuda_held")(); }
+    /// Calls `body` in the device's primary context.
+    template <class Body>
+    Result in_context(int device, Body body) {
+        CUctx_st* context = nullptr;
+        find<Result (*)(CUctx_st**, int)>("cuDevicePrimaryCtxRetain")(&context, device);
+        find<Result (*)(CUctx_st*)>("cuCtxPushCurrent_v2")(context);
+        const Result result = body();
+        find<Result (*)(CUctx_st**)>("cuCtxPopCurrent_v2")(&context);
+        find<Result (*)(int)>("cuDevicePrimaryCtxRelease")(device);
+        return result;
+    }
     CUctx_st* current_context() {
         CUctx_st* context = nullptr;
         find<int (*)(CUctx_st**)>("cuCtxGetCurrent")(&context);

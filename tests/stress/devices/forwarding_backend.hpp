@@ -76,8 +76,12 @@ public:
     DeviceStatus unregister_pinned(int device, void* memory) noexcept override {
         return inner_.unregister_pinned(device, memory);
     }
-    DeviceStatus create_stream(int device, StreamHandle* stream) noexcept override {
-        return inner_.create_stream(device, stream);
+    DeviceStatus create_stream(int device, StreamHandle* stream,
+                               int priority = 0) noexcept override {
+        return inner_.create_stream(device, stream, priority);
+    }
+    DeviceStatus stream_priorities(int device, StreamPriorities& priorities) noexcept override {
+        return inner_.stream_priorities(device, priorities);
     }
     DeviceStatus destroy_stream(int device, StreamHandle stream) noexcept override {
         return inner_.destroy_stream(device, stream);

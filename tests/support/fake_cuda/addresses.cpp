@@ -60,6 +60,8 @@ constexpr Form forms[] = {
     {"cuMemHostRegister", 6050, "cuMemHostRegister_v2"},
     {"cuMemHostUnregister", 4000, "cuMemHostUnregister"},
     {"cuStreamCreate", 2000, "cuStreamCreate"},
+    {"cuStreamCreateWithPriority", 5050, "cuStreamCreateWithPriority"},
+    {"cuCtxGetStreamPriorityRange", 5050, "cuCtxGetStreamPriorityRange"},
     {"cuStreamDestroy", 2000, nullptr},
     {"cuStreamDestroy", 4000, "cuStreamDestroy_v2"},
     {"cuStreamSynchronize", 2000, "cuStreamSynchronize"},

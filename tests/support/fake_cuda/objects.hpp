@@ -95,6 +95,7 @@ struct CUstream_st {
     bool destroyed = false;
     std::shared_ptr<fake_cuda::Capture> capture;
     std::thread worker;  // started by the first operation
+    int priority = 0;
 };
 
 struct CUevent_st {
@@ -116,6 +117,7 @@ namespace fake_cuda {
 
 struct Driver {
     static constexpr int max_devices = 8;
+    static constexpr int greatest_priority = -5;  // the least is 0
     static constexpr std::size_t total_bytes = std::size_t{1} << 30;
     static constexpr std::size_t granularity = std::size_t{2} << 20;
 

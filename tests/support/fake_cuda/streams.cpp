@@ -1,5 +1,7 @@
 // Streams, events and host functions.
 
+#include <algorithm>
+
 #include "support/fake_cuda/objects.hpp"
 
 using namespace fake_cuda;
@@ -71,6 +73,33 @@ Result cuStreamGetId(Stream handle, unsigned long long* id) {
         const CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         *id = stream->id;
+        return Result::success;
+    });
+}
+
+// A priority outside the range is clamped.
+Result cuStreamCreateWithPriority(Stream* stream, unsigned flags, int priority) {
+    return enter_context("cuStreamCreateWithPriority", [&](Lock&, CUctx_st& context) {
+        if (flags != stream_non_blocking) return Result::invalid_value;
+        *stream = make_stream(context);
+        (*stream)->priority = std::clamp(priority, Driver::greatest_priority, 0);
+        return Result::success;
+    });
+}
+
+Result cuStreamGetPriority(Stream handle, int* priority) {
+    return enter_context("cuStreamGetPriority", [&](Lock&, CUctx_st& context) {
+        const CUstream_st* const stream = stream_of(context, handle);
+        if (stream == nullptr) return Result::invalid_handle;
+        *priority = stream->priority;
+        return Result::success;
+    });
+}
+
+Result cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+    return enter_context("cuCtxGetStreamPriorityRange", [&](Lock&, CUctx_st&) {
+        if (least != nullptr) *least = 0;
+        if (greatest != nullptr) *greatest = Driver::greatest_priority;
         return Result::success;
     });
 }
