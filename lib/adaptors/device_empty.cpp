@@ -8,9 +8,11 @@
 namespace tensorpool {
 
 TensorAllocation empty(std::vector<std::int64_t> shape, DataType type, Device device,
-                       StreamHandle stream) {
+                       std::optional<StreamHandle> stream) {
     if (device == Device{}) return empty(std::move(shape), type);
-    return empty(get_runtime(device).allocator(), std::move(shape), type, stream);
+    const Runtime& runtime = get_runtime(device);
+    const StreamHandle used = stream ? *stream : runtime.current_stream();
+    return empty(runtime.allocator(), std::move(shape), type, used);
 }
 
 }  // namespace tensorpool

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tensorpool/device/current_stream.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
@@ -48,6 +49,16 @@ TEST_F(EmptyOnADevice, MemoryIsForTheStream) {
 
 TEST_F(EmptyOnADevice, RejectsADeviceThatDoesNotExist) {
     EXPECT_THROW((void)empty({1}, f32, {DeviceType::simulated, 9}), std::invalid_argument);
+}
+
+TEST_F(EmptyOnADevice, MemoryIsForTheCurrentStreamByDefault) {
+    Runtime& runtime = get_runtime(device_);
+    const DeviceStream stream(runtime);
+    const CurrentStreamScope scope(stream);
+    const TensorAllocation tensor = empty({256}, f32, device_);
+    EXPECT_TRUE(runtime.allocator().is_used_on(tensor.get(), stream));
+    const TensorAllocation other = empty({256}, f32, device_, nullptr);
+    EXPECT_TRUE(runtime.allocator().is_used_on(other.get(), nullptr));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <tensorpool/device/backend.hpp>
@@ -46,14 +47,14 @@ class TENSORPOOL_API DeviceAllocation {
 public:
     /// Makes a handle that owns nothing.
     DeviceAllocation() noexcept;
-    /// Allocates `bytes` bytes of the current device for work on `stream`; owns nothing for 0.
-    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
-    /// fails otherwise.
-    explicit DeviceAllocation(std::size_t bytes, StreamHandle stream = nullptr);
-    /// Allocates `bytes` bytes of the runtime's device for work on `stream`; owns nothing for 0.
-    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
-    /// fails otherwise.
-    DeviceAllocation(Runtime& runtime, std::size_t bytes, StreamHandle stream = nullptr,
+    /// Allocates `bytes` bytes of the current device for work on `stream`, by default the current
+    /// stream; owns nothing for 0. Throws DeviceAllocationError if the memory is unavailable, and
+    /// DeviceError if the device fails otherwise.
+    explicit DeviceAllocation(std::size_t bytes, std::optional<StreamHandle> stream = {});
+    /// Allocates `bytes` bytes of the runtime's device for work on `stream`, by default the current
+    /// stream; owns nothing for 0. Throws DeviceAllocationError if the memory is unavailable, and
+    /// DeviceError if the device fails otherwise.
+    DeviceAllocation(Runtime& runtime, std::size_t bytes, std::optional<StreamHandle> stream = {},
                      MemoryKind kind = MemoryKind::device);
     /// Frees the block.
     ~DeviceAllocation();
@@ -123,9 +124,9 @@ private:
     StreamHandle stream_for_work() const;
 
     std::shared_ptr<device::RuntimeCore> core_;
+    StreamHandle stream_ = nullptr;
     void* data_ = nullptr;
     std::size_t bytes_ = 0;
-    StreamHandle stream_ = nullptr;
     MemoryKind kind_ = MemoryKind::device;
     MemoryShape shape_;
 };

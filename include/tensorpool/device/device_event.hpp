@@ -4,6 +4,7 @@
 /// A handle that owns an event: a point in a stream's work.
 
 #include <memory>
+#include <optional>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/device.hpp>
@@ -43,8 +44,9 @@ public:
     /// Returns whether the event stores the time at which it was reached.
     EventTiming timing() const noexcept { return timing_; }
 
-    /// Makes the event stand for all work submitted so far to a stream of its device.
-    void record(StreamHandle stream = nullptr);
+    /// Makes the event stand for all work submitted so far to a stream of its device, by default
+    /// the current stream.
+    void record(std::optional<StreamHandle> stream = {});
     /// Returns whether the work that the event stands for is done; true before it was ever
     /// recorded.
     bool query() const;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -24,14 +25,14 @@ class TENSORPOOL_API DeviceMemory {
 public:
     /// Makes a handle that owns nothing and has size 0.
     DeviceMemory() noexcept = default;
-    /// Allocates `bytes` bytes of the current device for work on `stream`; owns nothing for 0.
-    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
-    /// fails otherwise.
-    explicit DeviceMemory(std::size_t bytes, StreamHandle stream = nullptr);
-    /// Allocates `bytes` bytes of the runtime's device for work on `stream`; owns nothing for 0.
-    /// Throws DeviceAllocationError if the memory is unavailable, and DeviceError if the device
-    /// fails otherwise.
-    DeviceMemory(Runtime& runtime, std::size_t bytes, StreamHandle stream = nullptr,
+    /// Allocates `bytes` bytes of the current device for work on `stream`, by default the current
+    /// stream; owns nothing for 0. Throws DeviceAllocationError if the memory is unavailable, and
+    /// DeviceError if the device fails otherwise.
+    explicit DeviceMemory(std::size_t bytes, std::optional<StreamHandle> stream = {});
+    /// Allocates `bytes` bytes of the runtime's device for work on `stream`, by default the current
+    /// stream; owns nothing for 0. Throws DeviceAllocationError if the memory is unavailable, and
+    /// DeviceError if the device fails otherwise.
+    DeviceMemory(Runtime& runtime, std::size_t bytes, std::optional<StreamHandle> stream = {},
                  MemoryKind kind = MemoryKind::device);
     /// Takes over the block of a DeviceAllocation, including its shape.
     explicit DeviceMemory(DeviceAllocation&& allocation);

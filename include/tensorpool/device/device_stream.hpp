@@ -19,8 +19,9 @@ class TENSORPOOL_API DeviceStream {
 public:
     /// Makes a stream of the current device.
     DeviceStream();
-    /// Makes a stream of the runtime's device.
-    explicit DeviceStream(Runtime& runtime);
+    /// Makes a stream of the runtime's device. Work of streams with a smaller number may run first.
+    /// Throws DeviceError for a priority outside `Runtime::stream_priorities`.
+    explicit DeviceStream(Runtime& runtime, int priority = 0);
     /// Waits until the stream's work is done, so that memory allocated for it can serve others.
     /// Blocks still in use then belong to the default stream, and operations of their handles
     /// become its work.
@@ -57,6 +58,8 @@ public:
     void launch(std::function<void()> function) const;
 
 private:
+    friend class CurrentStreamScope;
+
     std::shared_ptr<device::RuntimeCore> core_;
     StreamHandle stream_ = nullptr;
 };

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -24,6 +25,7 @@ namespace tensorpool {
 namespace device {
 class ObjectTable;
 }
+class DeviceStream;
 
 /// Everything that a program needs of one device.
 ///
@@ -36,8 +38,10 @@ class ObjectTable;
 ///
 /// Functions with a stream submit work to it; those that copy pageable host memory, which is not
 /// pinned, may wait for the stream. A copy to the device has read pageable memory when the call
-/// returns. Functions without a stream run after the work submitted to the default stream so far
-/// and return when they are done. Backend::copy_async states the rules. All functions throw
+/// returns. Functions without a stream use the calling thread's current stream
+/// (current_stream.hpp), initially the default stream: memory is allocated for its work, and copies
+/// and fills run after the work submitted to it and to the default stream so far, and return when
+/// they are done. Backend::copy_async states the rules. All functions throw
 /// DeviceError if the device fails.
 class TENSORPOOL_API Runtime {
 public:
@@ -63,6 +67,14 @@ public:
 
     /// Returns the default stream, nullptr, which always exists.
     StreamHandle default_stream() const noexcept { return nullptr; }
+    /// Returns the priorities of the device's streams, for DeviceStream and RuntimeOptions.
+    StreamPriorities stream_priorities() const;
+    /// Returns the runtime's own stream. The first call makes it, with the priority of the options.
+    /// It lives as long as the runtime.
+    DeviceStream& stream();
+    /// Returns the calling thread's current stream of this device; nullptr, the default stream,
+    /// outside every CurrentStreamScope.
+    StreamHandle current_stream() const noexcept;
     /// Makes the runtime's device the calling thread's current device. Throws std::invalid_argument
     /// for a runtime that is not from `get_runtime`.
     void activate() const;
@@ -70,8 +82,8 @@ public:
     void synchronize_stream(StreamHandle stream) const;
     /// Waits until all work submitted to all streams of the device is done.
     void synchronize_device() const;
-    /// Waits until all work submitted to the default stream is done.
-    void synchronize() const { synchronize_stream(default_stream()); }
+    /// Waits until all work submitted to the current stream is done.
+    void synchronize() const { synchronize_stream(current_stream()); }
 
     // Memory -------------------------------------------------------------------------------------
 
@@ -88,13 +100,13 @@ public:
 
     /// Allocates `bytes` bytes of the device for work on `stream`; the handle owns nothing for 0.
     /// Throws DeviceAllocationError if the memory is unavailable.
-    DeviceMemory allocate(std::size_t bytes, StreamHandle stream = nullptr);
+    DeviceMemory allocate(std::size_t bytes, std::optional<StreamHandle> stream = {});
     /// Allocates `bytes` bytes of pinned host memory for work on `stream`; the handle owns nothing
     /// for 0. Throws DeviceAllocationError if the memory is unavailable.
-    DeviceMemory allocate_pinned(std::size_t bytes, StreamHandle stream = nullptr);
+    DeviceMemory allocate_pinned(std::size_t bytes, std::optional<StreamHandle> stream = {});
     /// Allocates `bytes` bytes of ordinary host memory for work on `stream`; the handle owns
     /// nothing for 0. Throws DeviceAllocationError if the memory is unavailable.
-    DeviceMemory allocate_host(std::size_t bytes, StreamHandle stream = nullptr);
+    DeviceMemory allocate_host(std::size_t bytes, std::optional<StreamHandle> stream = {});
     /// Gives back the free memory of all its allocators, without waiting for the device. Returns
     /// the number of bytes given back.
     std::size_t trim() noexcept;
@@ -167,6 +179,7 @@ private:
     friend class DeviceStream;
     friend class DeviceEvent;
     friend class DeviceAllocation;
+    friend class CurrentStreamScope;
 
     /// The functions that make and destroy an object.
     struct ObjectRecipe {

@@ -22,6 +22,8 @@ struct RuntimeOptions {
     /// The source of host memory. With nullptr, runtimes of `get_runtime` use the source of the
     /// CPU's options, if that is set, and all others use `system_memory_source()`.
     std::shared_ptr<HostMemorySource> host_source;
+    /// The priority of the runtime's own stream, `Runtime::stream`.
+    int stream_priority = 0;
     /// The size of each of the two pinned buffers for copies between devices that are no peers. It
     /// is so large that the time to start a copy (some 10 us) is small beside the time of the copy
     /// (some 160 us over PCIe 4).

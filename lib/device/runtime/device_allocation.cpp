@@ -40,17 +40,17 @@ const char* to_string(MemoryKind kind) noexcept {
 
 DeviceAllocation::DeviceAllocation() noexcept = default;
 
-DeviceAllocation::DeviceAllocation(std::size_t bytes, StreamHandle stream)
+DeviceAllocation::DeviceAllocation(std::size_t bytes, std::optional<StreamHandle> stream)
     : DeviceAllocation(runtime(), bytes, stream) {}
 
-DeviceAllocation::DeviceAllocation(Runtime& runtime, std::size_t bytes, StreamHandle stream,
-                                   MemoryKind kind)
+DeviceAllocation::DeviceAllocation(Runtime& runtime, std::size_t bytes,
+                                   std::optional<StreamHandle> stream, MemoryKind kind)
     : core_(runtime.core_),
-      data_(core_->allocator(kind).allocate(bytes, stream)),
+      stream_(core_->stream_or_current(stream)),
+      data_(core_->allocator(kind).allocate(bytes, stream_)),
       bytes_(bytes),
-      stream_(stream),
       kind_(kind) {
-    if (kind != MemoryKind::pinned || stream != nullptr) return;
+    if (kind != MemoryKind::pinned || stream_ != nullptr) return;
     try {
         (void)stream_for_work();
     } catch (...) {

@@ -38,8 +38,10 @@ Device DeviceEvent::device() const noexcept {
     return core_->device();
 }
 
-void DeviceEvent::record(StreamHandle stream) {
-    core_->check(core_->backend().record_event(core_->index(), event_, stream), "record_event");
+void DeviceEvent::record(std::optional<StreamHandle> stream) {
+    core_->check(
+        core_->backend().record_event(core_->index(), event_, core_->stream_or_current(stream)),
+        "record_event");
 }
 
 bool DeviceEvent::query() const {

@@ -21,10 +21,10 @@ Nothing& nothing() noexcept {
 
 }  // namespace
 
-DeviceMemory::DeviceMemory(std::size_t bytes, StreamHandle stream)
+DeviceMemory::DeviceMemory(std::size_t bytes, std::optional<StreamHandle> stream)
     : DeviceMemory(DeviceAllocation(bytes, stream)) {}
 
-DeviceMemory::DeviceMemory(Runtime& runtime, std::size_t bytes, StreamHandle stream,
+DeviceMemory::DeviceMemory(Runtime& runtime, std::size_t bytes, std::optional<StreamHandle> stream,
                            MemoryKind kind)
     : DeviceMemory(DeviceAllocation(runtime, bytes, stream, kind)) {}
 

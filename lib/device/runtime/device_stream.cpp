@@ -11,8 +11,8 @@ namespace tensorpool {
 
 DeviceStream::DeviceStream() : DeviceStream(runtime()) {}
 
-DeviceStream::DeviceStream(Runtime& runtime)
-    : core_(runtime.core_), stream_(core_->create_stream()) {}
+DeviceStream::DeviceStream(Runtime& runtime, int priority)
+    : core_(runtime.core_), stream_(core_->create_stream(priority)) {}
 
 DeviceStream::~DeviceStream() {
     if (core_ != nullptr && core_->is_ours()) core_->destroy_stream(stream_);

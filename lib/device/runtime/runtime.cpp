@@ -1,6 +1,7 @@
 #include <tensorpool/device/runtime.hpp>
 
 #include <tensorpool/device/current_device.hpp>
+#include <tensorpool/device/device_stream.hpp>
 
 #include <utility>
 
@@ -10,6 +11,14 @@
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {
+namespace {
+
+/// The runtime's own stream, among the objects of the program.
+struct OwnStream {
+    DeviceStream stream;
+};
+
+}  // namespace
 
 Runtime::Runtime(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options)
     : core_(std::make_shared<device::RuntimeCore>(std::move(backend), device, options)),
@@ -47,6 +56,25 @@ DeviceMemoryInfo Runtime::memory_info() const {
     return info;
 }
 
+StreamPriorities Runtime::stream_priorities() const {
+    StreamPriorities priorities;
+    core_->check(core_->backend().stream_priorities(core_->index(), priorities),
+                 "stream_priorities");
+    return priorities;
+}
+
+DeviceStream& Runtime::stream() {
+    const auto make = [](Runtime& runtime) {
+        const int priority = runtime.core_->stream_priority();
+        return std::make_unique<OwnStream>(OwnStream{DeviceStream(runtime, priority)});
+    };
+    return object<OwnStream>(make).stream;
+}
+
+StreamHandle Runtime::current_stream() const noexcept {
+    return core_->current_stream();
+}
+
 void Runtime::activate() const {
     device::runtime_registry().check_known(*this);
     set_current_device(device());
@@ -76,15 +104,15 @@ DeviceAllocator& Runtime::host_allocator() const {
     return core_->allocator(MemoryKind::host);
 }
 
-DeviceMemory Runtime::allocate(std::size_t bytes, StreamHandle stream) {
+DeviceMemory Runtime::allocate(std::size_t bytes, std::optional<StreamHandle> stream) {
     return DeviceMemory(*this, bytes, stream);
 }
 
-DeviceMemory Runtime::allocate_pinned(std::size_t bytes, StreamHandle stream) {
+DeviceMemory Runtime::allocate_pinned(std::size_t bytes, std::optional<StreamHandle> stream) {
     return DeviceMemory(*this, bytes, stream, MemoryKind::pinned);
 }
 
-DeviceMemory Runtime::allocate_host(std::size_t bytes, StreamHandle stream) {
+DeviceMemory Runtime::allocate_host(std::size_t bytes, std::optional<StreamHandle> stream) {
     return DeviceMemory(*this, bytes, stream, MemoryKind::host);
 }
 
@@ -93,28 +121,28 @@ std::size_t Runtime::trim() noexcept {
 }
 
 void Runtime::copy_host_to_device(void* to, const void* from, std::size_t bytes) const {
-    core_->copy(CopyKind::host_to_device, to, from, bytes);
+    core_->wait_and_copy(CopyKind::host_to_device, to, from, bytes, current_stream());
 }
 void Runtime::copy_host_to_device(void* to, const void* from, std::size_t bytes,
                                   StreamHandle stream) const {
     core_->copy(CopyKind::host_to_device, to, from, bytes, stream);
 }
 void Runtime::copy_device_to_host(void* to, const void* from, std::size_t bytes) const {
-    core_->copy(CopyKind::device_to_host, to, from, bytes);
+    core_->wait_and_copy(CopyKind::device_to_host, to, from, bytes, current_stream());
 }
 void Runtime::copy_device_to_host(void* to, const void* from, std::size_t bytes,
                                   StreamHandle stream) const {
     core_->copy(CopyKind::device_to_host, to, from, bytes, stream);
 }
 void Runtime::copy_device_to_device(void* to, const void* from, std::size_t bytes) const {
-    core_->copy(CopyKind::device_to_device, to, from, bytes);
+    core_->wait_and_copy(CopyKind::device_to_device, to, from, bytes, current_stream());
 }
 void Runtime::copy_device_to_device(void* to, const void* from, std::size_t bytes,
                                     StreamHandle stream) const {
     core_->copy(CopyKind::device_to_device, to, from, bytes, stream);
 }
 void Runtime::copy_host_to_host(void* to, const void* from, std::size_t bytes) const {
-    core_->copy(CopyKind::host_to_host, to, from, bytes);
+    core_->wait_and_copy(CopyKind::host_to_host, to, from, bytes, current_stream());
 }
 void Runtime::copy_host_to_host(void* to, const void* from, std::size_t bytes,
                                 StreamHandle stream) const {
@@ -122,7 +150,15 @@ void Runtime::copy_host_to_host(void* to, const void* from, std::size_t bytes,
 }
 
 void Runtime::fill(void* memory, std::uint8_t byte, std::size_t bytes) const {
-    core_->check(core_->backend().fill(core_->index(), memory, byte, bytes), "fill", bytes);
+    DeviceStatus status = DeviceStatus::ok;
+    // A fill without a stream waits for the default stream itself.
+    if (const StreamHandle stream = current_stream()) {
+        status = core_->backend().synchronize_stream(core_->index(), stream);
+    }
+    if (status == DeviceStatus::ok) {
+        status = core_->backend().fill(core_->index(), memory, byte, bytes);
+    }
+    core_->check(status, "fill", bytes);
 }
 void Runtime::fill(void* memory, std::uint8_t byte, std::size_t bytes, StreamHandle stream) const {
     device::fill({*core_, memory, MemoryKind::device, stream}, byte, bytes);

@@ -74,9 +74,9 @@ std::size_t RuntimeCore::trim() noexcept {
     return bytes;
 }
 
-StreamHandle RuntimeCore::create_stream() {
+StreamHandle RuntimeCore::create_stream(int priority) {
     StreamHandle stream = nullptr;
-    check(backend_->create_stream(index(), &stream), "create_stream");
+    check(backend_->create_stream(index(), &stream, priority), "create_stream");
     return stream;
 }
 
@@ -94,12 +94,6 @@ void RuntimeCore::destroy_stream(StreamHandle stream) noexcept {
     backend_->destroy_stream(index(), stream);
 }
 
-void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t bytes) {
-    const DeviceStatus status = backend_->copy(index(), kind, to, from, bytes);
-    if (status != DeviceStatus::ok) [[unlikely]]
-        check(status, (std::string("copy ") + to_string(kind)).c_str(), bytes);
-}
-
 void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                        StreamHandle stream) {
     const DeviceStatus status = backend_->copy_async(index(), kind, to, from, bytes, stream);
@@ -109,8 +103,12 @@ void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t by
 
 void RuntimeCore::wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                                 StreamHandle stream) {
-    if (stream != nullptr) synchronize_stream(stream);
-    copy(kind, to, from, bytes);
+    // A copy without a stream waits for the default stream itself.
+    DeviceStatus status = stream != nullptr ? backend_->synchronize_stream(index(), stream)
+                                            : DeviceStatus::ok;
+    if (status == DeviceStatus::ok) status = backend_->copy(index(), kind, to, from, bytes);
+    if (status != DeviceStatus::ok) [[unlikely]]
+        check(status, (std::string("copy ") + to_string(kind)).c_str(), bytes);
 }
 
 void RuntimeCore::call_once(StreamHandle stream, std::function<void()> function, const char* call) {

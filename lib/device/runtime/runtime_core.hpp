@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
@@ -59,6 +60,7 @@ public:
     int index() const noexcept { return device_.index; }
     Backend& backend() const noexcept { return *backend_; }
     std::size_t staging_bytes() const noexcept { return options_.staging_bytes; }
+    int stream_priority() const noexcept { return options_.stream_priority; }
     /// False in the child of a fork; nothing of this object may be used there.
     bool is_ours() const noexcept;
 
@@ -73,11 +75,15 @@ public:
         return kind != MemoryKind::device || device_.type == DeviceType::cpu;
     }
 
-    StreamHandle create_stream();
+    /// Returns the calling thread's current stream; nullptr means the default stream.
+    StreamHandle current_stream() const noexcept;
+    StreamHandle stream_or_current(std::optional<StreamHandle> stream) const noexcept {
+        return stream ? *stream : current_stream();
+    }
+    StreamHandle create_stream(int priority);
     /// Ends the stream in the allocators, waits for its work, and destroys it.
     void destroy_stream(StreamHandle stream) noexcept;
 
-    void copy(CopyKind kind, void* to, const void* from, std::size_t bytes);
     void copy(CopyKind kind, void* to, const void* from, std::size_t bytes, StreamHandle stream);
     /// Waits for the stream and the default stream, and then copies synchronously. A failed copy is
     /// not done later either, and no part of it becomes part of a graph.
