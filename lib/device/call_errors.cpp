@@ -33,6 +33,17 @@ void check_priority(int priority, const StreamPriorities& range) {
            " (the highest) to " + std::to_string(range.lowest) + " (the lowest)");
 }
 
+void check_event_flags(EventFlags flags) {
+    if (!contains(flags, EventFlags::interprocess) || !contains(flags, EventFlags::timing)) return;
+    refuse("an interprocess event with timing, expected one of both");
+}
+
+void check_flags_of_one_process(EventFlags flags) {
+    check_event_flags(flags);
+    if (!contains(flags, EventFlags::interprocess)) return;
+    throw DeviceError(DeviceStatus::not_supported, "no event of this device is interprocess");
+}
+
 CallErrors::CallErrors() noexcept : id_(next_id()) {}
 
 DeviceStatus CallErrors::keep_current(const char* call) noexcept {

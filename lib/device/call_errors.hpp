@@ -24,6 +24,10 @@ DeviceStatus status_after(Body&& body) {
 [[noreturn]] void refuse(const std::string& text);
 /// Throws DeviceError with invalid_argument for a priority outside the range.
 void check_priority(int priority, const StreamPriorities& range);
+/// Throws DeviceError with invalid_argument for flags that exclude each other.
+void check_event_flags(EventFlags flags);
+/// Throws DeviceError like `check_event_flags`, and with not_supported for an interprocess event.
+void check_flags_of_one_process(EventFlags flags);
 
 /// Stores the text of each thread's last failed call to one backend. Any thread.
 class CallErrors {

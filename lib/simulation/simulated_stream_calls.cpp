@@ -77,10 +77,11 @@ DeviceStatus SimulatedBackend::launch_host_function(int device, StreamHandle str
 
 // Events -----------------------------------------------------------------------------------------
 
-DeviceStatus SimulatedBackend::create_event(int device, EventTiming timing,
+DeviceStatus SimulatedBackend::create_event(int device, EventFlags flags,
                                             EventHandle* event) noexcept {
     return simulation_->call(SimulatedCall::create_event, device, [&](auto& s, auto&) {
-        *event = s.streams.create_event(device, timing);
+        device::check_flags_of_one_process(flags);
+        *event = s.streams.create_event(device, contains(flags, EventFlags::timing));
     });
 }
 

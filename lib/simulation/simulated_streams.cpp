@@ -52,8 +52,8 @@ std::shared_ptr<Stream> SimulatedStreams::get(int device, StreamHandle handle) c
     return found;
 }
 
-EventHandle SimulatedStreams::create_event(int device, EventTiming timing) {
-    auto made = std::make_unique<Event>(Event{device, timing == EventTiming::on, nullptr});
+EventHandle SimulatedStreams::create_event(int device, bool timing) {
+    auto made = std::make_unique<Event>(Event{device, timing, nullptr});
     const auto handle = reinterpret_cast<EventHandle>(made.get());
     events_.emplace(handle, std::move(made));
     return handle;

@@ -29,7 +29,7 @@ public:
     std::shared_ptr<Stream> find(int device, StreamHandle handle) const;
     std::shared_ptr<Stream> get(int device, StreamHandle handle) const;
 
-    EventHandle create_event(int device, EventTiming timing);
+    EventHandle create_event(int device, bool timing);
     void destroy_event(int device, EventHandle handle);
     /// Returns the event, which may belong to any device.
     Event& event(EventHandle handle) const;

@@ -29,9 +29,9 @@ StreamHandle BackendContract::make_stream() {
     return stream;
 }
 
-EventHandle BackendContract::make_event(EventTiming timing) {
+EventHandle BackendContract::make_event(EventFlags flags) {
     EventHandle event = nullptr;
-    EXPECT_EQ(backend().create_event(device, timing, &event), DeviceStatus::ok)
+    EXPECT_EQ(backend().create_event(device, flags, &event), DeviceStatus::ok)
         << backend().last_error();
     EXPECT_NE(event, nullptr);
     afterwards([this, event] {

@@ -144,7 +144,7 @@ protected:
 
     // Create an object that is destroyed after the test. A failure fails the test.
     StreamHandle make_stream();
-    EventHandle make_event(EventTiming timing = EventTiming::off);
+    EventHandle make_event(EventFlags flags = EventFlags::none);
     void* make_memory(std::size_t bytes, StorageKind kind = StorageKind::private_storage);
     unsigned char* make_pinned(std::size_t bytes);
     /// Ends the stream's capture and returns its graph, which is destroyed after the test.

@@ -83,7 +83,7 @@ TEST_P(BackendContract, RejectsEveryCallForAMissingDevice) {
         EXPECT_EQ(backend().create_stream(none, &made_stream), refused);
         EXPECT_EQ(made_stream, stream);
         EventHandle made_event = event;
-        EXPECT_EQ(backend().create_event(none, EventTiming::off, &made_event), refused);
+        EXPECT_EQ(backend().create_event(none, EventFlags::none, &made_event), refused);
         EXPECT_EQ(made_event, event);
         EXPECT_EQ(backend().synchronize_stream(none, stream), refused);
         EXPECT_EQ(backend().query_stream(none, stream), refused);

@@ -12,14 +12,14 @@ TEST_P(BackendContract, UnrecordedEventIsReached) {
 
 TEST_P(BackendContract, EventIsReachedWhenTheWorkBeforeItIsDone) {
     const StreamHandle stream = make_stream();
-    for (const EventTiming timing : {EventTiming::off, EventTiming::on}) {
-        const EventHandle event = make_event(timing);
+    for (const EventFlags flags : {EventFlags::none, EventFlags::timing, EventFlags::blocking}) {
+        const EventHandle event = make_event(flags);
         note(stream, 1);
         ASSERT_EQ(backend().record_event(device, event, stream), DeviceStatus::ok);
         ASSERT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
         EXPECT_EQ(backend().query_event(device, event), DeviceStatus::ok);
     }
-    EXPECT_EQ(noted().size(), 2U);
+    EXPECT_EQ(noted().size(), 3U);
 }
 
 TEST_P(BackendContract, EventOfAnIdleStreamIsReached) {
@@ -33,8 +33,8 @@ TEST_P(BackendWhereFunctionsMayBlock, EventIsNotReadyWhileEarlierWorkRuns) {
     const StreamHandle stream = make_stream();
     const EventHandle before = make_event();
     ASSERT_EQ(backend().record_event(device, before, stream), DeviceStatus::ok);
-    for (const EventTiming timing : {EventTiming::off, EventTiming::on}) {
-        const EventHandle event = make_event(timing);
+    for (const EventFlags flags : {EventFlags::none, EventFlags::timing, EventFlags::blocking}) {
+        const EventHandle event = make_event(flags);
         Gate gate;
         ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
         ASSERT_EQ(backend().record_event(device, event, stream), DeviceStatus::ok);
@@ -88,8 +88,8 @@ TEST_P(BackendContract, EventOutlivesItsStream) {
 
 TEST_P(BackendContract, MeasuresTheTimeBetweenTwoEvents) {
     const StreamHandle stream = make_stream();
-    const EventHandle begin = make_event(EventTiming::on);
-    const EventHandle end = make_event(EventTiming::on);
+    const EventHandle begin = make_event(EventFlags::timing);
+    const EventHandle end = make_event(EventFlags::timing);
     ASSERT_EQ(backend().record_event(device, begin, stream), DeviceStatus::ok);
     note(stream, 1);
     ASSERT_EQ(backend().record_event(device, end, stream), DeviceStatus::ok);
@@ -104,9 +104,9 @@ TEST_P(BackendContract, MeasuresTheTimeBetweenTwoEvents) {
 }
 
 TEST_P(BackendContract, RejectsTimesOfUntimedOrUnrecordedEvents) {
-    const EventHandle timed = make_event(EventTiming::on);
-    const EventHandle never = make_event(EventTiming::on);
-    const EventHandle untimed = make_event(EventTiming::off);
+    const EventHandle timed = make_event(EventFlags::timing);
+    const EventHandle never = make_event(EventFlags::timing);
+    const EventHandle untimed = make_event(EventFlags::none);
     float ms = 7;
     expect_refused(backend().elapsed_ms(device, timed, never, &ms));
     ASSERT_EQ(backend().record_event(device, timed, nullptr), DeviceStatus::ok);
@@ -122,10 +122,36 @@ TEST_P(BackendContract, RejectsTimesOfUntimedOrUnrecordedEvents) {
     EXPECT_EQ(ms, 7);
 }
 
+TEST_P(BackendContract, BlockingEventsMayHaveTiming) {
+    const EventHandle begin = make_event(EventFlags::timing);
+    const EventHandle end = make_event(EventFlags::timing | EventFlags::blocking);
+    ASSERT_EQ(backend().record_event(device, begin, nullptr), DeviceStatus::ok);
+    ASSERT_EQ(backend().record_event(device, end, nullptr), DeviceStatus::ok);
+    ASSERT_EQ(backend().synchronize_event(device, end), DeviceStatus::ok);
+    float ms = -1;
+    EXPECT_EQ(backend().elapsed_ms(device, begin, end, &ms), DeviceStatus::ok);
+    EXPECT_GE(ms, 0);
+}
+
+TEST_P(BackendContract, InterprocessEventsHaveNoTiming) {
+    EventHandle event = nullptr;
+    expect_refused(
+        backend().create_event(device, EventFlags::interprocess | EventFlags::timing, &event));
+    EXPECT_EQ(event, nullptr);
+    const DeviceStatus status =
+        backend().create_event(device, EventFlags::interprocess | EventFlags::blocking, &event);
+    if (status != DeviceStatus::ok) return expect_refused(status, DeviceStatus::not_supported);
+    note(nullptr, 1);
+    EXPECT_EQ(backend().record_event(device, event, nullptr), DeviceStatus::ok);
+    EXPECT_EQ(backend().synchronize_event(device, event), DeviceStatus::ok);
+    EXPECT_EQ(noted(), std::vector<int>{1});
+    EXPECT_EQ(backend().destroy_event(device, event), DeviceStatus::ok);
+}
+
 TEST_P(BackendWhereFunctionsMayBlock, ElapsedTimeIsNotReadyBeforeTheEventsAreReached) {
     const StreamHandle stream = make_stream();
-    const EventHandle begin = make_event(EventTiming::on);
-    const EventHandle end = make_event(EventTiming::on);
+    const EventHandle begin = make_event(EventFlags::timing);
+    const EventHandle end = make_event(EventFlags::timing);
     ASSERT_EQ(backend().record_event(device, begin, stream), DeviceStatus::ok);
     Gate gate;
     ASSERT_EQ(gate.close(backend(), device, stream), DeviceStatus::ok);
@@ -140,7 +166,7 @@ TEST_P(BackendWhereFunctionsMayBlock, ElapsedTimeIsNotReadyBeforeTheEventsAreRea
 
 TEST_P(BackendThatKnowsHandles, RejectsInvalidEvents) {
     EventHandle gone = nullptr;
-    ASSERT_EQ(backend().create_event(device, EventTiming::off, &gone), DeviceStatus::ok);
+    ASSERT_EQ(backend().create_event(device, EventFlags::none, &gone), DeviceStatus::ok);
     ASSERT_EQ(backend().destroy_event(device, gone), DeviceStatus::ok);
     for (const EventHandle none : {gone, nonsense_handle<EventHandle>(), EventHandle(nullptr)}) {
         expect_refused(backend().destroy_event(device, none));

@@ -181,7 +181,7 @@ TEST_P(BackendContract, EventMayBeDestroyedWhileAStreamWaitsForIt) {
     const StreamHandle first = make_stream();
     const StreamHandle second = make_stream();
     EventHandle event = nullptr;
-    ASSERT_EQ(backend().create_event(device, EventTiming::on, &event), DeviceStatus::ok);
+    ASSERT_EQ(backend().create_event(device, EventFlags::timing, &event), DeviceStatus::ok);
     note(first, 1);
     ASSERT_EQ(backend().record_event(device, event, first), DeviceStatus::ok);
     ASSERT_EQ(backend().wait_event(device, second, event), DeviceStatus::ok);

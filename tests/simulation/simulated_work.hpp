@@ -43,7 +43,7 @@ struct Device : SimulatedBackend {
     }
     EventHandle event(int device = 0) {
         EventHandle made = nullptr;
-        EXPECT_EQ(create_event(device, EventTiming::on, &made), DeviceStatus::ok);
+        EXPECT_EQ(create_event(device, EventFlags::timing, &made), DeviceStatus::ok);
         return made;
     }
     EventHandle recorded(StreamHandle on, int device = 0) {

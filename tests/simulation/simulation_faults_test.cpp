@@ -102,7 +102,7 @@ TEST(SimulationFaults, CreatingStreamsAndEventsFails) {
     StreamHandle stream = nullptr;
     EventHandle event = nullptr;
     EXPECT_EQ(device.create_stream(0, &stream), DeviceStatus::failed);
-    EXPECT_EQ(device.create_event(0, EventTiming::off, &event), DeviceStatus::failed);
+    EXPECT_EQ(device.create_event(0, EventFlags::none, &event), DeviceStatus::failed);
     EXPECT_EQ(stream, nullptr);
     EXPECT_EQ(event, nullptr);
     EXPECT_EQ(device.create_stream(0, &stream), DeviceStatus::ok);

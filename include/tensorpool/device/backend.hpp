@@ -61,11 +61,26 @@ enum class CopyKind : std::uint8_t {
 /// Returns the direction as text, such as "host to device".
 TENSORPOOL_API const char* to_string(CopyKind kind) noexcept;
 
-/// Whether an event stores the time at which it was reached, for `elapsed_ms`.
-enum class EventTiming : bool {
-    off,  ///< it does not
-    on,   ///< it does
+/// The properties of an event.
+enum class EventFlags : std::uint8_t {
+    /// None of those below.
+    none = 0,
+    /// It stores the time at which it was reached, for `elapsed_ms`.
+    timing = 1,
+    /// A thread that waits for it sleeps instead of spinning.
+    blocking = 2,
+    /// Other processes can open it by the vendor's functions for its handle. It cannot have timing.
+    interprocess = 4,
 };
+/// Returns the union of two sets of flags.
+constexpr EventFlags operator|(EventFlags one, EventFlags other) noexcept {
+    return static_cast<EventFlags>(static_cast<std::uint8_t>(one) |
+                                   static_cast<std::uint8_t>(other));
+}
+/// Returns whether `flags` contains a flag of `part`.
+constexpr bool contains(EventFlags flags, EventFlags part) noexcept {
+    return (static_cast<std::uint8_t>(flags) & static_cast<std::uint8_t>(part)) != 0;
+}
 
 /// The abilities of a device. Sizes are bytes.
 struct DeviceAbilities {
@@ -275,8 +290,10 @@ public:
 
     // Events -------------------------------------------------------------------------------------
 
-    /// Makes an event and stores its handle in `event`.
-    virtual DeviceStatus create_event(int device, EventTiming timing,
+    /// Makes an event and stores its handle in `event`. Returns invalid_argument for an
+    /// interprocess event with timing, and not_supported for any interprocess event if the backend
+    /// has none.
+    virtual DeviceStatus create_event(int device, EventFlags flags,
                                       EventHandle* event) noexcept = 0;
     /// Destroys an event, even while streams wait for it.
     virtual DeviceStatus destroy_event(int device, EventHandle event) noexcept = 0;

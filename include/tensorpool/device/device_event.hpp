@@ -23,10 +23,10 @@ class Runtime;
 /// outlive its runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceEvent {
 public:
-    /// Makes an event of the current device.
-    explicit DeviceEvent(EventTiming timing = EventTiming::off);
-    /// Makes an event of the runtime's device.
-    explicit DeviceEvent(Runtime& runtime, EventTiming timing = EventTiming::off);
+    /// Makes an event of the current device with these properties.
+    explicit DeviceEvent(EventFlags flags = EventFlags::none);
+    /// Makes an event of the runtime's device with these properties.
+    explicit DeviceEvent(Runtime& runtime, EventFlags flags = EventFlags::none);
     /// Destroys the event.
     ~DeviceEvent();
     /// Takes the event of `other`, which then has none.
@@ -41,8 +41,8 @@ public:
     EventHandle handle() const noexcept { return event_; }
     /// Returns the event's device.
     Device device() const noexcept;
-    /// Returns whether the event stores the time at which it was reached.
-    EventTiming timing() const noexcept { return timing_; }
+    /// Returns the event's properties.
+    EventFlags flags() const noexcept { return flags_; }
 
     /// Makes the event stand for all work submitted so far to a stream of its device, by default
     /// the current stream.
@@ -64,7 +64,7 @@ private:
 
     std::shared_ptr<device::RuntimeCore> core_;
     EventHandle event_ = nullptr;
-    EventTiming timing_ = EventTiming::off;
+    EventFlags flags_ = EventFlags::none;
 };
 
 }  // namespace tensorpool

@@ -84,7 +84,7 @@ public:
                                       void (*function)(void* argument),
                                       void* argument) noexcept override;
 
-    DeviceStatus create_event(int device, EventTiming timing, EventHandle* event) noexcept override;
+    DeviceStatus create_event(int device, EventFlags flags, EventHandle* event) noexcept override;
     DeviceStatus destroy_event(int device, EventHandle event) noexcept override;
     DeviceStatus record_event(int device, EventHandle event, StreamHandle stream) noexcept override;
     DeviceStatus query_event(int device, EventHandle event) noexcept override;

@@ -17,6 +17,15 @@ StreamPriorities priorities_of(CudaState& state) {
     return priorities;
 }
 
+unsigned driver_flags(EventFlags flags) {
+    device::check_event_flags(flags);
+    unsigned made = device::cuda::event_default;
+    if (!contains(flags, EventFlags::timing)) made |= device::cuda::event_disable_timing;
+    if (contains(flags, EventFlags::blocking)) made |= device::cuda::event_blocking_sync;
+    if (contains(flags, EventFlags::interprocess)) made |= device::cuda::event_interprocess;
+    return made;
+}
+
 }  // namespace
 
 // The driver would clamp a priority outside the range (reference, cuStreamCreateWithPriority).
@@ -85,13 +94,10 @@ DeviceStatus CudaBackend::launch_host_function(int device, StreamHandle stream,
     return state_->call(device, state_->api.launch_host_function, stream, function, argument);
 }
 
-DeviceStatus CudaBackend::create_event(int device, EventTiming timing,
-                                       EventHandle* event) noexcept {
+DeviceStatus CudaBackend::create_event(int device, EventFlags flags, EventHandle* event) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         device::cuda::Event made = nullptr;
-        state_->invoke(state_->api.event_create, &made,
-                       timing == EventTiming::on ? device::cuda::event_default
-                                                 : device::cuda::event_disable_timing);
+        state_->invoke(state_->api.event_create, &made, driver_flags(flags));
         *event = reinterpret_cast<EventHandle>(made);
     });
 }

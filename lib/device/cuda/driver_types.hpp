@@ -102,7 +102,9 @@ inline constexpr std::uintptr_t per_thread_stream_handle = 2;  // CU_STREAM_PER_
 
 inline constexpr unsigned stream_non_blocking = 1;     // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned event_default = 0;           // CU_EVENT_DEFAULT
+inline constexpr unsigned event_blocking_sync = 1;     // CU_EVENT_BLOCKING_SYNC
 inline constexpr unsigned event_disable_timing = 2;    // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned event_interprocess = 4;      // CU_EVENT_INTERPROCESS
 inline constexpr unsigned attach_global = 1;           // CU_MEM_ATTACH_GLOBAL
 inline constexpr unsigned host_alloc_portable = 1;     // CU_MEMHOSTALLOC_PORTABLE
 inline constexpr unsigned host_alloc_device_map = 2;   // CU_MEMHOSTALLOC_DEVICEMAP

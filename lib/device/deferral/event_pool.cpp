@@ -15,7 +15,7 @@ EventHandle EventPool::take() {
     }
     if (all_.capacity() == all_.size()) all_.reserve(2 * all_.size() + 16);
     free_.reserve(all_.capacity());  // so that `give` never allocates
-    const DeviceStatus status = backend_.create_event(device_, EventTiming::off, &event);
+    const DeviceStatus status = backend_.create_event(device_, EventFlags::none, &event);
     if (status != DeviceStatus::ok) return nullptr;
     all_.push_back(event);
     return event;

@@ -65,9 +65,10 @@ DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
 
 // Events -----------------------------------------------------------------------------------------
 
-DeviceStatus HostBackend::create_event(int device, EventTiming timing,
-                                       EventHandle* event) noexcept {
+DeviceStatus HostBackend::create_event(int device, EventFlags flags, EventHandle* event) noexcept {
     return state_->call("create_event", device, [&] {
+        device::check_flags_of_one_process(flags);
+        const bool timing = contains(flags, EventFlags::timing);
         *event = state_->events.add([timing](HostEvent& made) { made.begin_lifetime(timing); });
     });
 }
@@ -113,7 +114,7 @@ DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle t
     return state_->call("elapsed_ms", device, [&] {
         const HostEvent::Time begin = state_->event_of(from).time();
         const HostEvent::Time end = state_->event_of(to).time();
-        if (begin.timing == EventTiming::off || end.timing == EventTiming::off) {
+        if (!begin.has_timing || !end.has_timing) {
             device::refuse("an event was created without timing, expected two with timing");
         }
         if (begin.mark.stream == nullptr || end.mark.stream == nullptr) {

@@ -6,9 +6,9 @@
 
 namespace tensorpool::device {
 
-void HostEvent::begin_lifetime(EventTiming timing) noexcept {
+void HostEvent::begin_lifetime(bool has_timing) noexcept {
     const std::lock_guard guard(mutex_);
-    timing_ = timing;
+    has_timing_ = has_timing;
     mark_ = {};
 }
 
@@ -20,7 +20,7 @@ void HostEvent::end_lifetime() noexcept {
 
 void HostEvent::record(HostStream& stream) {
     const std::lock_guard guard(mutex_);
-    if (timing_ == EventTiming::off) {
+    if (!has_timing_) {
         mark_ = {&stream, stream.given(), nullptr};
         return;
     }
@@ -56,7 +56,7 @@ HostMark HostEvent::mark() const noexcept {
 HostEvent::Time HostEvent::time() const noexcept {
     const std::lock_guard guard(mutex_);
     // `stamp` took the lock before the mark was reached, so the time is set if it is reached.
-    return {mark_, timing_, mark_.is_reached(), time_ns_};
+    return {mark_, has_timing_, mark_.is_reached(), time_ns_};
 }
 
 }  // namespace tensorpool::device

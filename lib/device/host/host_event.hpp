@@ -28,7 +28,7 @@ struct HostMark {
 class HostEvent {
 public:
     /// Called before the event gets a handle, and after the handle ended.
-    void begin_lifetime(EventTiming timing) noexcept;
+    void begin_lifetime(bool has_timing) noexcept;
     void end_lifetime() noexcept;
 
     /// Throws what `HostStream::give` throws, and then leaves the event unchanged.
@@ -38,7 +38,7 @@ public:
 
     struct Time {
         HostMark mark;
-        EventTiming timing;
+        bool has_timing;
         bool is_reached;   // at the time of the call
         std::uint64_t ns;  // valid if reached
     };
@@ -49,7 +49,7 @@ private:
     void stamp(std::uint64_t record) noexcept;
 
     mutable std::mutex mutex_;  // taken before a stream's
-    EventTiming timing_ = EventTiming::off;
+    bool has_timing_ = false;
     HostMark mark_;
     std::uint64_t records_ = 0;  // never reset: identifies stamps that come too late
     std::uint64_t time_ns_ = 0;  // time at which the last record was reached

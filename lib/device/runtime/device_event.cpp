@@ -9,11 +9,10 @@
 
 namespace tensorpool {
 
-DeviceEvent::DeviceEvent(EventTiming timing) : DeviceEvent(runtime(), timing) {}
+DeviceEvent::DeviceEvent(EventFlags flags) : DeviceEvent(runtime(), flags) {}
 
-DeviceEvent::DeviceEvent(Runtime& runtime, EventTiming timing)
-    : core_(runtime.core_), timing_(timing) {
-    core_->check(core_->backend().create_event(core_->index(), timing, &event_), "create_event");
+DeviceEvent::DeviceEvent(Runtime& runtime, EventFlags flags) : core_(runtime.core_), flags_(flags) {
+    core_->check(core_->backend().create_event(core_->index(), flags, &event_), "create_event");
 }
 
 DeviceEvent::~DeviceEvent() {
@@ -24,13 +23,13 @@ DeviceEvent::~DeviceEvent() {
 DeviceEvent::DeviceEvent(DeviceEvent&& other) noexcept
     : core_(std::move(other.core_)),
       event_(std::exchange(other.event_, nullptr)),
-      timing_(other.timing_) {}
+      flags_(other.flags_) {}
 
 DeviceEvent& DeviceEvent::operator=(DeviceEvent&& other) noexcept {
     DeviceEvent moved(std::move(other));
     std::swap(core_, moved.core_);
     std::swap(event_, moved.event_);
-    std::swap(timing_, moved.timing_);
+    std::swap(flags_, moved.flags_);
     return *this;
 }
 

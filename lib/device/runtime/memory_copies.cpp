@@ -24,7 +24,7 @@ bool one_device(const CopyEnd& to, const CopyEnd& from) {
 class PassingEvent {
 public:
     explicit PassingEvent(RuntimeCore& core) : core_(core) {
-        core.check(core.backend().create_event(core.index(), EventTiming::off, &event_),
+        core.check(core.backend().create_event(core.index(), EventFlags::none, &event_),
                    "create_event");
     }
     ~PassingEvent() { core_.backend().destroy_event(core_.index(), event_); }

@@ -84,6 +84,21 @@ TEST_F(CudaBackendWithFakeDriver, GivesStreamsTheirPriority) {
         << backend.last_error();
 }
 
+TEST_F(CudaBackendWithFakeDriver, PassesTheFlagsOfEventsOn) {
+    CudaBackend backend(path);
+    const auto flags_of = find<fake_cuda::EventFlags>("fake_cuda_event_flags");
+    const std::pair<EventFlags, unsigned> cases[] = {
+        {EventFlags::none, 2},         {EventFlags::timing, 0},
+        {EventFlags::blocking, 3},     {EventFlags::blocking | EventFlags::timing, 1},
+        {EventFlags::interprocess, 6}, {EventFlags::interprocess | EventFlags::blocking, 7},
+    };
+    for (const auto& [flags, expected] : cases) {
+        EventHandle event = nullptr;
+        ASSERT_EQ(backend.create_event(0, flags, &event), DeviceStatus::ok);
+        EXPECT_EQ(flags_of(reinterpret_cast<CUevent_st*>(event)), expected);
+    }
+}
+
 TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {
     {
         CudaBackend backend(path);
@@ -92,7 +107,7 @@ TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {
         char from = 1;
         char to = 0;
         EXPECT_EQ(backend.create_stream(0, &stream), DeviceStatus::ok);
-        EXPECT_EQ(backend.create_event(1, EventTiming::off, &event), DeviceStatus::ok);
+        EXPECT_EQ(backend.create_event(1, EventFlags::none, &event), DeviceStatus::ok);
         EXPECT_EQ(backend.copy(1, CopyKind::host_to_host, &to, &from, 1), DeviceStatus::ok);
         // Two contexts, the stream, the event, and a stream and an event for copies.
         EXPECT_EQ(held(), 6);
@@ -170,7 +185,7 @@ TEST_F(CudaBackendWithFakeDriver, RejectsHandlesOfAnotherDevice) {
     StreamHandle stream = nullptr;
     EventHandle event = nullptr;
     EXPECT_EQ(backend.create_stream(0, &stream), DeviceStatus::ok);
-    EXPECT_EQ(backend.create_event(1, EventTiming::off, &event), DeviceStatus::ok);
+    EXPECT_EQ(backend.create_event(1, EventFlags::none, &event), DeviceStatus::ok);
     EXPECT_EQ(backend.synchronize_stream(1, stream), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend.record_event(0, event, stream), DeviceStatus::invalid_argument);
     EXPECT_EQ(backend.wait_event(0, stream, event), DeviceStatus::ok);
@@ -415,7 +430,7 @@ TEST_F(CudaCapture, IsRejectedIfAStreamWasNotJoinedAgain) {
     StreamHandle other = nullptr;
     EventHandle event = nullptr;
     EXPECT_EQ(backend_.create_stream(0, &other), DeviceStatus::ok);
-    EXPECT_EQ(backend_.create_event(0, EventTiming::off, &event), DeviceStatus::ok);
+    EXPECT_EQ(backend_.create_event(0, EventFlags::none, &event), DeviceStatus::ok);
     ASSERT_EQ(backend_.begin_capture(0, stream_), DeviceStatus::ok);
     EXPECT_EQ(backend_.record_event(0, event, stream_), DeviceStatus::ok);
     EXPECT_EQ(backend_.wait_event(0, other, event), DeviceStatus::ok);

@@ -207,7 +207,9 @@ static_assert(is(AddressQuery::symbol_not_found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_
 static_assert(is(AddressQuery::version_not_sufficient, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT));
 static_assert(is(stream_non_blocking, CU_STREAM_NON_BLOCKING));
 static_assert(is(event_default, CU_EVENT_DEFAULT));
+static_assert(is(event_blocking_sync, CU_EVENT_BLOCKING_SYNC));
 static_assert(is(event_disable_timing, CU_EVENT_DISABLE_TIMING));
+static_assert(is(event_interprocess, CU_EVENT_INTERPROCESS));
 static_assert(is(attach_global, CU_MEM_ATTACH_GLOBAL));
 static_assert(is(host_alloc_portable, CU_MEMHOSTALLOC_PORTABLE));
 static_assert(is(host_alloc_device_map, CU_MEMHOSTALLOC_DEVICEMAP));

@@ -49,7 +49,7 @@ TEST(HostBackendThreads, NoneIsStartedBeforeTheFirstAsynchronousWork) {
     EventHandle event = nullptr;
     void* memory = nullptr;
     ASSERT_EQ(backend.create_stream(device, &stream), DeviceStatus::ok);
-    ASSERT_EQ(backend.create_event(device, EventTiming::on, &event), DeviceStatus::ok);
+    ASSERT_EQ(backend.create_event(device, EventFlags::timing, &event), DeviceStatus::ok);
     for (const StreamHandle idle : {stream, StreamHandle(nullptr)}) {
         ASSERT_EQ(backend.record_event(device, event, idle), DeviceStatus::ok);
         ASSERT_EQ(backend.query_event(device, event), DeviceStatus::ok);

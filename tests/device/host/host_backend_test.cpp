@@ -26,9 +26,9 @@ StreamHandle make_stream(HostBackend& backend) {
     return stream;
 }
 
-EventHandle make_event(HostBackend& backend, EventTiming timing = EventTiming::off) {
+EventHandle make_event(HostBackend& backend, EventFlags flags = EventFlags::none) {
     EventHandle event = nullptr;
-    EXPECT_EQ(backend.create_event(device, timing, &event), DeviceStatus::ok);
+    EXPECT_EQ(backend.create_event(device, flags, &event), DeviceStatus::ok);
     return event;
 }
 
@@ -137,8 +137,8 @@ TEST(HostBackend, StampOfAnEarlierRecordIsIgnored) {
     HostBackend backend;
     const StreamHandle held = make_stream(backend);
     const StreamHandle free = make_stream(backend);
-    const EventHandle begin = make_event(backend, EventTiming::on);
-    const EventHandle end = make_event(backend, EventTiming::on);
+    const EventHandle begin = make_event(backend, EventFlags::timing);
+    const EventHandle end = make_event(backend, EventFlags::timing);
     {
         Gate gate;
         ASSERT_EQ(gate.close(backend, device, held), DeviceStatus::ok);
@@ -155,8 +155,8 @@ TEST(HostBackend, StampOfAnEarlierRecordIsIgnored) {
 TEST(HostBackend, ElapsedTimeIsValidWhileAnEventIsBeingReached) {
     HostBackend backend;
     const StreamHandle stream = make_stream(backend);
-    EventHandle begin = make_event(backend, EventTiming::on);
-    EventHandle end = make_event(backend, EventTiming::on);
+    EventHandle begin = make_event(backend, EventFlags::timing);
+    EventHandle end = make_event(backend, EventFlags::timing);
     ASSERT_EQ(backend.record_event(device, begin, stream), DeviceStatus::ok);
     for (int round = 0; round < 20000; ++round) {
         ASSERT_EQ(backend.launch_host_function(
@@ -266,7 +266,7 @@ TEST(HostBackend, ManyThreadsUseManyStreamsAndEvents) {
             EXPECT_EQ(backend.record_event(device, cell.event, cell.stream), DeviceStatus::ok);
             EXPECT_EQ(backend.wait_event(device, next.stream, cell.event), DeviceStatus::ok);
             const StreamHandle own = make_stream(backend);
-            const EventHandle passed = make_event(backend, EventTiming::on);
+            const EventHandle passed = make_event(backend, EventFlags::timing);
             EXPECT_EQ(backend.wait_event(device, own, cell.event), DeviceStatus::ok);
             EXPECT_EQ(backend.record_event(device, passed, own), DeviceStatus::ok);
             if (round % 8 == 0) {

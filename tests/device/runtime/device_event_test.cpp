@@ -25,8 +25,23 @@ TEST_F(DeviceEventTest, IsReachedBeforeItIsRecorded) {
     const DeviceEvent event(runtime_);
     EXPECT_TRUE(event.query());
     event.synchronize();
-    EXPECT_EQ(event.timing(), EventTiming::off);
+    EXPECT_EQ(event.flags(), EventFlags::none);
     EXPECT_EQ(event.device(), (Device{DeviceType::simulated, 0}));
+}
+
+TEST_F(DeviceEventTest, PropertiesThatTheDeviceLacksAreRejected) {
+    EXPECT_EQ(DeviceEvent(runtime_, EventFlags::blocking).flags(), EventFlags::blocking);
+    for (const auto& [flags, status] :
+         {std::pair(EventFlags::interprocess, DeviceStatus::not_supported),
+          std::pair(EventFlags::interprocess | EventFlags::timing,
+                    DeviceStatus::invalid_argument)}) {
+        try {
+            const DeviceEvent event(runtime_, flags);
+            ADD_FAILURE();
+        } catch (const DeviceError& error) {
+            EXPECT_EQ(error.status(), status);
+        }
+    }
 }
 
 TEST_F(DeviceEventTest, IsReachedWhenEarlierWorkIsDone) {
@@ -58,8 +73,8 @@ TEST_F(DeviceEventTest, MakesAStreamWait) {
 TEST_F(DeviceEventTest, MeasuresTheTimeBetweenTwoEvents) {
     const DeviceStream stream(runtime_);
     DeviceMemory memory(runtime_, std::size_t{1} << 20, stream);
-    DeviceEvent start(runtime_, EventTiming::on);
-    DeviceEvent end(runtime_, EventTiming::on);
+    DeviceEvent start(runtime_, EventFlags::timing);
+    DeviceEvent end(runtime_, EventFlags::timing);
     start.record(stream);
     memory.fill(0);
     end.record(stream);
@@ -86,8 +101,8 @@ TEST_F(DeviceEventTest, WithoutTimingCannotMeasureTime) {
 
 TEST_F(DeviceEventTest, OfAnotherBackendCannotMeasureTime) {
     Runtime other(std::make_shared<SimulatedBackend>(lazy_devices()), {DeviceType::simulated, 0});
-    DeviceEvent start(other, EventTiming::on);
-    DeviceEvent end(runtime_, EventTiming::on);
+    DeviceEvent start(other, EventFlags::timing);
+    DeviceEvent end(runtime_, EventFlags::timing);
     start.record();
     end.record();
     start.synchronize();
@@ -105,7 +120,7 @@ TEST_F(DeviceEventTest, OfAnotherBackendCannotMeasureTime) {
 
 TEST_F(DeviceEventTest, DefaultsToTheCurrentDeviceAndMoves) {
     runtime_.activate();
-    DeviceEvent first(EventTiming::on);
+    DeviceEvent first(EventFlags::timing);
     const EventHandle handle = first.handle();
     DeviceEvent second(std::move(first));
     EXPECT_EQ(first.handle(), nullptr);
@@ -113,7 +128,7 @@ TEST_F(DeviceEventTest, DefaultsToTheCurrentDeviceAndMoves) {
     DeviceEvent third;
     third = std::move(second);
     EXPECT_EQ(third.handle(), handle);
-    EXPECT_EQ(third.timing(), EventTiming::on);
+    EXPECT_EQ(third.flags(), EventFlags::timing);
     EXPECT_EQ(third.device(), (Device{DeviceType::simulated, 0}));
 }
 

@@ -33,7 +33,7 @@ void impatient(SimulatedBackend& device) {
     const StreamHandle stream = make_stream(device);
     void* const memory = make_memory(device);
     EventHandle event = nullptr;
-    EXPECT_EQ(device.create_event(0, EventTiming::off, &event), DeviceStatus::ok);
+    EXPECT_EQ(device.create_event(0, EventFlags::none, &event), DeviceStatus::ok);
     EXPECT_EQ(device.launch(0, stream, {"long kernel", {}, {{memory, page}}, {}, 0}),
               DeviceStatus::ok);
     EXPECT_EQ(device.record_event(0, event, stream), DeviceStatus::ok);
@@ -140,7 +140,7 @@ TEST(Explore, CorrectProgramHasNoHazardInAnyOrder) {
         const StreamHandle two = make_stream(device);
         void* const memory = make_memory(device);
         EventHandle event = nullptr;
-        device.create_event(0, EventTiming::off, &event);
+        device.create_event(0, EventFlags::none, &event);
         device.launch(0, one, {"produce", {}, {{memory, page}}, {}, 0});
         device.launch(0, two, {"other", {}, {}, [] {}, 0});
         device.record_event(0, event, one);

@@ -59,14 +59,13 @@ private:
 /// Returns one event for two uses.
 struct SharesEvents : ForwardingBackend {
     using ForwardingBackend::ForwardingBackend;
-    DeviceStatus create_event(int device, EventTiming timing,
-                              EventHandle* event) noexcept override {
+    DeviceStatus create_event(int device, EventFlags flags, EventHandle* event) noexcept override {
         if (last_ != nullptr) {
             *event = std::exchange(last_, nullptr);
             ++shared_[*event];
             return DeviceStatus::ok;
         }
-        const DeviceStatus status = inner().create_event(device, timing, event);
+        const DeviceStatus status = inner().create_event(device, flags, event);
         if (status == DeviceStatus::ok) last_ = *event;
         return status;
     }

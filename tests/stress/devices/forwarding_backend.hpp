@@ -100,9 +100,8 @@ public:
                                       void* argument) noexcept override {
         return inner_.launch_host_function(device, stream, function, argument);
     }
-    DeviceStatus create_event(int device, EventTiming timing,
-                              EventHandle* event) noexcept override {
-        return inner_.create_event(device, timing, event);
+    DeviceStatus create_event(int device, EventFlags flags, EventHandle* event) noexcept override {
+        return inner_.create_event(device, flags, event);
     }
     DeviceStatus destroy_event(int device, EventHandle event) noexcept override {
         return inner_.destroy_event(device, event);

@@ -49,7 +49,7 @@ public:
     }
     void orders(StreamHandle first, StreamHandle later) {
         EventHandle event = nullptr;
-        expect_ok(backend.create_event(0, EventTiming::off, &event));
+        expect_ok(backend.create_event(0, EventFlags::none, &event));
         expect_ok(backend.record_event(0, event, first));
         expect_ok(backend.wait_event(0, later, event));
         expect_ok(backend.destroy_event(0, event));

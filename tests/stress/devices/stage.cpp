@@ -21,7 +21,7 @@ Stage::Stage(const SimulationOptions& options) : backend_(options) {
         made.streams.assign(streams_per_device, nullptr);
         made.events.assign(events_per_device, nullptr);
         for (EventHandle& event : made.events) {
-            expect_ok(backend_.create_event(device, EventTiming::off, &event), "create_event");
+            expect_ok(backend_.create_event(device, EventFlags::none, &event), "create_event");
         }
         devices_.push_back(made);
         for (std::size_t i = 1; i < streams_per_device; ++i) replace_stream(device, i);

@@ -59,4 +59,9 @@ int fake_cuda_held() {
     return static_cast<int>(held);
 }
 
+unsigned fake_cuda_event_flags(Event event) {
+    const Lock lock(driver().mutex);
+    return event->flags;
+}
+
 }  // extern "C"

@@ -2,6 +2,8 @@
 
 /// Functions by which a test controls the fake driver. It finds them in the library by name.
 
+struct CUevent_st;
+
 namespace fake_cuda {
 
 inline constexpr int first_devices = 2;
@@ -24,5 +26,7 @@ using Violation = const char* (*)();
 /// "fake_cuda_held": the number of objects not released: contexts, streams, events, graphs, ranges
 /// of memory, reservations, mappings and physical memory.
 using Held = int (*)();
+/// "fake_cuda_event_flags": the flags with which an event was created.
+using EventFlags = unsigned (*)(CUevent_st* event);
 
 }  // namespace fake_cuda

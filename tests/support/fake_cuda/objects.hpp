@@ -101,6 +101,7 @@ struct CUstream_st {
 struct CUevent_st {
     CUctx_st* context = nullptr;
     bool timing = false;
+    unsigned flags = 0;
     std::shared_ptr<fake_cuda::Mark> mark;
     std::shared_ptr<fake_cuda::Capture> capture;  // in which it was recorded last
     fake_cuda::Clock clock;

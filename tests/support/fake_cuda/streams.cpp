@@ -161,10 +161,13 @@ Result cuLaunchHostFunc(Stream handle, HostFunction function, void* argument) {
 
 Result cuEventCreate(Event* event, unsigned flags) {
     return enter_context("cuEventCreate", [&](Lock&, CUctx_st& context) {
-        if (flags != event_default && flags != event_disable_timing) return Result::invalid_value;
+        const bool timing = (flags & event_disable_timing) == 0;
+        const bool interprocess = (flags & event_interprocess) != 0;
+        if (flags > 7 || (interprocess && timing)) return Result::invalid_value;
         *event = new CUevent_st;
         (*event)->context = &context;
-        (*event)->timing = flags == event_default;
+        (*event)->timing = timing;
+        (*event)->flags = flags;
         context.events.insert(*event);
         return Result::success;
     });
