@@ -20,6 +20,13 @@ void* Backend::host_pointer(int, void*) noexcept {
     return nullptr;
 }
 
+DeviceStatus Backend::advise_memory(int, void*, std::size_t, MemoryAdvice, Processor) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::prefetch_memory(int, void*, std::size_t, Processor, StreamHandle) noexcept {
+    return DeviceStatus::not_supported;
+}
+
 DeviceStatus Backend::reserve_addresses(int, std::size_t, void**) noexcept {
     return DeviceStatus::not_supported;
 }

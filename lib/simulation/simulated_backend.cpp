@@ -41,6 +41,7 @@ DeviceAbilities SimulatedBackend::abilities(int device) noexcept {
     abilities.unified_memory = options.unified_memory;
     abilities.shared_storage = options.shared_storage;
     abilities.managed_storage = options.managed_storage;
+    abilities.managed_advice = options.managed_storage;
     abilities.virtual_memory = options.virtual_memory;
     abilities.stream_ordered_allocation = options.stream_ordered_allocation;
     abilities.graph_capture = options.graph_capture;

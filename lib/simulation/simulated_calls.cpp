@@ -13,6 +13,8 @@ constexpr std::array<const char*, simulated_call_count> names = {
     "allocate_async",
     "deallocate_async",
     "host_pointer",
+    "advise_memory",
+    "prefetch_memory",
     "reserve_addresses",
     "release_addresses",
     "create_memory",

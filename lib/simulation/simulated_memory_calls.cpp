@@ -74,6 +74,15 @@ void end_lifetime(Simulation& s, SimulationLock& lock, std::uintptr_t address, c
     if (!s.lifetimes.end(operation, address, s.watch.host, gone)) s.scheduler.drain(lock);
 }
 
+// Managed memory of any device may be accessed by all.
+void check_managed(const Simulation& s, const void* memory, std::size_t bytes) {
+    const Allocation* const found = s.memory.find(number(memory));
+    const bool is_managed = found != nullptr && found->kind == StorageKind::managed;
+    if (bytes == 0 || !is_managed || bytes > found->end() - number(memory)) {
+        refuse("not a part of managed memory");
+    }
+}
+
 void check_range(const Simulation& s, const void* address, std::size_t bytes) {
     const std::size_t granularity = s.options.granularity;
     if (bytes == 0 || !base::is_aligned(bytes, granularity) ||
@@ -169,6 +178,20 @@ void* SimulatedBackend::host_pointer(int device, void* memory) noexcept {
         if (reached && there->device == device) found = memory;
     });
     return found;
+}
+
+DeviceStatus SimulatedBackend::advise_memory(int device, void* memory, std::size_t bytes,
+                                             MemoryAdvice, Processor) noexcept {
+    return simulation_->call(SimulatedCall::advise_memory, device,
+                             [&](auto& s, auto&) { check_managed(s, memory, bytes); });
+}
+
+DeviceStatus SimulatedBackend::prefetch_memory(int device, void* memory, std::size_t bytes,
+                                               Processor, StreamHandle stream) noexcept {
+    return simulation_->call(SimulatedCall::prefetch_memory, device, [&](auto& s, auto&) {
+        s.captures.check_free(*s.streams.get(device, stream), "prefetch_memory");
+        check_managed(s, memory, bytes);
+    });
 }
 
 // Pinned host memory -----------------------------------------------------------------------------

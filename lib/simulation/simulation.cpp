@@ -82,6 +82,9 @@ bool Simulation::is_supported(SimulatedCall call) const noexcept {
         case SimulatedCall::allocate_async:
         case SimulatedCall::deallocate_async:
             return options.stream_ordered_allocation;
+        case SimulatedCall::advise_memory:
+        case SimulatedCall::prefetch_memory:
+            return options.managed_storage;
         case SimulatedCall::reserve_addresses:
         case SimulatedCall::release_addresses:
         case SimulatedCall::create_memory:

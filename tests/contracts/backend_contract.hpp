@@ -206,6 +206,10 @@ inline bool has_stream_order(const DeviceAbilities& of) {
     return of.stream_ordered_allocation;
 }
 
+inline bool has_managed_advice(const DeviceAbilities& of) {
+    return of.managed_advice;
+}
+
 /// Backends whose host functions may wait for later steps of the test. Tests of states during work
 /// need this; tests of order only compare the notes afterwards.
 class BackendWhereFunctionsMayBlock : public BackendContract {};
@@ -217,6 +221,7 @@ class BackendWithCapture : public BackendOfAbility<has_capture> {};
 class BackendWithCaptureThatKnowsHandles : public BackendOfAbility<has_capture> {};
 class BackendWithoutCapture : public BackendOfAbility<lacks_capture> {};
 class BackendWithStreamOrder : public BackendOfAbility<has_stream_order> {};
+class BackendWithManagedAdvice : public BackendOfAbility<has_managed_advice> {};
 
 }  // namespace testing
 }  // namespace tensorpool

@@ -153,4 +153,49 @@ TEST_P(BackendWithStreamOrder, RejectsInvalidStreamOrderedAllocation) {
     expect_refused(backend().deallocate_async(device, memory, kib, nullptr));
 }
 
+TEST_P(BackendWithManagedAdvice, AdviceAndPrefetchesKeepTheContent) {
+    using enum MemoryAdvice;
+    auto* const memory = static_cast<unsigned char*>(make_memory(mib, StorageKind::managed));
+    const StreamHandle stream = make_stream();
+    write(memory, pattern(mib));
+    for (const MemoryAdvice advice : {read_mostly, not_read_mostly, preferred_location,
+                                      no_preferred_location, accessed_by, not_accessed_by}) {
+        for (const Processor processor : {Processor::device, Processor::host}) {
+            EXPECT_EQ(backend().advise_memory(device, memory, mib, advice, processor),
+                      DeviceStatus::ok)
+                << backend().last_error();
+            // A part of the range, in whole pages.
+            EXPECT_EQ(backend().prefetch_memory(device, memory + 1000, 8000, processor, stream),
+                      DeviceStatus::ok)
+                << backend().last_error();
+        }
+    }
+    EXPECT_EQ(backend().prefetch_memory(device, memory, mib, Processor::device, nullptr),
+              DeviceStatus::ok);
+    ASSERT_EQ(backend().synchronize_device(device), DeviceStatus::ok);
+    EXPECT_TRUE(read(memory, mib) == pattern(mib));
+}
+
+TEST_P(BackendWithManagedAdvice, RejectsAdviceForNoMemory) {
+    constexpr auto advice = MemoryAdvice::read_mostly;
+    void* const memory = make_memory(kib, StorageKind::managed);
+    expect_refused(backend().advise_memory(device, memory, 0, advice, Processor::device));
+    expect_refused(backend().advise_memory(device, nullptr, kib, advice, Processor::device));
+    expect_refused(backend().prefetch_memory(device, memory, 0, Processor::host, nullptr));
+    expect_refused(backend().prefetch_memory(device, nullptr, kib, Processor::host, nullptr));
+    if (!knows_handles()) return;
+    expect_refused(backend().prefetch_memory(device, memory, kib, Processor::device,
+                                             nonsense_handle<StreamHandle>()));
+}
+
+TEST_P(BackendContract, AdviceNeedsTheAbility) {
+    if (abilities().managed_advice) return;
+    void* const memory = make_memory(kib);
+    expect_refused(
+        backend().advise_memory(device, memory, kib, MemoryAdvice::read_mostly, Processor::device),
+        DeviceStatus::not_supported);
+    expect_refused(backend().prefetch_memory(device, memory, kib, Processor::device, nullptr),
+                   DeviceStatus::not_supported);
+}
+
 }  // namespace tensorpool::testing

@@ -27,6 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithVirtualMemory, schedules, name_of
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithCapture, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithCaptureThatKnowsHandles, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithStreamOrder, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithManagedAdvice, schedules, name_of);
 // A function that blocks would block the thread that submits or waits for work.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWhereFunctionsMayBlock);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWithoutVirtualMemory);

@@ -41,6 +41,8 @@ TEST(SimulationOptions, AbilitiesFollowTheOptions) {
     void* memory = nullptr;
     EXPECT_EQ(device.allocate(0, mib, StorageKind::shared, &memory), DeviceStatus::not_supported);
     EXPECT_EQ(device.allocate(0, mib, StorageKind::managed, &memory), DeviceStatus::not_supported);
+    EXPECT_EQ(device.advise_memory(0, &memory, 1, MemoryAdvice::read_mostly, Processor::device),
+              DeviceStatus::not_supported);
     EXPECT_EQ(device.allocate_async(0, mib, nullptr, &memory), DeviceStatus::not_supported);
     EXPECT_EQ(device.reserve_addresses(0, mib, &memory), DeviceStatus::not_supported);
     EXPECT_EQ(device.begin_capture(0, nullptr), DeviceStatus::not_supported);

@@ -61,6 +61,31 @@ enum class CopyKind : std::uint8_t {
 /// Returns the direction as text, such as "host to device".
 TENSORPOOL_API const char* to_string(CopyKind kind) noexcept;
 
+/// How managed memory will be used; see `Backend::advise_memory`. The effects are those of CUDA's
+/// advices (reference, cuMemAdvise). They change where pages are, never their content.
+enum class MemoryAdvice : std::uint8_t {
+    /// Processors mostly read it, so each that reads a page may keep a copy.
+    read_mostly,
+    /// Undoes `read_mostly`.
+    not_read_mostly,
+    /// Pages stay with the processor, if possible.
+    preferred_location,
+    /// Undoes `preferred_location`.
+    no_preferred_location,
+    /// The processor will access it, and is given access to pages wherever they are.
+    accessed_by,
+    /// Undoes `accessed_by` for the processor.
+    not_accessed_by,
+};
+
+/// The processor that an advice or a prefetch is about.
+enum class Processor : std::uint8_t {
+    /// The device of the call.
+    device,
+    /// The host.
+    host,
+};
+
 /// The properties of an event.
 enum class EventFlags : std::uint8_t {
     /// None of those below.
@@ -90,6 +115,8 @@ struct DeviceAbilities {
     bool shared_storage = false;
     /// StorageKind::managed is supported.
     bool managed_storage = false;
+    /// `advise_memory` and `prefetch_memory` are supported.
+    bool managed_advice = false;
     /// The functions of the section "Virtual memory" are supported.
     bool virtual_memory = false;
     /// `allocate_async` and `deallocate_async` are supported.
@@ -211,6 +238,16 @@ public:
     /// within an allocation. Returns nullptr unless the memory is unified, shared or managed.
     /// Optional; default: nullptr.
     virtual void* host_pointer(int device, void* memory) noexcept;
+
+    /// Advises how `bytes` bytes of managed memory, more than 0, will be used. `processor` is
+    /// ignored by the advices that concern all. Whole pages around the range take the advice and
+    /// keep it until it is undone or the memory is freed. Optional; default: not_supported.
+    virtual DeviceStatus advise_memory(int device, void* memory, std::size_t bytes,
+                                       MemoryAdvice advice, Processor processor) noexcept;
+    /// Submits a move of `bytes` bytes of managed memory, more than 0, to a processor's memory to
+    /// the stream. Optional; default: not_supported.
+    virtual DeviceStatus prefetch_memory(int device, void* memory, std::size_t bytes,
+                                         Processor processor, StreamHandle stream) noexcept;
 
     // Virtual memory -----------------------------------------------------------------------------
     // Addresses and sizes are multiples of `granularity`.

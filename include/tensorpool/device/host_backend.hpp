@@ -59,6 +59,12 @@ public:
     DeviceStatus deallocate_async(int device, void* memory, std::size_t bytes,
                                   StreamHandle stream) noexcept override;
     void* host_pointer(int device, void* memory) noexcept override;
+    /// Accepts advice for any memory of the process. It has no effect, because the host accesses
+    /// all memory where it is.
+    DeviceStatus advise_memory(int device, void* memory, std::size_t bytes, MemoryAdvice advice,
+                               Processor processor) noexcept override;
+    DeviceStatus prefetch_memory(int device, void* memory, std::size_t bytes, Processor processor,
+                                 StreamHandle stream) noexcept override;
 
     DeviceStatus reserve_addresses(int device, std::size_t bytes, void** address) noexcept override;
     DeviceStatus release_addresses(int device, void* address, std::size_t bytes) noexcept override;

@@ -111,6 +111,16 @@ public:
     /// the number of bytes given back.
     std::size_t trim() noexcept;
 
+    /// Advises how `bytes` bytes of managed memory will be used, by this device or the host. It
+    /// concerns whole pages and stays when the block is freed, so it suits large blocks that live
+    /// long. Memory is managed if RuntimeOptions::caching says so.
+    void advise(void* memory, std::size_t bytes, MemoryAdvice advice,
+                Processor processor = Processor::device) const;
+    /// Submits a move of `bytes` bytes of managed memory to this device's or the host's memory to
+    /// the stream, by default the current stream.
+    void prefetch(void* memory, std::size_t bytes, Processor processor = Processor::device,
+                  std::optional<StreamHandle> stream = {}) const;
+
     // Copies and fills ---------------------------------------------------------------------------
 
     /// Copies `bytes` bytes from host memory to this device, and returns when that is done.

@@ -21,6 +21,8 @@ enum class SimulatedCall : std::uint8_t {
     allocate_async,        ///< Backend::allocate_async
     deallocate_async,      ///< Backend::deallocate_async
     host_pointer,          ///< Backend::host_pointer
+    advise_memory,         ///< Backend::advise_memory
+    prefetch_memory,       ///< Backend::prefetch_memory
     reserve_addresses,     ///< Backend::reserve_addresses
     release_addresses,     ///< Backend::release_addresses
     create_memory,         ///< Backend::create_memory

@@ -5,12 +5,15 @@
 namespace tensorpool {
 
 using device::cuda::address_of;
+using device::cuda::Advice;
 using device::cuda::attach_global;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
 using device::cuda::DeviceAddress;
+using device::cuda::DeviceNumber;
 using device::cuda::host_alloc_device_map;
 using device::cuda::host_alloc_portable;
+using device::cuda::host_number;
 using device::cuda::host_register_portable;
 using device::cuda::pointer_of;
 using device::cuda::PointerAttribute;
@@ -23,6 +26,34 @@ void refuse_nothing(std::size_t bytes) {
 
 void expect_ability(bool there, const char* what) {
     if (!there) throw DeviceError(DeviceStatus::not_supported, what);
+}
+
+void expect_advice(const CudaDevice& device) {
+    expect_ability(device.abilities.managed_advice,
+                   "the device or its driver cannot move single pages of managed memory");
+}
+
+DeviceNumber number_of(const CudaDevice& device, Processor processor) {
+    return processor == Processor::host ? host_number : device.number;
+}
+
+Advice driver_advice(MemoryAdvice advice) {
+    switch (advice) {
+        case MemoryAdvice::read_mostly:
+            return Advice::set_read_mostly;
+        case MemoryAdvice::not_read_mostly:
+            return Advice::unset_read_mostly;
+        case MemoryAdvice::preferred_location:
+            return Advice::set_preferred_location;
+        case MemoryAdvice::no_preferred_location:
+            return Advice::unset_preferred_location;
+        case MemoryAdvice::accessed_by:
+            return Advice::set_accessed_by;
+        case MemoryAdvice::not_accessed_by:
+            return Advice::unset_accessed_by;
+    }
+    throw DeviceError(DeviceStatus::invalid_argument,
+                      "no such advice: " + std::to_string(static_cast<int>(advice)));
 }
 
 DeviceStatus allocate_kind(CudaState& state, const CudaDevice& device, std::size_t bytes,
@@ -88,6 +119,26 @@ void* CudaBackend::host_pointer(int device, void* memory) noexcept {
         return DeviceStatus::ok;
     });
     return pointer;
+}
+
+DeviceStatus CudaBackend::advise_memory(int device, void* memory, std::size_t bytes,
+                                        MemoryAdvice advice, Processor processor) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        refuse_nothing(bytes);
+        expect_advice(its);
+        return state_->invoke(state_->api.memory_advise, address_of(memory), bytes,
+                              driver_advice(advice), number_of(its, processor));
+    });
+}
+
+DeviceStatus CudaBackend::prefetch_memory(int device, void* memory, std::size_t bytes,
+                                          Processor processor, StreamHandle stream) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        refuse_nothing(bytes);
+        expect_advice(its);
+        return state_->invoke(state_->api.memory_prefetch, address_of(memory), bytes,
+                              number_of(its, processor), stream);
+    });
 }
 
 DeviceStatus CudaBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {

@@ -77,6 +77,9 @@ void CudaState::describe(CudaDevice& device) {
                                has(device, DeviceAttribute::unified_addressing);
     abilities.managed_storage =
         api.memory_allocate_managed && has(device, DeviceAttribute::managed_memory);
+    abilities.managed_advice = abilities.managed_storage && api.memory_advise &&
+                               api.memory_prefetch &&
+                               has(device, DeviceAttribute::concurrent_managed_access);
     abilities.stream_ordered_allocation = api.memory_allocate_async && api.memory_free_async &&
                                           has(device, DeviceAttribute::memory_pools);
     abilities.names_default_streams = true;

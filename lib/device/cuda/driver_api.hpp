@@ -104,6 +104,10 @@ struct DriverApi {
         symbols, Need::optional, "cuMemAllocAsync", 11020};
     Function<Result(DeviceAddress, Stream)> memory_free_async{symbols, Need::optional,
                                                               "cuMemFreeAsync", 11020};
+    Function<Result(DeviceAddress, std::size_t, Advice, DeviceNumber)> memory_advise{
+        symbols, Need::optional, "cuMemAdvise", 8000};
+    Function<Result(DeviceAddress, std::size_t, DeviceNumber, Stream)> memory_prefetch{
+        symbols, Need::optional, "cuMemPrefetchAsync", 8000};
     Function<Result(void*, PointerAttribute, DeviceAddress)> pointer_attribute{
         symbols, Need::always, "cuPointerGetAttribute", 4000};
 

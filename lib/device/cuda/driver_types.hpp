@@ -81,8 +81,20 @@ enum class DeviceAttribute : unsigned {
     can_map_host_memory = 19,
     unified_addressing = 41,
     managed_memory = 83,
+    concurrent_managed_access = 89,
     virtual_memory_management = 102,
     memory_pools = 115,
+};
+
+inline constexpr DeviceNumber host_number = -1;  // CU_DEVICE_CPU
+
+enum class Advice : unsigned {
+    set_read_mostly = 1,
+    unset_read_mostly = 2,
+    set_preferred_location = 3,
+    unset_preferred_location = 4,
+    set_accessed_by = 5,
+    unset_accessed_by = 6,
 };
 
 enum class PointerAttribute : unsigned { host_pointer = 4 };

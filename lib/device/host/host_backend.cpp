@@ -30,6 +30,7 @@ DeviceAbilities HostBackend::abilities(int device) noexcept {
     return {.unified_memory = true,
             .shared_storage = true,
             .managed_storage = true,
+            .managed_advice = true,
             .virtual_memory = virtual_memory,
             .stream_ordered_allocation = true,
             .graph_capture = true,

@@ -19,6 +19,12 @@ device::HostMemory::Kind number_of(StorageKind kind) {
                       "storage kind " + std::to_string(static_cast<int>(kind)) + " is unknown");
 }
 
+void check_advised(const void* memory, std::size_t bytes) {
+    if (memory != nullptr && bytes != 0) return;
+    device::refuse("found " + std::to_string(bytes) + " B at " + device::to_text(memory) +
+                   ", expected memory");
+}
+
 }  // namespace
 
 // Memory -----------------------------------------------------------------------------------------
@@ -64,6 +70,19 @@ DeviceStatus HostBackend::deallocate_async(int device, void* memory, std::size_t
 
 void* HostBackend::host_pointer(int device, void* memory) noexcept {
     return device == 0 ? memory : nullptr;
+}
+
+DeviceStatus HostBackend::advise_memory(int device, void* memory, std::size_t bytes, MemoryAdvice,
+                                        Processor) noexcept {
+    return state_->call("advise_memory", device, [&] { check_advised(memory, bytes); });
+}
+
+DeviceStatus HostBackend::prefetch_memory(int device, void* memory, std::size_t bytes, Processor,
+                                          StreamHandle stream) noexcept {
+    return state_->call("prefetch_memory", device, [&] {
+        state_->captures.check_stream(state_->streams.find(stream));
+        check_advised(memory, bytes);
+    });
 }
 
 // Virtual memory ---------------------------------------------------------------------------------

@@ -120,6 +120,19 @@ std::size_t Runtime::trim() noexcept {
     return core_->trim();
 }
 
+void Runtime::advise(void* memory, std::size_t bytes, MemoryAdvice advice,
+                     Processor processor) const {
+    core_->check(core_->backend().advise_memory(core_->index(), memory, bytes, advice, processor),
+                 "advise_memory", bytes);
+}
+
+void Runtime::prefetch(void* memory, std::size_t bytes, Processor processor,
+                       std::optional<StreamHandle> stream) const {
+    core_->check(core_->backend().prefetch_memory(core_->index(), memory, bytes, processor,
+                                                  core_->stream_or_current(stream)),
+                 "prefetch_memory", bytes);
+}
+
 void Runtime::copy_host_to_device(void* to, const void* from, std::size_t bytes) const {
     core_->wait_and_copy(CopyKind::host_to_device, to, from, bytes, current_stream());
 }

@@ -23,6 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutVirtualMemory, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithCapture, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutCapture, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithStreamOrder, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithManagedAdvice, driver, name_of);
 
 #ifdef TENSORPOOL_FAKE_CUDA
 
@@ -44,6 +45,7 @@ INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithVirtualMemory, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithCapture, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithCaptureThatKnowsHandles, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithStreamOrder, new_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithManagedAdvice, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutVirtualMemory, old_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutCapture, old_only, name_of);
 

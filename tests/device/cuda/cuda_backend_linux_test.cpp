@@ -99,6 +99,59 @@ TEST_F(CudaBackendWithFakeDriver, PassesTheFlagsOfEventsOn) {
     }
 }
 
+// The numbers are those of CUmem_range_attribute; -1 is the host, and -2 no processor.
+TEST_F(CudaBackendWithFakeDriver, PassesAdviceAndPrefetchesOn) {
+    using enum MemoryAdvice;
+    CudaBackend backend(path);
+    void* memory = nullptr;
+    constexpr std::size_t bytes = 4096;
+    ASSERT_EQ(backend.allocate(0, bytes, StorageKind::managed, &memory), DeviceStatus::ok);
+    const auto attribute = [&](int number) {
+        int found = -7;
+        const auto call =
+            find<Result (*)(int*, std::size_t, int, void*, std::size_t)>("cuMemRangeGetAttribute");
+        EXPECT_EQ(in_context(0, [&] { return call(&found, sizeof found, number, memory, bytes); }),
+                  Result::success);
+        return found;
+    };
+    const auto advise = [&](int device, MemoryAdvice advice, Processor processor) {
+        EXPECT_EQ(backend.advise_memory(device, memory, bytes, advice, processor),
+                  DeviceStatus::ok);
+    };
+    advise(0, read_mostly, Processor::device);
+    EXPECT_EQ(attribute(1), 1);
+    advise(0, not_read_mostly, Processor::device);
+    EXPECT_EQ(attribute(1), 0);
+    advise(0, preferred_location, Processor::host);
+    EXPECT_EQ(attribute(2), -1);
+    advise(1, preferred_location, Processor::device);
+    EXPECT_EQ(attribute(2), 1);
+    advise(0, no_preferred_location, Processor::device);
+    EXPECT_EQ(attribute(2), -2);
+    advise(1, accessed_by, Processor::device);
+    EXPECT_EQ(attribute(3), 1);
+    advise(1, not_accessed_by, Processor::device);
+    EXPECT_EQ(attribute(3), -2);
+    for (const Processor processor : {Processor::device, Processor::host}) {
+        EXPECT_EQ(backend.prefetch_memory(1, memory, bytes, processor, nullptr), DeviceStatus::ok);
+        EXPECT_EQ(backend.synchronize_device(1), DeviceStatus::ok);
+        EXPECT_EQ(attribute(4), processor == Processor::host ? -1 : 1);
+    }
+    EXPECT_EQ(backend.deallocate(0, memory, bytes, StorageKind::managed), DeviceStatus::ok);
+}
+
+TEST_F(CudaBackendWithFakeDriver, RejectsAdviceForMemoryThatIsNotManaged) {
+    CudaBackend backend(path);
+    void* memory = nullptr;
+    constexpr auto kind = StorageKind::private_storage;
+    ASSERT_EQ(backend.allocate(0, 512, kind, &memory), DeviceStatus::ok);
+    EXPECT_EQ(backend.advise_memory(0, memory, 512, MemoryAdvice::read_mostly, Processor::device),
+              DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.prefetch_memory(0, memory, 512, Processor::device, nullptr),
+              DeviceStatus::invalid_argument);
+    EXPECT_EQ(backend.deallocate(0, memory, 512, kind), DeviceStatus::ok);
+}
+
 TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {
     {
         CudaBackend backend(path);

@@ -93,6 +93,8 @@ static_assert(is_as<&DriverApi::memory_free, PFN_cuMemFree_v3020>());
 static_assert(is_as<&DriverApi::memory_allocate_managed, PFN_cuMemAllocManaged_v6000>());
 static_assert(is_as<&DriverApi::memory_allocate_async, PFN_cuMemAllocAsync_v11020>());
 static_assert(is_as<&DriverApi::memory_free_async, PFN_cuMemFreeAsync_v11020>());
+static_assert(is_as<&DriverApi::memory_advise, PFN_cuMemAdvise_v8000>());
+static_assert(is_as<&DriverApi::memory_prefetch, PFN_cuMemPrefetchAsync_v8000>());
 static_assert(is_as<&DriverApi::pointer_attribute, PFN_cuPointerGetAttribute_v4000>());
 static_assert(is_as<&DriverApi::granularity, PFN_cuMemGetAllocationGranularity_v10020>());
 static_assert(is_as<&DriverApi::address_reserve, PFN_cuMemAddressReserve_v10020>());
@@ -192,6 +194,15 @@ static_assert(is(Result::external_device, CUDA_ERROR_EXTERNAL_DEVICE));
 static_assert(is(DeviceAttribute::can_map_host_memory, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY));
 static_assert(is(DeviceAttribute::unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING));
 static_assert(is(DeviceAttribute::managed_memory, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY));
+static_assert(is(DeviceAttribute::concurrent_managed_access,
+                 CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS));
+static_assert(is(host_number, CU_DEVICE_CPU));
+static_assert(is(Advice::set_read_mostly, CU_MEM_ADVISE_SET_READ_MOSTLY));
+static_assert(is(Advice::unset_read_mostly, CU_MEM_ADVISE_UNSET_READ_MOSTLY));
+static_assert(is(Advice::set_preferred_location, CU_MEM_ADVISE_SET_PREFERRED_LOCATION));
+static_assert(is(Advice::unset_preferred_location, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION));
+static_assert(is(Advice::set_accessed_by, CU_MEM_ADVISE_SET_ACCESSED_BY));
+static_assert(is(Advice::unset_accessed_by, CU_MEM_ADVISE_UNSET_ACCESSED_BY));
 static_assert(is(DeviceAttribute::virtual_memory_management,
                  CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
 static_assert(is(DeviceAttribute::memory_pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED));

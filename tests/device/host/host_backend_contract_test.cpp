@@ -18,6 +18,7 @@ INSTANTIATE_TEST_SUITE_P(Host, BackendThatKnowsHandles, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithCapture, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithCaptureThatKnowsHandles, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithStreamOrder, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithManagedAdvice, host, name_of);
 
 // Virtual memory needs Linux, with a kernel that supports the calls it uses.
 const auto of_machine = ::testing::Values(

@@ -134,5 +134,28 @@ TEST_F(RuntimeTest, TrimReleasesFreeMemoryOfAllItsAllocators) {
     EXPECT_EQ(runtime_.pinned_allocator().statistics().capacity_bytes, 0u);
 }
 
+TEST_F(RuntimeTest, PassesAdviceForManagedMemoryOn) {
+    RuntimeOptions options;
+    options.caching.storage = StorageKind::managed;
+    Runtime managed(backend_, {DeviceType::simulated, 0}, options);
+    const DeviceStream stream(managed);
+    const DeviceMemory memory = managed.allocate(1000, stream);
+    managed.advise(memory.data(), memory.size(), MemoryAdvice::read_mostly);
+    managed.advise(memory.data(), memory.size(), MemoryAdvice::preferred_location, Processor::host);
+    managed.prefetch(memory.data(), memory.size(), Processor::device, stream);
+    managed.prefetch(memory.data(), memory.size(), Processor::host);
+    EXPECT_EQ(backend_->calls()[SimulatedCall::advise_memory], 2u);
+    EXPECT_EQ(backend_->calls()[SimulatedCall::prefetch_memory], 2u);
+    const DeviceMemory other = runtime_.allocate(1000);
+    try {
+        runtime_.advise(other.data(), other.size(), MemoryAdvice::read_mostly);
+        ADD_FAILURE();
+    } catch (const DeviceError& error) {
+        EXPECT_EQ(error.status(), DeviceStatus::invalid_argument);
+        EXPECT_NE(std::string(error.what()).find("not a part of managed memory"), std::string::npos)
+            << error.what();
+    }
+}
+
 }  // namespace
 }  // namespace tensorpool

@@ -43,6 +43,14 @@ public:
     void* host_pointer(int device, void* memory) noexcept override {
         return inner_.host_pointer(device, memory);
     }
+    DeviceStatus advise_memory(int device, void* memory, std::size_t bytes, MemoryAdvice advice,
+                               Processor processor) noexcept override {
+        return inner_.advise_memory(device, memory, bytes, advice, processor);
+    }
+    DeviceStatus prefetch_memory(int device, void* memory, std::size_t bytes, Processor processor,
+                                 StreamHandle stream) noexcept override {
+        return inner_.prefetch_memory(device, memory, bytes, processor, stream);
+    }
     DeviceStatus reserve_addresses(int device, std::size_t bytes,
                                    void** address) noexcept override {
         return inner_.reserve_addresses(device, bytes, address);

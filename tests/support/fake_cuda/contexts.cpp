@@ -19,6 +19,7 @@ int value_of(DeviceAttribute attribute) {
         case DeviceAttribute::can_map_host_memory:
         case DeviceAttribute::unified_addressing:
         case DeviceAttribute::managed_memory:
+        case DeviceAttribute::concurrent_managed_access:
         case DeviceAttribute::virtual_memory_management:
         case DeviceAttribute::memory_pools:
             return 1;

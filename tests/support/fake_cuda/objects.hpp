@@ -48,6 +48,15 @@ struct Capture {
     std::vector<std::function<void()>> nodes;  // in the order of submission
 };
 
+/// What was advised for managed memory, by processor. The fake driver keeps it for whole ranges.
+struct Advised {
+    static constexpr DeviceNumber none = -2;  // CU_DEVICE_INVALID
+    bool read_mostly = false;
+    DeviceNumber preferred = none;
+    std::set<DeviceNumber> accessed_by = {};
+    DeviceNumber prefetched = none;
+};
+
 /// Memory that the device finds at an address; `memory` is its real address.
 struct Range {
     enum class Kind { device, managed, host, registered };
@@ -56,6 +65,7 @@ struct Range {
     int device = 0;
     char* memory = nullptr;
     bool leaving = false;  // freed in the order of a stream
+    Advised advised = {};
 };
 
 struct Physical {
