@@ -22,6 +22,15 @@ namespace device {
 class CachingCore;
 }
 
+/// What identifies a block, and how often it was used: `buf_id` and `use_count` of PyTorch's Metal
+/// allocator.
+struct BlockIdentity {
+    /// A number that no other block of the allocator ever has; 0 means no block.
+    std::uint64_t number = 0;
+    /// How often the block was allocated since it got its size, including the present allocation.
+    std::uint64_t use_count = 0;
+};
+
 /// Cuts blocks from slabs of device memory, by stream. Memory that was freed on a stream serves
 /// that stream again at once, in its order, without an event or a wait.
 ///
@@ -48,6 +57,10 @@ public:
     SourceDevice memory_device() const noexcept override;
     std::size_t usable_size(const void* block) const noexcept override;
     bool is_used_on(const void* block, StreamHandle stream) const noexcept override;
+    /// Returns the identity of the block in use that begins at this address; zeros if there is
+    /// none. A block keeps its number while it is freed and allocated again, until it is divided or
+    /// merged with its neighbours. A scalar has the identity of the block that it shares.
+    BlockIdentity identify(const void* block) const noexcept;
     DeviceStatistics statistics() const override;
     /// Gives back all free memory that no work uses, without waiting for the device, and returns
     /// the number of bytes given back. Gives nothing back while one of its streams is captured.

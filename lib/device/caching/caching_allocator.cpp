@@ -59,6 +59,10 @@ bool CachingAllocator::is_used_on(const void* block, StreamHandle stream) const 
     return core_->is_used_on(block, core_->key_of(stream));
 }
 
+BlockIdentity CachingAllocator::identify(const void* block) const noexcept {
+    return core_->identify(block);
+}
+
 DeviceStatistics CachingAllocator::statistics() const {
     return core_->statistics();
 }

@@ -315,6 +315,14 @@ bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noe
            DeferredFrees::has_use(block, stream);
 }
 
+BlockIdentity CachingCore::identify(const void* address) const noexcept {
+    if (usable_size(address) == 0) return {};
+    const Lock lock(state_.mutex);
+    const Block& block = *state_.heap.find(address);
+    const std::lock_guard guard(*block.home.load(std::memory_order_relaxed));
+    return {block.number, block.use_count};
+}
+
 // Streams, captures, callbacks -------------------------------------------------------------------
 
 std::size_t CachingCore::trim() noexcept {

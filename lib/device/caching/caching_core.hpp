@@ -5,6 +5,8 @@
 #include <functional>
 #include <mutex>
 
+#include <tensorpool/device/caching_allocator.hpp>
+
 #include "device/caching/allocator_state.hpp"
 #include "device/caching/free_blocks.hpp"
 #include "device/caching/growth.hpp"
@@ -75,6 +77,7 @@ public:
     }
     std::size_t usable_size(const void* address) const noexcept;
     bool is_used_on(const void* address, StreamHandle stream) const noexcept;
+    BlockIdentity identify(const void* address) const noexcept;
     DeviceStatistics statistics() const noexcept { return state_.record.statistics(); }
     std::size_t trim() noexcept;
     void set_hard_limit(double part);

@@ -31,6 +31,7 @@ void Scalars::open(StreamCache& cache, Block& block, ScalarPage& page) noexcept 
     cache.memory.pages = &page;
     block.page = &page;
     block.requested = 0;
+    ++block.use_count;
     block.set(BlockState::scalars);
 }
 

@@ -33,6 +33,8 @@ struct alignas(64) Block : DeferrableBlock {
     std::uint64_t stamp = 0;  // work of the stream that may still use it: see StreamMarks
     std::uint64_t born = 0;   // of a free block: searches of its set before it was inserted
     ScalarPage* page = nullptr;
+    std::uint64_t number = 0;     // of the block, from when it got its size
+    std::uint64_t use_count = 0;  // of its allocations since. Guarded by the stream's lock
     boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> hook;  // in its set
 };
 

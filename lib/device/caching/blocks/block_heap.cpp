@@ -50,6 +50,7 @@ Slab& BlockHeap::new_slab(StreamCache& home, Pool pool, std::byte* base, std::si
     slab->first = &block;
     block.address = base;
     block.bytes = bytes;
+    renumber(block);
     block.home.store(&home, std::memory_order_relaxed);
     block.slab = slab.get();
     block.previous = nullptr;
@@ -177,6 +178,8 @@ void BlockHeap::cut(Block& block, std::size_t bytes, Block& rest) noexcept {
     if (rest.next != nullptr) rest.next->previous = &rest;
     block.next = &rest;
     block.bytes = bytes;
+    renumber(block);
+    renumber(rest);
 }
 
 /// Merges the next block into this one. REQUIRES: neither is in a set.
@@ -184,6 +187,7 @@ void BlockHeap::absorb_next(Block& block) noexcept {
     Block& next = *block.next;
     map_.clear(next);
     block.bytes += next.bytes;
+    renumber(block);
     block.stamp = std::max(block.stamp, next.stamp);
     block.next = next.next;
     if (block.next != nullptr) block.next->previous = &block;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "device/caching/blocks/block.hpp"
 #include "device/caching/blocks/block_map.hpp"
@@ -106,12 +107,18 @@ private:
     void insert_hole(Block& block) noexcept;
     void remove_hole(Block& block) noexcept;
     Block& take_record();
+    /// Makes another block of a record whose size changed.
+    void renumber(Block& block) noexcept {
+        block.number = ++last_number_;
+        block.use_count = 0;
+    }
     Slab& new_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
                    BlockState state);
 
     statistics::DeviceTotals& totals_;
     BlockMap map_;
     RecordPool<Block> records_;
+    std::uint64_t last_number_ = 0;
 };
 
 /// Whether a free block may serve a request, given the slack of oversize blocks, which stay whole.

@@ -85,6 +85,7 @@ public:
     /// Counts a block from the sets that is handed to a caller.
     void count_new(Block& block, std::size_t requested) noexcept {
         block.requested = requested;
+        ++block.use_count;
         block.set(BlockState::in_use);
         count_allocation(requested, block.bytes);
     }
@@ -158,9 +159,7 @@ private:
     }
 
     void count_hit(Block& block, std::size_t requested) noexcept {
-        block.requested = requested;
-        block.set(BlockState::in_use);
-        count_allocation(requested, block.bytes);
+        count_new(block, requested);
         detail::add(counters_->parked_hits, 1);
         detail::add(counters_->parked_bytes, 0 - block.bytes);
     }
