@@ -116,6 +116,7 @@ DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& fail
                  BytesText(failure.other_processes).c_str());
     }
     if (failure.limit != 0) text.add("  hard limit %s\n", BytesText(failure.limit).c_str());
+    if (failure.callbacks[0] != '\0') text.add("  callbacks: %s\n", failure.callbacks);
     text.add("  cause: %s\n", explanation(failure.cause));
     text.add("  missing %s in one piece; remedy: %s", BytesText(failure.missing).c_str(),
              remedy(failure.cause));

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include <tensorpool/device/allocator_events.hpp>
 #include <tensorpool/device/caching_options.hpp>
@@ -103,13 +105,14 @@ public:
     /// stream. Throws DeviceError if the device cannot wait.
     void end_stream(StreamHandle stream);
 
-    /// Registers a function that is called for each AllocatorEvent until it is removed. Returns a
-    /// number for `remove_callback`. While any is registered, all calls take the slow path. Throws
-    /// std::bad_alloc.
-    std::uint64_t add_callback(AllocatorCallback callback);
-    /// Removes a callback. Calls of it under way on other threads may still continue. Returns false
-    /// for an unknown number.
-    bool remove_callback(std::uint64_t number) noexcept;
+    /// Registers a function under a name. It is called for each AllocatorEvent until it is removed,
+    /// and the report of a failed allocation shows its name. While any is registered, all calls
+    /// take the slow path. Throws std::invalid_argument for an empty function, and for a name that
+    /// is empty or registered already, and std::bad_alloc.
+    void add_callback(std::string name, AllocatorCallback callback);
+    /// Removes the callback of this name. Calls of it under way on other threads may still
+    /// continue. Returns false for an unknown name.
+    bool remove_callback(std::string_view name) noexcept;
 
     // Captures. Blocks allocated while their stream is captured come from memory of that capture
     // only and return to it, so a replay finds them at the same addresses. Captures that were begun

@@ -90,6 +90,8 @@ struct DeviceAllocationFailure {
     Holder holders[max_streams] = {};
     /// The number of streams in `holders`.
     std::size_t holder_count = 0;
+    /// The names of the callbacks that were registered, with commas between them, zero-terminated.
+    char callbacks[96] = {};
 };
 
 /// Returns the name of the cause, such as "limit" or "fragmentation".

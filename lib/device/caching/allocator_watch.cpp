@@ -1,7 +1,9 @@
 #include "device/caching/allocator_watch.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
+#include "base/text.hpp"
 #include "device/caching/blocks/size_rules.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
@@ -10,6 +12,10 @@ namespace tensorpool::device {
 namespace {
 
 constinit thread_local unsigned callbacks_under_way = 0;
+
+[[noreturn]] void refuse_callback(const std::string& name, const char* why) {
+    throw std::invalid_argument("tensorpool: add_callback: \"" + name + "\": " + why);
+}
 
 }  // namespace
 
@@ -26,28 +32,46 @@ AllocatorWatch::AllocatorWatch(Backend& backend, Device device, const CachingOpt
       name_(options.name),
       record_(record) {}
 
-std::uint64_t AllocatorWatch::add(AllocatorCallback callback) {
+void AllocatorWatch::add(std::string name, AllocatorCallback callback) {
+    if (name.empty() || !callback) {
+        refuse_callback(name, name.empty() ? "it has no name; expected one"
+                                           : "it has no function; expected one");
+    }
     const std::lock_guard guard(mutex_);
     auto next =
         callbacks_ ? std::make_shared<Callbacks>(*callbacks_) : std::make_shared<Callbacks>();
-    next->emplace_back(last_number_ + 1, std::move(callback));
+    const auto has_name = [&](const auto& entry) { return entry.first == name; };
+    if (std::any_of(next->begin(), next->end(), has_name)) {
+        refuse_callback(name, "the name is taken; expected another one");
+    }
+    next->emplace_back(std::move(name), std::move(callback));
     callbacks_ = std::move(next);
-    return ++last_number_;
 }
 
-bool AllocatorWatch::remove(std::uint64_t number) noexcept try {
+bool AllocatorWatch::remove(std::string_view name) noexcept try {
     std::shared_ptr<const Callbacks> former;  // destroyed after the lock is released: its
                                               // destructor may call this allocator
     const std::lock_guard guard(mutex_);
     if (!callbacks_) return false;
     auto next = std::make_shared<Callbacks>(*callbacks_);
-    const auto is_it = [&](const auto& entry) { return entry.first == number; };
+    const auto is_it = [&](const auto& entry) { return entry.first == name; };
     if (std::erase_if(*next, is_it) == 0) return false;
     former = std::move(callbacks_);
     if (!next->empty()) callbacks_ = std::move(next);
     return true;
 } catch (...) {
     return false;  // no memory for the new list
+}
+
+void AllocatorWatch::add_callback_names(DeviceAllocationFailure& failure) const noexcept {
+    const std::shared_ptr<const Callbacks> all = callbacks();
+    if (!all) return;
+    base::FixedText text(failure.callbacks, sizeof failure.callbacks);
+    const char* between = "";
+    for (const auto& [name, callback] : *all) {
+        text.add("%s%s", between, name.c_str());
+        between = ", ";
+    }
 }
 
 bool AllocatorWatch::wants_all() const noexcept {
@@ -65,7 +89,7 @@ void AllocatorWatch::notify(AllocatorEvent::Kind kind, const Seen& block) noexce
     if (!all) return;
     const AllocatorEvent event = {kind, device_, block.address, block.bytes, block.stream};
     ++callbacks_under_way;
-    for (const auto& [number, callback] : *all) callback(event);
+    for (const auto& [name, callback] : *all) callback(event);
     --callbacks_under_way;
 }
 

@@ -6,11 +6,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <tensorpool/device/allocator_events.hpp>
 #include <tensorpool/device/caching_options.hpp>
+#include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/timeline.hpp>
 
 #include "device/owned_device_record.hpp"
@@ -24,8 +26,10 @@ public:
     AllocatorWatch(Backend& backend, Device device, const CachingOptions& options,
                    OwnedDeviceRecord& record);
 
-    std::uint64_t add(AllocatorCallback callback);
-    bool remove(std::uint64_t number) noexcept;
+    void add(std::string name, AllocatorCallback callback);
+    bool remove(std::string_view name) noexcept;
+    /// Writes the names of the callbacks into the report of a failure.
+    void add_callback_names(DeviceAllocationFailure& failure) const noexcept;
     /// Whether anything besides a recorder needs to see each call.
     bool wants_all() const noexcept;
 
@@ -61,7 +65,7 @@ public:
     static bool is_in_callback() noexcept;
 
 private:
-    using Callbacks = std::vector<std::pair<std::uint64_t, AllocatorCallback>>;
+    using Callbacks = std::vector<std::pair<std::string, AllocatorCallback>>;
 
     std::shared_ptr<const Callbacks> callbacks() const noexcept;
     void notify(AllocatorEvent::Kind kind, const Seen& block) noexcept;
@@ -78,7 +82,6 @@ private:
     std::atomic<std::uint64_t> profiled_ = 0;  // bytes in use, as of the last entry
     mutable std::mutex mutex_;                 // guards what follows
     std::shared_ptr<const Callbacks> callbacks_;
-    std::uint64_t last_number_ = 0;
 };
 
 }  // namespace tensorpool::device

@@ -102,12 +102,12 @@ void CachingAllocator::end_stream(StreamHandle stream) {
     core_->end_stream(core_->key_of(stream));
 }
 
-std::uint64_t CachingAllocator::add_callback(AllocatorCallback callback) {
-    return core_->add_callback(std::move(callback));
+void CachingAllocator::add_callback(std::string name, AllocatorCallback callback) {
+    core_->add_callback(std::move(name), std::move(callback));
 }
 
-bool CachingAllocator::remove_callback(std::uint64_t number) noexcept {
-    return core_->remove_callback(number);
+bool CachingAllocator::remove_callback(std::string_view name) noexcept {
+    return core_->remove_callback(name);
 }
 
 void CachingAllocator::reserve_for_capture(std::size_t bytes) {

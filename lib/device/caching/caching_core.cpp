@@ -188,6 +188,7 @@ void CachingCore::explain(const Outcome& outcome, const Request& request,
         report.add_free(*cache);
         report.add_holder(*cache);
     }
+    state_.watch.add_callback_names(failure);
     DeviceMemoryInfo info;
     if (state_.backend.memory_info(state_.device, info) == DeviceStatus::ok) {
         failure.device_free = info.free_bytes;
@@ -435,16 +436,15 @@ void CachingCore::release_capture_pool(CapturePool pool) noexcept {
     if (number != 0) caches_.release_pool(number);
 }
 
-std::uint64_t CachingCore::add_callback(AllocatorCallback callback) {
+void CachingCore::add_callback(std::string name, AllocatorCallback callback) {
     const Lock lock(state_.mutex);
-    const std::uint64_t number = state_.watch.add(std::move(callback));
+    state_.watch.add(std::move(name), std::move(callback));
     captures_.set_gate();
-    return number;
 }
 
-bool CachingCore::remove_callback(std::uint64_t number) noexcept {
+bool CachingCore::remove_callback(std::string_view name) noexcept {
     // Without the lock: destroying the callback may free a block of this allocator.
-    const bool removed = state_.watch.remove(number);
+    const bool removed = state_.watch.remove(name);
     const Lock lock(state_.mutex);
     captures_.set_gate();
     return removed;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include <tensorpool/device/caching_allocator.hpp>
 
@@ -84,8 +86,8 @@ public:
     void set_soft_limit(double part);
     void end_stream(StreamHandle stream);
 
-    std::uint64_t add_callback(AllocatorCallback callback);
-    bool remove_callback(std::uint64_t number) noexcept;
+    void add_callback(std::string name, AllocatorCallback callback);
+    bool remove_callback(std::string_view name) noexcept;
 
     bool reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure);
     void begin_capture() noexcept;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +31,7 @@ TEST_F(Callbacks, ReceiveEachCallInOrder) {
     CachingAllocator allocator(backend, 0);
     std::vector<Kind> kinds;
     std::vector<void*> addresses;
-    const std::uint64_t number = allocator.add_callback([&](const AllocatorEvent& event) {
+    allocator.add_callback("all", [&](const AllocatorEvent& event) {
         kinds.push_back(event.kind);
         addresses.push_back(event.address);
         EXPECT_EQ(event.device, allocator.device());
@@ -46,8 +47,8 @@ TEST_F(Callbacks, ReceiveEachCallInOrder) {
                                         Kind::freed,     Kind::released, Kind::allocation_failed};
     EXPECT_EQ(kinds, expected);
     EXPECT_EQ(addresses, (std::vector<void*>{block, block, block, block, block, nullptr}));
-    EXPECT_TRUE(allocator.remove_callback(number));
-    EXPECT_FALSE(allocator.remove_callback(number));
+    EXPECT_TRUE(allocator.remove_callback("all"));
+    EXPECT_FALSE(allocator.remove_callback("all"));
     allocator.deallocate(allocator.allocate(100));
     EXPECT_EQ(kinds.size(), expected.size());
 }
@@ -56,7 +57,7 @@ TEST_F(Callbacks, MayUseTheAllocatorThemselves) {
     CachingAllocator allocator(backend, 0);
     int depth = 0;
     int calls = 0;
-    (void)allocator.add_callback([&](const AllocatorEvent&) {
+    allocator.add_callback("one", [&](const AllocatorEvent&) {
         ++calls;
         if (depth != 0) return;
         ++depth;
@@ -71,11 +72,10 @@ TEST_F(Callbacks, MayUseTheAllocatorThemselves) {
 
 TEST_F(Callbacks, MayBeRemovedWhileTheyAreCalled) {
     CachingAllocator allocator(backend, 0);
-    std::uint64_t number = 0;
     int calls = 0;
-    number = allocator.add_callback([&](const AllocatorEvent&) {
+    allocator.add_callback("one", [&](const AllocatorEvent&) {
         ++calls;
-        (void)allocator.remove_callback(number);
+        (void)allocator.remove_callback("one");
     });
     allocator.deallocate(allocator.allocate(4096));
     EXPECT_EQ(calls, 1);
@@ -85,9 +85,9 @@ TEST_F(Callbacks, MayOwnABlockThatIsFreedWithThem) {
     CachingAllocator allocator(backend, 0);
     std::shared_ptr<void> block(allocator.allocate(4096),
                                 [&](void* held) { allocator.deallocate(held); });
-    const std::uint64_t number = allocator.add_callback([block](const AllocatorEvent&) {});
+    allocator.add_callback("owner", [block](const AllocatorEvent&) {});
     block.reset();
-    EXPECT_TRUE(allocator.remove_callback(number));
+    EXPECT_TRUE(allocator.remove_callback("owner"));
     EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
 }
 
@@ -96,7 +96,7 @@ TEST_F(Callbacks, MayAllocateWhileMemoryIsReleasedForAGrowth) {
     options.soft_limit = 0.25;
     CachingAllocator allocator(backend, 0, options);
     void* taken = nullptr;
-    (void)allocator.add_callback([&](const AllocatorEvent& event) {
+    allocator.add_callback("one", [&](const AllocatorEvent& event) {
         const bool first = event.kind == Kind::released && taken == nullptr;
         if (first) taken = allocator.allocate(40 * mib);
     });
@@ -115,13 +115,51 @@ TEST_F(Callbacks, AreAllCalled) {
     CachingAllocator allocator(backend, 0);
     int first = 0;
     int second = 0;
-    const std::uint64_t number = allocator.add_callback([&](const AllocatorEvent&) { ++first; });
-    (void)allocator.add_callback([&](const AllocatorEvent&) { ++second; });
+    allocator.add_callback("first", [&](const AllocatorEvent&) { ++first; });
+    allocator.add_callback("second", [&](const AllocatorEvent&) { ++second; });
     void* const block = allocator.allocate(512);
-    EXPECT_TRUE(allocator.remove_callback(number));
+    EXPECT_TRUE(allocator.remove_callback("first"));
     allocator.deallocate(block);
     EXPECT_EQ(first, 1);
     EXPECT_EQ(second, 2);
+}
+
+TEST_F(Callbacks, AreRejectedWithoutANameOfTheirOwnOrAFunction) {
+    CachingAllocator allocator(backend, 0);
+    const auto nothing = [](const AllocatorEvent&) {};
+    allocator.add_callback("cache", nothing);
+    const auto text_of = [&](const char* name, const AllocatorCallback& callback) {
+        try {
+            allocator.add_callback(name, callback);
+        } catch (const std::invalid_argument& error) {
+            return std::string(error.what());
+        }
+        return std::string("none");
+    };
+    EXPECT_EQ(text_of("cache", nothing),
+              "tensorpool: add_callback: \"cache\": the name is taken; expected another one");
+    EXPECT_EQ(text_of("", nothing), "tensorpool: add_callback: \"\": it has no name; expected one");
+    EXPECT_EQ(text_of("other", {}),
+              "tensorpool: add_callback: \"other\": it has no function; expected one");
+    EXPECT_TRUE(allocator.remove_callback("cache"));
+    EXPECT_EQ(text_of("cache", nothing), "none");
+}
+
+TEST_F(Callbacks, AreNamedInTheReportOfAFailure) {
+    CachingAllocator allocator(backend, 0);
+    const auto text_of_failure = [&] {
+        try {
+            (void)allocator.allocate(300 * mib);
+        } catch (const DeviceAllocationError& error) {
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    EXPECT_EQ(text_of_failure().find("callbacks"), std::string::npos);
+    allocator.add_callback("cache", [](const AllocatorEvent&) {});
+    allocator.add_callback("trainer", [](const AllocatorEvent&) {});
+    EXPECT_NE(text_of_failure().find("\n  callbacks: cache, trainer\n"), std::string::npos)
+        << text_of_failure();
 }
 
 std::vector<std::string> kept_since(std::uint64_t number) {

@@ -120,7 +120,7 @@ TEST_P(Pressure, BlockHeldBackByAStreamIsWaitedFor) {
 TEST_P(Pressure, CallbackThatFreesMemoryLetsTheRequestSucceed) {
     CachingAllocator allocator(backend, 0, options);
     void* cache = allocator.allocate(200 * mib);
-    const std::uint64_t number = allocator.add_callback([&](const AllocatorEvent& event) {
+    allocator.add_callback("cache", [&](const AllocatorEvent& event) {
         if (event.kind != AllocatorEvent::Kind::allocation_failed) return;
         allocator.deallocate(cache);
         cache = nullptr;
@@ -128,7 +128,7 @@ TEST_P(Pressure, CallbackThatFreesMemoryLetsTheRequestSucceed) {
     void* const block = allocator.allocate(200 * mib);
     EXPECT_EQ(cache, nullptr);
     EXPECT_EQ(allocator.statistics().pressures, 1U);
-    EXPECT_TRUE(allocator.remove_callback(number));
+    EXPECT_TRUE(allocator.remove_callback("cache"));
     allocator.deallocate(block);
 }
 

@@ -107,13 +107,12 @@ void Round::change_faults() {
 
 void Round::change_callbacks() {
     Site& site = any_site();
-    if (site.callback == 0) {
-        site.callback =
-            site.caching.add_callback([this](const AllocatorEvent& event) { answer(event); });
+    if (!site.has_callback) {
+        site.caching.add_callback("round", [this](const AllocatorEvent& event) { answer(event); });
     } else {
-        (void)site.caching.remove_callback(site.callback);
-        site.callback = 0;
+        (void)site.caching.remove_callback("round");
     }
+    site.has_callback = !site.has_callback;
 }
 
 /// The callback: frees a block when an allocation is about to fail.

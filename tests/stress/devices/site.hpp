@@ -36,7 +36,7 @@ public:
     LiveBlocks blocks;
     LiveBlocks pinned_blocks;
     Streams pinned_streams;  ///< streams reported to the allocator of pinned memory
-    std::uint64_t callback = 0;
+    bool has_callback = false;
 
 private:
     static std::unique_ptr<Backend> backend_with(const PlantedFault* fault, PlantedFault::Part part,
