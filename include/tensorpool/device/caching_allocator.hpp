@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -85,6 +86,14 @@ public:
     /// `deallocate` frees them, and `record_use` accepts them. Throws std::invalid_argument for
     /// other sizes, and DeviceAllocationError if the memory is unavailable.
     void* allocate_scalar(std::size_t bytes, StreamHandle stream = nullptr);
+    /// Allocates a constant of 1 to 8 bytes like `allocate_scalar(bytes, stream)`, and submits the
+    /// writing of its value to the stream. `value` may change as soon as the call returns.
+    ///
+    /// Each run of equal bytes is one fill, so that no memory of the host has to outlive the call,
+    /// and a captured stream writes the value at each launch. Throws std::invalid_argument for
+    /// other sizes, DeviceAllocationError if the memory is unavailable, and DeviceError if the
+    /// device fails otherwise.
+    void* allocate_scalar(std::span<const std::byte> value, StreamHandle stream = nullptr);
 
     /// Gives all memory back to the device, that of blocks in use included, until `wake`. Returns
     /// the number of bytes given back.

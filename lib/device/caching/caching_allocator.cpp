@@ -90,6 +90,17 @@ void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) 
     return scalar;
 }
 
+void* CachingAllocator::allocate_scalar(std::span<const std::byte> value, StreamHandle stream) {
+    void* const scalar = allocate_scalar(value.size(), stream);
+    try {
+        core_->write(scalar, value, stream);
+    } catch (...) {
+        deallocate(scalar);
+        throw;
+    }
+    return scalar;
+}
+
 std::size_t CachingAllocator::sleep(SleepContent content) {
     return core_->sleep(content);
 }

@@ -167,6 +167,21 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
     return address;
 }
 
+void CachingCore::write(void* address, std::span<const std::byte> value, StreamHandle stream) {
+    auto* to = static_cast<std::byte*>(address);
+    for (auto from = value.begin(); from != value.end();) {
+        const auto end = std::find_if(from, value.end(), [&](std::byte b) { return b != *from; });
+        const auto bytes = static_cast<std::size_t>(end - from);
+        const DeviceStatus status = state_.backend.fill_async(
+            state_.device, to, std::to_integer<std::uint8_t>(*from), bytes, stream);
+        if (status != DeviceStatus::ok) {
+            state_.throw_error(status, "allocate_scalar", "the value was not written");
+        }
+        from = end;
+        to += bytes;
+    }
+}
+
 void CachingCore::open_page(StreamCache& cache, Outcome& outcome, const Request& request) {
     ScalarPage& page = scalars_.take_record();
     try {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,8 @@ public:
     void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
     void* allocate_or_throw(std::size_t bytes, StreamHandle stream);
     void* allocate_scalar(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
+    /// Submits fills that write the value to the stream. Throws DeviceError.
+    void write(void* address, std::span<const std::byte> value, StreamHandle stream);
     void deallocate(void* address) noexcept;
     void record_use(void* address, StreamHandle stream);
     void* host_pointer(void* address) const noexcept {
