@@ -16,6 +16,12 @@ DeviceStatus Backend::allocate_async(int, std::size_t, StreamHandle, void**) noe
 DeviceStatus Backend::deallocate_async(int, void*, std::size_t, StreamHandle) noexcept {
     return DeviceStatus::not_supported;
 }
+DeviceStatus Backend::set_release_threshold(int, std::size_t) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::trim_stream_ordered(int, std::size_t&) noexcept {
+    return DeviceStatus::not_supported;
+}
 void* Backend::host_pointer(int, void*) noexcept {
     return nullptr;
 }

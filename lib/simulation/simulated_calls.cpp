@@ -12,6 +12,8 @@ constexpr std::array<const char*, simulated_call_count> names = {
     "deallocate",
     "allocate_async",
     "deallocate_async",
+    "set_release_threshold",
+    "trim_stream_ordered",
     "host_pointer",
     "advise_memory",
     "prefetch_memory",

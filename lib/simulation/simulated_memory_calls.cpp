@@ -170,6 +170,16 @@ DeviceStatus SimulatedBackend::deallocate_async(int device, void* memory, std::s
     });
 }
 
+// Freed memory is kept nowhere.
+DeviceStatus SimulatedBackend::set_release_threshold(int device, std::size_t) noexcept {
+    return simulation_->call(SimulatedCall::set_release_threshold, device, [](auto&, auto&) {});
+}
+
+DeviceStatus SimulatedBackend::trim_stream_ordered(int device, std::size_t& given_back) noexcept {
+    return simulation_->call(SimulatedCall::trim_stream_ordered, device,
+                             [&](auto&, auto&) { given_back = 0; });
+}
+
 void* SimulatedBackend::host_pointer(int device, void* memory) noexcept {
     void* found = nullptr;
     (void)simulation_->call(SimulatedCall::host_pointer, device, [&](auto& s, auto&) {

@@ -81,6 +81,8 @@ bool Simulation::is_supported(SimulatedCall call) const noexcept {
     switch (call) {
         case SimulatedCall::allocate_async:
         case SimulatedCall::deallocate_async:
+        case SimulatedCall::set_release_threshold:
+        case SimulatedCall::trim_stream_ordered:
             return options.stream_ordered_allocation;
         case SimulatedCall::advise_memory:
         case SimulatedCall::prefetch_memory:

@@ -153,6 +153,27 @@ TEST_P(BackendWithStreamOrder, RejectsInvalidStreamOrderedAllocation) {
     expect_refused(backend().deallocate_async(device, memory, kib, nullptr));
 }
 
+TEST_P(BackendWithStreamOrder, ReleaseThresholdAndTrimKeepBlocksInUse) {
+    const StreamHandle stream = make_stream();
+    std::size_t given_back = 7;
+    for (const std::size_t threshold : {std::numeric_limits<std::size_t>::max(), std::size_t{0}}) {
+        ASSERT_EQ(backend().set_release_threshold(device, threshold), DeviceStatus::ok)
+            << backend().last_error();
+        void* used = nullptr;
+        void* freed = nullptr;
+        ASSERT_EQ(backend().allocate_async(device, mib, stream, &used), DeviceStatus::ok);
+        ASSERT_EQ(backend().allocate_async(device, mib, stream, &freed), DeviceStatus::ok);
+        EXPECT_EQ(backend().fill_async(device, used, 0x42, mib, stream), DeviceStatus::ok);
+        EXPECT_EQ(backend().deallocate_async(device, freed, mib, stream), DeviceStatus::ok);
+        ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
+        EXPECT_EQ(backend().trim_stream_ordered(device, given_back), DeviceStatus::ok);
+        EXPECT_TRUE(read(used, mib) == Bytes(mib, 0x42));
+        EXPECT_EQ(backend().deallocate_async(device, used, mib, stream), DeviceStatus::ok);
+        ASSERT_EQ(backend().synchronize_stream(device, stream), DeviceStatus::ok);
+        EXPECT_EQ(backend().trim_stream_ordered(device, given_back), DeviceStatus::ok);
+    }
+}
+
 TEST_P(BackendWithManagedAdvice, AdviceAndPrefetchesKeepTheContent) {
     using enum MemoryAdvice;
     auto* const memory = static_cast<unsigned char*>(make_memory(mib, StorageKind::managed));

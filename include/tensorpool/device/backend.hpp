@@ -119,7 +119,8 @@ struct DeviceAbilities {
     bool managed_advice = false;
     /// The functions of the section "Virtual memory" are supported.
     bool virtual_memory = false;
-    /// `allocate_async` and `deallocate_async` are supported.
+    /// The functions for stream-ordered allocation, from `allocate_async` to
+    /// `trim_stream_ordered`, are supported.
     bool stream_ordered_allocation = false;
     /// The functions of the section "Graph capture" are supported.
     bool graph_capture = false;
@@ -234,6 +235,14 @@ public:
     /// not_supported.
     virtual DeviceStatus deallocate_async(int device, void* memory, std::size_t bytes,
                                           StreamHandle stream) noexcept;
+    /// Sets how many bytes, in use and free, stream-ordered allocation may hold: when a thread
+    /// waits for a stream, an event or the device, free memory above that returns to the device.
+    /// Initially 0. It applies to the device's default pool, which the whole process uses.
+    /// Optional; default: not_supported.
+    virtual DeviceStatus set_release_threshold(int device, std::size_t bytes) noexcept;
+    /// Gives the free memory of stream-ordered allocation back to the device, without waiting, and
+    /// stores its bytes in `given_back`. Optional; default: not_supported.
+    virtual DeviceStatus trim_stream_ordered(int device, std::size_t& given_back) noexcept;
     /// Returns the address at which the host can access the memory at this address, which may lie
     /// within an allocation. Returns nullptr unless the memory is unified, shared or managed.
     /// Optional; default: nullptr.

@@ -67,6 +67,8 @@ public:
                                 void** memory) noexcept override;
     DeviceStatus deallocate_async(int device, void* memory, std::size_t bytes,
                                   StreamHandle stream) noexcept override;
+    DeviceStatus set_release_threshold(int device, std::size_t bytes) noexcept override;
+    DeviceStatus trim_stream_ordered(int device, std::size_t& given_back) noexcept override;
     void* host_pointer(int device, void* memory) noexcept override;
     DeviceStatus advise_memory(int device, void* memory, std::size_t bytes, MemoryAdvice advice,
                                Processor processor) noexcept override;

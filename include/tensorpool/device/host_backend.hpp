@@ -58,6 +58,9 @@ public:
                                 void** memory) noexcept override;
     DeviceStatus deallocate_async(int device, void* memory, std::size_t bytes,
                                   StreamHandle stream) noexcept override;
+    /// Does nothing: freed memory returns to the system at once.
+    DeviceStatus set_release_threshold(int device, std::size_t bytes) noexcept override;
+    DeviceStatus trim_stream_ordered(int device, std::size_t& given_back) noexcept override;
     void* host_pointer(int device, void* memory) noexcept override;
     /// Accepts advice for any memory of the process. It has no effect, because the host accesses
     /// all memory where it is.

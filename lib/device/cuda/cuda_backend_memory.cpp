@@ -1,5 +1,8 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
+#include <algorithm>
+#include <cstdint>
+
 #include "device/cuda/cuda_state.hpp"
 
 namespace tensorpool {
@@ -15,6 +18,8 @@ using device::cuda::host_alloc_device_map;
 using device::cuda::host_alloc_portable;
 using device::cuda::host_number;
 using device::cuda::host_register_portable;
+using device::cuda::MemoryPool;
+using device::cuda::MemoryPoolAttribute;
 using device::cuda::pointer_of;
 using device::cuda::PointerAttribute;
 
@@ -26,6 +31,24 @@ void refuse_nothing(std::size_t bytes) {
 
 void expect_ability(bool there, const char* what) {
     if (!there) throw DeviceError(DeviceStatus::not_supported, what);
+}
+
+void expect_stream_order(const CudaDevice& device) {
+    expect_ability(device.abilities.stream_ordered_allocation,
+                   "the device or its driver has no stream-ordered allocation");
+}
+
+MemoryPool pool_of(CudaState& state, const CudaDevice& device) {
+    expect_stream_order(device);
+    MemoryPool pool = nullptr;
+    state.invoke(state.api.default_pool, &pool, device.number);
+    return pool;
+}
+
+std::size_t reserved_bytes(CudaState& state, MemoryPool pool) {
+    std::uint64_t bytes = 0;
+    state.invoke(state.api.pool_get, pool, MemoryPoolAttribute::reserved_bytes, &bytes);
+    return static_cast<std::size_t>(bytes);
 }
 
 void expect_advice(const CudaDevice& device) {
@@ -98,8 +121,7 @@ DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHa
                                          void** memory) noexcept {
     return state_->run(device, [&](const CudaDevice& its) {
         refuse_nothing(bytes);
-        expect_ability(its.abilities.stream_ordered_allocation,
-                       "the device or its driver has no stream-ordered allocation");
+        expect_stream_order(its);
         DeviceAddress address = 0;
         state_->invoke(state_->api.memory_allocate_async, &address, bytes, stream);
         *memory = pointer_of(address);
@@ -109,6 +131,24 @@ DeviceStatus CudaBackend::allocate_async(int device, std::size_t bytes, StreamHa
 DeviceStatus CudaBackend::deallocate_async(int device, void* memory, std::size_t,
                                            StreamHandle stream) noexcept {
     return state_->call(device, state_->api.memory_free_async, address_of(memory), stream);
+}
+
+DeviceStatus CudaBackend::set_release_threshold(int device, std::size_t bytes) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        std::uint64_t threshold = bytes;
+        return state_->invoke(state_->api.pool_set, pool_of(*state_, its),
+                              MemoryPoolAttribute::release_threshold, &threshold);
+    });
+}
+
+DeviceStatus CudaBackend::trim_stream_ordered(int device, std::size_t& given_back) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        const MemoryPool pool = pool_of(*state_, its);
+        const std::size_t before = reserved_bytes(*state_, pool);
+        state_->invoke(state_->api.pool_trim, pool, std::size_t{0});
+        // Other threads may have allocated meanwhile.
+        given_back = before - std::min(before, reserved_bytes(*state_, pool));
+    });
 }
 
 void* CudaBackend::host_pointer(int device, void* memory) noexcept {

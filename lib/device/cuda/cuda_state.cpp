@@ -80,8 +80,9 @@ void CudaState::describe(CudaDevice& device) {
     abilities.managed_advice = abilities.managed_storage && api.memory_advise &&
                                api.memory_prefetch &&
                                has(device, DeviceAttribute::concurrent_managed_access);
-    abilities.stream_ordered_allocation = api.memory_allocate_async && api.memory_free_async &&
-                                          has(device, DeviceAttribute::memory_pools);
+    abilities.stream_ordered_allocation =
+        api.memory_allocate_async && api.memory_free_async && api.default_pool && api.pool_set &&
+        api.pool_get && api.pool_trim && has(device, DeviceAttribute::memory_pools);
     abilities.names_default_streams = true;
     abilities.graph_capture = api.begin_capture && api.end_capture && api.capture_info &&
                               api.graph_instantiate && api.graph_launch && api.graph_destroy &&

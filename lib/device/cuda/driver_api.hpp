@@ -104,6 +104,14 @@ struct DriverApi {
         symbols, Need::optional, "cuMemAllocAsync", 11020};
     Function<Result(DeviceAddress, Stream)> memory_free_async{symbols, Need::optional,
                                                               "cuMemFreeAsync", 11020};
+    Function<Result(MemoryPool*, DeviceNumber)> default_pool{symbols, Need::optional,
+                                                             "cuDeviceGetDefaultMemPool", 11020};
+    Function<Result(MemoryPool, MemoryPoolAttribute, void*)> pool_set{
+        symbols, Need::optional, "cuMemPoolSetAttribute", 11020};
+    Function<Result(MemoryPool, MemoryPoolAttribute, void*)> pool_get{
+        symbols, Need::optional, "cuMemPoolGetAttribute", 11020};
+    Function<Result(MemoryPool, std::size_t)> pool_trim{symbols, Need::optional, "cuMemPoolTrimTo",
+                                                        11020};
     Function<Result(DeviceAddress, std::size_t, Advice, DeviceNumber)> memory_advise{
         symbols, Need::optional, "cuMemAdvise", 8000};
     Function<Result(DeviceAddress, std::size_t, DeviceNumber, Stream)> memory_prefetch{

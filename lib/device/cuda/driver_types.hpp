@@ -14,6 +14,7 @@ struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphNode_st;
 struct CUgraphExec_st;
+struct CUmemPoolHandle_st;
 
 namespace tensorpool::device::cuda {
 
@@ -26,6 +27,7 @@ using Event = CUevent_st*;
 using Graph = CUgraph_st*;
 using GraphNode = CUgraphNode_st*;
 using GraphExec = CUgraphExec_st*;
+using MemoryPool = CUmemPoolHandle_st*;
 using HostFunction = void (*)(void* argument);
 
 enum class Result : unsigned {
@@ -96,6 +98,8 @@ enum class Advice : unsigned {
     set_accessed_by = 5,
     unset_accessed_by = 6,
 };
+
+enum class MemoryPoolAttribute : unsigned { release_threshold = 4, reserved_bytes = 5 };
 
 enum class PointerAttribute : unsigned { host_pointer = 4 };
 

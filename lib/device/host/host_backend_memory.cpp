@@ -68,6 +68,14 @@ DeviceStatus HostBackend::deallocate_async(int device, void* memory, std::size_t
     });
 }
 
+DeviceStatus HostBackend::set_release_threshold(int device, std::size_t) noexcept {
+    return state_->call("set_release_threshold", device, [] {});
+}
+
+DeviceStatus HostBackend::trim_stream_ordered(int device, std::size_t& given_back) noexcept {
+    return state_->call("trim_stream_ordered", device, [&] { given_back = 0; });
+}
+
 void* HostBackend::host_pointer(int device, void* memory) noexcept {
     return device == 0 ? memory : nullptr;
 }

@@ -152,6 +152,35 @@ TEST_F(CudaBackendWithFakeDriver, RejectsAdviceForMemoryThatIsNotManaged) {
     EXPECT_EQ(backend.deallocate(0, memory, 512, kind), DeviceStatus::ok);
 }
 
+TEST_F(CudaBackendWithFakeDriver, KeepsFreedStreamOrderedMemoryUpToTheThreshold) {
+    CudaBackend backend(path);
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    const auto used = [&] {
+        DeviceMemoryInfo info;
+        EXPECT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
+        return info.total_bytes - info.free_bytes;
+    };
+    const auto allocate_and_free = [&] {
+        void* memory = nullptr;
+        EXPECT_EQ(backend.allocate_async(0, bytes, nullptr, &memory), DeviceStatus::ok);
+        EXPECT_EQ(backend.deallocate_async(0, memory, bytes, nullptr), DeviceStatus::ok);
+        EXPECT_EQ(backend.synchronize_stream(0, nullptr), DeviceStatus::ok);
+    };
+    allocate_and_free();
+    EXPECT_EQ(used(), 0u) << "initially the threshold is 0";
+    EXPECT_EQ(backend.set_release_threshold(0, bytes / 2), DeviceStatus::ok);
+    allocate_and_free();
+    EXPECT_EQ(used(), bytes / 2);
+    EXPECT_EQ(backend.set_release_threshold(0, 10 * bytes), DeviceStatus::ok);
+    allocate_and_free();
+    allocate_and_free();
+    EXPECT_EQ(used(), bytes);
+    std::size_t given_back = 0;
+    EXPECT_EQ(backend.trim_stream_ordered(0, given_back), DeviceStatus::ok);
+    EXPECT_EQ(given_back, bytes);
+    EXPECT_EQ(used(), 0u);
+}
+
 TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {
     {
         CudaBackend backend(path);

@@ -23,7 +23,7 @@ TEST(DriverApi, NamesEachFunctionOnce) {
         EXPECT_EQ(std::string(symbol->exported).find(symbol->name), 0u) << symbol->exported;
         EXPECT_FALSE(*symbol);
     }
-    EXPECT_EQ(names.size(), 60u);
+    EXPECT_EQ(names.size(), 68u);
 }
 
 TEST(DriverApi, ReportsTheSystemsTextForAMissingLibrary) {
@@ -93,6 +93,10 @@ static_assert(is_as<&DriverApi::memory_free, PFN_cuMemFree_v3020>());
 static_assert(is_as<&DriverApi::memory_allocate_managed, PFN_cuMemAllocManaged_v6000>());
 static_assert(is_as<&DriverApi::memory_allocate_async, PFN_cuMemAllocAsync_v11020>());
 static_assert(is_as<&DriverApi::memory_free_async, PFN_cuMemFreeAsync_v11020>());
+static_assert(is_as<&DriverApi::default_pool, PFN_cuDeviceGetDefaultMemPool_v11020>());
+static_assert(is_as<&DriverApi::pool_set, PFN_cuMemPoolSetAttribute_v11020>());
+static_assert(is_as<&DriverApi::pool_get, PFN_cuMemPoolGetAttribute_v11020>());
+static_assert(is_as<&DriverApi::pool_trim, PFN_cuMemPoolTrimTo_v11020>());
 static_assert(is_as<&DriverApi::memory_advise, PFN_cuMemAdvise_v8000>());
 static_assert(is_as<&DriverApi::memory_prefetch, PFN_cuMemPrefetchAsync_v8000>());
 static_assert(is_as<&DriverApi::pointer_attribute, PFN_cuPointerGetAttribute_v4000>());
@@ -196,6 +200,8 @@ static_assert(is(DeviceAttribute::unified_addressing, CU_DEVICE_ATTRIBUTE_UNIFIE
 static_assert(is(DeviceAttribute::managed_memory, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY));
 static_assert(is(DeviceAttribute::concurrent_managed_access,
                  CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS));
+static_assert(is(MemoryPoolAttribute::release_threshold, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
+static_assert(is(MemoryPoolAttribute::reserved_bytes, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
 static_assert(is(host_number, CU_DEVICE_CPU));
 static_assert(is(Advice::set_read_mostly, CU_MEM_ADVISE_SET_READ_MOSTLY));
 static_assert(is(Advice::unset_read_mostly, CU_MEM_ADVISE_UNSET_READ_MOSTLY));

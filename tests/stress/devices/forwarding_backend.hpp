@@ -40,6 +40,12 @@ public:
                                   StreamHandle stream) noexcept override {
         return inner_.deallocate_async(device, memory, bytes, stream);
     }
+    DeviceStatus set_release_threshold(int device, std::size_t bytes) noexcept override {
+        return inner_.set_release_threshold(device, bytes);
+    }
+    DeviceStatus trim_stream_ordered(int device, std::size_t& given_back) noexcept override {
+        return inner_.trim_stream_ordered(device, given_back);
+    }
     void* host_pointer(int device, void* memory) noexcept override {
         return inner_.host_pointer(device, memory);
     }

@@ -134,6 +134,8 @@ Result cuDevicePrimaryCtxRelease(DeviceNumber device) {
         for (CUevent_st* const event : context.events) delete event;
         delete &context;
         state.context = nullptr;
+        state.pool.release_threshold = 0;
+        release_above_threshold(device);
         return Result::success;
     });
 }
@@ -173,6 +175,7 @@ Result cuCtxSynchronize() {
         for (CUstream_st* const stream : context.streams) captured |= breaks_capture(*stream);
         if (captured) return Result::stream_capture_unsupported;
         wait_until_idle(lock, context);
+        release_above_threshold(context.device);
         return context.lost;
     });
 }

@@ -54,6 +54,7 @@ Result end_range(DeviceAddress address, std::initializer_list<Range::Kind> kinds
     if (range.kind == Range::Kind::device || range.kind == Range::Kind::managed) {
         driver().devices[range.device].used -= range.bytes;
     }
+    if (range.pooled) return_to_pool(range.device, range.bytes);
     if (range.kind == Range::Kind::device) delete[] range.memory;
     munmap(pointer_at(address), whole_pages(range.bytes));
     return Result::success;
@@ -159,7 +160,12 @@ Result cuMemAllocAsync(DeviceAddress* address, std::size_t bytes, Stream handle)
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
-        return add_range(Range::Kind::device, bytes, context.device, address);
+        take_from_pool(context.device, bytes);
+        const Result result = add_range(Range::Kind::device, bytes, context.device, address);
+        if (result != Result::success) return result;
+        driver().ranges[*address].pooled = true;
+        driver().devices[context.device].pool.in_use += bytes;
+        return result;
     });
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -65,6 +66,7 @@ struct Range {
     int device = 0;
     char* memory = nullptr;
     bool leaving = false;  // freed in the order of a stream
+    bool pooled = false;   // stream-ordered
     Advised advised = {};
 };
 
@@ -79,10 +81,23 @@ struct Mapping {
     std::set<int> readers;  // devices that have access
 };
 
+}  // namespace fake_cuda
+
+/// A device's default pool, for stream-ordered allocation. Its memory counts as used.
+struct CUmemPoolHandle_st {
+    int device = 0;
+    std::size_t in_use = 0;
+    std::size_t kept = 0;  // free
+    std::uint64_t release_threshold = 0;
+};
+
+namespace fake_cuda {
+
 struct DeviceState {
     int retained = 0;
     CUctx_st* context = nullptr;
     std::size_t used = 0;
+    CUmemPoolHandle_st pool = {};
 };
 
 }  // namespace fake_cuda
@@ -228,6 +243,15 @@ void join_ended();
 bool breaks_capture(CUstream_st& stream);
 
 // Memory. The lock must be held.
+
+/// Returns free memory of the pool to the device, up to `bytes`, for an allocation of so many.
+void take_from_pool(int device, std::size_t bytes);
+/// Makes the memory of a freed block free memory of the pool.
+void return_to_pool(int device, std::size_t bytes);
+/// Returns free memory of the pool to the device until the pool holds at most `bytes`.
+void trim_pool(int device, std::uint64_t bytes);
+/// Called at the end of each wait.
+void release_above_threshold(int device);
 
 /// Whether `device` can use the whole range.
 bool is_usable(int device, DeviceAddress address, std::size_t bytes);

@@ -120,6 +120,7 @@ Result cuStreamSynchronize(Stream handle) {
         if (stream == nullptr) return Result::invalid_handle;
         if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
         wait_until_idle(lock, *stream);
+        release_above_threshold(context.device);
         return context.lost;
     });
 }
@@ -208,6 +209,7 @@ Result cuEventSynchronize(Event handle) {
         const Result state = state_of(*event);
         if (state != Result::not_ready) return state;
         driver().changed.wait(lock, [mark = event->mark] { return mark->done; });
+        release_above_threshold(context.device);
         return context.lost;
     });
 }
