@@ -10,10 +10,13 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
+#include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/host_backend.hpp>
+#include <tensorpool/device/stream_ordered_allocator.hpp>
 
 #include "support/barrier.hpp"
 #include "support/cores.hpp"
@@ -185,6 +188,27 @@ void measure_two_threads(const perf::Options& options, perf::Report& report, Sub
                    text(measured.ratio(4, 3)), ""}});
 }
 
+/// The driver's own allocation, which keeps all free memory in its pool, as the rival.
+void measure_stream_ordered(const perf::Options& options, perf::Report& report) {
+    tensorpool::CudaBackend cuda;
+    if (cuda.device_count() == 0) {
+        return report.print_unmeasured("device: stream-ordered allocation", cuda.last_error());
+    }
+    CachingAllocator ours(cuda, 0);
+    tensorpool::StreamOrderedAllocator driver(cuda, 0);
+    const std::size_t pairs = options.quick ? 100 : 10'000;
+    std::vector<perf::Cells> rows = {
+        {"one thread, ns a pair", "ours", "the driver's", "ours of that"}};
+    for (const std::size_t bytes : {1000U, 1'000'000U, 100'000'000U}) {
+        const perf::Turns measured(options.rounds,
+                                   {[&] { return pair_ns(ours, pairs, bytes, nullptr); },
+                                    [&] { return pair_ns(driver, pairs, bytes, nullptr); }});
+        rows.push_back({std::to_string(bytes) + " B", text(measured.median(0), 1),
+                        text(measured.median(1), 1), text(measured.ratio(0, 1))});
+    }
+    report.print("device: stream-ordered allocation", rows);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -194,5 +218,6 @@ int main(int argc, char** argv) {
     Subjects subjects;
     measure_one_thread(options, report, subjects);
     measure_two_threads(options, report, subjects);
+    measure_stream_ordered(options, report);
     return report.status();
 }

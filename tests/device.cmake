@@ -1,10 +1,11 @@
 # Tests of devices: what holds for all backends is compiled once, and each backend says what it has of it.
 add_library(backend_contracts OBJECT
+  contracts/allocators_contract.cpp
   contracts/backend_capture_contract.cpp contracts/backend_contract.cpp
   contracts/backend_copies_contract.cpp contracts/backend_devices_contract.cpp
   contracts/backend_events_contract.cpp contracts/backend_memory_contract.cpp
   contracts/backend_pinned_contract.cpp contracts/backend_streams_contract.cpp
-  contracts/backend_virtual_memory_contract.cpp contracts/caching_allocator_contract.cpp)
+  contracts/backend_virtual_memory_contract.cpp)
 tensorpool_test_settings(backend_contracts)
 target_precompile_headers(backend_contracts REUSE_FROM test_headers)
 

@@ -87,9 +87,10 @@ public:
 
     // Memory -------------------------------------------------------------------------------------
 
-    /// Returns the allocator of device memory, a CachingAllocator; for the CPU, the host allocator.
+    /// Returns the allocator of device memory: a CachingAllocator, or a StreamOrderedAllocator if
+    /// the options say so; for the CPU, the host allocator.
     DeviceAllocator& allocator() const;
-    /// Returns the allocator of device memory as a CachingAllocator; nullptr for the CPU.
+    /// Returns the allocator of device memory as a CachingAllocator; nullptr if it is none.
     CachingAllocator* caching_allocator() const noexcept;
     /// Returns the allocator of pinned host memory for copies to and from this device. The first
     /// call makes it.

@@ -5,10 +5,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include <tensorpool/device/caching_options.hpp>
 #include <tensorpool/device/host_memory_source.hpp>
 #include <tensorpool/device/pinned_options.hpp>
+#include <tensorpool/device/stream_ordered_allocator.hpp>
 
 namespace tensorpool {
 
@@ -17,6 +19,9 @@ struct RuntimeOptions {
     /// The options of the allocator of device memory. The CPU's runtime has none, because its
     /// memory is host memory.
     CachingOptions caching;
+    /// If set, device memory comes from a StreamOrderedAllocator with these options instead of a
+    /// CachingAllocator. The CPU's runtime has neither.
+    std::optional<StreamOrderedOptions> stream_ordered;
     /// The options of the allocator of pinned host memory.
     PinnedOptions pinned;
     /// The source of host memory. With nullptr, runtimes of `get_runtime` use the source of the

@@ -39,12 +39,18 @@ RuntimeCore::RuntimeCore(std::shared_ptr<Backend> backend, Device device,
     }
     watch_forks();
     if (device.type == DeviceType::cpu) return;
+    if (options.stream_ordered) {
+        ordered_ = std::make_unique<StreamOrderedAllocator>(*backend_, device.index,
+                                                            *options.stream_ordered);
+        return;
+    }
     caching_ = std::make_unique<CachingAllocator>(*backend_, device.index, options.caching);
 }
 
 RuntimeCore::~RuntimeCore() {
     if (is_ours()) return;
     (void)caching_.release();
+    (void)ordered_.release();
     pinned_.abandon();
     host_.abandon();
     // Leaks a reference to the backend, so that it is never destroyed in this process.
@@ -57,6 +63,7 @@ bool RuntimeCore::is_ours() const noexcept {
 
 DeviceAllocator& RuntimeCore::allocator(MemoryKind kind) {
     if (kind == MemoryKind::device && caching_ != nullptr) return *caching_;
+    if (kind == MemoryKind::device && ordered_ != nullptr) return *ordered_;
     if (kind != MemoryKind::pinned) return host();
     return pinned_.get(
         [&] { return std::make_unique<PinnedAllocator>(*backend_, index(), options_.pinned); });
@@ -69,6 +76,7 @@ HostAllocator& RuntimeCore::host() {
 
 std::size_t RuntimeCore::trim() noexcept {
     std::size_t bytes = caching_ != nullptr ? caching_->trim() : 0;
+    if (ordered_ != nullptr) bytes += ordered_->trim();
     if (PinnedAllocator* const pinned = pinned_.get_if_made()) bytes += pinned->trim();
     if (HostAllocator* const host = host_.get_if_made()) bytes += host->trim();
     return bytes;
@@ -83,6 +91,7 @@ StreamHandle RuntimeCore::create_stream(int priority) {
 void RuntimeCore::destroy_stream(StreamHandle stream) noexcept {
     try {
         if (caching_ != nullptr) caching_->end_stream(stream);
+        if (ordered_ != nullptr) ordered_->end_stream(stream);
         if (PinnedAllocator* const pinned = pinned_.get_if_made()) pinned->end_stream(stream);
         if (HostAllocator* const host = host_.get_if_made()) host->end_stream(stream);
     } catch (...) {

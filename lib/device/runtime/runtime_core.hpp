@@ -67,7 +67,7 @@ public:
     /// Returns the allocator, which the first call for its kind makes. Throws what the allocator's
     /// constructor throws.
     DeviceAllocator& allocator(MemoryKind kind);
-    /// Returns nullptr for the CPU.
+    /// Returns nullptr if device memory comes from another allocator.
     CachingAllocator* caching_allocator() const noexcept { return caching_.get(); }
     std::size_t trim() noexcept;
     /// Whether memory of this kind is host memory.
@@ -110,7 +110,9 @@ private:
     const Device device_;
     const RuntimeOptions options_;
     const std::uint64_t forks_;
+    // Of these two, the CPU has none, and other devices one.
     std::unique_ptr<CachingAllocator> caching_;
+    std::unique_ptr<StreamOrderedAllocator> ordered_;
     MadeOnce<PinnedAllocator> pinned_;
     MadeOnce<HostAllocator> host_;
 };

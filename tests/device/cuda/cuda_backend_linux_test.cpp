@@ -1,4 +1,5 @@
 #include <tensorpool/device/cuda_backend.hpp>
+#include <tensorpool/device/stream_ordered_allocator.hpp>
 
 #include <thread>
 
@@ -179,6 +180,19 @@ TEST_F(CudaBackendWithFakeDriver, KeepsFreedStreamOrderedMemoryUpToTheThreshold)
     EXPECT_EQ(backend.trim_stream_ordered(0, given_back), DeviceStatus::ok);
     EXPECT_EQ(given_back, bytes);
     EXPECT_EQ(used(), 0u);
+}
+
+TEST_F(CudaBackendWithFakeDriver, StreamOrderedAllocatorKeepsFreeMemoryUntilItIsTrimmed) {
+    CudaBackend backend(path);
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    StreamOrderedAllocator allocator(backend, 0);
+    allocator.deallocate(allocator.allocate(bytes));
+    EXPECT_EQ(backend.synchronize_device(0), DeviceStatus::ok);
+    EXPECT_EQ(allocator.trim(), bytes);
+    StreamOrderedAllocator without(backend, 0, {.release_threshold = 0});
+    without.deallocate(without.allocate(bytes));
+    EXPECT_EQ(backend.synchronize_device(0), DeviceStatus::ok);
+    EXPECT_EQ(without.trim(), 0u);
 }
 
 TEST_F(CudaBackendWithFakeDriver, ReleasesContextsAndTheirObjects) {

@@ -1,4 +1,5 @@
-// Contract: a caching allocator over any backend, with memory of each kind of storage.
+// Contract: allocators over any backend: a caching one with memory of each kind of storage, and a
+// stream-ordered one.
 
 #include <stdexcept>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include <tensorpool/device/caching_allocator.hpp>
+#include <tensorpool/device/stream_ordered_allocator.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 #include "contracts/backend_contract.hpp"
@@ -105,6 +107,31 @@ TEST_P(BackendContract, CachingRefusesStorageThatTheDeviceLacks) {
         if (is_there(abilities(), kind)) continue;
         EXPECT_THROW(CachingAllocator(backend(), device, {.storage = kind}), std::invalid_argument);
     }
+}
+
+TEST_P(BackendWithStreamOrder, StreamOrderedHandlesFollowTheirStreams) {
+    const StreamHandle stream = make_stream();
+    const StreamHandle other = make_stream();
+    unsigned char* const host = make_pinned(mib);
+    StreamOrderedAllocator allocator(backend(), device, {.release_threshold = 0});
+    {
+        const PooledAllocation handle(allocator, mib, stream);
+        const EventHandle filled = make_event();
+        ASSERT_EQ(backend().fill_async(device, handle.get(), 0x33, mib, stream), DeviceStatus::ok);
+        ASSERT_EQ(backend().record_event(device, filled, stream), DeviceStatus::ok);
+        ASSERT_EQ(backend().wait_event(device, other, filled), DeviceStatus::ok);
+        ASSERT_EQ(
+            backend().copy_async(device, CopyKind::device_to_host, host, handle.get(), mib, other),
+            DeviceStatus::ok);
+        allocator.record_use(handle.get(), other);
+    }
+    EXPECT_EQ(allocator.statistics().in_use_bytes, 0U);
+    EXPECT_EQ(allocator.statistics().deferred_bytes, 0U);
+    const PooledAllocation next(allocator, mib, stream);
+    ASSERT_EQ(backend().fill_async(device, next.get(), 0x44, mib, stream), DeviceStatus::ok);
+    ASSERT_EQ(backend().synchronize_device(device), DeviceStatus::ok);
+    EXPECT_EQ(Bytes(host, host + mib), Bytes(mib, 0x33));
+    EXPECT_TRUE(read(next.get(), mib) == Bytes(mib, 0x44));
 }
 
 }  // namespace tensorpool::testing
