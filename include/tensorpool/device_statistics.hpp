@@ -121,6 +121,32 @@ struct DeviceStatistics {
     }
 };
 
+/// Why one stream, or the memory of one graph on it, keeps memory of an allocator.
+struct DeviceStreamStatistics {
+    /// The `id` of the allocator.
+    std::uint64_t device = 0;
+    /// 0 for the default stream, others from 1 in order of appearance.
+    std::uint64_t stream = 0;
+    /// The number of the capture or pool whose memory it is; 0 for that of the stream itself.
+    std::uint64_t capture = 0;
+    /// The bytes of its slabs, free memory included. They serve this stream only.
+    std::uint64_t held_bytes = 0;
+    /// The bytes in use in its slabs, parked and deferred blocks included.
+    std::uint64_t used_bytes = 0;
+    /// The bytes in recently freed blocks, which serve the stream again.
+    std::uint64_t parked_bytes = 0;
+    /// The freed bytes, of any stream, that wait for work of this one.
+    std::uint64_t waiting_bytes = 0;
+    /// How long the oldest of them has waited, in nanoseconds.
+    std::uint64_t waiting_ns = 0;
+};
+
+/// Returns one sentence that says what the stream holds and what waits for it, such as "stream 2
+/// holds 64 MiB, of which 40 MiB are in use; 20 MiB that were freed have waited for it for 5.2 s".
+TENSORPOOL_API std::string to_text(const DeviceStreamStatistics& stream);
+/// Returns one JSON object whose keys are the names of the fields, and the sentence as `text`.
+TENSORPOOL_API std::string to_json(const DeviceStreamStatistics& stream);
+
 /// Returns one JSON object whose keys are the names of the fields of DeviceStatistics. The kind is
 /// a word, such as "caching".
 TENSORPOOL_API std::string to_json(const DeviceStatistics& statistics);

@@ -101,6 +101,9 @@ struct ProcessSnapshot {
     std::vector<ArenaStatistics> scratches;
     /// The device allocators, in the order in which they were made.
     std::vector<DeviceStatistics> devices;
+    /// The streams of device allocators that hold memory or that freed memory waits for, and the
+    /// memory of graphs, by allocator.
+    std::vector<DeviceStreamStatistics> device_streams;
     /// The planned arenas, in the order in which they were made.
     std::vector<PlannedArenaStatistics> planned;
     /// The scopes, by name.

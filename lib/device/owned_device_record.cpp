@@ -148,20 +148,20 @@ DeviceTotals& OwnedDeviceRecord::totals() noexcept {
     return state_->record->totals;
 }
 
-DeviceStreamCounters& OwnedDeviceRecord::add_stream(StreamHandle handle) {
+DeviceStreamRecord& OwnedDeviceRecord::add_stream(StreamHandle handle) {
     const std::uint64_t number = handle == nullptr ? 0 : ++state_->last_number;
     Stream* stream = state_->find_ended();
     if (stream == nullptr) stream = &state_->make_stream(number);
     stream->is_taken = true;
     stream->record().stream.store(number, std::memory_order_relaxed);
     detail::add(totals().streams, 1);
-    return stream->record().counters;
+    return stream->record();
 }
 
-void OwnedDeviceRecord::end_stream(DeviceStreamCounters& counters) noexcept {
+void OwnedDeviceRecord::end_stream(DeviceStreamRecord& record) noexcept {
     detail::add(totals().streams, ~std::uint64_t{0});
     state_->for_each_stream([&](Stream& stream) {
-        if (&stream.record().counters == &counters) stream.is_taken = false;
+        if (&stream.record() == &record) stream.is_taken = false;
     });
 }
 

@@ -9,6 +9,7 @@
 #include <tensorpool/device_statistics.hpp>
 
 #include "statistics/metrics/device_metrics.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {
 
@@ -28,12 +29,12 @@ public:
     std::uint64_t id() const noexcept;
     statistics::DeviceTotals& totals() noexcept;
 
-    /// Returns zeroed counters for one more stream, which is counted in `totals().streams`. Their
-    /// address does not change. Throws std::bad_alloc.
-    statistics::DeviceStreamCounters& add_stream(StreamHandle stream);
+    /// Returns a record with counters for one more stream, which is counted in `totals().streams`.
+    /// Their address does not change. Throws std::bad_alloc.
+    statistics::DeviceStreamRecord& add_stream(StreamHandle stream);
     /// Ends a stream. Its counters continue with the next stream that is added, so that nothing has
     /// to be summed elsewhere or is counted twice.
-    void end_stream(statistics::DeviceStreamCounters& stream) noexcept;
+    void end_stream(statistics::DeviceStreamRecord& stream) noexcept;
 
     /// Reports a changed capacity, after the totals were updated, to a recorder. Also updates
     /// `other` if there is no record in the segment.

@@ -372,7 +372,8 @@ public:
     /// - A copy to pageable memory, or within host memory, is made in the stream's order. It may be
     ///   done when the call returns or later.
     /// - These copies may wait for the stream.
-    /// - In a captured stream the call copies nothing. Each launch of the graph reads the source and
+    /// - In a captured stream the call copies nothing. Each launch of the graph reads the source
+    /// and
     ///   writes the target, pageable or not.
     ///
     /// The rules are those of CUDA (CUDA Driver API, "API synchronization behavior").

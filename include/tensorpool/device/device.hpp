@@ -13,7 +13,8 @@
 
 namespace tensorpool {
 
-/// A type of devices; each has one backend.
+/// A type of devices; each has one backend. Further types are registered by their vendors
+/// (`register_device_type` in runtimes.hpp) and have numbers from `known_device_types` on.
 enum class DeviceType : std::uint8_t {
     /// The host's processors.
     cpu,
@@ -22,8 +23,10 @@ enum class DeviceType : std::uint8_t {
     /// Simulated devices; see simulated_backend.hpp.
     simulated,
 };
-/// The number of device types.
-inline constexpr std::size_t device_type_count = 3;
+/// The number of device types that need no registration.
+inline constexpr std::size_t known_device_types = 3;
+/// The largest number of device types.
+inline constexpr std::size_t max_device_types = 16;
 
 /// A device. Indices count from 0 within a type; there is one CPU.
 struct Device {
@@ -36,7 +39,7 @@ struct Device {
     friend constexpr auto operator<=>(const Device&, const Device&) = default;
 };
 
-/// Returns "cpu", "cuda" or "simulated"; "?" for an unknown value.
+/// Returns "cpu", "cuda", "simulated" or the name that was registered; "?" for an unknown value.
 TENSORPOOL_API const char* to_string(DeviceType type) noexcept;
 /// Returns the device as text, such as "cuda:0"; the CPU is "cpu:0".
 TENSORPOOL_API std::string to_string(Device device);

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/device.hpp>
@@ -45,6 +46,17 @@ TENSORPOOL_API Runtime& runtime();
 /// this type are destroyed as by `reset_runtimes`. REQUIRES: no other thread uses them. Their
 /// memory, streams and events keep the previous backend.
 TENSORPOOL_API void set_backend(DeviceType type, std::shared_ptr<Backend> backend);
+
+/// Registers a type of devices under a name of its own, such as "npu", with the backend of all its
+/// devices. Returns the type, which names its devices everywhere: in `get_runtime`, `parse_device`,
+/// statistics and messages. It cannot be removed; `set_backend` replaces its backend.
+///
+/// Handles on its memory are extension devices in DLPack. Throws std::invalid_argument if `backend`
+/// is nullptr, the name is known already or is not 1 to 10 letters from a to z, digits and
+/// underscores that begin with a letter, and std::length_error if there are `max_device_types`
+/// types.
+TENSORPOOL_API DeviceType register_device_type(std::string_view name,
+                                               std::shared_ptr<Backend> backend);
 
 /// Sets the options for runtimes of this type that are made from now on. Throws std::logic_error if
 /// one exists: set options before the first use, or after `reset_runtimes`.

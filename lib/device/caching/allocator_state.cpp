@@ -30,9 +30,12 @@ AllocatorState::AllocatorState(Backend& of_backend, int of_device, const Caching
     if (abilities.late_free_size) (void)backend.settle_memory(device);
     DeviceMemoryInfo info;
     if (backend.memory_info(device, info) == DeviceStatus::ok) total_bytes = info.total_bytes;
-    large_granule = options.keep_near_peak || total_bytes < large_device_bytes
-                        ? granule
-                        : base::align_up(large_granule_bytes, std::max<std::size_t>(granule, 1));
+    const bool in_large_steps = !options.keep_near_peak && total_bytes >= large_device_bytes;
+    large_granule =
+        in_large_steps && granule != 0 ? std::max(large_granule_bytes, granule) : granule;
+    if (in_large_steps) {
+        xlarge_bytes = abilities.unified_memory ? xlarge_unified_slab_bytes : xlarge_slab_bytes;
+    }
     recommended_bytes =
         abilities.recommended_bytes != 0 ? abilities.recommended_bytes : total_bytes;
     set_limit(hard_limit, totals.limit_bytes, options.hard_limit);

@@ -115,6 +115,7 @@ struct AllocatorState {
     const std::size_t granule;  // of small blocks; 0: slabs are not expandable
     std::size_t total_bytes = 0;
     std::size_t large_granule = 0;  // of larger blocks
+    std::size_t xlarge_bytes = 0;   // of slabs for the largest requests that share one; 0: none
     std::size_t recommended_bytes = 0;
     StreamTable streams;
     alignas(64) std::atomic<unsigned> gate = 0;
@@ -128,7 +129,7 @@ struct AllocatorState {
     EventPool events;
     DeferredFrees deferred;
     std::vector<std::unique_ptr<StreamCache>> caches;
-    std::size_t hard_limit = 0;     // in bytes; 0: no limit
+    std::size_t hard_limit = 0;  // in bytes; 0: no limit
     std::size_t soft_limit = 0;
     bool asleep = false;            // memory of blocks in use is with the device: see Sleep
     std::size_t growing_bytes = 0;  // being requested from the device

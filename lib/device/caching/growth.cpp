@@ -9,10 +9,12 @@ namespace {
 // new one, in sixteenths. Source: tests/device/caching/slabs_held_test.cpp.
 constexpr unsigned slab_goal_sixteenths = 3;
 
-std::size_t preferred_bytes(const Request& request) noexcept {
+std::size_t preferred_bytes(const Request& request, std::size_t xlarge) noexcept {
     static_assert(small_slab_bytes == slab_step);  // enough for a small request; captures need more
     const std::size_t needed = base::align_up(request.rounded, slab_step);
-    return request.pool == Pool::large ? std::max(needed, large_slab_bytes) : needed;
+    if (request.pool != Pool::large) return needed;
+    const bool fits_xlarge = request.rounded >= xlarge_request_bytes && needed <= xlarge / 2;
+    return fits_xlarge ? xlarge : std::max(needed, large_slab_bytes);
 }
 
 /// Marks a stream's growth in one pool until the object is destroyed, also by an exception.
@@ -48,7 +50,7 @@ Outcome Growth::grow_by_slab(StreamCache& cache, const Request& request) {
         outcome.block = state_.heap.take_best(cache, request);
         return outcome;
     }
-    const std::size_t preferred = preferred_bytes(request);
+    const std::size_t preferred = preferred_bytes(request, state_.xlarge_bytes);
     const std::size_t least = base::align_up(request.rounded, slab_step);
     outcome = grow_by_bytes(cache, request, preferred);
     return outcome.lacks_memory() && least < preferred ? grow_by_bytes(cache, request, least)

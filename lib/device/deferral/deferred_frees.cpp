@@ -4,8 +4,17 @@
 #include <utility>
 
 #include "device/deferral/stream_progress.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::device {
+
+void StreamQueue::show() noexcept {
+    if (record == nullptr) return;
+    record->waiting_bytes.store(bytes, std::memory_order_relaxed);
+    const std::uint64_t known = record->waiting_since_ns.load(std::memory_order_relaxed);
+    const std::uint64_t since = first != nullptr ? first->freed_ns : known;
+    record->waiting_since_ns.store(bytes == 0 ? 0 : since, std::memory_order_relaxed);
+}
 
 bool DeferredFrees::add_use(DeferrableBlock& block, StreamQueue& stream) {
     if (has_use(block, stream.stream)) return false;
@@ -49,13 +58,17 @@ void DeferredFrees::defer(DeferrableBlock& block) noexcept {
     totals_.defer(block.bytes);
     block.set(BlockState::deferred);
     block.waits = 0;
+    const std::uint64_t now = platform::monotonic_clock_ns();
     StreamUse* next = nullptr;
     for (StreamUse* use = block.uses; use != nullptr; use = next) {
         next = use->next_of_block;
         ++block.waits;
         detail::add(waiting_, 1);
         use->queue->bytes += block.bytes;
+        use->freed_ns = now;
+        StreamQueue& stream = *use->queue;
         queue_or_wait(*use);
+        stream.show();
     }
     block.uses = nullptr;
 }
@@ -132,6 +145,7 @@ DeferrableBlock* DeferredFrees::pass_first(StreamQueue& stream) noexcept {
     if (stream.first == nullptr) stream.last = nullptr;
     ++stream.passed;
     stream.bytes -= block.bytes;
+    stream.show();
     detail::add(waiting_, std::size_t{0} - 1);
     give(use);
     if (--block.waits != 0) return nullptr;
@@ -147,7 +161,10 @@ bool DeferredFrees::has_passed(const StreamUse& use) const noexcept {
 bool DeferredFrees::will_free(const StreamQueue& stream) const noexcept {
     for (const StreamUse* use = stream.first; use != nullptr; use = use->next_in_queue) {
         // Without an event, the stream itself is queried, which it cannot be while it is captured.
-        if (use->event == nullptr && is_captured(stream.stream)) return false;
+        if (use->event == nullptr &&
+            (!calls_.may_ask(stream.stream) || calls_.is_captured(stream.stream))) {
+            return false;
+        }
         if (!waits_for_capture(*use->block)) return true;
     }
     return false;

@@ -9,7 +9,7 @@
 #include "device/deferral/event_pool.hpp"
 #include "device/deferral/record_pool.hpp"
 #include "device/deferral/stream_calls.hpp"
-#include "statistics/metrics/device_metrics.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {
 
@@ -55,6 +55,9 @@ struct StreamQueue {
     std::uint64_t added = 0;   // uses ever added to the queue
     std::uint64_t passed = 0;  // uses ever removed from it
     std::uint64_t bytes = 0;   // includes uses without an event yet, while the stream is captured
+    statistics::DeviceStreamRecord* record = nullptr;  // shows how much waits, and since when
+
+    void show() noexcept;
 };
 
 /// A stream's use of a block. It belongs to the block's record until the block is freed, and then
@@ -63,6 +66,7 @@ struct StreamUse {
     DeferrableBlock* block = nullptr;
     StreamQueue* queue = nullptr;
     EventHandle event = nullptr;  // reserved with the use, recorded at the free
+    std::uint64_t freed_ns = 0;   // by the monotonic clock
     StreamUse* next_of_block = nullptr;
     StreamUse* next_in_queue = nullptr;
 };

@@ -69,7 +69,7 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
         std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, max_lanes);
     for (unsigned i = 0; i < count; ++i) {
         lanes_.push_back(std::make_unique<StreamCache>(nullptr, 0));
-        lanes_.back()->set_counters(&record_.add_stream(nullptr));
+        lanes_.back()->set_record(&record_.add_stream(nullptr));
     }
     detail::add(totals_.streams, 0 - std::uint64_t{count});  // lanes are not streams
 }

@@ -113,8 +113,8 @@ void RuntimeCore::copy(CopyKind kind, void* to, const void* from, std::size_t by
 void RuntimeCore::wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
                                 StreamHandle stream) {
     // A copy without a stream waits for the default stream itself.
-    DeviceStatus status = stream != nullptr ? backend_->synchronize_stream(index(), stream)
-                                            : DeviceStatus::ok;
+    DeviceStatus status =
+        stream != nullptr ? backend_->synchronize_stream(index(), stream) : DeviceStatus::ok;
     if (status == DeviceStatus::ok) status = backend_->copy(index(), kind, to, from, bytes);
     if (status != DeviceStatus::ok) [[unlikely]]
         check(status, (std::string("copy ") + to_string(kind)).c_str(), bytes);

@@ -61,10 +61,10 @@ RuntimeRegistry::RuntimeRegistry() : forks_(forks_seen.load(std::memory_order_re
 
 RuntimeRegistry::Type& RuntimeRegistry::of(DeviceType type) {
     const auto number = static_cast<std::size_t>(type);
-    if (number < device_type_count) return types_[number];
+    if (number < max_device_types) return types_[number];
     throw std::invalid_argument("tensorpool: there is no device type with number " +
                                 std::to_string(number) + ": expected less than " +
-                                std::to_string(device_type_count));
+                                std::to_string(max_device_types));
 }
 
 // Returns nullptr if the type has no backend. REQUIRES: the type's lock.
@@ -100,7 +100,7 @@ std::string RuntimeRegistry::why_none(DeviceType name) {
 
 Runtime* RuntimeRegistry::get_if_made(Device device) const noexcept {
     const auto type = static_cast<std::size_t>(device.type);
-    if (type >= device_type_count || device.index < 0 || device.index >= quick_devices) {
+    if (type >= max_device_types || device.index < 0 || device.index >= quick_devices) {
         return nullptr;
     }
     return types_[type].quick[device.index].load(std::memory_order_acquire);
@@ -215,7 +215,7 @@ std::size_t RuntimeRegistry::trim() noexcept {
 void RuntimeRegistry::reset() {
     // Accelerators first: objects of their runtimes may have memory of the CPU's runtime.
     static_assert(DeviceType::cpu == DeviceType{});
-    for (std::size_t number = device_type_count; number-- > 0;) {
+    for (std::size_t number = max_device_types; number-- > 0;) {
         Type& type = types_[number];
         Runtimes old;
         std::shared_ptr<Backend> backend;

@@ -71,7 +71,7 @@ private:
     RuntimeOptions options_for(Device device, Type& type);
     static Runtimes take_runtimes(Type& type);
 
-    Type types_[device_type_count];
+    Type types_[max_device_types];
     const std::uint64_t forks_;
 };
 

@@ -2,8 +2,11 @@
 
 #include <tensorpool/device/current_device.hpp>
 
+#include <stdexcept>
+#include <string>
 #include <utility>
 
+#include "device/device_types.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {
@@ -20,6 +23,16 @@ Runtime& get_runtime(Device device) {
 
 Runtime& runtime() {
     return get_runtime(current_device());
+}
+
+DeviceType register_device_type(std::string_view name, std::shared_ptr<Backend> backend) {
+    if (backend == nullptr) {
+        throw std::invalid_argument("tensorpool: register_device_type: found no backend for \"" +
+                                    std::string(name) + "\", expected one");
+    }
+    const DeviceType type = device::device_types().add(name);
+    set_backend(type, std::move(backend));
+    return type;
 }
 
 void set_backend(DeviceType type, std::shared_ptr<Backend> backend) {

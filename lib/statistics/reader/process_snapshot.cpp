@@ -59,6 +59,7 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     add("arenas", array_of(snapshot.arenas));
     add("scratches", array_of(snapshot.scratches));
     add("devices", array_of(snapshot.devices));
+    add("device_streams", array_of(snapshot.device_streams));
     add("planned", array_of(snapshot.planned));
     add("scopes", array_of(snapshot.scopes));
     add("threads", json_of(snapshot.threads));

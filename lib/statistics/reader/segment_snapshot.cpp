@@ -203,6 +203,28 @@ void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const Segment
     sort_by_age(to.devices);
 }
 
+/// Limits each part to the value that includes it: another process writes meanwhile.
+void add_device_streams(ProcessSnapshot& to, const SegmentImage& later) {
+    for (const DeviceStreamRecord& stream : later.records<DeviceStreamRecord>()) {
+        const std::uint64_t device = read(stream.device);
+        if (device == 0) continue;
+        DeviceStreamStatistics statistics;
+        statistics.device = device;
+        statistics.stream = read(stream.stream);
+        statistics.capture = read(stream.capture);
+        statistics.held_bytes = read(stream.held_bytes);
+        statistics.used_bytes = above(statistics.held_bytes, read(stream.free_bytes));
+        statistics.parked_bytes =
+            std::min(read(stream.counters.parked_bytes), statistics.used_bytes);
+        statistics.waiting_bytes = read(stream.waiting_bytes);
+        const std::uint64_t since = read(stream.waiting_since_ns);
+        if (since != 0) statistics.waiting_ns = above(to.time_ns, since);
+        if (statistics.held_bytes + statistics.waiting_bytes == 0) continue;
+        to.device_streams.push_back(statistics);
+    }
+    std::ranges::stable_sort(to.device_streams, {}, &DeviceStreamStatistics::device);
+}
+
 void add_planned(ProcessSnapshot& to, const SegmentImage& later) {
     for (std::size_t index = 0; index < later.records<PlannedRecord>().size(); ++index) {
         const PlannedRecord& planned = later.records<PlannedRecord>()[index];
@@ -263,6 +285,7 @@ ProcessSnapshot snapshot_in(const SegmentView& view) {
     add_pools(statistics, view.earlier(), view.later());
     add_arenas(statistics, view.later());
     add_devices(statistics, view.earlier(), view.later());
+    add_device_streams(statistics, view.later());
     add_planned(statistics, view.later());
     statistics.scopes = scopes_in(view.later());
     statistics.committed_bytes = committed_bytes_of(statistics);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,15 @@ const char* word_of(Kind kind) noexcept {
 
 std::string size(std::uint64_t bytes) {
     return BytesText(bytes).c_str();
+}
+
+/// Returns a duration such as "5.2 s" or "12 ms".
+std::string duration_text(std::uint64_t ns) {
+    const double seconds = static_cast<double>(ns) / 1e9;
+    char text[32];
+    std::snprintf(text, sizeof text, seconds < 1 ? "%.0f ms" : "%.1f s",
+                  seconds < 1 ? seconds * 1000 : seconds);
+    return text;
 }
 
 std::string limit_text(std::uint64_t bytes) {
@@ -111,6 +121,34 @@ void add_work(std::string& out, const DeviceStatistics& statistics) {
 }
 
 }  // namespace
+
+std::string to_text(const DeviceStreamStatistics& stream) {
+    const std::string name =
+        stream.stream == 0 ? "the default stream" : "stream " + std::to_string(stream.stream);
+    const bool is_graph = stream.capture != 0;
+    std::string text = (is_graph ? "graphs captured on " : "") + name;
+    if (stream.held_bytes != 0) {
+        text += (is_graph ? " hold " : " holds ") + size(stream.held_bytes) + ", of which " +
+                size(stream.used_bytes - stream.parked_bytes) + " are in use";
+        if (is_graph) text += ", until they are released";
+    }
+    if (stream.waiting_bytes == 0) return text;
+    text += (stream.held_bytes != 0 ? "; " : ": ") + size(stream.waiting_bytes) +
+            " that were freed have waited for its work";
+    if (stream.waiting_ns != 0) text += " for " + duration_text(stream.waiting_ns);
+    return text;
+}
+
+std::string to_json(const DeviceStreamStatistics& stream) {
+    const auto member = [](const char* name, std::uint64_t value) {
+        return quoted(name) + ':' + std::to_string(value) + ',';
+    };
+    return '{' + member("device", stream.device) + member("stream", stream.stream) +
+           member("capture", stream.capture) + member("held_bytes", stream.held_bytes) +
+           member("used_bytes", stream.used_bytes) + member("parked_bytes", stream.parked_bytes) +
+           member("waiting_bytes", stream.waiting_bytes) + member("waiting_ns", stream.waiting_ns) +
+           "\"text\":" + quoted(to_text(stream).c_str()) + '}';
+}
 
 std::string to_json(const DeviceStatistics& statistics) {
     return "{\"version\":" + std::to_string(statistics.version) +

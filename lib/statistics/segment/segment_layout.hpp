@@ -121,7 +121,12 @@ struct alignas(64) DeviceStreamRecord {
     Counter device;  // the allocator's id
     Counter stream;  // the stream that counts in it: 0 for the default stream, others from 1 in
                      // order of appearance
-    Counter spare[5];
+    // Why memory is held. Written under the allocator's lock.
+    Counter capture;           // of a cache of a capture or a pool: its number; otherwise 0
+    Counter held_bytes;        // of the stream's slabs
+    Counter free_bytes;        // the part of them in the sets
+    Counter waiting_bytes;     // freed bytes that wait for this stream
+    Counter waiting_since_ns;  // by the monotonic clock: when the oldest of them was freed; 0: none
 
     static constexpr bool counts_frees(std::size_t word) noexcept {
         const std::size_t at = word * sizeof(Counter);

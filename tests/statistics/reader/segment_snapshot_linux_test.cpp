@@ -154,6 +154,32 @@ TEST_P(SegmentSnapshot, SumsStreamsOfEachDeviceAllocator) {
     EXPECT_EQ(statistics.committed_bytes, 0U) << "only host memory counts";
 }
 
+TEST_P(SegmentSnapshot, ListsStreamsThatHoldMemoryOrAreWaitedFor) {
+    segment.add_device("first", 4);
+    DeviceStreamRecord& holds = segment.add_device_stream(4);
+    put(holds.stream, 3);
+    put(holds.capture, 8);
+    put(holds.held_bytes, 100);
+    put(holds.free_bytes, 30);
+    put(holds.counters.parked_bytes, 999);
+    DeviceStreamRecord& slow = segment.add_device_stream(4);
+    put(slow.waiting_bytes, 50);
+    put(slow.waiting_since_ns, 1);
+    segment.add_device_stream(4);  // holds nothing
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.device_streams.size(), 2U);
+    const DeviceStreamStatistics& first = statistics.device_streams[0];
+    EXPECT_EQ(first.device, 4U);
+    EXPECT_EQ(first.stream, 3U);
+    EXPECT_EQ(first.capture, 8U);
+    EXPECT_EQ(first.held_bytes, 100U);
+    EXPECT_EQ(first.used_bytes, 70U);
+    EXPECT_EQ(first.parked_bytes, 70U) << "at most what is in use";
+    EXPECT_EQ(first.waiting_ns, 0U);
+    EXPECT_EQ(statistics.device_streams[1].waiting_bytes, 50U);
+    EXPECT_EQ(statistics.device_streams[1].waiting_ns, statistics.time_ns - 1);
+}
+
 TEST_P(SegmentSnapshot, ObjectsWithoutRecordAreSummedAsOtherAtEnd) {
     segment.add_pool("pool", 3);
     put(segment.pool(0).totals.capacity_bytes, 4096);

@@ -127,5 +127,42 @@ TEST(DeviceToText, UnusedAllocatorShowsNeitherLimitNorPressure) {
     }
 }
 
+TEST(DeviceStreamToText, SaysWhatIsHeldAndWhatWaits) {
+    DeviceStreamStatistics stream;
+    stream.stream = 2;
+    stream.held_bytes = 64 << 20;
+    stream.used_bytes = 44 << 20;
+    stream.parked_bytes = 4 << 20;
+    EXPECT_EQ(to_text(stream), "stream 2 holds 64 MiB, of which 40 MiB are in use");
+    stream.waiting_bytes = 20 << 20;
+    stream.waiting_ns = 5'200'000'000;
+    EXPECT_EQ(to_text(stream),
+              "stream 2 holds 64 MiB, of which 40 MiB are in use; 20 MiB that were freed have "
+              "waited for its work for 5.2 s");
+    stream.held_bytes = stream.used_bytes = stream.parked_bytes = stream.stream = 0;
+    stream.waiting_ns = 12'000'000;
+    EXPECT_EQ(to_text(stream),
+              "the default stream: 20 MiB that were freed have waited for its work for 12 ms");
+}
+
+TEST(DeviceStreamToText, NamesTheMemoryOfGraphs) {
+    DeviceStreamStatistics stream;
+    stream.capture = 7;
+    stream.held_bytes = stream.used_bytes = 8 << 20;
+    EXPECT_EQ(to_text(stream),
+              "graphs captured on the default stream hold 8 MiB, of which 8 MiB are in use, until "
+              "they are released");
+}
+
+TEST(DeviceStreamToJson, HasAllFieldsAndTheSentence) {
+    DeviceStreamStatistics stream;
+    stream.device = 9;
+    stream.held_bytes = 1024;
+    EXPECT_EQ(to_json(stream),
+              "{\"device\":9,\"stream\":0,\"capture\":0,\"held_bytes\":1024,\"used_bytes\":0,"
+              "\"parked_bytes\":0,\"waiting_bytes\":0,\"waiting_ns\":0,\"text\":\"" +
+                  to_text(stream) + "\"}");
+}
+
 }  // namespace
 }  // namespace tensorpool

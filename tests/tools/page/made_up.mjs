@@ -144,6 +144,11 @@ export function snapshotOf(made, time) {
       scratches: [arena(13, 'scratch', 'scratch', 3 * mib, made.number), arena(14, 'scratch', 'scratch', mib, made.number + 1)],
       planned: made.planned.map((name, index) => planned(31 + index, name, index, seconds)),
       devices: made.devices.map(([name, on, scale], index) => device(21 + index, name, on, scale, seconds)),
+      device_streams: made.devices.map((_, index) => ({
+        device: 21 + index, stream: 2, capture: 0, held_bytes: 64 * mib, used_bytes: 40 * mib,
+        parked_bytes: 0, waiting_bytes: 20 * mib, waiting_ns: 5.2e9,
+        text: 'stream 2 holds 64 MiB, of which 40 MiB are in use; 20 MiB that were freed have waited for its work for 5.2 s',
+      })),
       scopes: [scope('forward', 212 * mib, seconds * 4 + 3), scope('backward', 388 * mib, seconds * 4 + 2),
         scope('optimizer step', 17 * mib, seconds + 1), scope('decode jpeg', 44 * mib, seconds * 30)],
       threads: made.pools.flatMap(({ id }) => workers.map((name, index) => ({

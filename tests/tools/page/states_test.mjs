@@ -113,6 +113,7 @@ test('shows the statistics of a device allocator beside PyTorch’s names', asyn
     assert.match(await row('num_alloc_retries').innerText(), /pressures\s+num_alloc_retries\s+2/);
     const head = page.locator('#devices th', { hasText: 'capacity' });
     assert.equal(await head.getAttribute('title'), 'About capacity_bytes.');
+    assert.match(await textOf(page, '#device-held'), /of activations on cuda:0[^]*stream 2 holds 64 MiB, of which 40 MiB are in use; 20 MiB that were freed have waited/);
     await page.getByRole('button', { name: 'staging' }).click();
     assert.match(await textOf(page, '#device-words h2'), /of staging on cuda:0/);
     assert.match(await row('reserved_bytes').innerText(), /563 MiB/);

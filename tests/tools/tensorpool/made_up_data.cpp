@@ -101,6 +101,12 @@ ProcessSnapshot made_up_snapshot() {
     snapshot.arenas = {made_up_arena("phases", ArenaStatistics::Kind::growing, 3)};
     snapshot.scratches = {made_up_arena("scratch", ArenaStatistics::Kind::scratch, 4)};
     snapshot.devices = {made_up_device("activations", 5)};
+    snapshot.device_streams = {{.device = snapshot.devices[0].id,
+                                .stream = 2,
+                                .held_bytes = 64 << 20,
+                                .used_bytes = 40 << 20,
+                                .waiting_bytes = 20 << 20,
+                                .waiting_ns = 5'200'000'000}};
     snapshot.planned = {made_up_planned("step", 7)};
     ScopeStatistics scope;
     give_name(scope, "forward");

@@ -60,7 +60,7 @@ export class View {
     this.#scopes.update(snapshot?.scopes ?? []);
     this.#arenas.update([...(snapshot?.arenas ?? []), ...(snapshot?.scratches ?? [])]);
     this.#planned.update(snapshot?.planned ?? []);
-    this.#devices.update(snapshot?.devices ?? []);
+    this.#devices.update(snapshot?.devices ?? [], snapshot?.device_streams ?? []);
     this.#threads.update(chosenThreads(snapshot, choice));
   }
 }

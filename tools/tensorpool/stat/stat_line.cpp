@@ -18,15 +18,26 @@ std::size_t size_width(Sizes sizes) {
 }
 
 template <class Statistics>
-std::string list_json(const ProcessSnapshot& snapshot, const char* name,
-                      const std::vector<Statistics>& all) {
-    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":[)", snapshot.process,
-                                   snapshot.time_unix_ns, name);
+std::string array_json(const std::vector<Statistics>& all) {
+    std::string text = "[";
     for (const Statistics& one : all) {
         if (&one != &all.front()) text += ',';
         text += to_json(one);
     }
-    return text + "]}";
+    return text + ']';
+}
+
+template <class Statistics>
+std::string list_json(const ProcessSnapshot& snapshot, const char* name,
+                      const std::vector<Statistics>& all) {
+    return fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":{}}})", snapshot.process,
+                       snapshot.time_unix_ns, name, array_json(all));
+}
+
+/// Breaks a sentence, which may exceed the width of a terminal, behind its first part.
+std::string in_two_lines(std::string sentence) {
+    const std::size_t end = sentence.find("; ");
+    return end == std::string::npos ? sentence : sentence.replace(end, 2, ";\n  ");
 }
 
 }  // namespace
@@ -99,6 +110,9 @@ std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_f
         for (const std::string& line : lay_out(device_names_table(device, sizes), table_width)) {
             text += line + '\n';
         }
+        for (const DeviceStreamStatistics& stream : snapshot.device_streams) {
+            if (stream.device == device.id) text += in_two_lines(to_text(stream)) + '\n';
+        }
     }
     if (text.empty()) return "no allocator of device memory now";
     text.pop_back();
@@ -106,7 +120,9 @@ std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_f
 }
 
 std::string stat_devices_json(const ProcessSnapshot& snapshot) {
-    return list_json(snapshot, "devices", snapshot.devices);
+    std::string text = list_json(snapshot, "devices", snapshot.devices);
+    text.pop_back();
+    return text + ",\"device_streams\":" + array_json(snapshot.device_streams) + '}';
 }
 
 std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {

@@ -27,6 +27,25 @@ Pool grain_of(const Block& block, Pool pool) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// Shows a change of the memory in a stream's slabs in its record.
+void show(const StreamCache& home, std::size_t held, std::size_t free) noexcept {
+    statistics::DeviceStreamRecord* const record = home.record();
+    if (record == nullptr) return;
+    detail::add(record->held_bytes, held);
+    detail::add(record->free_bytes, free);
+}
+
+/// Makes the slab one of another stream.
+void set_home(Slab& slab, StreamCache& to) noexcept {
+    show(*slab.home, 0 - slab.held_bytes, 0 - slab.free_bytes);
+    show(to, slab.held_bytes, slab.free_bytes);
+    slab.home = &to;
+}
+
+}  // namespace
+
 Block& BlockHeap::take_record() {
     Block& block = records_.take();
     block.uses = nullptr;
@@ -64,6 +83,7 @@ Slab& BlockHeap::new_slab(StreamCache& home, Pool pool, std::byte* base, std::si
 Slab& BlockHeap::add_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes) {
     Slab& slab = new_slab(home, pool, base, bytes, BlockState::taken);
     slab.held_bytes = bytes;
+    show(home, bytes, 0);
     detail::add(totals_.slabs, 1);
     insert_free(*slab.first);
     return slab;
@@ -85,6 +105,7 @@ void BlockHeap::remove_slab(Slab& slab) noexcept {
     Block& block = *slab.first;
     detail::add(totals_.slabs, ~std::uint64_t{0});
     records_.give(block);
+    show(*slab.home, 0 - slab.held_bytes, 0);
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
     delete &slab;
 }
@@ -92,7 +113,7 @@ void BlockHeap::remove_slab(Slab& slab) noexcept {
 void BlockHeap::move_slab(Slab& slab, StreamCache& to, Pool pool) noexcept {
     remove_free(*slab.first);
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
-    slab.home = &to;
+    set_home(slab, to);
     slab.pool = pool;
     to.memory.slabs.push_back(slab);
     slab.first->home.store(&to, std::memory_order_relaxed);
@@ -102,7 +123,7 @@ void BlockHeap::move_slab(Slab& slab, StreamCache& to, Pool pool) noexcept {
 
 void BlockHeap::move_range(Slab& slab, StreamCache& to) noexcept {
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));
-    slab.home = &to;
+    set_home(slab, to);
     to.memory.slabs.push_back(slab);
     slab.first->home.store(&to, std::memory_order_relaxed);
 }
@@ -110,7 +131,7 @@ void BlockHeap::move_range(Slab& slab, StreamCache& to) noexcept {
 void BlockHeap::move_slabs(StreamCache& from, StreamCache& to) noexcept {
     for (Slab& slab : from.memory.slabs) {
         FreeSet& former = set_of(slab);
-        slab.home = &to;
+        set_home(slab, to);
         // A capture has one pool for all sizes; from now on its large slabs serve large requests.
         if (from.capture() != 0 && slab.bytes > small_slab_bytes) slab.pool = Pool::large;
         for (Block* block = slab.first; block != nullptr; block = block->next) {
@@ -132,6 +153,7 @@ void BlockHeap::count(Slab& slab, std::size_t held, std::size_t free) noexcept {
     detail::add(totals_.split_bytes, 0 - slab.split_bytes());
     slab.held_bytes += held;
     slab.free_bytes += free;
+    show(*slab.home, held, free);
     detail::add(totals_.split_bytes, slab.split_bytes());
 }
 

@@ -23,6 +23,12 @@ inline constexpr std::size_t large_grain = small_limit / large_steps;
 /// Sizes of slabs that are not expandable.
 inline constexpr std::size_t small_slab_bytes = 2 * mib;
 inline constexpr std::size_t large_slab_bytes = 32 * mib;
+/// Sizes of slabs for requests from `xlarge_request_bytes` up to half of the slab, on devices of at
+/// least `large_device_bytes`: without and with unified memory. Source: PyTorch's Metal allocator
+/// (MPSAllocator.h).
+inline constexpr std::size_t xlarge_slab_bytes = 128 * mib;
+inline constexpr std::size_t xlarge_unified_slab_bytes = 1024 * mib;
+inline constexpr std::size_t xlarge_request_bytes = 10 * mib;
 /// Slab sizes are multiples of this. Expandable slabs grow by this, or by the device's granularity
 /// if that is larger.
 inline constexpr std::size_t slab_step = 2 * mib;

@@ -141,8 +141,13 @@ public:
     };
     Memory memory;
 
-    void set_counters(statistics::DeviceStreamCounters* counters) noexcept { counters_ = counters; }
-    statistics::DeviceStreamCounters* counters() const noexcept { return counters_; }
+    /// Sets the record in which the stream counts; nullptr: none.
+    void set_record(statistics::DeviceStreamRecord* record) noexcept {
+        memory.queue.record = record;
+        counters_ = record != nullptr ? &record->counters : nullptr;
+        if (record != nullptr) record->capture.store(capture_, std::memory_order_relaxed);
+    }
+    statistics::DeviceStreamRecord* record() const noexcept { return memory.queue.record; }
     void begin_again(StreamHandle stream, std::uint64_t capture) noexcept {
         memory.queue.stream = stream;
         capture_ = capture;

@@ -31,9 +31,9 @@ StreamCache& StreamCaches::of(StreamHandle stream, std::uint64_t capture) {
         return cache;
     }
     if (known->memory.ended) {  // the handle was reused for a new stream
-        statistics::DeviceStreamCounters& counters = state_.record.add_stream(stream);
+        statistics::DeviceStreamRecord& record = state_.record.add_stream(stream);
         const std::lock_guard guard(*known);
-        known->set_counters(&counters);
+        known->set_record(&record);
         known->memory.ended = false;
     }
     return *known;
@@ -115,11 +115,11 @@ StreamCache& StreamCaches::make(StreamHandle stream, std::uint64_t capture) {
         spare_.push_back(state_.caches.back().get());
     }
     StreamCache& cache = *spare_.back();
-    statistics::DeviceStreamCounters& counters = state_.record.add_stream(stream);
+    statistics::DeviceStreamRecord& record = state_.record.add_stream(stream);
     spare_.pop_back();
     const std::lock_guard guard(cache);
     cache.begin_again(stream, capture);
-    cache.set_counters(&counters);
+    cache.set_record(&record);
     cache.memory.ended = false;
     return cache;
 }
@@ -145,8 +145,8 @@ void StreamCaches::retire(StreamCache& cache) noexcept {
     if (cache.memory.marks.is_waiting()) state_.events.give(cache.memory.marks.reach());
     const std::lock_guard guard(cache);
     cache.memory.ended = true;
-    state_.record.end_stream(*cache.counters());
-    cache.set_counters(nullptr);
+    state_.record.end_stream(*cache.record());
+    cache.set_record(nullptr);
 }
 
 void StreamCaches::end_stream(StreamHandle stream) {

@@ -53,6 +53,10 @@ TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
     EXPECT_NE(text.find("\ncapacity       reserved_bytes        640 MiB  768 MiB"),
               std::string::npos)
         << text;
+    EXPECT_NE(
+        text.find("\nstream 2 holds 64 MiB, of which 40 MiB are in use;\n  20 MiB that were freed"),
+        std::string::npos)
+        << text;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
     EXPECT_TRUE(stat_devices(made_up_snapshot(), Sizes::iec, false).starts_with("\nactivations"));
@@ -64,6 +68,7 @@ TEST(StatDevices, JsonHasAllMetricsOfEach) {
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["devices"][0]["name"], "activations");
     EXPECT_EQ(json["devices"][0]["split_bytes"], 40u << 20);
+    EXPECT_EQ(json["device_streams"][0]["waiting_bytes"], 20u << 20);
     EXPECT_TRUE(nlohmann::json::parse(stat_devices_json({}))["devices"].empty());
 }
 

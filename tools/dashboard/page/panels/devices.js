@@ -38,8 +38,9 @@ const words = (of) => [
 const column = (name, index, kind) => ({ name, class: kind, text: ({ texts }) => texts[index] });
 
 export class Devices {
-  #card = byId('devices'); #wordsCard = byId('device-words'); #chosen = null; #devices = [];
-  #rows; #words;
+  #card = byId('devices'); #wordsCard = byId('device-words'); #heldCard = byId('device-held');
+  #chosen = null; #devices = []; #streams = [];
+  #rows; #words; #held;
 
   constructor() {
     this.#rows = new Rows(this.#card, {
@@ -55,6 +56,11 @@ export class Devices {
         { name: 'hits', class: 'number extra', value: hits, text: (of) => percent(hits(of)) },
       ],
     });
+    this.#held = new Rows(this.#heldCard, {
+      label: 'Streams and graphs that hold memory', none: 'no stream holds memory',
+      key: ({ stream, capture }) => `${stream} ${capture}`,
+      columns: [{ name: 'stream or graph', class: 'name', text: ({ text }) => plain(text) }],
+    });
     this.#words = new Rows(this.#wordsCard, {
       label: 'Our names and PyTorch’s', none: '', key: ({ texts }) => texts[0],
       columns: [column('ours', 0, 'name'), column('PyTorch', 1, 'pytorch'), column('now', 2, 'number'),
@@ -64,16 +70,20 @@ export class Devices {
 
   #choose(id) {
     this.#chosen = id;
-    this.update(this.#devices);
+    this.update(this.#devices, this.#streams);
   }
 
   /** The panels are hidden if there are no devices. */
-  update(devices) {
+  update(devices, streams) {
     this.#devices = devices;
-    this.#card.hidden = this.#wordsCard.hidden = devices.length === 0;
+    this.#streams = streams;
+    this.#card.hidden = this.#wordsCard.hidden = this.#heldCard.hidden = devices.length === 0;
     const one = devices.find(({ id }) => id === this.#chosen) ?? devices[0];
     this.#rows.update(devices, ({ id }) => id === one?.id);
-    setText(byId('device-name'), one ? `of ${named(one.name)} on ${plain(one.device)}` : '');
+    const name = one ? `of ${named(one.name)} on ${plain(one.device)}` : '';
+    setText(byId('device-name'), name);
+    setText(byId('device-held-name'), name);
+    this.#held.update(streams.filter(({ device }) => device === one?.id));
     this.#words.update(one ? words(one) : []);
   }
 }

@@ -1,0 +1,75 @@
+#include "device/device_types.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/never_destroyed.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+constinit base::NeverDestroyed<DeviceTypes> the_types;
+
+bool is_letter(char c) noexcept {
+    return c >= 'a' && c <= 'z';
+}
+
+bool is_name(std::string_view name) noexcept {
+    const auto may_occur = [](char c) {
+        return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+    };
+    return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), may_occur);
+}
+
+[[noreturn]] void refuse(std::string_view name, const std::string& expected) {
+    throw std::invalid_argument("tensorpool: register_device_type: found the name \"" +
+                                std::string(name) + "\", expected " + expected);
+}
+
+}  // namespace
+
+DeviceTypes& device_types() noexcept {
+    return the_types.get();
+}
+
+DeviceType DeviceTypes::add(std::string_view name) {
+    const std::lock_guard guard(mutex_);
+    if (name.size() > max_name_bytes || !is_name(name)) {
+        refuse(name, "1 to " + std::to_string(max_name_bytes) +
+                         " letters from a to z, digits and underscores, the first a letter");
+    }
+    if (find(name)) refuse(name, "one that no type has; there are " + list());
+    const std::size_t number = count_.load(std::memory_order_relaxed);
+    if (number == max_device_types) {
+        throw std::length_error("tensorpool: register_device_type: there are " +
+                                std::to_string(number) + " device types already");
+    }
+    std::copy(name.begin(), name.end(), names_[number].begin());
+    count_.store(number + 1, std::memory_order_release);
+    return static_cast<DeviceType>(number);
+}
+
+const char* DeviceTypes::name_of(DeviceType type) const noexcept {
+    const auto number = static_cast<std::size_t>(type);
+    return number < count_.load(std::memory_order_acquire) ? names_[number].data() : "?";
+}
+
+std::optional<DeviceType> DeviceTypes::find(std::string_view name) const noexcept {
+    const std::size_t count = count_.load(std::memory_order_acquire);
+    for (std::size_t number = 0; number < count; ++number) {
+        if (name == names_[number].data()) return static_cast<DeviceType>(number);
+    }
+    return std::nullopt;
+}
+
+std::string DeviceTypes::list() const {
+    const std::size_t count = count_.load(std::memory_order_acquire);
+    std::string text;
+    for (std::size_t number = 0; number < count; ++number) {
+        if (number != 0) text += number + 1 == count ? " or " : ", ";
+        text += names_[number].data();
+    }
+    return text;
+}
+
+}  // namespace tensorpool::device
