@@ -60,7 +60,7 @@ struct StreamOrderedAllocator::State {
           device{backend.type(), validated(backend, index, options)},
           name(options.name),
           record(name, DeviceStatistics::Kind::caching, device),
-          counters(record.add_stream(nullptr)),
+          counters(record.add_stream(nullptr).counters),
           events(backend, index) {
         const DeviceStatus status = backend.set_release_threshold(index, options.release_threshold);
         device::check_status(status, "set_release_threshold", device, backend);

@@ -119,7 +119,7 @@ TEST(OwnedDeviceRecord, TakesAndReturnsRecordsOfTheSegment) {
     EXPECT_NE(id, 0U);
     ASSERT_NE(record_of(id), nullptr);
     EXPECT_EQ(&record_of(id)->totals, &record->totals());
-    DeviceStreamCounters& counters = record->add_stream(nullptr);
+    DeviceStreamCounters& counters = record->add_stream(nullptr).counters;
     ASSERT_EQ(streams_of(id).size(), 1U);
     EXPECT_EQ(&streams_of(id)[0]->counters, &counters);
     const DeviceStatistics statistics = record->statistics();
@@ -140,8 +140,8 @@ TEST(OwnedDeviceRecord, LongNamesAreCut) {
 TEST(OwnedDeviceRecord, StatisticsAreTheSumOverItsStreams) {
     OwnedDeviceRecord record("sums", Kind::caching, cuda_1);
     record.totals().count_growth(1 << 20);
-    DeviceStreamCounters& one = record.add_stream(nullptr);
-    DeviceStreamCounters& other = record.add_stream(stream_at(0x1000));
+    DeviceStreamCounters& one = record.add_stream(nullptr).counters;
+    DeviceStreamCounters& other = record.add_stream(stream_at(0x1000)).counters;
     detail::add(one.allocated_bytes, 4096);
     detail::add(other.allocated_bytes, 512);
     detail::add(one.deallocated_bytes, 1024);
@@ -164,12 +164,12 @@ TEST(OwnedDeviceRecord, StreamsAreNumberedInOrderFromZeroForTheDefault) {
 TEST(OwnedDeviceRecord, CountersOfAnEndedStreamAreReused) {
     OwnedDeviceRecord record("ends", Kind::caching, cuda_1);
     record.totals().count_growth(1 << 20);
-    DeviceStreamCounters& first = record.add_stream(stream_at(0x1000));
-    detail::add(first.allocated_bytes, 100);
+    statistics::DeviceStreamRecord& first = record.add_stream(stream_at(0x1000));
+    detail::add(first.counters.allocated_bytes, 100);
     record.end_stream(first);
     EXPECT_EQ(record.statistics().streams, 0U);
     EXPECT_EQ(record.statistics().allocated_bytes, 100U) << "nothing is lost";
-    DeviceStreamCounters& second = record.add_stream(stream_at(0x2000));
+    statistics::DeviceStreamRecord& second = record.add_stream(stream_at(0x2000));
     EXPECT_EQ(&second, &first);
     EXPECT_EQ(streams_of(record.id()).at(0)->stream, 2U);
     EXPECT_NE(&record.add_stream(stream_at(0x3000)), &first);
@@ -198,10 +198,10 @@ TEST(OwnedDeviceRecord, WithoutARecordIsCountedUnderOther) {
         OwnedDeviceRecord two("two", Kind::caching, cuda_1);
         EXPECT_EQ(devices_left_out(), 2U);
         EXPECT_EQ(record_of(one.id()), nullptr);
-        DeviceStreamCounters& counters = one.add_stream(nullptr);
+        DeviceStreamCounters& counters = one.add_stream(nullptr).counters;
         EXPECT_TRUE(streams_of(one.id()).empty()) << "they have no parent record";
         detail::add(counters.allocated_bytes, 300);
-        detail::add(two.add_stream(nullptr).allocated_bytes, 50);
+        detail::add(two.add_stream(nullptr).counters.allocated_bytes, 50);
         one.totals().count_growth(4096);
         EXPECT_TRUE(other_device_is_empty()) << "until note_capacity";
         for (int i = 0; i < 2; ++i) one.note_capacity(), two.note_capacity();
@@ -222,7 +222,7 @@ TEST(OwnedDeviceRecord, StreamsWithoutARecordAreCountedUnderTheAllocator) {
     const NoStreamRecords no_records;
     {
         OwnedDeviceRecord record("crowded", Kind::caching, cuda_1);
-        DeviceStreamCounters& counters = record.add_stream(nullptr);
+        DeviceStreamCounters& counters = record.add_stream(nullptr).counters;
         EXPECT_EQ(streams_left_out(), 1U);
         detail::add(counters.allocated_bytes, 300);
         record.totals().count_growth(4096);
@@ -237,7 +237,7 @@ TEST(OwnedDeviceRecord, StreamsWithoutARecordAreCountedUnderTheAllocator) {
 TEST(OwnedDeviceRecord, ChildOfAForkStartsWithACopyOfTheCounters) {
     OwnedDeviceRecord record("forked", Kind::caching, cuda_1);
     record.totals().count_growth(8192);
-    DeviceStreamCounters& counters = record.add_stream(nullptr);
+    DeviceStreamCounters& counters = record.add_stream(nullptr).counters;
     detail::add(counters.allocated_bytes, 4096);
     EXPECT_TRUE(holds_in_child([&] {
         if (record.statistics().in_use_bytes != 4096) return false;

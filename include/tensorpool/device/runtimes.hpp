@@ -49,7 +49,8 @@ TENSORPOOL_API void set_backend(DeviceType type, std::shared_ptr<Backend> backen
 
 /// Registers a type of devices under a name of its own, such as "npu", with the backend of all its
 /// devices. Returns the type, which names its devices everywhere: in `get_runtime`, `parse_device`,
-/// statistics and messages. It cannot be removed; `set_backend` replaces its backend.
+/// and, if `backend->type()` returns it from then on, in statistics and messages. It cannot be
+/// removed; `set_backend` replaces its backend.
 ///
 /// Handles on its memory are extension devices in DLPack. Throws std::invalid_argument if `backend`
 /// is nullptr, the name is known already or is not 1 to 10 letters from a to z, digits and

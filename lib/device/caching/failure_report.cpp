@@ -118,8 +118,8 @@ LimitKind FailureReport::limit() const noexcept {
 }
 
 void throw_failure(const DeviceAllocationFailure& failure, Backend& backend) {
-    const bool is_memory =
-        failure.status == DeviceStatus::out_of_memory || failure.cause == Cause::capture;
+    const bool is_memory = failure.status == DeviceStatus::out_of_memory ||
+                           failure.cause == Cause::capture || failure.cause == Cause::asleep;
     if (is_memory) throw DeviceAllocationError(failure);
     throw DeviceError(failure.status, "tensorpool: " + std::string(failure.allocator) + " on " +
                                           to_string(failure.device) +

@@ -22,14 +22,20 @@ std::size_t Sleep::begin(SleepContent content) {
     check_slabs();
     try {
         find_pieces();
+        find_blocks();
         if (content == SleepContent::kept) {
-            for (Piece& piece : pieces_) save(piece);
+            for (Kept& kept : blocks_) save(kept);
         }
     } catch (...) {
         pieces_.clear();
+        blocks_.clear();
         throw;
     }
     set_asleep(true);
+    for (const Kept& kept : blocks_) {
+        note(BlockNote::Kind::freed, *kept.block);
+        note(BlockNote::Kind::reusable, *kept.block);
+    }
     std::size_t unmapped = 0;
     for (const Piece& piece : pieces_) unmapped += unmap(piece);
     state_.totals.count_give_back(unmapped);
@@ -41,17 +47,23 @@ std::size_t Sleep::begin(SleepContent content) {
 void Sleep::end() {
     if (!state_.asleep) return;
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-        const DeviceStatus status = map(pieces_[i]);
-        if (status == DeviceStatus::ok) {
-            bytes += pieces_[i].bytes;
-            continue;
-        }
-        for (std::size_t done = 0; done < i; ++done) unmap(pieces_[done]);
-        refuse(status, "no memory for " + std::string(BytesText(pieces_[i].bytes).c_str()) +
-                           " of the blocks in use: " + state_.backend.last_error());
+    DeviceStatus status = DeviceStatus::ok;
+    for (const Piece& piece : pieces_) {
+        bytes += piece.bytes;
+        if (status == DeviceStatus::ok) status = map(piece);
     }
+    for (const Kept& kept : blocks_) {
+        if (status == DeviceStatus::ok) status = load(kept);
+    }
+    if (status != DeviceStatus::ok) {
+        const std::string why = state_.backend.last_error();
+        for (const Piece& piece : pieces_) unmap(piece);
+        refuse(status, "no memory for " + std::string(BytesText(bytes).c_str()) +
+                           " of slabs with blocks in use: " + why);
+    }
+    for (const Kept& kept : blocks_) note(BlockNote::Kind::allocated, *kept.block);
     pieces_.clear();
+    blocks_.clear();
     set_asleep(false);
     state_.totals.count_growth(bytes);
     state_.record.note_capacity();
@@ -92,61 +104,80 @@ void Sleep::find_pieces() {
                     pieces_.back().address + pieces_.back().bytes == address) {
                     pieces_.back().bytes += slab.granule;
                 } else {
-                    pieces_.push_back({&slab, address, slab.granule, nullptr});
+                    pieces_.push_back({&slab, address, slab.granule});
                 }
             }
         }
     }
 }
 
-void Sleep::save(Piece& piece) {
-    piece.content = std::make_unique_for_overwrite<std::byte[]>(piece.bytes);
-    const DeviceStatus status = state_.backend.copy(
-        state_.device, CopyKind::device_to_host, piece.content.get(), piece.address, piece.bytes);
+void Sleep::find_blocks() {
+    for (const auto& cache : state_.caches) {
+        for (const Slab& slab : cache->memory.slabs) {
+            if (!slab.is_expandable()) continue;
+            for (Block* block = slab.first; block != nullptr; block = block->next) {
+                const bool is_used = block->is(BlockState::in_use) ||
+                                     block->is(BlockState::shared) ||
+                                     block->is(BlockState::scalars);
+                if (is_used) blocks_.push_back({block, nullptr});
+            }
+        }
+    }
+}
+
+void Sleep::save(Kept& kept) const {
+    const Block& block = *kept.block;
+    kept.content = std::make_unique_for_overwrite<std::byte[]>(block.bytes);
+    const DeviceStatus status = state_.backend.copy(state_.device, CopyKind::device_to_host,
+                                                    kept.content.get(), block.address, block.bytes);
     if (status == DeviceStatus::ok) return;
     refuse(status, "the content could not be copied: " + state_.backend.last_error());
 }
 
-/// Unmaps and frees the granules of a piece. One that the device does not unmap stays mapped.
-/// Returns the bytes that the device took back.
+DeviceStatus Sleep::load(const Kept& kept) const noexcept {
+    if (kept.content == nullptr) return DeviceStatus::ok;
+    return state_.backend.copy(state_.device, CopyKind::host_to_device, kept.block->address,
+                               kept.content.get(), kept.block->bytes);
+}
+
+void Sleep::note(BlockNote::Kind kind, const Block& block) const noexcept {
+    if (!state_.watch.watches_blocks()) return;
+    const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
+    state_.backend.note_block({kind, state_.device, block.address, block.bytes, stream});
+}
+
+/// Unmaps and frees what is mapped of a piece. A granule that the device does not unmap stays
+/// mapped. Returns the bytes that the device took back.
 std::size_t Sleep::unmap(const Piece& piece) noexcept {
     const std::size_t granule = piece.slab->granule;
     std::size_t bytes = 0;
-    state_.watch.losing(piece.address, piece.bytes);
     for (std::byte* at = piece.address; at != piece.address + piece.bytes; at += granule) {
+        MemoryHandle& handle = piece.slab->granule_at(at);
+        if (handle == nullptr) continue;
         if (state_.backend.unmap_memory(state_.device, at, granule) != DeviceStatus::ok) continue;
-        (void)state_.backend.destroy_memory(state_.device,
-                                            std::exchange(piece.slab->granule_at(at), nullptr));
+        state_.watch.losing(at, granule);
+        (void)state_.backend.destroy_memory(state_.device, std::exchange(handle, nullptr));
         bytes += granule;
     }
     return bytes;
 }
 
-/// Maps new memory at the addresses of a piece and copies its content back. On failure nothing new
-/// stays mapped.
-DeviceStatus Sleep::map(const Piece& piece) {
+/// Maps new memory at the addresses of a piece.
+DeviceStatus Sleep::map(const Piece& piece) noexcept {
     const std::size_t granule = piece.slab->granule;
-    DeviceStatus status = DeviceStatus::ok;
     for (std::byte* at = piece.address; at != piece.address + piece.bytes; at += granule) {
         MemoryHandle& handle = piece.slab->granule_at(at);
         if (handle != nullptr) continue;  // the device had not unmapped it
-        status = state_.backend.create_memory(state_.device, granule, &handle);
-        if (status != DeviceStatus::ok) break;
+        DeviceStatus status = state_.backend.create_memory(state_.device, granule, &handle);
+        if (status != DeviceStatus::ok) return status;
         status = state_.backend.map_memories(state_.device, at, granule, {&handle, 1});
-        if (status == DeviceStatus::ok) continue;
-        (void)state_.backend.destroy_memory(state_.device, std::exchange(handle, nullptr));
-        break;
+        if (status != DeviceStatus::ok) {
+            (void)state_.backend.destroy_memory(state_.device, std::exchange(handle, nullptr));
+            return status;
+        }
+        state_.watch.gained(at, granule);
     }
-    if (status == DeviceStatus::ok && piece.content != nullptr) {
-        status = state_.backend.copy(state_.device, CopyKind::host_to_device, piece.address,
-                                     piece.content.get(), piece.bytes);
-    }
-    if (status == DeviceStatus::ok) {
-        state_.watch.gained(piece.address, piece.bytes);
-    } else {
-        unmap(piece);
-    }
-    return status;
+    return DeviceStatus::ok;
 }
 
 void Sleep::refuse(DeviceStatus status, const std::string& why) const {

@@ -26,11 +26,15 @@ public:
     void end();
 
 private:
-    /// A run of granules that were unmapped, with their content.
+    /// A run of granules that were unmapped.
     struct Piece {
         Slab* slab = nullptr;
         std::byte* address = nullptr;
         std::size_t bytes = 0;
+    };
+    /// A block in use, with its content.
+    struct Kept {
+        Block* block = nullptr;
         std::unique_ptr<std::byte[]> content;  // nullptr if it was dropped
     };
 
@@ -38,9 +42,12 @@ private:
     void check_slabs() const;
     void set_asleep(bool asleep) noexcept;
     void find_pieces();
-    void save(Piece& piece);
+    void find_blocks();
+    void save(Kept& kept) const;
+    DeviceStatus load(const Kept& kept) const noexcept;
+    void note(BlockNote::Kind kind, const Block& block) const noexcept;
     std::size_t unmap(const Piece& piece) noexcept;
-    DeviceStatus map(const Piece& piece);
+    DeviceStatus map(const Piece& piece) noexcept;
     [[noreturn]] void refuse(DeviceStatus status, const std::string& why) const;
 
     AllocatorState& state_;
@@ -48,6 +55,7 @@ private:
     Captures& captures_;
     Reclaim& reclaim_;
     std::vector<Piece> pieces_;
+    std::vector<Kept> blocks_;
 };
 
 }  // namespace tensorpool::device

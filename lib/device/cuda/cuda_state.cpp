@@ -123,13 +123,20 @@ Context CudaState::context_of(CudaDevice& device) {
     return context;
 }
 
-void CudaState::give_access(const CudaDevice& device, DeviceAddress address, std::size_t bytes) {
+void CudaState::give_access(CudaDevice& device, DeviceAddress address, std::size_t bytes) {
     std::vector<AccessDescription> access(1 + device.peers.size());
     access[0].location.id = device.number;
     for (std::size_t i = 0; i < device.peers.size(); ++i) {
         access[1 + i].location.id = device.peers[i];
     }
-    invoke(api.memory_set_access, address, bytes, access.data(), access.size());
+    const Result result = api.memory_set_access(address, bytes, access.data(), access.size());
+    if (result == Result::success || device.peers.empty()) {
+        (void)check(api.memory_set_access.name, result);
+        return;
+    }
+    // Access of peers is not necessary: copies are staged without it.
+    invoke(api.memory_set_access, address, bytes, access.data(), std::size_t{1});
+    device.peers.clear();
 }
 
 void CudaState::refuse_in_capture() const {

@@ -71,9 +71,8 @@ struct CudaDevice {
     std::mutex copying;                   // guards:
     std::list<CopyLane> idle_lanes = {};  // those that no synchronous copy uses now
 
+    std::mutex mapping;               // guards the two below
     std::vector<DeviceNumber> peers;  // that can access this device's memory
-
-    std::mutex mapping;  // guards the one below
     std::map<DeviceAddress, std::size_t> mappings;
 };
 
@@ -191,9 +190,9 @@ public:
     CudaDevice& device_at(int index);
     /// Returns the device's primary context, and creates it if needed.
     Context context_of(CudaDevice& device);
-    /// Gives the device, and its peers, access to a run of mappings. Without this, no device has
-    /// access to it.
-    void give_access(const CudaDevice& device, DeviceAddress address, std::size_t bytes);
+    /// Gives the device, and its peers if possible, access to a run of mappings. Without this, no
+    /// device has access to it. REQUIRES: the device's mapping lock.
+    void give_access(CudaDevice& device, DeviceAddress address, std::size_t bytes);
     /// Throws DeviceError if the calling thread is capturing.
     void refuse_in_capture() const;
 

@@ -87,7 +87,8 @@ HostBlocks::Stream& HostBlocks::stream_of(StreamHandle stream) {
     const auto [entry, is_new] = streams_.try_emplace(stream);
     if (!is_new) return entry->second;
     try {
-        entry->second.counters = &record_.add_stream(stream);
+        entry->second.queue.record = &record_.add_stream(stream);
+        entry->second.counters = &entry->second.queue.record->counters;
     } catch (...) {
         streams_.erase(entry);
         throw;
@@ -277,7 +278,7 @@ void HostBlocks::end_stream(StreamHandle stream) {
         deferred_.begin();
     }
     if (status == DeviceStatus::ok) {
-        record_.end_stream(*ending.counters);
+        record_.end_stream(*ending.queue.record);
         streams_.erase(found);
     }
     lock.unlock();

@@ -15,6 +15,7 @@
 #include "statistics/segment/name.hpp"
 #include "statistics/segment/segment_image.hpp"
 #include "statistics/sums/arena_statistics.hpp"
+#include "statistics/sums/counter_words.hpp"
 #include "statistics/sums/device_statistics.hpp"
 #include "statistics/sums/planned_statistics.hpp"
 #include "statistics/sums/pool_statistics.hpp"

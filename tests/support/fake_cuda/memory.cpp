@@ -310,7 +310,7 @@ Result cuMemCreate(MemoryNumber* memory, std::size_t bytes, const AllocationProp
         };
         *memory = ++driver().last_memory;
         driver().physical[*memory] = std::shared_ptr<Physical>(
-            new Physical{bytes, device, std::make_unique<char[]>(bytes)}, end);
+            new Physical{bytes, device, std::make_unique_for_overwrite<char[]>(bytes)}, end);
         return Result::success;
     });
 }
