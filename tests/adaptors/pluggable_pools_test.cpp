@@ -57,7 +57,8 @@ TEST(PluggablePools, ServeGraphsInTheOrderOfPyTorchsCalls) {
     tensorpool_torch_free(before, 4096, 0, torch_stream);
 
     tensorpool_torch_release_pool(0, pool);
-    tensorpool_torch_free(tensorpool_torch_malloc(3000, 0, torch_stream), 3000, 0, torch_stream);
+    constexpr std::size_t bytes = 4 << 20;  // needs more memory than is free
+    tensorpool_torch_free(tensorpool_torch_malloc(bytes, 0, torch_stream), bytes, 0, torch_stream);
     EXPECT_EQ(captured_bytes(), 0U);
     EXPECT_EQ(cuda->hazard_report(), "");
 }

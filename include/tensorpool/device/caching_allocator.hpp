@@ -102,7 +102,8 @@ public:
     /// can be freed meanwhile; requests fail. A second call does nothing. Throws DeviceError with
     /// the reason, and std::bad_alloc, and then gives back only free memory: while a stream is
     /// captured, and if blocks in use lie in memory that could not come back at the same addresses,
-    /// which are the slabs of devices without virtual memory, those of graphs, and shared blocks.
+    /// which are the slabs of devices without virtual memory, those of graphs, and shared blocks. A
+    /// simulated device that watches blocks reports those in use as freed too early.
     std::size_t sleep(SleepContent content);
     /// Takes memory from the device for all blocks in use, at the addresses that they had before
     /// `sleep`, with their content if it was kept. Does nothing for an allocator that does not

@@ -32,10 +32,6 @@ std::size_t Sleep::begin(SleepContent content) {
         throw;
     }
     set_asleep(true);
-    for (const Kept& kept : blocks_) {
-        note(BlockNote::Kind::freed, *kept.block);
-        note(BlockNote::Kind::reusable, *kept.block);
-    }
     std::size_t unmapped = 0;
     for (const Piece& piece : pieces_) unmapped += unmap(piece);
     state_.totals.count_give_back(unmapped);
@@ -61,7 +57,6 @@ void Sleep::end() {
         refuse(status, "no memory for " + std::string(BytesText(bytes).c_str()) +
                            " of slabs with blocks in use: " + why);
     }
-    for (const Kept& kept : blocks_) note(BlockNote::Kind::allocated, *kept.block);
     pieces_.clear();
     blocks_.clear();
     set_asleep(false);
@@ -138,12 +133,6 @@ DeviceStatus Sleep::load(const Kept& kept) const noexcept {
     if (kept.content == nullptr) return DeviceStatus::ok;
     return state_.backend.copy(state_.device, CopyKind::host_to_device, kept.block->address,
                                kept.content.get(), kept.block->bytes);
-}
-
-void Sleep::note(BlockNote::Kind kind, const Block& block) const noexcept {
-    if (!state_.watch.watches_blocks()) return;
-    const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
-    state_.backend.note_block({kind, state_.device, block.address, block.bytes, stream});
 }
 
 /// Unmaps and frees what is mapped of a piece. A granule that the device does not unmap stays

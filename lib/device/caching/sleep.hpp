@@ -45,7 +45,6 @@ private:
     void find_blocks();
     void save(Kept& kept) const;
     DeviceStatus load(const Kept& kept) const noexcept;
-    void note(BlockNote::Kind kind, const Block& block) const noexcept;
     std::size_t unmap(const Piece& piece) noexcept;
     DeviceStatus map(const Piece& piece) noexcept;
     [[noreturn]] void refuse(DeviceStatus status, const std::string& why) const;

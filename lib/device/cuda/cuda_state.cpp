@@ -130,7 +130,7 @@ void CudaState::give_access(CudaDevice& device, DeviceAddress address, std::size
         access[1 + i].location.id = device.peers[i];
     }
     const Result result = api.memory_set_access(address, bytes, access.data(), access.size());
-    if (result == Result::success || device.peers.empty()) {
+    if (result == Result::success || result == Result::out_of_memory || device.peers.empty()) {
         (void)check(api.memory_set_access.name, result);
         return;
     }

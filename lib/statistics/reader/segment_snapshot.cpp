@@ -10,6 +10,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "base/block_sizes.hpp"
+#include "platform/platform.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/name.hpp"
@@ -206,6 +207,7 @@ void add_devices(ProcessSnapshot& to, const SegmentImage& earlier, const Segment
 
 /// Limits each part to the value that includes it: another process writes meanwhile.
 void add_device_streams(ProcessSnapshot& to, const SegmentImage& later) {
+    const std::uint64_t now = platform::monotonic_clock_ns();
     for (const DeviceStreamRecord& stream : later.records<DeviceStreamRecord>()) {
         const std::uint64_t device = read(stream.device);
         if (device == 0) continue;
@@ -219,7 +221,7 @@ void add_device_streams(ProcessSnapshot& to, const SegmentImage& later) {
             std::min(read(stream.counters.parked_bytes), statistics.used_bytes);
         statistics.waiting_bytes = read(stream.waiting_bytes);
         const std::uint64_t since = read(stream.waiting_since_ns);
-        if (since != 0) statistics.waiting_ns = above(to.time_ns, since);
+        if (since != 0) statistics.waiting_ns = above(now, since);
         if (statistics.held_bytes + statistics.waiting_bytes == 0) continue;
         to.device_streams.push_back(statistics);
     }

@@ -177,7 +177,7 @@ TEST_P(SegmentSnapshot, ListsStreamsThatHoldMemoryOrAreWaitedFor) {
     EXPECT_EQ(first.parked_bytes, 70U) << "at most what is in use";
     EXPECT_EQ(first.waiting_ns, 0U);
     EXPECT_EQ(statistics.device_streams[1].waiting_bytes, 50U);
-    EXPECT_EQ(statistics.device_streams[1].waiting_ns, statistics.time_ns - 1);
+    EXPECT_GT(statistics.device_streams[1].waiting_ns, 0U);
 }
 
 TEST_P(SegmentSnapshot, ObjectsWithoutRecordAreSummedAsOtherAtEnd) {
