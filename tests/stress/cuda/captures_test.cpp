@@ -1,0 +1,58 @@
+// Captures in global mode that the program begins through the driver.
+
+#include <thread>
+#include <vector>
+
+#include "stress/cuda/content.hpp"
+
+namespace tensorpool::stress::cuda {
+namespace {
+
+TEST_P(AllocatorOnCard, KeepsTheMemoryOfGraphsForTheirLaunches) {
+    if (!backend().abilities(card).graph_capture) GTEST_SKIP() << "the driver has no graphs";
+    Content content(backend());
+    const StreamHandle stream = make_stream();
+    const StreamHandle other = make_stream();
+    const CapturePool pool = {1, 7};
+    constexpr std::size_t bytes = 4 * mib;
+    void* const result = allocator().allocate(bytes, stream);
+
+    std::vector<device::cuda::GraphExec> graphs;
+    for (std::uint8_t byte = 1; byte <= 3; ++byte) {
+        allocator().begin_capture_pool(pool, [=](StreamHandle of) { return of == stream; });
+        begin_capture(stream);
+        void* const block = allocator().allocate(bytes, stream);
+        content.fill(block, bytes, byte, stream);
+        EXPECT_EQ(
+            backend().copy_async(card, CopyKind::device_to_device, result, block, bytes, stream),
+            DeviceStatus::ok);
+        allocator().deallocate(block);
+        std::thread([&] {
+            allocator().deallocate(allocator().allocate(byte * 8 * mib, other));
+        }).join();
+        graphs.push_back(end_capture(stream));
+        allocator().end_capture_pool(pool);
+    }
+
+    void* const outside = allocator().allocate(bytes, stream);
+    content.fill(outside, bytes, 99, stream);
+    for (int round = 0; round < quick_or_long(3, 100); ++round) {
+        for (std::size_t i = 0; i < graphs.size(); ++i) {
+            launch(graphs[i], stream);
+            content.expect(result, bytes, static_cast<std::uint8_t>(i + 1), stream);
+        }
+    }
+    content.expect(outside, bytes, 99, stream);
+    content.compare();
+
+    for (const device::cuda::GraphExec graph : graphs) {
+        allocator().release_capture_pool(pool);
+        destroy(graph);
+    }
+    for (void* const block : {result, outside}) allocator().deallocate(block);
+    allocator().deallocate(allocator().allocate(50 * mib, stream));  // more than is free
+    EXPECT_EQ(allocator().statistics().captured_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace tensorpool::stress::cuda
