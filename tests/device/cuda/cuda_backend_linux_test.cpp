@@ -466,7 +466,7 @@ TEST_F(CudaCapture, AllowsMemoryCallsAndQueriesOnAnyThread) {
             << backend_.last_error();
         EXPECT_EQ(backend_.deallocate(0, memory, 512, StorageKind::private_storage),
                   DeviceStatus::ok);
-        EXPECT_EQ(backend_.create_event(0, {}, &event), DeviceStatus::ok);
+        EXPECT_EQ(backend_.create_event(0, EventFlags::none, &event), DeviceStatus::ok);
         EXPECT_EQ(backend_.record_event(0, event, nullptr), DeviceStatus::ok);
         EXPECT_NE(backend_.query_event(0, event), DeviceStatus::in_capture);
         EXPECT_NE(backend_.query_stream(0, nullptr), DeviceStatus::in_capture);
