@@ -12,53 +12,21 @@
 #include <unordered_map>
 #include <vector>
 
-#include <tensorpool/detail/counters.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
-#include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/host_backend.hpp>
-#include <tensorpool/device/stream_ordered_allocator.hpp>
 
-#include "support/barrier.hpp"
 #include "support/cores.hpp"
+#include "support/device_pairs.hpp"
 #include "support/program.hpp"
 #include "support/turns.hpp"
 
 namespace {
 
+using perf::Floor;
+using perf::pair_ns;
 using perf::text;
 using tensorpool::CachingAllocator;
 using tensorpool::StreamHandle;
-using tensorpool::detail::Counter;
-
-/// The least work for an allocator whose streams several threads may use: lock and unlock twice,
-/// count, and find the block at an address.
-struct alignas(64) Floor {
-    void* allocate(std::size_t bytes, StreamHandle) {
-        const Held held(lock);
-        void* const block = parked;
-        parked = nullptr;
-        tensorpool::detail::add(counters[0], 1);
-        tensorpool::detail::add(counters[1], bytes);
-        return block;
-    }
-    void deallocate(void* block) {
-        const Held held(lock);
-        parked = block;
-        tensorpool::detail::add(counters[2], 1);
-        tensorpool::detail::add(counters[3], 1);
-    }
-
-    struct Held {
-        explicit Held(std::atomic<bool>& taken) : lock(taken) {
-            while (lock.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-        }
-        ~Held() { lock.store(false, std::memory_order_release); }
-        std::atomic<bool>& lock;
-    };
-    std::atomic<bool> lock = false;
-    void* parked = this;
-    alignas(64) Counter counters[4] = {};
-};
 
 /// The usual design of a caching allocator: one mutex, free blocks in a set ordered by stream, size
 /// and address, and blocks in use in a hash table.
@@ -96,21 +64,6 @@ private:
     std::set<Block> free_;
     std::unordered_map<std::uintptr_t, Block> used_;
 };
-
-/// Returns nanoseconds per pair of calls.
-template <class Allocator>
-double pair_ns(Allocator& allocator, std::size_t pairs, std::size_t bytes, StreamHandle stream) {
-    const double seconds = perf::seconds_of([&] {
-        for (std::size_t i = 0; i < pairs; ++i) {
-            std::size_t requested = bytes;
-            perf::opaque(requested);
-            void* block = allocator.allocate(requested, stream);
-            perf::opaque(block);
-            allocator.deallocate(block);
-        }
-    });
-    return seconds * 1e9 / static_cast<double>(pairs);
-}
 
 /// Returns nanoseconds per pair on the slower of two threads. Each has a core of its own and uses
 /// its stream.
@@ -188,27 +141,6 @@ void measure_two_threads(const perf::Options& options, perf::Report& report, Sub
                    text(measured.ratio(4, 3)), ""}});
 }
 
-/// The driver's own allocation, which keeps all free memory in its pool, as the rival.
-void measure_stream_ordered(const perf::Options& options, perf::Report& report) {
-    tensorpool::CudaBackend cuda;
-    if (cuda.device_count() == 0) {
-        return report.print_unmeasured("device: stream-ordered allocation", cuda.last_error());
-    }
-    CachingAllocator ours(cuda, 0);
-    tensorpool::StreamOrderedAllocator driver(cuda, 0);
-    const std::size_t pairs = options.quick ? 100 : 10'000;
-    std::vector<perf::Cells> rows = {
-        {"one thread, ns a pair", "ours", "the driver's", "ours of that"}};
-    for (const std::size_t bytes : {1000U, 1'000'000U, 100'000'000U}) {
-        const perf::Turns measured(options.rounds,
-                                   {[&] { return pair_ns(ours, pairs, bytes, nullptr); },
-                                    [&] { return pair_ns(driver, pairs, bytes, nullptr); }});
-        rows.push_back({std::to_string(bytes) + " B", text(measured.median(0), 1),
-                        text(measured.median(1), 1), text(measured.ratio(0, 1))});
-    }
-    report.print("device: stream-ordered allocation", rows);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -218,6 +150,5 @@ int main(int argc, char** argv) {
     Subjects subjects;
     measure_one_thread(options, report, subjects);
     measure_two_threads(options, report, subjects);
-    measure_stream_ordered(options, report);
     return report.status();
 }
