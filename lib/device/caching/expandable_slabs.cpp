@@ -155,11 +155,32 @@ std::size_t ExpandableSlabs::bytes_to_move(std::size_t missing, const Request& r
 
 /// Called without the lock. On failure, memory that was moved or created returns to the device.
 DeviceStatus ExpandableSlabs::move(Granules& granules) noexcept {
+    if (!is_available(granules.fresh_bytes, granules.run.slab->granule)) {
+        for (Block* const block : granules.moved) block->set(BlockState::kept);
+        return DeviceStatus::out_of_memory;
+    }
     unmap(granules);
     DeviceStatus status = create_missing(granules);
     if (status == DeviceStatus::ok) status = map_missing(granules);
     if (status != DeviceStatus::ok) undo(granules);
     return status;
+}
+
+/// Whether the device has memory for granules of `bytes` bytes in total. If not, creating them
+/// would first take all of its free memory, piece by piece. Its free size may leave out memory that
+/// the system can make free, so the device is tried before memory is refused.
+bool ExpandableSlabs::is_available(std::size_t bytes, std::size_t granule) noexcept {
+    DeviceMemoryInfo info;
+    if (bytes <= granule || state_.backend.memory_info(state_.device, info) != DeviceStatus::ok ||
+        bytes <= info.free_bytes) {
+        return true;
+    }
+    MemoryHandle tried = nullptr;
+    if (state_.backend.create_memory(state_.device, bytes, &tried) != DeviceStatus::ok) {
+        return false;
+    }
+    (void)state_.backend.destroy_memory(state_.device, tried);
+    return true;
 }
 
 void ExpandableSlabs::unmap(Granules& granules) noexcept {

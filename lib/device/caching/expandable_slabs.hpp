@@ -31,6 +31,7 @@ private:
     Outcome map_run(const BlockHeap::Run& run, const Request& request, bool all);
     std::size_t bytes_to_move(std::size_t missing, const Request& request, bool all) const noexcept;
     DeviceStatus move(Granules& granules) noexcept;
+    bool is_available(std::size_t bytes, std::size_t granule) noexcept;
     void unmap(Granules& granules) noexcept;
     DeviceStatus create_missing(Granules& granules) noexcept;
     DeviceStatus map_missing(Granules& granules) noexcept;

@@ -243,5 +243,12 @@ TEST_F(CudaAllocator, SetsAccessOnceForALargeBlock) {
     EXPECT_EQ(calls("cuMemSetAccess"), before + 1);
 }
 
+TEST_F(CudaAllocator, RequestBeyondTheFreeMemoryIsRefusedWithoutTakingWhatIsFree) {
+    (void)allocator_->allocate(4096);
+    const unsigned long long before = calls("cuMemCreate");
+    EXPECT_EQ(allocator_->try_allocate(std::size_t{1} << 30), nullptr);
+    EXPECT_LE(calls("cuMemCreate"), before + 16) << "one or two for each step of pressure";
+}
+
 }  // namespace
 }  // namespace tensorpool::device::cuda
