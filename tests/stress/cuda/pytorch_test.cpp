@@ -37,20 +37,18 @@ protected:
     Content& content() noexcept { return *content_; }
     StreamHandle stream() const noexcept { return stream_; }
 
-    /// Allocates the activations of eight layers and their gradients, and frees them in PyTorch's
-    /// order. Fills and verifies them if `works` is set.
-    void train_a_step(bool works) {
+    /// Allocates the activations of eight layers and their gradients, fills and verifies them, and
+    /// frees them in PyTorch's order.
+    void train_a_step() {
         std::vector<void*> activations;
         for (std::size_t layer = 0; layer < layers; ++layer) {
             activations.push_back(allocate(bytes_of(layer), stream_));
-            if (works) content().fill(activations[layer], bytes_of(layer), number(layer), stream_);
+            content().fill(activations[layer], bytes_of(layer), number(layer), stream_);
         }
         for (std::size_t layer = layers; layer-- > 0;) {
             void* const gradient = allocate(bytes_of(layer), stream_);
-            if (works) {
-                content().fill(gradient, bytes_of(layer), 99, stream_);
-                content().expect(activations[layer], bytes_of(layer), number(layer), stream_);
-            }
+            content().fill(gradient, bytes_of(layer), 99, stream_);
+            content().expect(activations[layer], bytes_of(layer), number(layer), stream_);
             free(activations[layer], bytes_of(layer), stream_);
             free(gradient, bytes_of(layer), stream_);
         }
@@ -67,11 +65,19 @@ private:
     StreamHandle stream_ = nullptr;
 };
 
-TEST_F(PyTorchsCalls, RepeatedStepsKeepContentsAndCallNoFunctionOfTheDriver) {
-    for (int i = 0; i < quick_or_long(10, 200); ++i) train_a_step(true);
+TEST_F(PyTorchsCalls, RepeatedStepsKeepContentsAndTakeNoMemoryFromTheDevice) {
+    train_a_step();
+    const auto& allocator = get_runtime({DeviceType::cuda, card}).allocator();
+    const std::uint64_t growths = allocator.statistics().growths;
+    for (int i = 0; i < quick_or_long(10, 200); ++i) train_a_step();
     content().compare();
+    EXPECT_EQ(allocator.statistics().growths, growths);
+}
+
+TEST_F(PyTorchsCalls, BlockOfASizeFreedBeforeCallsNoFunctionOfTheDriver) {
+    free(allocate(mib, stream()), mib, stream());
     const auto before = driver_calls();
-    for (int i = 0; i < 10; ++i) train_a_step(false);
+    for (int i = 0; i < 10; ++i) free(allocate(mib, stream()), mib, stream());
     EXPECT_EQ(driver_calls(), before);
 }
 
@@ -115,7 +121,7 @@ TEST_F(PyTorchsCalls, ThreeGraphsShareTheirPool) {
         for (std::size_t i = 0; i < graphs.size(); ++i) {
             content().expect(graphs[i].second, bytes, static_cast<std::uint8_t>(i + 1), stream());
         }
-        train_a_step(true);
+        train_a_step();
     }
     content().compare();
     for (const auto& [graph, result] : graphs) {
@@ -129,7 +135,7 @@ TEST_F(PyTorchsCalls, ThreeGraphsShareTheirPool) {
 }
 
 TEST_F(PyTorchsCalls, OutOfMemoryThrowsAndStepsGoOn) {
-    train_a_step(true);
+    train_a_step();
     const std::size_t bytes = 2 * memory_info().total_bytes;
     try {
         (void)allocate(bytes, stream());
@@ -139,7 +145,7 @@ TEST_F(PyTorchsCalls, OutOfMemoryThrowsAndStepsGoOn) {
                   std::string::npos)
             << error.what();
     }
-    train_a_step(true);
+    train_a_step();
     content().compare();
 }
 
