@@ -34,22 +34,26 @@ TEST_P(AllocatorOnCard, KeepsTheMemoryOfGraphsForTheirLaunches) {
         allocator().end_capture_pool(pool);
     }
 
-    void* const outside = allocator().allocate(bytes, stream);
-    content.fill(outside, bytes, 99, stream);
+    std::vector<void*> outside;
+    for (int i = 0; i < 8; ++i) {
+        outside.push_back(allocator().allocate(bytes, stream));
+        content.fill(outside.back(), bytes, 99, stream);
+    }
     for (int round = 0; round < quick_or_long(3, 100); ++round) {
         for (std::size_t i = 0; i < graphs.size(); ++i) {
             launch(graphs[i], stream);
             content.expect(result, bytes, static_cast<std::uint8_t>(i + 1), stream);
         }
     }
-    content.expect(outside, bytes, 99, stream);
+    for (const void* const block : outside) content.expect(block, bytes, 99, stream);
     content.compare();
 
     for (const device::cuda::GraphExec graph : graphs) {
         allocator().release_capture_pool(pool);
         destroy(graph);
     }
-    for (void* const block : {result, outside}) allocator().deallocate(block);
+    outside.push_back(result);
+    for (void* const block : outside) allocator().deallocate(block);
     allocator().deallocate(allocator().allocate(50 * mib, stream));  // more than is free
     EXPECT_EQ(allocator().statistics().captured_bytes, 0U);
 }
