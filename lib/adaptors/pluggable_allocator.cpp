@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "adaptors/c_calls.hpp"
@@ -23,10 +24,16 @@ CapturePool to_pool(PoolId pool) noexcept {
     return {pool.first, pool.second};
 }
 
-CachingAllocator& allocator_of(int device) {
+DeviceAllocator& allocator_of(int device) {
+    return get_runtime({DeviceType::cuda, device}).allocator();
+}
+
+CachingAllocator& caching_allocator_of(int device) {
     Runtime& runtime = get_runtime({DeviceType::cuda, device});
     (void)runtime.allocator();  // makes it
-    return *runtime.caching_allocator();
+    if (CachingAllocator* const caching = runtime.caching_allocator()) return *caching;
+    throw std::logic_error("the runtime of cuda:" + std::to_string(device) +
+                           " uses stream-ordered allocation; expected a caching allocator");
 }
 
 // PyTorch does not pass the device of the memory.
@@ -81,18 +88,19 @@ void tensorpool_torch_record_stream(void* memory, void* stream) {
 
 void tensorpool_torch_begin_allocate_to_pool(int device, PoolId pool,
                                              std::function<bool(void*)> takes_part) {
-    guarded("tensorpool_torch_begin_allocate_to_pool",
-            [&] { allocator_of(device).begin_capture_pool(to_pool(pool), std::move(takes_part)); });
+    guarded("tensorpool_torch_begin_allocate_to_pool", [&] {
+        caching_allocator_of(device).begin_capture_pool(to_pool(pool), std::move(takes_part));
+    });
 }
 
 void tensorpool_torch_end_allocate_to_pool(int device, PoolId pool) {
     guarded("tensorpool_torch_end_allocate_to_pool",
-            [&] { allocator_of(device).end_capture_pool(to_pool(pool)); });
+            [&] { caching_allocator_of(device).end_capture_pool(to_pool(pool)); });
 }
 
 void tensorpool_torch_release_pool(int device, PoolId pool) {
     guarded("tensorpool_torch_release_pool",
-            [&] { allocator_of(device).release_capture_pool(to_pool(pool)); });
+            [&] { caching_allocator_of(device).release_capture_pool(to_pool(pool)); });
 }
 
 void tensorpool_torch_reset(void) {

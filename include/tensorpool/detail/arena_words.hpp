@@ -33,7 +33,8 @@ struct alignas(64) ArenaWords {
 };
 static_assert(sizeof(ArenaWords) == 320);
 
-/// A number that no other living thread of the process has, from 1 on and as small as possible. 0
+/// A number that no other living thread of the process has, from 1 on. At most as large as the most
+/// threads that had one at a time; all that use a pool, a scope or a shared arena have one. 0
 /// before the thread's first use of it, and in its last destructors.
 extern TENSORPOOL_API constinit thread_local std::size_t thread_number TENSORPOOL_INITIAL_EXEC;
 
@@ -41,8 +42,8 @@ extern TENSORPOOL_API constinit thread_local std::size_t thread_number TENSORPOO
 /// number as yet.
 TENSORPOOL_API void count_allocation_slow(ArenaWords& words) noexcept;
 
-/// Counts an allocation of the calling thread in a shared arena. No atomic operation, as long as
-/// the process has at most `counting_threads` such threads at a time.
+/// Counts an allocation of the calling thread in a shared arena. No atomic operation for the first
+/// `counting_threads` threads that have a number.
 inline void count_allocation(ArenaWords& words) noexcept {
     const std::size_t number = thread_number;
     if (number - 1 < ArenaWords::counting_threads) [[likely]] {

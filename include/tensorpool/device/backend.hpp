@@ -28,7 +28,8 @@
 
 namespace tensorpool {
 
-/// A stream of a backend.
+/// A stream of a backend. Handles are multiples of 4, as addresses of objects are, except those of
+/// `DeviceAbilities::names_default_streams`.
 using StreamHandle = struct BackendStream*;
 /// An event of a backend.
 using EventHandle = struct BackendEvent*;

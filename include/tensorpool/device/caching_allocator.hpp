@@ -95,8 +95,9 @@ public:
     /// device fails otherwise.
     void* allocate_scalar(std::span<const std::byte> value, StreamHandle stream = nullptr);
 
-    /// Gives all memory back to the device, that of blocks in use included, until `wake`. Returns
-    /// the number of bytes given back.
+    /// Gives the memory back to the device, that of blocks in use included, until `wake`; only
+    /// memory of graphs and memory reserved for them stays. Returns the number of bytes given back.
+    /// Statistics count blocks in use as far as memory is held.
     ///
     /// The addresses of blocks stay valid, but no work may use them. Waits for the device. Blocks
     /// can be freed meanwhile; requests fail. A second call does nothing. Throws DeviceError with

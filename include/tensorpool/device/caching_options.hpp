@@ -41,7 +41,7 @@ constexpr bool contains(TimelineSet set, TimelineSet part) noexcept {
 enum class CaptureDetection : std::uint8_t {
     /// It queries the backend at each allocation, if the backend supports captures.
     asked,
-    /// The program announces them (`CachingAllocator::begin_capture` or `begin_capture_pool`),
+    /// The program announces them by `CachingAllocator::begin_capture` or `begin_capture_pool`,
     /// which
     /// saves the queries.
     announced,

@@ -41,8 +41,8 @@ public:
     /// return, or that was freed already, ends the process with a message that names it.
     virtual void deallocate(void* block) noexcept = 0;
     /// Records that work submitted to `stream`, so far or until the block is freed, uses a block
-    /// that was allocated for another stream. Throws DeviceError for an address that is no block in
-    /// use.
+    /// that was allocated for another stream. The stream must exist until the block is freed, or
+    /// until `end_stream`. Throws DeviceError for an address that is no block in use.
     virtual void record_use(void* block, StreamHandle stream) = 0;
 
     /// Allocates a block for a handle, for work submitted to `stream` (nullptr: the default stream)

@@ -59,7 +59,6 @@ public:
     void failing(std::size_t bytes, StreamHandle stream) noexcept;
 
     void write(EntryKind kind, std::size_t bytes, LimitKind limit = LimitKind::none) const noexcept;
-    bool watches_blocks() const noexcept { return watches_blocks_; }
     /// Whether this thread is in a callback of any allocator. It must then not wait for another
     /// thread, which may be waiting for work that this thread does after the callback.
     static bool is_in_callback() noexcept;

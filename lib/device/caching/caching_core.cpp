@@ -66,9 +66,8 @@ Outcome CachingCore::find(StreamCache& cache, const Request& request) {
     if (is_too_large(request.bytes)) {
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request);
     }
-    if (state_.asleep) return Outcome::failed(DeviceStatus::ok, Outcome::Cause::asleep);
     Outcome outcome;
-    outcome.block = cache.take(request.rounded, request.bytes);
+    if (!state_.asleep) outcome.block = cache.take(request.rounded, request.bytes);
     if (outcome.block != nullptr) return outcome;
     outcome = obtain(cache, request);
     if (outcome.block == nullptr) return outcome;
@@ -112,6 +111,7 @@ void CachingCore::wake() {
 Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
     const auto pool = static_cast<std::size_t>(request.pool);
     while (true) {
+        if (state_.asleep) return asleep();
         Outcome outcome;
         outcome.block = free_.take(cache, request);
         if (outcome.block != nullptr) return outcome;
@@ -129,11 +129,12 @@ Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
     return Pressure(state_, free_, growth_, reclaim_, cache, request).relieve(outcome);
 }
 
-/// Moves the memory of dead streams and released pools to the cache, after one wait for the device.
-/// Returns whether there may be some.
+/// Moves the memory of dead streams to the cache, and that of released pools to their streams,
+/// after one wait for the device. Returns whether there may be some.
 bool CachingCore::take_over_dead(StreamCache& cache) {
     if (!caches_.has_dead() || captures_.is_any_active()) return false;
     StreamCache& to = cache.capture() == 0 ? cache : caches_.of(nullptr, 0);
+    caches_.prepare_end_of_dead();
     StreamCache* const dead = caches_.take_dead();
     if (!reclaim_.wait_for_device()) {
         caches_.put_back_dead(dead);
@@ -149,6 +150,10 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
     Lock lock(state_.mutex);
     captures_.remember(stream, capture);
     StreamCache& cache = caches_.of_caller(stream, capture);
+    if (state_.asleep) {
+        explain(asleep(), request_of(small_grain, cache), *failure);
+        return nullptr;
+    }
     if (cache.memory.pages == nullptr) {
         const Request request = request_of(small_grain, cache);
         Outcome outcome;
@@ -292,9 +297,10 @@ Block& CachingCore::block_in_use(void* address, const char* call) const {
 void CachingCore::record_use(void* address, StreamHandle stream) {
     Lock lock(state_.mutex);
     Block& block = block_in_use(address, "record_use");
+    StreamQueue& queue = caches_.of_caller(stream, 0).memory.queue;
     StreamCache& home = *block.home.load(std::memory_order_relaxed);
-    if (home.stream() == stream) return;
-    const bool is_new = state_.deferred.add_use(block, caches_.of(stream, 0).memory.queue);
+    if (home.stream() == stream && !home.memory.dead) return;
+    const bool is_new = state_.deferred.add_use(block, queue);
     detail::add(state_.totals.cross_stream_uses, 1);
     if (block.is(BlockState::scalars)) {
         scalars_.close(block);
@@ -402,6 +408,7 @@ bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure
 }
 
 Outcome CachingCore::reserve(const Request& request) {
+    if (state_.asleep) return asleep();
     Outcome outcome = growth_.reserve(request);
     if (outcome.lacks_memory()) {
         free_.complete();
@@ -418,8 +425,10 @@ Outcome CachingCore::reserve(const Request& request) {
 }
 
 void CachingCore::release_capture(std::uint64_t id) {
+    if (Captures::is_pool(id)) return;
     {
         const Lock lock(state_.mutex);
+        captures_.forget_capture(id);
         if (!caches_.has_capture(id)) return;
     }
     const DeviceStatus status = state_.backend.synchronize_device(state_.device);
@@ -438,7 +447,11 @@ void CachingCore::begin_capture_pool(CapturePool pool, CaptureFilter takes_part)
 
 void CachingCore::end_capture_pool(CapturePool pool) {
     const Lock lock(state_.mutex);
-    if (captures_.end_pool(pool)) return;
+    if (const std::uint64_t number = captures_.end_pool(pool)) {
+        // It may have been released before, and have been used since.
+        if (!captures_.knows(number)) caches_.release_pool(number);
+        return;
+    }
     throw std::invalid_argument("tensorpool: " + state_.options.name +
                                 ": end_capture_pool: found the pool (" +
                                 std::to_string(pool.first) + ", " + std::to_string(pool.second) +

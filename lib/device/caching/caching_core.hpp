@@ -114,6 +114,9 @@ private:
     bool is_too_large(std::size_t bytes) const noexcept;
     Outcome find(StreamCache& cache, const Request& request);
     Outcome obtain(StreamCache& cache, const Request& request);
+    static Outcome asleep() noexcept {
+        return Outcome::failed(DeviceStatus::ok, Outcome::Cause::asleep);
+    }
     bool take_over_dead(StreamCache& cache);
     void open_page(StreamCache& cache, Outcome& outcome, const Request& request);
     Outcome reserve(const Request& request);

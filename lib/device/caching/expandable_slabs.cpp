@@ -254,7 +254,9 @@ void ExpandableSlabs::settle(const Granules& granules) noexcept {
     for (Block* const block : granules.moved) {
         if (block->is(BlockState::kept)) {
             state_.heap.put_back(*block, block->stamp);
-        } else if (!block->is(BlockState::lost)) {
+        } else if (block->is(BlockState::lost)) {
+            reclaim_.keep_lost(*block);
+        } else {
             state_.heap.unmapped(*block);
         }
     }

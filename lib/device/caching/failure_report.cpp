@@ -29,6 +29,7 @@ const char* state_text(BlockState state) noexcept {
         case BlockState::taken:
         case BlockState::mapping:
         case BlockState::kept:
+        case BlockState::lost:
         case BlockState::hole:
             return "is free already";
         case BlockState::leaving:

@@ -20,6 +20,7 @@ Outcome Pressure::relieve(const Outcome& refused) {
         return outcome_;
     }
     for (const Step& step : steps) {
+        if (state_.asleep) return Outcome::failed(DeviceStatus::ok, Outcome::Cause::asleep);
         const std::size_t freed = (this->*step.take)();
         if (step.retry == Retry::grow_if_freed && freed == 0) continue;
         if (is_over(may_grow_after(step.retry, freed))) break;
@@ -43,7 +44,8 @@ bool Pressure::may_grow_after(Retry retry, std::size_t freed) const noexcept {
 
 /// Returns whether there is a block now, or the device failed for another reason than memory.
 bool Pressure::is_over(bool may_grow) {
-    outcome_.block = free_.take(cache_, request_);
+    outcome_.block = state_.asleep ? nullptr : free_.take(cache_, request_);
+    may_grow = may_grow && !state_.asleep;
     outcome_.memory = AllocatorWatch::Memory::recycled;
     if (outcome_.block == nullptr && may_grow) {
         reclaim_.settle_memory();

@@ -84,6 +84,8 @@ void Reclaim::collect_idle(StreamCache& cache, Which which, std::vector<Block*>&
 }
 
 std::size_t Reclaim::give_back(Which which, std::size_t bytes) {
+    if (state_.asleep) return 0;  // what is mapped belongs to Sleep
+    give_lost_back();
     std::vector<Block*> found;
     for (const auto& cache : state_.caches) {
         if (cache->capture() != 0 || cache->memory.slabs.empty()) continue;
@@ -164,7 +166,10 @@ std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
             state_.heap.put_back(*block, block->stamp);
             continue;
         }
-        if (block->is(BlockState::lost)) continue;
+        if (block->is(BlockState::lost)) {
+            keep_lost(*block);
+            continue;
+        }
         bytes += block->bytes;
         if (block->slab->is_expandable()) {
             state_.heap.unmapped(*block);
@@ -180,7 +185,7 @@ void Reclaim::return_to_device(Block& block) noexcept {
     const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
     if (state_.is_watched()) state_.watch.released(block.address, block.bytes, stream);
     if (block.slab->is_expandable()) {
-        if (unmap(block)) destroy_granules(block);
+        if (unmap(block)) destroy_granules(block, block.end());
         return;
     }
     state_.watch.losing(block.address, block.bytes);
@@ -196,7 +201,12 @@ bool Reclaim::unmap(Block& block) noexcept {
     const std::size_t granule = block.slab->granule;
     for (std::byte* at = block.address; at != block.end(); at += granule) {
         if (state_.backend.unmap_memory(state_.device, at, granule) == DeviceStatus::ok) continue;
-        block.set(map_again(block, at) ? BlockState::kept : BlockState::lost);
+        if (map_again(block, at)) {
+            block.set(BlockState::kept);
+        } else {
+            block.set(BlockState::lost);
+            destroy_granules(block, at);
+        }
         return false;
     }
     state_.watch.losing(block.address, block.bytes);
@@ -212,10 +222,45 @@ bool Reclaim::map_again(Block& block, const std::byte* end) noexcept {
                                        handles) == DeviceStatus::ok;
 }
 
-void Reclaim::destroy_granules(Block& block) noexcept {
-    for (std::byte* at = block.address; at != block.end(); at += block.slab->granule) {
+/// Destroys the granules of a block up to `end`, which are not mapped.
+void Reclaim::destroy_granules(Block& block, const std::byte* end) noexcept {
+    for (std::byte* at = block.address; at != end; at += block.slab->granule) {
         (void)state_.backend.destroy_memory(state_.device,
                                             std::exchange(block.slab->granule_at(at), nullptr));
+    }
+}
+
+void Reclaim::keep_lost(Block& block) noexcept {
+    block.link = std::exchange(lost_, &block);
+}
+
+/// Unmaps the rest of the lost blocks, as far as the device does it now.
+void Reclaim::give_lost_back() noexcept {
+    Block* list = std::exchange(lost_, nullptr);
+    while (list != nullptr) {
+        Block& block = *std::exchange(list, list->link);
+        bool is_all = true;
+        {
+            const Unlocked unlocked(state_.mutex);
+            const std::size_t granule = block.slab->granule;
+            for (std::byte* at = block.address; at != block.end(); at += granule) {
+                MemoryHandle& handle = block.slab->granule_at(at);
+                if (handle == nullptr) continue;
+                if (state_.backend.unmap_memory(state_.device, at, granule) == DeviceStatus::ok) {
+                    (void)state_.backend.destroy_memory(state_.device,
+                                                        std::exchange(handle, nullptr));
+                } else {
+                    is_all = false;
+                }
+            }
+        }
+        if (!is_all) {
+            keep_lost(block);
+            continue;
+        }
+        state_.watch.losing(block.address, block.bytes);
+        state_.totals.count_give_back(block.bytes);
+        state_.heap.unmapped(block);
     }
 }
 

@@ -44,6 +44,8 @@ public:
     /// the block marked kept, or lost if the device can neither unmap nor map all of it. Called
     /// without the lock.
     bool unmap(Block& block) noexcept;
+    /// Keeps a lost block until the device takes back the rest of it.
+    void keep_lost(Block& block) noexcept;
 
 private:
     void look_at_marks(StreamCache& cache) noexcept;
@@ -54,11 +56,13 @@ private:
     std::size_t settle(const std::vector<Block*>& blocks) noexcept;
     void return_to_device(Block& block) noexcept;
     bool map_again(Block& block, const std::byte* end) noexcept;
-    void destroy_granules(Block& block) noexcept;
+    void destroy_granules(Block& block, const std::byte* end) noexcept;
+    void give_lost_back() noexcept;
 
     AllocatorState& state_;
     FreeBlocks& free_;
     Captures& captures_;
+    Block* lost_ = nullptr;  // list by `link`
 };
 
 }  // namespace tensorpool::device

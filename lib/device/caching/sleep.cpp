@@ -1,5 +1,7 @@
 #include "device/caching/sleep.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.hpp"
@@ -9,18 +11,25 @@ namespace tensorpool::device {
 using base::BytesText;
 
 std::size_t Sleep::begin(SleepContent content) {
+    wait_for_turn();
     if (state_.asleep) return 0;
+    const Turn turn(*this);
     check_captures();
-    if (!reclaim_.wait_for_device()) {
-        refuse(DeviceStatus::failed,
-               "the wait for the device failed: " + state_.backend.last_error());
-    }
     free_.complete();
     free_.flush_all();
-    const std::size_t bytes = reclaim_.give_back(Reclaim::Which::all, max_bytes);
-    check_captures();  // one may have begun during the wait
-    check_slabs();
+    std::size_t bytes = reclaim_.give_back(Reclaim::Which::all, max_bytes);
+    set_asleep(true);  // from now on requests fail, and nothing is given back or moved
     try {
+        wait_until_quiet();
+        if (!reclaim_.wait_for_device()) {
+            check_captures();
+            refuse(DeviceStatus::failed,
+                   "the wait for the device failed: " + state_.backend.last_error());
+        }
+        check_captures();
+        free_.complete();
+        free_.flush_all();
+        check_slabs();
         find_pieces();
         find_blocks();
         if (content == SleepContent::kept) {
@@ -29,9 +38,9 @@ std::size_t Sleep::begin(SleepContent content) {
     } catch (...) {
         pieces_.clear();
         blocks_.clear();
+        set_asleep(false);
         throw;
     }
-    set_asleep(true);
     std::size_t unmapped = 0;
     for (const Piece& piece : pieces_) unmapped += unmap(piece);
     state_.totals.count_give_back(unmapped);
@@ -41,12 +50,12 @@ std::size_t Sleep::begin(SleepContent content) {
 }
 
 void Sleep::end() {
+    wait_for_turn();
     if (!state_.asleep) return;
-    std::size_t bytes = 0;
+    std::size_t mapped = 0;
     DeviceStatus status = DeviceStatus::ok;
     for (const Piece& piece : pieces_) {
-        bytes += piece.bytes;
-        if (status == DeviceStatus::ok) status = map(piece);
+        if (status == DeviceStatus::ok) status = map(piece, mapped);
     }
     for (const Kept& kept : blocks_) {
         if (status == DeviceStatus::ok) status = load(kept);
@@ -54,15 +63,32 @@ void Sleep::end() {
     if (status != DeviceStatus::ok) {
         const std::string why = state_.backend.last_error();
         for (const Piece& piece : pieces_) unmap(piece);
-        refuse(status, "no memory for " + std::string(BytesText(bytes).c_str()) +
-                           " of slabs with blocks in use: " + why);
+        refuse(status, "the memory of slabs with blocks in use is unavailable: " + why);
     }
     pieces_.clear();
     blocks_.clear();
     set_asleep(false);
-    state_.totals.count_growth(bytes);
+    state_.totals.count_growth(mapped);
     state_.record.note_capacity();
-    state_.watch.write(EntryKind::growth, bytes);
+    state_.watch.write(EntryKind::growth, mapped);
+}
+
+/// Waits until no other thread falls asleep.
+void Sleep::wait_for_turn() {
+    wait_unlocked(state_.grown, state_.mutex, [this] { return !is_under_way_; });
+}
+
+/// Waits until no growth and no return of memory is under way that began before.
+void Sleep::wait_until_quiet() {
+    wait_unlocked(state_.grown, state_.mutex, [this] {
+        const auto grows = [](const auto& cache) {
+            const auto& growing = cache->memory.growing;
+            return std::any_of(std::begin(growing), std::end(growing),
+                               [](bool one) { return one; });
+        };
+        return state_.returns == 0 && state_.growing_bytes == 0 &&
+               std::none_of(state_.caches.begin(), state_.caches.end(), grows);
+    });
 }
 
 void Sleep::set_asleep(bool asleep) noexcept {
@@ -114,25 +140,24 @@ void Sleep::find_blocks() {
                 const bool is_used = block->is(BlockState::in_use) ||
                                      block->is(BlockState::shared) ||
                                      block->is(BlockState::scalars);
-                if (is_used) blocks_.push_back({block, nullptr});
+                if (is_used) blocks_.push_back({block->address, block->bytes, nullptr});
             }
         }
     }
 }
 
 void Sleep::save(Kept& kept) const {
-    const Block& block = *kept.block;
-    kept.content = std::make_unique_for_overwrite<std::byte[]>(block.bytes);
+    kept.content = std::make_unique_for_overwrite<std::byte[]>(kept.bytes);
     const DeviceStatus status = state_.backend.copy(state_.device, CopyKind::device_to_host,
-                                                    kept.content.get(), block.address, block.bytes);
+                                                    kept.content.get(), kept.address, kept.bytes);
     if (status == DeviceStatus::ok) return;
     refuse(status, "the content could not be copied: " + state_.backend.last_error());
 }
 
 DeviceStatus Sleep::load(const Kept& kept) const noexcept {
     if (kept.content == nullptr) return DeviceStatus::ok;
-    return state_.backend.copy(state_.device, CopyKind::host_to_device, kept.block->address,
-                               kept.content.get(), kept.block->bytes);
+    return state_.backend.copy(state_.device, CopyKind::host_to_device, kept.address,
+                               kept.content.get(), kept.bytes);
 }
 
 /// Unmaps and frees what is mapped of a piece. A granule that the device does not unmap stays
@@ -151,8 +176,8 @@ std::size_t Sleep::unmap(const Piece& piece) noexcept {
     return bytes;
 }
 
-/// Maps new memory at the addresses of a piece.
-DeviceStatus Sleep::map(const Piece& piece) noexcept {
+/// Maps new memory at the addresses of a piece, and adds its bytes to `mapped`.
+DeviceStatus Sleep::map(const Piece& piece, std::size_t& mapped) noexcept {
     const std::size_t granule = piece.slab->granule;
     for (std::byte* at = piece.address; at != piece.address + piece.bytes; at += granule) {
         MemoryHandle& handle = piece.slab->granule_at(at);
@@ -165,6 +190,7 @@ DeviceStatus Sleep::map(const Piece& piece) noexcept {
             return status;
         }
         state_.watch.gained(at, granule);
+        mapped += granule;
     }
     return DeviceStatus::ok;
 }
@@ -172,7 +198,7 @@ DeviceStatus Sleep::map(const Piece& piece) noexcept {
 void Sleep::refuse(DeviceStatus status, const std::string& why) const {
     throw DeviceError(status, "tensorpool: " + state_.options.name + " on " +
                                   to_string(state_.name_of_device()) +
-                                  (state_.asleep ? ": wake: " : ": sleep: ") + why);
+                                  (is_under_way_ ? ": sleep: " : ": wake: ") + why);
 }
 
 }  // namespace tensorpool::device

@@ -32,11 +32,29 @@ private:
         std::byte* address = nullptr;
         std::size_t bytes = 0;
     };
-    /// A block in use, with its content.
+    /// What a block in use was when the sleep began, with its content. It may be freed meanwhile.
     struct Kept {
-        Block* block = nullptr;
+        std::byte* address = nullptr;
+        std::size_t bytes = 0;
         std::unique_ptr<std::byte[]> content;  // nullptr if it was dropped
     };
+    /// Keeps other threads from falling asleep or waking up meanwhile.
+    class Turn {
+    public:
+        explicit Turn(Sleep& sleep) noexcept : sleep_(sleep) { sleep_.is_under_way_ = true; }
+        ~Turn() {
+            sleep_.is_under_way_ = false;
+            sleep_.state_.grown.notify_all();
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+    private:
+        Sleep& sleep_;
+    };
+
+    void wait_for_turn();
+    void wait_until_quiet();
 
     void check_captures() const;
     void check_slabs() const;
@@ -46,13 +64,14 @@ private:
     void save(Kept& kept) const;
     DeviceStatus load(const Kept& kept) const noexcept;
     std::size_t unmap(const Piece& piece) noexcept;
-    DeviceStatus map(const Piece& piece) noexcept;
+    DeviceStatus map(const Piece& piece, std::size_t& mapped) noexcept;
     [[noreturn]] void refuse(DeviceStatus status, const std::string& why) const;
 
     AllocatorState& state_;
     FreeBlocks& free_;
     Captures& captures_;
     Reclaim& reclaim_;
+    bool is_under_way_ = false;  // a thread is falling asleep
     std::vector<Piece> pieces_;
     std::vector<Kept> blocks_;
 };

@@ -11,8 +11,7 @@ namespace tensorpool::device {
 void StreamQueue::show() noexcept {
     if (record == nullptr) return;
     record->waiting_bytes.store(bytes, std::memory_order_relaxed);
-    const std::uint64_t known = record->waiting_since_ns.load(std::memory_order_relaxed);
-    const std::uint64_t since = first != nullptr ? first->freed_ns : known;
+    const std::uint64_t since = first != nullptr ? first->freed_ns : after_capture_since_ns;
     record->waiting_since_ns.store(bytes == 0 ? 0 : since, std::memory_order_relaxed);
 }
 
@@ -74,9 +73,17 @@ void DeferredFrees::defer(DeferrableBlock& block) noexcept {
 }
 
 void DeferredFrees::queue_or_wait(StreamUse& use) noexcept {
+    if (StreamCalls::is_of_other_thread(use.queue->stream)) return queue_without_event(use);
     if (!calls_.is_captured(use.queue->stream)) return queue(use);
     use.next_in_queue = after_capture_;
     after_capture_ = &use;
+    use.queue->after_capture_since_ns = use.freed_ns;
+}
+
+/// The use ends with a wait for the device.
+void DeferredFrees::queue_without_event(StreamUse& use) noexcept {
+    events_.give(std::exchange(use.event, nullptr));
+    queue(use);
 }
 
 /// Records an event behind all work submitted to the stream so far. If that fails, the use ends
@@ -102,14 +109,14 @@ void DeferredFrees::begin() noexcept {
     StreamUse* waiting = std::exchange(after_capture_, nullptr);
     while (waiting != nullptr) {
         StreamUse& use = *waiting;
+        StreamQueue& shown = *use.queue;
         waiting = use.next_in_queue;
         if (calls_.may_ask(use.queue->stream)) {
             queue_or_wait(use);
         } else {
-            // The stream may have been destroyed since: the use ends with a wait for the device.
-            events_.give(std::exchange(use.event, nullptr));
-            queue(use);
+            queue_without_event(use);  // the stream may have been destroyed since
         }
+        shown.show();
     }
 }
 

@@ -26,7 +26,7 @@ enum class BlockState : std::uint8_t {
     taken,     // out of the sets: one thread is handing it out or releasing it
     mapping,   // addresses at which one thread is mapping memory
     kept,      // taken, but the device did not take its memory back
-    lost,      // partly unmapped, and the device did not map it again: never used any more
+    lost,      // partly unmapped, and the device did not map it again: returned later
     hole,      // addresses without memory
 };
 
@@ -55,6 +55,7 @@ struct StreamQueue {
     std::uint64_t added = 0;   // uses ever added to the queue
     std::uint64_t passed = 0;  // uses ever removed from it
     std::uint64_t bytes = 0;   // includes uses without an event yet, while the stream is captured
+    std::uint64_t after_capture_since_ns = 0;  // of the last use that waits for a capture's end
     statistics::DeviceStreamRecord* record = nullptr;  // shows how much waits, and since when
 
     void show() noexcept;
@@ -122,6 +123,7 @@ public:
 private:
     void add(DeferrableBlock& block, StreamQueue& stream, StreamUse& use) noexcept;
     void queue_or_wait(StreamUse& use) noexcept;
+    void queue_without_event(StreamUse& use) noexcept;
     void queue(StreamUse& use) noexcept;
     bool waits_for_capture(const DeferrableBlock& block) const noexcept;
     bool has_passed(const StreamUse& use) const noexcept;

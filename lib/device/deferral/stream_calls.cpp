@@ -72,6 +72,10 @@ bool StreamCalls::is_of_ended_thread(StreamHandle key) noexcept {
     return is_of_thread(key) && !ThreadKey::is_living(key);
 }
 
+bool StreamCalls::is_of_other_thread(StreamHandle key) noexcept {
+    return is_of_thread(key) && key != ThreadKey::own();
+}
+
 bool StreamCalls::may_ask(StreamHandle key) const noexcept {
     return is_of_thread(key) ? key == ThreadKey::own() : backend_.owns_stream(device_, key);
 }
@@ -87,12 +91,11 @@ std::uint64_t StreamCalls::capture_of(StreamHandle key) const noexcept {
 }
 
 bool StreamCalls::is_captured(StreamHandle key) const noexcept {
-    // Only somebody else can capture a stream that is not the backend's without its notice.
-    if (captures_under_way_.load(std::memory_order_relaxed) == 0 &&
-        backend_.owns_stream(device_, key)) {
-        return false;
-    }
-    return capture_of(key) != 0;
+    // The default stream is never captured. Where programs can use streams without the backend, as
+    // with CUDA, they can also capture them without it.
+    const bool is_known_to_be_free = captures_under_way_.load(std::memory_order_relaxed) == 0 &&
+                                     (key == nullptr || !names_default_streams_);
+    return !is_known_to_be_free && capture_of(key) != 0;
 }
 
 std::uint64_t StreamCalls::id_of(StreamHandle key) const noexcept {

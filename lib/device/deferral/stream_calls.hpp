@@ -27,6 +27,9 @@ public:
     }
     /// Whether the key is that of a thread's default stream, and the thread has ended.
     static bool is_of_ended_thread(StreamHandle key) noexcept;
+    /// Whether the key is that of another thread's default stream, which the calling thread cannot
+    /// name: a call would mean its own.
+    static bool is_of_other_thread(StreamHandle key) noexcept;
     /// Whether the stream may be asked at any time, by the calling thread.
     bool may_ask(StreamHandle key) const noexcept;
 

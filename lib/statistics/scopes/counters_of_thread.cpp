@@ -20,6 +20,7 @@ class CountersOfAllThreads {
 public:
     bool add_exit_handler() noexcept;
     CountersOfThread* take() noexcept;
+    void add_free(CountersOfThread& one) noexcept;
     void give_back(CountersOfThread& one) noexcept;
 
     void lock() noexcept;
@@ -93,8 +94,15 @@ CountersOfThread* CountersOfAllThreads::take() noexcept {
 
 void CountersOfAllThreads::give_back(CountersOfThread& one) noexcept {
     const std::lock_guard guard(mutex_);
+    add_free(one);
+}
+
+/// Keeps the list sorted, so that new threads get the smallest numbers.
+void CountersOfAllThreads::add_free(CountersOfThread& one) noexcept {
     one.taken = false;
-    one.next_free = std::exchange(free_, &one);
+    CountersOfThread** link = &free_;
+    while (*link != nullptr && (*link)->number < one.number) link = &(*link)->next_free;
+    one.next_free = std::exchange(*link, &one);
 }
 
 // Records of ended threads are locked as well: another thread may access one late, and the child of
@@ -125,8 +133,7 @@ void CountersOfAllThreads::keep_only(const CountersOfThread* own) noexcept {
             frame->record->open.fetch_add(~std::uint64_t{0}, std::memory_order_relaxed);
         }
         one.leave();
-        one.taken = false;
-        one.next_free = std::exchange(free_, &one);
+        add_free(one);
     });
 }
 

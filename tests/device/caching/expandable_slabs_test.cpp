@@ -80,7 +80,7 @@ TEST_F(PartialUnmap, IsUndoneSoThatTheWholeBlockStaysUsable) {
     EXPECT_EQ(allocator.trim(), 40 * mib);
 }
 
-TEST_F(PartialUnmap, BlockThatCannotBeMappedAgainIsNeverUsed) {
+TEST_F(PartialUnmap, BlockThatCannotBeMappedAgainIsNotUsedAndGivenBackLater) {
     fail({{SimulatedCall::unmap_memory, 7, 1}, {SimulatedCall::map_memory, 1, 1}});
     EXPECT_EQ(allocator.trim(), 0U);
     void* const other = allocator.allocate(40 * mib);
@@ -88,6 +88,8 @@ TEST_F(PartialUnmap, BlockThatCannotBeMappedAgainIsNeverUsed) {
     EXPECT_EQ(backend.fill_async(0, other, 1, 40 * mib, nullptr), DeviceStatus::ok);
     backend.synchronize(nullptr);
     allocator.deallocate(other);
+    EXPECT_EQ(allocator.trim(), 40 * mib);
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
 }
 
 }  // namespace

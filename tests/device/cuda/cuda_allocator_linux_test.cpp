@@ -193,8 +193,12 @@ TEST_F(CudaAllocator, MemoryOfAnEndedThreadIsTakenAfterOneWait) {
 TEST_F(CudaAllocator, UseByAnotherThreadsDefaultStreamIsWaitedForByTheDevice) {
     const StreamHandle own = handle_of(per_thread_stream_handle);
     void* const block = allocator_->allocate(4096);
+    // The work of this thread's own default stream is done; that of the other is not known to be.
+    EXPECT_EQ(backend_.synchronize_stream(0, own), DeviceStatus::ok);
     std::thread([&] { allocator_->record_use(block, own); }).join();
+    const unsigned long long before = calls("cuEventRecord");
     allocator_->deallocate(block);
+    EXPECT_EQ(calls("cuEventRecord"), before) << "it would be recorded on this thread's stream";
     EXPECT_NE(allocator_->allocate(4096), block);
     EXPECT_EQ(allocator_->try_allocate(std::size_t{1} << 30), nullptr);
     EXPECT_EQ(allocator_->statistics().deferred_blocks, 0U) << "after pressure waited";

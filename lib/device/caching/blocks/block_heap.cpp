@@ -136,7 +136,9 @@ void BlockHeap::move_slabs(StreamCache& from, StreamCache& to) noexcept {
         if (from.capture() != 0 && slab.bytes > small_slab_bytes) slab.pool = Pool::large;
         for (Block* block = slab.first; block != nullptr; block = block->next) {
             block->home.store(&to, std::memory_order_relaxed);
-            block->stamp = idle_stamp;
+            // A block may have been freed since the device was waited for.
+            const bool is_idle = from.memory.marks.has_passed(block->stamp);
+            block->stamp = is_idle ? idle_stamp : to.memory.marks.stamp();
             if (!block->is(BlockState::free)) continue;
             former.erase(former.iterator_to(*block));
             set_of(slab).insert(*block);

@@ -47,7 +47,7 @@ public:
     /// Moves a slab that is one hole to another stream.
     void move_range(Slab& slab, StreamCache& to) noexcept;
     /// Moves all slabs of one stream to another. REQUIRES: none of its blocks is parked, both
-    /// streams' locks are held, and no work of the former stream is pending.
+    /// streams' locks are held. Free blocks whose stamp the former stream has passed are idle.
     void move_slabs(StreamCache& from, StreamCache& to) noexcept;
 
     // Blocks -------------------------------------------------------------------------------------

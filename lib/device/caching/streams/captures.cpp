@@ -4,13 +4,6 @@
 #include <utility>
 
 namespace tensorpool::device {
-namespace {
-
-// The numbers of pools differ from those of captures, which count up from 1.
-constexpr std::uint64_t first_pool = std::uint64_t{1} << 63;
-
-}  // namespace
-
 std::uint64_t Captures::of(StreamHandle stream) const noexcept {
     const bool known =
         (state_.gate.load(std::memory_order_relaxed) & AllocatorState::captures) != 0;
@@ -47,6 +40,11 @@ void Captures::forget(StreamHandle stream) noexcept {
     set_gate();
 }
 
+void Captures::forget_capture(std::uint64_t id) noexcept {
+    std::erase_if(found_, [id](const Found& one) { return one.capture == id; });
+    set_gate();
+}
+
 void Captures::begin() noexcept {
     ++announced_;
     set_gate();
@@ -54,6 +52,7 @@ void Captures::begin() noexcept {
 
 void Captures::end() noexcept {
     if (announced_ != 0) --announced_;
+    if (announced_ == 0) found_.clear();
     set_gate();
 }
 
@@ -70,16 +69,23 @@ void Captures::begin_pool(CapturePool pool, std::function<bool(StreamHandle)> ta
     set_gate();
 }
 
-bool Captures::end_pool(CapturePool pool) noexcept {
+std::uint64_t Captures::end_pool(CapturePool pool) noexcept {
+    std::uint64_t number = 0;
     {
         const std::lock_guard guard(pools_mutex_);
         const auto found = std::find_if(pools_in_use_.rbegin(), pools_in_use_.rend(),
                                         [pool](const auto& used) { return used.pool == pool; });
-        if (found == pools_in_use_.rend()) return false;
+        if (found == pools_in_use_.rend()) return 0;
+        number = found->number;
         pools_in_use_.erase(std::next(found).base());
     }
     set_gate();
-    return true;
+    return number;
+}
+
+bool Captures::knows(std::uint64_t pool) const noexcept {
+    return std::any_of(pools_.begin(), pools_.end(),
+                       [pool](const auto& known) { return known.second.number == pool; });
 }
 
 std::uint64_t Captures::give_up_pool(CapturePool pool) noexcept {

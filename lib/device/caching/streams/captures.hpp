@@ -30,6 +30,8 @@ public:
     void remember(StreamHandle stream, std::uint64_t capture);
     /// Forgets the captures found in a stream that ends.
     void forget(StreamHandle stream) noexcept;
+    /// Forgets a capture whose graph was destroyed.
+    void forget_capture(std::uint64_t id) noexcept;
     /// Whether a capture is known, so that the device may not be waited for.
     bool is_any_active() const noexcept {
         return state_.is_capture_under_way() || announced_ != 0 || !found_.empty() ||
@@ -43,8 +45,12 @@ public:
     /// Work of the streams for which `takes_part` returns true uses the memory of the pool from now
     /// on. Throws std::bad_alloc, and then changes nothing.
     void begin_pool(CapturePool pool, std::function<bool(StreamHandle)> takes_part);
-    /// Ends the latest `begin_pool` of this pool. Returns false if there is none.
-    bool end_pool(CapturePool pool) noexcept;
+    /// Ends the latest `begin_pool` of this pool. Returns its number; 0 if there is none.
+    std::uint64_t end_pool(CapturePool pool) noexcept;
+    /// Whether the pool with this number is still used by a graph.
+    bool knows(std::uint64_t pool) const noexcept;
+    /// Whether the number is one of a pool, or of no capture.
+    static bool is_pool(std::uint64_t number) noexcept { return number >= first_pool; }
     /// Gives up one use of the pool. Returns its number if that was the last, and otherwise 0.
     std::uint64_t give_up_pool(CapturePool pool) noexcept;
 
@@ -60,6 +66,9 @@ public:
     }
 
 private:
+    // The numbers of pools differ from those of captures, which count up from 1.
+    static constexpr std::uint64_t first_pool = std::uint64_t{1} << 63;
+
     struct Found {
         StreamHandle stream;
         std::uint64_t capture;

@@ -85,12 +85,21 @@ void StreamCaches::put_back_dead(StreamCache* list) noexcept {
     *end = std::exchange(dead_, list);
 }
 
+void StreamCaches::prepare_end_of_dead() {
+    for (const StreamCache* cache = dead_; cache != nullptr; cache = cache->memory.next_dead) {
+        if (cache->capture() != 0) (void)of(cache->stream(), 0);
+    }
+}
+
 void StreamCaches::end_dead(StreamCache* list, StreamCache& to) noexcept {
     while (list != nullptr) {
         StreamCache& cache = *list;
         list = std::exchange(cache.memory.next_dead, nullptr);
         cache.memory.dead = false;
-        retire_into(cache, to);
+        StreamCache* const own = cache.capture() != 0 ? state_.streams.find(cache.stream()) : &to;
+        // A use may have been added during the wait, or the stream may have ended.
+        const bool is_over = cache.memory.queue.first == nullptr && own != nullptr;
+        is_over ? retire_into(cache, own->memory.ended ? to : *own) : bury(cache);
     }
 }
 
@@ -143,6 +152,7 @@ void StreamCaches::move_all(StreamCache& from, StreamCache& to) noexcept {
 /// Retires a cache; its counters are reused for another stream.
 void StreamCaches::retire(StreamCache& cache) noexcept {
     if (cache.memory.marks.is_waiting()) state_.events.give(cache.memory.marks.reach());
+    cache.memory.stream_id = 0;
     const std::lock_guard guard(cache);
     cache.memory.ended = true;
     state_.record.end_stream(*cache.record());
@@ -161,6 +171,7 @@ void StreamCaches::end_stream(StreamHandle stream) {
     detail::add(state_.totals.synchronizations, 1);
     forget_uses_by(*cache);
     wait_for_uses(*cache, stream);
+    cache->memory.marks.pass_all();
     move_all(*cache, of(nullptr, 0));
     retire(*cache);
 }
@@ -205,7 +216,10 @@ bool StreamCaches::has_capture(std::uint64_t id) const noexcept {
 void StreamCaches::end_capture(std::uint64_t id) {
     for (std::size_t i = 0; i < state_.caches.size(); ++i) {  // `of` may add caches
         StreamCache& cache = *state_.caches[i];
-        if (cache.capture() == id) retire_into(cache, of(cache.stream(), 0));
+        if (cache.capture() != id) continue;
+        StreamCache& to = of(cache.stream(), 0);
+        cache.memory.marks.pass_all();
+        retire_into(cache, to);
     }
 }
 

@@ -30,7 +30,11 @@ public:
     /// Takes the list of dead caches, by `next_dead`.
     StreamCache* take_dead() noexcept { return std::exchange(dead_, nullptr); }
     void put_back_dead(StreamCache* list) noexcept;
-    /// Moves the memory of a list of dead caches to another. REQUIRES: their work is done.
+    /// Makes the caches that `end_dead` moves memory of pools to. Throws std::bad_alloc.
+    void prepare_end_of_dead();
+    /// Moves the memory of a list of dead caches: that of pools to the streams that used it, whose
+    /// blocks may still be in use, and that of dead streams to `to`. REQUIRES: the device was
+    /// waited for since the list was taken, and since `prepare_end_of_dead`.
     void end_dead(StreamCache* list, StreamCache& to) noexcept;
     /// Makes the caches of a released pool dead.
     void release_pool(std::uint64_t number) noexcept;
