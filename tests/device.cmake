@@ -4,7 +4,8 @@ add_library(backend_contracts OBJECT
   contracts/backend_capture_contract.cpp contracts/backend_contract.cpp
   contracts/backend_copies_contract.cpp contracts/backend_devices_contract.cpp
   contracts/backend_events_contract.cpp contracts/backend_memory_contract.cpp
-  contracts/backend_pinned_contract.cpp contracts/backend_streams_contract.cpp
+  contracts/backend_exportable_memory_contract.cpp contracts/backend_pinned_contract.cpp
+  contracts/backend_streams_contract.cpp
   contracts/backend_virtual_memory_contract.cpp)
 tensorpool_test_settings(backend_contracts)
 target_precompile_headers(backend_contracts REUSE_FROM test_headers)

@@ -42,6 +42,15 @@ DeviceStatus Backend::release_addresses(int, void*, std::size_t) noexcept {
 DeviceStatus Backend::create_memory(int, std::size_t, MemoryHandle*) noexcept {
     return DeviceStatus::not_supported;
 }
+DeviceStatus Backend::create_exportable_memory(int, std::size_t, MemoryHandle*) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::export_memory(int, MemoryHandle, int*) noexcept {
+    return DeviceStatus::not_supported;
+}
+DeviceStatus Backend::import_memory(int, int, MemoryHandle*) noexcept {
+    return DeviceStatus::not_supported;
+}
 DeviceStatus Backend::destroy_memory(int, MemoryHandle) noexcept {
     return DeviceStatus::not_supported;
 }

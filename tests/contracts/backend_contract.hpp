@@ -196,6 +196,12 @@ inline bool has_virtual_memory(const DeviceAbilities& of) {
 inline bool lacks_virtual_memory(const DeviceAbilities& of) {
     return !of.virtual_memory;
 }
+inline bool has_exportable_memory(const DeviceAbilities& of) {
+    return of.exportable_memory;
+}
+inline bool lacks_exportable_memory(const DeviceAbilities& of) {
+    return !of.exportable_memory;
+}
 inline bool has_capture(const DeviceAbilities& of) {
     return of.graph_capture;
 }
@@ -217,6 +223,8 @@ class BackendWhereFunctionsMayBlock : public BackendContract {};
 class BackendThatKnowsHandles : public BackendContract {};
 class BackendWithVirtualMemory : public BackendOfAbility<has_virtual_memory> {};
 class BackendWithoutVirtualMemory : public BackendOfAbility<lacks_virtual_memory> {};
+class BackendWithExportableMemory : public BackendOfAbility<has_exportable_memory> {};
+class BackendWithoutExportableMemory : public BackendOfAbility<lacks_exportable_memory> {};
 class BackendWithCapture : public BackendOfAbility<has_capture> {};
 class BackendWithCaptureThatKnowsHandles : public BackendOfAbility<has_capture> {};
 class BackendWithoutCapture : public BackendOfAbility<lacks_capture> {};

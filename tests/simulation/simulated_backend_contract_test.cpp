@@ -23,6 +23,7 @@ const auto schedules = ::testing::Values(BackendFactory{"eager", make<Schedule::
                                          BackendFactory{"random", make<Schedule::random>});
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendContract, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendThatKnowsHandles, schedules, name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithoutExportableMemory, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithVirtualMemory, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithCapture, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithCaptureThatKnowsHandles, schedules, name_of);

@@ -120,6 +120,9 @@ struct DeviceAbilities {
     bool managed_advice = false;
     /// The functions of the section "Virtual memory" are supported.
     bool virtual_memory = false;
+    /// Physical memory can be shared with other processes: `create_exportable_memory`,
+    /// `export_memory` and `import_memory` are supported.
+    bool exportable_memory = false;
     /// The functions for stream-ordered allocation, from `allocate_async` to
     /// `trim_stream_ordered`, are supported.
     bool stream_ordered_allocation = false;
@@ -273,6 +276,18 @@ public:
     /// handle in `memory`. Optional; default: not_supported.
     virtual DeviceStatus create_memory(int device, std::size_t bytes,
                                        MemoryHandle* memory) noexcept;
+    /// Allocates physical memory like `create_memory`, which `export_memory` accepts. Network cards
+    /// and other devices can access it directly (RDMA), if the system supports that. Optional;
+    /// default: not_supported.
+    virtual DeviceStatus create_exportable_memory(int device, std::size_t bytes,
+                                                  MemoryHandle* memory) noexcept;
+    /// Stores a new file descriptor in `file` by which any process can open all of the memory. The
+    /// caller must close it; an exec closes it too. Optional; default: not_supported.
+    virtual DeviceStatus export_memory(int device, MemoryHandle memory, int* file) noexcept;
+    /// Opens exported memory of this or another process, which must be of a device of this type,
+    /// and stores a handle of its own in `memory`. The memory exists until all of its handles are
+    /// destroyed and unmapped. The descriptor stays open. Optional; default: not_supported.
+    virtual DeviceStatus import_memory(int device, int file, MemoryHandle* memory) noexcept;
     /// Frees physical memory, which may not be mapped any more. Optional; default: not_supported.
     virtual DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept;
     /// Maps all of `memory`, readable and writable, at reserved addresses where nothing is mapped.

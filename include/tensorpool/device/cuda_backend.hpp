@@ -79,6 +79,10 @@ public:
     DeviceStatus release_addresses(int device, void* address, std::size_t bytes) noexcept override;
     DeviceStatus create_memory(int device, std::size_t bytes,
                                MemoryHandle* memory) noexcept override;
+    DeviceStatus create_exportable_memory(int device, std::size_t bytes,
+                                          MemoryHandle* memory) noexcept override;
+    DeviceStatus export_memory(int device, MemoryHandle memory, int* file) noexcept override;
+    DeviceStatus import_memory(int device, int file, MemoryHandle* memory) noexcept override;
     DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept override;
     /// Maps all of `memory`. All devices that can access the device's memory as peers have access
     /// too.

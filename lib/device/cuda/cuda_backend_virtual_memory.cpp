@@ -11,6 +11,7 @@ using device::cuda::AllocationProperties;
 using device::cuda::CudaDevice;
 using device::cuda::CudaState;
 using device::cuda::DeviceAddress;
+using device::cuda::HandleType;
 using device::cuda::MemoryNumber;
 using device::cuda::pointer_of;
 
@@ -69,6 +70,16 @@ void expect_whole_mappings(const CudaDevice& device, DeviceAddress address, std:
                           " bytes are not one or more whole mappings");
 }
 
+MemoryHandle handle_of(MemoryNumber memory) noexcept {
+    return reinterpret_cast<MemoryHandle>(static_cast<std::uintptr_t>(memory));
+}
+
+MemoryHandle create(CudaState& state, std::size_t bytes, const AllocationProperties& properties) {
+    MemoryNumber made = 0;
+    state.invoke(state.api.memory_create, &made, bytes, &properties, 0ULL);
+    return handle_of(made);
+}
+
 }  // namespace
 
 DeviceStatus CudaBackend::reserve_addresses(int device, std::size_t bytes,
@@ -91,9 +102,49 @@ DeviceStatus CudaBackend::create_memory(int device, std::size_t bytes,
     return state_->run(device, [&](const CudaDevice& its) {
         AllocationProperties properties;
         properties.location.id = its.number;
+        *memory = create(*state_, bytes, properties);
+    });
+}
+
+// Memory for RDMA may be refused where other memory is not, for example because the card's window
+// to the bus is full, so a second call goes without. Source: "CUDA Driver API",
+// CUmemAllocationProp; NCCL and PyTorch set the flag by the same attribute.
+DeviceStatus CudaBackend::create_exportable_memory(int device, std::size_t bytes,
+                                                   MemoryHandle* memory) noexcept {
+    return state_->run(device, [&](const CudaDevice& its) {
+        AllocationProperties properties;
+        properties.location.id = its.number;
+        properties.requested_handle_types = HandleType::file_descriptor;
+        if (its.has_rdma) {
+            properties.gpu_direct_rdma_capable = 1;
+            try {
+                *memory = create(*state_, bytes, properties);
+                return;
+            } catch (const DeviceError& error) {
+                if (error.status() == DeviceStatus::device_lost) throw;
+            }
+            properties.gpu_direct_rdma_capable = 0;
+        }
+        *memory = create(*state_, bytes, properties);
+    });
+}
+
+DeviceStatus CudaBackend::export_memory(int device, MemoryHandle memory, int* file) noexcept {
+    return state_->run(device, [&](const CudaDevice&) {
+        int made = -1;
+        state_->invoke(state_->api.memory_export, static_cast<void*>(&made), memory,
+                       HandleType::file_descriptor, 0ULL);
+        *file = made;
+    });
+}
+
+// The driver takes the number of the descriptor as a pointer.
+DeviceStatus CudaBackend::import_memory(int device, int file, MemoryHandle* memory) noexcept {
+    return state_->run(device, [&](const CudaDevice&) {
         MemoryNumber made = 0;
-        state_->invoke(state_->api.memory_create, &made, bytes, &properties, 0ULL);
-        *memory = reinterpret_cast<MemoryHandle>(static_cast<std::uintptr_t>(made));
+        void* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
+        state_->invoke(state_->api.memory_import, &made, descriptor, HandleType::file_descriptor);
+        *memory = handle_of(made);
     });
 }
 

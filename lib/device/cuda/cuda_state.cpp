@@ -95,6 +95,9 @@ void CudaState::describe(CudaDevice& device) {
     properties.location.id = device.number;
     invoke(api.granularity, &abilities.granularity, &properties, Granularity::minimum);
     abilities.virtual_memory = true;
+    abilities.exportable_memory = api.memory_export && api.memory_import &&
+                                  has(device, DeviceAttribute::file_descriptor_handles);
+    device.has_rdma = has(device, DeviceAttribute::rdma_with_virtual_memory);
 }
 
 bool CudaState::has(const CudaDevice& device, DeviceAttribute attribute) const noexcept {

@@ -63,6 +63,7 @@ struct CudaDevice {
     DeviceNumber number = 0;
     std::string name;
     DeviceAbilities abilities;
+    bool has_rdma = false;  // for exportable memory
 
     /// Held to make the context when first needed. The release store pairs with acquire loads.
     std::mutex making;

@@ -129,6 +129,10 @@ struct DriverApi {
     Function<Result(MemoryNumber*, std::size_t, const AllocationProperties*, unsigned long long)>
         memory_create{symbols, Need::optional, "cuMemCreate", 10020};
     Function<Result(MemoryNumber)> memory_release{symbols, Need::optional, "cuMemRelease", 10020};
+    Function<Result(void*, MemoryNumber, HandleType, unsigned long long)> memory_export{
+        symbols, Need::optional, "cuMemExportToShareableHandle", 10020};
+    Function<Result(MemoryNumber*, void*, HandleType)> memory_import{
+        symbols, Need::optional, "cuMemImportFromShareableHandle", 10020};
     Function<Result(DeviceAddress, std::size_t, std::size_t, MemoryNumber, unsigned long long)>
         memory_map{symbols, Need::optional, "cuMemMap", 10020};
     Function<Result(DeviceAddress, std::size_t)> memory_unmap{symbols, Need::optional, "cuMemUnmap",

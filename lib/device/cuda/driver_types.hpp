@@ -85,6 +85,8 @@ enum class DeviceAttribute : unsigned {
     managed_memory = 83,
     concurrent_managed_access = 89,
     virtual_memory_management = 102,
+    file_descriptor_handles = 103,
+    rdma_with_virtual_memory = 110,
     memory_pools = 115,
 };
 
@@ -134,9 +136,10 @@ struct Location {
 static_assert(sizeof(Location) == 8);
 
 enum class AllocationType : unsigned { pinned = 1 };
+enum class HandleType : unsigned { none = 0, file_descriptor = 1 };
 struct AllocationProperties {
     AllocationType type = AllocationType::pinned;
-    unsigned requested_handle_types = 0;  // CU_MEM_HANDLE_TYPE_NONE
+    HandleType requested_handle_types = HandleType::none;
     Location location;
     void* win32_meta_data = nullptr;
     unsigned char compression_type = 0;

@@ -20,6 +20,8 @@ INSTANTIATE_TEST_SUITE_P(Cuda, BackendContract, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWhereFunctionsMayBlock, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithVirtualMemory, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutVirtualMemory, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithExportableMemory, driver, name_of);
+INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutExportableMemory, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithCapture, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithoutCapture, driver, name_of);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendWithStreamOrder, driver, name_of);
@@ -42,11 +44,13 @@ INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendContract, both, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWhereFunctionsMayBlock, both, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendThatKnowsHandles, both, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithVirtualMemory, new_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithExportableMemory, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithCapture, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithCaptureThatKnowsHandles, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithStreamOrder, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithManagedAdvice, new_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutVirtualMemory, old_only, name_of);
+INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutExportableMemory, old_only, name_of);
 INSTANTIATE_TEST_SUITE_P(FakeCuda, BackendWithoutCapture, old_only, name_of);
 
 #endif

@@ -23,7 +23,7 @@ TEST(DriverApi, NamesEachFunctionOnce) {
         EXPECT_EQ(std::string(symbol->exported).find(symbol->name), 0u) << symbol->exported;
         EXPECT_FALSE(*symbol);
     }
-    EXPECT_EQ(names.size(), 68u);
+    EXPECT_EQ(names.size(), 70u);
 }
 
 TEST(DriverApi, ReportsTheSystemsTextForAMissingLibrary) {
@@ -105,6 +105,8 @@ static_assert(is_as<&DriverApi::address_reserve, PFN_cuMemAddressReserve_v10020>
 static_assert(is_as<&DriverApi::address_free, PFN_cuMemAddressFree_v10020>());
 static_assert(is_as<&DriverApi::memory_create, PFN_cuMemCreate_v10020>());
 static_assert(is_as<&DriverApi::memory_release, PFN_cuMemRelease_v10020>());
+static_assert(is_as<&DriverApi::memory_export, PFN_cuMemExportToShareableHandle_v10020>());
+static_assert(is_as<&DriverApi::memory_import, PFN_cuMemImportFromShareableHandle_v10020>());
 static_assert(is_as<&DriverApi::memory_map, PFN_cuMemMap_v10020>());
 static_assert(is_as<&DriverApi::memory_unmap, PFN_cuMemUnmap_v10020>());
 static_assert(is_as<&DriverApi::memory_set_access, PFN_cuMemSetAccess_v10020>());

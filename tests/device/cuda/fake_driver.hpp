@@ -38,6 +38,9 @@ protected:
         find<fake_cuda::SetInitResult>("fake_cuda_set_init_result")(result);
     }
     void set_peers(bool peers) { find<fake_cuda::SetPeers>("fake_cuda_set_peers")(peers); }
+    void set_rdma(bool reported, bool refused) {
+        find<fake_cuda::SetRdma>("fake_cuda_set_rdma")(reported, refused);
+    }
     void fail_next(const char* function, unsigned result) {
         find<fake_cuda::FailNext>("fake_cuda_fail_next")(function, result);
     }

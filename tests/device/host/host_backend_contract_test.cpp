@@ -15,6 +15,7 @@ const auto host = ::testing::Values(BackendFactory{"host", make_host});
 INSTANTIATE_TEST_SUITE_P(Host, BackendContract, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWhereFunctionsMayBlock, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendThatKnowsHandles, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutExportableMemory, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithCapture, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithCaptureThatKnowsHandles, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithStreamOrder, host, name_of);

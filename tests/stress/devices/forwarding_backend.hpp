@@ -68,6 +68,16 @@ public:
                                MemoryHandle* memory) noexcept override {
         return inner_.create_memory(device, bytes, memory);
     }
+    DeviceStatus create_exportable_memory(int device, std::size_t bytes,
+                                          MemoryHandle* memory) noexcept override {
+        return inner_.create_exportable_memory(device, bytes, memory);
+    }
+    DeviceStatus export_memory(int device, MemoryHandle memory, int* file) noexcept override {
+        return inner_.export_memory(device, memory, file);
+    }
+    DeviceStatus import_memory(int device, int file, MemoryHandle* memory) noexcept override {
+        return inner_.import_memory(device, file, memory);
+    }
     DeviceStatus destroy_memory(int device, MemoryHandle memory) noexcept override {
         return inner_.destroy_memory(device, memory);
     }

@@ -59,6 +59,8 @@ constexpr Form forms[] = {
     {"cuMemAddressFree", 10020, "cuMemAddressFree"},
     {"cuMemCreate", 10020, "cuMemCreate"},
     {"cuMemRelease", 10020, "cuMemRelease"},
+    {"cuMemExportToShareableHandle", 10020, "cuMemExportToShareableHandle"},
+    {"cuMemImportFromShareableHandle", 10020, "cuMemImportFromShareableHandle"},
     {"cuMemMap", 10020, "cuMemMap"},
     {"cuMemUnmap", 10020, "cuMemUnmap"},
     {"cuMemSetAccess", 10020, "cuMemSetAccess"},

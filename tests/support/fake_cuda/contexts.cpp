@@ -21,8 +21,11 @@ int value_of(DeviceAttribute attribute) {
         case DeviceAttribute::managed_memory:
         case DeviceAttribute::concurrent_managed_access:
         case DeviceAttribute::virtual_memory_management:
+        case DeviceAttribute::file_descriptor_handles:
         case DeviceAttribute::memory_pools:
             return 1;
+        case DeviceAttribute::rdma_with_virtual_memory:
+            return driver().rdma ? 1 : 0;
     }
     return 0;
 }

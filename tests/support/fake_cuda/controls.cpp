@@ -21,6 +21,12 @@ void fake_cuda_set_peers(bool peers) {
     driver().peers = peers;
 }
 
+void fake_cuda_set_rdma(bool reported, bool refused) {
+    const Lock lock(driver().mutex);
+    driver().rdma = reported;
+    driver().refuses_rdma = refused;
+}
+
 void fake_cuda_fail_next(const char* function, unsigned result) {
     const Lock lock(driver().mutex);
     driver().faults[function] = Result{result};

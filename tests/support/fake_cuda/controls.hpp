@@ -14,6 +14,9 @@ using SetDeviceCount = void (*)(int count);
 using SetInitResult = void (*)(unsigned result);
 /// "fake_cuda_set_peers": whether devices can access the memory of each other, initially yes.
 using SetPeers = void (*)(bool peers);
+/// "fake_cuda_set_rdma": whether devices report that memory can be accessed by RDMA, and whether
+/// the creation of such memory is refused nevertheless; initially true and false.
+using SetRdma = void (*)(bool reported, bool refused);
 /// "fake_cuda_fail_next": the result of the next call of a function, named without its version.
 using FailNext = void (*)(const char* function, unsigned result);
 /// "fake_cuda_lose_device": the result of all later calls in the device's context; 0 resets it.

@@ -1,6 +1,9 @@
 // Memory of devices and of the host. The host cannot access addresses of device memory.
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -82,7 +85,36 @@ Result add_range(Range::Kind kind, std::size_t bytes, int device, DeviceAddress*
     return Result::success;
 }
 
+constexpr const char* file_name = "fake_cuda memory";
+
+/// Whether the descriptor is one of exported memory, and not of another file.
+bool is_memory_of_device(int file) {
+    char target[64] = {};
+    const std::string link = "/proc/self/fd/" + std::to_string(file);
+    return readlink(link.c_str(), target, sizeof target - 1) > 0 &&
+           std::string(target).find(file_name) != std::string::npos;
+}
+
+/// Adds memory to the driver's and returns its number.
+MemoryNumber add_physical(std::shared_ptr<Physical> physical) {
+    driver().physical[++driver().last_memory] = std::move(physical);
+    return driver().last_memory;
+}
+
 }  // namespace
+
+Physical::Physical(std::size_t its_bytes, int its_device, int its_file)
+    : bytes(its_bytes), device(its_device), file(its_file) {
+    const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    memory = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0));
+}
+
+Physical::~Physical() {
+    // Memory of another process counts there.
+    if (!imported) driver().devices[device].used -= bytes;
+    munmap(memory, bytes);
+    if (file >= 0) close(file);
+}
 
 bool is_usable(int device, DeviceAddress address, std::size_t bytes) {
     const DeviceAddress end = address + bytes;
@@ -115,7 +147,7 @@ void visit_pieces(DeviceAddress address, std::size_t bytes,
             go(range->first, range->second.bytes, range->second.memory);
         } else {
             const auto mapping = find_around(driver().mappings, address);
-            go(mapping->first, mapping->second.bytes, mapping->second.physical->memory.get());
+            go(mapping->first, mapping->second.bytes, mapping->second.physical->memory);
         }
         address += piece;
         bytes -= piece;
@@ -296,21 +328,56 @@ Result cuMemCreate(MemoryNumber* memory, std::size_t bytes, const AllocationProp
                    unsigned long long flags) {
     return enter_unsafe("cuMemCreate", [&](Lock&, CUctx_st&) {
         const int device = properties->location.id;
+        const bool rdma = properties->gpu_direct_rdma_capable != 0;
         if (bytes == 0 || bytes % Driver::granularity != 0 || flags != 0 || device < 0 ||
-            properties->type != AllocationType::pinned || device >= driver().device_count) {
+            properties->type != AllocationType::pinned || device >= driver().device_count ||
+            properties->requested_handle_types > HandleType::file_descriptor ||
+            (rdma && !driver().rdma)) {
             return Result::invalid_value;
         }
+        if (rdma && driver().refuses_rdma) return Result::not_supported;
         if (Driver::total_bytes - driver().devices[device].used < bytes) {
             return Result::out_of_memory;
         }
+        int file = -1;
+        if (properties->requested_handle_types == HandleType::file_descriptor) {
+            file = memfd_create(file_name, MFD_CLOEXEC);
+            if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+                return Result::out_of_memory;
+            }
+        }
         driver().devices[device].used += bytes;
-        const auto end = [](Physical* physical) {
-            driver().devices[physical->device].used -= physical->bytes;
-            delete physical;
-        };
-        *memory = ++driver().last_memory;
-        driver().physical[*memory] = std::shared_ptr<Physical>(
-            new Physical{bytes, device, std::make_unique_for_overwrite<char[]>(bytes)}, end);
+        *memory = add_physical(std::make_shared<Physical>(bytes, device, file));
+        return Result::success;
+    });
+}
+
+Result cuMemExportToShareableHandle(void* shareable, MemoryNumber memory, HandleType type,
+                                    unsigned long long flags) {
+    return enter_unsafe("cuMemExportToShareableHandle", [&](Lock&, CUctx_st&) {
+        const auto found = driver().physical.find(memory);
+        if (found == driver().physical.end() || found->second->file < 0 ||
+            type != HandleType::file_descriptor || flags != 0) {
+            return Result::invalid_value;
+        }
+        *static_cast<int*>(shareable) = fcntl(found->second->file, F_DUPFD_CLOEXEC, 0);
+        return Result::success;
+    });
+}
+
+// The memory belongs to the device of the context.
+Result cuMemImportFromShareableHandle(MemoryNumber* memory, void* shareable, HandleType type) {
+    return enter_unsafe("cuMemImportFromShareableHandle", [&](Lock&, CUctx_st& context) {
+        const auto file = static_cast<int>(reinterpret_cast<std::intptr_t>(shareable));
+        struct stat properties {};
+        const bool is_exported = type == HandleType::file_descriptor &&
+                                 fstat(file, &properties) == 0 && is_memory_of_device(file);
+        if (!is_exported) return Result::invalid_value;
+        const auto physical =
+            std::make_shared<Physical>(static_cast<std::size_t>(properties.st_size), context.device,
+                                       fcntl(file, F_DUPFD_CLOEXEC, 0));
+        physical->imported = true;
+        *memory = add_physical(physical);
         return Result::success;
     });
 }

@@ -70,10 +70,19 @@ struct Range {
     Advised advised = {};
 };
 
+/// Physical memory, which is freed by the destructor. If it can be exported, it is a file in
+/// memory, so that processes share it.
 struct Physical {
-    std::size_t bytes = 0;
-    int device = 0;
-    std::unique_ptr<char[]> memory;
+    Physical(std::size_t its_bytes, int its_device, int its_file);
+    ~Physical();
+    Physical(const Physical&) = delete;
+    Physical& operator=(const Physical&) = delete;
+
+    const std::size_t bytes;
+    const int device;
+    const int file;  // -1 if it cannot be exported
+    bool imported = false;
+    char* memory = nullptr;
 };
 struct Mapping {
     std::size_t bytes = 0;
@@ -153,6 +162,8 @@ struct Driver {
     int device_count = 2;
     int version = 12020;
     Result init_result = Result::success;
+    bool rdma = true;                      // whether devices report RDMA
+    bool refuses_rdma = false;             // whether memory for RDMA is refused nevertheless
     bool peers = true;                     // whether devices can access each other's memory
     std::map<std::string, Result> faults;  // results of the next calls, by function
     std::map<std::string, unsigned long long> calls;
