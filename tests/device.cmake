@@ -24,8 +24,11 @@ target_link_libraries(device_tests PRIVATE backend_contracts)
 # held against.
 add_subdirectory(support/fake_cuda)
 if(TARGET fake_cuda)
-  add_dependencies(device_tests fake_cuda fake_cuda_old fake_cuda_broken)
+  add_executable(open_shared_block support/open_shared_block.cpp)
+  target_link_libraries(open_shared_block PRIVATE tensorpool_internal tensorpool_settings)
+  add_dependencies(device_tests fake_cuda fake_cuda_old fake_cuda_broken open_shared_block)
   target_compile_definitions(device_tests PRIVATE
+    TENSORPOOL_OPEN_SHARED_BLOCK="$<TARGET_FILE:open_shared_block>"
     TENSORPOOL_FAKE_CUDA="$<TARGET_FILE:fake_cuda>"
     TENSORPOOL_FAKE_CUDA_OLD="$<TARGET_FILE:fake_cuda_old>"
     TENSORPOOL_FAKE_CUDA_BROKEN="$<TARGET_FILE:fake_cuda_broken>")

@@ -16,6 +16,7 @@
 #include <tensorpool/device/capture_pool.hpp>
 #include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/device/device_allocator.hpp>
+#include <tensorpool/device/shared_block.hpp>
 #include <tensorpool/device/sleep_content.hpp>
 #include <tensorpool/export.hpp>
 
@@ -95,6 +96,20 @@ public:
     /// device fails otherwise.
     void* allocate_scalar(std::span<const std::byte> value, StreamHandle stream = nullptr);
 
+    /// Allocates a block that `share` accepts, for work submitted to `stream` from now on.
+    ///
+    /// The block has a slab of its own, because other processes open whole slabs, so its size is
+    /// rounded up to the device's granularity. When it was freed and its work is done, a later call
+    /// gives its memory back to the device; it serves no other request. Throws DeviceError if
+    /// `CachingOptions::exportable` is off, and DeviceAllocationError if the memory is unavailable,
+    /// as it is while the stream is captured.
+    void* allocate_shareable(std::size_t bytes, StreamHandle stream = nullptr);
+    /// Returns what other processes need to open a block of `allocate_shareable` (`OpenedBlock`).
+    ///
+    /// Those that opened it own the memory too: it exists until the block was freed and all of them
+    /// have closed it. Throws DeviceError for any other block, and if the device fails.
+    SharedBlock share(void* block) const;
+
     /// Gives the memory back to the device, that of blocks in use included, until `wake`; only
     /// memory of graphs and memory reserved for them stays. Returns the number of bytes given back.
     /// Statistics count blocks in use as far as memory is held.
@@ -103,8 +118,8 @@ public:
     /// can be freed meanwhile; requests fail. A second call does nothing. Throws DeviceError with
     /// the reason, and std::bad_alloc, and then gives back only free memory: while a stream is
     /// captured, and if blocks in use lie in memory that could not come back at the same addresses,
-    /// which are the slabs of devices without virtual memory, those of graphs, and shared blocks. A
-    /// simulated device that watches blocks reports those in use as freed too early.
+    /// which are the slabs of devices without virtual memory, those of graphs, and shareable
+    /// blocks. A simulated device that watches blocks reports those in use as freed too early.
     std::size_t sleep(SleepContent content);
     /// Takes memory from the device for all blocks in use, at the addresses that they had before
     /// `sleep`, with their content if it was kept. Does nothing for an allocator that does not

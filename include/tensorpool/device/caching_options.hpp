@@ -74,6 +74,11 @@ struct CachingOptions {
     bool keep_near_peak = false;
     /// Whether slabs grow and shrink in place, if the device has virtual memory.
     bool expandable = true;
+    /// Whether other processes can open memory of the allocator, and network cards can access it
+    /// directly (RDMA) where the system supports that; see `CachingAllocator::allocate_shareable`.
+    /// Requires `expandable` and a device with exportable memory. Memory of captures stays
+    /// private.
+    bool exportable = false;
     /// How the allocator detects captures that the program begins by other means than the backend.
     CaptureDetection captures = CaptureDetection::announced;
     /// The optional events that the allocator adds to the timeline.

@@ -102,6 +102,11 @@ struct AllocatorState {
     std::size_t granule_of(Pool pool) const noexcept {
         return pool == Pool::small ? granule : large_granule;
     }
+    /// Creates physical memory of the kind that the options ask for.
+    DeviceStatus create_memory(std::size_t bytes, MemoryHandle& memory) noexcept {
+        return options.exportable ? backend.create_exportable_memory(device, bytes, &memory)
+                                  : backend.create_memory(device, bytes, &memory);
+    }
     bool is_expandable(const StreamCache& cache) const noexcept {
         return granule != 0 && cache.capture() == 0;
     }

@@ -67,6 +67,14 @@ DeviceStatistics CachingAllocator::statistics() const {
     return core_->statistics();
 }
 
+void* CachingAllocator::allocate_shareable(std::size_t bytes, StreamHandle stream) {
+    return core_->allocate_shareable(bytes, core_->key_of(stream));
+}
+
+SharedBlock CachingAllocator::share(void* block) const {
+    return core_->share(block);
+}
+
 std::size_t CachingAllocator::trim() noexcept {
     return core_->trim();
 }

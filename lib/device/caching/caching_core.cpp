@@ -7,6 +7,7 @@
 
 #include "device/caching/failure_report.hpp"
 #include "device/caching/pressure.hpp"
+#include "device/call_errors.hpp"
 
 namespace tensorpool::device {
 
@@ -33,22 +34,53 @@ void* CachingCore::take_parked_unless_captured(std::size_t bytes, StreamHandle s
     return block != nullptr ? block->address : nullptr;
 }
 
-void* CachingCore::allocate_or_throw(std::size_t bytes, StreamHandle stream) {
+void* CachingCore::allocate_or_throw(std::size_t bytes, StreamHandle stream, Shareable shareable) {
     DeviceAllocationFailure failure;
-    void* const block = allocate(bytes, stream, &failure);
+    void* const block = allocate(bytes, stream, &failure, shareable);
     if (block == nullptr && bytes != 0) refuse(failure);
     return block;
 }
 
+void* CachingCore::allocate_shareable(std::size_t bytes, StreamHandle stream) {
+    if (state_.options.exportable) return allocate_or_throw(bytes, stream, Shareable::yes);
+    throw DeviceError(DeviceStatus::not_supported,
+                      "tensorpool: " + state_.options.name +
+                          ": allocate_shareable: found an allocator without, expected one with "
+                          "the option exportable");
+}
+
+SharedBlock CachingCore::share(void* address) const {
+    MemoryHandle memory = nullptr;
+    std::size_t bytes = 0;
+    {
+        const Lock lock(state_.mutex);
+        const Block& block = block_in_use(address, "share");
+        if (block.slab->pool != Pool::shareable) {
+            throw DeviceError(DeviceStatus::invalid_argument,
+                              "tensorpool: " + state_.options.name +
+                                  ": share: " + to_text(address) +
+                                  " is a block in a slab with others, expected "
+                                  "one of allocate_shareable");
+        }
+        memory = block.slab->granules[0];
+        bytes = block.bytes;
+    }
+    int file = -1;
+    const DeviceStatus status = state_.backend.export_memory(state_.device, memory, &file);
+    if (status == DeviceStatus::ok) return SharedBlock(device(), bytes, file);
+    state_.throw_error(status, "share", "the memory was not exported");
+}
+
 void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
-                            DeviceAllocationFailure* failure) {
+                            DeviceAllocationFailure* failure, Shareable shareable) {
     statistics::look_for_recorder();
     if (bytes == 0) return nullptr;
     const std::uint64_t capture = captures_.look(stream);
     Lock lock(state_.mutex);
     captures_.remember(stream, capture);
     StreamCache& cache = caches_.of_caller(stream, capture);
-    const Request request = request_of(bytes, cache);
+    const Request request =
+        shareable == Shareable::yes ? shareable_request_of(bytes) : request_of(bytes, cache);
     const Outcome outcome = find(cache, request);
     if (outcome.block == nullptr) {
         DeviceAllocationFailure unwanted;
@@ -67,12 +99,14 @@ Outcome CachingCore::find(StreamCache& cache, const Request& request) {
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request);
     }
     Outcome outcome;
-    if (!state_.asleep) outcome.block = cache.take(request.rounded, request.bytes);
+    const bool may_be_parked = request.pool != Pool::shareable && !state_.asleep;
+    if (may_be_parked) outcome.block = cache.take(request.rounded, request.bytes);
     if (outcome.block != nullptr) return outcome;
     outcome = obtain(cache, request);
     if (outcome.block == nullptr) return outcome;
     const std::lock_guard guard(cache);
     cache.count_new(*outcome.block, request.bytes);
+    if (shareable) outcome.block->set(BlockState::shared);  // its free is no fast one
     return outcome;
 }
 
@@ -121,6 +155,7 @@ Outcome CachingCore::obtain(StreamCache& cache, const Request& request) {
         // The slab that another thread is allocating may serve both.
         wait_unlocked(state_.grown, state_.mutex);
     }
+    reclaim_.give_back_shareable();
     reclaim_.mark_caller(cache);
     Request growth = request;
     growth.repeats = cache.memory.growths.repeats(request.rounded);
@@ -236,11 +271,26 @@ void CachingCore::deallocate(void* address) noexcept {
     if (block == nullptr) return;
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     if (!state_.deferred.is_empty()) free_.complete();
+    if (block->slab->pool == Pool::shareable) return put_back_shareable(*block);
     if (block->uses != nullptr) return state_.deferred.defer(*block);
     // Under the allocator's lock the block's home does not change.
     StreamCache& still_home = *block->home.load(std::memory_order_relaxed);
     const std::lock_guard guard(still_home);
     still_home.park(*block);
+}
+
+/// Gives the memory of a freed block back to the device, or leaves that to a later call while
+/// work uses it.
+void CachingCore::put_back_shareable(Block& block) noexcept {
+    if (block.uses != nullptr) {
+        state_.deferred.defer(block);
+        free_.complete();
+    } else {
+        const StreamCache& home = *block.home.load(std::memory_order_relaxed);
+        state_.totals.let_go(block.bytes);
+        state_.heap.put_back(block, home.memory.marks.stamp());
+    }
+    reclaim_.give_back_shareable();
 }
 
 /// Ends the use of a block and notifies all observers. Returns nullptr for a scalar, which is

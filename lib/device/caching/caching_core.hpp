@@ -58,12 +58,19 @@ public:
         return home->put(*block) == StreamCache::Put::parked;
     }
 
+    /// Whether a block has a slab of its own, which other processes can open.
+    enum class Shareable : bool { no, yes };
+
     // Slow paths ---------------------------------------------------------------------------------
 
     /// On failure returns nullptr and, if `failure` is not null, fills it in. Throws std::bad_alloc
     /// if there is no memory for records.
-    void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
-    void* allocate_or_throw(std::size_t bytes, StreamHandle stream);
+    void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure,
+                   Shareable shareable = Shareable::no);
+    void* allocate_or_throw(std::size_t bytes, StreamHandle stream,
+                            Shareable shareable = Shareable::no);
+    void* allocate_shareable(std::size_t bytes, StreamHandle stream);
+    SharedBlock share(void* address) const;
     void* allocate_scalar(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure);
     /// Submits fills that write the value to the stream. Throws DeviceError.
     void write(void* address, std::span<const std::byte> value, StreamHandle stream);
@@ -111,6 +118,11 @@ private:
 
     void* take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept;
     Request request_of(std::size_t bytes, const StreamCache& cache) const noexcept;
+    Request shareable_request_of(std::size_t bytes) const noexcept {
+        return {bytes, base::align_up(bytes, state_.abilities.granularity), Pool::shareable, 0,
+                false};
+    }
+    void put_back_shareable(Block& block) noexcept;
     bool is_too_large(std::size_t bytes) const noexcept;
     Outcome find(StreamCache& cache, const Request& request);
     Outcome obtain(StreamCache& cache, const Request& request);

@@ -176,7 +176,7 @@ bool ExpandableSlabs::is_available(std::size_t bytes, std::size_t granule) noexc
         return true;
     }
     MemoryHandle tried = nullptr;
-    if (state_.backend.create_memory(state_.device, bytes, &tried) != DeviceStatus::ok) {
+    if (state_.create_memory(bytes, tried) != DeviceStatus::ok) {
         return false;
     }
     (void)state_.backend.destroy_memory(state_.device, tried);
@@ -199,7 +199,7 @@ DeviceStatus ExpandableSlabs::create_missing(Granules& granules) noexcept {
         // Granules that could not be unmapped are not replaced by new ones, to keep the limit.
         if (granules.created_bytes == granules.fresh_bytes) return DeviceStatus::out_of_memory;
         MemoryHandle handle = nullptr;
-        const DeviceStatus status = state_.backend.create_memory(state_.device, granule, &handle);
+        const DeviceStatus status = state_.create_memory(granule, handle);
         if (status != DeviceStatus::ok) return status;
         granules.handles.push_back(handle);  // capacity was reserved
         granules.created_bytes += granule;

@@ -5,6 +5,7 @@ namespace tensorpool::device {
 Block* FreeBlocks::take(StreamCache& cache, const Request& request) {
     complete();
     put_back(cache, cache.take_all());
+    if (request.pool == Pool::shareable) return nullptr;
     Block* block = state_.heap.take_best(cache, request);
     // Large and oversize requests may use each other's blocks: whole if the excess is small, or a
     // part of a slab.

@@ -40,6 +40,7 @@ private:
 Outcome Growth::grow(StreamCache& cache, const Request& request) {
     const Growing growing(cache.memory.growing[static_cast<std::size_t>(request.pool)],
                           state_.grown);
+    if (request.pool == Pool::shareable) return shareable_.grow(cache, request);
     return state_.is_expandable(cache) ? expandable_.grow(cache, request)
                                        : grow_by_slab(cache, request);
 }

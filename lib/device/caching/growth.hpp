@@ -4,6 +4,7 @@
 
 #include "device/caching/expandable_slabs.hpp"
 #include "device/caching/reclaim.hpp"
+#include "device/caching/shareable_slabs.hpp"
 #include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {
@@ -13,7 +14,11 @@ namespace tensorpool::device {
 class Growth {
 public:
     Growth(AllocatorState& state, Reclaim& reclaim, Captures& captures) noexcept
-        : state_(state), reclaim_(reclaim), captures_(captures), expandable_(state, reclaim) {}
+        : state_(state),
+          reclaim_(reclaim),
+          captures_(captures),
+          expandable_(state, reclaim),
+          shareable_(state) {}
 
     /// Returns a block of new memory. Throws std::bad_alloc.
     Outcome grow(StreamCache& cache, const Request& request);
@@ -33,6 +38,7 @@ private:
     Reclaim& reclaim_;
     Captures& captures_;
     ExpandableSlabs expandable_;
+    ShareableSlabs shareable_;
 };
 
 }  // namespace tensorpool::device

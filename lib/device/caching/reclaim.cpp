@@ -26,6 +26,11 @@ bool has_granules(const Block& block) noexcept {
            base::align_down(begin + block.bytes, slab.granule);
 }
 
+/// Whether its slab stays when the block is released: an expandable range for many blocks.
+bool keeps_addresses(const Block& block) noexcept {
+    return block.slab->is_expandable() && block.slab->pool != Pool::shareable;
+}
+
 std::uint64_t mean_age(const std::vector<Block*>& blocks) noexcept {
     std::uint64_t sum = 0;
     for (const Block* block : blocks) sum += age(block);
@@ -74,6 +79,7 @@ void Reclaim::collect_idle(StreamCache& cache, Which which, std::vector<Block*>&
     for (FreeSet& set : cache.memory.free) {
         for (auto block = set.rbegin(); block != set.rend(); ++block) {
             const Slab& slab = *block->slab;
+            if (which == Which::shareable && slab.pool != Pool::shareable) break;
             const bool whole = !slab.is_expandable() && block->bytes == slab.bytes;
             const bool part = slab.is_expandable() && which != Which::whole_slabs &&
                               block->bytes >= slab.granule && has_granules(*block);
@@ -115,7 +121,10 @@ std::vector<Block*> Reclaim::take_idle_granules(StreamCache& first, std::size_t 
     for (const auto& cache : state_.caches) {
         if (cache.get() != &first) collect(*cache);
     }
-    std::erase_if(found, [granule](const Block* block) { return block->slab->granule != granule; });
+    // Other processes may have opened the granules of shareable blocks.
+    std::erase_if(found, [granule](const Block* block) {
+        return block->slab->granule != granule || block->slab->pool == Pool::shareable;
+    });
     take_out(found, bytes);
     return found;
 }
@@ -128,7 +137,7 @@ void Reclaim::take_out(std::vector<Block*>& blocks, std::size_t bytes) noexcept 
     try {
         for (; count < blocks.size() && sum < bytes; ++count) {
             Block*& block = blocks[count];
-            if (block->slab->is_expandable()) {
+            if (keeps_addresses(*block)) {
                 block = state_.heap.take_granules(*block, bytes - sum);
             } else {
                 state_.heap.take_out(*block);
@@ -171,7 +180,7 @@ std::size_t Reclaim::settle(const std::vector<Block*>& blocks) noexcept {
             continue;
         }
         bytes += block->bytes;
-        if (block->slab->is_expandable()) {
+        if (keeps_addresses(*block)) {
             state_.heap.unmapped(*block);
         } else {
             state_.heap.remove_slab(*block->slab);
@@ -185,7 +194,10 @@ void Reclaim::return_to_device(Block& block) noexcept {
     const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
     if (state_.is_watched()) state_.watch.released(block.address, block.bytes, stream);
     if (block.slab->is_expandable()) {
-        if (unmap(block)) destroy_granules(block, block.end());
+        if (!unmap(block)) return;
+        destroy_granules(block, block.end());
+        if (keeps_addresses(block)) return;
+        (void)state_.backend.release_addresses(state_.device, block.address, block.bytes);
         return;
     }
     state_.watch.losing(block.address, block.bytes);
@@ -262,6 +274,17 @@ void Reclaim::give_lost_back() noexcept {
         state_.totals.count_give_back(block.bytes);
         state_.heap.unmapped(block);
     }
+}
+
+void Reclaim::give_back_shareable() noexcept try {
+    const auto waits = [](const auto& cache) {
+        return !cache->memory.free[static_cast<std::size_t>(Pool::shareable)].empty();
+    };
+    if (std::any_of(state_.caches.begin(), state_.caches.end(), waits)) {
+        (void)give_back(Which::shareable, max_bytes);
+    }
+} catch (...) {
+    return;  // no memory for the list of blocks to release: a later call releases them
 }
 
 void Reclaim::keep_soft_limit(std::size_t growth) {

@@ -17,10 +17,13 @@ public:
     Reclaim(AllocatorState& state, FreeBlocks& free, Captures& captures) noexcept
         : state_(state), free_(free), captures_(captures) {}
 
-    enum class Which : std::uint8_t { all, aged, whole_slabs };
+    enum class Which : std::uint8_t { all, aged, whole_slabs, shareable };
     /// Releases about `bytes`, or with `aged` all that is older than the mean age. Returns how many
     /// bytes the device took back. Throws std::bad_alloc and then changes nothing.
     std::size_t give_back(Which which, std::size_t bytes);
+    /// Releases shareable blocks that were freed, as soon as no work uses them. Cheap if there are
+    /// none.
+    void give_back_shareable() noexcept;
     /// Releases aged memory if a growth would exceed the soft limit.
     void keep_soft_limit(std::size_t growth);
     /// Waits for all work of the device. Returns false if the wait failed, or while a stream is

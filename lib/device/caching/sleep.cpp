@@ -103,12 +103,14 @@ void Sleep::check_captures() const {
 void Sleep::check_slabs() const {
     for (const auto& cache : state_.caches) {
         for (const Slab& slab : cache->memory.slabs) {
-            if (slab.is_expandable() || slab.is_all_free()) continue;
+            const bool shareable = slab.pool == Pool::shareable;
+            if ((slab.is_expandable() && !shareable) || slab.is_all_free()) continue;
+            const char* const what = shareable               ? "shareable blocks"
+                                     : cache->capture() != 0 ? "a graph's memory"
+                                                             : "slabs that cannot grow";
             refuse(DeviceStatus::not_supported,
-                   std::string(BytesText(slab.held_bytes - slab.free_bytes).c_str()) +
-                       (cache->capture() != 0 ? " of a graph's memory are in use"
-                                              : " of slabs that cannot grow are in use") +
-                       "; expected blocks in expandable slabs only");
+                   std::string(BytesText(slab.held_bytes - slab.free_bytes).c_str()) + " of " +
+                       what + " are in use; expected blocks in expandable slabs only");
         }
     }
 }
@@ -182,7 +184,7 @@ DeviceStatus Sleep::map(const Piece& piece, std::size_t& mapped) noexcept {
     for (std::byte* at = piece.address; at != piece.address + piece.bytes; at += granule) {
         MemoryHandle& handle = piece.slab->granule_at(at);
         if (handle != nullptr) continue;  // the device had not unmapped it
-        DeviceStatus status = state_.backend.create_memory(state_.device, granule, &handle);
+        DeviceStatus status = state_.create_memory(granule, handle);
         if (status != DeviceStatus::ok) return status;
         status = state_.backend.map_memories(state_.device, at, granule, {&handle, 1});
         if (status != DeviceStatus::ok) {

@@ -17,6 +17,15 @@ bool has_storage(const DeviceAbilities& abilities, StorageKind kind) {
     return kind == StorageKind::private_storage || abilities.managed_storage;
 }
 
+void check_exportable(const CachingOptions& options, const DeviceAbilities& abilities) {
+    if (!options.expandable || options.storage != StorageKind::private_storage) {
+        refuse(options, "exportable is set; expected expandable slabs of private storage with it");
+    }
+    if (abilities.exportable_memory) return;
+    refuse(options,
+           "exportable is set; expected a device with exportable memory, found one without");
+}
+
 }  // namespace
 
 void check_limit(const CachingOptions& options, const char* name, double part) {
@@ -45,6 +54,7 @@ int validated(Backend& backend, int device, const CachingOptions& options) {
     if (!has_storage(backend.abilities(device), options.storage)) {
         refuse(options, "the device does not have storage of the requested kind");
     }
+    if (options.exportable) check_exportable(options, backend.abilities(device));
     return device;
 }
 

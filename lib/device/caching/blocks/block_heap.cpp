@@ -104,6 +104,7 @@ Slab& BlockHeap::add_expandable(StreamCache& home, Pool pool, std::byte* base, s
 void BlockHeap::remove_slab(Slab& slab) noexcept {
     Block& block = *slab.first;
     detail::add(totals_.slabs, ~std::uint64_t{0});
+    if (slab.is_expandable()) detail::add(totals_.address_bytes, 0 - slab.bytes);
     records_.give(block);
     show(*slab.home, 0 - slab.held_bytes, 0);
     slab.home->memory.slabs.erase(slab.home->memory.slabs.iterator_to(slab));

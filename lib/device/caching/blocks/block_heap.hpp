@@ -40,7 +40,8 @@ public:
     /// Adds a slab of these addresses as one hole.
     Slab& add_expandable(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
                          std::size_t granule);
-    /// Removes the slab's record and its block. REQUIRES: the slab is one taken block.
+    /// Removes the slab's record, its addresses and its block. REQUIRES: the slab is one taken
+    /// block.
     void remove_slab(Slab& slab) noexcept;
     /// Moves a slab that is one free block to another stream and pool.
     void move_slab(Slab& slab, StreamCache& to, Pool pool) noexcept;

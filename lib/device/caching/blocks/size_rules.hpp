@@ -41,9 +41,10 @@ inline constexpr std::size_t large_device_bytes = 4096 * mib;
 /// The limit of a request. Sums of two such sizes do not overflow.
 inline constexpr std::size_t max_bytes = std::size_t{1} << 62;
 
-/// The set that a free block belongs to.
-enum class Pool : std::uint8_t { small, large, oversize };
-inline constexpr std::size_t pool_count = 3;
+/// The set that a free block belongs to. Each block of `shareable` is a slab that other processes
+/// may have opened, so none is handed out twice.
+enum class Pool : std::uint8_t { small, large, oversize, shareable };
+inline constexpr std::size_t pool_count = 4;
 
 /// Returns the size of the block for a request; 0 for 0. REQUIRES: `bytes` is at most `max_bytes`.
 constexpr std::size_t round_bytes(std::size_t bytes) noexcept {
