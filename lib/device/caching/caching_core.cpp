@@ -99,8 +99,8 @@ Outcome CachingCore::find(StreamCache& cache, const Request& request) {
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request);
     }
     Outcome outcome;
-    const bool may_be_parked = request.pool != Pool::shareable && !state_.asleep;
-    if (may_be_parked) outcome.block = cache.take(request.rounded, request.bytes);
+    const bool shareable = request.pool == Pool::shareable;
+    if (!shareable && !state_.asleep) outcome.block = cache.take(request.rounded, request.bytes);
     if (outcome.block != nullptr) return outcome;
     outcome = obtain(cache, request);
     if (outcome.block == nullptr) return outcome;
