@@ -31,6 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithStreamOrder, schedules, name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BackendWithManagedAdvice, schedules, name_of);
 // A function that blocks would block the thread that submits or waits for work.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWhereFunctionsMayBlock);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWithExportableMemory);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWithoutVirtualMemory);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(BackendWithoutCapture);
 
