@@ -273,6 +273,37 @@ TEST_P(Capture, TrimDuringCaptureKeepsMemoryAndMakesNoForbiddenCall) {
     EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
 }
 
+TEST_P(Capture, BlockInUseOfAReleasedPoolReturnsToItsOwnStream) {
+    const CapturePool pool = {7, 8};
+    allocator.reserve_for_capture(2 * mib);
+    allocator.begin_capture_pool(pool, [this](StreamHandle of) { return of == stream; });
+    (void)begin();
+    void* const block = allocator.allocate(4096, stream);
+    EXPECT_EQ(backend.destroy_graph(0, end()), DeviceStatus::ok);
+    allocator.end_capture_pool(pool);
+    allocator.release_capture_pool(pool);
+    const StreamHandle other = backend.stream();
+    void* const grown = allocator.allocate(40 * mib, other);  // waits for the device
+    EXPECT_EQ(allocator.statistics().captured_bytes, 0U);
+    EXPECT_EQ(backend.fill_async(0, block, 1, 4096, stream), DeviceStatus::ok);
+    allocator.deallocate(block);
+    EXPECT_NE(allocator.allocate(4096, other), block) << "work of its stream may use it";
+    EXPECT_EQ(allocator.allocate(4096, stream), block);
+    allocator.deallocate(grown);
+}
+
+TEST_P(Capture, PoolReleasedBeforeItEndsIsReturnedAfterwards) {
+    const CapturePool pool = {7, 9};
+    allocator.reserve_for_capture(4 * mib);
+    allocator.begin_capture_pool(pool, [this](StreamHandle of) { return of == stream; });
+    allocator.release_capture_pool(pool);
+    allocator.deallocate(allocator.allocate(4096, stream));
+    allocator.end_capture_pool(pool);
+    (void)allocator.allocate(40 * mib, stream);
+    EXPECT_EQ(allocator.statistics().captured_bytes, 0U);
+    allocator.release_capture(std::uint64_t{1} << 63);  // the number of a pool has no effect
+}
+
 INSTANTIATE_TEST_SUITE_P(Slabs, Capture, ::testing::Values(Slabs::plain, Slabs::expandable),
                          [](const auto& of) {
                              return of.param == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs";

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/caching/caching_device.hpp"
@@ -137,6 +139,55 @@ TEST_F(Sleep, GoesOnIfTheMemoryToWakeIsUnavailable) {
     EXPECT_EQ(allocator.try_allocate(4096), nullptr) << "it still sleeps";
     allocator.wake();
     EXPECT_TRUE(holds(block, 40 * mib, 9));
+}
+
+TEST_F(Sleep, BlockFreedMeanwhileIsMergedAndOthersKeepTheirContent) {
+    const StreamHandle stream = backend.stream();
+    void* const freed = allocator.allocate(4096, stream);
+    void* const kept = allocator.allocate(4096);
+    write(kept, 4096, 3);
+    (void)allocator.sleep(SleepContent::kept);
+    allocator.deallocate(freed);
+    allocator.end_stream(stream);  // merges the free block with the rest of its granule
+    allocator.wake();
+    EXPECT_TRUE(holds(kept, 4096, 3));
+}
+
+TEST_F(Sleep, ScalarsKeepTheirValuesAndNewOnesAreRefused) {
+    void* const scalar = allocator.allocate_scalar(8);
+    write(scalar, 8, 4);
+    (void)allocator.sleep(SleepContent::kept);
+    EXPECT_THROW((void)allocator.allocate_scalar(8), DeviceAllocationError);
+    EXPECT_THROW(allocator.reserve_for_capture(mib), DeviceAllocationError);
+    allocator.wake();
+    EXPECT_TRUE(holds(scalar, 8, 4));
+    allocator.deallocate(scalar);
+}
+
+TEST_F(Sleep, RequestsOfOtherThreadsAreServedOrRefusedMeanwhile) {
+    void* const block = allocator.allocate(4096);
+    write(block, 4096, 6);
+    std::atomic<bool> done = false;
+    std::vector<std::thread> threads;
+    for (std::size_t number = 1; number <= 2; ++number) {
+        threads.emplace_back([&, number] {
+            for (std::size_t i = 0; !done; ++i) {
+                void* const own = allocator.try_allocate((1 + i % 3) * number * mib);
+                if (own != nullptr) allocator.deallocate(own);
+                if (i % 16 == 0) (void)allocator.trim();
+            }
+        });
+    }
+    for (int i = 0; i < 30; ++i) {
+        (void)allocator.sleep(SleepContent::kept);
+        allocator.wake();
+    }
+    done = true;
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_TRUE(holds(block, 4096, 6));
+    allocator.deallocate(block);
+    (void)allocator.trim();
+    EXPECT_EQ(allocator.statistics().capacity_bytes, 0U);
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ namespace tensorpool::device {
 /// Tracks which streams are captured into a graph, and holds memory reserved for such captures. A
 /// capture, or a pool that captures share, keeps the memory that it uses until it is released.
 ///
-/// A hit asks the device nothing while no capture is known: none was begun through the backend,
-/// none announced, and none found. Slow paths find captures that somebody else began.
+/// A hit makes no call to the device while no capture is known: none was begun through the backend,
+/// none announced, and none found. Slow paths find captures that the program began by other means.
 class Captures {
 public:
     explicit Captures(AllocatorState& state) : state_(state), reserved_(nullptr, 0) {}
