@@ -127,7 +127,7 @@ private:
     Outcome find(StreamCache& cache, const Request& request);
     Outcome obtain(StreamCache& cache, const Request& request);
     static Outcome asleep() noexcept {
-        return Outcome::failed(DeviceStatus::ok, Outcome::Cause::asleep);
+        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::asleep);
     }
     bool take_over_dead(StreamCache& cache);
     void open_page(StreamCache& cache, Outcome& outcome, const Request& request);

@@ -119,8 +119,8 @@ LimitKind FailureReport::limit() const noexcept {
 }
 
 void throw_failure(const DeviceAllocationFailure& failure, Backend& backend) {
-    const bool is_memory = failure.status == DeviceStatus::out_of_memory ||
-                           failure.cause == Cause::capture || failure.cause == Cause::asleep;
+    const bool is_memory =
+        failure.status == DeviceStatus::out_of_memory || failure.cause == Cause::capture;
     if (is_memory) throw DeviceAllocationError(failure);
     throw DeviceError(failure.status, "tensorpool: " + std::string(failure.allocator) + " on " +
                                           to_string(failure.device) +
