@@ -56,7 +56,7 @@ void set_memory_fraction(double fraction, int device) {
                       fraction);
         throw std::invalid_argument(text);
     }
-    get_runtime({DeviceType::cuda, device}).caching_allocator()->set_hard_limit(fraction);
+    caching_allocator_of(device).set_hard_limit(fraction);
 }
 
 }  // namespace

@@ -132,6 +132,19 @@ TEST_F(PluggableAllocator, FractionLimitsADeviceThatWasUsed) {
     tensorpool_torch_free(again, half, 0, nullptr);
 }
 
+TEST_F(PluggableAllocator, StreamOrderedRuntimeServesBlocksAndRefusesAFraction) {
+    RuntimeOptions options;
+    options.stream_ordered = StreamOrderedOptions();
+    set_runtime_options(Device{DeviceType::cuda, 1}, options);
+    void* const memory = tensorpool_torch_malloc(1000, 1, nullptr);
+    EXPECT_NE(memory, nullptr);
+    tensorpool_torch_free(memory, 1000, 1, nullptr);
+    tensorpool_torch_set_memory_fraction(0.5, 1);
+    EXPECT_NE(std::string(tensorpool_last_error()).find("expected a caching allocator"),
+              std::string::npos)
+        << tensorpool_last_error();
+}
+
 TEST_F(PluggableAllocator, FractionKeepsTheOtherOptionsOfTheDevice) {
     RuntimeOptions options;
     options.caching.name = "second";
