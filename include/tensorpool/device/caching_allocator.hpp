@@ -142,15 +142,15 @@ public:
 
     // Captures. Blocks allocated while their stream is captured come from memory of that capture
     // only and return to it, so a replay finds them at the same addresses. Captures that were begun
-    // through the backend are known, also to other threads. A capture that somebody else began is
+    // through the backend are known, also to other threads. Another capture of the program is
     // found when memory is searched on its stream, unless CachingOptions::captures says otherwise;
     // announce it, so that no block that was freed before serves it.
 
     /// Allocates slabs of `bytes` bytes for later captures, for devices that cannot allocate during
     /// one. Throws DeviceAllocationError if the memory is unavailable.
     void reserve_for_capture(std::size_t bytes);
-    /// Announces a capture that somebody else begins. Until as many calls of `end_capture`, each
-    /// allocation queries the backend whether its stream is captured.
+    /// Announces a capture that the program begins by other means. Until as many calls of
+    /// `end_capture`, each allocation queries the backend whether its stream is captured.
     void begin_capture() noexcept;
     /// Announces the end of a capture.
     void end_capture() noexcept;

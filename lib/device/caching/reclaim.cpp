@@ -217,6 +217,9 @@ bool Reclaim::unmap(Block& block) noexcept {
             block.set(BlockState::kept);
         } else {
             block.set(BlockState::lost);
+            if (at != block.address) {
+                state_.watch.losing(block.address, static_cast<std::size_t>(at - block.address));
+            }
             destroy_granules(block, at);
         }
         return false;
@@ -251,29 +254,37 @@ void Reclaim::give_lost_back() noexcept {
     Block* list = std::exchange(lost_, nullptr);
     while (list != nullptr) {
         Block& block = *std::exchange(list, list->link);
-        bool is_all = true;
         {
             const Unlocked unlocked(state_.mutex);
-            const std::size_t granule = block.slab->granule;
-            for (std::byte* at = block.address; at != block.end(); at += granule) {
-                MemoryHandle& handle = block.slab->granule_at(at);
-                if (handle == nullptr) continue;
-                if (state_.backend.unmap_memory(state_.device, at, granule) == DeviceStatus::ok) {
-                    (void)state_.backend.destroy_memory(state_.device,
-                                                        std::exchange(handle, nullptr));
-                } else {
-                    is_all = false;
-                }
-            }
+            (void)unmap_rest(*block.slab, block.address, block.end());
         }
+        const std::size_t granule = block.slab->granule;
+        const MemoryHandle* const first = &block.slab->granule_at(block.address);
+        const bool is_all = std::all_of(first, first + block.bytes / granule,
+                                        [](MemoryHandle handle) { return handle == nullptr; });
         if (!is_all) {
             keep_lost(block);
             continue;
         }
-        state_.watch.losing(block.address, block.bytes);
         state_.totals.count_give_back(block.bytes);
+        state_.record.note_capacity();
         state_.heap.unmapped(block);
     }
+}
+
+std::size_t Reclaim::unmap_rest(Slab& slab, std::byte* begin, const std::byte* end) noexcept {
+    std::size_t bytes = 0;
+    for (std::byte* at = begin; at != end; at += slab.granule) {
+        MemoryHandle& handle = slab.granule_at(at);
+        if (handle == nullptr) continue;
+        if (state_.backend.unmap_memory(state_.device, at, slab.granule) != DeviceStatus::ok) {
+            continue;
+        }
+        state_.watch.losing(at, slab.granule);
+        (void)state_.backend.destroy_memory(state_.device, std::exchange(handle, nullptr));
+        bytes += slab.granule;
+    }
+    return bytes;
 }
 
 void Reclaim::give_back_shareable() noexcept try {

@@ -47,6 +47,10 @@ public:
     /// the block marked kept, or lost if the device can neither unmap nor map all of it. Called
     /// without the lock.
     bool unmap(Block& block) noexcept;
+    /// Unmaps and frees what is mapped of a run of granules. One that the device does not unmap
+    /// stays mapped. Returns the bytes that the device took back. Needs no lock if the run is the
+    /// caller's.
+    std::size_t unmap_rest(Slab& slab, std::byte* begin, const std::byte* end) noexcept;
     /// Keeps a lost block until the device takes back the rest of it.
     void keep_lost(Block& block) noexcept;
 

@@ -162,20 +162,8 @@ DeviceStatus Sleep::load(const Kept& kept) const noexcept {
                                kept.content.get(), kept.bytes);
 }
 
-/// Unmaps and frees what is mapped of a piece. A granule that the device does not unmap stays
-/// mapped. Returns the bytes that the device took back.
 std::size_t Sleep::unmap(const Piece& piece) noexcept {
-    const std::size_t granule = piece.slab->granule;
-    std::size_t bytes = 0;
-    for (std::byte* at = piece.address; at != piece.address + piece.bytes; at += granule) {
-        MemoryHandle& handle = piece.slab->granule_at(at);
-        if (handle == nullptr) continue;
-        if (state_.backend.unmap_memory(state_.device, at, granule) != DeviceStatus::ok) continue;
-        state_.watch.losing(at, granule);
-        (void)state_.backend.destroy_memory(state_.device, std::exchange(handle, nullptr));
-        bytes += granule;
-    }
-    return bytes;
+    return reclaim_.unmap_rest(*piece.slab, piece.address, piece.address + piece.bytes);
 }
 
 /// Maps new memory at the addresses of a piece, and adds its bytes to `mapped`.
