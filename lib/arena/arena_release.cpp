@@ -10,9 +10,8 @@
 
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool {
 
@@ -165,12 +164,15 @@ void ArenaReleases::check_no_handle_above(std::size_t offset) const noexcept {
     if (state_.handles == nullptr) return;
     const auto block = state_.handles->first_above(offset);
     if (!block) return;
-    statistics::count_failed_check(statistics::CheckKind::misuse, arena_.name());
-    platform::fail(
+    void* const address = arena_.base_ + block->offset;
+    statistics::stop_at_misuse(
+        {.kind = statistics::MisuseKind::released_handle,
+         .pointer = address,
+         .size = block->bytes,
+         .owner = state_.name()},
         "release_to or reset: arena '%s': a handle owns the block of %zu B at %p (offset %zu B), "
         "above the mark at %zu B; expected the handle to end before the release",
-        state_.name(), block->bytes, static_cast<void*>(arena_.base_ + block->offset),
-        block->offset, offset);
+        state_.name(), block->bytes, address, block->offset, offset);
 }
 
 void ArenaReleases::end_above(std::size_t offset) noexcept {

@@ -8,10 +8,9 @@
 #include "arena/arena_registry.hpp"
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/report/report_at_exit.hpp"
-#include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/limit_kind.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 #include "statistics/timeline/timeline.hpp"
@@ -91,8 +90,8 @@ void ArenaState::check_thread(const char* call) const noexcept {
     if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
-    statistics::count_failed_check(statistics::CheckKind::thread, options_.name);
-    platform::fail(
+    statistics::stop_at_misuse(
+        {.kind = statistics::MisuseKind::wrong_thread, .owner = options_.name},
         "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
         "used it before",
         call, name());

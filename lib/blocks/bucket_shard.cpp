@@ -5,9 +5,8 @@
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
-#include "statistics/segment/failed_checks.hpp"
+#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -16,8 +15,8 @@ using pages::PageCount;
 using pages::PageEntry;
 using pages::SlowPath;
 using pages::Span;
-using statistics::CheckKind;
-using statistics::count_failed_check;
+using statistics::MisuseKind;
+using statistics::stop_at_misuse;
 
 // A bucket of at least this capacity has shown that it grows, so it is likely to use whole huge
 // pages.
@@ -88,8 +87,11 @@ unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
         Span& span = span_of(blocks[done]);
         const unsigned index = traits_.index_in(span, blocks[done]);
         if (is_home(span, index)) {
-            count_failed_check(CheckKind::misuse, traits_.sources.pool_name);
-            platform::fail("pool '%s': deallocate: block %p was freed twice; %s",
+            stop_at_misuse({.kind = MisuseKind::double_free,
+                            .pointer = blocks[done],
+                            .size = traits_.block_bytes,
+                            .owner = traits_.sources.pool_name},
+                           "pool '%s': deallocate: block %p was freed twice; %s",
                            traits_.sources.pool_name, blocks[done], expected);
         }
         span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
@@ -233,10 +235,10 @@ Span& BucketShard::span_of(void* block) noexcept {
         const unsigned index = traits_.index_in(span, block);
         if (index < span.carved && traits_.block_at(span, index) == block) return span;
     }
-    count_failed_check(CheckKind::misuse, traits_.sources.pool_name);
-    platform::fail("pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
-                   traits_.sources.pool_name, block, base::BytesText(traits_.block_bytes).c_str(),
-                   expected);
+    stop_at_misuse(
+        {.kind = MisuseKind::foreign_free, .pointer = block, .owner = traits_.sources.pool_name},
+        "pool '%s': deallocate: %p was freed as a block of bucket %s and is none; %s",
+        traits_.sources.pool_name, block, base::BytesText(traits_.block_bytes).c_str(), expected);
 }
 
 // Buckets of several series and shards count in one row of the totals, each under its own lock.

@@ -11,9 +11,8 @@
 #include "device/deferral/event_pool.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/runtime/check_status.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/failed_checks.hpp"
 #include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool {
@@ -182,9 +181,10 @@ StreamOrderedAllocator::State::Block& StreamOrderedAllocator::State::end_use(
     void* memory) noexcept {
     const auto found = blocks.find(memory);
     if (found == blocks.end() || found->second.freed) {
-        statistics::count_failed_check(statistics::CheckKind::misuse, name);
-        platform::fail("%s on %s: deallocate: no block in use begins at %p", name.c_str(),
-                       to_string(device).c_str(), memory);
+        statistics::stop_at_misuse(
+            {.kind = statistics::MisuseKind::foreign_free, .pointer = memory, .owner = name},
+            "%s on %s: deallocate: no block in use begins at %p", name.c_str(),
+            to_string(device).c_str(), memory);
     }
     Block& block = found->second;
     block.freed = true;

@@ -4,16 +4,15 @@
 #include <tensorpool/detail/address_range.hpp>
 
 #include "planned/planned_state.hpp"
-#include "platform/fail.hpp"
-#include "statistics/segment/failed_checks.hpp"
+#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::detail {
 
 // Requests that the plan serves are not checked, because the check would slow down each of them.
 void PlannedState::check_thread() const noexcept {
     if (options_.checks == Checks::off || !in_iteration_ || owner_ == &thread_table) return;
-    statistics::count_failed_check(statistics::CheckKind::thread, options_.name);
-    platform::fail(
+    statistics::stop_at_misuse(
+        {.kind = statistics::MisuseKind::wrong_thread, .owner = options_.name},
         "allocate: planned arena '%s' belongs to the thread that began its iteration, and another "
         "one used it",
         options_.name.c_str());
@@ -156,9 +155,11 @@ void PlannedState::count_pool_freed(std::uint64_t bytes) noexcept {
 }
 
 void PlannedState::refuse_free(const void* p) const noexcept {
-    statistics::count_failed_check(statistics::CheckKind::misuse, options_.name);
-    platform::fail("planned arena '%s': deallocate: %p is not a block in use of this arena",
-                   options_.name.c_str(), p);
+    statistics::stop_at_misuse(
+        {.kind = statistics::MisuseKind::foreign_free, .pointer = p, .owner = options_.name},
+        "planned arena '%s': deallocate: %p is not a block in use of this "
+        "arena",
+        options_.name.c_str(), p);
 }
 
 }  // namespace tensorpool::detail

@@ -11,8 +11,7 @@
 #include "planned/plan_file.hpp"
 #include "planned/planned_registry.hpp"
 #include "planned/validate_options.hpp"
-#include "platform/fail.hpp"
-#include "statistics/segment/failed_checks.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
@@ -78,9 +77,12 @@ void PlannedState::check_no_blocks_in_use() const noexcept {
     const PlannedArenaStatistics snapshot = statistics();
     const std::uint64_t bytes = snapshot.in_use_bytes + snapshot.pool_in_use_bytes;
     if (bytes == 0) return;
-    statistics::count_failed_check(statistics::CheckKind::leak, options_.name);
-    platform::fail("planned arena '%s': destroyed with blocks of %s in use; expected none",
-                   options_.name.c_str(), base::BytesText(bytes).c_str());
+    statistics::report_misuse({.kind = statistics::MisuseKind::leak,
+                               .size = static_cast<std::size_t>(bytes),
+                               .owner = options_.name},
+                              "planned arena '%s': destroyed with blocks of %s in use; expected "
+                              "none",
+                              options_.name.c_str(), base::BytesText(bytes).c_str());
 }
 
 void PlannedState::require_outside(const char* call) const {

@@ -17,6 +17,7 @@
 #include "pages/record_arena.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/pool_counters.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
@@ -243,6 +244,8 @@ private:
     void check_no_leaks() const noexcept;
     [[noreturn]] void misused(const void* p, const Finding& finding,
                               const char* call = "deallocate") noexcept;
+    statistics::Misuse misuse_of(statistics::MisuseKind kind, const void* p,
+                                 const Finding& finding) const noexcept;
     void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;
 
     /// Returns whether blocks of this memory of a plan may be freed through this pool.

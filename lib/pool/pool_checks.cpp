@@ -4,10 +4,9 @@
 #include "base/text.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
-#include "platform/fail.hpp"
 #include "pool/pool.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -16,8 +15,9 @@ namespace {
 using pages::PageEntry;
 using pages::PageKind;
 using pages::Span;
-using statistics::CheckKind;
-using statistics::count_failed_check;
+using statistics::MisuseKind;
+using statistics::report_misuse;
+using statistics::stop_at_misuse;
 
 }  // namespace
 
@@ -146,17 +146,17 @@ void Pool::check(const void* p, const Finding& finding, StatedSize stated) noexc
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
-        count_failed_check(CheckKind::misuse, pool);
-        platform::fail("pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool,
+        stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                       "pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool,
                        p, finding.bucket < bucket_count ? "bucket" : "whole pages of",
                        BytesText(finding.usable).c_str(),
                        bucket < bucket_count ? "the bucket" : "whole pages", bytes);
     }
     if (options_.checks == Checks::full && bytes < finding.requested) {
-        count_failed_check(CheckKind::misuse, pool);
-        platform::fail(
-            "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu B", pool,
-            p, finding.requested, bytes);
+        stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                       "pool '%s': deallocate: block %p was allocated with %zu B and freed with "
+                       "%zu B",
+                       pool, p, finding.requested, bytes);
     }
 }
 
@@ -164,10 +164,10 @@ void Pool::check_no_leaks() const noexcept {
     if (options_.checks != Checks::full) return;
     const std::uint64_t blocks = counters_.allocations() - counters_.deallocations();
     if (blocks == 0) return;
-    count_failed_check(CheckKind::leak, options_.name);
-    platform::fail("pool '%s': destroyed with %llu blocks of %s in use; expected none",
-                   options_.name.c_str(), static_cast<unsigned long long>(blocks),
-                   base::BytesText(counters_.in_use_bytes()).c_str());
+    report_misuse(
+        {.kind = MisuseKind::leak, .size = counters_.in_use_bytes(), .owner = options_.name},
+        "pool '%s': destroyed with %llu blocks of %s in use; expected none", options_.name.c_str(),
+        static_cast<unsigned long long>(blocks), base::BytesText(counters_.in_use_bytes()).c_str());
 }
 
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
@@ -181,33 +181,46 @@ void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes
     if (span != nullptr) span->requested_bytes.store(requested_bytes, std::memory_order_release);
 }
 
+statistics::Misuse Pool::misuse_of(MisuseKind kind, const void* p,
+                                   const Finding& finding) const noexcept {
+    statistics::Misuse misuse{.kind = kind, .pointer = p, .owner = options_.name};
+    if (finding.what == Finding::What::foreign) return misuse;
+    misuse.size = finding.usable;
+    if (finding.requested != 0) misuse.requested = finding.requested;
+    return misuse;
+}
+
 void Pool::misused(const void* p, const Finding& finding, const char* call) noexcept {
     const char* const pool = options_.name.c_str();
     const char* const expected = "expected a block of this pool in use";
-    count_failed_check(CheckKind::misuse, pool);
     if (finding.what == Finding::What::freed) {
-        platform::fail("pool '%s': %s: block %p was freed twice or was never allocated; %s", pool,
+        stop_at_misuse(misuse_of(MisuseKind::double_free, p, finding),
+                       "pool '%s': %s: block %p was freed twice or was never allocated; %s", pool,
                        call, p, expected);
     }
     if (finding.what == Finding::What::block) {
-        platform::fail("pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool,
+        stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                       "pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool,
                        call, p, base::BytesText(finding.usable).c_str());
     }
     if (finding.what != Finding::What::foreign) {
         const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
                                                      static_cast<const char*>(finding.block));
-        platform::fail(
-            "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected the beginning of "
-            "the block",
-            pool, call, p, inside, finding.block, base::BytesText(finding.usable).c_str());
+        stop_at_misuse(misuse_of(MisuseKind::interior_free, p, finding),
+                       "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected the "
+                       "beginning of the block",
+                       pool, call, p, inside, finding.block,
+                       base::BytesText(finding.usable).c_str());
     }
     const PageEntry entry = heap_.space().map().at(p);
     char other[48];
     if (!entry.empty() && entry.pool_number() != heap_.pool_number() &&
         blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
-        platform::fail("pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
+        stop_at_misuse(misuse_of(MisuseKind::wrong_pool, p, finding),
+                       "pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
     }
-    platform::fail("pool '%s': %s: %p was never allocated by this pool; %s", pool, call, p,
+    stop_at_misuse(misuse_of(MisuseKind::foreign_free, p, finding),
+                   "pool '%s': %s: %p was never allocated by this pool; %s", pool, call, p,
                    expected);
 }
 

@@ -169,9 +169,11 @@ protected:
             std::thread([&] { use(arena); }).join();
         };
         EXPECT_EXIT(misuse(), ::testing::KilledBySignal(SIGABRT),
-                    "^tensorpool: " + std::string(call) +
+                    "^tensorpool: fatal: wrong-thread ptr=[^ ]* size=- requested=- pool=mine "
+                    "thread=[0-9]+\n  " +
+                        std::string(call) +
                         ": arena 'mine' belongs to one thread \\(Sharing::one_thread\\), and "
-                        "another one used it before\n$");
+                        "another one used it before\n");
     }
 };
 

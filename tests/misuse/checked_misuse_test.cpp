@@ -16,7 +16,7 @@ namespace tensorpool {
 namespace {
 
 using testing::by_abort;
-using testing::one_line;
+using testing::one_report;
 using testing::Sized;
 
 constexpr std::size_t kib = 1024;
@@ -30,7 +30,7 @@ protected:
         testing::free_block(pool_, p, bytes, std::get<1>(GetParam()));
     }
     void expect_stop(void* p, std::size_t bytes, const std::string& found) {
-        EXPECT_EXIT(free(p, bytes), by_abort(), one_line("mine", p, found)) << bytes;
+        EXPECT_EXIT(free(p, bytes), by_abort(), one_report("mine", p, found)) << bytes;
     }
 
     MemoryPool pool_{options("mine")};
@@ -64,10 +64,10 @@ TEST_P(CheckedMisuseDeathTest, InteriorPointer) {
         const std::size_t usable = pool_.usable_size(block);
         for (const std::size_t inside : {std::size_t{1}, usable / 2, usable - 1}) {
             EXPECT_EXIT(free(block + inside, bytes), by_abort(),
-                        one_line("mine", block + inside,
-                                 "lies " + std::to_string(inside) + " B inside the block " +
-                                     testing::text_of(block) + " of ",
-                                 "expected the beginning of the block"));
+                        one_report("mine", block + inside,
+                                   "lies " + std::to_string(inside) + " B inside the block " +
+                                       testing::text_of(block) + " of ",
+                                   "expected the beginning of the block"));
         }
         pool_.deallocate(block);
     }
@@ -123,7 +123,7 @@ TEST_P(CheckedMisuseDeathTest, ReallocationAfterFree) {
         void* const other_neighbour = pool_.allocate(bytes);
         free(block, bytes);
         EXPECT_EXIT(pool_.reallocate(block, bytes, 2 * bytes), by_abort(),
-                    one_line("mine", block, "was freed twice"));
+                    one_report("mine", block, "was freed twice"));
         free(neighbour, bytes);
         free(other_neighbour, bytes);
     }

@@ -18,7 +18,7 @@ namespace tensorpool {
 namespace {
 
 using testing::by_abort;
-using testing::one_line;
+using testing::one_report;
 using testing::Sized;
 using testing::Worker;
 
@@ -51,12 +51,12 @@ protected:
             EXPECT_EQ(pool_.usable_size(block), 0U);
             for (const Sized sized : {Sized::no, Sized::yes}) {
                 EXPECT_EXIT(testing::free_block(pool_, block, bytes(), sized), by_abort(),
-                            one_line("mine", block, "was freed twice"));
+                            one_report("mine", block, "was freed twice"));
             }
             EXPECT_EXIT(pool_.deallocate(block + 1, bytes()), by_abort(),
-                        one_line("mine", block + 1, "was freed twice"));
+                        one_report("mine", block + 1, "was freed twice"));
             EXPECT_EXIT(pool_.reallocate(block, bytes(), 2 * bytes()), by_abort(),
-                        one_line("mine", block, "was freed twice"));
+                        one_report("mine", block, "was freed twice"));
         }
     }
 
@@ -123,7 +123,7 @@ TEST_P(CheckedParkedDeathTest, BlockThatWasNeverAllocated) {
     char* const beside = neighbours_[0] + pool_.usable_size(neighbours_[0]);
     if (bytes() <= 16 * kib) {
         EXPECT_EXIT(pool_.deallocate(beside), by_abort(),
-                    one_line("mine", beside, "was freed twice or was never allocated"));
+                    one_report("mine", beside, "was freed twice or was never allocated"));
     }
     deallocate(neighbours_);
 }

@@ -18,7 +18,7 @@ namespace tensorpool {
 namespace {
 
 using testing::by_abort;
-using testing::one_line;
+using testing::one_report;
 using testing::Sized;
 
 constexpr std::size_t kib = 1024;
@@ -35,11 +35,11 @@ TEST_F(UncheckedMisuseDeathTest, ForeignPointer) {
          {static_cast<void*>(on_stack), reinterpret_cast<void*>(std::uintptr_t{0x10}),
           reinterpret_cast<void*>(UINTPTR_MAX)}) {
         EXPECT_EXIT(pool_.deallocate(p), by_abort(),
-                    one_line("mine", p, "was never allocated by this pool"));
+                    one_report("mine", p, "was never allocated by this pool"));
         EXPECT_EXIT(pool_.deallocate(p, 100 * kib), by_abort(),
-                    one_line("mine", p, "was never allocated by this pool"));
+                    one_report("mine", p, "was never allocated by this pool"));
         EXPECT_EXIT(pool_.reallocate(p, 100, 1000), by_abort(),
-                    one_line("mine", p, "was never allocated by this pool"));
+                    one_report("mine", p, "was never allocated by this pool"));
     }
 }
 
@@ -47,7 +47,7 @@ TEST_F(UncheckedMisuseDeathTest, BlockOfAnotherPoolNamesBothPools) {
     for (const std::size_t bytes : {100 * kib, std::size_t{100}, 20 * kib}) {
         void* const block = other_.allocate(bytes);
         EXPECT_EXIT(pool_.deallocate(block), by_abort(),
-                    one_line("mine", block, "lies in pool 'theirs'"));
+                    one_report("mine", block, "lies in pool 'theirs'"));
         other_.deallocate(block);
     }
 }
@@ -57,8 +57,8 @@ TEST_F(UncheckedMisuseDeathTest, InteriorPointerRevealedByItsAddress) {
         auto* const block = static_cast<char*>(pool_.allocate(bytes));
         EXPECT_EXIT(
             pool_.deallocate(block + 8), by_abort(),
-            one_line("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
-                     "expected the beginning of the block"));
+            one_report("mine", block + 8, "lies 8 B inside the block " + testing::text_of(block),
+                       "expected the beginning of the block"));
         pool_.deallocate(block);
     }
 }
@@ -71,14 +71,14 @@ TEST_F(UncheckedMisuseDeathTest, DoubleFreeOfALargeBlock) {
                 testing::free_block(pool_, block, 300 * kib, sized);
                 testing::free_block(pool_, block, 300 * kib, sized);
             },
-            by_abort(), one_line("mine", block, "was freed twice"));
+            by_abort(), one_report("mine", block, "was freed twice"));
     }
 }
 
 TEST_F(UncheckedMisuseDeathTest, SmallBlockFreedAsALargeOne) {
     void* const block = pool_.allocate(100);
     EXPECT_EXIT(pool_.deallocate(block, 100 * kib), by_abort(),
-                one_line("mine", block, "belongs to bucket 128 B", "not to whole pages"));
+                one_report("mine", block, "belongs to bucket 128 B", "not to whole pages"));
 }
 
 TEST_F(UncheckedMisuseDeathTest, DoubleFreeOfASmallBlockIsFoundLater) {
@@ -90,7 +90,7 @@ TEST_F(UncheckedMisuseDeathTest, DoubleFreeOfASmallBlockIsFoundLater) {
                 pool_.deallocate(block, bytes);
                 pool_.trim();
             },
-            by_abort(), one_line("mine", block, "was freed twice"));
+            by_abort(), one_report("mine", block, "was freed twice"));
         pool_.deallocate(block, bytes);
     }
 }
@@ -107,7 +107,7 @@ TEST_F(UncheckedMisuseDeathTest, WrongBlockInASizedFreeIsFoundLater) {
                 pool_.deallocate(p, 100);
                 pool_.trim();
             },
-            by_abort(), one_line("mine", p, "was freed as a block of bucket 128 B"));
+            by_abort(), one_report("mine", p, "was freed as a block of bucket 128 B"));
     }
 }
 

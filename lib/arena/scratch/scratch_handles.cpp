@@ -10,9 +10,8 @@
 #include <tensorpool/scratch.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool {
 
@@ -93,8 +92,11 @@ const char* ScratchState::misuse_of(const HeldBlock& block) const noexcept {
 void ScratchState::end_handle(const HeldBlock& block) noexcept {
     const char* const misuse = misuse_of(block);
     if (misuse != nullptr) {
-        statistics::count_failed_check(statistics::CheckKind::scope_order, name());
-        platform::fail(
+        statistics::stop_at_misuse(
+            {.kind = statistics::MisuseKind::scope_order,
+             .pointer = block.address,
+             .size = block.bytes,
+             .owner = name()},
             "the end of a handle: scratch of %s: the handle owns the block of %zu B at %p, but %s",
             name(), block.bytes, block.address, misuse);
     }

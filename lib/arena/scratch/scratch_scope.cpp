@@ -8,9 +8,8 @@
 #include <tensorpool/scratch.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool {
 namespace {
@@ -49,9 +48,10 @@ void Scratch::end_operator(const ScratchScope& scope) noexcept {
 void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     if (this->scope() != scope.self_) {
         const std::string name = arena::scratch_operators().name_of(scope.operator_);
-        statistics::count_failed_check(statistics::CheckKind::scope_order, state_->name());
-        platform::fail("ScratchScope: scope '%s' of %s ended before one that began inside it",
-                       name.c_str(), state_->name());
+        statistics::stop_at_misuse(
+            {.kind = statistics::MisuseKind::scope_order, .owner = state_->name()},
+            "ScratchScope: scope '%s' of %s ended before one that began inside it", name.c_str(),
+            state_->name());
     }
     raise_high();
     statistics::record_offset(TraceAction::scratch_release, state_->number, scope.used_before_);

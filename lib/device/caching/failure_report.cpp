@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "device/caching/streams/stream_cache.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -132,12 +132,19 @@ void fail_free(const std::string& allocator, Device device, const void* address,
                const Block* block) noexcept {
     const std::string owner = allocator + " on " + to_string(device);
     if (block == nullptr) {
-        platform::fail("%s: deallocate: %p is not a block of this allocator", owner.c_str(),
-                       address);
+        statistics::stop_at_misuse(
+            {.kind = statistics::MisuseKind::foreign_free, .pointer = address, .owner = allocator},
+            "%s: deallocate: %p is not a block of this allocator", owner.c_str(), address);
     }
-    platform::fail("%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address,
-                   block->bytes, static_cast<const void*>(block->address),
-                   state_text(block->state.load(std::memory_order_relaxed)));
+    const bool is_start = address == block->address;
+    statistics::stop_at_misuse({.kind = is_start ? statistics::MisuseKind::double_free
+                                                 : statistics::MisuseKind::interior_free,
+                                .pointer = address,
+                                .size = block->bytes,
+                                .owner = allocator},
+                               "%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(),
+                               address, block->bytes, static_cast<const void*>(block->address),
+                               state_text(block->state.load(std::memory_order_relaxed)));
 }
 
 void throw_not_in_use(const std::string& allocator, Device device, const char* call,

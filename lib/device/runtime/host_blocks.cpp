@@ -6,9 +6,8 @@
 #include "device/deferral/stream_progress.hpp"
 #include "device/runtime/check_status.hpp"
 #include "device/unlocked.hpp"
-#include "platform/fail.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/failed_checks.hpp"
 
 namespace tensorpool::device {
 
@@ -153,9 +152,11 @@ void HostBlocks::deallocate(void* memory) noexcept {
 HostBlocks::Block& HostBlocks::remove(void* memory) noexcept {
     const auto found = blocks_.find(memory);
     if (found == blocks_.end()) {
-        statistics::count_failed_check(statistics::CheckKind::misuse, "host");
-        platform::fail("deallocate: no block in use of the host allocator of %s begins at %p",
-                       to_string(device_).c_str(), memory);
+        statistics::stop_at_misuse(
+            {.kind = statistics::MisuseKind::foreign_free, .pointer = memory, .owner = "host"},
+            "deallocate: no block in use of the host allocator of %s begins "
+            "at %p",
+            to_string(device_).c_str(), memory);
     }
     Block& block = *found->second;
     blocks_.erase(found);

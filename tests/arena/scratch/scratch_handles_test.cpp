@@ -149,7 +149,8 @@ TEST_F(ScratchHandleDeathTest, EndBeforeALaterHandle) {
             PooledAllocation second(scratch, 100);
             first.reset();
         },
-        "tensorpool: the end of a handle: scratch of thread [0-9]+: the handle owns the block of "
+        "fatal: scope-order .*\n  the end of a handle: scratch of thread [0-9]+: the handle owns "
+        "the block of "
         "100 B at .*, but a handle made after it has not ended; expected reverse order");
 }
 

@@ -197,7 +197,8 @@ TEST(ScratchScopeDeathTest, EndingOutOfOrderStopsTheProgram) {
     auto outer = std::make_unique<ScratchScope>();
     const ScratchScope inner;  // destroyed first
     EXPECT_DEATH(outer.reset(),
-                 "tensorpool: ScratchScope: scope '' of thread [0-9]+ ended before one that began "
+                 "fatal: scope-order .*\n  ScratchScope: scope '' of thread [0-9]+ ended before "
+                 "one that began "
                  "inside it");
 }
 
