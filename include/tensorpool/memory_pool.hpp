@@ -246,8 +246,9 @@ inline void* MemoryPool::allocate(std::size_t bytes) {
 
 inline void MemoryPool::deallocate(void* p, std::size_t bytes) noexcept {
     const unsigned bucket = detail::bucket_of(bytes);
-    if (p != nullptr && bucket < detail::bucket_count) [[likely]] {
-        if (thread_cache().push(bucket, p)) [[likely]]
+    if (bucket < detail::bucket_count) [[likely]] {
+        detail::ThreadCache& cache = thread_cache();
+        if (!cache.is_guarded_or_null(p) && cache.push(bucket, p)) [[likely]]
             return;
     }
     deallocate_slow(p, bytes);

@@ -36,8 +36,9 @@ enum class HugePages : std::uint8_t {
     always,
 };
 
-/// How much each call is checked. A pool with checks serves every call on the slow path, from the
-/// same thread caches, which costs some 8 ns a call. A pool without checks pays nothing for them.
+/// How much misuse is stopped. `basic`, `full` and `hardened` check every call: the pool then
+/// serves all calls on the slow path, which costs some 8 ns a call for the first two. `sampled`
+/// checks some blocks completely and is meant for production.
 enum class Checks : std::uint8_t {
     /// Only what a `deallocate` without size looks up anyway.
     off,
@@ -48,6 +49,25 @@ enum class Checks : std::uint8_t {
     /// Like `basic`, and the pool also remembers the requested size of each block. A sized free
     /// with a smaller size stops the program, and so does destroying a pool with blocks in use.
     full,
+    /// Like `off`, but some blocks are guarded.
+    ///
+    /// A guarded block ends at a page that may not be accessed, becomes inaccessible when it is
+    /// freed, and is not reused soon. An access beyond it or after its free stops the program with
+    /// a
+    /// report that has the stacks of its allocation and its free. Guards take at most
+    /// `PoolOptions::guard_share` of each thread's time, and at most 1,024 blocks are guarded at
+    /// once. It installs handlers for SIGSEGV and SIGBUS, which pass on what is not the pool's.
+    sampled,
+    /// Like `full`, and every block is protected.
+    ///
+    /// Writes behind the requested bytes and into free blocks are found at the latest when the
+    /// block
+    /// is freed or reused. Freed blocks wait in a quarantine, small blocks are handed out in random
+    /// order, and spans and large blocks lie between pages that may not be accessed. A sized free
+    /// must state exactly the requested bytes, which `usable_size` returns too. It installs
+    /// handlers
+    /// for SIGSEGV and SIGBUS, which pass on what is not the pool's.
+    hardened,
 };
 
 /// On which memory nodes pages are placed. It has no effect if the system has one node.
@@ -140,7 +160,10 @@ TENSORPOOL_API Checks default_checks() noexcept;
 /// TENSORPOOL_GROWTH_FACTOR, TENSORPOOL_GROWTH_FRACTION, TENSORPOOL_RETAIN_BYTES,
 /// TENSORPOOL_RETAIN_MS, TENSORPOOL_RETAIN_BACKGROUND (off, auto, on), TENSORPOOL_HUGE_PAGES
 /// (never, buckets, auto, always), TENSORPOOL_NUMA (system, interleave, or a node's number),
-/// TENSORPOOL_CHECKS (off, basic, full). Sizes accept the suffixes KiB, MiB, GiB and TiB.
+/// TENSORPOOL_CHECKS (off, basic, full, sampled, hardened), TENSORPOOL_GUARD_SHARE,
+/// TENSORPOOL_QUARANTINE_BYTES. Sizes accept the suffixes KiB, MiB, GiB and TiB. With
+/// TENSORPOOL_ON_MISUSE=report, all pools and arenas report misuse on stderr and go on where that
+/// is safe, instead of stopping the program.
 ///
 /// Only the environment decides where the statistics of a process lie, for all its pools and
 /// arenas. TENSORPOOL_STATISTICS=off keeps them private. TENSORPOOL_STATISTICS_DIR=/a/folder puts
@@ -166,8 +189,12 @@ struct PoolOptions {
     HugePages huge_pages = HugePages::buckets;
     /// On which memory nodes the pool's pages are placed.
     NumaPolicy numa = {};
-    /// How much each call is checked.
+    /// How much misuse is stopped.
     Checks checks = default_checks();
+    /// With `Checks::sampled`: the part of each thread's time that guards may take, from 0 to 1.
+    double guard_share = 0.01;
+    /// With `Checks::hardened`: the bytes of freed blocks that wait before they are reused.
+    std::size_t quarantine_bytes = std::size_t{16} << 20;
     /// A function to call for each event; may be empty. Without it, nothing is printed.
     ///
     /// It runs outside all locks of the pool, on the thread whose request caused the event or on

@@ -151,6 +151,12 @@ struct PoolStatistics {
     std::uint64_t given_back_bytes = 0;
     /// The number of threads that have a cache for this pool now.
     std::uint64_t threads = 0;
+    /// The number of guarded blocks that callers hold (`Checks::sampled`).
+    std::uint64_t guarded_blocks = 0;
+    /// The number of blocks that were guarded so far.
+    std::uint64_t guarded_allocations = 0;
+    /// The bytes of freed blocks that wait before they are reused (`Checks::hardened`).
+    std::uint64_t quarantined_bytes = 0;
 
     /// The statistics of each bucket, the smallest blocks first.
     std::array<BucketStatistics, detail::bucket_count> buckets = {};

@@ -78,7 +78,12 @@ enum tensorpool_checks {
     tensorpool_checks_basic = 1,
     /// Like `tensorpool_checks_basic`; too small sizes and blocks left at the end stop the program
     /// too.
-    tensorpool_checks_full = 2
+    tensorpool_checks_full = 2,
+    /// Like `tensorpool_checks_off`, but some blocks are guarded: accesses beyond them and after
+    /// their free stop the program.
+    tensorpool_checks_sampled = 3,
+    /// Like `tensorpool_checks_full`, and every block is protected.
+    tensorpool_checks_hardened = 4
 };
 /// Whether a background thread gives back a pool's unneeded memory while no call does;
 /// `BackgroundTrim` of <tensorpool/pool_options.hpp> describes each value.
@@ -149,7 +154,7 @@ typedef struct tensorpool_options {
     int32_t numa;
     /// For tensorpool_numa_prefer, the number of the node.
     uint32_t numa_node;
-    /// How much each call is checked, a tensorpool_checks.
+    /// How much misuse is stopped, a tensorpool_checks.
     int32_t checks;
     /// A function to call for each event; may be NULL. It gets `on_event_user` as its second
     /// argument.
@@ -163,6 +168,11 @@ typedef struct tensorpool_options {
     void* on_event_user;
     /// Whether a background thread gives memory back, a tensorpool_background_trim.
     int32_t retain_background;
+    /// With tensorpool_checks_sampled: the part of each thread's time that guards may take, from 0
+    /// to 1.
+    double guard_share;
+    /// With tensorpool_checks_hardened: the bytes of freed blocks that wait before they are reused.
+    size_t quarantine_bytes;
 } tensorpool_options;
 
 /// Sets the first `struct_bytes` bytes of `options`, which must be sizeof(tensorpool_options), to

@@ -72,7 +72,7 @@ ArenaOptions to_arena_options(const tensorpool_arena_options* options) {
     to.retain = from.retain;
     to.sharing = to_enumeration("sharing", from.sharing, Sharing::one_thread);
     to.objects = to_enumeration("objects", from.objects, 1) != 0;
-    to.checks = to_enumeration("checks", from.checks, Checks::full);
+    to.checks = to_enumeration("checks", from.checks, Checks::hardened);
     to.on_event = to_callback(from.on_event, from.on_event_user);
     return to;
 }

@@ -22,6 +22,8 @@ static_assert(static_cast<int>(NumaPolicy::Placement::interleave) == tensorpool_
 static_assert(static_cast<int>(Checks::off) == tensorpool_checks_off);
 static_assert(static_cast<int>(Checks::basic) == tensorpool_checks_basic);
 static_assert(static_cast<int>(Checks::full) == tensorpool_checks_full);
+static_assert(static_cast<int>(Checks::sampled) == tensorpool_checks_sampled);
+static_assert(static_cast<int>(Checks::hardened) == tensorpool_checks_hardened);
 static_assert(static_cast<int>(PoolEvent::Kind::growth) == tensorpool_event_growth);
 static_assert(static_cast<int>(PoolEvent::Kind::give_back) == tensorpool_event_give_back);
 static_assert(static_cast<int>(PoolEvent::Kind::pressure) == tensorpool_event_pressure);
@@ -45,6 +47,8 @@ tensorpool_options defaults() {
     to.numa = static_cast<std::int32_t>(from.numa.placement);
     to.numa_node = from.numa.node;
     to.checks = static_cast<std::int32_t>(from.checks);
+    to.guard_share = from.guard_share;
+    to.quarantine_bytes = from.quarantine_bytes;
     return to;
 }
 
@@ -87,7 +91,9 @@ PoolOptions to_pool_options(const tensorpool_options& options) {
     to.huge_pages = to_enumeration("huge_pages", from.huge_pages, HugePages::always);
     to.numa = {.placement = to_enumeration("numa", from.numa, NumaPolicy::Placement::interleave),
                .node = from.numa_node};
-    to.checks = to_enumeration("checks", from.checks, Checks::full);
+    to.checks = to_enumeration("checks", from.checks, Checks::hardened);
+    to.guard_share = from.guard_share;
+    to.quarantine_bytes = from.quarantine_bytes;
     to.on_event = to_callback(from.on_event, from.on_event_user);
     return to;
 }

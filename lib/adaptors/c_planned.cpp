@@ -100,7 +100,7 @@ PlannedArenaOptions to_planned_options(const tensorpool_planned_arena_options* o
     to.warm_up_iterations = from.warm_up_iterations;
     to.planning_budget = to_budget(from.planning_budget_ns);
     to.tolerated_misses = from.tolerated_misses;
-    to.checks = to_enumeration("checks", from.checks, Checks::full);
+    to.checks = to_enumeration("checks", from.checks, Checks::hardened);
     to.executor = to_executor(from.executor, from.executor_user);
     return to;
 }

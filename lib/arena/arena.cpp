@@ -8,6 +8,7 @@
 #include "arena/arena_claims.hpp"
 #include "arena/arena_registry.hpp"
 #include "base/alignment.hpp"
+#include "base/checks.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool {
@@ -116,7 +117,7 @@ void Arena::set_up(std::byte* base) noexcept {
     base_ = base;
     granule_mask_ = options.alignment - 1;
     shared_ = options.sharing == Sharing::any_thread;
-    const bool checked = !shared_ && options.checks != Checks::off;
+    const bool checked = !shared_ && base::checks_calls(options.checks);
     const bool quick = !checked && options.alignment <= max_quick_bytes;
     arena::arena_registry().set_quick_bytes(
         *state_, quick ? std::min(options.max_allocation, max_quick_bytes) : 0);

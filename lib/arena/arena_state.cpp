@@ -8,6 +8,7 @@
 #include "arena/arena_registry.hpp"
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
+#include "base/checks.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/report/report_at_exit.hpp"
@@ -36,7 +37,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
     arena.words_ = &record->words;
     statistics::report_at_exit_where_wanted();
     statistics::look_for_recorder();  // the first allocations may take only the inline path
-    if (options_.checks != Checks::off) handles = std::make_unique<arena::LivingHandles>();
+    if (base::checks_calls(options_.checks)) handles = std::make_unique<arena::LivingHandles>();
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
     statistics::snapshot_sources().enter(*this);
@@ -79,7 +80,7 @@ std::size_t ArenaState::capacity() const noexcept {
 }
 
 void ArenaState::check_allocating_thread() noexcept {
-    if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
+    if (!base::checks_calls(options_.checks) || options_.sharing == Sharing::any_thread) return;
     // Relaxed: only the identity matters, no other memory depends on it.
     std::thread::id none;
     owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
@@ -87,7 +88,7 @@ void ArenaState::check_allocating_thread() noexcept {
 }
 
 void ArenaState::check_thread(const char* call) const noexcept {
-    if (options_.checks == Checks::off || options_.sharing == Sharing::any_thread) return;
+    if (!base::checks_calls(options_.checks) || options_.sharing == Sharing::any_thread) return;
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
     statistics::stop_at_misuse(

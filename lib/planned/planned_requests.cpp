@@ -3,6 +3,7 @@
 
 #include <tensorpool/detail/address_range.hpp>
 
+#include "base/checks.hpp"
 #include "planned/planned_state.hpp"
 #include "statistics/misuse/misuse.hpp"
 
@@ -10,7 +11,7 @@ namespace tensorpool::detail {
 
 // Requests that the plan serves are not checked, because the check would slow down each of them.
 void PlannedState::check_thread() const noexcept {
-    if (options_.checks == Checks::off || !in_iteration_ || owner_ == &thread_table) return;
+    if (!base::checks_calls(options_.checks) || !in_iteration_ || owner_ == &thread_table) return;
     statistics::stop_at_misuse(
         {.kind = statistics::MisuseKind::wrong_thread, .owner = options_.name},
         "allocate: planned arena '%s' belongs to the thread that began its iteration, and another "

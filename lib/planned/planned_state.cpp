@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/checks.hpp"
 #include "base/text.hpp"
 #include "planned/orphaned_plans.hpp"
 #include "planned/plan_file.hpp"
@@ -73,7 +74,7 @@ PlannedState::~PlannedState() {
 }
 
 void PlannedState::check_no_blocks_in_use() const noexcept {
-    if (options_.checks != Checks::full || server_.is_used()) return;
+    if (!base::checks_sizes(options_.checks) || server_.is_used()) return;
     const PlannedArenaStatistics snapshot = statistics();
     const std::uint64_t bytes = snapshot.in_use_bytes + snapshot.pool_in_use_bytes;
     if (bytes == 0) return;

@@ -54,11 +54,16 @@ PoolOptions options_from_environment(PoolOptions options) {
          [](Text text) { return parse_choice(text, huge_pages); });
     read("TENSORPOOL_NUMA", options.numa, "system, interleave or the number of a node", "system",
          parse_numa);
-    static constexpr Named<Checks> checks[] = {
-        {"off", Checks::off}, {"basic", Checks::basic}, {"full", Checks::full}};
-    read("TENSORPOOL_CHECKS", options.checks, "off, basic or full",
+    static constexpr Named<Checks> checks[] = {{"off", Checks::off},
+                                               {"basic", Checks::basic},
+                                               {"full", Checks::full},
+                                               {"sampled", Checks::sampled},
+                                               {"hardened", Checks::hardened}};
+    read("TENSORPOOL_CHECKS", options.checks, "off, basic, full, sampled or hardened",
          options.checks == Checks::off ? "off" : "basic",
          [](Text text) { return parse_choice(text, checks); });
+    read_number("TENSORPOOL_GUARD_SHARE", options.guard_share, 1, "a number from 0 to 1");
+    read_bytes("TENSORPOOL_QUARANTINE_BYTES", options.quarantine_bytes);
     return options;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/alignment.hpp"
+#include "base/checks.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
@@ -45,13 +46,13 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
                             .numa = options.numa,
                             .clock_ns = platform::monotonic_clock_ns,
                             .folios = &pages::folio_choice()};
-    heap.keep_records = options.checks != Checks::off;
+    heap.keep_records = base::checks_calls(options.checks);
     if (options.retain.milliseconds == 0) heap.retain.bytes = 0;
     return heap;
 }
 
 blocks::States states_for(Checks checks) noexcept {
-    if (checks == Checks::off) return blocks::States::none;
+    if (!base::checks_calls(checks)) return blocks::States::none;
     return checks == Checks::basic ? blocks::States::uses : blocks::States::requests;
 }
 
@@ -322,7 +323,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const bool fits = new_bytes <= old.usable && new_bucket == old.bucket &&
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {
-        if (options_.checks == Checks::full) remember(p, old, new_bytes);
+        if (base::checks_sizes(options_.checks)) remember(p, old, new_bytes);
         const bool is_of_plan = heap_.space().map().at(p).kind() == pages::PageKind::served;
         if (!is_of_plan) statistics::record(TraceAction::resize, id(), p, new_bytes);
         return p;

@@ -9,6 +9,7 @@
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/statistics.hpp>
 
+#include "base/checks.hpp"
 #include "blocks/bucket_set.hpp"
 #include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
@@ -253,7 +254,7 @@ private:
         return is_global() && entry.pool_number() == heap_.pool_number();
     }
     bool is_global() const noexcept { return heap_.pool_number() == GlobalPool::number; }
-    bool checked() const noexcept { return options_.checks != Checks::off; }
+    bool checked() const noexcept { return base::checks_calls(options_.checks); }
 
     PoolOptions options_;
     const std::size_t max_parked_bytes_;  // the largest large block that a thread keeps

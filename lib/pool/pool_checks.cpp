@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/checks.hpp"
 #include "base/text.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
@@ -124,7 +125,7 @@ void Pool::free_checked_pages(void* p, StatedSize stated) noexcept {
 
 // The largest requested size of a block for which a free with this stated size is valid.
 std::size_t Pool::max_requested(StatedSize stated) const noexcept {
-    const bool knows = options_.checks == Checks::full && stated.bucket != StatedSize::nothing;
+    const bool knows = base::checks_sizes(options_.checks) && stated.bucket != StatedSize::nothing;
     return knows ? stated.bytes : SIZE_MAX;
 }
 
@@ -152,7 +153,7 @@ void Pool::check(const void* p, const Finding& finding, StatedSize stated) noexc
                        BytesText(finding.usable).c_str(),
                        bucket < bucket_count ? "the bucket" : "whole pages", bytes);
     }
-    if (options_.checks == Checks::full && bytes < finding.requested) {
+    if (base::checks_sizes(options_.checks) && bytes < finding.requested) {
         stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
                        "pool '%s': deallocate: block %p was allocated with %zu B and freed with "
                        "%zu B",
@@ -161,7 +162,7 @@ void Pool::check(const void* p, const Finding& finding, StatedSize stated) noexc
 }
 
 void Pool::check_no_leaks() const noexcept {
-    if (options_.checks != Checks::full) return;
+    if (!base::checks_sizes(options_.checks)) return;
     const std::uint64_t blocks = counters_.allocations() - counters_.deallocations();
     if (blocks == 0) return;
     report_misuse(

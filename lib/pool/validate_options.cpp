@@ -16,6 +16,9 @@ void validate(const PoolOptions& options) {
     }
     if (options.max_allocation == 0) refuse("max_allocation is 0 B; expected at least 1 B");
     validate(options.growth, owner);
+    if (!(options.guard_share >= 0 && options.guard_share <= 1)) {
+        refuse("guard_share" + is(options.guard_share) + "; expected a number from 0 to 1");
+    }
     const unsigned nodes = platform::numa_node_count();
     if (options.numa.placement == NumaPolicy::Placement::prefer && options.numa.node >= nodes) {
         refuse("numa.node" + is(options.numa.node) + "; expected less than " +

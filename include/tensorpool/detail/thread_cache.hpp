@@ -68,13 +68,23 @@ struct ThreadCache {
     // The first member, so that the offset of a bucket's magazine is that of its counters.
     LoadedMagazine loaded[bucket_count] = {};
     ThreadCounters* counters = nullptr;
+    /// The requested bytes until an allocation is sampled; negative while one is due. The slow path
+    /// then samples it and sets the next distance. Without sampling it is never used up.
+    std::int64_t bytes_to_sample = never_sampled;
+    /// Blocks below this address are guarded and are never put into a magazine. Null is below it.
+    std::uintptr_t first_unguarded = 1;
+
+    static constexpr std::int64_t never_sampled = INT64_MAX;
 
     /// Takes a block of this bucket from the loaded magazine and counts `requested_bytes`. Returns
-    /// nullptr if the magazine is empty or taken.
+    /// nullptr if the magazine is empty or taken, and if the allocation is to be sampled.
     void* pop(unsigned bucket, std::size_t requested_bytes) noexcept {
         LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;
         if (is_within(top, magazine.bottom)) [[unlikely]]
+            return nullptr;
+        bytes_to_sample -= static_cast<std::int64_t>(requested_bytes);
+        if (bytes_to_sample < 0) [[unlikely]]
             return nullptr;
         // The release store is for a thread that takes the rest of the blocks. This fence only
         // stops the compiler: the other thread makes the processor pass one.
@@ -92,8 +102,13 @@ struct ThreadCache {
         return block;
     }
 
+    /// Returns whether `p` is guarded or null. REQUIRES: `p` is null or a block of the pool.
+    bool is_guarded_or_null(const void* p) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(p) < first_unguarded;
+    }
+
     /// Puts a freed block on the loaded magazine. Returns false, and does nothing, if the magazine
-    /// is full or taken.
+    /// is full or taken. REQUIRES: the block is neither guarded nor null.
     bool push(unsigned bucket, void* block) noexcept {
         LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;

@@ -41,6 +41,9 @@ struct alignas(64) PoolTotals {
     alignas(64) Counter held_bytes;
     Counter peak_held_bytes;
     Counter lost_large_bytes;  // of large blocks, like lost_bytes of small blocks
+    Counter guarded_blocks;
+    Counter guarded_allocations;
+    Counter quarantined_bytes;
 
     /// Counts `bytes` more that left the central lists.
     void hold(std::uint64_t bytes) noexcept {
@@ -119,6 +122,13 @@ struct Metrics<PoolStatistics> {
          "tensorpool_released_bytes_total", &PoolTotals::given_back_bytes},
         {"threads", &Of::threads, "threads", gauge, "Threads that have a cache for this pool.",
          "tensorpool_threads"},
+        {"guarded_blocks", &Of::guarded_blocks, "blocks", gauge,
+         "Guarded blocks that callers hold.", "", &PoolTotals::guarded_blocks},
+        {"guarded_allocations", &Of::guarded_allocations, "blocks", total,
+         "Blocks that were guarded.", "", &PoolTotals::guarded_allocations},
+        {"quarantined_bytes", &Of::quarantined_bytes, "bytes", gauge,
+         "Bytes of freed blocks that wait before they are reused.", "",
+         &PoolTotals::quarantined_bytes},
         {"failures_by_limit", &Of::failures_by_limit, "calls", total,
          "Requests that could not be met, by the limit that caused it: unknown, max_allocation, "
          "max_capacity, memory, address space, records.",
