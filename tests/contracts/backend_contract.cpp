@@ -118,7 +118,7 @@ DeviceStatus BackendContract::note(StreamHandle stream, int number) {
 }
 
 void BackendContract::expect_refused(DeviceStatus found, DeviceStatus expected) {
-    EXPECT_EQ(found, expected);
+    EXPECT_EQ(found, expected) << backend().last_error();
     EXPECT_NE(backend().last_error(), "");
 }
 

@@ -304,8 +304,8 @@ public:
 
     // Pinned host memory -------------------------------------------------------------------------
 
-    /// Allocates `bytes` bytes of pinned host memory, aligned to 4096, for all devices of this
-    /// type, and stores the address in `memory`.
+    /// Allocates `bytes` bytes of pinned host memory, aligned to at least 256, for all devices of
+    /// this type, and stores the address in `memory`.
     virtual DeviceStatus allocate_pinned(int device, std::size_t bytes, void** memory) noexcept = 0;
     /// Frees pinned host memory; nullptr is ignored. `bytes` is the size of its allocation.
     virtual DeviceStatus deallocate_pinned(int device, void* memory,

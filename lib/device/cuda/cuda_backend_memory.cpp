@@ -79,12 +79,19 @@ Advice driver_advice(MemoryAdvice advice) {
                       "no such advice: " + std::to_string(static_cast<int>(advice)));
 }
 
+// The driver stores null when it fails.
+DeviceStatus allocate_host(CudaState& state, std::size_t bytes, unsigned flags, void** memory) {
+    void* made = nullptr;
+    const DeviceStatus status = state.invoke(state.api.host_allocate, &made, bytes, flags);
+    *memory = made;
+    return status;
+}
+
 DeviceStatus allocate_kind(CudaState& state, const CudaDevice& device, std::size_t bytes,
                            StorageKind kind, void** memory) {
     if (kind == StorageKind::shared) {
         expect_ability(device.abilities.shared_storage, "the device has no shared storage");
-        return state.invoke(state.api.host_allocate, memory, bytes,
-                            host_alloc_portable | host_alloc_device_map);
+        return allocate_host(state, bytes, host_alloc_portable | host_alloc_device_map, memory);
     }
     DeviceAddress address = 0;
     if (kind == StorageKind::managed) {
@@ -184,7 +191,7 @@ DeviceStatus CudaBackend::prefetch_memory(int device, void* memory, std::size_t 
 DeviceStatus CudaBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         refuse_nothing(bytes);
-        return state_->invoke(state_->api.host_allocate, memory, bytes, host_alloc_portable);
+        return allocate_host(*state_, bytes, host_alloc_portable, memory);
     });
 }
 

@@ -141,6 +141,12 @@ DeviceStatus CudaBackend::export_memory(int device, MemoryHandle memory, int* fi
 // The driver takes the number of the descriptor as a pointer.
 DeviceStatus CudaBackend::import_memory(int device, int file, MemoryHandle* memory) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
+        state_->expect(state_->api.memory_import);
+        // The driver reports this as a failure of the operating system.
+        if (file < 0) {
+            throw DeviceError(DeviceStatus::invalid_argument,
+                              "the file descriptor is " + std::to_string(file));
+        }
         MemoryNumber made = 0;
         void* const descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
         state_->invoke(state_->api.memory_import, &made, descriptor, HandleType::file_descriptor);

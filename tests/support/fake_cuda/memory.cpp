@@ -36,6 +36,12 @@ void* map(std::size_t bytes, int protection) {
     return mapped != MAP_FAILED ? mapped : nullptr;
 }
 
+/// The offset of an allocation in its first page. On an H200, pinned memory of 1 B began 512 B
+/// after a page.
+std::size_t offset_in_page(Range::Kind kind, std::size_t bytes) {
+    return kind == Range::Kind::host && bytes < page ? 512 : 0;
+}
+
 /// Returns the range that contains the address.
 template <class Ranges>
 auto find_around(Ranges& ranges, DeviceAddress address) {
@@ -59,7 +65,8 @@ Result end_range(DeviceAddress address, std::initializer_list<Range::Kind> kinds
     }
     if (range.pooled) return_to_pool(range.device, range.bytes);
     if (range.kind == Range::Kind::device) delete[] range.memory;
-    munmap(pointer_at(address), whole_pages(range.bytes));
+    const std::size_t offset = offset_in_page(range.kind, range.bytes);
+    munmap(pointer_at(address - offset), whole_pages(offset + range.bytes));
     return Result::success;
 }
 
@@ -76,11 +83,12 @@ Result add_range(Range::Kind kind, std::size_t bytes, int device, DeviceAddress*
         return Result::out_of_memory;
     }
     const bool for_host = kind != Range::Kind::device;
-    void* const mapped = map(bytes, for_host ? PROT_READ | PROT_WRITE : PROT_NONE);
+    const std::size_t offset = offset_in_page(kind, bytes);
+    void* const mapped = map(offset + bytes, for_host ? PROT_READ | PROT_WRITE : PROT_NONE);
     if (mapped == nullptr) return Result::out_of_memory;
     if (device != no_device) driver().devices[device].used += bytes;
-    char* const memory = for_host ? static_cast<char*>(mapped) : new char[bytes];
-    *address = address_of(mapped);
+    char* const memory = for_host ? static_cast<char*>(mapped) + offset : new char[bytes];
+    *address = address_of(mapped) + offset;
     driver().ranges[*address] = {kind, bytes, device, memory, false};
     return Result::success;
 }
@@ -222,7 +230,7 @@ Result cuMemHostAlloc(void** memory, std::size_t bytes, unsigned flags) {
         if (flags > 7) return Result::invalid_value;
         DeviceAddress address = 0;
         const Result result = add_range(Range::Kind::host, bytes, no_device, &address);
-        if (result == Result::success) *memory = pointer_at(address);
+        *memory = pointer_at(address);  // the driver of an H200 stored null when it failed
         return result;
     });
 }
