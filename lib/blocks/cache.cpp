@@ -27,6 +27,9 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     set_ = &set;
     owned_counters_ = &owned;
     counters = owned.counters;
+    bytes_to_sample = never_sampled;
+    first_unguarded = pages::address_space().first_unguarded();
+    pace = {};
     trips_ = 0;
     capacity_bytes_ = 0;
     credit_bytes_ = 0;

@@ -9,6 +9,7 @@
 #include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
 #include "blocks/large_magazine.hpp"
+#include "blocks/sample_pace.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
@@ -111,6 +112,9 @@ public:
     /// True on every 16th trip to a depot or to spans. The pool then checks whether a retention
     /// period has ended, which reads the clock.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
+    /// When the thread samples allocations. Used by the pool on slow paths of the thread.
+    SamplePace pace;
+
     BucketSet& set() const noexcept { return *set_; }
     statistics::OwnedCounters& owned_counters() const noexcept { return *owned_counters_; }
 

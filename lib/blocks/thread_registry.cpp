@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/never_destroyed.hpp"
+#include "pages/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
@@ -280,11 +281,13 @@ void ThreadRegistry::before_fork() noexcept {
     mutex_.lock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     records_.lock();
+    pages::guarded_area().lock();
     pages::address_space().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
     pages::address_space().unlock();
+    pages::guarded_area().unlock();
     records_.unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
     mutex_.unlock();

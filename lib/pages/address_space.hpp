@@ -14,7 +14,7 @@ namespace tensorpool::pages {
 /// The address space that the process's pools share, and its page map. It chooses a window of up to
 /// 8 TiB in which it reserves nothing ahead. It lends runs of granules to pools, which it
 /// identifies by number, from the lowest free address up, and skips ranges where others have mapped
-/// something. Thread-safe.
+/// something. The lowest addresses of the window are kept for guarded blocks. Thread-safe.
 class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
@@ -27,6 +27,13 @@ public:
                  unsigned shard = 0) noexcept;
     /// Takes back everything in these whole granules that was lent to the pool, and unmaps it.
     void take_back(unsigned pool_number, PageRun granules) noexcept;
+
+    /// Reserves the addresses of guarded blocks, from the first page on, once. Returns their number
+    /// of pages; 0 if the system refuses.
+    PageCount reserve_guarded() noexcept;
+    /// Returns the lowest address that a block which is not guarded can have; 1 if there is no
+    /// window.
+    std::uintptr_t first_unguarded() noexcept;
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
@@ -92,6 +99,7 @@ private:
     // Relaxed: see `is_lent_to`.
     using Lender = std::atomic<std::uint32_t>;
     static constexpr unsigned pool_bits = 16;
+    static constexpr std::uint32_t for_guarded = 0xFFFD;
     static constexpr std::uint32_t foreign = 0xFFFE;  // not the heap's: others may map there
     static constexpr std::uint32_t retired = 0xFFFF;  // could not be returned to the system
     static std::uint32_t pool_of(std::uint32_t lender) noexcept {
@@ -100,7 +108,7 @@ private:
 
 public:
     /// Pool numbers are less than this.
-    static constexpr unsigned max_pools = foreign - 1;
+    static constexpr unsigned max_pools = for_guarded - 1;
 
 private:
     // A run of granules by number.
@@ -137,6 +145,7 @@ private:
     GrowingTable lenders_table_;
     Lender* lenders_ = nullptr;
     std::uint32_t granules_ = 0;
+    std::uint32_t guarded_granules_ = 0;  // the first ones
     PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;

@@ -14,6 +14,10 @@ namespace {
 constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 constexpr std::size_t largest_window = std::size_t{8} << 40;
 constexpr std::size_t smallest_window = std::size_t{16} << 20;
+// The addresses kept for guarded blocks: at most a sixty-fourth of the window, and of the addresses
+// that the process may still reserve, because the page map has words for them too.
+constexpr std::size_t max_guarded = std::size_t{8} << 30;
+constexpr std::size_t guarded_divisor = 64;
 // The alignment of the window, which limits the alignment of blocks.
 constexpr std::size_t largest_alignment = std::size_t{1} << 30;
 
@@ -76,10 +80,32 @@ bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
     }
     lenders_ = reinterpret_cast<Lender*>(lenders_table_.begin());
     granules_ = static_cast<std::uint32_t>(granules);
+    guarded_granules_ = static_cast<std::uint32_t>(
+        std::min({max_guarded, bytes / guarded_divisor,
+                  platform::available_address_space() / guarded_divisor}) /
+        granule_bytes);
+    first_free_ = guarded_granules_;
     alignment_ = static_cast<PageCount>(alignment / page_bytes);
     map_.set_up(base, reinterpret_cast<PageMap::Word*>(entries_.begin()),
                 reinterpret_cast<PageMap::Word*>(granule_words_.begin()));
     return true;
+}
+
+PageCount AddressSpace::reserve_guarded() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (granules_ == 0 && !set_up()) return 0;
+    const Granules run{0, guarded_granules_};
+    if (run.count == 0 || !grow_map(run.end())) return 0;
+    const std::size_t bytes = run.count * granule_bytes;
+    if (platform::reserve_at(address_of(0), bytes) != platform::ReservedAt::done) return 0;
+    set_lender(run, for_guarded);
+    return run.pages().count;
+}
+
+std::uintptr_t AddressSpace::first_unguarded() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (granules_ == 0 && !set_up()) return 1;
+    return reinterpret_cast<std::uintptr_t>(address_of(guarded_granules_ * granule_pages));
 }
 
 // Reserves a run from the system and makes the map describe it, but does not lend it yet. Returns

@@ -9,6 +9,7 @@
 namespace tensorpool::pages {
 
 struct Span;
+struct GuardedBlock;
 class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (four on
@@ -39,10 +40,11 @@ enum class PageKind : std::uint8_t {
     // Two numbers that no series of buckets uses.
     served = detail::bucket_count + 17,  // lent to a plan (served_memory.hpp)
     large_noted,                         // whole pages that a caller holds; a server notes the free
+    guarded,                             // of a guarded block (guarded_block.hpp)
 };
 inline constexpr unsigned kinds_of_series = 16;
 static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
-static_assert(static_cast<unsigned>(PageKind::large_noted) < 2 * kinds_of_series);
+static_assert(static_cast<unsigned>(PageKind::guarded) < 2 * kinds_of_series);
 
 constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept {
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
@@ -57,6 +59,9 @@ public:
     PageEntry(const Span* span, unsigned pool_number, PageKind kind) noexcept
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
+    PageEntry(const GuardedBlock* block, unsigned pool_number) noexcept
+        : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
+                static_cast<std::uint64_t>(PageKind::guarded)) {}
     PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::served)) {}
@@ -72,6 +77,14 @@ public:
     }
     /// Returns the owner of memory of the kind `served`.
     ServedMemory* served() const noexcept { return reinterpret_cast<ServedMemory*>(span()); }
+    /// Returns the record of a guarded block; nullptr for other kinds.
+    GuardedBlock* guarded() const noexcept {
+        return kind() == PageKind::guarded ? reinterpret_cast<GuardedBlock*>(span()) : nullptr;
+    }
+    /// Returns whether the entry, if it is not empty, refers to a span.
+    bool has_span() const noexcept {
+        return kind() != PageKind::served && kind() != PageKind::guarded;
+    }
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
     bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }

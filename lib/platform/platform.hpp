@@ -36,6 +36,10 @@ ReservedAt reserve_at(void* address, std::size_t bytes) noexcept;
 /// Returns false if the addresses stay reserved.
 bool release(void* address, std::size_t bytes) noexcept;
 
+/// Returns whole pages of a reservation to their state before the first commit: inaccessible and
+/// without memory. Returns false if the system refused: then nothing has changed.
+[[nodiscard]] bool reserve_again(void* address, std::size_t bytes) noexcept;
+
 /// Makes [address, address + bytes) of a reservation readable and writable. The memory is zero
 /// unless it was committed before and not decommitted since. Committing twice is harmless. Returns
 /// false on failure.

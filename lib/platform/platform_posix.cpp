@@ -84,6 +84,12 @@ bool release(void* address, std::size_t bytes) noexcept {
     return munmap(address, base::align_up(bytes, page_bytes())) == 0;
 }
 
+bool reserve_again(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return mmap(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+                -1, 0) != MAP_FAILED;
+}
+
 bool commit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;

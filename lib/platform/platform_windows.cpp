@@ -131,6 +131,10 @@ bool decommit(void* address, std::size_t bytes) noexcept {
     return bytes == 0 || VirtualFree(address, bytes, MEM_DECOMMIT) != 0;
 }
 
+bool reserve_again(void* address, std::size_t bytes) noexcept {
+    return decommit(address, bytes);
+}
+
 bool commit_anew(void* address, std::size_t bytes) noexcept {
     return decommit(address, bytes) && commit(address, bytes);
 }

@@ -11,6 +11,7 @@
 #include "base/checks.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
+#include "pages/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
@@ -125,9 +126,11 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
     pool_list().enter(*this);
+    if (is_sampled()) set_up_guards();
 }
 
 Pool::~Pool() {
+    if (is_sampled()) heap_.refund_guarded(pages::guarded_area().forget_pool(heap_.pool_number()));
     statistics::snapshot_sources().leave(*this);
     buckets_.for_each_series([](blocks::BucketSet& set) {
         blocks::thread_registry().leave(set);
@@ -208,15 +211,15 @@ void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTou
 void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
     if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
-    if (alignment <= base::finer_alignment) return allocate_finest(bytes, path);
-    void* const block = allocate_block(buckets_, bucket, bytes, path);
+    if (alignment <= base::finer_alignment) return allocate_finest(bytes, alignment, path);
+    void* const block = allocate_block(buckets_, bucket, bytes, alignment, path);
     if (block != nullptr && checked()) buckets_[bucket].begin_use(block, bytes);
     return block;
 }
 
-void* Pool::allocate_finest(std::size_t bytes, SlowPath& path) noexcept {
+void* Pool::allocate_finest(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     const base::BlockSize size = base::finest_size(bytes);
-    return allocate_block(series(size.series), size.bucket, bytes, path);
+    return allocate_block(series(size.series), size.bucket, bytes, alignment, path);
 }
 
 // Before a cache of a finer series, the thread gets one of the first series: the pool counts its
@@ -228,9 +231,12 @@ blocks::Cache* Pool::attach(blocks::BucketSet& set) noexcept {
 }
 
 void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
-                           SlowPath& path) noexcept {
+                           std::size_t alignment, SlowPath& path) noexcept {
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
+    if (is_sampled() || cache->bytes_to_sample < 0) [[unlikely]] {
+        if (void* const block = sample(*cache, bytes, alignment)) return block;
+    }
     if (void* const block = cache->pop(bucket, bytes)) return block;
     if (cache->is_time_to_look()) keep_to_retention(path);
     return cache->pop_slow(bucket, bytes, path);
@@ -251,6 +257,7 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
+    if (is_sampled() && free_guarded(p, bytes)) return;
     free_unchecked_block(buckets_, bucket, p);
 }
 
@@ -284,6 +291,7 @@ void Pool::record_end(void* p) noexcept {
     if (entry.pool_number() == heap_.pool_number()) {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
         if (entry.is_large_in_use()) bytes = entry.span()->bytes();
+        if (entry.guarded() != nullptr) bytes = entry.guarded()->requested;
     }
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }
@@ -309,7 +317,8 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     if (block == nullptr) return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(block);
     // Pages that come fresh from the system contain zeros already.
-    const bool has_span = !entry.is_bucket() && entry.kind() != pages::PageKind::served;
+    if (entry.guarded() != nullptr) return block;
+    const bool has_span = !entry.is_bucket() && entry.has_span();
     if (!has_span || !entry.span()->clean) std::memset(block, 0, bytes);
     return block;
 }
@@ -320,7 +329,8 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
     // A sized free computes the bucket from the size, so only blocks of whole pages may shrink in
     // place, and only while at least half of the block stays in use.
-    const bool fits = new_bytes <= old.usable && new_bucket == old.bucket &&
+    const bool is_guarded = heap_.space().map().at(p).guarded() != nullptr;
+    const bool fits = !is_guarded && new_bytes <= old.usable && new_bucket == old.bucket &&
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {
         if (base::checks_sizes(options_.checks)) remember(p, old, new_bytes);

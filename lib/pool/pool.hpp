@@ -143,8 +143,8 @@ private:
     blocks::Cache* attach(blocks::BucketSet& set) noexcept;
     void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
-                         pages::SlowPath& path) noexcept;
-    void* allocate_finest(std::size_t bytes, pages::SlowPath& path) noexcept;
+                         std::size_t alignment, pages::SlowPath& path) noexcept;
+    void* allocate_finest(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     blocks::BucketSet& series(unsigned number) noexcept {
         return number == 0 ? buckets_ : finer_.load(std::memory_order_acquire)[number - 1];
     }
@@ -178,8 +178,19 @@ private:
     void* move(pages::Span& span, std::size_t bytes, pages::SlowPath& path) noexcept;
     template <class Function>
     void count_large(blocks::Cache* cache, Function function) noexcept;
+    void count_guarded_allocation(std::size_t requested, std::size_t taken) noexcept;
+    void count_guarded_deallocation(std::size_t taken) noexcept;
     void hold(blocks::Cache* cache, std::size_t bytes) noexcept;
     void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
+
+    // pool_guarded.cpp: guarded blocks
+    void set_up_guards() noexcept;
+    void* sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept;
+    void* allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept;
+    /// Frees a guarded block of this pool. Returns false, and does nothing, if `p` lies in none.
+    bool free_guarded(void* p, std::size_t stated_bytes = SIZE_MAX) noexcept;
+    void check_guarded(void* p, const pages::GuardedBlock& block,
+                       std::size_t stated_bytes) noexcept;
 
     // pool_served.cpp: blocks of plans, and blocks whose frees a server notes
     void* allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
@@ -217,6 +228,7 @@ private:
     Finding find(const void* p) noexcept;
     Finding find_pages(const void* p) noexcept;
     Finding find_served(const void* p) noexcept;
+    Finding find_guarded(const void* p) noexcept;
     // For blocks of whole pages the look-up yields everything that a check needs, so every free is
     // checked.
     pages::Span& large_span_of(void* p) noexcept {
@@ -254,6 +266,8 @@ private:
         return is_global() && entry.pool_number() == heap_.pool_number();
     }
     bool is_global() const noexcept { return heap_.pool_number() == GlobalPool::number; }
+    /// Whether some blocks are guarded.
+    bool is_sampled() const noexcept { return options_.checks == Checks::sampled; }
     bool checked() const noexcept { return base::checks_calls(options_.checks); }
 
     PoolOptions options_;

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
+#include "pages/guarded_area.hpp"
 #include "pool/pool.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -25,6 +26,7 @@ using statistics::stop_at_misuse;
 Pool::Finding Pool::find(const void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     if (entry.kind() == PageKind::served) return find_served(p);
+    if (entry.guarded() != nullptr) return find_guarded(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
     blocks::BucketSet& set = series(entry.series());
     blocks::Bucket& bucket = set[entry.bucket()];
@@ -53,7 +55,7 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
     if (!heap_.space().is_lent_to(heap_.pool_number(), p)) return {};
     const pages::PageMap& map = heap_.space().map();
     const PageEntry entry = map.find(p, heap_.pool_number());
-    if (entry.empty() || entry.is_bucket() || entry.kind() == PageKind::served) return {};
+    if (entry.empty() || entry.is_bucket() || !entry.has_span()) return {};
     const Span& span = *entry.span();
     Finding finding{.block = map.address_of(span.first_page),
                     .usable = span.bytes(),
@@ -187,6 +189,10 @@ statistics::Misuse Pool::misuse_of(MisuseKind kind, const void* p,
     statistics::Misuse misuse{.kind = kind, .pointer = p, .owner = options_.name};
     if (finding.what == Finding::What::foreign) return misuse;
     misuse.size = finding.usable;
+    if (const pages::GuardedBlock* const block = pages::GuardedArea::find(p)) {
+        misuse.allocated = {block->allocated.thread, block->allocated.view()};
+        misuse.freed = {block->freed.thread, block->freed.view()};
+    }
     if (finding.requested != 0) misuse.requested = finding.requested;
     return misuse;
 }

@@ -46,7 +46,7 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
     if (bytes > max_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
     if (own == nullptr || is_recorder_due() || statistics::has_open_scope() ||
-        bytes > serving.max_unserved_bytes) [[unlikely]]
+        bytes > serving.max_unserved_bytes || own->bytes_to_sample < 0) [[unlikely]]
         return nullptr;
     const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
     Span* const span = own->take_large_at_once(pages, large_);
@@ -58,7 +58,9 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
 void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
     const std::size_t max_bytes = std::min(options_.max_allocation, pages::max_large_bytes);
-    if (own == nullptr || bytes > max_bytes || is_recorder_due()) return nullptr;
+    if (own == nullptr || bytes > max_bytes || is_recorder_due() || own->bytes_to_sample < 0) {
+        return nullptr;
+    }
     if (bytes > serving.max_unserved_bytes) return nullptr;
     if (bytes > blocks::LargeMagazine::max_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
@@ -75,6 +77,7 @@ void* Pool::take_other_pages(std::size_t bytes) noexcept {
 inline void* Pool::hand_out_parked(blocks::Cache& cache, Span& span, std::size_t bytes) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
     LargeCounters& counted = cache.counters->large;
+    cache.bytes_to_sample -= static_cast<std::int64_t>(bytes);
     add(counted.cache_hits, 1);
     add(counted.requested_bytes, bytes);
     add(counted.allocations, 1);
@@ -90,6 +93,9 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         return nullptr;
     }
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
+    if (cache != nullptr && (is_sampled() || cache->bytes_to_sample < 0)) [[unlikely]] {
+        if (void* const block = sample(*cache, bytes, alignment)) return block;
+    }
     const pages::PageCount pages = pages::LargeBlocks::pages_of(bytes);
     if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
         if (Span* const span = cache->take_large(pages, large_)) {
@@ -129,6 +135,7 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
 
 void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source source) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
+    if (own != nullptr) own->bytes_to_sample -= static_cast<std::int64_t>(bytes);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         hold(cache, span.bytes());
         add(counted.cache_hits, source == Source::cache ? 1 : 0);
@@ -164,7 +171,7 @@ void Pool::free_pages(void* p) noexcept {
 }
 
 void Pool::free_pages_slow(void* p) noexcept {
-    if (free_served(p)) return;
+    if (free_served(p) || free_guarded(p)) return;
     record_end_if_recording(p);
     free_large(large_span_of(p));
 }
@@ -285,6 +292,26 @@ void Pool::count_large(blocks::Cache* cache, Function function) noexcept {
     }
     const std::lock_guard guard(counters_.shared_mutex());
     function(counters_.shared().large, nullptr);
+}
+
+// A guarded block counts as a block of whole pages.
+void Pool::count_guarded_allocation(std::size_t requested, std::size_t taken) noexcept {
+    count_large(blocks::own_cache(place_), [&](LargeCounters& counted, blocks::Cache* cache) {
+        hold(cache, taken);
+        add(counted.requested_bytes, requested);
+        add(counted.allocations, 1);
+        add(counted.allocated_bytes, taken);
+        if (cache == nullptr) statistics::count_shared_large_allocation(requested, taken);
+    });
+}
+
+void Pool::count_guarded_deallocation(std::size_t taken) noexcept {
+    count_large(blocks::own_cache(place_), [&](LargeCounters& counted, blocks::Cache* cache) {
+        add_release(counted.deallocations, 1);
+        add_release(counted.deallocated_bytes, taken);
+        let_go(cache, taken);
+        if (cache == nullptr) statistics::count_shared_large_deallocation(taken);
+    });
 }
 
 // A thread that has credit for the bytes changes no word that threads share.

@@ -393,9 +393,10 @@ TEST(AddressSpaceMap, LoanFallsBackToTheNeededPagesIfTheMapCannotGrow) {
     EXPECT_TRUE(holds_in_child([] {
         static AddressSpace space;
         if (space.lend(one, 1, 1).count == 0) return false;
-        // Blocks the addresses of the entries of granule 64.
+        // Blocks the addresses of the entries of a granule that is soon needed.
         auto* const entries = reinterpret_cast<std::byte*>(space.map().entries());
-        void* const in_the_way = entries + 64 * granule_pages * sizeof(PageMap::Word);
+        const std::size_t pages = space.map().page_count() + 63 * granule_pages;
+        void* const in_the_way = entries + pages * sizeof(PageMap::Word);
         if (platform::reserve_at(in_the_way, platform::page_bytes()) !=
             platform::ReservedAt::done) {
             return false;

@@ -154,7 +154,7 @@ TEST_F(EnvironmentOptions, InvalidNumbersAreReportedAndIgnored) {
 
 TEST_F(EnvironmentOptions, InvalidChoicesAreReportedAndIgnored) {
     for (const char* const text : {"", "Off", "2", "full "}) {
-        expect_refused("TENSORPOOL_CHECKS", text, "off, basic or full", "off");
+        expect_refused("TENSORPOOL_CHECKS", text, "off, basic, full, sampled or hardened", "off");
         expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, buckets, auto or always", "buckets");
         expect_refused("TENSORPOOL_RETAIN_BACKGROUND", text, "off, auto or on", "off");
     }

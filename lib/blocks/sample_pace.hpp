@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace tensorpool::blocks {
+
+/// Decides when a thread samples an allocation, so that samples take a given share of its time:
+/// after each sample it lets the thread run for the sample's cost divided by the share. It converts
+/// that time into a distance in requested bytes by the thread's present rate, at random, so that no
+/// pattern of sizes is missed. Times are those of the thread's processor, in nanoseconds.
+class SamplePace {
+public:
+    static constexpr std::int64_t never = INT64_MAX;
+
+    bool has_begun() const noexcept { return state_ != 0; }
+    /// Begins with a first distance, which it returns. `seed` should differ between threads.
+    std::int64_t begin(std::uint64_t now, std::uint64_t seed) noexcept {
+        state_ = seed | 1;
+        looked_ = now;
+        return distance_ = first_bytes;
+    }
+
+    /// Returns whether so much time has passed since the last sample that one may be taken now.
+    bool is_due(std::uint64_t now, double share) const noexcept {
+        return static_cast<double>(now - sampled_) * share >= static_cast<double>(cost_);
+    }
+    /// Notes what a sample cost: the allocation, and later the free, which costs about as much.
+    void count(std::uint64_t now, std::uint64_t cost) noexcept {
+        sampled_ = now;
+        cost_ = (3 * cost_ + 2 * cost) / 4;
+    }
+    /// Returns the next distance. `left` is what is left of the last one.
+    std::int64_t next(std::uint64_t now, std::int64_t left, double share) noexcept {
+        const auto elapsed = static_cast<double>(std::max<std::uint64_t>(now - looked_, 1));
+        const double rate = static_cast<double>(distance_ - left) / elapsed;
+        const double wait = static_cast<double>(cost_) / share;
+        const double rest = std::max(wait - static_cast<double>(now - sampled_), wait / 8);
+        looked_ = now;
+        distance_ = distance(rate * rest);
+        return distance_;
+    }
+
+private:
+    static constexpr std::int64_t first_bytes = 4096;
+
+    // Exponentially distributed. xorshift64* (Vigna, "An experimental exploration of Marsaglia's
+    // xorshift generators").
+    std::int64_t distance(double mean) noexcept {
+        state_ ^= state_ >> 12;
+        state_ ^= state_ << 25;
+        state_ ^= state_ >> 27;
+        const std::uint64_t random = state_ * 0x2545F4914F6CDD1D;
+        const double unit = (static_cast<double>(random >> 11) + 1) * 0x1p-53;  // in (0, 1]
+        const double bytes = -std::log(unit) * mean;
+        return bytes < 0x1p62 ? static_cast<std::int64_t>(bytes) + 1 : never;
+    }
+
+    std::uint64_t state_ = 0;
+    std::uint64_t looked_ = 0;   // when the distance was set
+    std::uint64_t sampled_ = 0;  // when the last sample was taken
+    std::uint64_t cost_ =
+        20'000;  // of a sample; the first value is a guess (perf/results/guards.md)
+    std::int64_t distance_ = 0;
+};
+
+}  // namespace tensorpool::blocks

@@ -1,0 +1,84 @@
+#include "pool/faults.hpp"
+
+#include <cstdio>
+
+#include "pages/guarded_area.hpp"
+#include "platform/platform.hpp"
+#include "platform/process/fault_handler.hpp"
+#include "statistics/misuse/misuse.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+namespace {
+
+using pages::GuardedBlock;
+using platform::FaultAccess;
+using statistics::Misuse;
+using statistics::MisuseKind;
+
+/// What is known about an access to protected memory.
+struct Fault {
+    bool is_ours = false;
+    Misuse misuse = {.kind = MisuseKind::access_beyond};
+    char words[256] = {};
+};
+
+const char* verb(FaultAccess access) noexcept {
+    if (access == FaultAccess::write) return "write to";
+    return access == FaultAccess::read ? "read of" : "access to";
+}
+
+void explain(Fault& fault, const void* address, const GuardedBlock& block,
+             FaultAccess access) noexcept {
+    const bool in_use = block.state.load(std::memory_order_acquire) == GuardedBlock::State::in_use;
+    const auto offset = static_cast<const char*>(address) - block.begin;
+    const auto end = static_cast<std::ptrdiff_t>(block.requested);
+    fault.is_ours = true;
+    fault.misuse = {.kind = in_use ? MisuseKind::access_beyond : MisuseKind::access_after_free,
+                    .pointer = address,
+                    .size = block.requested,
+                    .requested = block.requested,
+                    .owner = block.pool_name.data(),
+                    .allocated = {block.allocated.thread, block.allocated.view()},
+                    .freed = {block.freed.thread, block.freed.view()}};
+    std::snprintf(
+        fault.words, sizeof fault.words, "pool '%s': %s %p, %td B %s the block %p of %zu B%s",
+        block.pool_name.data(), verb(access), address,
+        offset < 0      ? -offset
+        : offset >= end ? offset - end
+                        : offset,
+        offset < 0      ? "before"
+        : offset >= end ? "beyond the end of"
+                        : "into",
+        static_cast<const void*>(block.begin), block.requested, in_use ? "" : ", which was freed");
+}
+
+void look(Fault& fault, const void* address, FaultAccess access) noexcept {
+    const GuardedBlock* const block = pages::GuardedArea::find_near(address);
+    if (block == nullptr) return;
+    explain(fault, address, *block, access);
+}
+
+void stop_if_ours(const void* address, FaultAccess access) noexcept {
+    Fault fault;
+    look(fault, address, access);
+    if (fault.is_ours) statistics::stop_at_misuse(fault.misuse, "%s", fault.words);
+}
+
+}  // namespace
+
+void stop_at_faults() noexcept {
+    // Without the handler, the system ends the program at the access, without a report.
+    (void)platform::handle_faults(stop_if_ours);
+}
+
+std::size_t describe_fault(const void* address, char* text, std::size_t bytes) noexcept {
+    Fault fault;
+    look(fault, address, FaultAccess::unknown);
+    if (!fault.is_ours || bytes == 0) return 0;
+    return statistics::describe_misuse(fault.misuse, "fatal", fault.words,
+                                       {.thread = platform::current_thread_id()}, text, bytes);
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail

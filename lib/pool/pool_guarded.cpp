@@ -1,0 +1,129 @@
+// Guarded blocks: some blocks of pools with Checks::sampled.
+
+#include "pages/guarded_area.hpp"
+#include "platform/platform.hpp"
+#include "pool/faults.hpp"
+#include "pool/pool.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+namespace {
+
+using blocks::SamplePace;
+using pages::GuardedArea;
+using pages::GuardedBlock;
+using statistics::MisuseKind;
+using statistics::report_misuse;
+
+// With this share every block is guarded, as far as that is possible. Tests use it.
+constexpr double guard_all = 1;
+
+}  // namespace
+
+void Pool::set_up_guards() noexcept {
+    if (pages::guarded_area().set_up()) stop_at_faults();
+}
+
+// Called on a slow path in a pool with guards, and when a distance is used up. Returns a guarded
+// block if it is time for one and one can be had.
+void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept {
+    const double share = options_.guard_share;
+    if (!is_sampled() || share <= 0) {
+        cache.bytes_to_sample = SamplePace::never;
+        return nullptr;
+    }
+    SamplePace& pace = cache.pace;
+    if (!pace.has_begun()) {
+        const std::uint64_t now = platform::thread_time_ns();
+        cache.bytes_to_sample = pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
+        if (share < guard_all) return nullptr;
+    }
+    if (share >= guard_all) {
+        cache.bytes_to_sample = -1;
+        return allocate_guarded(bytes, alignment);
+    }
+    if (cache.bytes_to_sample >= 0) return nullptr;
+    const std::uint64_t now = platform::thread_time_ns();
+    void* const block = pace.is_due(now, share) ? allocate_guarded(bytes, alignment) : nullptr;
+    const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
+    if (block != nullptr) pace.count(then, then - now);
+    cache.bytes_to_sample = pace.next(then, cache.bytes_to_sample, share);
+    return block;
+}
+
+// Counted as a block of whole pages.
+void* Pool::allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept {
+    if (alignment > GuardedArea::max_alignment) return nullptr;
+    const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
+    if (!heap_.charge_guarded(taken)) return nullptr;
+    GuardedBlock* const block =
+        pages::guarded_area().take(heap_.pool_number(), options_.name.c_str(), bytes, alignment);
+    if (block == nullptr) {
+        heap_.refund_guarded(taken);
+        return nullptr;
+    }
+    record_->totals.guarded_blocks.fetch_add(1, std::memory_order_relaxed);
+    record_->totals.guarded_allocations.fetch_add(1, std::memory_order_relaxed);
+    count_guarded_allocation(bytes, taken);
+    return block->begin;
+}
+
+bool Pool::free_guarded(void* p, std::size_t stated_bytes) noexcept {
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    GuardedBlock* const block = entry.guarded();
+    if (block == nullptr) return false;
+    record_end_if_recording(p);
+    if (entry.pool_number() != heap_.pool_number() || p != block->begin) misused(p, find(p));
+    check_guarded(p, *block, stated_bytes);
+    if (!GuardedArea::end_use(*block)) misused(p, find(p));
+    const std::size_t taken = block->page_bytes_in_use();
+    count_guarded_deallocation(taken);
+    record_->totals.guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
+    pages::guarded_area().close(*block);
+    heap_.refund_guarded(taken);
+    return true;
+}
+
+// A block with damage, or freed with a wrong size, is a valid block all the same, so the program
+// may go on.
+void Pool::check_guarded(void* p, const GuardedBlock& block, std::size_t stated_bytes) noexcept {
+    if (block.state.load(std::memory_order_acquire) != GuardedBlock::State::in_use) return;
+    const char* const pool = options_.name.c_str();
+    const Finding finding = find(p);
+    const bool is_stated = stated_bytes != SIZE_MAX;
+    if (is_stated && bucket_of(stated_bytes) != bucket_of(block.requested)) {
+        report_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                      "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu "
+                      "B",
+                      pool, p, block.requested, stated_bytes);
+    }
+    const void* const damaged = block.find_damage(GuardedArea::address_of(block));
+    if (damaged == nullptr) return;
+    const auto offset = static_cast<const char*>(damaged) - block.begin;
+    report_misuse(
+        misuse_of(MisuseKind::overrun, p, finding),
+        "pool '%s': deallocate: the byte at %p was written, at offset %td of the block %p "
+        "of %zu B",
+        pool, damaged, offset, p, block.requested);
+}
+
+Pool::Finding Pool::find_guarded(const void* p) noexcept {
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    const GuardedBlock* const block = entry.guarded();
+    if (block == nullptr || entry.pool_number() != heap_.pool_number()) return {};
+    Finding finding{.what = block->begin == p ? Finding::What::block : Finding::What::interior,
+                    .block = block->begin,
+                    .bucket = std::min(bucket_of(block->requested), bucket_count),
+                    .usable = block->requested,
+                    .requested = block->requested};
+    const auto offset = static_cast<const char*>(p) - block->begin;
+    if (block->state.load(std::memory_order_acquire) != GuardedBlock::State::in_use) {
+        finding.what = Finding::What::freed;
+    } else if (offset < 0 || offset >= static_cast<std::ptrdiff_t>(block->requested)) {
+        finding.what = Finding::What::foreign;
+    }
+    return finding;
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail
