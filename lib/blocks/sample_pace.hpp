@@ -44,6 +44,7 @@ public:
 
 private:
     static constexpr std::int64_t first_bytes = 4096;
+    static constexpr double max_distance = 0x1p60;  // leaves room for the bytes of any request
 
     // Exponentially distributed. xorshift64* (Vigna, "An experimental exploration of Marsaglia's
     // xorshift generators").
@@ -54,7 +55,7 @@ private:
         const std::uint64_t random = state_ * 0x2545F4914F6CDD1D;
         const double unit = (static_cast<double>(random >> 11) + 1) * 0x1p-53;  // in (0, 1]
         const double bytes = -std::log(unit) * mean;
-        return bytes < 0x1p62 ? static_cast<std::int64_t>(bytes) + 1 : never;
+        return static_cast<std::int64_t>(std::min(bytes, max_distance)) + 1;
     }
 
     std::uint64_t state_ = 0;

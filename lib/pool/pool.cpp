@@ -263,6 +263,7 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
+    if (is_sampled() && free_guarded(p, bytes)) return;
     if (checked()) {
         deallocate_checked(p, {bytes, bucket});
     } else if (bucket < bucket_count) {

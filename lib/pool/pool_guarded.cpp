@@ -25,29 +25,33 @@ void Pool::set_up_guards() noexcept {
 }
 
 // Called on a slow path in a pool with guards, and when a distance is used up. Returns a guarded
-// block if it is time for one and one can be had.
+// block if it is time for one and one can be had. Otherwise, another block serves the request, which
+// reduces the distance by its bytes.
 void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept {
     const double share = options_.guard_share;
     if (!is_sampled() || share <= 0) {
         cache.bytes_to_sample = SamplePace::never;
         return nullptr;
     }
+    const auto own_bytes = static_cast<std::int64_t>(bytes);
+    if (share >= guard_all) {
+        void* const block = allocate_guarded(bytes, alignment);
+        cache.bytes_to_sample = block != nullptr ? -1 : own_bytes;
+        return block;
+    }
     SamplePace& pace = cache.pace;
     if (!pace.has_begun()) {
         const std::uint64_t now = platform::thread_time_ns();
-        cache.bytes_to_sample = pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
-        if (share < guard_all) return nullptr;
-    }
-    if (share >= guard_all) {
-        cache.bytes_to_sample = -1;
-        return allocate_guarded(bytes, alignment);
+        cache.bytes_to_sample =
+            own_bytes + pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
     }
     if (cache.bytes_to_sample >= 0) return nullptr;
     const std::uint64_t now = platform::thread_time_ns();
     void* const block = pace.is_due(now, share) ? allocate_guarded(bytes, alignment) : nullptr;
     const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
     if (block != nullptr) pace.count(then, then - now);
-    cache.bytes_to_sample = pace.next(then, cache.bytes_to_sample, share);
+    cache.bytes_to_sample =
+        pace.next(then, cache.bytes_to_sample, share) + (block == nullptr ? own_bytes : 0);
     return block;
 }
 
