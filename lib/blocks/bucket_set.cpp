@@ -73,6 +73,15 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
     buckets_[bucket].bring_home(&block, 1, changes);
 }
 
+void BucketSet::return_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept {
+    {
+        const std::lock_guard guard(counters_.shared_mutex());
+        detail::add_release(counters_.shared(series()).buckets[bucket].returned, 1);
+    }
+    totals().let_go(buckets_[bucket].block_bytes());
+    buckets_[bucket].bring_home(&block, 1, changes);
+}
+
 void BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {
     for_each_series([&](BucketSet& set) {
         for (Bucket& bucket : set.buckets_) bucket.drain(magazines, changes);
@@ -97,6 +106,7 @@ void BucketSet::lock() noexcept {
     for (Bucket& bucket : buckets_) bucket.lock();
     magazines_.lock();
     if (!is_first()) return;
+    quarantine_.lock();
     sources_.heap.lock();
     sources_.records.lock();
     counters_.lock();
@@ -107,6 +117,7 @@ void BucketSet::unlock() noexcept {
         counters_.unlock();
         sources_.records.unlock();
         sources_.heap.unlock();
+        quarantine_.unlock();
     }
     magazines_.unlock();
     for (Bucket& bucket : buckets_) bucket.unlock();

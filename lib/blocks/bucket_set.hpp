@@ -7,6 +7,7 @@
 #include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
 #include "blocks/parking_limit.hpp"
+#include "blocks/quarantine.hpp"
 #include "pages/large_blocks.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
@@ -55,6 +56,9 @@ public:
     /// Returns one block directly to its span, for threads without a cache.
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
+    /// Returns a block, whose free was counted before, to its span.
+    void return_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
+
     // The following apply to all series of the pool.
     /// Returns all blocks in depots to their spans.
     void drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
@@ -70,6 +74,9 @@ public:
     ParkingLimit& large_parking_limit() noexcept { return first_.large_parking_limit_; }
     const ParkingLimit& large_parking_limit() const noexcept { return large_parking_limit_; }
     pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
+
+    /// The freed blocks of a pool with `States::hardened` that wait before they are reused.
+    Quarantine& quarantine() noexcept { return first_.quarantine_; }
 
     /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
     void drop_free_pages() noexcept;
@@ -111,6 +118,7 @@ private:
     MagazineStore magazines_;
     ParkingLimit parking_limit_{parked_per_processor, parked_per_thread};
     ParkingLimit large_parking_limit_{LargeMagazine::bytes_per_processor, 0};
+    Quarantine quarantine_;
     BucketSources sources_;
     // A union, because buckets can be neither copied nor moved and each is constructed with its
     // number.

@@ -71,7 +71,8 @@ unsigned BucketShard::take_from_listed(void** blocks, unsigned max_count) noexce
 }
 
 unsigned BucketShard::take_from(Span& span, void** blocks, unsigned max_count) noexcept {
-    unsigned count = take_home(span, blocks, max_count);
+    unsigned count = is_hardened() ? take_at_random(span, blocks, max_count)
+                                   : take_home(span, blocks, max_count);
     count += carve(span, blocks + count, max_count - count);
     unlist(span);
     if (span.home != 0 || span.carved != span.blocks) list(span);
@@ -157,14 +158,14 @@ Span* BucketShard::add_span(SlowPath& path) noexcept {
 
 Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
     const pages::PageRequest request{
-        .pages = pages,
+        .pages = pages + (is_hardened() ? span_guard_pages() : 0),
         .kind = traits_.kind,
         .huge = capacity() >= grown_bucket_bytes &&
                 traits_.sources.heap.options().huge_pages != HugePages::never};
     Span* const span = traits_.sources.heap.allocate(request, path);
     if (span == nullptr) return nullptr;
-    span->blocks = static_cast<std::uint16_t>(
-        std::min(traits_.layout.blocks, blocks_in(span->bytes(), traits_.layout.stride)));
+    span->blocks = static_cast<std::uint16_t>(std::min(
+        traits_.layout.blocks, blocks_in(pages * pages::page_bytes, traits_.layout.stride)));
     span->shard = static_cast<std::uint8_t>(number_);
     span->carved = 0;
     span->home = 0;
@@ -174,6 +175,7 @@ Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
         path.refusal = pages::no_records();
         return nullptr;
     }
+    if (is_hardened()) harden(*span);
     list(*span);
     add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
     return span;

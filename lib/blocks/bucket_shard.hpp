@@ -14,8 +14,9 @@
 namespace tensorpool::blocks {
 
 /// What a pool with checks records about each block: nothing, whether it is in use, or also how
-/// many bytes were requested.
-enum class States : std::uint8_t { none, uses, requests };
+/// many bytes were requested. With `hardened`, also: a new span contains zeros and ends with a page
+/// that may not be accessed, and its blocks are taken in random order.
+enum class States : std::uint8_t { none, uses, requests, hardened };
 
 /// The objects that all buckets of one series of a pool share.
 struct BucketSources {
@@ -94,6 +95,9 @@ private:
     void unlist(pages::Span& span) noexcept;
     void drop_free_pages(const pages::Span& span) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned max_count) noexcept;
+    bool is_hardened() const noexcept { return traits_.sources.states == States::hardened; }
+    void harden(pages::Span& span) noexcept;  // bucket_hardened.cpp
+    unsigned take_at_random(pages::Span& span, void** blocks, unsigned max_count) noexcept;
     unsigned carve(pages::Span& span, void** blocks, unsigned max_count) noexcept;
     bool is_of_another_shard(const void* block) const noexcept;
     pages::Span& span_of(void* block) noexcept;
@@ -113,7 +117,13 @@ private:
     pages::SpanList with_room_[fullness_lists];
     unsigned lists_used_ = 0;  // one bit for each list that is not empty
     pages::BlockStates* free_states_ = nullptr;
+    std::uint64_t random_ = 0;  // the state of a generator; 0 before its first use
 };
+
+/// The pages at the end of a span of a hardened pool that may not be accessed.
+pages::PageCount span_guard_pages() noexcept;
+/// Makes the end of a hardened pool's span accessible again, before the span is freed.
+void soften(pages::PageHeap& heap, const pages::Span& span) noexcept;
 
 /// Returns whether the block with this index is home.
 inline bool is_home(const pages::Span& span, unsigned index) noexcept {

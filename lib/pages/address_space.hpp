@@ -50,6 +50,13 @@ public:
         const std::uint32_t lender = (pool_number + 1) | shard << pool_bits;
         return lenders_[page / granule_pages].load(std::memory_order_relaxed) == lender;
     }
+    /// Returns the number of the pool that the page of `p` is lent to; `max_pools` if there is
+    /// none. Takes no lock. The result is exact unless the run is lent or taken back at the same
+    /// time.
+    unsigned lender_of(const void* p) const noexcept {
+        const std::uint32_t pool = pool_of(lender_at(p));
+        return pool == 0 || pool > max_pools ? max_pools : pool - 1;
+    }
     /// Returns whether `p` lies in a run that is lent to any pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
     bool is_lent(const void* p) const noexcept;

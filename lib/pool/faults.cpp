@@ -2,7 +2,11 @@
 
 #include <cstdio>
 
+#include "base/block_sizes.hpp"
+#include "blocks/thread_registry.hpp"
+#include "pages/address_space.hpp"
 #include "pages/guarded_area.hpp"
+#include "pages/span.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fault_handler.hpp"
 #include "statistics/misuse/misuse.hpp"
@@ -20,6 +24,7 @@ using statistics::MisuseKind;
 struct Fault {
     bool is_ours = false;
     Misuse misuse = {.kind = MisuseKind::access_beyond};
+    char owner[48] = {};
     char words[256] = {};
 };
 
@@ -53,10 +58,44 @@ void explain(Fault& fault, const void* address, const GuardedBlock& block,
         static_cast<const void*>(block.begin), block.requested, in_use ? "" : ", which was freed");
 }
 
+// Memory of a hardened pool: the end of a span, or whole pages that wait in the quarantine. No lock
+// is taken: the program is about to end, and its records are rarely in the middle of a change.
+void explain_span(Fault& fault, const void* address, FaultAccess access) noexcept {
+    const pages::AddressSpace& space = pages::address_space();
+    const unsigned pool = space.lender_of(address);
+    if (pool == pages::AddressSpace::max_pools) return;
+    const pages::PageEntry entry = space.map().find(address, pool);
+    if (entry.empty() || !entry.has_span()) return;
+    const pages::Span& span = *entry.span();
+    const char* const begin = space.address_of(span.first_page);
+    if (!blocks::thread_registry().name_of(pool, fault.owner, sizeof fault.owner)) return;
+    fault.is_ours = true;
+    fault.misuse.pointer = address;
+    fault.misuse.owner = fault.owner;
+    if (entry.is_bucket()) {
+        fault.misuse.size = base::block_bytes(entry.series(), entry.bucket());
+        std::snprintf(fault.words, sizeof fault.words,
+                      "pool '%s': %s %p, beyond the last block of a span of blocks of %zu B",
+                      fault.owner, verb(access), address, fault.misuse.size);
+        return;
+    }
+    const std::size_t requested = span.requested_bytes.load(std::memory_order_relaxed);
+    fault.misuse.size = span.bytes();
+    if (requested != 0) fault.misuse.requested = requested;
+    if (requested == 0) fault.misuse.kind = MisuseKind::access_after_free;
+    std::snprintf(fault.words, sizeof fault.words,
+                  "pool '%s': %s %p, at offset %td of the block %p of %zu B%s", fault.owner,
+                  verb(access), address, static_cast<const char*>(address) - begin,
+                  static_cast<const void*>(begin), requested != 0 ? requested : span.bytes(),
+                  requested != 0 ? ", beyond its end" : ", which was freed");
+}
+
 void look(Fault& fault, const void* address, FaultAccess access) noexcept {
-    const GuardedBlock* const block = pages::GuardedArea::find_near(address);
-    if (block == nullptr) return;
-    explain(fault, address, *block, access);
+    if (const GuardedBlock* const block = pages::GuardedArea::find_near(address)) {
+        explain(fault, address, *block, access);
+    } else {
+        explain_span(fault, address, access);
+    }
 }
 
 void stop_if_ours(const void* address, FaultAccess access) noexcept {

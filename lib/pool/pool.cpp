@@ -26,19 +26,6 @@ namespace {
 using pages::Changes;
 using pages::SlowPath;
 
-// Up to this alignment, a block of the bucket of max(bytes, alignment) is aligned to its size:
-// blocks below 4 KiB lie without gaps in spans that begin at a page.
-constexpr std::size_t max_bucket_alignment = 2048;
-
-// The bucket for a request, or bucket_count if whole pages serve it.
-unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
-    if (alignment > smallest_block_bytes) {
-        bytes = std::max(bytes, alignment);
-        if (bytes > max_bucket_alignment) return bucket_count;
-    }
-    return std::min(bucket_of(bytes), bucket_count);
-}
-
 pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
     pages::HeapOptions heap{.max_capacity = options.max_capacity,
                             .growth = options.growth,
@@ -54,6 +41,7 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
 
 blocks::States states_for(Checks checks) noexcept {
     if (!base::checks_calls(checks)) return blocks::States::none;
+    if (checks == Checks::hardened) return blocks::States::hardened;
     return checks == Checks::basic ? blocks::States::uses : blocks::States::requests;
 }
 
@@ -113,7 +101,8 @@ void Pool::destroy(Pool& pool) noexcept {
 Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : options_(std::move(options)),
-      max_parked_bytes_(std::min(blocks::LargeMagazine::max_bytes, options_.max_allocation)),
+      max_parked_bytes_(
+          is_hardened() ? 0 : std::min(blocks::LargeMagazine::max_bytes, options_.max_allocation)),
       place_(std::min(number, cached_pool_count)),
       record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
@@ -127,6 +116,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     background_trimmer().watch_forks();
     pool_list().enter(*this);
     if (is_sampled()) set_up_guards();
+    if (is_hardened()) harden();
 }
 
 Pool::~Pool() {
@@ -209,6 +199,7 @@ void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTou
 }
 
 void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+    if (is_hardened()) return try_hardened(bytes, alignment, path);
     const unsigned bucket = bucket_for(bytes, alignment);
     if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
     if (alignment <= base::finer_alignment) return allocate_finest(bytes, alignment, path);
@@ -330,7 +321,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
     // A sized free computes the bucket from the size, so only blocks of whole pages may shrink in
     // place, and only while at least half of the block stays in use.
-    const bool is_guarded = heap_.space().map().at(p).guarded() != nullptr;
+    const bool is_guarded = is_hardened() || heap_.space().map().at(p).guarded() != nullptr;
     const bool fits = !is_guarded && new_bytes <= old.usable && new_bucket == old.bucket &&
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
     if (fits) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
 #include "pool/background_trimmer.hpp"
+#include "pool/canary.hpp"
 #include "pool/pool_list.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/segment/owned_record.hpp"
@@ -25,6 +27,18 @@
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
+
+/// Returns the bucket for a request, or `bucket_count` if whole pages serve it.
+inline unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
+    // Up to this alignment, a block of the bucket of max(bytes, alignment) is aligned to its size:
+    // blocks below 4 KiB lie without gaps in spans that begin at a page.
+    constexpr std::size_t max_bucket_alignment = 2048;
+    if (alignment > smallest_block_bytes) {
+        bytes = std::max(bytes, alignment);
+        if (bytes > max_bucket_alignment) return bucket_count;
+    }
+    return std::min(bucket_of(bytes), bucket_count);
+}
 
 /// Returns whether the pool with this number serves the `malloc` of the process. Callers of malloc
 /// touch their pages themselves.
@@ -51,7 +65,7 @@ public:
     /// AllocationError on failure.
     void* allocate_rest(std::size_t bytes) {
         if (bytes > largest_block_bytes) return allocate_pages(bytes);
-        if (checked()) {
+        if (checked() && !is_hardened()) {
             if (void* const block = take_parked_block(bytes)) return block;
         }
         return allocate_or_throw(bytes, smallest_block_bytes);
@@ -180,6 +194,9 @@ private:
     void count_large(blocks::Cache* cache, Function function) noexcept;
     void count_guarded_allocation(std::size_t requested, std::size_t taken) noexcept;
     void count_guarded_deallocation(std::size_t taken) noexcept;
+    void count_large_request_as(std::size_t bytes, std::size_t counted_bytes) noexcept;
+    void count_large_free(std::size_t bytes) noexcept;
+    void count_hardened_free(unsigned bucket) noexcept;
     void hold(blocks::Cache* cache, std::size_t bytes) noexcept;
     void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
 
@@ -191,6 +208,18 @@ private:
     bool free_guarded(void* p, std::size_t stated_bytes = SIZE_MAX) noexcept;
     void check_guarded(void* p, const pages::GuardedBlock& block,
                        std::size_t stated_bytes) noexcept;
+
+    // pool_hardened.cpp
+    void harden() noexcept;
+    void* try_hardened(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
+    void* allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
+                                  pages::SlowPath& path) noexcept;
+    void check_still_zero(char* block, std::size_t bytes) noexcept;
+    void check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept;
+    void wait_in_quarantine(blocks::Quarantine::Block block) noexcept;
+    void evict_excess() noexcept;
+    void empty_quarantine(pages::Changes& changes) noexcept;
+    void release(blocks::Quarantine::Block block, pages::Changes& changes) noexcept;
 
     // pool_served.cpp: blocks of plans, and blocks whose frees a server notes
     void* allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
@@ -246,6 +275,9 @@ private:
             return bucket == with_bucket || bucket == nothing;
         }
     };
+    void deallocate_hardened(void* p, StatedSize stated) noexcept;
+    void free_hardened(void* p, pages::PageEntry entry, const Finding& found) noexcept;
+    void free_hardened_pages(void* p, pages::PageEntry entry, const Finding& found) noexcept;
     void* take_parked_block(std::size_t bytes) noexcept;
     void deallocate_checked(void* p, StatedSize stated) noexcept;
     void free_checked_pages(void* p, StatedSize stated) noexcept;
@@ -266,6 +298,7 @@ private:
         return is_global() && entry.pool_number() == heap_.pool_number();
     }
     bool is_global() const noexcept { return heap_.pool_number() == GlobalPool::number; }
+    bool is_hardened() const noexcept { return options_.checks == Checks::hardened; }
     /// Whether some blocks are guarded.
     bool is_sampled() const noexcept { return options_.checks == Checks::sampled; }
     bool checked() const noexcept { return base::checks_calls(options_.checks); }
@@ -279,6 +312,7 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
+    Canary canary_;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer_ = nullptr;

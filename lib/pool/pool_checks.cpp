@@ -62,7 +62,8 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
                     .requested = span.requested_bytes.load(std::memory_order_relaxed)};
     // Only the first page's entry is kept current; those of granules and of the last page are set
     // once.
-    if (map.at(span.first_page).is_large_in_use()) {
+    const bool in_quarantine = is_hardened() && finding.requested == 0;
+    if (map.at(span.first_page).is_large_in_use() && !in_quarantine) {
         finding.what = finding.block == p ? Finding::What::block : Finding::What::interior;
     } else {
         finding.what = Finding::What::freed;
@@ -77,7 +78,8 @@ bool Pool::owns(const void* p) noexcept {
 
 std::size_t Pool::usable_size(const void* p) noexcept {
     const Finding finding = find(p);
-    return finding.what == Finding::What::block ? finding.usable : 0;
+    if (finding.what != Finding::What::block) return 0;
+    return is_hardened() && finding.requested != 0 ? finding.requested : finding.usable;
 }
 
 void* Pool::take_parked_block(std::size_t bytes) noexcept {
@@ -92,6 +94,7 @@ void* Pool::take_parked_block(std::size_t bytes) noexcept {
 }
 
 void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
+    if (is_hardened()) return deallocate_hardened(p, stated);
     statistics::look_for_recorder();
     if (statistics::is_recording()) [[unlikely]]
         record_end(p);

@@ -25,8 +25,8 @@ void Pool::set_up_guards() noexcept {
 }
 
 // Called on a slow path in a pool with guards, and when a distance is used up. Returns a guarded
-// block if it is time for one and one can be had. Otherwise, another block serves the request, which
-// reduces the distance by its bytes.
+// block if it is time for one and one can be had. Otherwise, another block serves the request,
+// which reduces the distance by its bytes.
 void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept {
     const double share = options_.guard_share;
     if (!is_sampled() || share <= 0) {

@@ -61,7 +61,7 @@ void* Pool::take_other_pages(std::size_t bytes) noexcept {
     if (own == nullptr || bytes > max_bytes || is_recorder_due() || own->bytes_to_sample < 0) {
         return nullptr;
     }
-    if (bytes > serving.max_unserved_bytes) return nullptr;
+    if (bytes > serving.max_unserved_bytes || is_hardened()) return nullptr;
     if (bytes > blocks::LargeMagazine::max_bytes) {
         Span* const span = large_.take_cached(pages::LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(own, *span, bytes, Source::cache);
@@ -219,7 +219,8 @@ void Pool::free_large_slow(Span& span) noexcept {
 }
 
 void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
-    if (bytes > std::min(options_.max_allocation, pages::max_large_bytes)) return nullptr;
+    if (is_hardened() || bytes > std::min(options_.max_allocation, pages::max_large_bytes))
+        return nullptr;
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != pages::PageKind::large_in_use) return nullptr;
@@ -303,6 +304,32 @@ void Pool::count_guarded_allocation(std::size_t requested, std::size_t taken) no
         add(counted.allocated_bytes, taken);
         if (cache == nullptr) statistics::count_shared_large_allocation(requested, taken);
     });
+}
+
+// Corrects the requested bytes of an allocation that was counted with more.
+void Pool::count_large_request_as(std::size_t bytes, std::size_t counted_bytes) noexcept {
+    count_large(blocks::own_cache(place_), [&](LargeCounters& counted, blocks::Cache*) {
+        add(counted.requested_bytes, bytes - counted_bytes);
+    });
+}
+
+// Counts a free after which the block stays held.
+void Pool::count_large_free(std::size_t bytes) noexcept {
+    count_large(blocks::own_cache(place_), [&](LargeCounters& counted, blocks::Cache* cache) {
+        add_release(counted.deallocations, 1);
+        add_release(counted.deallocated_bytes, bytes);
+        if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
+    });
+}
+
+void Pool::count_hardened_free(unsigned bucket) noexcept {
+    if (blocks::Cache* const cache = attach(buckets_)) {
+        add_release(cache->counters->buckets[bucket].deallocations, 1);
+        return;
+    }
+    const std::lock_guard guard(counters_.shared_mutex());
+    add_release(counters_.shared().buckets[bucket].deallocations, 1);
+    statistics::count_shared_deallocation(buckets_[bucket].row(), bucket_bytes(bucket));
 }
 
 void Pool::count_guarded_deallocation(std::size_t taken) noexcept {

@@ -49,6 +49,7 @@ bool Pool::gather(Changes& changes) noexcept {
 
 bool Pool::empty_caches(Bucket::Magazines magazines, Changes& changes) noexcept {
     const bool all_plans = !is_global() || give_back_idle_plans();
+    if (is_hardened()) empty_quarantine(changes);
     blocks::thread_registry().give_back_own(buckets_, changes);
     const bool all = blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
     buckets_.drain(magazines, changes);

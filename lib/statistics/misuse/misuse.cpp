@@ -101,7 +101,8 @@ const char* name_of(MisuseKind kind) noexcept {
 std::size_t describe_misuse(const Misuse& misuse, const char* level, const char* words,
                             MisuseStack here, char* text, std::size_t bytes) noexcept {
     TextBuffer to(text, bytes);
-    to.add("tensorpool: %s: %s ptr=%p", level, name_of(misuse.kind), misuse.pointer);
+    to.add("tensorpool: %s: %s ptr=0x%zx", level, name_of(misuse.kind),
+           reinterpret_cast<std::uintptr_t>(misuse.pointer));
     add_size(to, "size", misuse.size);
     add_size(to, "requested", misuse.requested);
     to.add(" pool=");

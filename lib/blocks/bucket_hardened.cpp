@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "blocks/bucket_shard.hpp"
+#include "platform/memory/guard_pages.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::blocks {
+
+pages::PageCount span_guard_pages() noexcept {
+    const std::size_t bytes = std::max(pages::page_bytes, platform::page_bytes());
+    return static_cast<pages::PageCount>(bytes / pages::page_bytes);
+}
+
+// All blocks of the span become home at once, so that any of them can be taken first.
+void BucketShard::harden(pages::Span& span) noexcept {
+    char* const begin = traits_.sources.heap.space().address_of(span.first_page);
+    const std::size_t guard = span_guard_pages() * pages::page_bytes;
+    if (!span.clean) std::memset(begin, 0, span.bytes() - guard);
+    // If the system refuses, the span has no guard.
+    (void)platform::install_guard(begin + span.bytes() - guard, guard);
+    span.carved = span.blocks;
+    span.home = span.blocks;
+    for (unsigned index = 0; index != span.blocks; ++index) {
+        span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
+    }
+}
+
+void soften(pages::PageHeap& heap, const pages::Span& span) noexcept {
+    const std::size_t guard = span_guard_pages() * pages::page_bytes;
+    char* const begin = heap.space().address_of(span.first_page);
+    (void)platform::remove_guard(begin + span.bytes() - guard, guard);
+}
+
+// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"), with a
+// first state from the system.
+unsigned BucketShard::take_at_random(pages::Span& span, void** blocks,
+                                     unsigned max_count) noexcept {
+    if (random_ == 0) random_ = platform::random_bits() | 1;
+    const unsigned words = (span.blocks + 63U) / 64U;
+    unsigned count = 0;
+    for (; count != max_count && span.home != 0; ++count, --span.home) {
+        random_ ^= random_ >> 12;
+        random_ ^= random_ << 25;
+        random_ ^= random_ >> 27;
+        const std::uint64_t random = random_ * 0x2545F4914F6CDD1D;
+        auto word = static_cast<unsigned>((random >> 32) % words);
+        while (span.home_bits[word] == 0) word = (word + 1) % words;
+        const auto shift = static_cast<int>(random % 64);
+        const int bit = (std::countr_zero(std::rotr(span.home_bits[word], shift)) + shift) % 64;
+        span.home_bits[word] &= ~(std::uint64_t{1} << bit);
+        blocks[count] = traits_.block_at(span, word * 64 + static_cast<unsigned>(bit));
+    }
+    return count;
+}
+
+}  // namespace tensorpool::blocks

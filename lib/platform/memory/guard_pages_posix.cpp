@@ -1,0 +1,67 @@
+#include "platform/memory/guard_pages.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "platform/platform.hpp"
+#include "platform/system_calls.hpp"
+
+#if __has_include(<sys/random.h>)
+#include <sys/random.h>
+#endif
+
+namespace tensorpool::platform {
+namespace {
+
+#ifdef __linux__
+// Of <asm-generic/mman-common.h> since Linux 6.13; this C library does not have them yet.
+constexpr int advice_guard_install = 102;
+constexpr int advice_guard_remove = 103;
+
+bool advise(void* address, std::size_t bytes, int advice) noexcept {
+    return madvise(address, bytes, advice) == 0;
+}
+#else
+constexpr int advice_guard_install = 0;
+constexpr int advice_guard_remove = 0;
+
+bool advise(void*, std::size_t, int) noexcept {
+    return false;
+}
+#endif
+
+// Whether some pages got a guard by mprotect: the kernel has no other, or the pages were locked.
+// Relaxed: a thread that removes a guard has been told of it by the thread that installed it.
+constinit std::atomic<bool> any_protected = false;
+
+}  // namespace
+
+bool install_guard(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    if (advise(address, bytes, advice_guard_install)) return true;
+    any_protected.store(true, std::memory_order_relaxed);
+    return mprotect(address, bytes, PROT_NONE) == 0;
+}
+
+bool remove_guard(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    const bool advised = advise(address, bytes, advice_guard_remove);
+    if (!any_protected.load(std::memory_order_relaxed)) return advised;
+    return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool deny_access(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return mprotect(address, bytes, PROT_NONE) == 0;
+}
+
+std::uint64_t random_bits() noexcept {
+    const SystemCalls system_calls;
+    std::uint64_t bits = 0;
+    if (getentropy(&bits, sizeof bits) == 0) return bits;
+    return monotonic_clock_ns() * 0x9E3779B97F4A7C15 ^ reinterpret_cast<std::uintptr_t>(&bits);
+}
+
+}  // namespace tensorpool::platform
