@@ -13,6 +13,21 @@
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
 
+namespace tensorpool::pages {
+namespace {
+
+constinit std::atomic<unsigned> exact_pool = ~0U;
+constinit std::atomic<ExactSize> exact_size = nullptr;
+
+}  // namespace
+
+void set_exact_size(unsigned pool_number, ExactSize function) noexcept {
+    exact_size.store(function, std::memory_order_release);
+    exact_pool.store(pool_number, std::memory_order_relaxed);
+}
+
+}  // namespace tensorpool::pages
+
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
@@ -22,6 +37,10 @@ static_assert(AddressRange::bytes_per_word == pages::page_bytes);
 // The caller holds the block. Entries of a span in use do not change, so they may be read.
 std::size_t bytes_of_block_in_use(const void* p) noexcept {
     const pages::PageEntry entry = pages::address_space().map().at(p);
+    if (entry.pool_number() == pages::exact_pool.load(std::memory_order_relaxed)) [[unlikely]] {
+        // Acquire pairs with the release in `set_exact_size`.
+        if (const auto exact = pages::exact_size.load(std::memory_order_acquire)) return exact(p);
+    }
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
     if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
     if (const pages::GuardedBlock* const block = entry.guarded()) return block->requested;

@@ -168,6 +168,12 @@ private:
     std::atomic<unsigned> moved_count_ = 0;
 };
 
+/// Finds the usable bytes of the block at `p`, which lies in a pool whose blocks have fewer bytes
+/// than their size class.
+using ExactSize = std::size_t (*)(const void* p) noexcept;
+/// Sets the function that `bytes_of_block_in_use` calls for blocks of the pool with this number.
+void set_exact_size(unsigned pool_number, ExactSize function) noexcept;
+
 /// The address space of the process. It is set up by the first loan and never destroyed.
 AddressSpace& address_space() noexcept;
 

@@ -120,6 +120,8 @@ public:
     std::size_t max_capacity() const noexcept;
     bool owns(const void* p) noexcept;
     std::size_t usable_size(const void* p) noexcept;
+    /// Returns what `usable_size` does, and reports a pointer that is no block in use as misuse.
+    std::size_t checked_usable_size(const void* p) noexcept;
 
     PoolStatistics statistics() const noexcept;
     const statistics::PoolCounters& counters() const noexcept { return counters_; }

@@ -56,6 +56,20 @@ void Pool::harden() noexcept {
     canary_ = Canary(platform::random_bits());
     buckets_.quarantine().limit(options_.quarantine_bytes);
     stop_at_faults();
+    if (is_global()) {
+        pages::set_exact_size(heap_.pool_number(), [](const void* p) noexcept {
+            return PoolAccess::of(global_pool.pool).checked_usable_size(p);
+        });
+    }
+}
+
+std::size_t Pool::checked_usable_size(const void* p) noexcept {
+    const Finding finding = find(p);
+    if (finding.what == Finding::What::block) return usable_size(p);
+    report_misuse(misuse_of(MisuseKind::invalid_query, p, finding),
+                  "pool '%s': usable size: %p is not the beginning of a block in use",
+                  options_.name.c_str(), p);
+    return 0;
 }
 
 void* Pool::try_hardened(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
