@@ -20,6 +20,10 @@ void write_line(const char* format, std::va_list arguments) noexcept {
     const int wanted = std::vsnprintf(line + begin, max_text_bytes + 1, format, arguments);
     const std::size_t text =
         std::min(static_cast<std::size_t>(std::max(wanted, 0)), max_text_bytes);
+    // A value from the environment may contain anything. The line stays one line.
+    std::replace_if(
+        line + begin, line + begin + text,
+        [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }, '?');
     line[begin + text] = '\n';
     write_to_stderr(line, begin + text + 1);
 }

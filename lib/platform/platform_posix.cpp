@@ -133,7 +133,11 @@ std::uint64_t thread_time_ns() noexcept {
 }
 
 const char* environment_variable(const char* name) noexcept {
-    return std::getenv(name);
+#ifdef __linux__
+    return secure_getenv(name);
+#else
+    return issetugid() != 0 ? nullptr : std::getenv(name);
+#endif
 }
 
 void write_to_stderr(const char* text, std::size_t bytes) noexcept {

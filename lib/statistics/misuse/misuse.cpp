@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/call_stack.hpp"
 #include "statistics/misuse/text_buffer.hpp"
@@ -113,6 +114,13 @@ std::size_t describe_misuse(const Misuse& misuse, const char* level, const char*
     add_stack(to, "allocated", misuse.allocated);
     add_stack(to, "freed", misuse.freed);
     return to.length();
+}
+
+void check_misuse_setting() noexcept {
+    const char* const wanted = platform::environment_variable("TENSORPOOL_ON_MISUSE");
+    if (wanted == nullptr || std::string_view(wanted) == "stop" || goes_on()) return;
+    platform::say("TENSORPOOL_ON_MISUSE is '%.60s'; expected stop or report; used instead: stop",
+                  wanted);
 }
 
 void report_misuse(const Misuse& misuse, const char* format, ...) noexcept {

@@ -75,6 +75,9 @@ TENSORPOOL_MISUSE_FORMAT void report_misuse(const Misuse& misuse, const char* fo
 [[noreturn]] TENSORPOOL_MISUSE_FORMAT void stop_at_misuse(const Misuse& misuse, const char* format,
                                                           ...) noexcept;
 
+/// Reports a value of TENSORPOOL_ON_MISUSE other than "stop", the default, and "report" on stderr.
+void check_misuse_setting() noexcept;
+
 /// Writes the report of a misuse into `text`, of which at most `bytes` bytes including the final
 /// null are used. Returns the length of the report without the null. Without `words`, the report
 /// has no such line. `level` is "fatal" or "error".
