@@ -156,7 +156,7 @@ void PlannedState::count_pool_freed(std::uint64_t bytes) noexcept {
 }
 
 void PlannedState::refuse_free(const void* p) const noexcept {
-    statistics::stop_at_misuse(
+    statistics::report_misuse(
         {.kind = statistics::MisuseKind::foreign_free, .pointer = p, .owner = options_.name},
         "planned arena '%s': deallocate: %p is not a block in use of this "
         "arena",

@@ -89,7 +89,7 @@ private:
     void count(Answer answer, std::size_t pool_bytes) noexcept;
     void count_pool_freed(std::uint64_t bytes) noexcept;
     bool free_of_pool(void* p) noexcept;
-    [[noreturn]] void refuse_free(const void* p) const noexcept;
+    void refuse_free(const void* p) const noexcept;
 
     // planned_state.cpp
     void require_outside(const char* call) const;

@@ -240,7 +240,7 @@ void Pool::deallocate(void* p) noexcept {
     if (!ours || !entry.is_bucket() || !blocks::may_begin_block(p, entry)) return free_pages(p);
     blocks::BucketSet& set = series(entry.series());
     if (!set.is_first() && !set[entry.bucket()].begins_block(p, entry)) [[unlikely]]
-        misused(p, find(p));
+        return misused(p, find(p));
     free_unchecked_block(set, entry.bucket(), p);
 }
 
@@ -317,7 +317,10 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
 
 void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const Finding old = find(p);
-    if (old.what != Finding::What::block) misused(p, old, "reallocate");
+    if (old.what != Finding::What::block) {
+        misused(p, old, "reallocate");
+        throw AllocationError(options_.name.c_str(), new_bytes, 0, 0, "block at this address", 0);
+    }
     const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
     // A sized free computes the bucket from the size, so only blocks of whole pages may shrink in
     // place, and only while at least half of the block stays in use.

@@ -262,10 +262,12 @@ private:
     Finding find_guarded(const void* p) noexcept;
     // For blocks of whole pages the look-up yields everything that a check needs, so every free is
     // checked.
-    pages::Span& large_span_of(void* p) noexcept {
-        if (pages::Span* const span = large_.find_in_use(p)) [[likely]]
-            return *span;
-        stop_at(p);
+    // Returns nullptr for a misuse after which the program goes on.
+    pages::Span* large_span_of(void* p) noexcept {
+        pages::Span* const span = large_.find_in_use(p);
+        if (span == nullptr) [[unlikely]]
+            refuse(p);
+        return span;
     }
     /// The size that the caller of a sized free states.
     struct StatedSize {
@@ -285,12 +287,12 @@ private:
     void free_checked_pages(void* p, StatedSize stated) noexcept;
     void free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept;
     std::size_t max_requested(StatedSize stated) const noexcept;
-    [[noreturn]] void stop_at(void* p) noexcept;
-    [[noreturn]] void stop_at(void* p, StatedSize stated) noexcept;
-    void check(const void* p, const Finding& finding, StatedSize stated) noexcept;
+    // These return if the program goes on after a misuse. The block is then left as it is.
+    void refuse(void* p) noexcept;
+    void refuse(void* p, StatedSize stated) noexcept;
+    bool is_refused(const void* p, const Finding& finding, StatedSize stated) noexcept;
     void check_no_leaks() const noexcept;
-    [[noreturn]] void misused(const void* p, const Finding& finding,
-                              const char* call = "deallocate") noexcept;
+    void misused(const void* p, const Finding& finding, const char* call = "deallocate") noexcept;
     statistics::Misuse misuse_of(statistics::MisuseKind kind, const void* p,
                                  const Finding& finding) const noexcept;
     void remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept;

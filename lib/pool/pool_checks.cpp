@@ -19,7 +19,6 @@ using pages::PageKind;
 using pages::Span;
 using statistics::MisuseKind;
 using statistics::report_misuse;
-using statistics::stop_at_misuse;
 
 }  // namespace
 
@@ -106,7 +105,7 @@ void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
     const bool ends =
         stated.agrees(bucket) && buckets_[bucket].end_use(p, entry, max_requested(stated));
     if (!ends) [[unlikely]]
-        stop_at(p, stated);
+        return refuse(p, stated);
     blocks::Cache* const cache = blocks::own_cache(place_);
     if (cache == nullptr || !cache->push(bucket, p)) free_block(buckets_, bucket, p);
 }
@@ -123,7 +122,7 @@ void Pool::free_checked_pages(void* p, StatedSize stated) noexcept {
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != PageKind::large_in_use || !stated.agrees(bucket_count) ||
         !large_.end_use(p, entry, stated.bytes, max_requested(stated))) {
-        stop_at(p, stated);
+        return refuse(p, stated);
     }
     free_large(*entry.span());
 }
@@ -134,36 +133,40 @@ std::size_t Pool::max_requested(StatedSize stated) const noexcept {
     return knows ? stated.bytes : SIZE_MAX;
 }
 
-void Pool::stop_at(void* p) noexcept {
+void Pool::refuse(void* p) noexcept {
     misused(p, find(p));
 }
 
-void Pool::stop_at(void* p, StatedSize stated) noexcept {
+void Pool::refuse(void* p, StatedSize stated) noexcept {
     Finding finding = find(p);
-    if (finding.what == Finding::What::block) check(p, finding, stated);
+    if (finding.what == Finding::What::block && is_refused(p, finding, stated)) return;
     // The block is in use again: another thread freed it first, and it was allocated since.
     if (finding.what == Finding::What::block) finding.what = Finding::What::freed;
     misused(p, finding);
 }
 
-void Pool::check(const void* p, const Finding& finding, StatedSize stated) noexcept {
+// Reports a size that does not fit the block. Returns false if it fits.
+bool Pool::is_refused(const void* p, const Finding& finding, StatedSize stated) noexcept {
     const auto [bytes, bucket] = stated;
-    if (bucket == StatedSize::nothing) return;
+    if (bucket == StatedSize::nothing) return false;
     using base::BytesText;
     const char* const pool = options_.name.c_str();
     if (bucket != finding.bucket || bytes > finding.usable) {
-        stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
-                       "pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool,
-                       p, finding.bucket < bucket_count ? "bucket" : "whole pages of",
-                       BytesText(finding.usable).c_str(),
-                       bucket < bucket_count ? "the bucket" : "whole pages", bytes);
+        report_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                      "pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", pool,
+                      p, finding.bucket < bucket_count ? "bucket" : "whole pages of",
+                      BytesText(finding.usable).c_str(),
+                      bucket < bucket_count ? "the bucket" : "whole pages", bytes);
+        return true;
     }
     if (base::checks_sizes(options_.checks) && bytes < finding.requested) {
-        stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
-                       "pool '%s': deallocate: block %p was allocated with %zu B and freed with "
-                       "%zu B",
-                       pool, p, finding.requested, bytes);
+        report_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                      "pool '%s': deallocate: block %p was allocated with %zu B and freed with "
+                      "%zu B",
+                      pool, p, finding.requested, bytes);
+        return true;
     }
+    return false;
 }
 
 void Pool::check_no_leaks() const noexcept {
@@ -204,34 +207,35 @@ void Pool::misused(const void* p, const Finding& finding, const char* call) noex
     const char* const pool = options_.name.c_str();
     const char* const expected = "expected a block of this pool in use";
     if (finding.what == Finding::What::freed) {
-        stop_at_misuse(misuse_of(MisuseKind::double_free, p, finding),
-                       "pool '%s': %s: block %p was freed twice or was never allocated; %s", pool,
-                       call, p, expected);
+        return report_misuse(misuse_of(MisuseKind::double_free, p, finding),
+                             "pool '%s': %s: block %p was freed twice or was never allocated; %s",
+                             pool, call, p, expected);
     }
     if (finding.what == Finding::What::block) {
-        stop_at_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
-                       "pool '%s': %s: block %p belongs to bucket %s, not to whole pages", pool,
-                       call, p, base::BytesText(finding.usable).c_str());
+        return report_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                             "pool '%s': %s: block %p belongs to bucket %s, not to whole pages",
+                             pool, call, p, base::BytesText(finding.usable).c_str());
     }
     if (finding.what != Finding::What::foreign) {
         const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
                                                      static_cast<const char*>(finding.block));
-        stop_at_misuse(misuse_of(MisuseKind::interior_free, p, finding),
-                       "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected the "
-                       "beginning of the block",
-                       pool, call, p, inside, finding.block,
-                       base::BytesText(finding.usable).c_str());
+        return report_misuse(misuse_of(MisuseKind::interior_free, p, finding),
+                             "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected the "
+                             "beginning of the block",
+                             pool, call, p, inside, finding.block,
+                             base::BytesText(finding.usable).c_str());
     }
     const PageEntry entry = heap_.space().map().at(p);
     char other[48];
     if (!entry.empty() && entry.pool_number() != heap_.pool_number() &&
         blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
-        stop_at_misuse(misuse_of(MisuseKind::wrong_pool, p, finding),
-                       "pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other, expected);
+        return report_misuse(misuse_of(MisuseKind::wrong_pool, p, finding),
+                             "pool '%s': %s: %p lies in pool '%s'; %s", pool, call, p, other,
+                             expected);
     }
-    stop_at_misuse(misuse_of(MisuseKind::foreign_free, p, finding),
-                   "pool '%s': %s: %p was never allocated by this pool; %s", pool, call, p,
-                   expected);
+    return report_misuse(misuse_of(MisuseKind::foreign_free, p, finding),
+                         "pool '%s': %s: %p was never allocated by this pool; %s", pool, call, p,
+                         expected);
 }
 
 }  // namespace abi_2

@@ -77,9 +77,12 @@ bool Pool::free_guarded(void* p, std::size_t stated_bytes) noexcept {
     GuardedBlock* const block = entry.guarded();
     if (block == nullptr) return false;
     record_end_if_recording(p);
-    if (entry.pool_number() != heap_.pool_number() || p != block->begin) misused(p, find(p));
-    check_guarded(p, *block, stated_bytes);
-    if (!GuardedArea::end_use(*block)) misused(p, find(p));
+    const bool is_ours = entry.pool_number() == heap_.pool_number() && p == block->begin;
+    if (is_ours) check_guarded(p, *block, stated_bytes);
+    if (!is_ours || !GuardedArea::end_use(*block)) {
+        misused(p, find(p));
+        return true;
+    }
     const std::size_t taken = block->page_bytes_in_use();
     count_guarded_deallocation(taken);
     record_->totals.guarded_blocks.fetch_sub(1, std::memory_order_relaxed);

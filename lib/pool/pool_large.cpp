@@ -173,7 +173,7 @@ void Pool::free_pages(void* p) noexcept {
 void Pool::free_pages_slow(void* p) noexcept {
     if (free_served(p) || free_guarded(p)) return;
     record_end_if_recording(p);
-    free_large(large_span_of(p));
+    if (Span* const span = large_span_of(p)) free_large(*span);
 }
 
 // If the thread's cache keeps the span, no function is called except on every 64th free.

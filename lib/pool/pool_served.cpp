@@ -55,7 +55,7 @@ bool Pool::free_served(void* p) noexcept {
 }
 
 void Pool::note_free_of(void* p) noexcept {
-    large_.set_noted(large_span_of(p), true);
+    if (Span* const span = large_span_of(p)) large_.set_noted(*span, true);
 }
 
 void Pool::forget_free_of(void* p) noexcept {
