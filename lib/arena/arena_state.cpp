@@ -44,6 +44,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
 }
 
 ArenaState::~ArenaState() {
+    check_no_handle_left();
     statistics::snapshot_sources().leave(*this);
     if (!record.is_in_segment()) {
         const std::lock_guard guard(mutex);
@@ -96,6 +97,21 @@ void ArenaState::check_thread(const char* call) const noexcept {
         "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
         "used it before",
         call, name());
+}
+
+// The end of such a handle would touch the arena, so the program cannot go on.
+void ArenaState::check_no_handle_left() const noexcept {
+    const auto block = handles == nullptr ? std::nullopt : handles->first_above(0);
+    if (!block) return;
+    const void* const address = arena_.base_ + block->offset;
+    statistics::stop_at_misuse(
+        {.kind = statistics::MisuseKind::outlived_owner,
+         .pointer = address,
+         .size = block->bytes,
+         .owner = options_.name},
+        "the end of arena '%s': a handle owns the block of %zu B at %p; expected the handle to end "
+        "before the arena",
+        name(), block->bytes, address);
 }
 
 void ArenaState::notify(ArenaEvent::Kind kind, std::size_t bytes,

@@ -120,6 +120,7 @@ public:
     void show_quick_path(bool shown) noexcept;
 
 private:
+    void check_no_handle_left() const noexcept;
     void close_top() noexcept;
     void open_top() noexcept;
 

@@ -45,6 +45,27 @@ ArenaOptions checked() {
     return options;
 }
 
+TEST(ArenaHandleDeathTest, ArenaThatEndsBeforeAHandleStopsTheProgram) {
+    const auto outlive = [] {
+        std::optional<Arena> arena(checked());
+        const PooledAllocation handle(*arena, 1000);
+        arena.reset();
+    };
+    EXPECT_EXIT(outlive(), ::testing::KilledBySignal(SIGABRT),
+                "^tensorpool: fatal: outlived-owner ptr=0x[^ ]+ size=1024 .*\n"
+                "  the end of arena '.*': a handle owns the block of 1024 B at .*; expected the "
+                "handle to end before the arena\n");
+}
+
+TEST(ArenaHandle, ArenaMayEndAfterItsHandlesOrWithHandlesThatGaveUpTheirBlocks) {
+    std::optional<Arena> arena(checked());
+    PooledAllocation given_up(*arena, 1000);
+    PooledAllocation ended(*arena, 1000);
+    ended.reset();
+    (void)given_up.release();
+    arena.reset();
+}
+
 TEST(ArenaHandle, EndReturnsTheBlockAtTheTop) {
     for (const Sharing sharing : {Sharing::any_thread, Sharing::one_thread}) {
         ArenaOptions options = bare_options();
