@@ -133,7 +133,7 @@ void Pool::deallocate_hardened(void* p, StatedSize stated) noexcept {
     record_end_if_recording(p);
     const pages::PageEntry entry = heap_.space().map().at(p);
     const Finding found = find(p);
-    if (found.what != Finding::What::block) misused(p, found);
+    if (found.what != Finding::What::block) return misused(p, found);
     if (entry.kind() == pages::PageKind::served && free_served(p)) return;
     if (stated.bucket != StatedSize::nothing && stated.bytes != found.requested) {
         report_misuse(misuse_of(MisuseKind::wrong_size, p, found),
@@ -149,7 +149,7 @@ void Pool::free_hardened(void* p, pages::PageEntry entry, const Finding& found) 
     char* const block = static_cast<char*>(p);
     const std::size_t bytes = bucket_bytes(entry.bucket());
     check_canary(block, found.requested, bytes);
-    if (!buckets_[entry.bucket()].end_use(p, entry, SIZE_MAX)) stop_at(p);
+    if (!buckets_[entry.bucket()].end_use(p, entry, SIZE_MAX)) return refuse(p);
     std::memset(block, 0, bytes);
     count_hardened_free(entry.bucket());
     wait_in_quarantine({p, bytes});
@@ -161,7 +161,7 @@ void Pool::free_hardened_pages(void* p, pages::PageEntry entry, const Finding& f
     const Tail tail(span, found.requested);
     check_canary(static_cast<const char*>(p), found.requested, tail.begin);
     const pages::PageEntry now = heap_.space().map().at(p);
-    if (!large_.end_use(p, now, 0, SIZE_MAX)) stop_at(p);
+    if (!large_.end_use(p, now, 0, SIZE_MAX)) return refuse(p);
     count_large_free(span.bytes());
     (void)platform::remove_guard(static_cast<char*>(p) + tail.begin, tail.bytes);
     // If the system refuses, accesses after the free go unnoticed.
