@@ -10,6 +10,7 @@
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool {
 
@@ -83,6 +84,7 @@ Arena::Arena(Over over) {
     const std::size_t skipped = base::align_up(address, state_->options().alignment) - address;
     const std::size_t bytes = over.buffer.size() - std::min(skipped, over.buffer.size());
     set_up(over.buffer.data() + (over.buffer.size() - bytes));
+    platform::mark_closed(base_, bytes);
     statistics::ArenaTotals& totals = state_->totals;
     totals.reserved_bytes.store(bytes, std::memory_order_relaxed);
     totals.capacity_bytes.store(bytes, std::memory_order_relaxed);
@@ -114,6 +116,7 @@ Arena::~Arena() = default;
 
 void Arena::set_up(std::byte* base) noexcept {
     const ArenaOptions& options = state_->options();
+    platform::mark_defined(this, sizeof *this);
     base_ = base;
     granule_mask_ = options.alignment - 1;
     shared_ = options.sharing == Sharing::any_thread;

@@ -10,6 +10,7 @@
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
@@ -65,6 +66,10 @@ void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Refusal& refus
 
 void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept {
     if (block != nullptr) count();
+    if (block != nullptr && !state_.is_measuring()) {
+        platform::mark_allocated(
+            {block, bytes, base::align_up(bytes, arena_.alignment()), state_.is_in_buffer()});
+    }
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
     statistics::record(action, state_.id(), block, bytes, alignment);
     return block;

@@ -11,6 +11,7 @@
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
@@ -85,6 +86,9 @@ void ArenaHandles::end(const HeldBlock& block) noexcept {
     const std::size_t end = end_of(block);
     if (state_.phases.went_below(end, block.owner.releases())) return;
     give_up(block);
+    if (!state_.is_measuring()) {
+        platform::mark_freed({block.address, 0, end - begin, state_.is_in_buffer()});
+    }
     if (state_.objects != nullptr) state_.objects->forget_within(begin, end);
     const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     // A fork that closes the top also makes it differ from the end.

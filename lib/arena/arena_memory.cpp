@@ -5,6 +5,7 @@
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
@@ -49,6 +50,7 @@ std::size_t share_of_addresses() noexcept {
 ArenaMemory::~ArenaMemory() {
     if (is_one_of_many_) arenas_that_share.fetch_sub(1, std::memory_order_relaxed);
     if (base_ == nullptr) return;
+    platform::mark_returned(base_, committed_);
     platform::release(base_, reserved_);
     totals_.charged_bytes.store(0, std::memory_order_relaxed);
     statistics::commit_budget().give_back(committed_ - uncharged_);
@@ -138,6 +140,7 @@ std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) 
 
 bool ArenaMemory::commit(std::size_t bytes) noexcept {
     if (!platform::commit(base_ + committed_, bytes)) return false;
+    platform::mark_closed(base_ + committed_, bytes);
     committed_ += bytes;
     return true;
 }
@@ -160,6 +163,7 @@ std::size_t ArenaMemory::give_back_above(std::size_t offset) noexcept {
     if (kept >= committed_) return 0;
     const std::size_t bytes = committed_ - kept;
     if (!platform::decommit(base_ + kept, bytes)) return 0;
+    platform::mark_returned(base_ + kept, bytes);
     const bool was_charged = is_charged();
     committed_ = kept;
     if (!was_charged) uncharged_ = kept;

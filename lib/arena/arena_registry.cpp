@@ -3,6 +3,7 @@
 #include "arena/arena_state.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool::arena {
 namespace {
@@ -24,7 +25,7 @@ ArenaRegistry& arena_registry() noexcept {
 void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept {
     const std::lock_guard guard(mutex_);
     arena.quick_bytes = bytes;
-    arena.show_quick_path(!hidden_);
+    arena.show_quick_path(!hidden_ && !platform::has_memory_tool());
 }
 
 void ArenaRegistry::hide_quick_paths() noexcept {

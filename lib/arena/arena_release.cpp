@@ -10,6 +10,7 @@
 
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -35,6 +36,7 @@ public:
     std::size_t give_back_above(std::size_t offset) noexcept;
 
 private:
+    void mark_freed_above(std::size_t offset) const noexcept;
     std::uint64_t top_outside_forks() const noexcept;
 
     Arena& arena_;
@@ -175,12 +177,21 @@ void ArenaReleases::check_no_handle_above(std::size_t offset) const noexcept {
         state_.name(), block->bytes, address, block->offset, offset);
 }
 
+void ArenaReleases::mark_freed_above(std::size_t offset) const noexcept {
+    if (!platform::has_memory_tool() || state_.is_measuring()) return;
+    const std::byte* const from = arena_.base_ + offset;
+    const std::size_t bytes = arena_.used() - offset;
+    state_.is_in_buffer() ? platform::mark_closed(from, bytes)
+                          : platform::mark_freed_within(from, bytes);
+}
+
 void ArenaReleases::end_above(std::size_t offset) noexcept {
     state_.check_thread("release_to or reset");
     check_no_handle_above(offset);
     statistics::look_for_recorder();
     statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
     base::raise_to(state_.totals.peak_used_bytes, arena_.used());
+    mark_freed_above(offset);
     std::uint64_t top;
     do {
         top = top_outside_forks();

@@ -9,6 +9,7 @@
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/report/report_at_exit.hpp"
@@ -45,6 +46,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
 
 ArenaState::~ArenaState() {
     check_no_handle_left();
+    if (is_in_buffer()) platform::mark_open(arena_.base_, capacity());
     statistics::snapshot_sources().leave(*this);
     if (!record.is_in_segment()) {
         const std::lock_guard guard(mutex);

@@ -48,6 +48,7 @@ public:
     const ArenaOptions& options() const noexcept { return options_; }
     const char* name() const noexcept { return options_.name.c_str(); }
     bool is_growing() const noexcept { return kind_ == ArenaStatistics::Kind::growing; }
+    bool is_in_buffer() const noexcept { return kind_ == ArenaStatistics::Kind::buffer; }
     bool is_measuring() const noexcept { return kind_ == ArenaStatistics::Kind::measuring; }
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }

@@ -2,14 +2,24 @@
 
 #include "interpose/minimum.hpp"
 #include "interpose/visit.hpp"
+#include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool::interpose {
 namespace {
 
 // Around a fork, this thread holds the pool's locks, and handlers of other libraries may run and
 // allocate. The next allocator serves these requests.
+//
+// A memory tool watches the allocator behind this one better than a pool: blocks that are freed
+// stay unused there for a while. So the pool serves nothing.
 bool start() {
+    if (platform::has_memory_tool()) {
+        platform::say("%s watches this process; its own malloc serves all requests",
+                      platform::name_of(platform::memory_tool()));
+        return false;
+    }
     const std::size_t minimum = minimum_from_environment();
     detail::GlobalPool::serve_malloc(minimum);
     const bool watches_forks = platform::set_fork_handlers(platform::ForkStage::allocator,

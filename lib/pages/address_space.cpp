@@ -12,6 +12,7 @@
 #include "pages/served_memory.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -117,6 +118,7 @@ bool AddressSpace::give_back(Granules run) noexcept {
     moved_.remove(run.pages());
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
     char* const begin = address_of(run.pages().first);
+    platform::mark_returned(begin, run.count * granule_bytes);
     if (platform::release(begin, run.count * granule_bytes)) return true;
     (void)platform::decommit(begin, run.count * granule_bytes);
     return false;
@@ -154,7 +156,9 @@ bool AddressSpace::commit(PageRun run) noexcept {
     const std::size_t unit = platform::page_bytes();
     const std::size_t from = base::align_down(run.first * page_bytes, unit);
     const std::size_t to = base::align_up((std::size_t{run.first} + run.count) * page_bytes, unit);
-    return platform::commit(address_of(0) + from, to - from);
+    if (!platform::commit(address_of(0) + from, to - from)) return false;
+    platform::mark_closed(address_of(run.first), run.count * page_bytes);
+    return true;
 }
 
 bool AddressSpace::decommit(PageRun run) noexcept {

@@ -5,6 +5,7 @@
 
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool::pages {
 bool AddressSpace::may_move(PageRun run) noexcept {
@@ -33,6 +34,10 @@ AddressSpace::Moved AddressSpace::move(PageRun from, PageNumber to) noexcept {
             continue;
         }
         if (result == Moved::none) break;
+        // For a memory tool, red zones and the target are not accessible.
+        platform::mark_open(address_of(target), bytes);
+        platform::mark_open(source, bytes);
+        platform::mark_defined(source, bytes);
         std::memcpy(address_of(target), source, bytes);
         if (!platform::decommit(source, bytes)) result = Moved::kept;
     }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "platform/process/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
 #include "statistics/report/report_at_exit.hpp"
@@ -51,6 +52,7 @@ MemoryPool::MemoryPool(std::size_t initial_capacity) : MemoryPool(options_with(i
 
 MemoryPool::MemoryPool(const PoolOptions& options) : MemoryPool(0, &make_pool(options)) {
     place_ = detail::TablePlace(pool().table_number());
+    platform::mark_defined(this, sizeof *this);
 }
 
 MemoryPool::~MemoryPool() {

@@ -13,6 +13,7 @@
 #include "blocks/thread_registry.hpp"
 #include "pages/guarded_area.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/block_server.hpp"
@@ -103,7 +104,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     : options_(std::move(options)),
       max_parked_bytes_(
           is_hardened() ? 0 : std::min(blocks::LargeMagazine::max_bytes, options_.max_allocation)),
-      place_(std::min(number, cached_pool_count)),
+      place_(place_of(number)),
       record_(std::move(record)),
       heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
             record_->totals),
@@ -111,6 +112,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
       buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
                counters_, record_->totals) {
     records_.count_in(record_->totals.record_bytes);
+    hide_caches_from_tools();
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
@@ -185,6 +187,8 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
     if (path.untried.count != 0 && !serves_malloc(heap_.pool_number())) heap_.try_huge_page(path);
     end_slow_path(path);
     if (block == nullptr) count_failure(bytes, path.refusal);
+    if (block != nullptr && is_marked()) [[unlikely]]
+        mark_new(block, bytes);
     if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, path);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
     statistics::record(action, id(), block, bytes, alignment);
@@ -312,6 +316,7 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     if (entry.guarded() != nullptr) return block;
     const bool has_span = !entry.is_bucket() && entry.has_span();
     if (!has_span || !entry.span()->clean) std::memset(block, 0, bytes);
+    platform::mark_defined(block, bytes);
     return block;
 }
 
@@ -327,10 +332,15 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const bool is_guarded = is_hardened() || heap_.space().map().at(p).guarded() != nullptr;
     const bool fits = !is_guarded && new_bytes <= old.usable && new_bucket == old.bucket &&
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
-    if (fits) {
+    const bool may_stay = old.requested != 0 || !platform::resizes_need_old_size();
+    if (fits && may_stay) {
         if (base::checks_sizes(options_.checks)) remember(p, old, new_bytes);
         const bool is_of_plan = heap_.space().map().at(p).kind() == pages::PageKind::served;
-        if (!is_of_plan) statistics::record(TraceAction::resize, id(), p, new_bytes);
+        if (is_of_plan) return p;
+        if (is_marked())
+            platform::mark_resized({p, new_bytes, old.usable},
+                                   old.requested != 0 ? old.requested : old_bytes);
+        statistics::record(TraceAction::resize, id(), p, new_bytes);
         return p;
     }
     if (void* const longer = lengthen(p, new_bytes)) return longer;

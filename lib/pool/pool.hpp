@@ -240,6 +240,24 @@ private:
     Identity identify() const noexcept override;
     std::uint64_t id() const noexcept;
 
+    /// The size that the caller of a sized free states.
+    struct StatedSize {
+        static constexpr unsigned nothing = ~0U;
+        std::size_t bytes = 0;
+        unsigned bucket = nothing;  // the bucket for that size, or `bucket_count`
+
+        bool agrees(unsigned with_bucket) const noexcept {
+            return bucket == with_bucket || bucket == nothing;
+        }
+    };
+
+    // pool_marks.cpp: what memory tools see of this pool
+    static blocks::OwnPlace place_of(unsigned number) noexcept;
+    bool is_marked() const noexcept;
+    static void hide_caches_from_tools() noexcept;
+    void mark_new(void* block, std::size_t bytes) noexcept;
+    void check_and_mark_freed(void* p, StatedSize stated) noexcept;
+
     // pool_background.cpp: work for the background trimmer
     void end_slow_path(const pages::Changes& changes) noexcept;
     bool may_skip_end() const noexcept {
@@ -269,16 +287,6 @@ private:
             refuse(p);
         return span;
     }
-    /// The size that the caller of a sized free states.
-    struct StatedSize {
-        static constexpr unsigned nothing = ~0U;
-        std::size_t bytes = 0;
-        unsigned bucket = nothing;  // the bucket for that size, or `bucket_count`
-
-        bool agrees(unsigned with_bucket) const noexcept {
-            return bucket == with_bucket || bucket == nothing;
-        }
-    };
     void deallocate_hardened(void* p, StatedSize stated) noexcept;
     void free_hardened(void* p, pages::PageEntry entry, const Finding& found) noexcept;
     void free_hardened_pages(void* p, pages::PageEntry entry, const Finding& found) noexcept;

@@ -6,6 +6,7 @@
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/guarded_area.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -111,6 +112,8 @@ void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
 }
 
 void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
+    if (is_marked()) [[unlikely]]
+        check_and_mark_freed(p, {set.block_bytes(bucket), set.is_first() ? bucket : bucket_count});
     pages::Changes changes;
     free_block(set, bucket, p, changes);
     end_slow_path(changes);

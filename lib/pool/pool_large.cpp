@@ -5,6 +5,7 @@
 #include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -200,6 +201,7 @@ void Pool::look_after_free(bool is_time) noexcept {
 
 void Pool::free_large_slow(Span& span) noexcept {
     const std::size_t bytes = span.bytes();
+    if (is_marked()) platform::mark_freed({large_.address_of(span), 0, bytes});
     blocks::Cache* own = blocks::own_cache(place_);
     if (own == nullptr) own = blocks::thread_registry().attach(buckets_);
     const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::max_bytes &&
@@ -245,7 +247,7 @@ void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
         if (!joined || !large_.extend(span, bytes, path)) return nullptr;
     }
     const std::size_t more = span.bytes() - before;
-    span.requested_bytes.store(bytes, std::memory_order_release);
+    const std::size_t kept = span.requested_bytes.exchange(bytes, std::memory_order_release);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
         hold(cache, more);
         add(counted.requested_bytes, bytes - before);
@@ -253,6 +255,7 @@ void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
         if (cache == nullptr) statistics::count_shared_large_growth(bytes - before, more);
     });
     void* const block = heap_.space().address_of(span.first_page);
+    if (is_marked()) platform::mark_resized({block, bytes, span.bytes()}, kept);
     statistics::record(TraceAction::resize, id(), block, bytes);
     return block;
 }
@@ -264,6 +267,7 @@ void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     Span* const left = large_.move(span, bytes, path);
     if (left == nullptr) return nullptr;
     statistics::record(TraceAction::deallocate, id(), old, before);
+    if (is_marked()) platform::mark_freed({old, 0, before});
     heap_.take_left(*left);
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(blocks::thread_registry().attach(buckets_),
@@ -280,6 +284,8 @@ void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
                     }
                 });
     void* const block = heap_.space().address_of(span.first_page);
+    if (is_marked()) platform::mark_allocated({block, bytes, span.bytes()});
+    if (is_marked()) platform::mark_defined(block, std::min(before, bytes));
     statistics::record(TraceAction::allocate, id(), block, bytes, smallest_block_bytes);
     return block;
 }

@@ -6,6 +6,7 @@
 #include "base/atomics.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/served_memory.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -88,6 +89,8 @@ Span* Pool::lend(std::size_t bytes, std::size_t alignment, const pages::ServedMe
     }
     if (span != nullptr) {
         record_->totals.capacity_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
+        // Plans hand out blocks inline, so memory tools do not see them one by one.
+        platform::mark_open(large_.address_of(*span), span->bytes());
         heap_.space().map().set_all({span->first_page, span->pages},
                                     PageEntry(&borrower, heap_.pool_number()));
     }
@@ -109,6 +112,7 @@ void Pool::take_back(Span& span) noexcept {
     }
     statistics::PoolTotals& totals = record_->totals;
     const std::size_t bytes = span.bytes();
+    platform::mark_closed(large_.address_of(span), bytes);
     const std::size_t before = totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     base::raise_to(totals.peak_capacity_bytes, before + bytes);
     pages::Changes changes;

@@ -10,6 +10,7 @@
 #include "platform/environment.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/call_stack.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 #include "trace/recorder.hpp"
@@ -103,7 +104,9 @@ void Recorder::hide_quick_paths() noexcept {
     arena::scratch_registry().hide_quick_paths();
 }
 
+// Where a memory tool is present, the inline paths stay hidden from the first use on.
 void Recorder::show_quick_paths() noexcept {
+    if (platform::has_memory_tool()) return;
     arena::scratch_registry().show_quick_paths();
     arena::arena_registry().show_quick_paths();
     blocks::thread_registry().show_caches();

@@ -13,6 +13,7 @@
 #include "base/alignment.hpp"
 #include "base/multiply.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
@@ -62,7 +63,7 @@ Scratch Scratch::over(std::span<std::byte> buffer) {
 }
 
 Scratch::Scratch(Over over) : state_(std::make_unique<ScratchState>(*this, "a caller's buffer")) {
-    state_->show_quick_path(!statistics::is_recording());
+    state_->show_quick_path(!statistics::is_recording() && !platform::has_memory_tool());
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;
     state_->set_buffer(over.buffer.subspan(std::min(skipped, over.buffer.size())));
@@ -81,8 +82,8 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     const std::size_t begin = used();
     Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
+    if (statistics::is_recording() || platform::has_memory_tool()) state_->end_scope_slowly();
     if (statistics::is_recording()) {
-        state_->end_scope_slowly();
         const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;
         statistics::record_offset(TraceAction::scratch_mark, state_->number, begin);
         statistics::record(action, state_->number, block, bytes, alignment);

@@ -8,6 +8,7 @@
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
@@ -30,8 +31,23 @@ std::size_t joined_bytes(std::size_t need) noexcept {
     return need < 512 * mib ? need + 128 * mib : need + 64 * mib;
 }
 
+ScratchChunks::~ScratchChunks() {
+    drop_all();
+    if (is_buffer_) platform::mark_open(chunks_.front().begin, chunks_.front().bytes());
+}
+
+void ScratchChunks::mark_freed_above(std::size_t number, std::size_t used) const noexcept {
+    for (std::size_t at = number; at < chunks_.size(); ++at) {
+        const Chunk& chunk = chunks_[at];
+        const std::byte* const from = chunk.begin + (at == number ? used - chunk.below : 0);
+        const auto bytes = static_cast<std::size_t>(chunk.end - from);
+        is_buffer_ ? platform::mark_closed(from, bytes) : platform::mark_freed_within(from, bytes);
+    }
+}
+
 void ScratchChunks::set_buffer(std::byte* begin, std::byte* end) {
     chunks_.push_back({begin, end});
+    platform::mark_closed(begin, chunks_.back().bytes());
     is_buffer_ = true;
 }
 
@@ -89,6 +105,7 @@ bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
     }
     chunks = chunks_;  // has room
     chunks.push_back({begin, begin + bytes});
+    platform::mark_closed(begin, bytes);
     const std::lock_guard guard(scratch_registry());
     chunks_.swap(chunks);
     totals_.count_growth(bytes);
@@ -100,6 +117,7 @@ bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
 // the bytes as charged and untouched.
 void ScratchChunks::give_back(const Chunk& chunk) noexcept {
     detail::add(totals_.charged_bytes, 0 - chunk.bytes());
+    platform::mark_returned(chunk.begin, chunk.bytes());
     platform::unmap(chunk.begin, chunk.bytes());
     statistics::commit_budget().give_back(chunk.bytes());
 }

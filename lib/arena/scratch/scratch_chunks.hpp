@@ -27,7 +27,7 @@ public:
     };
 
     explicit ScratchChunks(statistics::ArenaTotals& totals) noexcept : totals_(totals) {}
-    ~ScratchChunks() { drop_all(); }
+    ~ScratchChunks();
     ScratchChunks(const ScratchChunks&) = delete;
     ScratchChunks& operator=(const ScratchChunks&) = delete;
 
@@ -53,6 +53,8 @@ public:
                          Refusal& refusal) noexcept;
     /// Makes the next chunk the present one. `below` bytes are in use in the earlier chunks.
     void go_on(std::size_t below) noexcept;
+    /// Marks all blocks above this position as freed, for a memory tool.
+    void mark_freed_above(std::size_t chunk, std::size_t used) const noexcept;
     /// Makes the chunk `number` the present one.
     void go_back_to(std::size_t number) noexcept { present_ = number; }
     /// Gives the present chunk back to the system; the next one replaces it. REQUIRES: there is a

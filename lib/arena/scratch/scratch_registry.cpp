@@ -7,6 +7,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool {
 namespace detail {
@@ -47,7 +48,7 @@ void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
     const std::lock_guard guard(mutex_);
     scratch.next_of_all = first_;
     first_ = &scratch;
-    scratch.show_quick_path(!hidden_);
+    scratch.show_quick_path(!hidden_ && !platform::has_memory_tool());
 }
 
 // Under the lock, so that no fork comes in the middle of the initialization: the child would wait

@@ -12,6 +12,7 @@
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "statistics/report/report_at_exit.hpp"
 #include "statistics/segment/limit_kind.hpp"
 #include "statistics/sums/arena_statistics.hpp"
@@ -132,7 +133,9 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
         if (begin >= next && begin <= end && size <= end - begin) {
             record->words.used.store(begin + size - scratch_.base_, std::memory_order_relaxed);
             add(record->words.allocations[0], 1);
-            return reinterpret_cast<void*>(begin);
+            void* const block = reinterpret_cast<void*>(begin);
+            platform::mark_allocated({block, bytes, size, chunks.is_buffer()});
+            return block;
         }
         if (!grow(size, alignment, refusal)) return nullptr;
     }
@@ -203,6 +206,8 @@ void ScratchState::use_present_chunk() noexcept {
 
 void ScratchState::go_back_to(std::size_t chunk, std::size_t used) noexcept {
     if (chunks.empty()) return;
+    if (platform::has_memory_tool()) [[unlikely]]
+        chunks.mark_freed_above(chunk, used);
     chunks.go_back_to(chunk);
     const arena::ScratchChunks::Chunk& present = chunks.present();
     scratch_.chunk_ = chunk;

@@ -7,8 +7,8 @@
 namespace tensorpool::platform {
 
 /// Touches each page with a write that does not change it. Safe while other threads write to the
-/// same pages.
-inline void touch_pages(void* address, std::size_t bytes) noexcept {
+/// same pages. AddressSanitizer may take free pages for inaccessible.
+[[gnu::no_sanitize_address]] inline void touch_pages(void* address, std::size_t bytes) noexcept {
     // A zero that the compiler cannot see. With a known zero, clang 14 emits a fence without any
     // access, even if the memory is volatile.
     const volatile unsigned char nothing = 0;

@@ -1,0 +1,52 @@
+#include "platform/process/sanitizers.hpp"
+
+// The interface of compiler-rt and libsanitizer. The symbols are weak: the program's sanitizer, if
+// it has one, defines them when the program is linked or loaded; otherwise they are null.
+extern "C" {
+[[gnu::weak]] void __asan_poison_memory_region(const volatile void* address, std::size_t bytes);
+[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
+[[gnu::weak]] int __asan_address_is_poisoned(const volatile void* address);
+[[gnu::weak]] void __msan_allocated_memory(const volatile void* address, std::size_t bytes);
+[[gnu::weak]] void __msan_unpoison(const volatile void* address, std::size_t bytes);
+}
+
+namespace tensorpool::platform::sanitizers {
+namespace {
+
+bool is_address_sanitizer() noexcept {
+    return __asan_poison_memory_region != nullptr;
+}
+
+}  // namespace
+
+MemoryTool present() noexcept {
+    if (is_address_sanitizer()) return MemoryTool::address_sanitizer;
+    return __msan_allocated_memory != nullptr ? MemoryTool::memory_sanitizer : MemoryTool::none;
+}
+
+void open_fresh(const void* address, std::size_t bytes) noexcept {
+    if (is_address_sanitizer()) return __asan_unpoison_memory_region(address, bytes);
+    __msan_allocated_memory(address, bytes);
+}
+
+// MemorySanitizer remembers this call as the origin of the undefined content.
+void close(const void* address, std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    if (is_address_sanitizer()) return __asan_poison_memory_region(address, bytes);
+    __msan_allocated_memory(address, bytes);
+}
+
+void open(const void* address, std::size_t bytes) noexcept {
+    if (is_address_sanitizer()) return __asan_unpoison_memory_region(address, bytes);
+    __msan_unpoison(address, bytes);
+}
+
+void define(const void* address, std::size_t bytes) noexcept {
+    if (!is_address_sanitizer()) __msan_unpoison(address, bytes);
+}
+
+bool is_closed(const void* address) noexcept {
+    return is_address_sanitizer() && __asan_address_is_poisoned(address) != 0;
+}
+
+}  // namespace tensorpool::platform::sanitizers
