@@ -184,7 +184,9 @@ ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& gr
     arena::ArenaMemory& memory = state_.memory;
     const bool begins = !memory.is_charged();
     if (!memory.charge(refusal)) return {};
-    const std::size_t grown = end <= memory.end() ? 0 : memory.grow_to(end, growth, refusal);
+    const std::size_t before = memory.end();
+    const std::size_t grown = end <= before ? 0 : memory.grow_to(end, growth, refusal);
+    platform::mark_closed(memory.base() + before, memory.end() - before);
     // Release: a thread that reads the new end sees the memory committed.
     arena_.end_.store(memory.end(), std::memory_order_release);
     if (grown != 0) state_.note(EntryKind::growth, grown);

@@ -140,7 +140,6 @@ std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) 
 
 bool ArenaMemory::commit(std::size_t bytes) noexcept {
     if (!platform::commit(base_ + committed_, bytes)) return false;
-    platform::mark_closed(base_ + committed_, bytes);
     committed_ += bytes;
     return true;
 }

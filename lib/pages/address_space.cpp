@@ -156,9 +156,7 @@ bool AddressSpace::commit(PageRun run) noexcept {
     const std::size_t unit = platform::page_bytes();
     const std::size_t from = base::align_down(run.first * page_bytes, unit);
     const std::size_t to = base::align_up((std::size_t{run.first} + run.count) * page_bytes, unit);
-    if (!platform::commit(address_of(0) + from, to - from)) return false;
-    platform::mark_closed(address_of(run.first), run.count * page_bytes);
-    return true;
+    return platform::commit(address_of(0) + from, to - from);
 }
 
 bool AddressSpace::decommit(PageRun run) noexcept {

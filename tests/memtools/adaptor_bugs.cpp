@@ -76,8 +76,8 @@ void read_behind_array() {
     read(array.data(), 25 * sizeof(float));
 }
 void write_after_free_in_c() {
-    void* const p = tensorpool_allocate(nullptr, 100);
-    tensorpool_deallocate(nullptr, p);
+    void* const p = tensorpool_allocate(tensorpool_global(), 100);
+    tensorpool_deallocate(tensorpool_global(), p);
     write(p, 0);
 }
 void write_freed_of_planned_arena() {

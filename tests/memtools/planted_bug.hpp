@@ -23,7 +23,6 @@ inline constexpr const char* memcheck_read = "Invalid read of size";
 inline constexpr const char* memcheck_write = "Invalid write of size";
 inline constexpr const char* memcheck_undefined = "depends on uninitialised value";
 inline constexpr const char* memcheck_free = "Invalid free()";
-inline constexpr const char* memcheck_leak = "definitely lost";
 // What the pool prints because a tool is present.
 inline constexpr const char* pool_double_free = "tensorpool: fatal: double-free";
 inline constexpr const char* pool_wrong_size = "tensorpool: fatal: wrong-size";
