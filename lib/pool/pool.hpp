@@ -17,6 +17,7 @@
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
+#include "platform/process/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/canary.hpp"
 #include "pool/pool_list.hpp"
@@ -253,7 +254,11 @@ private:
 
     // pool_marks.cpp: what memory tools see of this pool
     static blocks::OwnPlace place_of(unsigned number) noexcept;
-    bool is_marked() const noexcept;
+    // Pools that guard blocks write into free ones and behind the requested bytes themselves.
+    bool is_marked() const noexcept {
+        return platform::has_memory_tool() && options_.checks != Checks::sampled &&
+               options_.checks != Checks::hardened;
+    }
     static void hide_caches_from_tools() noexcept;
     void mark_new(void* block, std::size_t bytes) noexcept;
     void check_and_mark_freed(void* p, StatedSize stated) noexcept;

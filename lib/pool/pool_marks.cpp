@@ -23,12 +23,6 @@ void Pool::hide_caches_from_tools() noexcept {
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
 }
 
-// Pools that guard blocks write into free ones and behind the requested bytes themselves.
-bool Pool::is_marked() const noexcept {
-    return platform::has_memory_tool() && options_.checks != Checks::sampled &&
-           options_.checks != Checks::hardened;
-}
-
 void Pool::mark_new(void* block, std::size_t bytes) noexcept {
     platform::mark_allocated({block, bytes, bytes_of_block_in_use(block)});
 }

@@ -105,7 +105,6 @@ bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
     }
     chunks = chunks_;  // has room
     chunks.push_back({begin, begin + bytes});
-    platform::mark_closed(begin, bytes);
     const std::lock_guard guard(scratch_registry());
     chunks_.swap(chunks);
     totals_.count_growth(bytes);
