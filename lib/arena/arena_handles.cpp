@@ -65,11 +65,13 @@ const SourceFunctions ArenaHandles::functions = {
         },
 };
 
+// One variable is returned, so it lies where the caller reads it, and the mark holds there.
 HeldBlock ArenaHandles::hold(std::size_t bytes, std::size_t alignment) {
+    HeldBlock block;
+    platform::mark_defined(&block, sizeof block);
     void* const address = arena_.allocate(bytes, alignment);
-    if (address == nullptr) return {};
-    const BlockOwner owner(state_.link, state_.phases.count(), alignment);
-    const HeldBlock block{address, bytes, owner};
+    if (address == nullptr) return block;
+    block = {address, bytes, BlockOwner(state_.link, state_.phases.count(), alignment)};
     if (state_.handles == nullptr) return block;
     try {
         state_.handles->add({begin_of(block), end_of(block) - begin_of(block)});
