@@ -63,8 +63,8 @@ std::size_t undo_move(char* to, char* from, std::size_t bytes) noexcept {
 
 bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    // A failed move is undone by what is not zeros there.
-    if (!decommit(to, bytes)) return false;
+    // A failed move is undone by what is not zeros there, which needs a target that can be read.
+    if (!decommit(to, bytes) || !commit(to, bytes)) return false;
     if (mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep_old_range, to) ==
         MAP_FAILED) {
         const std::size_t mapped =

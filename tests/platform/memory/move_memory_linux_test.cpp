@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <fstream>
 #include <string>
@@ -11,6 +12,7 @@
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
+#include "support/refused_call_linux.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -60,6 +62,21 @@ TEST(MoveMemory, FailureLeavesZerosAtTarget) {
     EXPECT_FALSE(move_memory(pages.begin, gone, pages.page));
     EXPECT_EQ(*pages.begin, 0);
     *pages.begin = 'y';
+}
+
+TEST(CanMoveMemory, IsFalseIfTheSystemRefusesToMove) {
+    EXPECT_TRUE(testing::holds_in_child(
+        [] { return testing::refuse_call(SYS_mremap, ENOSYS) && !can_move_memory(); }));
+}
+
+TEST(MoveMemory, RefusedMoveToAReservationKeepsTheContent) {
+    EXPECT_TRUE(testing::holds_in_child([] {
+        const Pages pages;
+        *pages.begin = 'x';
+        char* const to = pages.begin + 2 * pages.page;
+        if (!testing::refuse_call(SYS_mremap, EINVAL)) return false;
+        return !move_memory(to, pages.begin, pages.page) && *pages.begin == 'x' && *to == 0;
+    }));
 }
 
 /// What a child process that could not do what a test is about ends with.
