@@ -261,7 +261,8 @@ private:
     }
     static void hide_caches_from_tools() noexcept;
     void mark_new(void* block, std::size_t bytes) noexcept;
-    void check_and_mark_freed(void* p, StatedSize stated) noexcept;
+    /// Returns false if the program goes on after a misuse. The block is then left as it is.
+    bool check_and_mark_freed(void* p, StatedSize stated) noexcept;
 
     // pool_background.cpp: work for the background trimmer
     void end_slow_path(const pages::Changes& changes) noexcept;

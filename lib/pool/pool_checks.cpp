@@ -112,8 +112,9 @@ void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
 }
 
 void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
-    if (is_marked()) [[unlikely]]
-        check_and_mark_freed(p, {set.block_bytes(bucket), set.is_first() ? bucket : bucket_count});
+    const StatedSize stated{set.block_bytes(bucket), set.is_first() ? bucket : bucket_count};
+    if (is_marked() && !check_and_mark_freed(p, stated)) [[unlikely]]
+        return;
     pages::Changes changes;
     free_block(set, bucket, p, changes);
     end_slow_path(changes);

@@ -30,19 +30,24 @@ void Pool::mark_new(void* block, std::size_t bytes) noexcept {
 // A free that names the wrong block would mark bytes of other blocks, and the tool would report
 // accesses to those. So each free is checked, also in pools that check nothing themselves. The tool
 // knows a free block better than the pool does, which does not search the caches of other threads.
-void Pool::check_and_mark_freed(void* p, StatedSize stated) noexcept {
+bool Pool::check_and_mark_freed(void* p, StatedSize stated) noexcept {
     const bool is_closed = platform::is_marked_closed(p);
-    if (!is_closed && checked()) return platform::mark_freed({p, 0, stated.bytes});
+    if (!is_closed && checked()) {
+        platform::mark_freed({p, 0, stated.bytes});
+        return true;
+    }
     Finding found = find(p);
     const bool is_block = found.what == Finding::What::block;
     if (is_block && !is_closed) {
-        check(p, found, stated);  // stops if the size is wrong
-        return platform::mark_freed({p, 0, found.usable});
+        if (is_refused(p, found, stated)) return false;
+        platform::mark_freed({p, 0, found.usable});
+        return true;
     }
     // memcheck reports this free with the stacks of the block's allocation and of its first free.
     platform::mark_freed({p, 0, 0});
     if (is_block) found.what = Finding::What::freed;
     misused(p, found);
+    return false;
 }
 
 }  // namespace abi_2
