@@ -237,6 +237,16 @@ TENSORPOOL_API int tensorpool_owns(const tensorpool_pool* pool, const void* addr
 /// Returns the usable bytes of the block that begins at `block`; 0 for any other pointer.
 TENSORPOOL_API size_t tensorpool_usable_size(const tensorpool_pool* pool, const void* block);
 
+/// Writes a report about an access to `address`, if that lies in memory which a pool with
+/// tensorpool_checks_sampled or tensorpool_checks_hardened protects: what the access did wrong, and
+/// where the block was allocated and freed, as far as that is known.
+///
+/// At most `bytes` bytes of `text` are used, including the final zero. Returns the length of the
+/// text without the zero; 0 if no pool protects the address, or if `bytes` is 0. For programs that
+/// handle SIGSEGV themselves and thereby replace the pools' handler: it may be called in a signal
+/// handler.
+TENSORPOOL_API size_t tensorpool_describe_fault(const void* address, char* text, size_t bytes);
+
 /* Statistics ----------------------------------------------------------------------------------- */
 
 /// The main statistics of a pool. `PoolStatistics` of <tensorpool/statistics.hpp> has all of them.

@@ -9,6 +9,7 @@
 #include "adaptors/c_calls.hpp"
 #include "adaptors/c_options.hpp"
 #include "adaptors/sized_struct.hpp"
+#include "pool/faults.hpp"
 
 namespace tensorpool::adaptors {
 namespace {
@@ -136,6 +137,10 @@ tensorpool_status tensorpool_reserve(tensorpool_pool* pool, size_t capacity) {
 
 void tensorpool_allow_background_trimmer(int32_t allowed) {
     tensorpool::allow_background_trimmer(allowed != 0);
+}
+
+size_t tensorpool_describe_fault(const void* address, char* text, size_t bytes) {
+    return tensorpool::detail::describe_fault(address, text, bytes);
 }
 
 size_t tensorpool_trim(tensorpool_pool* pool) {

@@ -214,4 +214,22 @@ INSTANTIATE_TEST_SUITE_P(Each, CReports,
                          testing::Values(&tensorpool_report_json, &tensorpool_report_text),
                          [](const auto& each) { return each.index == 0 ? "Json" : "Text"; });
 
+TEST(CFaults, AreDescribedForProtectedMemoryOnly) {
+    char text[1024] = "";
+    int mine = 0;
+    EXPECT_EQ(tensorpool_describe_fault(&mine, text, sizeof text), 0U);
+    tensorpool_options options;
+    ASSERT_EQ(tensorpool_options_init(&options, sizeof options), tensorpool_ok);
+    options.checks = tensorpool_checks_sampled;
+    options.guard_share = 1;
+    tensorpool_pool* const pool = tensorpool_create(&options);
+    char* const block = static_cast<char*>(tensorpool_allocate(pool, 64));
+    const std::size_t length = tensorpool_describe_fault(block + 64, text, sizeof text);
+    EXPECT_EQ(length, std::strlen(text));
+    // Nothing is guarded where the addresses are not available.
+    if (length != 0) EXPECT_EQ(std::string(text).find("tensorpool: fatal: access-beyond "), 0U);
+    EXPECT_EQ(tensorpool_describe_fault(block + 64, text, 0), 0U);
+    EXPECT_EQ(tensorpool_destroy(pool), tensorpool_ok);
+}
+
 }  // namespace
