@@ -30,8 +30,12 @@ Quarantine::Block Quarantine::pop() noexcept {
 
 unsigned Quarantine::take_excess(Block* blocks, unsigned max_count) noexcept {
     const std::lock_guard guard(mutex_);
+    if (!exceeds()) return 0;
+    // A sixteenth below the limit, so that only some frees take blocks out, several at a time.
     unsigned count = 0;
-    while (count < max_count && exceeds()) blocks[count++] = pop();
+    while (count < max_count && begin_ != end_ && (exceeds() || bytes_ > max_bytes_ / 16 * 15)) {
+        blocks[count++] = pop();
+    }
     return count;
 }
 

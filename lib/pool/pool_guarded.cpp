@@ -1,5 +1,7 @@
 // Guarded blocks: some blocks of pools with Checks::sampled.
 
+#include <algorithm>
+
 #include "pages/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "pool/faults.hpp"
@@ -17,6 +19,9 @@ using statistics::report_misuse;
 
 // With this share every block is guarded, as far as that is possible. Tests use it.
 constexpr double guard_all = 1;
+// A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
+// tables of its files, which takes milliseconds.
+constexpr std::uint64_t max_cost_ns = 50'000;
 
 }  // namespace
 
@@ -49,7 +54,7 @@ void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignmen
     const std::uint64_t now = platform::thread_time_ns();
     void* const block = pace.is_due(now, share) ? allocate_guarded(bytes, alignment) : nullptr;
     const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
-    if (block != nullptr) pace.count(then, then - now);
+    if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns));
     cache.bytes_to_sample =
         pace.next(then, cache.bytes_to_sample, share) + (block == nullptr ? own_bytes : 0);
     return block;

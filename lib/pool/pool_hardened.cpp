@@ -179,7 +179,7 @@ void Pool::wait_in_quarantine(blocks::Quarantine::Block block) noexcept {
 }
 
 void Pool::evict_excess() noexcept {
-    blocks::Quarantine::Block blocks[8];
+    blocks::Quarantine::Block blocks[64];
     const unsigned count = buckets_.quarantine().take_excess(blocks, std::size(blocks));
     if (count == 0) return;
     Changes changes;
