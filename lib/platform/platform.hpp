@@ -229,8 +229,8 @@ std::uint64_t wall_clock_ns() noexcept;
 std::uint64_t monotonic_clock_ns() noexcept;
 /// Returns for how many nanoseconds processors have run the calling thread. Takes a system call.
 std::uint64_t thread_time_ns() noexcept;
-/// Returns the value of the variable, or nullptr if it is not set, or if the program runs with other
-/// rights than its caller (set-user-id). It is valid until the environment is changed.
+/// Returns the value of the variable, or nullptr if it is not set, or if the program runs with
+/// other rights than its caller (set-user-id). It is valid until the environment is changed.
 const char* environment_variable(const char* name) noexcept;
 /// Writes the whole text to the standard error stream, unbuffered.
 void write_to_stderr(const char* text, std::size_t bytes) noexcept;

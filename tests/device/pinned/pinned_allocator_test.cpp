@@ -340,8 +340,9 @@ TEST(PinnedAllocatorDeathTest, FreeOfInvalidAddressTerminatesWithMessage) {
     SimulatedBackend backend;
     PinnedAllocator allocator(backend, 0);
     int mine = 0;
-    EXPECT_DEATH(allocator.deallocate(&mine),
-                 "fatal: foreign-free .*\n  pinned on simulated:0: deallocate: 0x.* is not a block of this");
+    EXPECT_DEATH(
+        allocator.deallocate(&mine),
+        "fatal: foreign-free .*\n  pinned on simulated:0: deallocate: 0x.* is not a block of this");
     char* const large = static_cast<char*>(allocator.allocate(2 * mib));
     EXPECT_DEATH(allocator.deallocate(large + 512), "begins elsewhere");
     void* const block = allocator.allocate(kib);
