@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/handle_program.hpp"
+#include "platform/process/memory_tools.hpp"
 
 namespace tensorpool {
 namespace {
@@ -114,12 +115,14 @@ TEST(HandleModel, FindsASourceThatForgetsABlock) {
 }
 
 TEST(HandleModel, FindsASourceThatTakesABlockEarly) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "the memory tool stops at the planted fault";
     for (const SourceKind kind : all_kinds) {
         EXPECT_NE(first_found(found_alone, kind, GiveBackFault::early), "") << to_string(kind);
     }
 }
 
 TEST(HandleModel, FindsASourceThatTakesABlockEarlyOnSeveralThreads) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "the memory tool stops at the planted fault";
     for (const SourceKind kind :
          {SourceKind::pool, SourceKind::arena, SourceKind::context, SourceKind::device}) {
         EXPECT_NE(first_found(found_by_threads, kind, GiveBackFault::early), "") << to_string(kind);
@@ -127,6 +130,7 @@ TEST(HandleModel, FindsASourceThatTakesABlockEarlyOnSeveralThreads) {
 }
 
 TEST(HandleModel, FindsAnArenaThatIgnoresReleases) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "the memory tool stops at the planted fault";
     for (const SourceKind kind : {SourceKind::arena, SourceKind::context}) {
         EXPECT_NE(first_found(found_alone, kind, GiveBackFault::ignores_releases), "")
             << to_string(kind);
