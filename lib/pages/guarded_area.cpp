@@ -24,6 +24,14 @@ constexpr std::size_t bytes_of(PageCount pages) noexcept {
     return pages * page_bytes;
 }
 
+// Gives the memory of a block back. If the system refuses to make it inaccessible, accesses go
+// unnoticed.
+void make_inaccessible(const GuardedBlock& block) noexcept {
+    char* const first_page = GuardedArea::address_of(block);
+    if (platform::reserve_again(first_page, block.page_bytes_in_use())) return;
+    (void)platform::decommit(first_page, block.page_bytes_in_use());
+}
+
 }  // namespace
 
 GuardedArea& guarded_area() noexcept {
@@ -160,9 +168,7 @@ bool GuardedArea::end_use(GuardedBlock& block) noexcept {
 
 void GuardedArea::close(GuardedBlock& block) noexcept {
     const std::lock_guard guard(mutex_);
-    char* const first_page = address_space().address_of(block.pages.first);
-    // If the system refuses, the memory stays, but accesses after the free go unnoticed.
-    (void)platform::reserve_again(first_page, block.page_bytes_in_use());
+    make_inaccessible(block);
     block.state.store(GuardedBlock::State::freed, std::memory_order_release);
     block.next = nullptr;
     (newest_ == nullptr ? oldest_ : newest_->next) = &block;
@@ -180,8 +186,7 @@ std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
         if (state == GuardedBlock::State::unused || block.pool_number != pool_number) continue;
         if (state == GuardedBlock::State::in_use) {
             bytes += block.page_bytes_in_use();
-            (void)platform::reserve_again(address_space().address_of(block.pages.first),
-                                          block.page_bytes_in_use());
+            make_inaccessible(block);
             --in_use_;
         }
         evict(block);

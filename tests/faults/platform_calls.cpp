@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -124,6 +125,9 @@ void* __real_mmap(void*, std::size_t, int, int, int, off_t);
 int __real_munmap(void*, std::size_t);
 int __real_mprotect(void*, std::size_t, int);
 int __real_madvise(void*, std::size_t, int);
+void* __real_mremap(void*, std::size_t, std::size_t, int, ...);
+int __real_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+int __real_sigaction(int, const struct sigaction*, struct sigaction*);
 int __real_pthread_key_create(pthread_key_t*, void (*)(void*));
 int __real_pthread_setspecific(pthread_key_t, const void*);
 int __real_pthread_atfork(void (*)(), void (*)(), void (*)());
@@ -166,6 +170,30 @@ int __wrap_madvise(void* address, std::size_t bytes, int advice) {
     if (advice == MADV_DONTNEED) kept().remove(begin_of(address), begin_of(address) + bytes);
     if (refuses("madvise")) return fail_with(EINVAL);
     return __real_madvise(address, bytes, advice);
+}
+
+// The pages that the library moves leave their mapping behind.
+void* __wrap_mremap(void* from, std::size_t bytes, std::size_t new_bytes, int flags, ...) {
+    std::va_list list;
+    va_start(list, flags);
+    void* const to = va_arg(list, void*);
+    va_end(list);
+    if (refuses("mremap")) return fail_with(ENOMEM), MAP_FAILED;
+    void* const moved = __real_mremap(from, bytes, new_bytes, flags, to);
+    if (moved == MAP_FAILED) return moved;
+    kept().remove(begin_of(from), begin_of(from) + bytes);
+    kept().add(begin_of(to), begin_of(to) + new_bytes);
+    return moved;
+}
+
+int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                          void* (*function)(void*), void* argument) {
+    if (refuses("pthread_create")) return EAGAIN;
+    return __real_pthread_create(thread, attributes, function, argument);
+}
+
+int __wrap_sigaction(int signal, const struct sigaction* action, struct sigaction* before) {
+    return refuses("sigaction") ? fail_with(EINVAL) : __real_sigaction(signal, action, before);
 }
 
 int __wrap_pthread_key_create(pthread_key_t* key, void (*destructor)(void*)) {

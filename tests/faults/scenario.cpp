@@ -1,6 +1,7 @@
 #include "faults/scenario.hpp"
 
 #include <array>
+#include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -176,11 +177,33 @@ void use_options(Failures failures) {
     }
 }
 
+// Uses modes whose statistics the model does not predict.
+void use_guards(Checks checks, Failures failures) {
+    PoolOptions made = options("guards");
+    made.checks = checks;
+    made.guard_share = 1;
+    Case one(made, failures);
+    if (!one) return;
+    for (const std::size_t bytes : {64, 1000, 5000, 100'000, 64, 1000, 300'000}) {
+        std::array<void*, 20> blocks{};
+        for (void*& block : blocks) {
+            attempt(failures, [&] { return (block = one.pool().try_allocate(bytes)) != nullptr; });
+            if (block != nullptr) std::memset(block, 7, bytes);
+        }
+        for (void* const block : blocks) one.pool().deallocate(block);
+    }
+    one.pool().trim();
+    const std::size_t in_use = one.pool().get_total_allocated();
+    if (in_use != 0) mismatch("%zu B are in use, expected none", in_use);
+}
+
 }  // namespace
 
 void run_scenario(Failures failures) {
     fill_to_the_limit(failures);
     use_options(failures);
+    use_guards(Checks::sampled, failures);
+    use_guards(Checks::hardened, failures);
     Case one(options("whole"), failures);
     if (one) use_all_of_it(one);
 
