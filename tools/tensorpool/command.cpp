@@ -8,6 +8,7 @@
 #include <exception>
 #include <string_view>
 
+#include "common/output.hpp"
 #include "common/printable.hpp"
 #include "help/help_text.hpp"
 #include "subcommands.hpp"
@@ -44,7 +45,8 @@ std::string reason(const CLI::App& app, const CLI::ParseError& error) {
 int refuse(const CLI::App& app, const CLI::ParseError& error) {
     const CLI::App& sub = chosen(app);
     const std::string name = &sub == &app ? app.get_name() : app.get_name() + ' ' + sub.get_name();
-    fmt::print(stderr, "{}: {}; `{} --help` lists the options\n", name, reason(app, error), name);
+    print_error(
+        fmt::format("{}: {}; `{} --help` lists the options", name, reason(app, error), name));
     return wrong_usage;
 }
 
@@ -62,14 +64,13 @@ int set_program_aside(int count, const char* const* arguments, Settings& setting
 int run(const Settings& settings) try {
     return settings.run ? settings.run() : success;
 } catch (const CommandError& error) {
-    fmt::print(stderr, "tensorpool: {}\n", error.what());
+    print_error(fmt::format("tensorpool: {}", error.what()));
     return error.code();
 } catch (const std::bad_alloc&) {
-    fmt::print(stderr,
-               "tensorpool: out of memory; `tensorpool doctor` shows how much is available\n");
+    print_error("tensorpool: out of memory; `tensorpool doctor` shows how much is available");
     return finding;
 } catch (const std::exception& error) {
-    fmt::print(stderr, "tensorpool: {}\n", printable(error.what()));
+    print_error(fmt::format("tensorpool: {}", printable(error.what())));
     return finding;
 }
 

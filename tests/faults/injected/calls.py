@@ -50,7 +50,7 @@ MEMORY = ["mmap", "munmap", "mprotect", "madvise", "mremap", "memfd_create", "ft
           "membarrier", "sched_getaffinity", "get_mempolicy", "prlimit64", "brk", "clone3", "fcntl"]
 
 
-def cases(arguments, recording):
+def cases(arguments, recording, process):
     library = arguments.interposer
     made = [Case("interposed C" + more, [arguments.program], preloaded(library, **environment),
                  True, True, MEMORY + ["openat", "read", "fstat"])
@@ -63,9 +63,9 @@ def cases(arguments, recording):
         made += [Case(name, [arguments.command, *words], {}, False, same, list(ERRORS))
                  for name, words, same in [
                      ("top", ["top", "--json", "-n", "1"], False),
-                     ("stat", ["stat", str(os.getpid())], True),
+                     ("stat", ["stat", "-p", process, "-n", "1"], False),
                      ("doctor", ["doctor"], False),
-                     ("trim", ["trim", str(os.getpid())], True),
+                     ("trim", ["trim", "-p", process, "--for", "1s"], False),
                      ("inspect", ["inspect", recording], True)]]
     return made
 
@@ -162,6 +162,16 @@ def record(arguments, folder):
     return name
 
 
+def start_watched(arguments):
+    """Starts a process with a pool, which ends with its standard input."""
+    code = "import sys; print(1, flush=True); sys.stdin.read()"
+    watched = subprocess.Popen(["/usr/bin/python3", "-c", code], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE,
+                               env={**os.environ, **preloaded(arguments.interposer)})
+    watched.stdout.readline()
+    return watched
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true")
@@ -180,8 +190,8 @@ def main():
     problems = []
     total = collections.Counter()
     print(f"{'program':24} {'call':18} {'tried':>6} {'took effect':>12} {'failures':>9}")
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases(arguments, record(arguments, folder)):
+    with tempfile.TemporaryDirectory() as folder, start_watched(arguments) as watched:
+        for case in cases(arguments, record(arguments, folder), str(watched.pid)):
             if arguments.only not in case.name:
                 continue
             rows, found = inject_all(case, 40 if arguments.long else 1, os.cpu_count() or 1)

@@ -60,6 +60,15 @@ protected:
     fs::path folder_;
 };
 
+TEST(FullStandardError, ChangesNoExitStatus) {
+    const auto code_of = [](const std::string& arguments) {
+        return run_program("/bin/sh", {"-c", TENSORPOOL_PROGRAM " " + arguments + " 2>/dev/full"})
+            .exit_code;
+    };
+    EXPECT_EQ(code_of("stat --nonsense"), wrong_usage);
+    EXPECT_EQ(code_of("inspect /nowhere"), run({"inspect", "/nowhere"}).exit_code);
+}
+
 TEST_F(Program, ListsTheProcess) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"ls"});

@@ -17,4 +17,9 @@ void print_line(std::string_view line) {
                                     std::strerror(errno) + "; write to a file on another disk");
 }
 
+void print_error(std::string_view line) noexcept {
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    std::fputc('\n', stderr);
+}
+
 }  // namespace tensorpool::command

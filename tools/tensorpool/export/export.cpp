@@ -67,11 +67,11 @@ void check_output(const Settings& settings, const ExportOptions& options) {
 void report(const Settings& settings, const ExportOptions& options,
             const export_::WrittenFile& file, std::uint64_t left_out, std::uint64_t cut_bytes) {
     if (cut_bytes > 0) {
-        fmt::print(stderr,
-                   "tensorpool: {} is truncated: its last {} bytes are an incomplete chunk; "
-                   "everything before "
-                   "them was exported\n",
-                   printable(options.path), cut_bytes);
+        print_error(
+            fmt::format("tensorpool: {} is truncated: its last {} bytes are an incomplete chunk; "
+                        "everything before "
+                        "them was exported",
+                        printable(options.path), cut_bytes));
     }
     if (settings.json) {
         const nlohmann::ordered_json result{{"path", inspect::valid_utf8(options.output)},

@@ -31,8 +31,8 @@ int record_process(const Arguments& arguments, const Settings& settings) try {
                                  : arguments.path;
     EndSignals signals;
     record::Session session(process, arguments.stack_interval, path);
-    fmt::print(stderr, "tensorpool: requested process {} to record; writing {} until Ctrl-C\n",
-               process.process(), printable(path));
+    print_error(fmt::format("tensorpool: requested process {} to record; writing {} until Ctrl-C",
+                            process.process(), printable(path)));
     const record::Outcome outcome = session.run(signals, time);
     if (settings.json) {
         print_line(to_json(outcome));

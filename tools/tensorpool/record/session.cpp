@@ -1,4 +1,5 @@
 #include "record/session.hpp"
+#include "common/output.hpp"
 
 #include <fmt/format.h>
 
@@ -94,15 +95,15 @@ void Session::wait_for_begin(EndSignals& signals, Time time) {
     begun_ = Clock::now();
     outcome_.begun_after = seconds_between(requested_, begun_);
     if (trace_.has_begun()) {
-        fmt::print(stderr, "tensorpool: process {} has begun to record\n", outcome_.process);
+        print_error(fmt::format("tensorpool: process {} has begun to record", outcome_.process));
     }
 }
 
 void Session::report_waiting() const {
-    fmt::print(stderr,
-               "tensorpool: process {} does not record yet; it begins when one of its threads "
-               "next takes a slow path of a pool, for example for a large block; waiting\n",
-               outcome_.process);
+    print_error(
+        fmt::format("tensorpool: process {} does not record yet; it begins when one of its threads "
+                    "next takes a slow path of a pool, for example for a large block; waiting",
+                    outcome_.process));
 }
 
 void Session::record(EndSignals& signals, Time time) {

@@ -50,7 +50,7 @@ std::vector<ReplayAllocator> present(const ReplayOptions& options) {
         if (reason.empty()) {
             allocators.push_back(std::move(allocator));
         } else {
-            fmt::print(stderr, "tensorpool: {} is left out: {}\n", allocator.name, reason);
+            print_error(fmt::format("tensorpool: {} is left out: {}", allocator.name, reason));
         }
     }
     if (!allocators.empty()) return allocators;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/output.hpp"
 #include "common/printable.hpp"
 #include "run/environment.hpp"
 #include "run/follow.hpp"
@@ -74,8 +75,8 @@ private:
     /// If standard error is closed, the caller does not want messages either.
     void report_failure() const {
         if (!file_) return;
-        fmt::print(stderr, "tensorpool: run: --report {} could not be written completely: {}\n",
-                   printable(path_), std::strerror(errno));
+        print_error(fmt::format("tensorpool: run: --report {} could not be written completely: {}",
+                                printable(path_), std::strerror(errno)));
     }
 
     std::string path_;

@@ -108,8 +108,8 @@ void open_browser(const std::string& url) {
     const int error =
         posix_spawnp(nullptr, command[0], &start.files, &start.attributes, command, environ);
     if (error == 0) return;
-    fmt::print(stderr, "tensorpool: serve: cannot start xdg-open: {}; open {} yourself\n",
-               std::strerror(error), url);
+    print_error(fmt::format("tensorpool: serve: cannot start xdg-open: {}; open {} yourself",
+                            std::strerror(error), url));
 }
 
 int run(const Arguments& arguments, bool json) {

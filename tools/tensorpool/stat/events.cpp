@@ -84,7 +84,7 @@ void follow_one(const Settings& settings, const EventOptions& options) {
     if (!settings.wait) {
         throw CommandError(target_gone, fmt::format("process {} has ended", process));
     }
-    fmt::print(stderr, "tensorpool: process {} has ended; waiting for the next\n", process);
+    print_error(fmt::format("tensorpool: process {} has ended; waiting for the next", process));
 }
 
 int print_events(const Settings& settings, const EventOptions& options) try {

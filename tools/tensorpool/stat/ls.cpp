@@ -36,9 +36,9 @@ int list(const Settings& settings) {
     if (settings.json) {
         for (const ListedProcess& process : processes) print_line(list_json(process));
     } else if (processes.empty()) {
-        fmt::print(stderr,
-                   "No process with a pool is visible; `tensorpool doctor` shows "
-                   "possible reasons.\n");
+        print_error(
+            "No process with a pool is visible; `tensorpool doctor` shows "
+            "possible reasons.");
     } else {
         std::string text = list_text(processes, sizes_of(settings), width);
         text.pop_back();

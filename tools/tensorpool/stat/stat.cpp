@@ -136,7 +136,7 @@ int print_statistics(const Settings& settings, const StatOptions& options) {
         } catch (const AttachError& error) {
             const CommandError failure = to_command_error(error);
             if (!settings.wait || failure.code() != target_gone) throw failure;
-            fmt::print(stderr, "tensorpool: {}; waiting for the next\n", failure.what());
+            print_error(fmt::format("tensorpool: {}; waiting for the next", failure.what()));
         }
     }
     return success;

@@ -1,4 +1,5 @@
 #include "serve/watch/rounds.hpp"
+#include "common/output.hpp"
 
 #include <fmt/format.h>
 
@@ -20,8 +21,8 @@ void take_round(Watcher& watcher) {
         watcher.round(
             {nanoseconds<std::chrono::steady_clock>(), nanoseconds<std::chrono::system_clock>()});
     } catch (const std::exception& error) {
-        fmt::print(stderr, "tensorpool: serve: the processes could not be read: {}\n",
-                   error.what());
+        print_error(
+            fmt::format("tensorpool: serve: the processes could not be read: {}", error.what()));
     }
 }
 
