@@ -157,6 +157,17 @@ TEST_F(ServiceTest, RejectsTheSixtyFifthConnectionAtOnce) {
     ask_until_ok(service.port(), "/metrics");
 }
 
+TEST_F(ServiceTest, ClosesTheLongestIdleConnectionForANewOne) {
+    fast.limits.connections = 2;
+    const Service service(processes, fast);
+    std::vector<SocketClient> idle;
+    for (int i = 0; i < 5; ++i) {
+        idle.emplace_back(service.port());
+        EXPECT_EQ(status_of(get(service.port(), "/metrics")), 200);
+    }
+    EXPECT_EQ(idle.front().receive_all(), "");
+}
+
 TEST_F(ServiceTest, EndsAStreamWhenItsClientDisconnects) {
     fast.limits.connections = 1;
     const Service service(processes, fast);

@@ -17,10 +17,10 @@ ConnectionThreads::~ConnectionThreads() {
     for (std::thread& thread : threads_) thread.join();
 }
 
-bool ConnectionThreads::begin(std::function<void()> work) {
+bool ConnectionThreads::begin(std::function<void()> work, std::chrono::milliseconds patience) {
     {
-        const std::lock_guard lock(mutex_);
-        if (free_ == 0) return false;
+        std::unique_lock lock(mutex_);
+        if (!freed_.wait_for(lock, patience, [this] { return free_ != 0; })) return false;
         --free_;
         begun_.push_back(std::move(work));
     }
@@ -40,8 +40,11 @@ bool ConnectionThreads::take(std::function<void()>& work) {
 void ConnectionThreads::run() {
     for (std::function<void()> work; take(work);) {
         work();
-        const std::lock_guard lock(mutex_);
-        ++free_;
+        {
+            const std::lock_guard lock(mutex_);
+            ++free_;
+        }
+        freed_.notify_one();
     }
 }
 

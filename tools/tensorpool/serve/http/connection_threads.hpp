@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -19,9 +20,9 @@ public:
     ConnectionThreads(const ConnectionThreads&) = delete;
     ConnectionThreads& operator=(const ConnectionThreads&) = delete;
 
-    /// Runs `work` on a free thread. Returns false at once if all threads are taken: they may serve
-    /// endless streams, so work is never queued.
-    bool begin(std::function<void()> work);
+    /// Runs `work` on a free thread. Returns false if all threads are taken for as long as
+    /// `patience`: they may serve endless streams, so work is never queued.
+    bool begin(std::function<void()> work, std::chrono::milliseconds patience = {});
 
 private:
     bool take(std::function<void()>& work);
@@ -29,6 +30,7 @@ private:
 
     std::mutex mutex_;
     std::condition_variable changed_;
+    std::condition_variable freed_;
     std::deque<std::function<void()>> begun_;
     std::size_t free_;  ///< threads without assigned work
     bool stopped_ = false;

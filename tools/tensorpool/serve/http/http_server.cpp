@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "serve/http/connection_threads.hpp"
 #include "serve/http/socket_transport.hpp"
 #include "serve/http/transport.hpp"
 #include "serve/json.hpp"
@@ -76,6 +75,24 @@ void OpenSockets::shut_down() {
     for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
 }
 
+void OpenSockets::begin_wait(int socket) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(socket);
+}
+
+void OpenSockets::end_wait(int socket) {
+    const std::lock_guard lock(mutex_);
+    std::erase(waiting_, socket);
+}
+
+bool OpenSockets::shut_down_longest_waiting() {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return false;
+    ::shutdown(waiting_.front(), SHUT_RDWR);
+    waiting_.pop_front();
+    return true;
+}
+
 HttpServer::HttpServer(Site& site, const Limits& limits) : site_(site), limits_(limits) {
     set_default_headers(site.headers());
     set_payload_max_length(limits.body_bytes);
@@ -108,10 +125,18 @@ void HttpServer::run(const Listener& listener) {
             // The system may be out of descriptors or memory until other connections end.
             if (errno != EINTR && !stopped_)
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        } else if (!threads.begin([this, socket] { serve(socket); })) {
+        } else if (!begin(threads, socket)) {
             turn_away(socket);
         }
     }
+}
+
+// If all threads are taken, an idle connection makes room for the new one.
+bool HttpServer::begin(ConnectionThreads& threads, int socket) {
+    const auto work = [this, socket] { serve(socket); };
+    if (threads.begin(work)) return true;
+    constexpr std::chrono::milliseconds patience(500);
+    return sockets_.shut_down_longest_waiting() && threads.begin(work, patience);
 }
 
 void HttpServer::stop() {
@@ -143,7 +168,9 @@ void HttpServer::converse(Transport& transport) {
 
 /// Returns false if the connection is to be closed.
 bool HttpServer::answer_next(HeadReader& reader, Transport& transport, bool last) {
+    sockets_.begin_wait(transport.socket());
     auto head = reader.next();
+    sockets_.end_wait(transport.socket());
     if (std::holds_alternative<NoRequest>(head)) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&head)) {
         refuse(*refusal, transport);

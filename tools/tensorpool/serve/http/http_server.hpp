@@ -10,9 +10,11 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <set>
 
+#include "serve/http/connection_threads.hpp"
 #include "serve/http/head_reader.hpp"
 #include "serve/http/limits.hpp"
 #include "serve/http/listener.hpp"
@@ -29,9 +31,17 @@ public:
     void remove(int socket);
     void shut_down();
 
+    /// Notes that the server waits for a request on this connection, and that it has ended.
+    void begin_wait(int socket);
+    void end_wait(int socket);
+    /// Shuts down the connection on which the server has waited longest. Returns false if there is
+    /// none.
+    bool shut_down_longest_waiting();
+
 private:
     std::mutex mutex_;
     std::set<int> sockets_;
+    std::deque<int> waiting_;  ///< the longest wait first
     bool shut_down_ = false;
 };
 
@@ -50,6 +60,7 @@ public:
 
 private:
     void set_handlers();
+    bool begin(ConnectionThreads& threads, int socket);
     void serve(int socket);
     void turn_away(int socket) const;
     bool answer_next(HeadReader& reader, Transport& transport, bool last);
