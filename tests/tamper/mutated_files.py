@@ -69,8 +69,9 @@ class Inputs:
 
     def write(self, path, content):
         """Writes the content, and zeros up to the size unless the content was cut."""
-        with open(path, "wb") as file:
+        with open(path, "r+b" if self.file else "wb") as file:
             file.write(content)
+            file.truncate()
             if self.size and len(content) == len(self.contents[0]):
                 file.truncate(self.size)
 
@@ -90,6 +91,7 @@ def all_inputs(arguments, folder):
     traces = in_folder(os.path.join(arguments.fuzz, "trace_corpus"))
     models = in_folder(os.path.join(arguments.fuzz, "model_corpus"))
     made = []
+    watched = None
     if arguments.interposer:
         name = os.path.join(folder, "recorded.tpt")
         statistics = os.path.join(folder, "statistics")
@@ -103,17 +105,17 @@ def all_inputs(arguments, folder):
         segment = os.path.join(statistics, str(watched.pid))
         size = os.path.getsize(segment)
         content = open(segment, "rb").read(256 << 10)  # what is used; the rest is zeros
-        watched.stdin.write(b"\n")
-        watched.stdin.close()
-        watched.wait()
+        # The process lives on, idle: it holds the lock that shows readers a segment in use.
+        watching = {**os.environ, "TENSORPOOL_STATISTICS_DIR": statistics}
+        shown = subprocess.run([tool, "ls", "--json"], env=watching, capture_output=True, check=True)
+        assert str(watched.pid).encode() in shown.stdout, "the segment is not read"
         traces.append(open(name, "rb").read()[:200_000])
-        made.append(Inputs("segment", [content], [tool, "ls", "--json"],
-                           {**os.environ, "TENSORPOOL_STATISTICS_DIR": statistics},
-                           os.path.join(statistics, str(os.getpid())), size))
+        made.append(Inputs("segment", [content], [tool, "top", "--json", "-n", "1"], watching,
+                           segment, size))
     made += [Inputs("trace", traces, [tool, "inspect", path]),
              Inputs("model", models, [tool, "inspect", path]),
              Inputs("plan", PLANS, [tool, "plan", "--budget", "10ms", path])]
-    return made
+    return made, watched
 
 
 def squat(inputs, folder):
@@ -148,7 +150,8 @@ def main():
     problems = []
     print(f"{'file':10} {'runs':>7} {'accepted':>9} {'failures':>9} {'max s':>7} {'max MB':>7}")
     with tempfile.TemporaryDirectory() as folder:
-        for inputs in all_inputs(arguments, folder):
+        kinds, watched = all_inputs(arguments, folder)
+        for inputs in kinds:
             path = inputs.file or inputs.command[-1]
             source = random.Random(1)
             total = collections.Counter()
@@ -172,6 +175,8 @@ def main():
             os.remove(path)
             print(f"{inputs.name:10} {total['runs']:7} {total['accepted']:9} {total['failures']:9} "
                   f"{most_seconds:7.2f} {most_bytes / 1e6:7.1f}", flush=True)
+        if watched:
+            watched.kill()
     for problem in problems[:30]:
         print(problem)
     return 1 if problems else 0
