@@ -88,7 +88,7 @@ PLANS = [b"id,lower,upper,size\nx,0,5,100\nboth,0,9,200\ny,5,9,100\n",
 def all_inputs(arguments, folder):
     path = os.path.join(folder, "input")
     tool = arguments.command
-    traces = in_folder(os.path.join(arguments.fuzz, "trace_corpus"))
+    traces = []  # the corpus of traces is not of files, but of directions for a writer
     models = in_folder(os.path.join(arguments.fuzz, "model_corpus"))
     made = []
     watched = None
@@ -97,8 +97,9 @@ def all_inputs(arguments, folder):
         statistics = os.path.join(folder, "statistics")
         os.mkdir(statistics)
         environment = {**os.environ, "LD_PRELOAD": arguments.interposer,
-                       "TENSORPOOL_INTERPOSE_MIN": "1", "TENSORPOOL_TRACE": name,
-                       "TENSORPOOL_STATISTICS_DIR": statistics}
+                       "TENSORPOOL_INTERPOSE_MIN": "1", "TENSORPOOL_STATISTICS_DIR": statistics}
+        subprocess.run([arguments.program], env={**environment, "TENSORPOOL_TRACE": name},
+                       check=True, stdout=subprocess.DEVNULL)
         watched = subprocess.Popen(["/usr/bin/python3", "-c", "print(1, flush=True); input()"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         watched.stdout.readline()
@@ -112,7 +113,7 @@ def all_inputs(arguments, folder):
         traces.append(open(name, "rb").read()[:200_000])
         made.append(Inputs("segment", [content], [tool, "top", "--json", "-n", "1"], watching,
                            segment, size))
-    made += [Inputs("trace", traces, [tool, "inspect", path]),
+    made += [*([Inputs("trace", traces, [tool, "inspect", path])] if traces else []),
              Inputs("model", models, [tool, "inspect", path]),
              Inputs("plan", PLANS, [tool, "plan", "--budget", "10ms", path])]
     return made, watched
