@@ -148,7 +148,7 @@ void HttpServer::stop() {
 
 void HttpServer::serve(int socket) {
     SocketTransport transport(socket, limits_.write);
-    if (sockets_.add(socket)) converse(transport);
+    if (sockets_.add(socket)) converse(transport, socket);
     sockets_.remove(socket);
     close_gently(socket, std::chrono::milliseconds(250));
 }
@@ -159,18 +159,18 @@ void HttpServer::turn_away(int socket) const {
     close_gently(socket, std::chrono::milliseconds(0));
 }
 
-void HttpServer::converse(Transport& transport) {
+void HttpServer::converse(Transport& transport, int socket) {
     HeadReader reader(transport, limits_);
     for (std::size_t i = 1; i <= limits_.requests; ++i) {
-        if (!answer_next(reader, transport, i == limits_.requests)) return;
+        if (!answer_next(reader, transport, socket, i == limits_.requests)) return;
     }
 }
 
 /// Returns false if the connection is to be closed.
-bool HttpServer::answer_next(HeadReader& reader, Transport& transport, bool last) {
-    sockets_.begin_wait(transport.socket());
+bool HttpServer::answer_next(HeadReader& reader, Transport& transport, int socket, bool last) {
+    sockets_.begin_wait(socket);
     auto head = reader.next();
-    sockets_.end_wait(transport.socket());
+    sockets_.end_wait(socket);
     if (std::holds_alternative<NoRequest>(head)) return false;
     if (const Refusal* refusal = std::get_if<Refusal>(&head)) {
         refuse(*refusal, transport);

@@ -55,15 +55,15 @@ public:
     /// Makes `run` return soon, or at once if it has not begun. May be called from any thread.
     void stop();
 
-    /// Answers the requests of one connection.
-    void converse(Transport& transport);
+    /// Answers the requests of one connection. `socket` is -1 if it has none.
+    void converse(Transport& transport, int socket = -1);
 
 private:
     void set_handlers();
     bool begin(ConnectionThreads& threads, int socket);
     void serve(int socket);
     void turn_away(int socket) const;
-    bool answer_next(HeadReader& reader, Transport& transport, bool last);
+    bool answer_next(HeadReader& reader, Transport& transport, int socket, bool last);
     bool answer(RequestHead head, HeadReader& reader, Transport& transport, bool last);
     void refuse(const Refusal& refusal, Transport& transport) const;
 
