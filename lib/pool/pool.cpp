@@ -337,6 +337,8 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         if (base::checks_sizes(options_.checks)) remember(p, old, new_bytes);
         const bool is_of_plan = heap_.space().map().at(p).kind() == pages::PageKind::served;
         if (is_of_plan) return p;
+        // The next resize must find what this one requested.
+        if (is_marked() && old.bucket == bucket_count) remember(p, old, new_bytes);
         if (is_marked())
             platform::mark_resized({p, new_bytes, old.usable},
                                    old.requested != 0 ? old.requested : old_bytes);

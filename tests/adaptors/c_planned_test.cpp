@@ -59,9 +59,9 @@ TEST(CPlanned, InvalidOptionsAreRefused) {
     EXPECT_EQ(tensorpool_planned_arena_create(&options), nullptr);
     EXPECT_TRUE(last_error_has("learn_iterations")) << tensorpool_last_error();
     options = defaults();
-    options.checks = 3;
+    options.checks = 5;
     EXPECT_EQ(tensorpool_planned_arena_create(&options), nullptr);
-    EXPECT_TRUE(last_error_has("checks is 3")) << tensorpool_last_error();
+    EXPECT_TRUE(last_error_has("checks is 5")) << tensorpool_last_error();
     options = defaults();
     options.planning_budget_ns = UINT64_MAX;
     EXPECT_EQ(tensorpool_planned_arena_create(&options), nullptr);
