@@ -13,13 +13,31 @@ pages::PageCount span_guard_pages() noexcept {
     return static_cast<pages::PageCount>(bytes / pages::page_bytes);
 }
 
+namespace {
+
+/// Calls `function` with the end of a span that may not be accessed. There is none where larger
+/// pages of the system are shared with a neighbour.
+template <class Function>
+void with_guard(pages::PageHeap& heap, const pages::Span& span, Function function) noexcept {
+    const std::size_t unit = span_guard_pages() * pages::page_bytes;
+    const auto end =
+        reinterpret_cast<std::uintptr_t>(heap.space().address_of(span.first_page)) + span.bytes();
+    if (end % unit == 0) function(reinterpret_cast<void*>(end - unit), unit);
+}
+
+}  // namespace
+
 // All blocks of the span become home at once, so that any of them can be taken first.
 void BucketShard::harden(pages::Span& span) noexcept {
-    char* const begin = traits_.sources.heap.space().address_of(span.first_page);
+    pages::PageHeap& heap = traits_.sources.heap;
     const std::size_t guard = span_guard_pages() * pages::page_bytes;
-    if (!span.clean) std::memset(begin, 0, span.bytes() - guard);
-    // If the system refuses, the span has no guard.
-    (void)platform::install_guard(begin + span.bytes() - guard, guard);
+    if (!span.clean) {
+        std::memset(heap.space().address_of(span.first_page), 0, span.bytes() - guard);
+    }
+    with_guard(heap, span, [](void* begin, std::size_t bytes) {
+        // If the system refuses, the span has no guard.
+        (void)platform::install_guard(begin, bytes);
+    });
     span.carved = span.blocks;
     span.home = span.blocks;
     for (unsigned index = 0; index != span.blocks; ++index) {
@@ -28,9 +46,8 @@ void BucketShard::harden(pages::Span& span) noexcept {
 }
 
 void soften(pages::PageHeap& heap, const pages::Span& span) noexcept {
-    const std::size_t guard = span_guard_pages() * pages::page_bytes;
-    char* const begin = heap.space().address_of(span.first_page);
-    (void)platform::remove_guard(begin + span.bytes() - guard, guard);
+    with_guard(heap, span,
+               [](void* begin, std::size_t bytes) { (void)platform::remove_guard(begin, bytes); });
 }
 
 // xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"), with a

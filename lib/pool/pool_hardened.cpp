@@ -24,18 +24,23 @@ using pages::Span;
 using statistics::MisuseKind;
 using statistics::report_misuse;
 
-/// The pages of a block of whole pages that may not be accessed: all behind its canary, at least
-/// one.
+/// The pages of a block of whole pages that may not be accessed: all behind its canary. There are
+/// none where larger pages of the system are shared with a neighbour.
 struct Tail {
-    Tail(const Span& span, std::size_t requested) noexcept
-        : begin(base::align_up(requested + Canary::min_bytes, unit())),
-          bytes(span.bytes() - begin) {}
+    Tail(const char* block, const Span& span, std::size_t requested) noexcept {
+        const auto address = reinterpret_cast<std::uintptr_t>(block);
+        const std::uintptr_t end = base::align_down(address + span.bytes(), unit());
+        const std::uintptr_t first =
+            base::align_up(address + requested + Canary::min_bytes, unit());
+        begin = std::min(first, end) - address;
+        bytes = end - std::min(first, end);
+    }
     static std::size_t unit() noexcept {
         return std::max(pages::page_bytes, platform::page_bytes());
     }
 
-    std::size_t begin;  // offset in the block
-    std::size_t bytes;
+    std::size_t begin = 0;  // offset in the block
+    std::size_t bytes = 0;
 };
 
 /// Returns the offset of the first byte that is not zero, or `bytes` if all are.
@@ -93,10 +98,10 @@ void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
     Span& span = *large_.find_in_use(block);
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large_request_as(bytes, bytes + more);
-    const Tail tail(span, bytes);
+    const Tail tail(block, span, bytes);
     canary_.fill(block, bytes, tail.begin);
     // If the system refuses, the block has no guard; its canary stays.
-    (void)platform::install_guard(block + tail.begin, tail.bytes);
+    if (tail.bytes != 0) (void)platform::install_guard(block + tail.begin, tail.bytes);
     return block;
 }
 
@@ -158,14 +163,15 @@ void Pool::free_hardened(void* p, pages::PageEntry entry, const Finding& found) 
 void Pool::free_hardened_pages(void* p, pages::PageEntry entry, const Finding& found) noexcept {
     (void)free_served(p);  // a server may have to note the free
     Span& span = *entry.span();
-    const Tail tail(span, found.requested);
-    check_canary(static_cast<const char*>(p), found.requested, tail.begin);
+    char* const block = static_cast<char*>(p);
+    const Tail tail(block, span, found.requested);
+    check_canary(block, found.requested, tail.begin);
     const pages::PageEntry now = heap_.space().map().at(p);
     if (!large_.end_use(p, now, 0, SIZE_MAX)) return refuse(p);
     count_large_free(span.bytes());
-    (void)platform::remove_guard(static_cast<char*>(p) + tail.begin, tail.bytes);
+    if (tail.bytes != 0) (void)platform::remove_guard(block + tail.begin, tail.bytes);
     // If the system refuses, accesses after the free go unnoticed.
-    (void)platform::deny_access(p, span.bytes());
+    if (span.is_of_whole_pages()) (void)platform::deny_access(p, span.bytes());
     wait_in_quarantine({p, span.bytes()});
 }
 
@@ -201,7 +207,7 @@ void Pool::release(blocks::Quarantine::Block block, Changes& changes) noexcept {
     if (entry.is_bucket()) return buckets_.return_direct(entry.bucket(), block.begin, changes);
     Span& span = *entry.span();
     // A block that stays inaccessible can never be used again.
-    if (!platform::commit(block.begin, span.bytes())) return;
+    if (span.is_of_whole_pages() && !platform::commit(block.begin, span.bytes())) return;
     let_go(blocks::own_cache(place_), span.bytes());
     large_.free(span, changes);
 }

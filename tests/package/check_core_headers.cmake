@@ -1,5 +1,6 @@
 # Checks that the core in BUILD was compiled with headers of the project in SOURCES, the compiler,
-# the system, and Boost only. It reads the lists of dependencies that the compiler wrote.
+# the system, and Boost only, besides those of Valgrind, which contain all of their code and are
+# optional. It reads the lists of dependencies that the compiler wrote.
 file(GLOB_RECURSE lists ${BUILD}/tensorpool/lib/CMakeFiles/tensorpool_core_objects.dir/*.d)
 list(LENGTH lists count)
 if(count LESS 40)
@@ -14,7 +15,7 @@ foreach(list IN LISTS lists)
   separate_arguments(headers UNIX_COMMAND "${text}")
   foreach(header IN LISTS headers)
     # With a compiler cache, only the project's own headers have paths relative to the build folder.
-    if(header MATCHES "^\\.\\./" OR header MATCHES "^${SOURCES}/(lib|include)/|/boost/|/usr/lib/|^${system}$")
+    if(header MATCHES "^\\.\\./" OR header MATCHES "^${SOURCES}/(lib|include)/|/boost/|/valgrind/|/usr/lib/|^${system}$")
       continue()
     endif()
     list(APPEND foreign ${header})
