@@ -64,6 +64,7 @@ constexpr std::size_t map_bytes_of_granule = granule_pages * sizeof(PageMap::Wor
 
 constexpr std::size_t smallest_loan = std::size_t{64} << 20;
 constexpr std::size_t largest_loan = std::size_t{1} << 30;
+constexpr std::uint32_t max_marked_granules = (std::size_t{64} << 30) / granule_bytes;
 
 constinit base::NeverDestroyed<AddressSpace> the_address_space;
 
@@ -119,11 +120,11 @@ bool AddressSpace::give_back(Granules run) noexcept {
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
     char* const begin = address_of(run.pages().first);
     // Not `mark_returned`: closing all of the run first would take memory of AddressSanitizer for
-    // addresses that were never committed.
+    // addresses that were never committed. A very long run was never in use.
     if (platform::memory_tool() == platform::MemoryTool::memcheck) {
         platform::mark_freed_within(begin, run.count * granule_bytes);
     }
-    platform::mark_open(begin, run.count * granule_bytes);
+    if (run.count < max_marked_granules) platform::mark_open(begin, run.count * granule_bytes);
     if (platform::release(begin, run.count * granule_bytes)) return true;
     (void)platform::decommit(begin, run.count * granule_bytes);
     return false;

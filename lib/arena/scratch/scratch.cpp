@@ -67,6 +67,7 @@ Scratch::Scratch(Over over) : state_(std::make_unique<ScratchState>(*this, "a ca
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;
     state_->set_buffer(over.buffer.subspan(std::min(skipped, over.buffer.size())));
+    platform::mark_defined(this, sizeof *this);
 }
 
 Scratch::~Scratch() = default;

@@ -1,11 +1,14 @@
 #include "platform/process/sanitizers.hpp"
 
+#include <algorithm>
+
 // The interface of compiler-rt and libsanitizer. The symbols are weak: the program's sanitizer, if
 // it has one, defines them when the program is linked or loaded; otherwise they are null.
 extern "C" {
 [[gnu::weak]] void __asan_poison_memory_region(const volatile void* address, std::size_t bytes);
 [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* address, std::size_t bytes);
 [[gnu::weak]] int __asan_address_is_poisoned(const volatile void* address);
+[[gnu::weak]] void* __asan_region_is_poisoned(void* address, std::size_t bytes);
 [[gnu::weak]] void __msan_allocated_memory(const volatile void* address, std::size_t bytes);
 [[gnu::weak]] void __msan_unpoison(const volatile void* address, std::size_t bytes);
 }
@@ -36,9 +39,18 @@ void close(const void* address, std::size_t bytes) noexcept {
     __msan_allocated_memory(address, bytes);
 }
 
+// The records of AddressSanitizer are memory too, so only those that say otherwise are written.
 void open(const void* address, std::size_t bytes) noexcept {
-    if (is_address_sanitizer()) return __asan_unpoison_memory_region(address, bytes);
-    __msan_unpoison(address, bytes);
+    if (!is_address_sanitizer()) return __msan_unpoison(address, bytes);
+    constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+    char* begin = const_cast<char*>(static_cast<const char*>(address));
+    for (char* const end = begin + bytes; begin != end;) {
+        const std::size_t piece = std::min(piece_bytes, static_cast<std::size_t>(end - begin));
+        if (__asan_region_is_poisoned(begin, piece) != nullptr) {
+            __asan_unpoison_memory_region(begin, piece);
+        }
+        begin += piece;
+    }
 }
 
 void define(const void* address, std::size_t bytes) noexcept {
