@@ -56,6 +56,7 @@ Scratch::Scratch()
         refuse(*state_, ScratchState::first_chunk_bytes, refusal);
     }
     unsettled_ = false;
+    platform::mark_defined(this, sizeof *this);
 }
 
 Scratch Scratch::over(std::span<std::byte> buffer) {
