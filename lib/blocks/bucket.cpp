@@ -60,7 +60,7 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
         bytes += span.bytes();
         pages::BlockStates* const states = span.states.exchange(nullptr);
         BucketShard& shard = *shards_.find(span.shard);
-        if (sources().states == States::hardened) soften(sources().heap, span);
+        if (sources().states == States::hardened && !soften(sources().heap, span)) continue;
         sources().heap.free(span, changes);
         shard.keep_states(states);
     }

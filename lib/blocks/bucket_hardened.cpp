@@ -45,9 +45,12 @@ void BucketShard::harden(pages::Span& span) noexcept {
     }
 }
 
-void soften(pages::PageHeap& heap, const pages::Span& span) noexcept {
-    with_guard(heap, span,
-               [](void* begin, std::size_t bytes) { (void)platform::remove_guard(begin, bytes); });
+bool soften(pages::PageHeap& heap, const pages::Span& span) noexcept {
+    bool done = true;
+    with_guard(heap, span, [&](void* begin, std::size_t bytes) {
+        done = platform::remove_guard(begin, bytes);
+    });
+    return done;
 }
 
 // xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"), with a

@@ -122,8 +122,9 @@ private:
 
 /// The pages at the end of a span of a hardened pool that may not be accessed.
 pages::PageCount span_guard_pages() noexcept;
-/// Makes the end of a hardened pool's span accessible again, before the span is freed.
-void soften(pages::PageHeap& heap, const pages::Span& span) noexcept;
+/// Makes the end of a hardened pool's span accessible again, before the span is freed. Returns
+/// false if the system refuses: the span can then never be used again.
+bool soften(pages::PageHeap& heap, const pages::Span& span) noexcept;
 
 /// Returns whether the block with this index is home.
 inline bool is_home(const pages::Span& span, unsigned index) noexcept {

@@ -25,22 +25,18 @@ using statistics::MisuseKind;
 using statistics::report_misuse;
 
 /// The pages of a block of whole pages that may not be accessed: all behind its canary. There are
-/// none where larger pages of the system are shared with a neighbour.
+/// none where the block shares larger pages of the system with a neighbour.
 struct Tail {
-    Tail(const char* block, const Span& span, std::size_t requested) noexcept {
-        const auto address = reinterpret_cast<std::uintptr_t>(block);
-        const std::uintptr_t end = base::align_down(address + span.bytes(), unit());
-        const std::uintptr_t first =
-            base::align_up(address + requested + Canary::min_bytes, unit());
-        begin = std::min(first, end) - address;
-        bytes = end - std::min(first, end);
-    }
+    Tail(const Span& span, std::size_t requested) noexcept
+        : begin(span.is_of_whole_pages() ? base::align_up(requested + Canary::min_bytes, unit())
+                                         : span.bytes()),
+          bytes(span.bytes() - begin) {}
     static std::size_t unit() noexcept {
         return std::max(pages::page_bytes, platform::page_bytes());
     }
 
-    std::size_t begin = 0;  // offset in the block
-    std::size_t bytes = 0;
+    std::size_t begin;  // offset in the block
+    std::size_t bytes;
 };
 
 /// Returns the offset of the first byte that is not zero, or `bytes` if all are.
@@ -98,7 +94,7 @@ void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
     Span& span = *large_.find_in_use(block);
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large_request_as(bytes, bytes + more);
-    const Tail tail(block, span, bytes);
+    const Tail tail(span, bytes);
     canary_.fill(block, bytes, tail.begin);
     // If the system refuses, the block has no guard; its canary stays.
     if (tail.bytes != 0) (void)platform::install_guard(block + tail.begin, tail.bytes);
@@ -164,12 +160,11 @@ void Pool::free_hardened_pages(void* p, pages::PageEntry entry, const Finding& f
     (void)free_served(p);  // a server may have to note the free
     Span& span = *entry.span();
     char* const block = static_cast<char*>(p);
-    const Tail tail(block, span, found.requested);
+    const Tail tail(span, found.requested);
     check_canary(block, found.requested, tail.begin);
     const pages::PageEntry now = heap_.space().map().at(p);
     if (!large_.end_use(p, now, 0, SIZE_MAX)) return refuse(p);
     count_large_free(span.bytes());
-    if (tail.bytes != 0) (void)platform::remove_guard(block + tail.begin, tail.bytes);
     // If the system refuses, accesses after the free go unnoticed.
     if (span.is_of_whole_pages()) (void)platform::deny_access(p, span.bytes());
     wait_in_quarantine({p, span.bytes()});
@@ -206,8 +201,11 @@ void Pool::release(blocks::Quarantine::Block block, Changes& changes) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(block.begin);
     if (entry.is_bucket()) return buckets_.return_direct(entry.bucket(), block.begin, changes);
     Span& span = *entry.span();
-    // A block that stays inaccessible can never be used again.
-    if (span.is_of_whole_pages() && !platform::commit(block.begin, span.bytes())) return;
+    // A block of which a part stays inaccessible can never be used again.
+    const bool is_accessible =
+        !span.is_of_whole_pages() || (platform::remove_guard(block.begin, span.bytes()) &&
+                                      platform::commit(block.begin, span.bytes()));
+    if (!is_accessible) return;
     let_go(blocks::own_cache(place_), span.bytes());
     large_.free(span, changes);
 }
