@@ -62,7 +62,7 @@ private:
     std::uint64_t looked_ = 0;   // when the distance was set
     std::uint64_t sampled_ = 0;  // when the last sample was taken
     std::uint64_t cost_ =
-        20'000;  // of a sample; the first value is a guess (perf/results/guards.md)
+        20'000;  // of a sample; the first value is a guess (perf/results/checks.md)
     std::int64_t distance_ = 0;
 };
 
