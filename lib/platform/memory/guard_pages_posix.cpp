@@ -32,22 +32,29 @@ bool advise(void*, std::size_t, int) noexcept {
 }
 #endif
 
-// Whether some pages got a guard by mprotect: the kernel has no other, or the pages were locked.
-// Relaxed: a thread that removes a guard has been told of it by the thread that installed it.
+// How pages got guards: by advice, and by mprotect where the kernel knows no such advice or the
+// pages were locked. Relaxed: a thread that removes a guard has been told of it by the thread that
+// installed it.
+constinit std::atomic<bool> any_advised = false;
 constinit std::atomic<bool> any_protected = false;
 
 }  // namespace
 
 bool install_guard(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    if (advise(address, bytes, advice_guard_install)) return true;
+    if (advise(address, bytes, advice_guard_install)) {
+        any_advised.store(true, std::memory_order_relaxed);
+        return true;
+    }
     any_protected.store(true, std::memory_order_relaxed);
     return mprotect(address, bytes, PROT_NONE) == 0;
 }
 
+// Which of both ways protects these pages is not known, so both are undone.
 bool remove_guard(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     const bool advised = advise(address, bytes, advice_guard_remove);
+    if (!advised && any_advised.load(std::memory_order_relaxed)) return false;
     if (!any_protected.load(std::memory_order_relaxed)) return advised;
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
