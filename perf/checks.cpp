@@ -1,7 +1,9 @@
 /// Question: what do the levels of checks cost, and how soon does `sampled` find an overrun?
 ///
-/// The floor of a small block is one write and one read of all its bytes. That of a large block is
-/// writing it once, and the two calls of mprotect that deny and allow access to it.
+/// The program writes and reads each small block, and writes each large one; that is the floor of
+/// `off`. A hardened pool reads and writes each small block once more, and calls mprotect twice for
+/// each large one, and its quarantine lets no block be reused soon. Its floor is the same work on
+/// blocks that take turns, in as much memory as the quarantine holds.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -9,8 +11,11 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -53,51 +58,79 @@ double used_ns(std::size_t bytes, std::size_t count) {
     return seconds * 1e9 / static_cast<double>(count);
 }
 
-/// Returns the nanoseconds of a pair whose block is used in between.
-double pair_ns(Checks checks, std::size_t bytes, std::size_t count) {
-    MemoryPool pool(with(checks));
+/// What a hardened pool needs at least: it reads the block before and writes it after the program.
+double checked_ns(std::size_t bytes, std::size_t count) {
+    std::vector<char> memory(PoolOptions().quarantine_bytes);
+    std::size_t at = 0;
     const double seconds = perf::seconds_of([&] {
         for (std::size_t i = 0; i < count; ++i) {
-            void* const block = pool.allocate(bytes);
+            char* const block = memory.data() + at;
+            const auto* const words = reinterpret_cast<const std::uint64_t*>(block);
+            auto any = std::accumulate(words, words + bytes / sizeof *words, std::uint64_t{0},
+                                       std::bit_or<>());
+            perf::opaque(any);
             use(block, bytes);
-            pool.deallocate(block, bytes);
+            std::memset(block, 0, bytes);
+            at += bytes;
+            if (at + bytes > memory.size()) at = 0;
         }
     });
     return seconds * 1e9 / static_cast<double>(count);
 }
 
+/// Returns the nanoseconds of a pair whose block is used in between.
+double pair_ns(Checks checks, std::size_t bytes, std::size_t count) {
+    MemoryPool pool(with(checks));
+    const auto pairs = [&](std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) {
+            void* const block = pool.allocate(bytes);
+            use(block, bytes);
+            pool.deallocate(block, bytes);
+        }
+    };
+    pairs(4 * count);  // fills the quarantine
+    return perf::seconds_of([&] { pairs(count); }) * 1e9 / static_cast<double>(count);
+}
+
 void measure_pairs(const perf::Options& options, perf::Report& report) {
     const std::size_t count = options.quick ? 100 : 20'000;
     std::vector<perf::Cells> rows = {{"ns of a pair beside one write and one read", "floor", "off",
-                                      "sampled", "full", "hardened"}};
+                                      "sampled", "full", "hardened", "floor of hardened",
+                                      "hardened beside it"}};
     for (const std::size_t bytes : {std::size_t{64}, kib, 16 * kib}) {
         const perf::Turns turns(options.rounds,
                                 {[&] { return used_ns(bytes, count); },
                                  [&] { return pair_ns(Checks::off, bytes, count); },
                                  [&] { return pair_ns(Checks::sampled, bytes, count); },
                                  [&] { return pair_ns(Checks::full, bytes, count); },
-                                 [&] { return pair_ns(Checks::hardened, bytes, count); }});
+                                 [&] { return pair_ns(Checks::hardened, bytes, count); },
+                                 [&] { return checked_ns(bytes, count); }});
         const double floor = turns.median(0);
-        const double hardened = turns.median(4) - floor;
+        const double hardened = turns.median(4) - turns.median(5);
         rows.push_back({std::to_string(bytes) + " B", text(floor, 1),
                         text(turns.median(1) - floor, 1), text(turns.median(2) - floor, 1),
-                        text(turns.median(3) - floor, 1),
+                        text(turns.median(3) - floor, 1), text(turns.median(4) - floor, 1),
+                        text(turns.median(5), 1),
                         options.quick ? text(hardened, 1) : report.judge(hardened, 100, 1)});
     }
     report.print("Small blocks", rows);
 }
 
-double protected_us(std::size_t bytes, std::size_t count) {
-    void* const block =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const double seconds = perf::seconds_of([&] {
-        for (std::size_t i = 0; i < count; ++i) {
-            std::memset(block, 1, bytes);
-            mprotect(block, bytes, PROT_NONE);
-            mprotect(block, bytes, PROT_READ | PROT_WRITE);
+/// Returns the microseconds of one write and two calls of mprotect, if `blocks` blocks take turns.
+double protected_us(std::size_t bytes, std::size_t blocks, std::size_t count) {
+    const std::size_t all = blocks * bytes;
+    char* const memory = static_cast<char*>(
+        mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    const auto turns = [&](std::size_t n) {
+        for (std::size_t i = 0; i < n; ++i) {
+            std::memset(memory + i % blocks * bytes, 1, bytes);
+            mprotect(memory + i % blocks * bytes, bytes, PROT_NONE);
+            mprotect(memory + (i + 1) % blocks * bytes, bytes, PROT_READ | PROT_WRITE);
         }
-    });
-    munmap(block, bytes);
+    };
+    turns(blocks);
+    const double seconds = perf::seconds_of([&] { turns(count); });
+    munmap(memory, all);
     return seconds * 1e6 / static_cast<double>(count);
 }
 
@@ -117,17 +150,21 @@ double large_us(Checks checks, std::size_t bytes, std::size_t count) {
 
 void measure_large(const perf::Options& options, perf::Report& report) {
     const std::size_t count = options.quick ? 5 : 500;
-    std::vector<perf::Cells> rows = {
-        {"µs of a pair with one write", "floor", "off", "hardened", "hardened of the floor"}};
+    std::vector<perf::Cells> rows = {{"µs of a pair with one write", "floor of one block",
+                                      "floor of blocks in turn", "off", "hardened",
+                                      "of the first floor", "of the second"}};
     for (const std::size_t bytes : {128 * kib, mib, 8 * mib}) {
+        const std::size_t in_turn = PoolOptions().quarantine_bytes / bytes;
         const perf::Turns turns(options.rounds,
-                                {[&] { return protected_us(bytes, count); },
+                                {[&] { return protected_us(bytes, 1, count); },
+                                 [&] { return protected_us(bytes, in_turn, count); },
                                  [&] { return large_us(Checks::off, bytes, count); },
                                  [&] { return large_us(Checks::hardened, bytes, count); }});
         rows.push_back(
             {std::to_string(bytes / kib) + " KiB", text(turns.median(0), 1),
-             text(turns.median(1), 1), text(turns.median(2), 1),
-             options.quick ? text(turns.ratio(2, 0)) : report.judge(turns.ratio(2, 0), 1.2)});
+             text(turns.median(1), 1), text(turns.median(2), 1), text(turns.median(3), 1),
+             text(turns.ratio(3, 0)),
+             options.quick ? text(turns.ratio(3, 1)) : report.judge(turns.ratio(3, 1), 1.2)});
     }
     report.print("Large blocks", rows);
 }

@@ -57,8 +57,10 @@ public:
     inline void begin_use(const void* block, std::size_t requested_bytes) noexcept;
     /// Ends the use of the block at `p`, whose page has this entry in the page map. Returns true
     /// exactly once for each use. Returns false if no block in use begins at `p`, or if more than
-    /// `max_requested` bytes were requested for it; the caller then reports the misuse.
-    inline bool end_use(const void* p, pages::PageEntry entry, std::size_t max_requested) noexcept;
+    /// `max_requested` bytes were requested for it; the caller then reports the misuse. Unless
+    /// `requested` is null, it receives the requested bytes, which `States::uses` does not record.
+    inline bool end_use(const void* p, pages::PageEntry entry, std::size_t max_requested,
+                        std::size_t* requested = nullptr) noexcept;
 
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 

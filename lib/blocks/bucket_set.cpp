@@ -73,13 +73,14 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
     buckets_[bucket].bring_home(&block, 1, changes);
 }
 
-void BucketSet::return_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept {
+void BucketSet::return_direct(unsigned bucket, void* const* blocks, unsigned count,
+                              pages::Changes& changes) noexcept {
     {
         const std::lock_guard guard(counters_.shared_mutex());
-        detail::add_release(counters_.shared(series()).buckets[bucket].returned, 1);
+        detail::add_release(counters_.shared(series()).buckets[bucket].returned, count);
     }
-    totals().let_go(buckets_[bucket].block_bytes());
-    buckets_[bucket].bring_home(&block, 1, changes);
+    totals().let_go(count * buckets_[bucket].block_bytes());
+    buckets_[bucket].bring_home(blocks, count, changes);
 }
 
 void BucketSet::drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept {

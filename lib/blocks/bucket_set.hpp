@@ -56,8 +56,9 @@ public:
     /// Returns one block directly to its span, for threads without a cache.
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
-    /// Returns a block, whose free was counted before, to its span.
-    void return_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
+    /// Returns blocks, whose frees were counted before, to their spans.
+    void return_direct(unsigned bucket, void* const* blocks, unsigned count,
+                       pages::Changes& changes) noexcept;
 
     // The following apply to all series of the pool.
     /// Returns all blocks in depots to their spans.

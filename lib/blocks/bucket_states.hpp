@@ -26,8 +26,8 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
     }
 }
 
-inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
-                            std::size_t max_requested) noexcept {
+inline bool Bucket::end_use(const void* p, pages::PageEntry entry, std::size_t max_requested,
+                            std::size_t* requested) noexcept {
     const std::atomic<pages::BlockStates*>& of_span = entry.span()->states;
     pages::BlockStates* const states = of_span.load(std::memory_order_acquire);
     if (states == nullptr) return false;
@@ -45,7 +45,9 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry,
         pages::BlockStates::WideState& state = states->wide_state(index);
         const std::uint16_t seen = state.load(std::memory_order_relaxed);
         if (requested_bytes_of(seen) > max_requested) return false;
-        if (state.exchange(0, std::memory_order_acq_rel) == 0) return false;
+        const std::uint16_t ended = state.exchange(0, std::memory_order_acq_rel);
+        if (ended == 0) return false;
+        if (requested != nullptr) *requested = requested_bytes_of(ended);
     }
     // A block in use keeps its span. If `p` was not in use, the span and its states may have been
     // reused while they were read. These comparisons detect that.

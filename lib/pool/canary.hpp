@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,7 +11,8 @@ inline namespace abi_2 {
 
 /// The bytes behind what was requested, which `Checks::hardened` fills when a block is allocated
 /// and checks when it is freed. The pattern depends on a secret of the process and on the block's
-/// address, so that a program cannot write it by chance. After StackGuard (Cowan et al., USENIX
+/// address, so that a program cannot write it by chance. No byte of it is 0, so the most common
+/// overrun, by the end of a string, always changes it. After StackGuard (Cowan et al., USENIX
 /// Security 1998).
 class Canary {
 public:
@@ -22,38 +24,53 @@ public:
     constexpr Canary() noexcept = default;
     explicit Canary(std::uint64_t secret) noexcept : secret_(secret) {}
 
+    /// The offset of the canary's end in a block of `usable` bytes.
+    static std::size_t end(std::size_t requested, std::size_t usable) noexcept {
+        return std::min(usable, requested + max_bytes);
+    }
     /// Fills the bytes from `requested` on of a block of `usable` bytes.
     void fill(char* block, std::size_t requested, std::size_t usable) const noexcept {
-        for_each_word(block, requested, usable, [](char* at, std::uint64_t word, std::size_t n) {
-            std::memcpy(at, &word, n);
-            return true;
-        });
+        const std::size_t last = end(requested, usable) - sizeof(std::uint64_t);
+        const std::uint64_t word = word_at(block, requested);
+        for (std::size_t at = requested; at < last; at += sizeof word) put(block + at, word);
+        put(block + last, word_at(block, last));
     }
-    /// Returns the offset of the first damaged part, or `usable` if there is none.
+    /// Returns the offset of the first damaged byte, or `usable` if there is none.
     std::size_t find_damage(const char* block, std::size_t requested,
                             std::size_t usable) const noexcept {
-        std::size_t damaged = usable;
-        for_each_word(block, requested, usable,
-                      [&](const char* at, std::uint64_t word, std::size_t n) {
-                          char expected[sizeof word];
-                          std::memcpy(expected, &word, sizeof word);
-                          const char* const found = std::mismatch(at, at + n, expected).first;
-                          if (found == at + n) return true;
-                          damaged = static_cast<std::size_t>(found - block);
-                          return false;
-                      });
-        return damaged;
+        const std::size_t last = end(requested, usable) - sizeof(std::uint64_t);
+        const std::uint64_t word = word_at(block, requested);
+        std::uint64_t damage = get(block + last) ^ word_at(block, last);
+        for (std::size_t at = requested; at < last; at += sizeof word) {
+            damage |= get(block + at) ^ word;
+        }
+        if (damage == 0) [[likely]]
+            return usable;
+        std::size_t at = requested;
+        while (has_first_byte_of(word_at(block, at), block + at)) ++at;
+        return at;
     }
 
 private:
-    template <class Byte, class Function>
-    void for_each_word(Byte* block, std::size_t requested, std::size_t usable,
-                       Function function) const noexcept {
-        const std::size_t end = std::min(usable, requested + max_bytes);
-        const std::uint64_t word = secret_ ^ reinterpret_cast<std::uintptr_t>(block);
-        for (std::size_t at = requested; at < end; at += sizeof word) {
-            if (!function(block + at, word, std::min(sizeof word, end - at))) return;
-        }
+    // The word of the pattern at an offset. Words that overlap agree in the bytes that they share.
+    std::uint64_t word_at(const char* block, std::size_t at) const noexcept {
+        constexpr std::uint64_t no_byte_is_zero = 0x0101010101010101;
+        // The product spreads the bits in which addresses differ.
+        const std::uint64_t mixed =
+            reinterpret_cast<std::uintptr_t>(block) * std::uint64_t{0x9E3779B97F4A7C15};
+        const std::uint64_t word = (secret_ ^ mixed) | no_byte_is_zero;
+        const auto bits = static_cast<int>(at % sizeof word * 8);
+        return std::endian::native == std::endian::little ? std::rotr(word, bits)
+                                                          : std::rotl(word, bits);
+    }
+    static bool has_first_byte_of(std::uint64_t word, const char* byte) noexcept {
+        return std::memcmp(byte, &word, 1) == 0;
+    }
+    static void put(char* to, std::uint64_t word) noexcept { std::memcpy(to, &word, sizeof word); }
+    static std::uint64_t get(const char* from) noexcept {
+        std::uint64_t word = 0;
+        std::memcpy(&word, from, sizeof word);
+        return word;
     }
 
     std::uint64_t secret_ = 0;

@@ -66,7 +66,7 @@ public:
     /// AllocationError on failure.
     void* allocate_rest(std::size_t bytes) {
         if (bytes > largest_block_bytes) return allocate_pages(bytes);
-        if (checked() && !is_hardened()) {
+        if (checked()) {
             if (void* const block = take_parked_block(bytes)) return block;
         }
         return allocate_or_throw(bytes, smallest_block_bytes);
@@ -217,12 +217,14 @@ private:
     void* try_hardened(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
                                   pages::SlowPath& path) noexcept;
-    void check_still_zero(char* block, std::size_t bytes) noexcept;
-    void check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept;
-    void wait_in_quarantine(blocks::Quarantine::Block block) noexcept;
-    void evict_excess() noexcept;
+    void begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept;
+    void check_still_zero(char* block, std::size_t bytes, std::size_t usable) noexcept;
+    bool check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept;
+    void quarantine(blocks::Quarantine::Block block) noexcept;
     void empty_quarantine(pages::Changes& changes) noexcept;
-    void release(blocks::Quarantine::Block block, pages::Changes& changes) noexcept;
+    void release(blocks::Quarantine::Block* blocks, unsigned count,
+                 pages::Changes& changes) noexcept;
+    void release_pages(pages::Span& span, pages::Changes& changes) noexcept;
 
     // pool_served.cpp: blocks of plans, and blocks whose frees a server notes
     void* allocate_served(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
@@ -294,8 +296,10 @@ private:
         return span;
     }
     void deallocate_hardened(void* p, StatedSize stated) noexcept;
-    void free_hardened(void* p, pages::PageEntry entry, const Finding& found) noexcept;
-    void free_hardened_pages(void* p, pages::PageEntry entry, const Finding& found) noexcept;
+    void check_stated(const void* p, StatedSize stated, std::size_t requested,
+                      std::size_t usable) noexcept;
+    void free_hardened(void* p, pages::PageEntry entry, StatedSize stated) noexcept;
+    void free_hardened_pages(void* p, StatedSize stated) noexcept;
     void* take_parked_block(std::size_t bytes) noexcept;
     void deallocate_checked(void* p, StatedSize stated) noexcept;
     void free_checked_pages(void* p, StatedSize stated) noexcept;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "blocks/bucket_states.hpp"
@@ -42,20 +43,26 @@ struct Tail {
 /// Returns the offset of the first byte that is not zero, or `bytes` if all are.
 std::size_t find_nonzero(const char* block, std::size_t bytes) noexcept {
     std::size_t at = 0;
-    for (; at + sizeof(std::uint64_t) <= bytes; at += sizeof(std::uint64_t)) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, block + at, sizeof word);
-        if (word != 0) break;
+    // The compiler turns the inner loop into a few vector instructions.
+    std::uint64_t words[8];
+    for (; at + sizeof words <= bytes; at += sizeof words) {
+        std::memcpy(words, block + at, sizeof words);
+        std::uint64_t any = 0;
+        for (const std::uint64_t word : words) any |= word;
+        if (any != 0) break;
     }
     return static_cast<std::size_t>(
         std::find_if(block + at, block + bytes, [](char c) { return c != 0; }) - block);
 }
 
+// At most so many blocks leave the quarantine at once.
+constexpr unsigned batch = 64;
+
 }  // namespace
 
 void Pool::harden() noexcept {
     canary_ = Canary(platform::random_bits());
-    buckets_.quarantine().limit(options_.quarantine_bytes);
+    buckets_.quarantine().limit(options_.quarantine_bytes, record_->totals.quarantined_bytes);
     stop_at_faults();
     if (is_global()) {
         pages::set_exact_size(heap_.pool_number(), [](const void* p) noexcept {
@@ -77,13 +84,17 @@ void* Pool::try_hardened(std::size_t bytes, std::size_t alignment, SlowPath& pat
     if (bytes > pages::max_large_bytes) return allocate_large(bytes, alignment, path);
     const unsigned bucket = bucket_for(bytes + Canary::min_bytes, alignment);
     if (bucket == bucket_count) return allocate_hardened_pages(bytes, alignment, path);
-    char* const block =
-        static_cast<char*>(allocate_block(buckets_, bucket, bytes, alignment, path));
-    if (block == nullptr) return nullptr;
-    check_still_zero(block, bucket_bytes(bucket));
+    void* const block = allocate_block(buckets_, bucket, bytes, alignment, path);
+    if (block != nullptr) begin_hardened_use(block, bytes, bucket);
+    return block;
+}
+
+void Pool::begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept {
+    char* const block = static_cast<char*>(p);
+    // Bytes behind the canary are checked when a larger request gets them.
+    check_still_zero(block, Canary::end(bytes, bucket_bytes(bucket)), bucket_bytes(bucket));
     canary_.fill(block, bytes, bucket_bytes(bucket));
     buckets_[bucket].begin_use(block, bytes);
-    return block;
 }
 
 void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
@@ -91,7 +102,7 @@ void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
     const std::size_t more = Canary::min_bytes + Tail::unit();
     char* const block = static_cast<char*>(allocate_large(bytes + more, alignment, path));
     if (block == nullptr) return nullptr;
-    Span& span = *large_.find_in_use(block);
+    Span& span = *heap_.space().map().at(block).span();
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large_request_as(bytes, bytes + more);
     const Tail tail(span, bytes);
@@ -101,13 +112,13 @@ void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
     return block;
 }
 
-void Pool::check_still_zero(char* block, std::size_t bytes) noexcept {
+void Pool::check_still_zero(char* block, std::size_t bytes, std::size_t usable) noexcept {
     const std::size_t at = find_nonzero(block, bytes);
     if (at == bytes) [[likely]]
         return;
     report_misuse({.kind = MisuseKind::write_after_free,
                    .pointer = block,
-                   .size = bytes,
+                   .size = usable,
                    .owner = options_.name},
                   "pool '%s': allocate: the free block %p was written at offset %zu",
                   options_.name.c_str(), static_cast<void*>(block), at);
@@ -115,96 +126,125 @@ void Pool::check_still_zero(char* block, std::size_t bytes) noexcept {
 }
 
 // A block with a damaged canary is a valid block all the same, so the program may go on.
-void Pool::check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept {
+bool Pool::check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept {
+    statistics::Misuse misuse{.kind = MisuseKind::overrun,
+                              .pointer = block,
+                              .size = usable,
+                              .requested = requested,
+                              .owner = options_.name};
+    if (requested > usable - Canary::min_bytes) [[unlikely]] {
+        misuse.kind = MisuseKind::corrupt_record;
+        statistics::stop_at_misuse(misuse,
+                                   "pool '%s': deallocate: the record of block %p says that %zu B "
+                                   "of %zu were requested",
+                                   options_.name.c_str(), static_cast<const void*>(block),
+                                   requested, usable);
+    }
     const std::size_t at = canary_.find_damage(block, requested, usable);
     if (at == usable) [[likely]]
-        return;
-    report_misuse({.kind = MisuseKind::overrun,
-                   .pointer = block,
-                   .size = usable,
-                   .requested = requested,
-                   .owner = options_.name},
+        return true;
+    report_misuse(misuse,
                   "pool '%s': deallocate: block %p of %zu B was written at offset %zu, beyond its "
                   "end",
                   options_.name.c_str(), static_cast<const void*>(block), requested, at);
+    return false;
 }
 
-// The block stays in use until the checks are done.
+void Pool::check_stated(const void* p, StatedSize stated, std::size_t requested,
+                        std::size_t usable) noexcept {
+    if (stated.bucket == StatedSize::nothing || stated.bytes == requested) return;
+    report_misuse({.kind = MisuseKind::wrong_size,
+                   .pointer = p,
+                   .size = usable,
+                   .requested = requested,
+                   .owner = options_.name},
+                  "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu B",
+                  options_.name.c_str(), p, requested, stated.bytes);
+}
+
 void Pool::deallocate_hardened(void* p, StatedSize stated) noexcept {
     record_end_if_recording(p);
     const pages::PageEntry entry = heap_.space().map().at(p);
-    const Finding found = find(p);
-    if (found.what != Finding::What::block) return misused(p, found);
-    if (entry.kind() == pages::PageKind::served && free_served(p)) return;
-    if (stated.bucket != StatedSize::nothing && stated.bytes != found.requested) {
-        report_misuse(misuse_of(MisuseKind::wrong_size, p, found),
-                      "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu "
-                      "B",
-                      options_.name.c_str(), p, found.requested, stated.bytes);
-    }
-    entry.is_bucket() ? free_hardened(p, entry, found) : free_hardened_pages(p, entry, found);
-    evict_excess();
+    const bool is_small = entry.is_bucket() && entry.pool_number() == heap_.pool_number();
+    is_small ? free_hardened(p, entry, stated) : free_hardened_pages(p, stated);
 }
 
-void Pool::free_hardened(void* p, pages::PageEntry entry, const Finding& found) noexcept {
+// Only one thread ends the use, so the block is then the caller's alone.
+void Pool::free_hardened(void* p, pages::PageEntry entry, StatedSize stated) noexcept {
     char* const block = static_cast<char*>(p);
     const std::size_t bytes = bucket_bytes(entry.bucket());
-    check_canary(block, found.requested, bytes);
-    if (!buckets_[entry.bucket()].end_use(p, entry, SIZE_MAX)) return refuse(p);
-    std::memset(block, 0, bytes);
+    std::size_t requested = 0;
+    if (!buckets_[entry.bucket()].end_use(p, entry, SIZE_MAX, &requested)) return refuse(p, {});
+    check_stated(p, stated, requested, bytes);
+    // Behind an undamaged canary the block holds zeros already. If it does not, a later request for
+    // those bytes finds it.
+    const bool is_whole = check_canary(block, requested, bytes);
+    std::memset(block, 0, is_whole ? Canary::end(requested, bytes) : bytes);
     count_hardened_free(entry.bucket());
-    wait_in_quarantine({p, bytes});
+    quarantine({p, bytes});
 }
 
-void Pool::free_hardened_pages(void* p, pages::PageEntry entry, const Finding& found) noexcept {
-    (void)free_served(p);  // a server may have to note the free
-    Span& span = *entry.span();
-    char* const block = static_cast<char*>(p);
+// The block stays in use until the checks are done.
+void Pool::free_hardened_pages(void* p, StatedSize stated) noexcept {
+    const Finding found = find(p);
+    if (found.what != Finding::What::block) return misused(p, found);
+    // A server frees a block of its own, and may have to note the free of one of the pool.
+    const bool is_served = heap_.space().map().at(p).kind() == pages::PageKind::served;
+    const bool is_freed = free_served(p);
+    if (is_served) return is_freed ? void() : refuse(p, {});
+    Span& span = *heap_.space().map().at(p).span();
     const Tail tail(span, found.requested);
-    check_canary(block, found.requested, tail.begin);
-    const pages::PageEntry now = heap_.space().map().at(p);
-    if (!large_.end_use(p, now, 0, SIZE_MAX)) return refuse(p);
+    check_stated(p, stated, found.requested, span.bytes());
+    (void)check_canary(static_cast<char*>(p), found.requested, tail.begin);
+    if (!large_.end_use(p, heap_.space().map().at(p), 0, SIZE_MAX)) return refuse(p, {});
     count_large_free(span.bytes());
     // If the system refuses, accesses after the free go unnoticed.
     if (span.is_of_whole_pages()) (void)platform::deny_access(p, span.bytes());
-    wait_in_quarantine({p, span.bytes()});
+    quarantine({p, span.bytes()});
 }
 
-void Pool::wait_in_quarantine(blocks::Quarantine::Block block) noexcept {
-    record_->totals.quarantined_bytes.fetch_add(block.bytes, std::memory_order_relaxed);
-    if (!buckets_.quarantine().add(block)) {
-        Changes changes;
-        release(block, changes);
-        end_slow_path(changes);
-    }
-}
-
-void Pool::evict_excess() noexcept {
-    blocks::Quarantine::Block blocks[64];
-    const unsigned count = buckets_.quarantine().take_excess(blocks, std::size(blocks));
+void Pool::quarantine(blocks::Quarantine::Block block) noexcept {
+    blocks::Quarantine::Block taken[batch];
+    const unsigned count = buckets_.quarantine().exchange(block, taken, batch);
     if (count == 0) return;
     Changes changes;
-    for (unsigned i = 0; i != count; ++i) release(blocks[i], changes);
+    release(taken, count, changes);
     end_slow_path(changes);
 }
 
 void Pool::empty_quarantine(Changes& changes) noexcept {
-    blocks::Quarantine::Block blocks[64];
-    while (const unsigned count = buckets_.quarantine().take(blocks, std::size(blocks))) {
-        for (unsigned i = 0; i != count; ++i) release(blocks[i], changes);
+    blocks::Quarantine::Block taken[batch];
+    while (const unsigned count = buckets_.quarantine().take(taken, batch)) {
+        release(taken, count, changes);
     }
 }
 
-// Small blocks go to their spans, which hand them out in random order.
-void Pool::release(blocks::Quarantine::Block block, Changes& changes) noexcept {
-    record_->totals.quarantined_bytes.fetch_sub(block.bytes, std::memory_order_relaxed);
-    const pages::PageEntry entry = heap_.space().map().at(block.begin);
-    if (entry.is_bucket()) return buckets_.return_direct(entry.bucket(), block.begin, changes);
-    Span& span = *entry.span();
+// Small blocks go to their spans, which hand them out in random order, those of one size at once.
+void Pool::release(blocks::Quarantine::Block* blocks, unsigned count, Changes& changes) noexcept {
+    for (unsigned i = 0; i != count; ++i) {
+        if (blocks[i].begin == nullptr) continue;  // was released with an earlier one
+        const pages::PageEntry entry = heap_.space().map().at(blocks[i].begin);
+        if (!entry.is_bucket()) {
+            release_pages(*entry.span(), changes);
+            continue;
+        }
+        void* same[batch];
+        unsigned same_count = 0;
+        for (unsigned k = i; k != count; ++k) {
+            if (blocks[k].begin == nullptr || blocks[k].bytes != blocks[i].bytes) continue;
+            if (!heap_.space().map().at(blocks[k].begin).is_bucket()) continue;
+            same[same_count++] = std::exchange(blocks[k].begin, nullptr);
+        }
+        buckets_.return_direct(entry.bucket(), same, same_count, changes);
+    }
+}
+
+void Pool::release_pages(Span& span, Changes& changes) noexcept {
+    void* const begin = heap_.space().address_of(span.first_page);
     // A block of which a part stays inaccessible can never be used again.
     const bool is_accessible =
-        !span.is_of_whole_pages() || (platform::remove_guard(block.begin, span.bytes()) &&
-                                      platform::commit(block.begin, span.bytes()));
+        !span.is_of_whole_pages() ||
+        (platform::remove_guard(begin, span.bytes()) && platform::commit(begin, span.bytes()));
     if (!is_accessible) return;
     let_go(blocks::own_cache(place_), span.bytes());
     large_.free(span, changes);

@@ -189,6 +189,21 @@ TEST_F(HardenedPoolDeathTest, WriteIntoAFreeSmallBlockIsFoundAtItsReuse) {
                 report("write-after-free", "was written at offset 8"));
 }
 
+// Only what a request gets is checked, so that the unused part of a block stays out of memory.
+TEST_F(HardenedPoolDeathTest, BytesFarBehindABlockAreCheckedBeforeALargerRequestGetsThem) {
+    const auto misuse = [] {
+        PoolOptions options = hardened();
+        options.quarantine_bytes = 0;
+        MemoryPool pool(options);
+        char* const block = static_cast<char*>(pool.allocate(1100));
+        block[1900] = 1;
+        pool.deallocate(block, 1100);
+        for (int i = 0; i < 10'000; ++i) (void)pool.allocate(2000);
+    };
+    EXPECT_EXIT(misuse(), ::testing::KilledBySignal(SIGABRT),
+                report("write-after-free", "was written at offset 1900"));
+}
+
 TEST_F(HardenedPoolDeathTest, AccessToAFreedLargeBlockStops) {
     if (platform::page_bytes() > 4 * kib) GTEST_SKIP() << "blocks share pages of the system";
     char* const block = allocate(mib);
