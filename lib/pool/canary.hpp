@@ -30,20 +30,31 @@ public:
     }
     /// Fills the bytes from `requested` on of a block of `usable` bytes.
     void fill(char* block, std::size_t requested, std::size_t usable) const noexcept {
-        const std::size_t last = end(requested, usable) - sizeof(std::uint64_t);
-        const std::uint64_t word = word_at(block, requested);
-        for (std::size_t at = requested; at < last; at += sizeof word) put(block + at, word);
-        put(block + last, word_at(block, last));
+        const std::size_t stop = end(requested, usable);
+        const std::uint64_t first = word_at(block, requested);
+        const std::uint64_t last = word_at(block, stop - sizeof last);
+        if (stop - requested < 2 * sizeof last) {
+            put(block + requested, first);
+            put(block + stop - sizeof last, last);
+            return;
+        }
+        for (std::size_t at = requested; at + sizeof(Pair) < stop; at += sizeof(Pair)) {
+            put(block + at, Pair{first, first});
+        }
+        put(block + stop - sizeof(Pair), Pair{last, last});
     }
     /// Returns the offset of the first damaged byte, or `usable` if there is none.
     std::size_t find_damage(const char* block, std::size_t requested,
                             std::size_t usable) const noexcept {
-        const std::size_t last = end(requested, usable) - sizeof(std::uint64_t);
-        const std::uint64_t word = word_at(block, requested);
-        std::uint64_t damage = get(block + last) ^ word_at(block, last);
-        for (std::size_t at = requested; at < last; at += sizeof word) {
-            damage |= get(block + at) ^ word;
+        const std::size_t stop = end(requested, usable);
+        const std::uint64_t first = word_at(block, requested);
+        const std::uint64_t last = word_at(block, stop - sizeof last);
+        std::uint64_t damage =
+            (get(block + requested) ^ first) | (get(block + stop - sizeof last) ^ last);
+        for (std::size_t at = requested; at + sizeof(Pair) < stop; at += sizeof(Pair)) {
+            damage |= (get(block + at) ^ first) | (get(block + at + sizeof first) ^ first);
         }
+        if (stop - requested >= sizeof(Pair)) damage |= get(block + stop - sizeof(Pair)) ^ last;
         if (damage == 0) [[likely]]
             return usable;
         std::size_t at = requested;
@@ -52,6 +63,12 @@ public:
     }
 
 private:
+    // Written at once, by a vector instruction where there is one.
+    struct Pair {
+        std::uint64_t first;
+        std::uint64_t second;
+    };
+
     // The word of the pattern at an offset. Words that overlap agree in the bytes that they share.
     std::uint64_t word_at(const char* block, std::size_t at) const noexcept {
         constexpr std::uint64_t no_byte_is_zero = 0x0101010101010101;
@@ -66,7 +83,10 @@ private:
     static bool has_first_byte_of(std::uint64_t word, const char* byte) noexcept {
         return std::memcmp(byte, &word, 1) == 0;
     }
-    static void put(char* to, std::uint64_t word) noexcept { std::memcpy(to, &word, sizeof word); }
+    template <class Words>
+    static void put(char* to, Words words) noexcept {
+        std::memcpy(to, &words, sizeof words);
+    }
     static std::uint64_t get(const char* from) noexcept {
         std::uint64_t word = 0;
         std::memcpy(&word, from, sizeof word);

@@ -220,6 +220,10 @@ private:
     void begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept;
     void check_still_zero(char* block, std::size_t bytes, std::size_t usable) noexcept;
     bool check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept;
+    [[noreturn]] void stop_at_wrong_record(const char* block, std::size_t requested,
+                                           std::size_t usable) noexcept;
+    void report_overrun(const char* block, std::size_t requested, std::size_t usable,
+                        std::size_t at) noexcept;
     void quarantine(blocks::Quarantine::Block block) noexcept;
     void empty_quarantine(pages::Changes& changes) noexcept;
     void release(blocks::Quarantine::Block* blocks, unsigned count,

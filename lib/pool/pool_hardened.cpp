@@ -125,29 +125,39 @@ void Pool::check_still_zero(char* block, std::size_t bytes, std::size_t usable) 
     std::memset(block, 0, bytes);
 }
 
-// A block with a damaged canary is a valid block all the same, so the program may go on.
 bool Pool::check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept {
-    statistics::Misuse misuse{.kind = MisuseKind::overrun,
-                              .pointer = block,
-                              .size = usable,
-                              .requested = requested,
-                              .owner = options_.name};
-    if (requested > usable - Canary::min_bytes) [[unlikely]] {
-        misuse.kind = MisuseKind::corrupt_record;
-        statistics::stop_at_misuse(misuse,
-                                   "pool '%s': deallocate: the record of block %p says that %zu B "
-                                   "of %zu were requested",
-                                   options_.name.c_str(), static_cast<const void*>(block),
-                                   requested, usable);
-    }
+    if (requested > usable - Canary::min_bytes) [[unlikely]]
+        stop_at_wrong_record(block, requested, usable);
     const std::size_t at = canary_.find_damage(block, requested, usable);
-    if (at == usable) [[likely]]
-        return true;
-    report_misuse(misuse,
+    if (at != usable) [[unlikely]]
+        report_overrun(block, requested, usable, at);
+    return at == usable;
+}
+
+void Pool::stop_at_wrong_record(const char* block, std::size_t requested,
+                                std::size_t usable) noexcept {
+    statistics::stop_at_misuse({.kind = MisuseKind::corrupt_record,
+                                .pointer = block,
+                                .size = usable,
+                                .requested = requested,
+                                .owner = options_.name},
+                               "pool '%s': deallocate: the record of block %p says that %zu B of "
+                               "%zu were requested",
+                               options_.name.c_str(), static_cast<const void*>(block), requested,
+                               usable);
+}
+
+// A block with a damaged canary is a valid block all the same, so the program may go on.
+void Pool::report_overrun(const char* block, std::size_t requested, std::size_t usable,
+                          std::size_t at) noexcept {
+    report_misuse({.kind = MisuseKind::overrun,
+                   .pointer = block,
+                   .size = usable,
+                   .requested = requested,
+                   .owner = options_.name},
                   "pool '%s': deallocate: block %p of %zu B was written at offset %zu, beyond its "
                   "end",
                   options_.name.c_str(), static_cast<const void*>(block), requested, at);
-    return false;
 }
 
 void Pool::check_stated(const void* p, StatedSize stated, std::size_t requested,

@@ -66,14 +66,15 @@ TEST_P(CanaryTest, DependsOnTheAddressAndTheSecret) {
     EXPECT_NE(damage_in(Canary(0x8000), block_), GetParam().usable);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, CanaryTest,
-                         ::testing::Values(Layout{1, 64}, Layout{56, 64}, Layout{57, 128},
-                                           Layout{64, 128}, Layout{100, 128}, Layout{1000, 1024},
-                                           Layout{1017, 2048}, Layout{33, 1024}),
-                         [](const auto& one) {
-                             return std::to_string(one.param.requested) + "Of" +
-                                    std::to_string(one.param.usable);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, CanaryTest,
+    ::testing::Values(Layout{1, 64}, Layout{31, 64}, Layout{32, 64}, Layout{33, 64}, Layout{40, 64},
+                      Layout{47, 64}, Layout{48, 64}, Layout{49, 64}, Layout{56, 64},
+                      Layout{57, 128}, Layout{64, 128}, Layout{100, 128}, Layout{1000, 1024},
+                      Layout{1017, 2048}, Layout{33, 1024}),
+    [](const auto& one) {
+        return std::to_string(one.param.requested) + "Of" + std::to_string(one.param.usable);
+    });
 
 }  // namespace
 }  // namespace tensorpool::detail
