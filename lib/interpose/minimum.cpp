@@ -1,5 +1,7 @@
 #include "interpose/minimum.hpp"
 
+#include <string_view>
+
 #include "platform/environment.hpp"
 
 namespace tensorpool::interpose {
@@ -9,7 +11,9 @@ constinit std::atomic<std::size_t> minimum_bytes = SIZE_MAX;
 std::size_t minimum_from_environment() {
     std::size_t minimum = default_minimum_bytes;
     platform::read_bytes_above_0("TENSORPOOL_INTERPOSE_MIN", minimum);
-    return minimum;
+    const char* const checks = platform::environment_variable("TENSORPOOL_CHECKS");
+    const bool is_hardened = checks != nullptr && std::string_view(checks) == "hardened";
+    return is_hardened && minimum == 1 ? 0 : minimum;
 }
 
 }  // namespace tensorpool::interpose

@@ -10,9 +10,9 @@ inline constexpr std::size_t default_minimum_bytes = std::size_t{64} << 10;
 
 /// Requests of at least this size go to the pool. Until the static constructors of this library
 /// have run, it is larger than any request: libraries that start earlier stay with the next
-/// allocator. One of them is the C++ library, which requests 72,704 bytes in every program. It is
-/// never 0: a request for 0 bytes goes to the next allocator. Relaxed: it is set once, and both
-/// values are correct until then.
+/// allocator. One of them is the C++ library, which requests 72,704 bytes in every program. It is 0
+/// only with Checks::hardened: otherwise a request for 0 bytes goes to the next allocator. Relaxed:
+/// it is set once, and both values are correct until then.
 extern constinit std::atomic<std::size_t> minimum_bytes [[gnu::visibility("hidden")]];
 
 inline bool is_for_pool(std::size_t bytes) noexcept {
@@ -26,7 +26,8 @@ inline bool is_for_pool(std::size_t bytes) noexcept {
 #endif
 }
 
-/// Returns the value of TENSORPOOL_INTERPOSE_MIN, in bytes. Reports an invalid value on stderr.
+/// Returns the value of TENSORPOOL_INTERPOSE_MIN, in bytes, or 0 if it is 1 and TENSORPOOL_CHECKS is
+/// `hardened`. Reports an invalid value on stderr.
 std::size_t minimum_from_environment();
 
 }  // namespace tensorpool::interpose

@@ -25,9 +25,11 @@ struct alignas(64) Span
     bool huge = false;
     /// For a free large block in a cache: the retention period in which it was freed.
     std::uint32_t period = 0;
-    /// For a large block: the requested bytes; with checks, 0 if it is not in use.
+    /// For a large block: the requested bytes; with checks, 0 if it is not in use, and `nothing` if
+    /// 0 bytes were requested.
     /// Relaxed: its holder writes it while look-ups of any address may read it.
     std::atomic<std::uint64_t> requested_bytes = 0;
+    static constexpr std::uint64_t nothing = UINT64_MAX;
 
     // A bucket's span ------------------------------------------------------------------------
     // Blocks [0, carved) were taken at least once. Of these, `home` blocks are free and have their

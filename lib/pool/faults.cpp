@@ -79,15 +79,17 @@ void explain_span(Fault& fault, const void* address, FaultAccess access) noexcep
                       fault.owner, verb(access), address, fault.misuse.size);
         return;
     }
-    const std::size_t requested = span.requested_bytes.load(std::memory_order_relaxed);
+    const std::uint64_t recorded = span.requested_bytes.load(std::memory_order_relaxed);
+    const bool in_use = recorded != 0;
+    const std::size_t requested = recorded == pages::Span::nothing ? 0 : recorded;
     fault.misuse.size = span.bytes();
-    if (requested != 0) fault.misuse.requested = requested;
-    if (requested == 0) fault.misuse.kind = MisuseKind::access_after_free;
+    if (in_use) fault.misuse.requested = requested;
+    if (!in_use) fault.misuse.kind = MisuseKind::access_after_free;
     std::snprintf(fault.words, sizeof fault.words,
                   "pool '%s': %s %p, at offset %td of the block %p of %zu B%s", fault.owner,
                   verb(access), address, static_cast<const char*>(address) - begin,
-                  static_cast<const void*>(begin), requested != 0 ? requested : span.bytes(),
-                  requested != 0 ? ", beyond its end" : ", which was freed");
+                  static_cast<const void*>(begin), in_use ? requested : span.bytes(),
+                  in_use ? ", beyond its end" : ", which was freed");
 }
 
 void look(Fault& fault, const void* address, FaultAccess access) noexcept {

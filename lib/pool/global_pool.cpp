@@ -109,7 +109,8 @@ GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t align
         if (void* const block = pool->take_free_pages(bytes)) return {.block = block};
     }
     pages::SlowPath path;
-    void* const block = pool->allocate(bytes, alignment, path);
+    void* const block = bytes == 0 ? pool->allocate_nothing(alignment, path)
+                                   : pool->allocate(bytes, alignment, path);
     return answer(block, path.refusal);
 }
 

@@ -82,6 +82,9 @@ public:
     /// only the failure is counted.
     void* allocate(std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                    FirstTouch first_touch = FirstTouch::by_caller) noexcept;
+    /// Allocates a block of its own for a `malloc` of 0 bytes, none of which may be accessed.
+    /// Returns nullptr on failure, and if the pool is not hardened.
+    void* allocate_nothing(std::size_t alignment, pages::SlowPath& path) noexcept;
     /// Allocates a block. Throws AllocationError on failure.
     void* allocate_or_throw(std::size_t bytes, std::size_t alignment,
                             FirstTouch first_touch = FirstTouch::by_caller);

@@ -57,12 +57,14 @@ Pool::Finding Pool::find_pages(const void* p) noexcept {
     const PageEntry entry = map.find(p, heap_.pool_number());
     if (entry.empty() || entry.is_bucket() || !entry.has_span()) return {};
     const Span& span = *entry.span();
+    const std::uint64_t recorded = span.requested_bytes.load(std::memory_order_relaxed);
+    const bool is_nothing = recorded == Span::nothing;
     Finding finding{.block = map.address_of(span.first_page),
-                    .usable = span.bytes(),
-                    .requested = span.requested_bytes.load(std::memory_order_relaxed)};
+                    .usable = is_nothing ? 0 : span.bytes(),
+                    .requested = is_nothing ? 0 : recorded};
     // Only the first page's entry is kept current; those of granules and of the last page are set
     // once.
-    const bool in_quarantine = is_hardened() && finding.requested == 0;
+    const bool in_quarantine = is_hardened() && recorded == 0;
     if (map.at(span.first_page).is_large_in_use() && !in_quarantine) {
         finding.what = finding.block == p ? Finding::What::block : Finding::What::interior;
     } else {

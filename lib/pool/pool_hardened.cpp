@@ -25,12 +25,14 @@ using pages::Span;
 using statistics::MisuseKind;
 using statistics::report_misuse;
 
-/// The pages of a block of whole pages that may not be accessed: all behind its canary. There are
-/// none where the block shares larger pages of the system with a neighbour.
+/// The pages of a block of whole pages that may not be accessed: all behind its canary, or all if 0
+/// bytes were requested. There are none where the block shares larger pages of the system with a
+/// neighbour.
 struct Tail {
     Tail(const Span& span, std::size_t requested) noexcept
-        : begin(span.is_of_whole_pages() ? base::align_up(requested + Canary::min_bytes, unit())
-                                         : span.bytes()),
+        : begin(!span.is_of_whole_pages() ? span.bytes()
+                : requested == 0          ? 0
+                                          : base::align_up(requested + Canary::min_bytes, unit())),
           bytes(span.bytes() - begin) {}
     static std::size_t unit() noexcept {
         return std::max(pages::page_bytes, platform::page_bytes());
@@ -89,6 +91,13 @@ void* Pool::try_hardened(std::size_t bytes, std::size_t alignment, SlowPath& pat
     return block;
 }
 
+void* Pool::allocate_nothing(std::size_t alignment, SlowPath& path) noexcept {
+    if (!is_hardened()) return nullptr;
+    void* const block = allocate_hardened_pages(0, std::max(alignment, smallest_block_bytes), path);
+    end_slow_path(path);
+    return block;
+}
+
 void Pool::begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept {
     char* const block = static_cast<char*>(p);
     // Bytes behind the canary are checked when a larger request gets them.
@@ -99,14 +108,14 @@ void Pool::begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexc
 
 void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
                                     SlowPath& path) noexcept {
-    const std::size_t more = Canary::min_bytes + Tail::unit();
+    const std::size_t more = Tail::unit() + (bytes == 0 ? 0 : Canary::min_bytes);
     char* const block = static_cast<char*>(allocate_large(bytes + more, alignment, path));
     if (block == nullptr) return nullptr;
     Span& span = *heap_.space().map().at(block).span();
-    span.requested_bytes.store(bytes, std::memory_order_release);
+    span.requested_bytes.store(bytes == 0 ? Span::nothing : bytes, std::memory_order_release);
     count_large_request_as(bytes, bytes + more);
     const Tail tail(span, bytes);
-    canary_.fill(block, bytes, tail.begin);
+    if (tail.begin != 0) canary_.fill(block, bytes, tail.begin);
     // If the system refuses, the block has no guard; its canary stays.
     if (tail.bytes != 0) (void)platform::install_guard(block + tail.begin, tail.bytes);
     return block;
@@ -205,7 +214,7 @@ void Pool::free_hardened_pages(void* p, StatedSize stated) noexcept {
     Span& span = *heap_.space().map().at(p).span();
     const Tail tail(span, found.requested);
     check_stated(p, stated, found.requested, span.bytes());
-    (void)check_canary(static_cast<char*>(p), found.requested, tail.begin);
+    if (tail.begin != 0) (void)check_canary(static_cast<char*>(p), found.requested, tail.begin);
     if (!large_.end_use(p, heap_.space().map().at(p), 0, SIZE_MAX)) return refuse(p, {});
     count_large_free(span.bytes());
     // If the system refuses, accesses after the free go unnoticed.

@@ -1,0 +1,98 @@
+// Requests for 0 bytes with Checks::hardened: each gets a block of its own that may not be touched.
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "interpose/interposed.hpp"
+
+namespace {
+
+using namespace tensorpool::testing;
+
+void* take_nothing(unsigned which) {
+    const std::size_t none = hidden(std::size_t{0});
+    void* p = nullptr;
+    switch (which % 4) {
+        case 0:
+            return std::malloc(none);
+        case 1:
+            return std::calloc(none, 8);
+        case 2:
+            return std::realloc(nullptr, none);
+        default:
+            return posix_memalign(&p, 8192, none) == 0 ? p : nullptr;
+    }
+}
+
+void expect_blocks_of_their_own() {
+    std::set<void*> blocks;
+    for (unsigned i = 0; i != 1000; ++i) {
+        void* const p = take_nothing(i);
+        expect(p != nullptr && is_of_pool(p), "a block of the pool", i);
+        expect(blocks.insert(p).second, "a block of its own", i);
+        expect(malloc_usable_size(p) == 0, "no usable byte", i);
+        expect(reinterpret_cast<std::uintptr_t>(p) % (i % 4 == 3 ? 8192 : 16) == 0, "alignment", i);
+    }
+    for (void* const p : blocks) std::free(p);
+    // The freed ones are used again.
+    for (unsigned i = 0; i != 20'000; ++i) {
+        void* const p = take_nothing(i);
+        expect(p != nullptr && is_of_pool(p), "a block of the pool", i);
+        std::free(p);
+    }
+}
+
+void expect_growth() {
+    auto* const p = static_cast<char*>(std::realloc(take_nothing(0), hidden(std::size_t{5000})));
+    expect(p != nullptr && malloc_usable_size(p) >= 5000, "a longer block");
+    fill(p, 5000, 1);
+    expect(is_filled(p, 5000, 1), "the content");
+    std::free(p);
+}
+
+/// Expects that a child which calls `function` is stopped with a report of this kind.
+template <class Function>
+void expect_stop(const char* kind, Function function) {
+    int ends[2];
+    if (pipe(ends) != 0) return expect(false, "a pipe");
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        function();
+        _exit(0);
+    }
+    close(ends[1]);
+    std::string report;
+    char part[512];
+    for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;) {
+        report.append(part, static_cast<std::size_t>(n));
+    }
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, kind);
+    expect(report.find(std::string("tensorpool: fatal: ") + kind + " ") == 0, report.c_str());
+}
+
+}  // namespace
+
+int main() {
+    expect_interposed();
+    expect_blocks_of_their_own();
+    expect_growth();
+    expect_stop("access-beyond", [] { *static_cast<volatile char*>(take_nothing(0)) = 1; });
+    expect_stop("access-beyond", [] { (void)*static_cast<volatile char*>(take_nothing(1)); });
+    expect_stop("double-free", [] {
+        void* const p = take_nothing(0);
+        std::free(hidden(p));
+        std::free(hidden(p));
+    });
+    return failures == 0 ? 0 : 1;
+}
