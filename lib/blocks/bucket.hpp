@@ -55,6 +55,10 @@ public:
     /// Marks a block that came from a magazine or a span as in use. For a block in use already,
     /// sets another number of requested bytes.
     inline void begin_use(const void* block, std::size_t requested_bytes) noexcept;
+    /// Like `begin_use`, with `States::hardened`. Returns false, and does nothing, if `block` is
+    /// not the beginning of a free block of this bucket: a record was damaged.
+    [[nodiscard]] inline bool begin_first_use(const void* block,
+                                              std::size_t requested_bytes) noexcept;
     /// Ends the use of the block at `p`, whose page has this entry in the page map. Returns true
     /// exactly once for each use. Returns false if no block in use begins at `p`, or if more than
     /// `max_requested` bytes were requested for it; the caller then reports the misuse. Unless

@@ -32,6 +32,12 @@ struct BucketLayout {
     constexpr std::uint64_t index_at(std::uint64_t offset) const noexcept {
         return offset * inverse >> 32;
     }
+    /// The index of the block that begins at this offset in a span, or `blocks` if none does.
+    constexpr std::uint64_t checked_index_at(std::uint64_t offset) const noexcept {
+        if (offset >= blocks * stride) return blocks;
+        const std::uint64_t index = index_at(offset);
+        return index * stride == offset ? index : blocks;
+    }
 };
 
 // The most blocks that a magazine holds. An exchange with the depot costs about 70 ns, independent

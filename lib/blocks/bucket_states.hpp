@@ -26,17 +26,29 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
     }
 }
 
+inline bool Bucket::begin_first_use(const void* block, std::size_t requested_bytes) noexcept {
+    const pages::PageEntry entry = sources().heap.space().map().at(block);
+    if (!traits_.is_ours(entry)) return false;
+    pages::BlockStates* const states = entry.span()->states.load(std::memory_order_relaxed);
+    if (states == nullptr) return false;
+    const char* const first = states->first_block.load(std::memory_order_relaxed);
+    const std::uint64_t index = layout().checked_index_at(reinterpret_cast<std::uintptr_t>(block) -
+                                                          reinterpret_cast<std::uintptr_t>(first));
+    if (index == layout().blocks) return false;
+    if (states->wide_state(index).load(std::memory_order_relaxed) != 0) return false;
+    begin_use(block, requested_bytes);
+    return true;
+}
+
 inline bool Bucket::end_use(const void* p, pages::PageEntry entry, std::size_t max_requested,
                             std::size_t* requested) noexcept {
     const std::atomic<pages::BlockStates*>& of_span = entry.span()->states;
     pages::BlockStates* const states = of_span.load(std::memory_order_acquire);
     if (states == nullptr) return false;
     const char* const first = states->first_block.load(std::memory_order_relaxed);
-    const std::uint64_t offset =
-        reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(first);
-    if (offset >= layout().blocks * layout().stride) return false;
-    const std::uint64_t index = layout().index_at(offset);
-    if (index * layout().stride != offset) return false;
+    const std::uint64_t index = layout().checked_index_at(reinterpret_cast<std::uintptr_t>(p) -
+                                                          reinterpret_cast<std::uintptr_t>(first));
+    if (index == layout().blocks) return false;
     // If several threads free one block at the same time, the exchange lets only one of them find
     // it in use.
     if (sources().states == States::uses) {

@@ -221,6 +221,7 @@ private:
     void* allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
                                   pages::SlowPath& path) noexcept;
     void begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept;
+    [[noreturn]] void stop_at_wrong_block(const char* block, std::size_t bytes) noexcept;
     void check_still_zero(char* block, std::size_t bytes, std::size_t usable) noexcept;
     bool check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept;
     [[noreturn]] void stop_at_wrong_record(const char* block, std::size_t requested,

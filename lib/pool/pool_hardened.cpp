@@ -100,10 +100,21 @@ void* Pool::allocate_nothing(std::size_t alignment, SlowPath& path) noexcept {
 
 void Pool::begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept {
     char* const block = static_cast<char*>(p);
+    if (!buckets_[bucket].begin_first_use(block, bytes)) [[unlikely]]
+        stop_at_wrong_block(block, bucket_bytes(bucket));
     // Bytes behind the canary are checked when a larger request gets them.
     check_still_zero(block, Canary::end(bytes, bucket_bytes(bucket)), bucket_bytes(bucket));
     canary_.fill(block, bytes, bucket_bytes(bucket));
-    buckets_[bucket].begin_use(block, bytes);
+}
+
+void Pool::stop_at_wrong_block(const char* block, std::size_t bytes) noexcept {
+    statistics::stop_at_misuse({.kind = MisuseKind::corrupt_record,
+                                .pointer = block,
+                                .size = bytes,
+                                .owner = options_.name},
+                               "pool '%s': allocate: %p, from a record of free blocks, is not the "
+                               "beginning of a free block of %zu B",
+                               options_.name.c_str(), static_cast<const void*>(block), bytes);
 }
 
 void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,

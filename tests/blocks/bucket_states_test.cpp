@@ -89,6 +89,19 @@ TEST_P(BucketStates, OnlyTheBeginningOfABlockIsInUse) {
     }
 }
 
+TEST(HardenedStates, AFirstUseBeginsOnlyForAFreeBlockOfTheBucket) {
+    PoolParts pool(States::hardened);
+    blocks::Bucket& bucket = pool.set[bucket_64];
+    auto* const block = static_cast<char*>(pool.take(bucket_64, 1)[0]);
+    EXPECT_FALSE(bucket.begin_first_use(block + 8, 50));
+    EXPECT_FALSE(pool.set[bucket_4k].begin_first_use(block, 50));
+    EXPECT_FALSE(bucket.begin_first_use(&pool, 50));
+    EXPECT_TRUE(bucket.begin_first_use(block, 50));
+    EXPECT_FALSE(bucket.begin_first_use(block, 50));
+    EXPECT_TRUE(bucket.end_use(block, pool.heap.space().map().at(block), SIZE_MAX));
+    EXPECT_TRUE(bucket.begin_first_use(block, 50));
+}
+
 TEST_P(BucketStates, StatesOfAFreedSpanAreReusedWithNothingInUse) {
     const std::size_t stride = bucket_layouts[bucket_64].stride;
     std::vector<void*> blocks = pool_.take(bucket_64, 2);
