@@ -148,11 +148,11 @@ struct TraceName {
 };
 static_assert(sizeof(TraceName) == 64);
 
-/// A file from which code was loaded. Frames of stacks refer to it by its number.
+/// A file from which code was loaded, or a function of Python. Frames refer to it by its number.
 struct TraceModule {
     /// The number.
     std::uint64_t number;
-    /// The path, cut to 247 bytes and followed by zeros.
+    /// The path, cut to 247 bytes, then zeros. A function of Python is "python:function@file".
     char path[248];
 };
 static_assert(sizeof(TraceModule) == 256);
@@ -226,7 +226,7 @@ static_assert(sizeof(TraceEntry) == 32);
 
 /// An entry of action `frames`: up to three frames of a stack, innermost first.
 struct TraceFrames {
-    /// Each frame: module number << 48 | offset in the module's file image.
+    /// Each frame: module number << 48 | offset in the module's file image, or line of Python code.
     std::uint64_t frames[3];
     /// 0.
     std::uint32_t reserved;

@@ -24,7 +24,7 @@ namespace tensorpool::trace {
 using detail::Counter;
 
 inline constexpr std::uint64_t rings_magic = 0x73676e6972707465;  // "etprings" in memory
-inline constexpr std::uint64_t rings_version = 1;
+inline constexpr std::uint64_t rings_version = 2;
 
 struct alignas(64) RingHead {
     Counter written;  // entries written so far
@@ -36,7 +36,7 @@ inline constexpr std::size_t ring_count = 512;
 // 512 KiB a ring: with one call a microsecond, the recorder may sleep for 16 ms.
 inline constexpr std::size_t ring_entries = 16'384;
 inline constexpr std::size_t name_count = 1024;
-inline constexpr std::size_t module_count = 512;
+inline constexpr std::size_t module_count = 2048;
 
 struct RingsHeader {
     Counter magic;  // stored last, with release

@@ -7,6 +7,7 @@
 #include <tensorpool/export.hpp>
 
 #include "platform/process/call_stack.hpp"
+#include "platform/process/python_frames.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::uint64_t calls_between_looks = 1024;
 constexpr std::uint64_t max_silence_ns = 10'000'000'000;
 
 // A deeper stack loses its outermost frames.
-constexpr std::size_t max_frames = 30;
+constexpr std::size_t max_frames = 48;
 
 constexpr bool is_allocation(TraceAction action) noexcept {
     return action == TraceAction::allocate || action == TraceAction::arena_allocate ||
@@ -56,8 +57,8 @@ void RingWriter::record(TraceAction action, std::uint64_t source, const void* ad
 
 // Writes as many entries as the stack needs, or none: half a stack would look like another stack.
 void RingWriter::write_stack(OwnRing& own) noexcept {
-    std::uintptr_t frames[max_frames];
-    const std::size_t count = platform::capture_stack(frames, max_frames);
+    platform::ProgramFrame frames[max_frames];
+    const std::size_t count = platform::capture_program_stack(frames, max_frames);
     const std::size_t entries = (count + 2) / 3;
     if (own.room_until - own.next < entries && !find_room(own)) return;
     if (own.room_until - own.next < entries) return;
@@ -72,14 +73,20 @@ void RingWriter::write_stack(OwnRing& own) noexcept {
 }
 
 // Returns module and offset, which keep their meaning after the process has ended; the bare address
-// if no file holds the code.
-std::uint64_t RingWriter::name_frame(std::uintptr_t address) noexcept {
+// if no file holds the code. For a Python call, its function counts as module and its line as
+// offset.
+std::uint64_t RingWriter::name_frame(const platform::ProgramFrame& frame) noexcept {
     constexpr unsigned offset_bits = 48;
     constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
-    const platform::CodeOrigin code = platform::find_code(address);
-    if (code.path == nullptr) return address & offset_mask;
+    if (frame.python_code != nullptr) {
+        char name[sizeof(TraceModule::path) - 1];
+        const std::size_t length = platform::name_python_code(frame.python_code, name, sizeof name);
+        return recording_.rings.number_of_module({name, length}) << offset_bits | frame.line;
+    }
+    const platform::CodeOrigin code = platform::find_code(frame.address);
+    if (code.path == nullptr) return frame.address & offset_mask;
     const std::uint64_t module = recording_.rings.number_of_module(code.path);
-    return module << offset_bits | ((module == 0 ? address : code.offset) & offset_mask);
+    return module << offset_bits | ((module == 0 ? frame.address : code.offset) & offset_mask);
 }
 
 // Called ahead of time, since it may allocate in a C library whose malloc a pool serves.

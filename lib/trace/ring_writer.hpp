@@ -5,6 +5,7 @@
 
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/program_stack.hpp"
 #include "trace/recording.hpp"
 #include "trace/ring_layout.hpp"
 #include "trace/stack_sampling.hpp"
@@ -71,7 +72,7 @@ private:
     bool find_room(OwnRing& own) noexcept;
     bool is_read(OwnRing& own) noexcept;
     void write_stack(OwnRing& own) noexcept;
-    std::uint64_t name_frame(std::uintptr_t address) noexcept;
+    std::uint64_t name_frame(const platform::ProgramFrame& frame) noexcept;
 
     Recording& recording_;
     TraceFile& file_;

@@ -25,6 +25,13 @@ bool has_text(const char (&stored)[Bytes], std::string_view text) noexcept {
     return std::string_view(stored, strnlen(stored, Bytes)) == cut;
 }
 
+// FNV-1a.
+std::size_t hash_of(std::string_view text) noexcept {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    return hash;
+}
+
 }  // namespace
 
 bool Rings::make(Sharing sharing, const TraceProcess& process) noexcept {
@@ -46,6 +53,7 @@ bool Rings::make(Sharing sharing, const TraceProcess& process) noexcept {
     const std::lock_guard guard(mutex_);
     memory_ = memory;
     std::fill(std::begin(taken_), std::end(taken_), 0);
+    std::fill(std::begin(module_numbers_), std::end(module_numbers_), 0);
     return true;
 }
 
@@ -112,15 +120,20 @@ void Rings::name(TraceSource kind, std::uint64_t source, std::string_view name) 
 
 std::uint64_t Rings::number_of_module(std::string_view path) noexcept {
     const std::lock_guard guard(mutex_);
-    const std::size_t count = header().modules.load(relaxed);
-    for (std::size_t i = 0; i < count; ++i) {
-        if (has_text(modules()[i].path, path)) return i + 1;
+    for (std::size_t at = hash_of(path);; ++at) {
+        std::uint16_t& number = module_numbers_[at % std::size(module_numbers_)];
+        if (number == 0) return number = add_module(path);
+        if (has_text(modules()[number - 1].path, path)) return number;
     }
+}
+
+std::uint16_t Rings::add_module(std::string_view path) noexcept {
+    const std::size_t count = header().modules.load(relaxed);
     if (count == module_count) return 0;
     modules()[count].number = count + 1;
     store_text(modules()[count].path, path);
     header().modules.store(count + 1, std::memory_order_release);
-    return count + 1;
+    return static_cast<std::uint16_t>(count + 1);
 }
 
 }  // namespace tensorpool::trace

@@ -60,6 +60,7 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
+    std::uint16_t add_module(std::string_view path) noexcept;
     template <class T>
     T* at(std::size_t offset) const noexcept {
         return reinterpret_cast<T*>(static_cast<std::byte*>(memory_.address) + offset);
@@ -69,6 +70,9 @@ private:
     std::mutex mutex_;
     // Under mutex_. A bit for each ring that a thread has taken.
     std::uint64_t taken_[ring_count / 64] = {};
+    // Numbers of modules, by the hash of the path and from there on; 0: free. Half of it stays
+    // free.
+    std::uint16_t module_numbers_[2 * module_count] = {};
 };
 
 }  // namespace tensorpool::trace

@@ -107,6 +107,20 @@ TEST(HeapProfile, WithoutStacksIsReadByJeprofByPoolAndScope) {
     EXPECT_TRUE(std::regex_search(printed.text, std::regex("forward-pass\\?"))) << printed.text;
 }
 
+TEST(HeapProfile, NamesLinesOfPython) {
+    MadeRecording made;
+    made.recording().processes[0].stack_interval = 1000;
+    const auto numpy = made.module("/usr/lib/numpy.so");
+    const auto python = made.module("python:train@/home/me/train.py");
+    made.allocate(0x10000, 500).stack = made.stack({{numpy, 0x10}, {python, 12}});
+    const std::string text = profile_of(made, At::end);
+    EXPECT_NE(text.find("0x0000000000001000 numpy.so+0x10\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("0x0000000000002000 train at train.py:12\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\n     1:      500 [     1:      500] @ 0x1000 0x2001\n"),
+              std::string::npos)
+        << text;
+}
+
 TEST(LoadedCode, AcceptsAnyModuleAndOffset) {
     MadeRecording made;
     const auto module = made.module("/dev/zero");

@@ -5,6 +5,7 @@
 
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
+#include "trace/recording.hpp"
 
 #ifdef TENSORPOOL_PYTHON
 
@@ -46,6 +47,52 @@ TEST(PythonParts, AProgramWithoutNumPyIsUnaffected) {
         << result.errors;
     EXPECT_TRUE(has(result.errors, "none used")) << result.errors;
 }
+
+class PythonStacks : public ::testing::TestWithParam<const char*> {};
+
+// A list that grows, and a function that a function of the interpreter calls.
+TEST_P(PythonStacks, NameTheLinesOfTheProgram) {
+    const std::string version = GetParam();
+    const ProgramResult found = testing::run_program("/bin/sh", {"-c", "command -v " + version});
+    std::string path = found.output.substr(0, found.output.find('\n'));
+    if (version.empty()) path = TENSORPOOL_PYTHON;
+    const ProgramResult works = testing::run_program(path, {"-c", "print(1)"});
+    if (works.output != "1\n") GTEST_SKIP() << version << " is not installed";
+    const TemporaryFolder folder;
+    const std::string program = folder.file("grow.py",
+                                            "kept = []\n"
+                                            "def grow(n):\n"
+                                            "    kept.append(\n"
+                                            "        bytearray(n))\n"
+                                            "class Model:\n"
+                                            "    def step(self):\n"
+                                            "        list(map(grow, [1_000_000] * 20))\n"
+                                            "Model().step()\n");
+    const ProgramResult result = ran({"--with", "malloc", "--trace", folder.path() / "trace",
+                                      "--stacks", "64KiB", "--", path, program});
+    ASSERT_EQ(result.exit_code, 0) << result.errors;
+    const trace::Recording recording = trace::read_recording(folder.path() / "trace");
+    std::string stacks;
+    for (const auto& stack : recording.stacks) {
+        for (const trace::RecordedFrame frame : stack) {
+            const std::string& module = recording.modules.at(frame.module).path;
+            if (module.ends_with("grow.py")) {
+                stacks +=
+                    module.substr(0, module.find('@')) + ":" + std::to_string(frame.offset) + " ";
+            }
+        }
+        stacks += "\n";
+    }
+    EXPECT_TRUE(has(stacks, "python:grow:4 python:Model.step:7 python:<module>:8 \n")) << stacks;
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, PythonStacks,
+                         ::testing::Values("", "python3.11", "python3.12", "python3.13"),
+                         [](const auto& version) {
+                             std::string name = version.param;
+                             std::erase(name, '.');
+                             return name.empty() ? "of_the_system" : name;
+                         });
 
 TEST(PythonParts, NumPysModuleIsUnchanged) {
     const std::string program =

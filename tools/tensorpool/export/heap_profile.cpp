@@ -65,28 +65,6 @@ std::uint64_t interval_of(const Recording& recording) {
     return std::max<std::uint64_t>(interval, 1);
 }
 
-void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
-    const Recording& recording = history.recording();
-    auto sums = add_up<std::uint32_t>(history, moment,
-                                      [&](std::size_t i) { return history.facts(i).stack; });
-    sums.erase(0);  // calls without a sampled stack
-    const LoadedCode code(recording);
-    file.write(
-        fmt::format("heap profile: {} heap_v2/{}\n", counts(all_of(sums)), interval_of(recording)));
-    for (const auto& [stack, sum] : sums) {
-        file.write(counts(sum));
-        bool is_innermost = true;
-        for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
-            // Readers subtract 1 from return addresses. The recorder has already done so.
-            const std::uint64_t address = code.address_of(frame);
-            if (address != 0) file.write(fmt::format(" {:#x}", address + (is_innermost ? 0 : 1)));
-            is_innermost = false;
-        }
-        file.write("\n");
-    }
-    file.write("\nMAPPED_LIBRARIES:\n" + code.maps());
-}
-
 /// Symbols that stand for names: each name gets an artificial code address.
 class Symbols {
 public:
@@ -118,6 +96,59 @@ private:
     }
     std::map<std::string, std::uint64_t> addresses_;
 };
+
+using SumsByStack = std::map<std::uint32_t, Sum>;
+
+std::string heading(const SumsByStack& sums, const Recording& recording) {
+    return fmt::format("heap profile: {} heap_v2/{}\n", counts(all_of(sums)),
+                       interval_of(recording));
+}
+
+void write_addresses(const SumsByStack& sums, const Recording& recording, WrittenFile& file) {
+    const LoadedCode code(recording);
+    file.write(heading(sums, recording));
+    for (const auto& [stack, sum] : sums) {
+        file.write(counts(sum));
+        bool is_innermost = true;
+        for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
+            // Readers subtract 1 from return addresses. The recorder has already done so.
+            const std::uint64_t address = code.address_of(frame);
+            if (address != 0) file.write(fmt::format(" {:#x}", address + (is_innermost ? 0 : 1)));
+            is_innermost = false;
+        }
+        file.write("\n");
+    }
+    file.write("\nMAPPED_LIBRARIES:\n" + code.maps());
+}
+
+// Lines of Python have no addresses.
+void write_names(const SumsByStack& sums, const Recording& recording, WrittenFile& file) {
+    inspect::FrameNames names(recording);
+    Symbols symbols;
+    std::string lines;
+    for (const auto& [stack, sum] : sums) {
+        lines += counts(sum);
+        bool is_innermost = true;
+        for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
+            const std::uint64_t address = symbols.address_of(to_short_text(names.name(frame)));
+            lines += fmt::format(" {:#x}", address + (is_innermost ? 0 : 1));
+            is_innermost = false;
+        }
+        lines += "\n";
+    }
+    file.write("--- symbol\nbinary=recording\n" + symbols.text() + "---\n--- heap\n");
+    file.write(heading(sums, recording) + lines + "\nMAPPED_LIBRARIES:\n");
+}
+
+void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
+    const Recording& recording = history.recording();
+    auto sums = add_up<std::uint32_t>(history, moment,
+                                      [&](std::size_t i) { return history.facts(i).stack; });
+    sums.erase(0);  // calls without a sampled stack
+    const bool has_python = std::ranges::any_of(
+        recording.modules, [](const auto& module) { return inspect::is_python(module.path); });
+    (has_python ? write_names : write_addresses)(sums, recording, file);
+}
 
 void write_by_name(const History& history, Moment moment, WrittenFile& file) {
     const Recording& recording = history.recording();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <string_view>
 
 #include "inspect/symbols/short_name.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 // A real program allocates from a few thousand call sites.
 constexpr std::size_t max_looked_up = 50'000;
+
+constexpr std::string_view python_prefix = "python:";
 
 std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
@@ -60,14 +63,38 @@ std::string text_of(const FrameName& frame, std::string text) {
     return text;
 }
 
+// Code of Python itself and of installed packages.
+bool is_library(std::string_view file) {
+    static constexpr std::array places = {"<frozen ", "/site-packages/", "/dist-packages/",
+                                          "/lib/python3"};
+    return std::ranges::any_of(
+        places, [&](const char* place) { return file.find(place) != std::string_view::npos; });
+}
+
+/// Names a function of Python, which is recorded as "python:function@file" and a line.
+void name_python(FrameName& name) {
+    const std::string_view text = std::string_view(name.module).substr(python_prefix.size());
+    const std::size_t at = text.rfind('@');
+    name.location.function = text.substr(0, at);
+    if (at != std::string_view::npos) name.location.file = text.substr(at + 1);
+    name.location.line = static_cast<int>(std::min<std::uint64_t>(name.offset, INT_MAX));
+    name.is_python = true;
+    name.internal = is_library(name.location.file);
+}
+
 }  // namespace
+
+bool is_python(std::string_view module) noexcept {
+    return module.starts_with(python_prefix);
+}
 
 std::string to_text(const FrameName& frame) {
     return text_of(frame, frame.location.function);
 }
 
 std::string to_short_text(const FrameName& frame) {
-    return text_of(frame, short_name(frame.location.function));
+    const std::string& function = frame.location.function;
+    return text_of(frame, frame.is_python ? function : short_name(function));
 }
 
 std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
@@ -90,6 +117,10 @@ const FrameName& FrameNames::name(trace::RecordedFrame frame) {
     name.offset = frame.offset;
     name.module = frame.module < recording_.modules.size() ? recording_.modules[frame.module].path
                                                            : std::string("?");
+    if (is_python(name.module)) {
+        name_python(name);
+        return name;
+    }
     if (looked_up_++ < max_looked_up) {
         if (const CodeFile* const file = file_of(frame.module)) {
             name.location = file->find(frame.offset);

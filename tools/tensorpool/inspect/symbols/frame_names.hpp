@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -16,8 +17,12 @@ struct FrameName {
     std::string module;  ///< path
     std::uint64_t offset = 0;
     CodeLocation location;  ///< empty if unknown
-    bool internal = false;  ///< part of an allocator or the standard library, not of the caller
+    bool is_python = false;
+    bool internal = false;  ///< part of an allocator, a standard library or a package of Python
 };
+/// Returns whether a module of a recording is a function of Python.
+bool is_python(std::string_view module) noexcept;
+
 /// Returns "function at file:line", or the known part of it, else "library.so+0x1234".
 std::string to_text(const FrameName& frame);
 /// Returns the name like `to_text`, but with the function's short name.

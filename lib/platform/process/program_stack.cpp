@@ -1,0 +1,63 @@
+#include "platform/process/program_stack.hpp"
+
+#include "platform/process/call_stack.hpp"
+#include "platform/process/python_frames.hpp"
+
+namespace tensorpool::platform {
+namespace {
+
+// A call from Python passes through some ten functions of the interpreter and a library.
+constexpr std::size_t max_native = 128;
+constexpr std::size_t max_python = 64;
+
+class Merged {
+public:
+    Merged(ProgramFrame* frames, std::size_t max) noexcept
+        : frames_(frames), max_(max), python_count_(capture_python_frames(python_, max_python)) {}
+
+    bool is_full() const noexcept { return count_ == max_; }
+    bool has_python() const noexcept { return python_count_ != 0; }
+    void add(ProgramFrame frame) noexcept {
+        if (!is_full()) frames_[count_++] = frame;
+    }
+    /// Adds the Python calls that one call of the interpreter runs.
+    void add_python_calls() noexcept {
+        bool is_entry = false;
+        while (next_ != python_count_ && !is_entry) {
+            const PythonFrame& call = python_[next_++];
+            add({.python_code = call.code, .line = call.line});
+            is_entry = call.is_entry;
+        }
+    }
+    /// Adds the Python calls whose native frames were not found, and returns the number of all.
+    std::size_t finish() noexcept {
+        while (next_ != python_count_) add_python_calls();
+        return count_;
+    }
+
+private:
+    ProgramFrame* frames_;
+    std::size_t max_;
+    std::size_t count_ = 0;
+    PythonFrame python_[max_python];
+    std::size_t python_count_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::size_t capture_program_stack(ProgramFrame* frames, std::size_t max) noexcept {
+    std::uintptr_t native[max_native];
+    Merged merged(frames, max);
+    const std::size_t count = capture_stack(native, max_native);
+    for (std::size_t i = 0; i != count && !merged.is_full(); ++i) {
+        if (merged.has_python() && runs_python_code(native[i])) {
+            merged.add_python_calls();
+        } else if (!merged.has_python() || !is_python_interpreter(native[i])) {
+            merged.add({.address = native[i]});
+        }
+    }
+    return merged.finish();
+}
+
+}  // namespace tensorpool::platform

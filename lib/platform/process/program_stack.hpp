@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tensorpool::platform {
+
+/// One call of a program's stack: of native code or of Python.
+struct ProgramFrame {
+    std::uintptr_t address = 0;         // of native code, as capture_stack stores it
+    const void* python_code = nullptr;  // of a Python call; its address is 0
+    std::uint32_t line = 0;             // of a Python call; 0: unknown
+};
+
+/// Stores up to `max` calls of the calling thread in `frames`, innermost first, and returns how
+/// many were found. If `find_python` has found an interpreter, Python calls stand where the
+/// interpreter ran them, and its own functions are left out. Costs, allocations and locks are those
+/// of `capture_stack`.
+std::size_t capture_program_stack(ProgramFrame* frames, std::size_t max) noexcept;
+
+}  // namespace tensorpool::platform
