@@ -116,6 +116,15 @@ TEST_F(HardenedPool, ReallocateAndZeroedKeepTheirContents) {
     pool_.deallocate(aligned, 100, 4096);
 }
 
+TEST_F(HardenedPool, ReturnsNullForZeroBytesAlsoIfBlocksAreParked) {
+    char* const block = allocate(50);  // parks others of its size
+    EXPECT_EQ(pool_.allocate(0), nullptr);
+    EXPECT_EQ(pool_.allocate(0, 64), nullptr);
+    EXPECT_EQ(pool_.try_allocate(0), nullptr);
+    EXPECT_EQ(pool_.statistics().allocations, 1U);
+    pool_.deallocate(block, 50);
+}
+
 TEST_F(HardenedPool, MemoryOfLargeBlocksServesSmallOnes) {
     PoolOptions options = hardened();
     options.max_capacity = 8 * mib;
