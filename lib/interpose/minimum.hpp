@@ -26,8 +26,8 @@ inline bool is_for_pool(std::size_t bytes) noexcept {
 #endif
 }
 
-/// Returns the value of TENSORPOOL_INTERPOSE_MIN, in bytes, or 0 if it is 1 and TENSORPOOL_CHECKS is
-/// `hardened`. Reports an invalid value on stderr.
+/// Returns the value of TENSORPOOL_INTERPOSE_MIN, in bytes, or 0 if it is 1 and TENSORPOOL_CHECKS
+/// is `hardened`. Reports an invalid value on stderr.
 std::size_t minimum_from_environment();
 
 }  // namespace tensorpool::interpose
