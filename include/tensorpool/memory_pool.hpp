@@ -161,12 +161,12 @@ private:
     void* allocate_slow(std::size_t bytes);
     void deallocate_slow(void* p, std::size_t bytes) noexcept;
     detail::ThreadCache& thread_cache() const noexcept;
-    detail::Pool& pool() const;
+    detail::Pool& pool(const void* block = nullptr) const;
     detail::Pool* pool_if_set_up() const noexcept { return pool_.load(std::memory_order_acquire); }
 
     detail::TablePlace place_;
-    // Null only in the global pool before its first use. The acquire load above pairs with the
-    // release store of the set-up.
+    // Null in the global pool before its first use, and in a pool that was destroyed. The acquire
+    // load above pairs with the release store of the set-up.
     mutable std::atomic<detail::Pool*> pool_;
 };
 

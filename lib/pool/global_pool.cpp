@@ -9,6 +9,7 @@
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
+#include "statistics/misuse/misuse.hpp"
 #include "statistics/report/report_at_exit.hpp"
 #include "statistics/segment/limit_kind.hpp"
 
@@ -138,9 +139,14 @@ bool GlobalPool::deallocate(void* p) noexcept {
 }  // namespace abi_2
 }  // namespace detail
 
-detail::Pool& MemoryPool::pool() const {
-    detail::Pool* const pool = pool_if_set_up();
-    return pool != nullptr ? *pool : detail::GlobalPool::set_up();
+detail::Pool& MemoryPool::pool(const void* block) const {
+    if (detail::Pool* const pool = pool_if_set_up()) return *pool;
+    if (this == &detail::global_pool.pool) return detail::GlobalPool::set_up();
+    statistics::stop_at_misuse({.kind = statistics::MisuseKind::outlived_owner, .pointer = block},
+                               "a call on a pool that was destroyed before, for the block %p; "
+                               "expected the pool to outlive "
+                               "its blocks and handles",
+                               block);
 }
 
 }  // namespace tensorpool

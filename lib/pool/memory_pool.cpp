@@ -56,13 +56,18 @@ MemoryPool::MemoryPool(const PoolOptions& options) : MemoryPool(0, &make_pool(op
 }
 
 MemoryPool::~MemoryPool() {
-    if (detail::Pool* const pool = pool_if_set_up()) detail::Pool::destroy(*pool);
+    detail::Pool* const pool = pool_if_set_up();
+    if (pool == nullptr) return;
+    detail::Pool::destroy(*pool);
+    // A handle that outlives the pool finds null. An exchange, because compilers remove a plain
+    // store to an object that ends.
+    (void)pool_.exchange(nullptr);
 }
 
 void* MemoryPool::allocate_slow(std::size_t bytes) {
     if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
         return pool->allocate_rest(bytes);
-    return detail::GlobalPool::set_up().allocate_rest(bytes);
+    return this->pool().allocate_rest(bytes);
 }
 
 void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
@@ -118,19 +123,19 @@ void* MemoryPool::reallocate(void* p, std::size_t old_bytes, std::size_t new_byt
         deallocate(p);
         return nullptr;
     }
-    return pool().reallocate(p, old_bytes, new_bytes);
+    return pool(p).reallocate(p, old_bytes, new_bytes);
 }
 
 void MemoryPool::deallocate(void* p) noexcept {
-    if (p != nullptr) pool().deallocate(p);
+    if (p != nullptr) pool(p).deallocate(p);
 }
 
 void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
     if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
         return pool->deallocate(p, bytes);
-    // Reports misuse and ends the process: no pool has returned a block yet.
-    detail::GlobalPool::set_up().deallocate(p, bytes);
+    // Reports misuse and ends the process: no pool has returned a block yet, or this one has ended.
+    this->pool(p).deallocate(p, bytes);
 }
 
 void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -138,7 +143,7 @@ void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) n
     if (alignment <= default_alignment) {
         deallocate(p, bytes);
     } else {
-        pool().deallocate(p, bytes, alignment);
+        pool(p).deallocate(p, bytes, alignment);
     }
 }
 
