@@ -83,6 +83,9 @@ public:
     /// Changes the size of a block of default alignment to `new_bytes`, and moves it if necessary.
     /// The first `min(old_bytes, new_bytes)` bytes are kept. Returns the block's address.
     ///
+    /// `old_bytes` is at most `usable_size(p)`. A larger value stops the program, because it would
+    /// copy bytes of other blocks.
+    ///
     /// With `p` nullptr and `old_bytes` 0 it allocates. With `new_bytes` 0 it frees the block and
     /// returns nullptr. Throws AllocationError (a std::bad_alloc) if the request cannot be met; the
     /// old block then stays valid.

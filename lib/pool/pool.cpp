@@ -326,6 +326,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         misused(p, old, "reallocate");
         throw AllocationError(options_.name.c_str(), new_bytes, 0, 0, "block at this address", 0);
     }
+    old_bytes = check_old_bytes(p, old, old_bytes);
     const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
     // A sized free computes the bucket from the size, so only blocks of whole pages may shrink in
     // place, and only while at least half of the block stays in use.

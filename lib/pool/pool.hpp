@@ -317,6 +317,8 @@ private:
     void refuse(void* p) noexcept;
     void refuse(void* p, StatedSize stated) noexcept;
     bool is_refused(const void* p, const Finding& finding, StatedSize stated) noexcept;
+    std::size_t check_old_bytes(const void* p, const Finding& finding,
+                                std::size_t stated_bytes) const noexcept;
     void check_no_leaks() const noexcept;
     void misused(const void* p, const Finding& finding, const char* call = "deallocate") noexcept;
     statistics::Misuse misuse_of(statistics::MisuseKind kind, const void* p,

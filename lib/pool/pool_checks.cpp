@@ -184,6 +184,18 @@ bool Pool::is_refused(const void* p, const Finding& finding, StatedSize stated) 
     return false;
 }
 
+// Returns the bytes that a reallocation may copy. More than the block has would be a neighbour's.
+std::size_t Pool::check_old_bytes(const void* p, const Finding& finding,
+                                  std::size_t stated_bytes) const noexcept {
+    const bool knows = is_hardened() && finding.requested != 0;
+    const std::size_t bytes = knows ? finding.requested : finding.usable;
+    if (stated_bytes <= bytes) return stated_bytes;
+    report_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
+                  "pool '%s': reallocate: block %p has %zu B, not %zu B", options_.name.c_str(), p,
+                  bytes, stated_bytes);
+    return bytes;
+}
+
 void Pool::check_no_leaks() const noexcept {
     if (!base::checks_sizes(options_.checks)) return;
     const std::uint64_t blocks = counters_.allocations() - counters_.deallocations();

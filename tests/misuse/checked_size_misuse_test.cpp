@@ -122,5 +122,24 @@ TEST(BasicChecks, PoolMayBeDestroyedWithBlocksInUse) {
     EXPECT_NE(pool.allocate(100), nullptr);
 }
 
+class ReallocationDeathTest : public ::testing::TestWithParam<Checks> {};
+
+INSTANTIATE_TEST_SUITE_P(Levels, ReallocationDeathTest,
+                         ::testing::Values(Checks::off, Checks::basic, Checks::full,
+                                           Checks::hardened));
+
+TEST_P(ReallocationDeathTest, OldSizeBeyondTheBlockStopsBeforeOtherBlocksAreCopied) {
+    MemoryPool pool(PoolOptions{.name = "mine", .checks = GetParam()});
+    for (const std::size_t bytes : {100 * kib, std::size_t{100}}) {
+        void* const block = pool.allocate(bytes);
+        const std::size_t usable = pool.usable_size(block);
+        EXPECT_EXIT((void)pool.reallocate(block, usable + 1, 16 * bytes), by_abort(),
+                    "^tensorpool: fatal: wrong-size [^\n]*\n  pool 'mine': reallocate: block "
+                    "0x[0-9a-f]+ has [0-9]+ B, not [0-9]+ B\n");
+        void* const moved = pool.reallocate(block, usable, 16 * bytes);
+        pool.deallocate(moved);
+    }
+}
+
 }  // namespace
 }  // namespace tensorpool
