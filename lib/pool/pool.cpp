@@ -250,9 +250,9 @@ void Pool::deallocate(void* p) noexcept {
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
+    if (is_sampled() && free_guarded(p, bytes)) return;
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
-    if (is_sampled() && free_guarded(p, bytes)) return;
     free_unchecked_block(buckets_, bucket, p);
 }
 

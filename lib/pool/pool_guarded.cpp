@@ -107,7 +107,8 @@ void Pool::check_guarded(void* p, const GuardedBlock& block, std::size_t stated_
     const char* const pool = options_.name.c_str();
     const Finding finding = find(p);
     const bool is_stated = stated_bytes != SIZE_MAX;
-    if (is_stated && bucket_of(stated_bytes) != bucket_of(block.requested)) {
+    const auto bucket = [](std::size_t bytes) { return std::min(bucket_of(bytes), bucket_count); };
+    if (is_stated && bucket(stated_bytes) != bucket(block.requested)) {
         report_misuse(misuse_of(MisuseKind::wrong_size, p, finding),
                       "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu "
                       "B",

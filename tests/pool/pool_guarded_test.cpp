@@ -268,6 +268,8 @@ TEST_F(GuardedBlocksDeathTest, InvalidFreesStop) {
                 report("interior-free", "lies 64 B inside the block"));
     EXPECT_EXIT(pool_.deallocate(block, 100), ::testing::KilledBySignal(SIGABRT),
                 report("wrong-size", "was allocated with 1000 B and freed with 100 B"));
+    EXPECT_EXIT(pool_.deallocate(block, 100'000), ::testing::KilledBySignal(SIGABRT),
+                report("wrong-size", "was allocated with 1000 B and freed with 100000 B"));
     MemoryPool other(PoolOptions{.name = "theirs"});
     EXPECT_EXIT(other.deallocate(block), ::testing::KilledBySignal(SIGABRT),
                 "pool 'theirs': deallocate: 0x[0-9a-f]+ lies in pool 'mine'");
