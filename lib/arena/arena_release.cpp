@@ -10,6 +10,7 @@
 
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
+#include "base/checks.hpp"
 #include "platform/process/memory_tools.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
@@ -26,11 +27,13 @@ class ArenaReleases {
 public:
     explicit ArenaReleases(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
 
-    void check_not_ahead(std::size_t offset) const;
+    bool is_ahead(std::size_t offset) const noexcept { return offset > arena_.used(); }
     bool is_stale(const Arena::Mark& mark) const noexcept {
         return state_.history.went_below(mark.offset_, mark.releases_);
     }
+    [[noreturn]] void refuse_ahead(std::size_t offset) const;
     [[noreturn]] void refuse_mark(const std::string& what) const;
+    void note(statistics::MisuseKind kind, const char* what) const noexcept;
     void end_above(std::size_t offset) noexcept;
     void check_no_handle_above(std::size_t offset) const noexcept;
     std::size_t give_back_above(std::size_t offset) noexcept;
@@ -86,11 +89,15 @@ std::size_t Arena::settled_top() const noexcept {
 void Arena::release_to(Mark mark) {
     ArenaReleases releases(*this);
     if (mark.arena_ != state_->id()) {
-        releases.refuse_mark(mark.arena_ == 0 ? "the mark is empty"
-                                              : "the mark belongs to another arena");
+        const char* const what =
+            mark.arena_ == 0 ? "the mark is empty" : "the mark belongs to another arena";
+        releases.note(statistics::MisuseKind::foreign_mark, what);
+        releases.refuse_mark(what);
     }
-    releases.check_not_ahead(mark.offset_);
-    if (releases.is_stale(mark)) {
+    if (releases.is_ahead(mark.offset_) || releases.is_stale(mark)) {
+        releases.note(statistics::MisuseKind::stale_mark,
+                      "the mark is stale: a release went below it since");
+        if (releases.is_ahead(mark.offset_)) releases.refuse_ahead(mark.offset_);
         releases.refuse_mark("the mark at " + std::to_string(mark.offset_) +
                              " B is stale: a release went below it since");
     }
@@ -99,7 +106,7 @@ void Arena::release_to(Mark mark) {
 
 void Arena::release_to(std::size_t offset) {
     ArenaReleases releases(*this);
-    releases.check_not_ahead(offset);
+    if (releases.is_ahead(offset)) releases.refuse_ahead(offset);
     if (!base::is_aligned(offset, alignment())) {
         releases.refuse_mark("the mark at " + std::to_string(offset) +
                              " B lies within a block: expected a multiple of " +
@@ -144,11 +151,16 @@ ArenaScope::~ArenaScope() {
 
 namespace detail {
 
-void ArenaReleases::check_not_ahead(std::size_t offset) const {
-    const std::size_t in_use = arena_.used();
-    if (offset <= in_use) return;
+void ArenaReleases::refuse_ahead(std::size_t offset) const {
     refuse_mark("the mark at " + std::to_string(offset) + " B lies ahead of the arena, which has " +
-                std::to_string(in_use) + " B in use");
+                std::to_string(arena_.used()) + " B in use");
+}
+
+// With checks, a mark that throws is also counted and reported.
+void ArenaReleases::note(statistics::MisuseKind kind, const char* what) const noexcept {
+    if (!base::checks_calls(state_.options().checks)) return;
+    statistics::note_misuse({.kind = kind, .owner = state_.name()}, "arena '%s': release_to: %s",
+                            state_.name(), what);
 }
 
 void ArenaReleases::refuse_mark(const std::string& what) const {

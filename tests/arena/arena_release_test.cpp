@@ -10,6 +10,7 @@
 
 #include "arena/arena_test.hpp"
 #include "pages/random.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool {
 namespace {
@@ -77,6 +78,34 @@ TEST(ArenaMark, StaleIsRefusedEvenIfItsOffsetIsInUseAgain) {
               "below it since");
     EXPECT_EQ(ArenaUsage(arena), before);
     EXPECT_EQ(refusal_of(arena, low), "") << "no release went below this mark";
+}
+
+TEST(ArenaMark, ForeignAndStaleOnesAreCountedAndReportedWithChecks) {
+    const auto failed_checks = [] {
+        return statistics::segment().header()->failed_checks[0].load();
+    };
+    for (const Checks checks : {Checks::off, Checks::basic}) {
+        ArenaOptions options = bare_options();
+        options.checks = checks;
+        Arena arena(options);
+        Arena other(options);
+        const std::uint64_t before = failed_checks();
+        const Arena::Mark bottom = arena.mark();
+        arena.allocate(100);
+        const Arena::Mark stale = arena.mark();
+        arena.release_to(bottom);
+        ::testing::internal::CaptureStderr();
+        EXPECT_NE(refusal_of(arena, other.mark()), "");
+        const std::string foreign_report = ::testing::internal::GetCapturedStderr();
+        ::testing::internal::CaptureStderr();
+        EXPECT_NE(refusal_of(arena, stale), "");
+        const std::string stale_report = ::testing::internal::GetCapturedStderr();
+        const bool is_checked = checks == Checks::basic;
+        EXPECT_EQ(failed_checks() - before, is_checked ? 2U : 0U);
+        EXPECT_EQ(foreign_report.find("tensorpool: error: foreign-mark ") == 0, is_checked);
+        EXPECT_EQ(stale_report.find("tensorpool: error: stale-mark ") == 0, is_checked);
+        EXPECT_EQ(foreign_report.empty() && stale_report.empty(), !is_checked);
+    }
 }
 
 TEST(ArenaMark, CanBeReleasedToRepeatedly) {

@@ -130,6 +130,13 @@ void report_misuse(const Misuse& misuse, const char* format, ...) noexcept {
     va_end(arguments);
 }
 
+void note_misuse(const Misuse& misuse, const char* format, ...) noexcept {
+    std::va_list arguments;
+    va_start(arguments, format);
+    write_report(misuse, After::go_on, format, arguments);
+    va_end(arguments);
+}
+
 void stop_at_misuse(const Misuse& misuse, const char* format, ...) noexcept {
     std::va_list arguments;
     va_start(arguments, format);

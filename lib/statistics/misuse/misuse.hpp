@@ -70,6 +70,10 @@ struct Misuse {
 /// it.
 TENSORPOOL_MISUSE_FORMAT void report_misuse(const Misuse& misuse, const char* format, ...) noexcept;
 
+/// Counts a misuse that the call refuses by an exception, and writes its report with `error` to
+/// stderr.
+TENSORPOOL_MISUSE_FORMAT void note_misuse(const Misuse& misuse, const char* format, ...) noexcept;
+
 /// Counts a misuse after which no call of the library can be relied on, writes its report as
 /// `report_misuse` does, and ends the process.
 [[noreturn]] TENSORPOOL_MISUSE_FORMAT void stop_at_misuse(const Misuse& misuse, const char* format,

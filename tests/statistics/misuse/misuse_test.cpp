@@ -79,5 +79,14 @@ TEST(MisuseDeathTest, GoesOnIfTheEnvironmentSaysSo) {
                 "^tensorpool: error: leak (.|\n)*tensorpool: fatal: double-free ");
 }
 
+TEST(MisuseDeathTest, NotedOnesAreReportedAndTheProgramGoesOn) {
+    const auto note = [] {
+        note_misuse({.kind = MisuseKind::stale_mark, .owner = "mine"}, "noted");
+        std::_Exit(0);
+    };
+    EXPECT_EXIT(note(), ::testing::ExitedWithCode(0),
+                "^tensorpool: error: stale-mark .* pool=mine thread=[0-9]+\n  noted\n");
+}
+
 }  // namespace
 }  // namespace tensorpool::statistics
