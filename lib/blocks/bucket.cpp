@@ -60,8 +60,9 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
         bytes += span.bytes();
         pages::BlockStates* const states = span.states.exchange(nullptr);
         BucketShard& shard = *shards_.find(span.shard);
-        if (sources().states == States::hardened && !soften(sources().heap, span)) continue;
-        sources().heap.free(span, changes);
+        const bool is_hardened = sources().states == States::hardened;
+        if (is_hardened && !soften(sources().heap, span)) continue;
+        sources().heap.free(span, changes, is_hardened ? pages::Zeroed::yes : pages::Zeroed::no);
         shard.keep_states(states);
     }
     return bytes;

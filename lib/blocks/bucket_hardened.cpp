@@ -27,12 +27,12 @@ void with_guard(pages::PageHeap& heap, const pages::Span& span, Function functio
 
 }  // namespace
 
-// All blocks of the span become home at once, so that any of them can be taken first.
+// All blocks of the span become home at once, so that any of them can be taken first. What was
+// written into the span's memory since it was filled with zeros is found when its block is taken.
 void BucketShard::harden(pages::Span& span) noexcept {
     pages::PageHeap& heap = traits_.sources.heap;
-    const std::size_t guard = span_guard_pages() * pages::page_bytes;
-    if (!span.clean) {
-        std::memset(heap.space().address_of(span.first_page), 0, span.bytes() - guard);
+    if (!span.holds_zeros()) {
+        std::memset(heap.space().address_of(span.first_page), 0, span.bytes());
     }
     with_guard(heap, span, [](void* begin, std::size_t bytes) {
         // If the system refuses, the span has no guard.

@@ -35,10 +35,11 @@ Span* HeapShard::take(const PageRequest& request, SlowPath& path) noexcept {
     return nullptr;
 }
 
-void HeapShard::free(Span& span) noexcept {
+void HeapShard::free(Span& span, Zeroed zeroed) noexcept {
     const std::lock_guard guard(mutex_);
     clear_marks(span);
     span.clean = false;
+    span.zeroed = zeroed == Zeroed::yes;
     add_extent(span, PageKind::extent_hot);
     count_free();
 }
@@ -99,8 +100,7 @@ Span* HeapShard::cut(Span& extent, const PageRequest& request) noexcept {
         if (rest == nullptr) return;
         rest->first_page = at;
         rest->pages = pages;
-        rest->clean = extent.clean;
-        rest->huge = extent.huge;
+        rest->take_content(extent);
         add_extent(*rest, PageKind::extent_hot);
     };
     keep(front, extent.first_page, before);
@@ -117,15 +117,13 @@ void HeapShard::add_extent(Span& extent, PageKind kind) noexcept {
         remove_extent(*left);
         extent.first_page = left->first_page;
         extent.pages += left->pages;
-        extent.clean = extent.clean && left->clean;
-        extent.huge = extent.huge && left->huge;
+        extent.join_content(*left);
         spans_.destroy(left);
     }
     if (Span* const right = neighbour(extent.end_page(), kind); right != nullptr) {
         remove_extent(*right);
         extent.pages += right->pages;
-        extent.clean = extent.clean && right->clean;
-        extent.huge = extent.huge && right->huge;
+        extent.join_content(*right);
         spans_.destroy(right);
     }
     space_.map().set_ends(extent, PageEntry(&extent, common_.number, kind));

@@ -126,7 +126,7 @@ public:
     /// and `path.shortage` say why. GROWTH.
     Span* take(const PageRequest& request, SlowPath& path) noexcept;
     /// Makes a span in use a hot extent.
-    void free(Span& span) noexcept;
+    void free(Span& span, Zeroed zeroed) noexcept;
     /// Returns whether `take_free` would find memory for so many pages.
     bool has_free(PageCount pages) noexcept;
     /// Adds to the refusal what is free here.

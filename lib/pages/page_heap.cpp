@@ -93,8 +93,8 @@ Span* PageHeap::take_by_growth(HeapShard& own, const PageRequest& request,
     return span;
 }
 
-void PageHeap::free(Span& span, Changes& changes) noexcept {
-    shard_of(span).free(span);
+void PageHeap::free(Span& span, Changes& changes, Zeroed zeroed) noexcept {
+    shard_of(span).free(span, zeroed);
     const std::size_t kept = kept_bytes();
     if (kept > options().retain.bytes) give_back(kept - options().retain.bytes, changes);
 }

@@ -28,7 +28,7 @@ public:
     /// returned; nothing else has changed.
     Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     /// Frees a span in use. Gives free memory back if more is free than the retention limit allows.
-    void free(Span& span, Changes& changes) noexcept;
+    void free(Span& span, Changes& changes, Zeroed zeroed = Zeroed::no) noexcept;
     /// Grows a span in use to `pages` pages in place if the memory behind it is free. Returns
     /// false, and changes nothing, otherwise.
     bool extend(Span& span, PageCount pages, SlowPath& path) noexcept;

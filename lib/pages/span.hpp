@@ -10,6 +10,10 @@
 
 namespace tensorpool::pages {
 
+/// Whether the memory of a freed span was filled with zeros. A program that writes into freed
+/// memory can change it, so only a hardened bucket relies on it, which checks for such writes.
+enum class Zeroed : bool { no, yes };
+
 /// The record of a run of pages: a bucket's span, a large block, or a free extent. Records lie out
 /// of band. The lock of the heap's shard guards the record of an extent. The lock of the bucket's
 /// shard guards the second part of a bucket's span. The record of a large block belongs to the
@@ -21,6 +25,8 @@ struct alignas(64) Span
     PageKind kind = PageKind::none;
     /// The memory reads as zeros: it was not used since it was committed.
     bool clean = false;
+    /// The memory was filled with zeros when it was last freed (see `Zeroed`).
+    bool zeroed = false;
     /// Huge pages were requested.
     bool huge = false;
     /// For a free large block in a cache: the retention period in which it was freed.
@@ -49,6 +55,19 @@ struct alignas(64) Span
 
     PageNumber end_page() const noexcept { return first_page + pages; }
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }
+    bool holds_zeros() const noexcept { return clean || zeroed; }
+    /// Makes the content of this run that of both runs, which are about to be joined.
+    void join_content(const Span& other) noexcept {
+        zeroed = holds_zeros() && other.holds_zeros();
+        clean = clean && other.clean;
+        huge = huge && other.huge;
+    }
+    /// Makes the content of this run that of the run that it was cut from.
+    void take_content(const Span& whole) noexcept {
+        clean = whole.clean;
+        zeroed = whole.zeroed;
+        huge = whole.huge;
+    }
     /// Returns whether the run shares no page of the system with its neighbours. A shared page is
     /// neither dropped nor moved.
     bool is_of_whole_pages() const noexcept {

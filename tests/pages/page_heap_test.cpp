@@ -46,6 +46,28 @@ TEST(PageHeap, SpanIsCommittedCleanAndInThePageMap) {
     EXPECT_EQ(heap.free_pages(), 0U);
 }
 
+TEST(PageHeap, RunsHoldZerosUntilOneOfOtherContentJoins) {
+    TestHeap heap;
+    const auto free_as = [&](Span* span, Zeroed zeroed) {
+        heap.heap.free(*span, heap.path, zeroed);
+    };
+    Span* const first = heap.allocate(20);
+    Span* const second = heap.allocate(20);
+    free_as(first, Zeroed::yes);
+    free_as(second, Zeroed::yes);
+    Span* const joined = heap.allocate(40);
+    EXPECT_TRUE(joined->holds_zeros());
+    EXPECT_FALSE(joined->clean) << "it was used";
+    free_as(joined, Zeroed::yes);
+    Span* const front = heap.allocate(10);
+    Span* const back = heap.allocate(30);
+    EXPECT_TRUE(front->holds_zeros());
+    EXPECT_TRUE(back->holds_zeros());
+    free_as(front, Zeroed::no);
+    free_as(back, Zeroed::yes);
+    EXPECT_FALSE(heap.allocate(40)->holds_zeros());
+}
+
 TEST(PageHeap, FreedSpanIsReusedAndNotClean) {
     TestHeap heap;
     Span* const first = heap.allocate(20);

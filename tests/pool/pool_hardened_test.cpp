@@ -198,6 +198,21 @@ TEST_F(HardenedPoolDeathTest, WriteIntoAFreeSmallBlockIsFoundAtItsReuse) {
                 report("write-after-free", "was written at offset 8"));
 }
 
+TEST_F(HardenedPoolDeathTest, WriteIntoAFreeBlockIsFoundEvenIfItsWholeSpanWasFree) {
+    const auto misuse = [] {
+        PoolOptions options = hardened();
+        options.quarantine_bytes = 0;
+        MemoryPool pool(options);
+        void* blocks[16];
+        for (void*& block : blocks) block = pool.allocate(60 * kib);
+        for (void* const block : blocks) pool.deallocate(block, 60 * kib);
+        static_cast<char*>(blocks[0])[8] = 1;
+        for (int i = 0; i < 100; ++i) (void)pool.allocate(60 * kib);
+    };
+    EXPECT_EXIT(misuse(), ::testing::KilledBySignal(SIGABRT),
+                report("write-after-free", "was written at offset 8"));
+}
+
 // Only what a request gets is checked, so that the unused part of a block stays out of memory.
 TEST_F(HardenedPoolDeathTest, BytesFarBehindABlockAreCheckedBeforeALargerRequestGetsThem) {
     const auto misuse = [] {
