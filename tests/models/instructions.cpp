@@ -50,7 +50,10 @@ private:
 PoolOptions options_from(Reader& reader) {
     PoolOptions options;
     options.name = "model";
-    options.checks = reader.one_of({Checks::off, Checks::off, Checks::basic, Checks::full});
+    options.checks = reader.one_of({Checks::off, Checks::off, Checks::basic, Checks::full,
+                                    Checks::sampled, Checks::hardened});
+    options.guard_share = 1;
+    options.quarantine_bytes = reader.one_of<std::size_t>({16 * mib, 16 * mib, 0, 64 * kib});
     options.max_capacity = reader.one_of<std::size_t>({0, 0, mib, 8 * mib + 4 * kib, 40 * mib});
     options.retain.bytes = reader.one_of<std::size_t>({SIZE_MAX, SIZE_MAX, 0, 64 * kib, 2 * mib});
     options.retain.milliseconds = reader.one_of<std::uint32_t>({10'000, 10'000, 0});
@@ -94,7 +97,7 @@ private:
 
     // Returns a size that fits into the memory that a program may use.
     std::size_t size() {
-        const std::size_t bytes = reader_.size(reader_.byte() % 8 == 0 ? 25 : 18);
+        const std::size_t bytes = reader_.size(reader_.byte() % 32 == 0 ? 25 : 18);
         return model_.bytes_in_use() + bytes > max_in_use ? bytes % 64 : bytes;
     }
 
@@ -120,7 +123,11 @@ private:
     }
     void allocate_many() {
         const std::size_t bytes = size() % (16 * kib);
-        for (std::size_t left = reader_.byte(); left != 0; --left) model_.allocate(bytes);
+        // Rarely so many that they fill magazines: each is checked.
+        const std::size_t count = reader_.byte();
+        for (std::size_t left = count % 8 == 0 ? count : count % 16; left != 0; --left) {
+            model_.allocate(bytes);
+        }
     }
     void deallocate_many() {
         for (std::size_t left = reader_.byte() % 32; left != 0; --left) deallocate();

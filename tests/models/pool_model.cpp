@@ -85,7 +85,8 @@ bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
     if (same != kept) mismatch("reallocate kept %zu B of %zu", same, kept);
     blocks_.erase(found);
     count_in_use(block, -1);
-    if (moved != p) {
+    if (moved != p || block.held != block.usable) {
+        if (moved == p) mismatch("a protected block of %zu B stayed in place", block.requested);
         ++totals_.deallocations;
         return keep(moved, new_bytes, 0);
     }
@@ -97,7 +98,7 @@ bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
         }
         totals_.requested += new_bytes - block.usable;
         totals_.allocated += usable - block.usable;
-        insert(p, {new_bytes, usable, 0, next_mark_++});
+        insert(p, {new_bytes, usable, 0, next_mark_++, usable, block.bucket});
         return true;
     }
     // In place the size stays, even if half of it is unused. Such a call is not counted.
@@ -105,7 +106,7 @@ bool PoolModel::reallocate(std::size_t k, std::size_t new_bytes) {
     if (!same_bucket && (new_bytes > block.usable || new_bytes < block.usable / 2)) {
         mismatch("%zu B stayed in a block of %zu", new_bytes, block.usable);
     }
-    insert(p, {new_bytes, block.usable, 0, next_mark_++});
+    insert(p, {new_bytes, block.usable, 0, next_mark_++, block.held, block.bucket});
     return true;
 }
 
@@ -169,33 +170,84 @@ void PoolModel::count_others(std::uint64_t calls, std::size_t bytes, std::uint64
     totals_.allocations += calls;
     totals_.deallocations += calls;
     totals_.requested += calls * bytes;
-    totals_.allocated += calls * detail::bucket_bytes(detail::bucket_of(bytes));
+    const PoolStatistics is = subject_.pool().statistics();
+    const std::uint64_t allocated = is.allocated_bytes - totals_.allocated;
+    const std::size_t unprotected = detail::bucket_bytes(detail::bucket_of(bytes));
+    const bool is_exact = !is_hardened() && is.guarded_allocations == guarded_;
+    if (is_exact ? allocated != calls * unprotected : allocated < calls * bytes) {
+        mismatch("another thread allocated %zu B", std::size_t{allocated});
+    }
+    totals_.allocated += allocated;
+    guarded_ = is.guarded_allocations;
     check_statistics();
 }
 
 bool PoolModel::keep(void* p, std::size_t bytes, std::size_t alignment) {
     if (bytes == 0 && p != nullptr) mismatch("a request for 0 bytes returned a block at %p", p);
     if (p == nullptr) return bytes == 0 || refused(std::max(bytes, alignment), 0);
-    const Block block{bytes, subject_.pool().usable_size(p), alignment, next_mark_++};
+    const Block block = measure(p, bytes, alignment);
     if (reinterpret_cast<std::uintptr_t>(p) % std::max(alignment, default_alignment) != 0) {
         mismatch("%p is not aligned to %zu", p, std::max(alignment, default_alignment));
     }
-    if (!is_usable_size(block.usable, bytes, alignment)) {
-        mismatch("usable size is %zu of %zu aligned to %zu", block.usable, bytes, alignment);
-    }
     ++totals_.allocations;
     totals_.requested += bytes;
-    totals_.allocated += block.usable;
+    totals_.allocated += block.held;
     insert(p, block);
     return true;
+}
+
+/// Returns a new block with the sizes that the pool reports, after checking them.
+PoolModel::Block PoolModel::measure(void* p, std::size_t bytes, std::size_t alignment) {
+    const PoolStatistics is = subject_.pool().statistics();
+    const bool is_guarded = is.guarded_allocations != guarded_;
+    guarded_ = is.guarded_allocations;
+    Block block{.requested = bytes,
+                .usable = subject_.pool().usable_size(p),
+                .alignment = alignment,
+                .mark = next_mark_++,
+                .held = std::size_t{is.allocated_bytes} - std::size_t{totals_.allocated},
+                .bucket = detail::bucket_count};
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const bool has_grown = is.buckets[bucket].in_use_bytes != in_use_by_bucket_[bucket];
+        if (has_grown) block.bucket = bucket;
+    }
+    check_size(block, is_hardened() || is_guarded);
+    return block;
+}
+
+// A protected block has exactly the bytes that were requested, with canary and guard beyond them.
+void PoolModel::check_size(const Block& block, bool is_protected) const {
+    const auto [bytes, usable, alignment, mark, held, bucket] = block;
+    if (!is_protected) {
+        if (!is_usable_size(usable, bytes, alignment)) {
+            mismatch("usable size is %zu of %zu aligned to %zu", usable, bytes, alignment);
+        }
+        if (held != usable || bucket != bucket_of_usable(usable, bytes, alignment)) {
+            mismatch("a block of %zu B is counted as %zu", usable, held);
+        }
+        return;
+    }
+    const std::size_t beyond = 2 * page_bytes + std::max(alignment, default_alignment);
+    if (usable != bytes || held < bytes || held > 2 * bytes + beyond) {
+        mismatch("a protected block of %zu B has %zu, of %zu", bytes, usable, held);
+    }
+    if (bucket != detail::bucket_count && held != detail::bucket_bytes(bucket)) {
+        mismatch("a block of bucket %u is counted as %zu", bucket, held);
+    }
+}
+
+// Of a hardened block, the pool owns what it holds.
+std::size_t PoolModel::extent_of(const Block& block) const {
+    return is_hardened() ? block.held : block.usable;
 }
 
 void PoolModel::insert(void* p, const Block& block) {
     const auto at = reinterpret_cast<std::uintptr_t>(p);
     const auto next = blocks_.lower_bound(at);
-    if ((next != blocks_.end() && next->first - at < block.usable) ||
-        (next != blocks_.begin() && at - std::prev(next)->first < std::prev(next)->second.usable)) {
-        mismatch("the block at %p of %zu B overlaps another", p, block.usable);
+    if ((next != blocks_.end() && next->first - at < extent_of(block)) ||
+        (next != blocks_.begin() &&
+         at - std::prev(next)->first < extent_of(std::prev(next)->second))) {
+        mismatch("the block at %p of %zu B overlaps another", p, extent_of(block));
     }
     Pattern(block.mark).write(p, block.requested);
     blocks_.emplace_hint(next, at, block);
@@ -217,9 +269,9 @@ bool PoolModel::refused(std::size_t bytes, std::size_t limit) {
 }
 
 void PoolModel::count_in_use(const Block& block, std::ptrdiff_t sign) {
-    const auto bytes = static_cast<std::size_t>(sign * static_cast<std::ptrdiff_t>(block.usable));
+    const auto bytes = static_cast<std::size_t>(sign * static_cast<std::ptrdiff_t>(block.held));
     in_use_bytes_ += bytes;
-    in_use_by_bucket_[bucket_of_usable(block.usable, block.requested, block.alignment)] += bytes;
+    in_use_by_bucket_[block.bucket] += bytes;
 }
 
 PoolModel::Blocks::iterator PoolModel::nth(std::size_t k) {

@@ -54,6 +54,7 @@ public:
     std::size_t count() const { return blocks_.size(); }
     std::size_t bytes_in_use() const { return in_use_bytes_; }
     /// Counts calls that bypassed the model: blocks allocated and freed, and failed requests.
+    /// With protected blocks, the model takes over what the pool allocated for them.
     void count_others(std::uint64_t calls, std::size_t bytes, std::uint64_t failed = 0);
 
 private:
@@ -62,6 +63,8 @@ private:
         std::size_t usable;
         std::size_t alignment;  // 0 for the default
         std::uint64_t mark;
+        std::size_t held = usable;  // what the pool counts; more than `usable` for protected blocks
+        unsigned bucket = 0;        // where the pool counts it; `bucket_count` for whole pages
     };
     using Blocks = std::map<std::uintptr_t, Block>;
     struct Totals {
@@ -72,6 +75,10 @@ private:
     template <class Call>
     void* call(Call&& call);
     bool keep(void* p, std::size_t bytes, std::size_t alignment);
+    Block measure(void* p, std::size_t bytes, std::size_t alignment);
+    void check_size(const Block& block, bool is_protected) const;
+    bool is_hardened() const { return options_.checks == Checks::hardened; }
+    std::size_t extent_of(const Block& block) const;
     void insert(void* p, const Block& block);
     bool refused(std::size_t bytes, std::size_t limit);
     void check_block(std::uintptr_t at, const Block& block) const;
@@ -87,6 +94,7 @@ private:
     std::size_t in_use_bytes_ = 0;
     std::array<std::size_t, detail::bucket_count + 1> in_use_by_bucket_ = {};
     Totals totals_;
+    std::uint64_t guarded_ = 0;  // blocks that were guarded so far
     std::uint64_t next_mark_ = 1;
 };
 
