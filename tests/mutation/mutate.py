@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Changes one line of the core at a time and checks that the fast tests notice; prints a table.
+
+usage: mutate.py [--each N] [--seed N] [--only FOLDER[:N,N...]]
+
+A mutant is a source of lib/pages, lib/blocks, lib/pool or lib/arena with one change. It is compiled,
+linked into the tests of its layer and those above, and killed by the first program that fails, stops
+or does not end. Mutants that do not compile or compile to the same machine code are replaced by
+others. --each is the number of mutants of each folder that count. Builds in build/mutation.
+
+Survivors are printed with their change, unless equivalent.txt lists it with a reason. Exits with 1 if
+fewer than 90 % of the others are killed, or if more than 15 are called equivalent.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from operators import sites
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/mutation"
+FOLDERS = ["pages", "blocks", "pool", "arena"]
+OFF = "DEVICE MODELS PLANNING PERF TOOLS COMMAND EXAMPLES PYTHON TORCH INTERPOSE".split()
+# The slow tests. Those of ALONE cover all pools and threads of their process and need one each.
+WITHOUT = {"arena": "ScratchFork.*:ArenaFork.DuringGrowths*:ArenaAddresses.TenThousand*",
+           "pool": "ManyPools.*:EnvironmentGarbage*:LockedOperationsOfShards.*:*ThreeHundredPools*",
+           "models": "PoolModel.HoldsForAnySequence*:PoolModel.HoldsWithFourShards*"}
+ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*:BackgroundTrimmer.*"
+WITHOUT["pool"] += ":" + ALONE
+STEPS = {"pages": ["pages", "blocks", "pool", "models"], "blocks": ["blocks", "pool", "misuse", "models"],
+         "pool": ["pool", "misuse", "alone", "models"], "arena": ["arena", "models"]}
+TARGETS = ["pages_tests", "blocks_tests", "arena_tests", "pool_tests", "misuse_tests", "models_tests"]
+# pool_tests runs these.
+PROGRAMS = ["pool/global_pool_program", "pool/statics_program", "pool/segment_program",
+            "pool/tensorpool_for_plugin"]
+
+Mutant = collections.namedtuple("Mutant", "folder number file line change before after content")
+
+
+def build():
+    """Builds the tests as they are, and those again that an earlier run linked with a mutant."""
+    for program in [BUILD / "tests" / target for target in TARGETS + PROGRAMS]:
+        program.unlink(missing_ok=True)
+    for library in (BUILD / "tests/pool").glob("libtensorpool_for_plugin*"):
+        library.unlink()
+    subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+                    "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"]
+                   + ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] * bool(shutil.which("ld.lld"))
+                   + [f"-DTENSORPOOL_BUILD_{part}=OFF" for part in OFF],
+                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", BUILD, "-j2", "--target"] + TARGETS, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    return {entry["file"]: (entry["directory"], shlex.split(entry["command"])) for entry in commands}
+
+
+def candidates(folder, seed):
+    """Yields mutants of the folder without end of its files: one of each file, then the next."""
+    choice = random.Random(f"{seed}:{folder}")
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "lib" / folder).rglob("*.cpp"))
+    choice.shuffle(files)
+    left = {file: sites((ROOT / file).read_text(), choice) for file in files}
+    number = 0
+    while any(left.values()):
+        for file in files:
+            if left[file]:
+                number += 1
+                yield Mutant(folder, number, file, *left[file].pop())
+
+
+def compile_mutant(mutant, commands, place):
+    """Returns the mutant's object, or why it does not count."""
+    source = place / str(mutant.number) / pathlib.Path(mutant.file).name
+    source.parent.mkdir(exist_ok=True)
+    source.write_text(mutant.content)
+    directory, command = commands[str(ROOT / mutant.file)]
+    original = pathlib.Path(directory) / command[command.index("-o") + 1]
+    made = source.with_suffix(".o")
+    command = command[:command.index("-o")] + ["-w", "-o", str(made), "-c", str(source)]
+    if subprocess.run(command, cwd=directory, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        return mutant, "does not compile", original
+    return mutant, "same code" if made.read_bytes() == original.read_bytes() else made, original
+
+
+def link(name, mutated, original):
+    """Links the program of this name with the mutated object in place of the original."""
+    folder = BUILD / "tests" / pathlib.Path(name).parent
+    script = folder / "CMakeFiles" / f"{pathlib.Path(name).name}.dir/link.txt"
+    words = shlex.split(script.read_text().splitlines()[0])
+    named = [os.path.normpath(folder / word) == str(original) for word in words]
+    words = [str(mutated) if same else word for word, same in zip(words, named)]
+    if not any(named):
+        words.insert(1, str(mutated))  # before the library, whose own object is then not needed
+    subprocess.run(words, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+
+
+def restrain():
+    """In the child: a mutant dumps no core, and is the first to go if memory runs out."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def run(step, names, seconds):
+    """Runs the tests; returns what killed the mutant, or None."""
+    program = "pool" if step == "alone" else step
+    path = BUILD / "tests" / ("models" if step == "models" else "") / f"{program}_tests"
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen([path, "--gtest_fail_fast", f"--gtest_filter={names}"],
+                                   cwd=BUILD / "tests", stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=restrain)
+        try:
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            status = "time-out"
+        try:
+            os.killpg(process.pid, signal.SIGKILL)  # also its children, if any are left
+        except ProcessLookupError:
+            pass
+        process.wait()
+        output.seek(0)
+        begun = [line for line in output.read().decode(errors="replace").splitlines()
+                 if line.startswith("[ RUN ")]
+    last = begun[-1][12:].strip() if begun else "?"
+    return None if status == 0 else ("time-out" if status == "time-out" else "killed", f"{program}: {last}")
+
+
+def steps_of(folder):
+    """Yields (step, filter): one for each program, and for each test that must be alone."""
+    for step in STEPS[folder]:
+        if step != "alone":
+            yield step, "-" + WITHOUT[step] if step in WITHOUT else "*"
+            continue
+        suite = ""
+        for line in subprocess.run([BUILD / "tests/pool_tests", "--gtest_list_tests", f"--gtest_filter={ALONE}"],
+                                   capture_output=True, text=True, check=True).stdout.splitlines():
+            name = line.split("#")[0].strip()
+            if line.startswith(" "):
+                yield step, suite + name
+            else:
+                suite = name
+
+
+def judge(folder, mutated, original, limits):
+    linked = set()
+    for step, names in steps_of(folder):
+        program = "pool" if step == "alone" else step
+        if program not in linked:
+            for name in PROGRAMS if program == "pool" else []:
+                link(name, mutated, original)
+            link(f"models/{program}_tests" if program == "models" else f"{program}_tests", mutated, original)
+            linked.add(program)
+        found = run(step, names, limits[step, names])
+        if found:
+            return found
+    return "survived", ""
+
+
+def measure():
+    """Runs all tests unchanged; returns the seconds that a mutant may take for each."""
+    limits = {}
+    for folder in FOLDERS:
+        for step, names in steps_of(folder):
+            if (step, names) in limits:
+                continue
+            begin = time.monotonic()
+            found = run(step, names, 600)
+            if found:
+                sys.exit(f"the tests fail without a mutant: {found[1]}")
+            limits[step, names] = 20 + 2 * (time.monotonic() - begin)
+    return limits
+
+
+def equivalents():
+    """Returns {(file, the changed line): reason}."""
+    known = {}
+    for entry in (pathlib.Path(__file__).parent / "equivalent.txt").read_text().split("\n\n"):
+        lines = [line for line in entry.splitlines() if line and not line.startswith("#")]
+        if lines:
+            known[lines[0], lines[1].strip()] = " ".join(lines[2:])
+    return known
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n")[2][7:])
+    parser.add_argument("--each", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", action="append", default=[])
+    arguments = parser.parse_args()
+    only = {part.partition(":")[0]: part.partition(":")[2] for part in arguments.only}
+    commands, known, results = build(), equivalents(), collections.Counter()
+    limits = measure()
+    print("the tests pass without a mutant", flush=True)
+    with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(1) as ahead:
+        for folder in only or FOLDERS:
+            numbers = [int(number) for number in only.get(folder, "").split(",") if number]
+            queue = (mutant for mutant in candidates(folder, arguments.seed)
+                     if not numbers or mutant.number in numbers)
+            compiled = collections.deque()
+            counted = 0
+            while counted < arguments.each:
+                while len(compiled) < 2 and (mutant := next(queue, None)):
+                    compiled.append(ahead.submit(compile_mutant, mutant, commands, pathlib.Path(place)))
+                if not compiled:
+                    break
+                mutant, made, original = compiled.popleft().result()
+                result, by = (made, "") if isinstance(made, str) else judge(folder, made, original, limits)
+                if result == "survived" and (mutant.file, mutant.after.strip()) in known:
+                    result = "equivalent"
+                counted += not isinstance(made, str)
+                results[folder, result] += 1
+                print(f"{folder}:{mutant.number} {result}: {mutant.file}:{mutant.line} {mutant.change} {by}\n"
+                      f"    - {mutant.before.strip()}\n    + {mutant.after.strip()}", flush=True)
+    sys.exit(report(results))
+
+
+def report(results):
+    """Prints the table; returns the exit code."""
+    columns = ["killed", "time-out", "survived", "equivalent", "does not compile", "same code"]
+    print("| folder | mutants | " + " | ".join(columns) + " |\n" + "| --- " * (len(columns) + 2) + "|")
+    total = collections.Counter()
+    for folder in FOLDERS:
+        row = collections.Counter({column: results[folder, column] for column in columns})
+        total += row
+        print(f"| {folder} | {sum(row[column] for column in columns[:4])} | "
+              + " | ".join(str(row[column]) for column in columns) + " |")
+    killed = total["killed"] + total["time-out"]
+    others = killed + total["survived"]
+    print(f"{killed} of {others} that are not equivalent are killed: {100 * killed / max(others, 1):.1f} %")
+    return int(killed < 0.9 * others or total["equivalent"] > 15)
+
+
+if __name__ == "__main__":
+    main()
