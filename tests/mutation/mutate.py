@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Changes one line of the core at a time and checks that the fast tests notice; prints a table.
 
-usage: mutate.py [--each N] [--seed N] [--only FOLDER[:N,N...]]
+usage: mutate.py [--each N] [--seed N] [--only FOLDER[:N,N...]] [--quick] [--after LOG]
 
 A mutant is a source of lib/pages, lib/blocks, lib/pool or lib/arena with one change. It is compiled,
 linked into the tests of its layer and those above, and killed by the first program that fails, stops
 or does not end. Mutants that do not compile or compile to the same machine code are replaced by
-others. --each is the number of mutants of each folder that count. Builds in build/mutation.
+others. --each is the number of mutants of each folder that count. --quick runs
+the first of their programs only. With --after, those that an earlier run
+of the same sources killed or left out are not tried again. Builds in build/mutation.
 
 Survivors are printed with their change, unless equivalent.txt lists it with a reason. Exits with 1 if
 fewer than 90 % of the others are killed, or if more than 15 are called equivalent.
@@ -18,6 +20,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shlex
 import shutil
@@ -33,26 +36,35 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/mutation"
 FOLDERS = ["pages", "blocks", "pool", "arena"]
 OFF = "DEVICE MODELS PLANNING PERF TOOLS COMMAND EXAMPLES PYTHON TORCH INTERPOSE".split()
-# The slow tests. Those of ALONE cover all pools and threads of their process and need one each.
-WITHOUT = {"arena": "ScratchFork.*:ArenaFork.DuringGrowths*:ArenaAddresses.TenThousand*",
-           "pool": "ManyPools.*:EnvironmentGarbage*:LockedOperationsOfShards.*:*ThreeHundredPools*",
-           "models": "PoolModel.HoldsForAnySequence*:PoolModel.HoldsWithFourShards*"}
-ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*:BackgroundTrimmer.*"
-WITHOUT["pool"] += ":" + ALONE
-STEPS = {"pages": ["pages", "blocks", "pool", "models"], "blocks": ["blocks", "pool", "misuse", "models"],
-         "pool": ["pool", "misuse", "alone", "models"], "arena": ["arena", "models"]}
+# The slow tests are left out. Those of ALONE cover all pools and threads of their process and need
+# one each. SLOWER is for mutants of lib/pool only: it also has the programs that pool_tests runs.
+ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*"
+SLOWER = "GlobalPool*:SharedSegment*:*/basic:*/full"
+SLOW = ("ManyPools.*:EnvironmentGarbage*:LockedOperations*:*PoolLifetimes*:*PoolFork*:*Resident*:"
+        "SharedSegmentFork*:BackgroundTrimmer.*")
+POOL = ("pool", f"-{ALONE}:{SLOWER}:{SLOW}")
+MODELS = ("models", "PoolModel.HoldsForLong*:PoolModel.HoldsForTheFuzzersCorpus")
+# The first step of each is short, and the only one with --quick.
+STEPS = {"pages": [("pages", "-LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:*FourShards*"),
+                   ("pages", "LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:*FourShards*"), POOL, MODELS],
+         "blocks": [("blocks", "-Fork*:*ConcurrentFrees*:*StoppedInside*"),
+                    ("blocks", "Fork*:*ConcurrentFrees*:*StoppedInside*"), POOL, ("misuse", "*"), MODELS],
+         "pool": [POOL, ("pool", f"{SLOWER}-{ALONE}:{SLOW}"), ("misuse", "*"), ("alone", ALONE), MODELS],
+         "arena": [("arena", "-*Fork.*:ArenaAddresses.TenThousand*:Steps/FullArena*:ArenaMeasuring*"),
+                   ("arena", "ArenaFork.C*:Steps/FullArena*:ArenaMeasuring*")]}
 TARGETS = ["pages_tests", "blocks_tests", "arena_tests", "pool_tests", "misuse_tests", "models_tests"]
 # pool_tests runs these.
 PROGRAMS = ["pool/global_pool_program", "pool/statics_program", "pool/segment_program",
             "pool/tensorpool_for_plugin"]
 
+NOT_COUNTED = ["does not compile", "same code"]
 Mutant = collections.namedtuple("Mutant", "folder number file line change before after content")
 
 
 def build():
-    """Builds the tests as they are, and those again that an earlier run linked with a mutant."""
-    for program in [BUILD / "tests" / target for target in TARGETS + PROGRAMS]:
-        program.unlink(missing_ok=True)
+    """Builds the tests as they are, and those programs again that an earlier run linked with a mutant."""
+    for program in PROGRAMS:
+        (BUILD / "tests" / program).unlink(missing_ok=True)
     for library in (BUILD / "tests/pool").glob("libtensorpool_for_plugin*"):
         library.unlink()
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
@@ -80,8 +92,11 @@ def candidates(folder, seed):
                 yield Mutant(folder, number, file, *left[file].pop())
 
 
-def compile_mutant(mutant, commands, place):
-    """Returns the mutant's object, or why it does not count."""
+def compile_mutant(mutant, commands, place, earlier):
+    """Returns the mutant, its object or result, and the original object."""
+    known = earlier.get(f"{mutant.folder}:{mutant.number}", "survived")
+    if known not in ("survived", "equivalent"):
+        return mutant, known, None
     source = place / str(mutant.number) / pathlib.Path(mutant.file).name
     source.parent.mkdir(exist_ok=True)
     source.write_text(mutant.content)
@@ -94,16 +109,22 @@ def compile_mutant(mutant, commands, place):
     return mutant, "same code" if made.read_bytes() == original.read_bytes() else made, original
 
 
-def link(name, mutated, original):
+def link(name, mutated, original, output=None):
     """Links the program of this name with the mutated object in place of the original."""
     folder = BUILD / "tests" / pathlib.Path(name).parent
     script = folder / "CMakeFiles" / f"{pathlib.Path(name).name}.dir/link.txt"
     words = shlex.split(script.read_text().splitlines()[0])
     named = [os.path.normpath(folder / word) == str(original) for word in words]
     words = [str(mutated) if same else word for word, same in zip(words, named)]
+    if output:
+        words[words.index("-o") + 1] = str(output)
     if not any(named):
         words.insert(1, str(mutated))  # before the library, whose own object is then not needed
     subprocess.run(words, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+
+
+def path_of(program):
+    return BUILD / "tests" / ("models" if program == "models" else "") / f"{program}_tests"
 
 
 def restrain():
@@ -112,10 +133,8 @@ def restrain():
     pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def run(step, names, seconds):
-    """Runs the tests; returns what killed the mutant, or None."""
-    program = "pool" if step == "alone" else step
-    path = BUILD / "tests" / ("models" if step == "models" else "") / f"{program}_tests"
+def run(path, names, seconds):
+    """Runs tests of the program; returns how it killed the mutant and with which test, or None."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen([path, "--gtest_fail_fast", f"--gtest_filter={names}"],
                                    cwd=BUILD / "tests", stdin=subprocess.DEVNULL, stdout=output,
@@ -130,55 +149,64 @@ def run(step, names, seconds):
             pass
         process.wait()
         output.seek(0)
-        begun = [line for line in output.read().decode(errors="replace").splitlines()
-                 if line.startswith("[ RUN ")]
-    last = begun[-1][12:].strip() if begun else "?"
-    return None if status == 0 else ("time-out" if status == "time-out" else "killed", f"{program}: {last}")
+        lines = output.read().decode(errors="replace").splitlines()
+    failed = [line for line in lines if line.startswith("[  FAILED  ] ")]
+    begun = [line for line in lines if line.startswith("[ RUN ")]
+    last = (failed[:1] or begun[-1:] or ["[ RUN      ] *"])[0][13:].split(",")[0].split(" (")[0]
+    return None if status == 0 else ("time-out" if status == "time-out" else "killed", f"{path.name}: {last}")
+
+
+def run_twice(path, names, seconds):
+    """Like run, but a failure must repeat, in its test alone or in all: a busy machine may be to blame."""
+    found = run(path, names, seconds)
+    if not found or found[0] == "time-out":
+        return found
+    return run(path, found[1].partition(": ")[2], seconds) or run(path, names, seconds)
 
 
 def steps_of(folder):
-    """Yields (step, filter): one for each program, and for each test that must be alone."""
-    for step in STEPS[folder]:
-        if step != "alone":
-            yield step, "-" + WITHOUT[step] if step in WITHOUT else "*"
+    """Yields (program, filter) for each step, and for each test that must be alone."""
+    for program, names in STEPS[folder]:
+        if program != "alone":
+            yield program, names
             continue
         suite = ""
-        for line in subprocess.run([BUILD / "tests/pool_tests", "--gtest_list_tests", f"--gtest_filter={ALONE}"],
+        for line in subprocess.run([path_of("pool"), "--gtest_list_tests", f"--gtest_filter={names}"],
                                    capture_output=True, text=True, check=True).stdout.splitlines():
             name = line.split("#")[0].strip()
             if line.startswith(" "):
-                yield step, suite + name
+                yield "pool", suite + name
             else:
                 suite = name
 
 
 def judge(folder, mutated, original, limits):
-    linked = set()
-    for step, names in steps_of(folder):
-        program = "pool" if step == "alone" else step
+    """Returns the result for a mutant that counts, and the test that noticed it."""
+    linked = {}
+    for program, names in steps_of(folder):
         if program not in linked:
-            for name in PROGRAMS if program == "pool" else []:
+            for name in PROGRAMS if folder == "pool" and program == "pool" else []:
                 link(name, mutated, original)
-            link(f"models/{program}_tests" if program == "models" else f"{program}_tests", mutated, original)
-            linked.add(program)
-        found = run(step, names, limits[step, names])
+            linked[program] = mutated.with_name(f"{program}_tests")
+            link(path_of(program).relative_to(BUILD / "tests"), mutated, original, linked[program])
+        found = run_twice(linked[program], names, limits[program, names])
         if found:
-            return found
-    return "survived", ""
+            break
+    for path in linked.values():
+        path.unlink()
+    return found or ("survived", "")
 
 
-def measure():
-    """Runs all tests unchanged; returns the seconds that a mutant may take for each."""
+def measure(folders):
+    """Runs the tests without a mutant; returns the seconds that each step may take with one."""
     limits = {}
-    for folder in FOLDERS:
-        for step, names in steps_of(folder):
-            if (step, names) in limits:
-                continue
+    for program, names in [step for folder in folders for step in steps_of(folder)]:
+        if (program, names) not in limits:
             begin = time.monotonic()
-            found = run(step, names, 600)
+            found = run_twice(path_of(program), names, 600)
             if found:
                 sys.exit(f"the tests fail without a mutant: {found[1]}")
-            limits[step, names] = 20 + 2 * (time.monotonic() - begin)
+            limits[program, names] = 20 + 2 * (time.monotonic() - begin)
     return limits
 
 
@@ -192,18 +220,30 @@ def equivalents():
     return known
 
 
+def results_of(log):
+    """Returns {folder:number: result} of an earlier run."""
+    found = re.findall(r"^(\w+:\d+) ([\w -]+): lib/", pathlib.Path(log).read_text() if log else "", re.M)
+    return dict(found)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n")[2][7:])
-    parser.add_argument("--each", type=int, default=40)
+    parser.add_argument("--each", type=int, default=38)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--after")
+    parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
+    if arguments.quick:
+        for folder in FOLDERS:
+            del STEPS[folder][1:]
     only = {part.partition(":")[0]: part.partition(":")[2] for part in arguments.only}
     commands, known, results = build(), equivalents(), collections.Counter()
-    limits = measure()
+    folders = [folder for folder in FOLDERS if not only or folder in only]
+    limits, earlier = measure(folders), results_of(arguments.after)
     print("the tests pass without a mutant", flush=True)
     with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(1) as ahead:
-        for folder in only or FOLDERS:
+        for folder in folders:
             numbers = [int(number) for number in only.get(folder, "").split(",") if number]
             queue = (mutant for mutant in candidates(folder, arguments.seed)
                      if not numbers or mutant.number in numbers)
@@ -211,14 +251,14 @@ def main():
             counted = 0
             while counted < arguments.each:
                 while len(compiled) < 2 and (mutant := next(queue, None)):
-                    compiled.append(ahead.submit(compile_mutant, mutant, commands, pathlib.Path(place)))
+                    compiled.append(ahead.submit(compile_mutant, mutant, commands, pathlib.Path(place), earlier))
                 if not compiled:
                     break
                 mutant, made, original = compiled.popleft().result()
                 result, by = (made, "") if isinstance(made, str) else judge(folder, made, original, limits)
                 if result == "survived" and (mutant.file, mutant.after.strip()) in known:
                     result = "equivalent"
-                counted += not isinstance(made, str)
+                counted += result not in NOT_COUNTED
                 results[folder, result] += 1
                 print(f"{folder}:{mutant.number} {result}: {mutant.file}:{mutant.line} {mutant.change} {by}\n"
                       f"    - {mutant.before.strip()}\n    + {mutant.after.strip()}", flush=True)
