@@ -1,0 +1,58 @@
+// The calls of each class wait while another thread holds the lock, as it does during a fork.
+
+#include <gtest/gtest.h>
+
+#include "pages/address_space.hpp"
+#include "pages/guarded_area.hpp"
+#include "pages/record_arena.hpp"
+#include "support/waits_for_lock_linux.hpp"
+
+namespace tensorpool::pages {
+namespace {
+
+using testing::waits_for;
+
+class PagesLocks : public ::testing::Test {
+protected:
+    void SetUp() override {
+        if (!testing::can_see_waits()) GTEST_SKIP() << "/proc does not show what threads wait for";
+    }
+
+    static constexpr unsigned pool = 77;
+};
+
+TEST_F(PagesLocks, CallsOfTheAddressSpaceWait) {
+    (void)guarded_area().set_up();  // before `reserve_guarded` takes its addresses
+    AddressSpace& space = address_space();
+    PageRun run;
+    EXPECT_TRUE(waits_for(space, [&] { run = space.lend(pool, 1, 1, 1, 0); }));
+    ASSERT_NE(run.count, 0U);
+    ASSERT_TRUE(space.commit({run.first, 2}));
+    EXPECT_TRUE(waits_for(space, [&] { space.may_move({run.first, 1}); }));
+    EXPECT_TRUE(waits_for(space, [&] { space.move({run.first, 1}, run.first + 1); }));
+    EXPECT_TRUE(waits_for(space, [&] { space.take_back(pool, run); }));
+    EXPECT_TRUE(waits_for(space, [&] { (void)space.max_alignment(); }));
+    EXPECT_TRUE(waits_for(space, [&] { (void)space.first_unguarded(); }));
+    EXPECT_TRUE(waits_for(space, [&] { (void)space.reserve_guarded(); }));
+}
+
+TEST_F(PagesLocks, CallsOfTheGuardedAreaWait) {
+    GuardedArea& area = guarded_area();
+    bool is_there = false;
+    EXPECT_TRUE(waits_for(area, [&] { is_there = area.set_up(); }));
+    if (!is_there) GTEST_SKIP() << "no addresses for guarded blocks";
+    GuardedBlock* block = nullptr;
+    EXPECT_TRUE(waits_for(area, [&] { block = area.take(pool, "mine", 10, 64); }));
+    ASSERT_NE(block, nullptr);
+    ASSERT_TRUE(GuardedArea::end_use(*block));
+    EXPECT_TRUE(waits_for(area, [&] { area.close(*block); }));
+    EXPECT_TRUE(waits_for(area, [&] { area.forget_pool(pool); }));
+}
+
+TEST_F(PagesLocks, RecordArenaWaits) {
+    RecordArena arena;
+    EXPECT_TRUE(waits_for(arena, [&] { arena.allocate(64, 64); }));
+}
+
+}  // namespace
+}  // namespace tensorpool::pages
