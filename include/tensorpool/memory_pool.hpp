@@ -81,11 +81,8 @@ public:
     /// the product is 0 or overflows, and if the request cannot be met.
     void* try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept;
     /// Changes the size of a block of default alignment to `new_bytes`, and moves it if necessary.
-    /// The first `min(old_bytes, new_bytes)` bytes are kept. Returns the block's address.
-    ///
-    /// `old_bytes` is at most `usable_size(p)`. A larger value stops the program, because it would
-    /// copy bytes of other blocks.
-    ///
+    /// Keeps the first `min(old_bytes, new_bytes)` bytes, and returns the block's address. More
+    /// `old_bytes` than `usable_size(p)` stop the program: they would be bytes of other blocks.
     /// With `p` nullptr and `old_bytes` 0 it allocates. With `new_bytes` 0 it frees the block and
     /// returns nullptr. Throws AllocationError (a std::bad_alloc) if the request cannot be met; the
     /// old block then stays valid.
@@ -164,7 +161,7 @@ private:
     void* allocate_slow(std::size_t bytes);
     void deallocate_slow(void* p, std::size_t bytes) noexcept;
     detail::ThreadCache& thread_cache() const noexcept;
-    detail::Pool& pool(const void* block = nullptr) const;
+    detail::Pool& pool() const;
     detail::Pool* pool_if_set_up() const noexcept { return pool_.load(std::memory_order_acquire); }
 
     detail::TablePlace place_;

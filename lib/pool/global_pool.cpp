@@ -136,17 +136,21 @@ bool GlobalPool::deallocate(void* p) noexcept {
     return true;
 }
 
-}  // namespace abi_2
-}  // namespace detail
-
-detail::Pool& MemoryPool::pool(const void* block) const {
-    if (detail::Pool* const pool = pool_if_set_up()) return *pool;
-    if (this == &detail::global_pool.pool) return detail::GlobalPool::set_up();
+Pool& require_pool(const MemoryPool& pool, const void* block) {
+    if (&pool == &global_pool.pool) return GlobalPool::set_up();
     statistics::stop_at_misuse({.kind = statistics::MisuseKind::outlived_owner, .pointer = block},
                                "a call on a pool that was destroyed before, for the block %p; "
                                "expected the pool to outlive "
                                "its blocks and handles",
                                block);
+}
+
+}  // namespace abi_2
+}  // namespace detail
+
+detail::Pool& MemoryPool::pool() const {
+    detail::Pool* const pool = pool_if_set_up();
+    return pool != nullptr ? *pool : detail::require_pool(*this, nullptr);
 }
 
 }  // namespace tensorpool

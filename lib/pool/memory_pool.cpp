@@ -46,6 +46,11 @@ PoolOptions options_with(std::size_t initial_capacity) {
     return options;
 }
 
+// Returns the pool of a call with a block.
+detail::Pool& found(const MemoryPool& pool, detail::Pool* set_up, const void* block) {
+    return set_up != nullptr ? *set_up : detail::require_pool(pool, block);
+}
+
 }  // namespace
 
 MemoryPool::MemoryPool(std::size_t initial_capacity) : MemoryPool(options_with(initial_capacity)) {}
@@ -123,19 +128,17 @@ void* MemoryPool::reallocate(void* p, std::size_t old_bytes, std::size_t new_byt
         deallocate(p);
         return nullptr;
     }
-    return pool(p).reallocate(p, old_bytes, new_bytes);
+    return found(*this, pool_if_set_up(), p).reallocate(p, old_bytes, new_bytes);
 }
 
 void MemoryPool::deallocate(void* p) noexcept {
-    if (p != nullptr) pool(p).deallocate(p);
+    if (p != nullptr) found(*this, pool_if_set_up(), p).deallocate(p);
 }
 
 void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
-    if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
-        return pool->deallocate(p, bytes);
-    // Reports misuse and ends the process: no pool has returned a block yet, or this one has ended.
-    this->pool(p).deallocate(p, bytes);
+    // Without a pool, the free is a misuse: none has returned a block yet, or this one has ended.
+    found(*this, pool_if_set_up(), p).deallocate(p, bytes);
 }
 
 void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -143,7 +146,7 @@ void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) n
     if (alignment <= default_alignment) {
         deallocate(p, bytes);
     } else {
-        pool(p).deallocate(p, bytes, alignment);
+        found(*this, pool_if_set_up(), p).deallocate(p, bytes, alignment);
     }
 }
 

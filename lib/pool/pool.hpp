@@ -363,6 +363,10 @@ struct PoolAccess {
     static Pool& of(const MemoryPool& pool) { return pool.pool(); }
 };
 
+/// Returns the implementation of a pool that has none now: sets it up if it is the global one. Any
+/// other was destroyed, which stops the program with a report that names `block`.
+Pool& require_pool(const MemoryPool& pool, const void* block);
+
 /// Trims all pools of the process. Returns the bytes by which their capacities fell. Does not call
 /// `on_event`: the events go to the timeline only. The calling thread may be inside any call of any
 /// pool, but must not hold a lock of one.
