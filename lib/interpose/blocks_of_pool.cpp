@@ -8,6 +8,7 @@
 
 #include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
+#include "interpose/minimum.hpp"
 #include "interpose/next_allocator.hpp"
 #include "interpose/visit.hpp"
 #include "pages/page_map.hpp"
@@ -71,10 +72,13 @@ void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
     return GlobalPool::lengthen(p, bytes);
 }
 
-void free_slowly(void* p) noexcept {
+void free_slowly(void* p, std::size_t bytes) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return is_of_pool(p) ? free_when_outside(p) : next_free(p);
     const Visit visit;
+    if (bytes != not_stated && is_hardened() && is_of_pool(p)) {
+        return detail::global_pool.pool.deallocate(p, bytes);
+    }
     if (!GlobalPool::deallocate(p)) next_free(p);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include <tensorpool/detail/address_range.hpp>
 #include <tensorpool/detail/thread_cache.hpp>
@@ -36,8 +37,10 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcep
 /// block unchanged, if that is impossible.
 void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
 // REQUIRES: `p` may belong to the pool. A pointer that does not is passed to the next allocator.
-inline void free_in_pool(void* p) noexcept;
-void free_slowly(void* p) noexcept;
+// The bytes are those that a sized delete states. Checks::hardened alone looks at them.
+inline constexpr std::size_t not_stated = SIZE_MAX;
+inline void free_in_pool(void* p, std::size_t bytes = not_stated) noexcept;
+void free_slowly(void* p, std::size_t bytes) noexcept;
 
 /// Returns the calling thread's cache of the global pool for a series of sizes. The finer series
 /// have the numbers that follow the pool's own.
@@ -56,12 +59,12 @@ inline void* allocate_in_pool(std::size_t bytes) noexcept {
     return allocate_slowly(bytes);
 }
 
-inline void free_in_pool(void* p) noexcept {
+inline void free_in_pool(void* p, std::size_t bytes) noexcept {
     const pages::PageEntry entry(detail::pool_addresses.page_word(p));
     const bool may_be_pushed = entry.pool_number() == detail::GlobalPool::number &&
                                blocks::may_begin_block(p, entry) && !is_inside_pool();
     if (!may_be_pushed || !thread_cache(entry.series()).push(entry.bucket(), p)) [[unlikely]]
-        free_slowly(p);
+        free_slowly(p, bytes);
 }
 
 }  // namespace tensorpool::interpose

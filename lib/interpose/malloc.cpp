@@ -56,6 +56,10 @@ void* reallocate(void* p, std::size_t bytes) noexcept {
         return nullptr;
     }
     const std::size_t usable = usable_size(p);
+    if (usable == 0 && !is_hardened()) {  // no block in use, which the free reports
+        free_in_pool(p);
+        return out_of_memory();
+    }
     if (may_stay(usable, bytes)) return p;
     if (void* const longer = lengthen_in_pool(p, bytes)) return longer;
     return move(p, usable, bytes);

@@ -11,9 +11,15 @@ constinit std::atomic<std::size_t> minimum_bytes = SIZE_MAX;
 std::size_t minimum_from_environment() {
     std::size_t minimum = default_minimum_bytes;
     platform::read_bytes_above_0("TENSORPOOL_INTERPOSE_MIN", minimum);
-    const char* const checks = platform::environment_variable("TENSORPOOL_CHECKS");
-    const bool is_hardened = checks != nullptr && std::string_view(checks) == "hardened";
-    return is_hardened && minimum == 1 ? 0 : minimum;
+    return is_hardened() && minimum == 1 ? 0 : minimum;
+}
+
+bool is_hardened() noexcept {
+    static const bool is = [] {
+        const char* const checks = platform::environment_variable("TENSORPOOL_CHECKS");
+        return checks != nullptr && std::string_view(checks) == "hardened";
+    }();
+    return is;
 }
 
 }  // namespace tensorpool::interpose

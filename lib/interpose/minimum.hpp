@@ -30,4 +30,7 @@ inline bool is_for_pool(std::size_t bytes) noexcept {
 /// is `hardened`. Reports an invalid value on stderr.
 std::size_t minimum_from_environment();
 
+/// Returns whether TENSORPOOL_CHECKS is `hardened`.
+bool is_hardened() noexcept;
+
 }  // namespace tensorpool::interpose

@@ -21,11 +21,6 @@ template <class Try>
     }
 }
 
-// A request for 0 bytes gets a block of its own too.
-std::size_t at_least_1(std::size_t bytes) noexcept {
-    return bytes == 0 ? 1 : bytes;
-}
-
 void* try_aligned(std::size_t bytes, std::align_val_t alignment) noexcept {
     void* block = nullptr;
     const std::size_t at_least = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
@@ -60,3 +55,23 @@ TENSORPOOL_API void operator delete(void* p) noexcept {
 TENSORPOOL_API void operator delete(void* p, std::align_val_t) noexcept {
     interpose::deallocate(p);
 }
+
+// Names that no program can replace.
+extern "C" {
+[[gnu::alias("_ZdlPv"), gnu::visibility("hidden")]] void tensorpool_own_delete(void*) noexcept;
+[[gnu::alias("_ZdlPvSt11align_val_t"), gnu::visibility("hidden")]] void
+tensorpool_own_aligned_delete(void*, std::align_val_t) noexcept;
+}
+
+namespace tensorpool::interpose {
+
+bool has_own_delete() noexcept {
+    void (*const used)(void*) noexcept = ::operator delete;
+    return used == tensorpool_own_delete;
+}
+bool has_own_aligned_delete() noexcept {
+    void (*const used)(void*, std::align_val_t) noexcept = ::operator delete;
+    return used == tensorpool_own_aligned_delete;
+}
+
+}  // namespace tensorpool::interpose

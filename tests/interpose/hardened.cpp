@@ -1,4 +1,5 @@
-// Requests for 0 bytes with Checks::hardened: each gets a block of its own that may not be touched.
+// Checks::hardened for malloc: a request for 0 bytes gets a block of its own that may not be
+// touched, and a sized delete must state what was requested.
 
 #include <malloc.h>
 #include <sys/wait.h>
@@ -7,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <new>
 #include <set>
 #include <string>
 
@@ -93,6 +95,15 @@ int main() {
         void* const p = take_nothing(0);
         std::free(hidden(p));
         std::free(hidden(p));
+    });
+    ::operator delete(hidden(::operator new(hidden(std::size_t{0}))), hidden(std::size_t{0}));
+    ::operator delete(hidden(::operator new(100)), hidden(std::size_t{100}));
+    expect_stop("wrong-size",
+                [] { ::operator delete(hidden(::operator new(100)), hidden(std::size_t{101})); });
+    expect_stop("wrong-size", [] {
+        const auto alignment = std::align_val_t(256);
+        ::operator delete(hidden(::operator new(200'000, alignment)), hidden(std::size_t{8}),
+                          alignment);
     });
     return failures == 0 ? 0 : 1;
 }
