@@ -15,6 +15,13 @@ endif()
 if(TENSORPOOL_BUILD_PLANNING)
   tensorpool_add_tests(planner)
   tensorpool_add_tests(planned)
+  # Feeds arbitrary bytes to the reader of plan files, here and in fuzz/plan_fuzz.cpp.
+  add_library(plan_feed STATIC planned/fed_plan.cpp)
+  target_include_directories(plan_feed PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
+  target_link_libraries(plan_feed PUBLIC tensorpool_internal tensorpool_settings)
+  target_link_libraries(planned_tests PRIVATE plan_feed)
+  target_compile_definitions(planned_tests PRIVATE
+    TENSORPOOL_PLAN_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/plan_corpus")
   # Public hard instances, for minimalloc_test.cpp.
   target_compile_definitions(planner_tests PRIVATE
     TENSORPOOL_MINIMALLOC="${CMAKE_CURRENT_SOURCE_DIR}/planner/minimalloc")

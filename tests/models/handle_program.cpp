@@ -36,7 +36,7 @@ void HandleProgram::give_up_all() {
 void HandleProgram::run(int steps) {
     if (uses_plan_) world_.sources.planned().begin_iteration();
     try {
-        for (int i = 0; i < steps; ++i) step();
+        for (int i = 0; i < steps && !at_end(); ++i) step();
         while (!scopes_.empty()) close_scope();
         close_scope();
     } catch (...) {

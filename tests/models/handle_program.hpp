@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <vector>
 
 #include <tensorpool/scratch.hpp>
 
 #include "models/byte_map.hpp"
+#include "models/choices.hpp"
 #include "models/handle_sources.hpp"
 
 namespace tensorpool::testing {
@@ -31,8 +31,8 @@ enum class Programs { one, several };
 /// What several programs share.
 struct HandleWorld {
     explicit HandleWorld(SourceKind faulty = SourceKind::pool,
-                         GiveBackFault fault = GiveBackFault::none)
-        : sources(faulty, fault) {}
+                         GiveBackFault fault = GiveBackFault::none, Checks checks = Checks::off)
+        : sources(faulty, fault, checks) {}
 
     HandleSources sources;
     ByteMap bytes;
@@ -45,14 +45,15 @@ struct HandleWorld {
 class HandleProgram {
 public:
     /// One program of a world may use the planned arena.
-    HandleProgram(HandleWorld& world, unsigned seed, Programs programs, bool uses_plan)
-        : world_(world), random_(seed), programs_(programs), uses_plan_(uses_plan) {}
+    HandleProgram(HandleWorld& world, Choices choices, Programs programs, bool uses_plan)
+        : world_(world), choices_(choices), programs_(programs), uses_plan_(uses_plan) {}
     ~HandleProgram();
     HandleProgram(const HandleProgram&) = delete;
     HandleProgram& operator=(const HandleProgram&) = delete;
 
-    /// Runs some steps. Throws std::runtime_error if a source does what it must not do.
+    /// Runs some steps, fewer if its choices end. Throws std::runtime_error if a source does what it must not do.
     void run(int steps);
+    bool at_end() const { return choices_.at_end(); }
     /// Releases both arenas to a random position, which outdates the handles above it. REQUIRES: no
     /// other program runs.
     void release_arenas();
@@ -62,7 +63,7 @@ public:
     void end_all();
 
 private:
-    std::size_t below(std::size_t limit) { return random_() % limit; }
+    std::size_t below(std::size_t limit) { return choices_.below(limit); }
     void step();
     void make();
     std::size_t bytes_to_an_outdated_end(SourceKind kind) const;
@@ -89,7 +90,7 @@ private:
     }
 
     HandleWorld& world_;
-    std::minstd_rand random_;
+    Choices choices_;
     Programs programs_;
     bool uses_plan_;
     std::vector<LivingBlock> blocks_;

@@ -8,21 +8,30 @@
 namespace tensorpool::testing {
 namespace {
 
+// With Checks::sampled every block of a pool is guarded.
+PoolOptions pool_options(const char* name, Checks checks) {
+    PoolOptions options;
+    options.name = name;
+    options.checks = checks;
+    options.guard_share = 1;
+    return options;
+}
+
 // Without checks a release may outdate living handles.
-ArenaOptions arena_options(const char* name) {
+ArenaOptions arena_options(const char* name, Checks checks) {
     ArenaOptions options;
     options.name = name;
     options.initial_capacity = 0;
     options.max_capacity = std::size_t{64} << 20;
-    options.checks = Checks::off;
+    options.checks = checks;
     return options;
 }
 
 // Takes all blocks from the arena: small ones would be those of a pool, which is a source of its
 // own.
-ContextOptions context_options() {
+ContextOptions context_options(Checks checks) {
     ContextOptions options;
-    options.arena = arena_options("context");
+    options.arena = arena_options("context", checks);
     options.small_bytes = 0;
     return options;
 }
@@ -76,8 +85,13 @@ void FaultySource::give_back(std::uint64_t ticket) {
     const PooledAllocation ended(block);
 }
 
-HandleSources::HandleSources(SourceKind faulty, GiveBackFault fault)
-    : faulty_kind_(faulty), arena_(arena_options("arena")), context_(context_options()) {
+HandleSources::HandleSources(SourceKind faulty, GiveBackFault fault, Checks checks)
+    : faulty_kind_(faulty),
+      pool_(pool_options("handles", checks)),
+      pool_of_plan_(pool_options("plan", checks)),
+      arena_(arena_options("arena", checks)),
+      context_(context_options(checks)),
+      planned_({.pool = &pool_of_plan_, .checks = checks}) {
     if (fault != GiveBackFault::none) {
         faulty_ = std::make_unique<FaultySource>(
             [this](std::size_t bytes, std::size_t alignment) {

@@ -58,7 +58,7 @@ private:
 class HandleSources {
 public:
     explicit HandleSources(SourceKind faulty = SourceKind::pool,
-                           GiveBackFault fault = GiveBackFault::none);
+                           GiveBackFault fault = GiveBackFault::none, Checks checks = Checks::off);
 
     PooledAllocation make(SourceKind kind, std::size_t bytes, std::size_t alignment);
     /// Ends a block whose handle was released.
@@ -80,13 +80,13 @@ private:
 
     SourceKind faulty_kind_;
     std::unique_ptr<FaultySource> faulty_;
-    MemoryPool pool_{PoolOptions{.name = "handles", .checks = Checks::off}};
-    MemoryPool pool_of_plan_{PoolOptions{.name = "plan", .checks = Checks::off}};
+    MemoryPool pool_;
+    MemoryPool pool_of_plan_;
     Arena arena_;
     Context context_;
     const void* arena_base_ = nullptr;
     const void* context_base_ = nullptr;
-    PlannedArena planned_{{.pool = &pool_of_plan_, .checks = Checks::off}};
+    PlannedArena planned_;
     HostBackend backend_;
     CachingAllocator allocator_{backend_, 0};
     std::array<StreamHandle, 2> streams_{};

@@ -53,13 +53,13 @@ TEST(PoolModel, HoldsWithFourShardsBetweenWhichThreadsMove) {
 
 TEST(PoolModel, HoldsForTheFuzzersCorpus) {
     unsigned count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(TENSORPOOL_FUZZ_CORPUS)) {
+    for (const auto& entry : std::filesystem::directory_iterator(TENSORPOOL_POOL_CORPUS)) {
         std::ifstream file(entry.path(), std::ios::binary);
         const std::vector<std::uint8_t> program{std::istreambuf_iterator<char>(file), {}};
         EXPECT_EQ(fault_of(program), "") << entry.path();
         ++count;
     }
-    EXPECT_GT(count, 0U) << "in " << TENSORPOOL_FUZZ_CORPUS;
+    EXPECT_GT(count, 0U) << "in " << TENSORPOOL_POOL_CORPUS;
 }
 
 // A model that misses an obvious fault would be useless.
