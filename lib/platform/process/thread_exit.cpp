@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "platform/platform.hpp"
+#include "platform/process/keep_loaded.hpp"
 #include "platform/process/thread_key.hpp"
 
 namespace tensorpool::platform {
@@ -16,6 +17,9 @@ struct ExitEntry {
     std::atomic<void (*)()> function{nullptr};
 };
 constinit std::array<ExitEntry, max_exit_handlers> exit_entries{};
+
+// Threads may end after a plugin that contains the library was closed.
+[[maybe_unused]] const bool is_kept_loaded = keep_loaded();
 
 ExitEntry* added_entry(ExitHandler handler) noexcept {
     if (handler < 0 || handler >= max_exit_handlers) return nullptr;
