@@ -65,10 +65,48 @@ def one(how, command, variables, seconds, runs=1):
     return Row(how, runs, int(bool(problem)), " ".join(output.split()), [problem])
 
 
+CHECKS = ("off", "hardened")
+ENDS = ("return", "exit", "quick_exit", "_exit", "pthread_exit")
+
+
+def in_all_ways(programs, minimum="1", checks=CHECKS):
+    """Yields a name, the beginning of a command and variables for each way and each mode."""
+    for way, source, variables in programs.ways(minimum):
+        for mode in checks:
+            yield (f"{way}, {mode}", [programs.lives, source],
+                   {**variables, "TENSORPOOL_CHECKS": mode})
+
+
+def forks(programs, is_long):
+    count = 1000 if is_long else 40
+    for how, begin, variables in in_all_ways(programs):
+        yield one(how, [*begin, "fork", str(count)], variables, 600, count)
+
+
+def first_forks(programs, is_long):
+    """The interposer's minimum keeps what the C library allocates before main out of the pool."""
+    for how, begin, variables in in_all_ways(programs, "1MiB"):
+        commands = [[*begin, "first", str(seed)] for seed in range(1000 if is_long else 30)]
+        yield row(how, run_all(commands, variables))
+
+
+def ends(programs, is_long):
+    for how, begin, variables in in_all_ways(programs):
+        for end in ENDS:
+            commands = [[*begin, "end", end, str(seed)] for seed in range(1000 if is_long else 8)]
+            yield row(f"{how}, {end}", run_all(commands, variables))
+
+
+def threads(programs, is_long):
+    for how, begin, variables in in_all_ways(programs):
+        count = 10240 if is_long else 1000
+        yield one(how, [*begin, "threads", str(count)], variables, 600)
+
+
 def plugins(programs, is_long):
     rounds = 500 if is_long else 20
     yield one("library inside the plugin", [programs.plugin_host, programs.plugin, str(rounds)], {},
               600, rounds)
 
 
-KINDS = {"plugin": plugins}
+KINDS = {"fork": forks, "first-fork": first_forks, "end": ends, "threads": threads, "plugin": plugins}

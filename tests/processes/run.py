@@ -12,19 +12,23 @@ import argparse
 import os
 import sys
 
+import killed
 import kinds
+
+
+KINDS = {**kinds.KINDS, "kill": killed.kills}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--only", choices=sorted(kinds.KINDS))
+    parser.add_argument("--only", choices=sorted(KINDS))
     parser.add_argument("folder")
     arguments = parser.parse_args()
     programs = kinds.Programs(os.path.abspath(arguments.folder))
     failures = 0
     print(f"{'kind':14} {'how':34} {'runs':>6} {'failures':>9}  result")
-    for kind, function in kinds.KINDS.items():
+    for kind, function in KINDS.items():
         if arguments.only not in (None, kind):
             continue
         for row in function(programs, arguments.long):
