@@ -51,7 +51,8 @@ public:
     HandleProgram(const HandleProgram&) = delete;
     HandleProgram& operator=(const HandleProgram&) = delete;
 
-    /// Runs some steps, fewer if its choices end. Throws std::runtime_error if a source does what it must not do.
+    /// Runs some steps, fewer if its choices end. Throws std::runtime_error if a source does what
+    /// it must not do.
     void run(int steps);
     bool at_end() const { return choices_.at_end(); }
     /// Releases both arenas to a random position, which outdates the handles above it. REQUIRES: no

@@ -50,8 +50,8 @@ private:
 PoolOptions options_from(Reader& reader) {
     PoolOptions options;
     options.name = "model";
-    options.checks = reader.one_of({Checks::off, Checks::off, Checks::basic, Checks::full,
-                                    Checks::sampled, Checks::hardened});
+    options.checks = reader.one_of(
+        {Checks::off, Checks::off, Checks::basic, Checks::full, Checks::sampled, Checks::hardened});
     options.guard_share = 1;
     options.quarantine_bytes = reader.one_of<std::size_t>({16 * mib, 16 * mib, 0, 64 * kib});
     options.max_capacity = reader.one_of<std::size_t>({0, 0, mib, 8 * mib + 4 * kib, 40 * mib});

@@ -66,7 +66,8 @@ std::string described(std::span<const std::byte> rest) {
         Request request{.bytes = (1 + value(1) % 16) * plan_granule_bytes,
                         .pool_bytes = value(2) * plan_granule_bytes,
                         .alignment = alignment};
-        if (is_planned) request.end = static_cast<std::uint32_t>(plan.requests.size() + 1 + value(3) / 8);
+        if (is_planned)
+            request.end = static_cast<std::uint32_t>(plan.requests.size() + 1 + value(3) / 8);
         const std::uint64_t offset = value(0) % 64 * alignment;
         plan.offsets.push_back(is_planned ? offset : LearnedPlan::no_offset);
         if (is_planned) plan.peak_bytes = std::max(plan.peak_bytes, offset + request.bytes);

@@ -33,7 +33,8 @@ TEST(EnvironmentCorpus, RandomTextsAreReadOrReportedInOneLine) {
     const std::string letters("0123456789.-BKMGTib\0offonautobasic \n\x7f\xff", 38);
     for (int round = 0; round < 3000; ++round) {
         std::string text(random() % 60, '\0');
-        for (char& c : text) c = random() % 2 == 0 ? letters[random() % letters.size()] : char(random());
+        for (char& c : text)
+            c = random() % 2 == 0 ? letters[random() % letters.size()] : char(random());
         EXPECT_NO_THROW(feed(text)) << "round " << round;
     }
 }

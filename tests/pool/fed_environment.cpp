@@ -110,10 +110,11 @@ constexpr Variable variables[] = {
     {"TENSORPOOL_GROWTH_FACTOR", up_to_1024},
     {"TENSORPOOL_GROWTH_FRACTION", up_to_1},
     {"TENSORPOOL_RETAIN_BYTES", any_bytes},
-    {"TENSORPOOL_RETAIN_MS",
-     [](const std::string& text) { return whole_number(text, 0x1p32); }},
+    {"TENSORPOOL_RETAIN_MS", [](const std::string& text) { return whole_number(text, 0x1p32); }},
     {"TENSORPOOL_RETAIN_BACKGROUND",
-     [](const std::string& text) { return choice(text, {"off", "auto", "on"}); }},
+     [](const std::string& text) {
+         return choice(text, {"off", "auto", "on"});
+     }},
     {"TENSORPOOL_HUGE_PAGES",
      [](const std::string& text) {
          return choice(text, {"never", "buckets", "auto", "always"});
@@ -140,12 +141,19 @@ constexpr Variable variables[] = {
     {"TENSORPOOL_ARENA_GROWTH_FACTOR", up_to_1024},
     {"TENSORPOOL_ARENA_GROWTH_FRACTION", up_to_1},
     {"TENSORPOOL_ARENA_RETAIN", any_bytes},
-    {"TENSORPOOL_REPORT", [](const std::string& text) { return choice(text, {"", "0", "1"}); }},
+    {"TENSORPOOL_REPORT",
+     [](const std::string& text) {
+         return choice(text, {"", "0", "1"});
+     }},
     {"TENSORPOOL_INTERPOSE_MIN", bytes_above_0},
     {"TENSORPOOL_ON_MISUSE",
-     [](const std::string& text) { return choice(text, {"stop", "report"}); }},
+     [](const std::string& text) {
+         return choice(text, {"stop", "report"});
+     }},
     {"TENSORPOOL_STATISTICS",
-     [](const std::string& text) { return choice(text, {"", "on", "off"}); }},
+     [](const std::string& text) {
+         return choice(text, {"", "on", "off"});
+     }},
     // Without a folder that exists, only an empty text is valid.
     {"TENSORPOOL_STATISTICS_DIR", [](const std::string& text) { return verdict(text.empty()); }},
 };
