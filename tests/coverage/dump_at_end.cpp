@@ -1,5 +1,5 @@
-// Linked into each test program by tests/coverage/measure, with --wrap=abort,--wrap=_exit: a process
-// that stops without running exit handlers writes its counts first.
+// Linked into each test program by tests/coverage/measure, with --wrap=abort,--wrap=_exit: a
+// process that stops without running exit handlers writes its counts first.
 extern "C" {
 void __gcov_dump();
 [[noreturn]] void __real_abort();
