@@ -90,7 +90,7 @@ TEST_P(BucketStates, OnlyTheBeginningOfABlockIsInUse) {
 }
 
 TEST(HardenedStates, AFirstUseBeginsOnlyForAFreeBlockOfTheBucket) {
-    PoolParts pool(States::hardened);
+    PoolParts pool({.states = States::hardened});
     blocks::Bucket& bucket = pool.set[bucket_64];
     auto* const block = static_cast<char*>(pool.take(bucket_64, 1)[0]);
     EXPECT_FALSE(bucket.begin_first_use(block + 8, 50));
