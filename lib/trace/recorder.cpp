@@ -14,6 +14,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/process/python_frames.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/segment.hpp"
 
@@ -43,6 +44,9 @@ namespace {
 // came after the control was made and before the handlers were set would use memory that it does
 // not have.
 [[maybe_unused]] const bool has_handlers_from_the_start = recorder().set_handlers();
+
+// Looked for early: later, it would be done under the recorder's lock, and the loader calls malloc.
+[[maybe_unused]] const bool knows_python = platform::find_python();
 
 // Registered early: later, the call would be made under the recorder's lock. atexit has a lock of
 // its own, under which it calls malloc, and a pool may serve malloc.

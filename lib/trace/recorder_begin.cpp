@@ -11,7 +11,6 @@
 #include "platform/fail.hpp"
 #include "platform/process/call_stack.hpp"
 #include "platform/process/memory_tools.hpp"
-#include "platform/process/python_frames.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 #include "trace/recorder.hpp"
@@ -77,10 +76,7 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
     const auto sharing = target == Target::reader ? Rings::Sharing::yes : Rings::Sharing::no;
     const std::uint64_t interval = stack_interval(*recording_.control.load(relaxed), from_start);
     if (!recording_.rings.make(sharing, describe_process(interval, from_start))) return false;
-    if (interval != 0) {
-        (void)platform::capture_stack(&unused_frame, 1);  // its one-time set-up
-        (void)platform::find_python();
-    }
+    if (interval != 0) (void)platform::capture_stack(&unused_frame, 1);  // its one-time set-up
     if (target == Target::file && !file_.open(platform::environment_variable("TENSORPOOL_TRACE"))) {
         return true;  // reported on stderr
     }

@@ -14,8 +14,8 @@ struct PythonFrame {
 };
 
 /// Looks for a Python interpreter in this process whose frames can be read: CPython 3.11 to 3.13.
-/// Returns false if there is none. May allocate, and takes the loader's lock. Until it has returned
-/// true, the functions below find nothing.
+/// Returns false if there is none. May call malloc, takes the loader's lock, and clears dlerror.
+/// Until it has returned true, the functions below find nothing.
 bool find_python() noexcept;
 
 /// Stores up to `max` frames of the calling thread in `frames`, innermost first, and returns how

@@ -164,6 +164,7 @@ bool find_python() noexcept {
     }
     Interpreter one;
     const bool is_found = look_for_python(one);
+    if (!is_found) (void)dlerror();  // the program did not ask
     if (is_found) {
         found = one;
         interpreter.store(&found, std::memory_order_release);
