@@ -12,6 +12,10 @@ def title_row():
     return [row(HEADINGS), row(aligned)]
 
 
+# The aims of the levels of checks, relative to the pool without checks.
+CHECKS = {"sampled": {"cpu": 1.01}, "hardened": {"cpu": 2.0, "peak": 1.5}}
+
+
 def row(cells):
     return "| " + " | ".join(cells) + " |"
 
@@ -72,10 +76,20 @@ def judged_plan(workload, rounds):
                f"{verdict(held <= aim)}")
 
 
+def judged_checks(workload, rounds):
+    for checks in (name for name in CHECKS if {name, "pool"} <= set(rounds.names)):
+        for metric, aim in CHECKS[checks].items():
+            ratio = rounds.ratio(checks, "pool", metric)
+            yield (f"{workload.letter} {checks}: {metric} of pool {ratio}, aim {aim:.2f}: "
+                   f"{verdict(ratio.median <= aim)}")
+
+
 def judged(workload, rounds):
     """Yields a line for each aim. It is met if the median of the ratios is at most the aim."""
     yield from judged_plan(workload, rounds)
-    for ours in (name for name in rounds.names if allocators.ALL[name].is_ours):
+    yield from judged_checks(workload, rounds)
+    for ours in (name for name in rounds.names
+                 if allocators.ALL[name].is_ours and name not in CHECKS):
         for name, ratio, aim in aims_of(workload, rounds, ours):
             yield (f"{workload.letter} {ours}: {name} {ratio}, aim {aim:.2f}: "
                    f"{verdict(ratio.median <= aim)}")
