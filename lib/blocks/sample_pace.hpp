@@ -22,9 +22,11 @@ public:
         return distance_ = first_bytes;
     }
 
-    /// Returns whether so much time has passed since the last sample that one may be taken now.
-    bool is_due(std::uint64_t now, double share) const noexcept {
-        return static_cast<double>(now - sampled_) * share >= static_cast<double>(cost_);
+    /// Returns whether so much time has passed since the last sample that one may be taken now that
+    /// is expected to cost at least `cost`.
+    bool is_due(std::uint64_t now, std::uint64_t cost, double share) const noexcept {
+        const auto least = static_cast<double>(std::max(cost, cost_));
+        return static_cast<double>(now - sampled_) * share >= least;
     }
     /// Notes what a sample cost: the allocation, and later the free, which costs about as much.
     void count(std::uint64_t now, std::uint64_t cost) noexcept {
@@ -61,8 +63,8 @@ private:
     std::uint64_t state_ = 0;
     std::uint64_t looked_ = 0;   // when the distance was set
     std::uint64_t sampled_ = 0;  // when the last sample was taken
-    std::uint64_t cost_ =
-        20'000;  // of a sample; the first value is a guess (perf/results/checks.md)
+    // Of a sample. The first value is a guess (perf/results/checks.md).
+    std::uint64_t cost_ = 20'000;
     std::int64_t distance_ = 0;
 };
 

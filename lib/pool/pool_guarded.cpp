@@ -22,6 +22,8 @@ constexpr double guard_all = 1;
 // A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
 // tables of its files, which takes milliseconds.
 constexpr std::uint64_t max_cost_ns = 50'000;
+// A guarded block gets pages that nobody has touched, and gives them back when it is freed.
+constexpr std::uint64_t page_cost_ns = 2'000;
 // The distances keep to the share on average. Two guards may follow each other in a quarter of the
 // mean time; a shorter distance means that the thread's rate has risen.
 constexpr double max_haste = 4;
@@ -55,10 +57,12 @@ void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignmen
     }
     if (cache.bytes_to_sample >= 0) return nullptr;
     const std::uint64_t now = platform::thread_time_ns();
-    void* const block =
-        pace.is_due(now, max_haste * share) ? allocate_guarded(bytes, alignment) : nullptr;
+    const std::uint64_t cost_of_pages = bytes / pages::page_bytes * page_cost_ns;
+    void* const block = pace.is_due(now, cost_of_pages, max_haste * share)
+                            ? allocate_guarded(bytes, alignment)
+                            : nullptr;
     const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
-    if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns));
+    if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns) + cost_of_pages);
     cache.bytes_to_sample =
         pace.next(then, cache.bytes_to_sample, share) + (block == nullptr ? own_bytes : 0);
     return block;
