@@ -194,7 +194,7 @@ struct PoolOptions {
     /// With `Checks::sampled`: the part of each thread's time that guards may take, from 0 to 1.
     double guard_share = 0.01;
     /// With `Checks::hardened`: the bytes of freed blocks that wait before they are reused.
-    std::size_t quarantine_bytes = std::size_t{16} << 20;
+    std::size_t quarantine_bytes = std::size_t{8} << 20;
     /// A function to call for each event; may be empty. Without it, nothing is printed.
     ///
     /// It runs outside all locks of the pool, on the thread whose request caused the event or on
