@@ -112,7 +112,7 @@ void Pool::take_back(Span& span) noexcept {
     }
     statistics::PoolTotals& totals = record_->totals;
     const std::size_t bytes = span.bytes();
-    platform::mark_closed(large_.address_of(span), bytes);
+    if (is_marked()) platform::mark_closed(large_.address_of(span), bytes);
     const std::size_t before = totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     base::raise_to(totals.peak_capacity_bytes, before + bytes);
     pages::Changes changes;
