@@ -10,7 +10,7 @@
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 

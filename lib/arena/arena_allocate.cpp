@@ -10,7 +10,7 @@
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {

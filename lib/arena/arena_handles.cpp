@@ -11,7 +11,7 @@
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {

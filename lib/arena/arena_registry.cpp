@@ -3,7 +3,7 @@
 #include "arena/arena_state.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::arena {
 namespace {

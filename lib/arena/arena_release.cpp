@@ -11,7 +11,7 @@
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
 

@@ -9,7 +9,7 @@
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/report/report_at_exit.hpp"

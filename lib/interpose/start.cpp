@@ -4,7 +4,7 @@
 #include "interpose/visit.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::interpose {
 namespace {

@@ -12,7 +12,7 @@
 #include "pages/served_memory.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::pages {
 namespace {

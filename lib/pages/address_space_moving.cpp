@@ -5,7 +5,7 @@
 
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::pages {
 bool AddressSpace::may_move(PageRun run) noexcept {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "platform/platform.hpp"
-#include "platform/process/call_stack.hpp"
+#include "platform/stacks/call_stack.hpp"
 
 namespace tensorpool::pages {
 namespace {

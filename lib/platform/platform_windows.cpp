@@ -17,7 +17,7 @@
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/process/thread_key.hpp"
+#include "platform/threads/thread_key.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/never_destroyed.hpp"
-#include "platform/process/own_thread.hpp"
+#include "platform/threads/own_thread.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {

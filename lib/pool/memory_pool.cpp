@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
 #include "statistics/report/report_at_exit.hpp"

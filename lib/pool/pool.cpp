@@ -13,7 +13,7 @@
 #include "blocks/thread_registry.hpp"
 #include "pages/guarded_area.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/block_server.hpp"

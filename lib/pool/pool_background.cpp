@@ -2,7 +2,7 @@
 
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/own_thread.hpp"
+#include "platform/threads/own_thread.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 

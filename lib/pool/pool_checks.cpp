@@ -6,7 +6,7 @@
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/guarded_area.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/recorder_hooks.hpp"

@@ -5,7 +5,7 @@
 #include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"

@@ -6,7 +6,7 @@
 #include <tensorpool/detail/address_range.hpp>
 
 #include "blocks/thread_registry.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {

@@ -6,7 +6,7 @@
 #include "base/atomics.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/served_memory.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/recorder_hooks.hpp"

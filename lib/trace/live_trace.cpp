@@ -8,8 +8,8 @@
 
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/own_thread.hpp"
 #include "platform/process/processes.hpp"
+#include "platform/threads/own_thread.hpp"
 #include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
 

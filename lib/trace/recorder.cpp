@@ -14,7 +14,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/process/python_frames.hpp"
+#include "platform/stacks/python_frames.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/segment.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <tensorpool/export.hpp>
 
-#include "platform/process/call_stack.hpp"
-#include "platform/process/python_frames.hpp"
+#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "platform/cycle_counter.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/program_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 #include "trace/recording.hpp"
 #include "trace/ring_layout.hpp"
 #include "trace/stack_sampling.hpp"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "platform/process/own_thread.hpp"
+#include "platform/threads/own_thread.hpp"
 #include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
 

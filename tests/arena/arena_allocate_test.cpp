@@ -13,7 +13,7 @@
 #include "pages/failing_system.hpp"
 #include "pages/random.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/commit_budget.hpp"
 
 namespace tensorpool {

@@ -1,7 +1,7 @@
 // The state of arenas in the child of a fork.
 
 #include "arena/arena_registry.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 #include <tensorpool/arena.hpp>
 

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "misuse/misuse.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 namespace {

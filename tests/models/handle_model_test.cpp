@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "models/handle_program.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "platform/process/own_thread.hpp"
+#include "platform/threads/own_thread.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/fill.hpp"
 

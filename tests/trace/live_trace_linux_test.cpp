@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "support/child_process.hpp"
 #include "trace/inline_path.hpp"
 #include "trace/moved_clock.hpp"

@@ -1,7 +1,7 @@
 // Recordings into the file that TENSORPOOL_TRACE names. Each runs in a child, whose first slow path
 // reads the environment again.
 
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "trace/recorder.hpp"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@
 #include "base/alignment.hpp"
 #include "base/multiply.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {

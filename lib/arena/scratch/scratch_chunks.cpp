@@ -8,7 +8,7 @@
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {

@@ -7,7 +7,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 namespace detail {

@@ -12,7 +12,7 @@
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/report/report_at_exit.hpp"
 #include "statistics/segment/limit_kind.hpp"
 #include "statistics/sums/arena_statistics.hpp"

@@ -6,7 +6,7 @@
 
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/call_stack.hpp"
+#include "platform/stacks/call_stack.hpp"
 #include "statistics/misuse/text_buffer.hpp"
 #include "statistics/segment/failed_checks.hpp"
 

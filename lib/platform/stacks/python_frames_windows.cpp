@@ -1,4 +1,4 @@
-#include "platform/process/python_frames.hpp"
+#include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::platform {
 

@@ -1,4 +1,4 @@
-#include "platform/process/sanitizers.hpp"
+#include "platform/tools/sanitizers.hpp"
 
 #include <algorithm>
 

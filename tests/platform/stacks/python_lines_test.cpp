@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "platform/process/python_layout.hpp"
+#include "platform/stacks/python_layout.hpp"
 
 namespace tensorpool::platform::python {
 namespace {

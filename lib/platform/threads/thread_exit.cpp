@@ -3,7 +3,7 @@
 
 #include "platform/platform.hpp"
 #include "platform/process/keep_loaded.hpp"
-#include "platform/process/thread_key.hpp"
+#include "platform/threads/thread_key.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -1,6 +1,6 @@
 // For builds without Valgrind's header: memcheck is never found, and nothing else is called.
 
-#include "platform/process/memcheck.hpp"
+#include "platform/tools/memcheck.hpp"
 
 namespace tensorpool::platform::memcheck {
 

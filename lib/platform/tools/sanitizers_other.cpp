@@ -1,6 +1,6 @@
 // Systems without weak undefined symbols: no sanitizer is found, and nothing else is called.
 
-#include "platform/process/sanitizers.hpp"
+#include "platform/tools/sanitizers.hpp"
 
 namespace tensorpool::platform::sanitizers {
 

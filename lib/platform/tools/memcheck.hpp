@@ -1,6 +1,6 @@
 #pragma once
 
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 /// The requests to Valgrind's memcheck, which are sequences of instructions without effect outside
 /// of Valgrind.

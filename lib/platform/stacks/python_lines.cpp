@@ -1,4 +1,4 @@
-#include "platform/process/python_layout.hpp"
+#include "platform/stacks/python_layout.hpp"
 
 namespace tensorpool::platform::python {
 namespace {

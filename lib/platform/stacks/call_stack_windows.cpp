@@ -1,4 +1,4 @@
-#include "platform/process/call_stack.hpp"
+#include "platform/stacks/call_stack.hpp"
 
 namespace tensorpool::platform {
 

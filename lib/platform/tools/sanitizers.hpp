@@ -1,6 +1,6 @@
 #pragma once
 
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 /// AddressSanitizer and MemorySanitizer, which a program may be built with even if this library is
 /// not.

@@ -1,4 +1,4 @@
-#include "platform/process/own_thread.hpp"
+#include "platform/threads/own_thread.hpp"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

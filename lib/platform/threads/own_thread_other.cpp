@@ -1,4 +1,4 @@
-#include "platform/process/own_thread.hpp"
+#include "platform/threads/own_thread.hpp"
 
 // No thread is started on these systems, so no thread waits.
 namespace tensorpool::platform {

@@ -1,7 +1,7 @@
-#include "platform/process/program_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 
-#include "platform/process/call_stack.hpp"
-#include "platform/process/python_frames.hpp"
+#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <string_view>
 
-#include "platform/process/python_frames.hpp"
-#include "platform/process/python_layout.hpp"
+#include "platform/stacks/python_frames.hpp"
+#include "platform/stacks/python_layout.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -1,4 +1,4 @@
-#include "platform/process/memcheck.hpp"
+#include "platform/tools/memcheck.hpp"
 
 #include <valgrind/memcheck.h>
 

@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "platform/process/own_thread.hpp"
 #include "platform/system_calls.hpp"
+#include "platform/threads/own_thread.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -1,7 +1,7 @@
-#include "platform/process/memory_tools.hpp"
+#include "platform/tools/memory_tools.hpp"
 
-#include "platform/process/memcheck.hpp"
-#include "platform/process/sanitizers.hpp"
+#include "platform/tools/memcheck.hpp"
+#include "platform/tools/sanitizers.hpp"
 
 namespace tensorpool::platform {
 
