@@ -58,14 +58,17 @@ TEST_F(HardenedPool, ServesAllSizesAndCountsExactly) {
 }
 
 TEST_F(HardenedPool, FreedBlocksWaitBeforeTheyAreReused) {
+    PoolOptions options = hardened();
+    options.quarantine_bytes = 16 * mib;
+    MemoryPool pool(options);
     for (const std::size_t bytes : {std::size_t{100}, mib}) {
-        std::set<char*> seen;
-        for (int i = 0; i < 6; ++i) {
-            char* const block = allocate(bytes);
+        std::set<void*> seen;
+        for (int i = 0; i < 10; ++i) {
+            void* const block = pool.allocate(bytes);
             EXPECT_TRUE(seen.insert(block).second);
-            pool_.deallocate(block, bytes);
-            EXPECT_FALSE(pool_.owns(block));
-            EXPECT_EQ(pool_.usable_size(block), 0U);
+            pool.deallocate(block, bytes);
+            EXPECT_FALSE(pool.owns(block));
+            EXPECT_EQ(pool.usable_size(block), 0U);
         }
     }
 }
