@@ -22,8 +22,8 @@ public:
         return distance_ = first_bytes;
     }
 
-    /// Returns whether so much time has passed since the last sample that one may be taken now that
-    /// is expected to cost at least `cost`.
+    /// Returns whether enough time has passed since the last sample to take one now. `cost` is the
+    /// least that this sample will cost.
     bool is_due(std::uint64_t now, std::uint64_t cost, double share) const noexcept {
         const auto least = static_cast<double>(std::max(cost, cost_));
         return static_cast<double>(now - sampled_) * share >= least;

@@ -81,8 +81,8 @@ bool Pool::owns(const void* p) noexcept {
 std::size_t Pool::usable_size(const void* p) noexcept {
     const Finding finding = find(p);
     if (finding.what != Finding::What::block) return 0;
-    // From now on the caller may use all of the block. Not `mark_open`: it reads the records of
-    // AddressSanitizer, which fails if another thread frees the block meanwhile.
+    // From now on the caller may use all of the block. `mark_open` would first read the records of
+    // AddressSanitizer, and that fails if another thread frees the block at the same time.
     if (is_marked() && platform::memory_tool() == platform::MemoryTool::address_sanitizer) {
         platform::mark_allocated({p, finding.usable, finding.usable});
     }

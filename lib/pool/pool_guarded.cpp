@@ -22,7 +22,8 @@ constexpr double guard_all = 1;
 // A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
 // tables of its files, which takes milliseconds.
 constexpr std::uint64_t max_cost_ns = 50'000;
-// A guarded block gets pages that nobody has touched, and gives them back when it is freed.
+// A guarded block takes untouched pages and returns them when it is freed. The value is the cost of
+// a page fault (perf/results/workloads.md).
 constexpr std::uint64_t page_cost_ns = 2'000;
 // The distances keep to the share on average. Two guards may follow each other in a quarter of the
 // mean time; a shorter distance means that the thread's rate has risen.

@@ -11,7 +11,7 @@ constexpr double share = 0.01;
 constexpr double haste = 4;
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
-/// A thread that requests a block of so many bytes each time its `work_ns` are over.
+/// A thread that works for `work_ns` before each request for `bytes` bytes.
 struct Requests {
     std::int64_t bytes;
     std::uint64_t work_ns;
@@ -28,7 +28,7 @@ struct Outcome {
     }
 };
 
-// As Pool::sample does. The countdown is reduced by each request.
+// Samples as Pool::sample does.
 Outcome run(const Requests& requests, std::uint64_t duration_ns) {
     Outcome result;
     SamplePace pace;
