@@ -35,6 +35,7 @@ ALL = {a.key: a for a in (
     Allocator("pool", INTERPOSER, is_ours=True, with_libraries=True),  # as `tensorpool run` does
     # The same, with the two lines of tensorpool.planned in the program.
     Allocator("plan", INTERPOSER, is_ours=True, with_libraries=True, with_plan=True),
+    # The pool with a level of checks.
     *(Allocator(checks, INTERPOSER, variables=(("TENSORPOOL_CHECKS", checks),), is_ours=True,
                 with_libraries=True) for checks in ("sampled", "hardened")),
     Allocator("inside", is_ours=True),  # the program's own use of tensorpool, if any

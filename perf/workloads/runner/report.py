@@ -5,15 +5,13 @@ from . import allocators
 MIB = 2**20
 HEADINGS = ("workload", "memory from", "CPU s", "system s", "faults", "peak MiB",
             "CPU of glibc", "CPU of best rival", "faults of best rival", "peak of best rival")
+# The aims of the levels of checks, relative to the pool without checks.
+CHECKS = {"sampled": {"cpu": 1.01}, "hardened": {"cpu": 2.0, "peak": 1.5}}
 
 
 def title_row():
     aligned = ["---", "---"] + ["---:"] * (len(HEADINGS) - 2)
     return [row(HEADINGS), row(aligned)]
-
-
-# The aims of the levels of checks, relative to the pool without checks.
-CHECKS = {"sampled": {"cpu": 1.01}, "hardened": {"cpu": 2.0, "peak": 1.5}}
 
 
 def row(cells):
@@ -77,6 +75,7 @@ def judged_plan(workload, rounds):
 
 
 def judged_checks(workload, rounds):
+    """Yields a line for each aim of a level of checks against the pool without checks."""
     for checks in (name for name in CHECKS if {name, "pool"} <= set(rounds.names)):
         for metric, aim in CHECKS[checks].items():
             ratio = rounds.ratio(checks, "pool", metric)
