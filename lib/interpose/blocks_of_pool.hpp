@@ -37,7 +37,8 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcep
 /// block unchanged, if that is impossible.
 void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
 // REQUIRES: `p` may belong to the pool. A pointer that does not is passed to the next allocator.
-// The bytes are those that a sized delete states. Checks::hardened alone looks at them.
+// The bytes are those that a sized delete or `free_sized` states. Checks::hardened alone looks at
+// them.
 inline constexpr std::size_t not_stated = SIZE_MAX;
 inline void free_in_pool(void* p, std::size_t bytes = not_stated) noexcept;
 void free_slowly(void* p, std::size_t bytes) noexcept;

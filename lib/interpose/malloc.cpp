@@ -5,6 +5,8 @@
 #include <tensorpool/export.hpp>
 
 #include "interpose/requests.hpp"
+#include "pages/page_map.hpp"
+#include "pages/span.hpp"
 
 namespace tensorpool::interpose {
 namespace {
@@ -14,10 +16,23 @@ void* out_of_memory() noexcept {
     return nullptr;
 }
 
-/// Returns whether a block can stay: it has room for the new size and would not waste half of its
-/// bytes.
-bool may_stay(std::size_t usable, std::size_t bytes) noexcept {
+// A larger block is given room to grow.
+constexpr std::size_t large = std::size_t{1} << 20;
+
+/// Returns whether a block has room for a size and would not waste half of its bytes.
+bool suits(std::size_t usable, std::size_t bytes) noexcept {
     return bytes <= usable && bytes >= usable / 2;
+}
+
+/// Returns whether the pool must record exactly the requested size: `free_sized` is checked with
+/// it. Larger blocks are checked only as far as `suits`, because they would be copied too often.
+bool is_exact(std::size_t usable) noexcept {
+    return usable < large && is_hardened();
+}
+
+/// Returns whether a block can stay where it is.
+bool may_stay(std::size_t usable, std::size_t bytes) noexcept {
+    return is_exact(usable) ? bytes == usable : suits(usable, bytes);
 }
 
 /// Returns the size to request if a block of `usable` bytes has to grow. The pool has 32 sizes
@@ -25,16 +40,15 @@ bool may_stay(std::size_t usable, std::size_t bytes) noexcept {
 /// on the way. With room for an eighth more it is copied six times. (Growth to 128 MiB in steps of
 /// 64 KiB takes 0.3 s instead of 0.9 s.)
 std::size_t with_room_to_grow(std::size_t usable, std::size_t bytes) noexcept {
-    constexpr std::size_t large = std::size_t{1} << 20;
     return usable < large || bytes <= usable ? bytes : std::max(bytes, usable + usable / 8);
 }
 
 /// Copies the content into another block and frees the old one. If no block can be had, a block
-/// that was to shrink stays.
+/// that was to shrink stays, unless its size is exact.
 void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
     void* moved = allocate(with_room_to_grow(usable, bytes));
     if (moved == nullptr) moved = allocate(bytes);
-    if (moved == nullptr) return bytes <= usable ? p : nullptr;
+    if (moved == nullptr) return bytes <= usable && !is_exact(usable) ? p : nullptr;
     std::memcpy(moved, p, std::min(usable, bytes));
     deallocate(p);
     return moved;
@@ -65,6 +79,17 @@ void* reallocate(void* p, std::size_t bytes) noexcept {
     return move(p, usable, bytes);
 }
 
+/// Returns the size with which a free is checked: `bytes`, or the recorded one if `realloc` may
+/// have left `bytes` in a large block.
+std::size_t size_to_check(const void* p, std::size_t bytes) noexcept {
+    if (bytes < large / 2 || !is_hardened() || !may_be_of_pool(p)) return bytes;
+    const pages::PageEntry entry(detail::pool_addresses.page_word(p));
+    if (entry.kind() != pages::PageKind::large_in_use) return bytes;
+    // Relaxed: the caller holds the block. If it does not, the free reports that.
+    const std::size_t recorded = entry.span()->requested_bytes.load(std::memory_order_relaxed);
+    return recorded >= large && suits(recorded, bytes) ? recorded : bytes;
+}
+
 }  // namespace
 }  // namespace tensorpool::interpose
 
@@ -78,6 +103,17 @@ TENSORPOOL_API void* malloc(std::size_t bytes) noexcept {
 
 TENSORPOOL_API void free(void* p) noexcept {
     interpose::deallocate(p);
+}
+
+// Of C23. The C library of Debian 12 does not declare them.
+
+TENSORPOOL_API void free_sized(void* p, std::size_t bytes) noexcept {
+    interpose::deallocate(p, interpose::size_to_check(p, bytes));
+}
+
+TENSORPOOL_API void free_aligned_sized(void* p, std::size_t /*alignment*/,
+                                       std::size_t bytes) noexcept {
+    interpose::deallocate(p, interpose::size_to_check(p, bytes));
 }
 
 TENSORPOOL_API void* calloc(std::size_t count, std::size_t bytes) noexcept {

@@ -47,6 +47,9 @@ void try_plain(size_t bytes) {
     void* const array = reallocarray(nullptr, bytes, 1);
     expect_block(array, bytes, 16);
     std::free(array);
+    void* const sized = std::malloc(bytes);
+    expect_block(sized, bytes, 16);
+    tensorpool::testing::free_sized(sized, bytes);
 }
 
 void try_aligned(size_t bytes) {
@@ -58,7 +61,7 @@ void try_aligned(size_t bytes) {
         for (const auto function : {memalign, aligned_alloc}) {
             void* const q = hidden(function)(alignment, bytes);
             expect_block(q, bytes, alignment);
-            std::free(q);
+            tensorpool::testing::free_aligned_sized(q, alignment, bytes);
         }
         const auto as = std::align_val_t(alignment);
         void* const n = ::operator new(bytes, as);
@@ -213,6 +216,8 @@ void try_small_rules() {
     std::free(other);
     std::free(nullptr);
     ::operator delete(nullptr);
+    tensorpool::testing::free_sized(nullptr, 100);
+    tensorpool::testing::free_aligned_sized(nullptr, 64, 100);
     expect(malloc_usable_size(nullptr) == 0, "size 0 of nullptr");
     void* const p = std::malloc(1 << 20);
     errno = 77;

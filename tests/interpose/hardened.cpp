@@ -1,5 +1,5 @@
 // Checks::hardened for malloc: a request for 0 bytes gets a block of its own that may not be
-// touched, and a sized delete must state what was requested.
+// touched, and a sized delete or free must state what was requested.
 
 #include <malloc.h>
 #include <sys/wait.h>
@@ -83,6 +83,35 @@ void expect_stop(const char* kind, Function function) {
     expect(report.find(std::string("tensorpool: fatal: ") + kind + " ") == 0, report.c_str());
 }
 
+void expect_sized_frees() {
+    namespace testing = tensorpool::testing;
+    for (const std::size_t bytes : {0, 1, 100, 70'000, 2'000'000}) {
+        testing::free_sized(hidden(std::malloc(bytes)), bytes);
+        testing::free_sized(hidden(std::calloc(bytes, 1)), bytes);
+        testing::free_aligned_sized(hidden(aligned_alloc(256, bytes)), 256, bytes);
+    }
+    // Also after each realloc.
+    const std::size_t sizes[] = {100, 90, 5000, 70'000, 69'999, 2'000'000, 1'500'000, 3'000'000};
+    for (const std::size_t from : sizes) {
+        for (const std::size_t to : sizes) {
+            testing::free_sized(std::realloc(hidden(std::malloc(from)), to), to);
+        }
+    }
+    expect_stop("wrong-size", [] { testing::free_sized(hidden(std::malloc(100)), 99); });
+    expect_stop("wrong-size", [] { testing::free_sized(hidden(std::malloc(0)), 1); });
+    expect_stop("wrong-size",
+                [] { testing::free_sized(std::realloc(hidden(std::malloc(100)), 90), 100); });
+    expect_stop("wrong-size", [] {
+        testing::free_aligned_sized(hidden(aligned_alloc(4096, 70'000)), 4096, 69'999);
+    });
+    expect_stop("wrong-size", [] { testing::free_sized(hidden(std::malloc(5 << 20)), 1 << 20); });
+    expect_stop("double-free", [] {
+        void* const p = std::malloc(2'000'000);
+        testing::free_sized(hidden(p), 2'000'000);
+        testing::free_sized(hidden(p), 2'000'000);
+    });
+}
+
 }  // namespace
 
 int main() {
@@ -105,5 +134,6 @@ int main() {
         ::operator delete(hidden(::operator new(200'000, alignment)), hidden(std::size_t{8}),
                           alignment);
     });
+    expect_sized_frees();
     return failures == 0 ? 0 : 1;
 }

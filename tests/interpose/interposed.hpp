@@ -56,6 +56,18 @@ inline bool is_of_pool(const void* p) {
     return range != nullptr && range->contains(p);
 }
 
+/// The functions of C23, which the C library of Debian 12 does not have.
+inline void free_sized(void* p, std::size_t bytes) {
+    static const auto function =
+        reinterpret_cast<void (*)(void*, std::size_t)>(dlsym(RTLD_DEFAULT, "free_sized"));
+    function(p, bytes);
+}
+inline void free_aligned_sized(void* p, std::size_t alignment, std::size_t bytes) {
+    static const auto function = reinterpret_cast<void (*)(void*, std::size_t, std::size_t)>(
+        dlsym(RTLD_DEFAULT, "free_aligned_sized"));
+    function(p, alignment, bytes);
+}
+
 /// Returns the minimum that the test has set, in bytes.
 inline std::size_t minimum() {
     const char* const text = std::getenv("TENSORPOOL_INTERPOSE_MIN");
