@@ -1,7 +1,11 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154,SC2034
 # Sourced by `programs`: the requirements of each program, and its work, which writes to standard output.
-# `many WHOLE SHORT` prints one of both, and "$tree" has sources.
+# `many WHOLE SHORT` prints one of both, and "$tree" has sources. `NAME_files` prints the paths of files
+# that the work leaves, in which no time or random number is. `NAME_process` is a pattern for the file
+# name of the executable if that is not NAME.
 
+gcc_process='cc1plus'
+gcc_files() { echo one.o; }
 gcc_needs() { command -v g++ > /dev/null; }
 gcc_work() {
     local file
@@ -11,6 +15,7 @@ gcc_work() {
     done
 }
 
+git_files() { git -C one ls-files | sed 's|^|one/|'; }
 git_needs() { command -v git > /dev/null; }
 git_work() {
     rm -rf one && git init -q one && cd one || return
@@ -24,6 +29,7 @@ git_work() {
 
 python_modules="test_json test_re test_dict test_list test_bytes test_io test_threading test_fork1 \
     test_mmap test_zlib test_pickle test_sqlite3 test_ctypes test_thread test_gc"
+python_process='python3.*'
 python_needs() { $debian_python -c 'import test.test_dict' 2> /dev/null; }
 python_work() {
     $debian_python -m test $(many "$python_modules" "test_dict test_zlib") > python.log 2>&1
@@ -32,6 +38,8 @@ python_work() {
     echo "python: $code"
 }
 
+sqlite_process='sqlite3'
+sqlite_files() { echo one.db; }
 sqlite_needs() { command -v sqlite3 > /dev/null; }
 sqlite_work() {
     rm -f one.db
@@ -43,6 +51,7 @@ sqlite_work() {
         select count(*), round(sum(c)) from t; pragma integrity_check;"
 }
 
+redis_process='redis-.*'
 redis_needs() { command -v redis-server redis-benchmark redis-cli > /dev/null; }
 redis_work() {
     redis-server --port 0 --unixsocket "$folder/redis" --save '' --dir "$folder" > redis.log 2>&1 &
@@ -62,6 +71,7 @@ redis_work() {
     wait $server; echo "redis: $?"
 }
 
+imagemagick_process='convert-im6.*'
 imagemagick_needs() { [ -x /usr/bin/convert-im6.q16 ]; }
 imagemagick_work() {
     /usr/bin/convert-im6.q16 -size "$(many 1200x900 300x200)" gradient:red-blue -swirl 90 -blur 0x3 \
@@ -74,6 +84,7 @@ sort_work() {
         LC_ALL=C sort --parallel=4 -S 64M | md5sum
 }
 
+xz_files() { echo one.tar; }
 xz_needs() { command -v xz > /dev/null; }
 xz_work() {
     tar cf one.tar --sort=name --mtime=@0 --owner=0 --group=0 -C "$tree" lib include
@@ -94,12 +105,15 @@ bash_work() {
         bash "$(many 100000 10000)"
 }
 
+clang_process='clang.*'
+clang_files() { echo one.o; }
 clang_needs() { command -v clang > /dev/null; }
 clang_work() {
     clang -std=c11 -O2 -g0 -x c -c -o one.o - <<< "$(sed 's/^/int f/; s/$/(int a) { return a * 3; }/' <(seq "$(many 2000 200)"))" &&
         md5sum < one.o
 }
 
+tar_files() { find out -type f; }
 tar_needs() { command -v tar > /dev/null; }
 tar_work() {
     tar cf one.tar --sort=name --mtime=@0 --owner=0 --group=0 -C "$tree" lib && md5sum < one.tar
@@ -112,12 +126,15 @@ make_work() {
     make -s -j2 -f one.mk "t$(many 2000 200)" | md5sum
 }
 
+awk_process='[mg]?awk'
 awk_needs() { command -v awk > /dev/null; }
 awk_work() {
     awk -v n="$(many 300000 20000)" 'BEGIN { for (i = 0; i < n; ++i) a[i * 7919 % 10007] = a[i * 7919 % 10007] i % 10
         for (k in a) s += length(a[k]); print s, length(a) }'
 }
 
+vim_process='vim.*'
+vim_files() { echo one.txt; }
 vim_needs() { command -v vim > /dev/null; }
 vim_work() {
     seq "$(many 20000 2000)" > one.txt
@@ -125,6 +142,7 @@ vim_work() {
     md5sum < one.txt
 }
 
+node_process='node(js)?'
 node_needs() { command -v node > /dev/null; }
 node_work() {
     node -e 'const m = new Map(); for (let i = 0; i < +process.argv[1]; ++i) m.set("k" + i % 5000, Buffer.alloc(i % 3000, i % 251));
@@ -141,6 +159,7 @@ openssl_work() {
     openssl req -x509 -new -key key.pem -subj /CN=localhost -days 1 -out cert.pem && openssl verify -CAfile cert.pem cert.pem
 }
 
+cmake_files() { find project/build -name '*.make' -o -name Makefile; }
 cmake_needs() { command -v cmake > /dev/null; }
 cmake_work() {
     rm -rf project && mkdir project && seq "$(many 300 30)" |
@@ -182,6 +201,8 @@ bzip2_work() { seq "$(many 300000 30000)" | bzip2 -9 | bunzip2 | md5sum; }
 grep_needs() { command -v grep > /dev/null; }
 grep_work() { grep -rhoE '[a-z_]+_bytes' "$tree/lib" | sort | uniq -c | md5sum; grep -rcP '(?<=std::)\w+' "$tree/include" | sort | md5sum; }
 
+diff_process='diff|patch'
+diff_files() { printf '%s\n' a.txt one.patch; }
 diff_needs() { command -v diff patch > /dev/null; }
 diff_work() {
     seq "$(many 50000 5000)" > a.txt; awk 'NR % 7 { print $1 * (NR % 13 == 0 ? 2 : 1) }' a.txt > b.txt
@@ -208,14 +229,17 @@ gpg_work() {
 }
 
 file_needs() { command -v file > /dev/null; }
-file_work() { file -b /bin/* /usr/lib/x86_64-linux-gnu/libc.so.6 2> /dev/null | head -"$(many 1000 100)" | md5sum; }
+file_work() { file -b /bin/* /usr/lib/x86_64-linux-gnu/libc.so.6 2> /dev/null | sed -n "1,$(many 1000 100)p" | md5sum; }
 
+objdump_process='.*-(objdump|nm)'
 objdump_needs() { command -v objdump > /dev/null; }
 objdump_work() { objdump -d -C "$(many /usr/bin/python3.11 /bin/true)" 2> /dev/null | tail -n +4 | md5sum; nm -D -C /usr/lib/x86_64-linux-gnu/libstdc++.so.6 | md5sum; }
 
+clang_format_process='clang-format.*'
 clang_format_needs() { command -v clang-format > /dev/null; }
 clang_format_work() { clang-format --style=LLVM "$tree/lib/$(many pool base)"/*.cpp | md5sum; }
 
+java_files() { echo One.class; }
 java_needs() { command -v java javac > /dev/null; }
 java_work() {
     cat > One.java <<< 'public class One { static int n; public static void main(String[] a) throws Exception {
@@ -226,10 +250,14 @@ java_work() {
     javac One.java && java -Xmx256m One "$(many 100000 10000)"
 }
 
+tcl_process='tclsh.*'
 tcl_needs() { command -v tclsh > /dev/null; }
 tcl_work() { tclsh <<< "set d {}; for {set i 0} {\$i < $(many 100000 10000)} {incr i} { dict append d [expr {\$i % 997}] x }; puts [dict size \$d]; puts [string length [dict get \$d 5]]"; }
 
-rust_needs() { rustc --version > /dev/null 2>&1; }
+rust_process='rust.*'
+rust_files() { echo one.ll; }
+# The compiler of rustup has a malloc of its own, which no library replaces.
+rust_needs() { rustc --version > /dev/null 2>&1 && ! nm -D --defined-only "$(rustc --print sysroot)/bin/rustc" | grep -q ' T malloc$'; }
 rust_work() { rustc -O --crate-type lib --emit=llvm-ir -o one.ll - <<< 'pub fn f(n: u64) -> Vec<String> { (0..n).map(|i| format!("{i}")).collect() }' && wc -l < one.ll; }
 
 xmllint_needs() { command -v xmllint > /dev/null; }
