@@ -12,18 +12,20 @@
 
 namespace tensorpool::platform {
 
-/// Reads a text file line by line through a fixed buffer. Allocates nothing, however long the file
-/// is. The rest of a line that is longer than the buffer is skipped.
-class LineReader {
+/// Reads a text file line by line through a fixed buffer of `buffer_bytes` bytes. Allocates
+/// nothing, however long the file is. The rest of a line that is longer than the buffer is skipped.
+template <std::size_t buffer_bytes>
+class LineReaderWith {
 public:
-    static constexpr std::size_t longest_line = 2048;
+    static constexpr std::size_t longest_line = buffer_bytes;
 
-    explicit LineReader(const char* path) noexcept : file_(::open(path, O_RDONLY | O_CLOEXEC)) {}
-    ~LineReader() {
+    explicit LineReaderWith(const char* path) noexcept
+        : file_(::open(path, O_RDONLY | O_CLOEXEC)) {}
+    ~LineReaderWith() {
         if (file_ >= 0) ::close(file_);
     }
-    LineReader(const LineReader&) = delete;
-    LineReader& operator=(const LineReader&) = delete;
+    LineReaderWith(const LineReaderWith&) = delete;
+    LineReaderWith& operator=(const LineReaderWith&) = delete;
 
     /// Sets `line` to the next line without its newline; it is valid until the next call. Returns
     /// false at the end of the file, and at once if the file cannot be read.
@@ -80,5 +82,9 @@ private:
     std::size_t end_ = 0;
     char buffer_[longest_line];
 };
+
+using LineReader = LineReaderWith<2048>;
+/// For files whose lines are short, on threads whose stacks may be small.
+using ShortLineReader = LineReaderWith<256>;
 
 }  // namespace tensorpool::platform

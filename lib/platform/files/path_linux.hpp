@@ -67,4 +67,24 @@ private:
     char text_[max_bytes] = {};
 };
 
+/// Appends to a path until this object ends. Needs no second buffer, since threads may have small
+/// stacks. If the longer path does not fit, `c_str` names no file, and the path stays as it is.
+class LongerPath {
+public:
+    LongerPath(Path& path, std::string_view text) noexcept
+        : path_(path), length_(path.view().size()), fits_(text.size() < Path::max_bytes - length_) {
+        if (fits_) path_.append(text);
+    }
+    ~LongerPath() { path_.shorten(length_); }
+    LongerPath(const LongerPath&) = delete;
+    LongerPath& operator=(const LongerPath&) = delete;
+
+    const char* c_str() const noexcept { return fits_ ? path_.c_str() : ""; }
+
+private:
+    Path& path_;
+    std::size_t length_;
+    bool fits_;
+};
+
 }  // namespace tensorpool::platform

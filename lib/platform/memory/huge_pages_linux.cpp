@@ -18,8 +18,8 @@ namespace {
 enum class Setting : std::uint8_t { missing, never, requested, always, inherit };
 
 /// Reads the setting, which is the word in brackets: `always inherit [madvise] never`.
-Setting read_setting(const Path& path) noexcept {
-    LineReader lines(path.c_str());
+Setting read_setting(Path& folder, std::string_view file) noexcept {
+    ShortLineReader lines(LongerPath(folder, file).c_str());
     std::string_view line;
     if (!lines.next(line)) return Setting::missing;
     if (line.find("[never]") != line.npos) return Setting::never;
@@ -27,28 +27,29 @@ Setting read_setting(const Path& path) noexcept {
     return line.find("[always]") != line.npos ? Setting::always : Setting::requested;
 }
 
-Path setting_of_size(const Path& folder, std::size_t bytes) noexcept {
+Setting setting_of_size(Path& folder, std::size_t bytes) noexcept {
     char digits[24];
     const char* const end = std::to_chars(digits, digits + sizeof digits, bytes / 1024).ptr;
-    return folder / "/hugepages-" /
-           std::string_view(digits, static_cast<std::size_t>(end - digits)) / "kB/enabled";
+    const LongerPath size(folder, "/hugepages-");
+    const LongerPath number(folder, {digits, static_cast<std::size_t>(end - digits)});
+    return read_setting(folder, "kB/enabled");
 }
 
 }  // namespace
 
 FolioSizes read_folio_sizes(std::string_view text) noexcept {
-    const Path folder(text);
-    const Setting common = read_setting(folder / "/enabled");
+    Path folder(text);
+    const Setting common = read_setting(folder, "/enabled");
     const auto effective = [&](Setting setting) {
         return setting == Setting::inherit || setting == Setting::missing ? common : setting;
     };
     // Kernels before 6.8 have only the common setting.
-    const Setting huge = effective(read_setting(setting_of_size(folder, huge_page_bytes)));
+    const Setting huge = effective(setting_of_size(folder, huge_page_bytes));
     if (huge == Setting::always) return {};
     FolioSizes sizes{.huge = huge == Setting::requested};
     // The kernel does not have a size of two pages.
     for (std::size_t bytes = huge_page_bytes / 2; bytes >= 4 * page_bytes(); bytes /= 2) {
-        const Setting setting = read_setting(setting_of_size(folder, bytes));
+        const Setting setting = setting_of_size(folder, bytes);
         if (setting == Setting::missing || effective(setting) != Setting::requested) continue;
         sizes.medium = bytes;
         break;

@@ -40,16 +40,18 @@ bool list_has(std::string_view list, std::string_view item) noexcept {
     return false;
 }
 
-std::optional<std::size_t> read_number(const Path& path) noexcept {
-    LineReader lines(path.c_str());
+// `directory` is the same again after each call.
+std::optional<std::size_t> read_number(Path& directory, std::string_view file) noexcept {
+    ShortLineReader lines(LongerPath(directory, file).c_str());
     std::string_view line;
     if (!lines.next(line)) return std::nullopt;
     return parse_number(line);
 }
 
 /// Returns the number in the line that begins with `key` and a space.
-std::optional<std::size_t> read_field(const Path& path, std::string_view key) noexcept {
-    LineReader lines(path.c_str());
+std::optional<std::size_t> read_field(Path& directory, std::string_view file,
+                                      std::string_view key) noexcept {
+    ShortLineReader lines(LongerPath(directory, file).c_str());
     std::string_view line;
     while (lines.next(line)) {
         if (take_field(line, ' ') == key) return parse_number(line);
@@ -59,22 +61,21 @@ std::optional<std::size_t> read_field(const Path& path, std::string_view key) no
 
 // Limits of a group ------------------------------------------------------------------------------
 
-std::size_t read_limit(const Path& directory, std::string_view file) noexcept {
+std::size_t read_limit(Path& directory, std::string_view file) noexcept {
     if (file.empty()) return no_limit;
-    const std::size_t limit = read_number(directory / file).value_or(no_limit);
+    const std::size_t limit = read_number(directory, file).value_or(no_limit);
     // Version 1 writes "no limit" as 2^63 minus a page.
     return limit >= no_limit / 4 ? no_limit : limit;
 }
 
-std::size_t read_usage(const CgroupVersion& version, const Path& directory) noexcept {
-    const std::size_t usage = read_number(directory / version.usage).value_or(0);
+std::size_t read_usage(const CgroupVersion& version, Path& directory) noexcept {
+    const std::size_t usage = read_number(directory, version.usage).value_or(0);
     const std::size_t droppable =
-        read_field(directory / "/memory.stat", version.droppable).value_or(0);
+        read_field(directory, "/memory.stat", version.droppable).value_or(0);
     return usage - std::min(usage, droppable);
 }
 
-void apply_group(const CgroupVersion& version, const Path& directory,
-                 MemoryLimits& limits) noexcept {
+void apply_group(const CgroupVersion& version, Path& directory, MemoryLimits& limits) noexcept {
     const std::size_t limit =
         std::min(read_limit(directory, version.limit), read_limit(directory, version.soft_limit));
     if (limit == no_limit) return;
@@ -119,7 +120,9 @@ bool shows_memory_of(const Mount& mount, const CgroupVersion& version) noexcept 
 /// "number:controllers:path". The path "/" is returned as "". Returns false if there is no such
 /// line.
 bool find_group(const char* root, const CgroupVersion& version, Path& group) noexcept {
-    LineReader lines((Path(root) / "/proc/self/cgroup").c_str());
+    group.append(root);
+    LineReader lines(LongerPath(group, "/proc/self/cgroup").c_str());
+    group.shorten(0);
     std::string_view line;
     while (lines.next(line)) {
         take_field(line, ':');
@@ -153,12 +156,19 @@ std::optional<std::string_view> below_mount(std::string_view mount_root,
     return std::nullopt;
 }
 
+/// Does the same for a mount, whose root is still escaped. A function of its own, so that its path
+/// leaves the stack, which may be small.
+[[gnu::noinline]] std::optional<std::string_view> below_mount(const Mount& mount,
+                                                              std::string_view group) noexcept {
+    Path root;
+    root.append_unescaped(mount.root);
+    return below_mount(root.view(), group);
+}
+
 /// Applies the limits of the group and of its ancestors up to the mount point.
 void apply_mount(const char* root, const CgroupVersion& version, const Mount& mount,
                  std::string_view group, MemoryLimits& limits) noexcept {
-    Path mount_root;
-    mount_root.append_unescaped(mount.root);
-    const std::optional<std::string_view> below = below_mount(mount_root.view(), group);
+    const std::optional<std::string_view> below = below_mount(mount, group);
     if (!below) return;
     Path directory(root);
     directory.append_unescaped(mount.point);
@@ -192,7 +202,8 @@ struct MachineMemory {
 /// Reads the file once, because the kernel generates the text for each reader.
 MachineMemory read_machine(const char* root) noexcept {
     MachineMemory memory;
-    LineReader lines((Path(root) / "/proc/meminfo").c_str());
+    Path path(root);
+    ShortLineReader lines(LongerPath(path, "/proc/meminfo").c_str());
     std::string_view line;
     while (memory.free_swap == no_limit && lines.next(line)) {
         const std::string_view key = take_field(line, ' ');

@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t max_frames = 32;
 constexpr std::size_t max_words = 512;
 constexpr std::size_t max_report = 12'288;
+// Without memory for the whole report: its first line, the words and some frames.
+constexpr std::size_t max_short_report = 1024;
 
 struct KindRow {
     const char* name;
@@ -73,6 +75,26 @@ void add_stack(TextBuffer& to, const char* what, const MisuseStack& stack) noexc
 
 enum class After : bool { stop, go_on };
 
+/// The memory for a report. It comes from the system, because threads may have small stacks, and
+/// reports are made at any point of the program, also by handlers of signals.
+class ReportBuffer {
+public:
+    ReportBuffer() noexcept
+        : pages_(static_cast<char*>(platform::map(max_report, platform::page_bytes()))) {}
+    ~ReportBuffer() {
+        if (pages_ != nullptr) platform::unmap(pages_, max_report);
+    }
+    ReportBuffer(const ReportBuffer&) = delete;
+    ReportBuffer& operator=(const ReportBuffer&) = delete;
+
+    char* begin() noexcept { return pages_ != nullptr ? pages_ : short_; }
+    std::size_t bytes() const noexcept { return pages_ != nullptr ? max_report : sizeof short_; }
+
+private:
+    char* pages_;
+    char short_[max_short_report];
+};
+
 void write_report(const Misuse& misuse, After after, const char* format,
                   std::va_list arguments) noexcept {
     count_failed_check(row_of(misuse.kind).counted_as, misuse.owner);
@@ -81,10 +103,10 @@ void write_report(const Misuse& misuse, After after, const char* format,
     std::uintptr_t frames[max_frames];
     const MisuseStack here{platform::current_thread_id(),
                            {frames, platform::capture_stack(frames, max_frames)}};
-    char report[max_report];
+    ReportBuffer report;
     const std::size_t length = describe_misuse(misuse, after == After::stop ? "fatal" : "error",
-                                               words, here, report, sizeof report);
-    platform::write_to_stderr(report, length);
+                                               words, here, report.begin(), report.bytes());
+    platform::write_to_stderr(report.begin(), length);
     if (after == After::stop) platform::abort_process();
 }
 

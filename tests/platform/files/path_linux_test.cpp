@@ -28,6 +28,27 @@ TEST(Path, ShortenTruncatesPath) {
     EXPECT_STREQ(path.c_str(), "/a/b");
 }
 
+TEST(LongerPath, PathIsLongerUntilTheObjectEnds) {
+    Path path("/a");
+    {
+        const LongerPath longer(path, "/b");
+        EXPECT_STREQ(longer.c_str(), "/a/b");
+        const LongerPath longest(path, "/c");
+        EXPECT_STREQ(path.c_str(), "/a/b/c");
+    }
+    EXPECT_EQ(path.view(), "/a");
+    EXPECT_STREQ(path.c_str(), "/a");
+}
+
+TEST(LongerPath, NamesNoFileIfItDoesNotFit) {
+    Path path("/a");
+    EXPECT_STREQ(LongerPath(path, std::string(Path::max_bytes - 2, 'b')).c_str(), "");
+    EXPECT_STREQ(path.c_str(), "/a");
+    EXPECT_EQ(std::string(LongerPath(path, std::string(Path::max_bytes - 3, 'b')).c_str()).size(),
+              Path::max_bytes - 1);
+    EXPECT_STREQ(path.c_str(), "/a");
+}
+
 TEST(Path, MountinfoEscapesAreDecoded) {
     EXPECT_EQ(unescaped("/my\\040disk\\011x\\134y"), "/my disk\tx\\y");
 }
