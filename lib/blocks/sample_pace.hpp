@@ -9,7 +9,8 @@ namespace tensorpool::blocks {
 /// Decides when a thread samples an allocation, so that samples take a given share of its time:
 /// after each sample it lets the thread run for the sample's cost divided by the share. It converts
 /// that time into a distance in requested bytes by the thread's present rate, at random, so that no
-/// pattern of sizes is missed. Times are those of the thread's processor, in nanoseconds.
+/// pattern of sizes is missed. Times are those of the thread's processor, in nanoseconds. If they
+/// go back, the pace begins again.
 class SamplePace {
 public:
     static constexpr std::int64_t never = INT64_MAX;
@@ -26,7 +27,7 @@ public:
     /// least that this sample will cost.
     bool is_due(std::uint64_t now, std::uint64_t cost, double share) const noexcept {
         const auto least = static_cast<double>(std::max(cost, cost_));
-        return static_cast<double>(now - sampled_) * share >= least;
+        return now < sampled_ || static_cast<double>(now - sampled_) * share >= least;
     }
     /// Notes what a sample cost: the allocation, and later the free, which costs about as much.
     void count(std::uint64_t now, std::uint64_t cost) noexcept {
@@ -35,6 +36,10 @@ public:
     }
     /// Returns the next distance. `left` is what is left of the last one.
     std::int64_t next(std::uint64_t now, std::int64_t left, double share) noexcept {
+        if (now < looked_) {
+            looked_ = now;
+            return distance_ = first_bytes;
+        }
         const auto elapsed = static_cast<double>(std::max<std::uint64_t>(now - looked_, 1));
         const double rate = static_cast<double>(distance_ - left) / elapsed;
         const double wait = static_cast<double>(cost_) / share;

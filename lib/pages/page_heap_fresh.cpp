@@ -63,7 +63,8 @@ void PageHeap::try_huge_page(const SlowPath& path) noexcept {
 void PageHeap::touch_fresh(Folio folio, PageNumber first, std::size_t bytes) noexcept {
     const std::uint64_t begin_ns = options().thread_time_ns();
     platform::prefault(space().address_of(first), bytes);
-    options().folios->note(folio, options().thread_time_ns() - begin_ns);
+    const std::uint64_t end_ns = options().thread_time_ns();
+    if (end_ns >= begin_ns) options().folios->note(folio, end_ns - begin_ns);
 }
 
 void PageHeap::prefault(PageRun run) noexcept {

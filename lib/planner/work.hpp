@@ -6,7 +6,8 @@
 
 namespace tensorpool::planner {
 
-/// The budget of a search, in steps and in time. The clock is read once in 256 steps only.
+/// The budget of a search, in steps and in time. The clock is read once in 256 steps only. If it
+/// goes back, the deadline goes back with it.
 class Work {
 public:
     using Clock = std::chrono::steady_clock;
@@ -34,10 +35,19 @@ public:
         read_clock();
     }
 
+    /// Returns whether the deadline has passed at this time, the clock's present one.
+    bool is_past_deadline(Clock::time_point now) noexcept {
+        if (now < last_read_ && deadline_ != Clock::time_point::max()) {
+            deadline_ = now + (deadline_ - last_read_);
+        }
+        last_read_ = now;
+        return now >= deadline_;
+    }
+
 private:
     static constexpr std::uint64_t steps_between_reads = 256;
     bool read_clock() noexcept {
-        if (over_ || steps_ > max_steps_ || Clock::now() >= deadline_) over_ = true;
+        if (over_ || steps_ > max_steps_ || is_past_deadline(Clock::now())) over_ = true;
         // Once the work is over, every step comes here and returns false.
         next_read_ =
             over_ ? 0
@@ -46,6 +56,7 @@ private:
     }
 
     Clock::time_point deadline_;
+    Clock::time_point last_read_ = Clock::time_point::min();
     std::uint64_t max_steps_;
     std::uint64_t steps_ = 0;
     std::uint64_t next_read_ = 0;

@@ -51,7 +51,9 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
     if (idle_.is_trimmed) return platform::no_timeout;
     const std::uint64_t whole = std::uint64_t{options_.retain.milliseconds} * 1'000'000;
     const std::uint64_t period = moment.is_memory_short ? whole / 10 : whole;
-    const std::uint64_t idle_for = moment.now_ns - idle_.since_ns;
+    // A clock that went back ends the period, as in `Retention`.
+    const std::uint64_t idle_for =
+        moment.now_ns < idle_.since_ns ? period : moment.now_ns - idle_.since_ns;
     if (idle_for >= period) {
         idle_.is_trimmed = empty_caches(blocks::Bucket::Magazines::destroy, changes);
         heap_.give_back(SIZE_MAX, changes);

@@ -12,6 +12,7 @@
 #include "platform/threads/own_thread.hpp"
 #include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
+#include "trace/unix_time.hpp"
 
 namespace tensorpool {
 namespace {
@@ -28,7 +29,7 @@ std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept 
 }  // namespace
 
 TraceMoment trace_moment() noexcept {
-    return {.cycles = platform::cycle_counter(), .unix_ns = platform::wall_clock_ns()};
+    return {.cycles = platform::cycle_counter(), .unix_ns = trace::steady_unix_ns()};
 }
 
 struct LiveTrace::State {

@@ -14,6 +14,7 @@
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
 #include "trace/recorder.hpp"
+#include "trace/unix_time.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -43,7 +44,7 @@ TraceProcess describe_process(std::uint64_t stack_interval, bool from_start) noe
                          .name_space = self.name_space,
                          .start_ticks = self.start_ticks,
                          .begun_cycles = platform::cycle_counter(),
-                         .begun_unix_ns = platform::wall_clock_ns(),
+                         .begun_unix_ns = steady_unix_ns(),
                          .page_bytes = platform::page_bytes(),
                          .stack_interval = stack_interval,
                          .from_start = from_start ? 1U : 0U,

@@ -167,7 +167,8 @@ bool RingWriter::is_read(OwnRing& own) noexcept {
     if (own.head->dropped.load(relaxed) % ring_entries != 0) return true;
     const std::uint64_t beats = recording_.control.load(relaxed)->beats.load(relaxed);
     const std::uint64_t now = platform::monotonic_clock_ns();
-    if (own.full_since_ns == 0 || beats != own.beats_seen) {
+    const bool went_back = now < own.full_since_ns;
+    if (own.full_since_ns == 0 || beats != own.beats_seen || went_back) {
         own.full_since_ns = now;
         own.beats_seen = beats;
     }

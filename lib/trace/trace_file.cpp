@@ -1,4 +1,5 @@
 #include "trace/trace_file.hpp"
+#include "trace/unix_time.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -123,7 +124,7 @@ bool TraceFile::write_chunk(TraceChunkKind kind, std::size_t ring, const void* d
         .stored_bytes = bytes,
         .bytes = bytes,
         .cycles = platform::cycle_counter(),
-        .unix_ns = platform::wall_clock_ns(),
+        .unix_ns = steady_unix_ns(),
         .dropped = has_ring ? recording_.rings.head(ring).dropped.load(relaxed) : 0,
         .check = 0};
     std::uint64_t words[7];

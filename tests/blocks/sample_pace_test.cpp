@@ -10,6 +10,7 @@ namespace {
 constexpr double share = 0.01;
 constexpr double haste = 4;
 constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::uint64_t hour_ns = 3600 * second_ns;
 
 /// A thread that works for `work_ns` before each request for `bytes` bytes.
 struct Requests {
@@ -73,6 +74,51 @@ TEST(SamplePace, TakesNoCostlySampleSoonAfterAnother) {
     EXPECT_FALSE(pace.is_due(second_ns + cost_ns, cost_ns, share));
     EXPECT_TRUE(pace.is_due(second_ns + 100 * cost_ns, cost_ns, share));
     EXPECT_TRUE(pace.is_due(second_ns + cost_ns, 0, share));
+}
+
+/// A thread that requests 1,000 bytes each microsecond. Every sample costs the same.
+class SteadyThread {
+public:
+    SteadyThread() { left_ = pace_.begin(now_, 12345); }
+    /// Returns the samples of this many microseconds.
+    unsigned run(unsigned microseconds) {
+        unsigned samples = 0;
+        for (unsigned i = 0; i < microseconds; ++i) {
+            now_ += 1000;
+            left_ -= 1000;
+            if (left_ >= 0) continue;
+            const bool is_due = pace_.is_due(now_, 0, haste * share);
+            if (is_due) pace_.count(now_, 20'000);
+            samples += is_due ? 1 : 0;
+            left_ = pace_.next(now_, left_, share);
+        }
+        return samples;
+    }
+    void set_clock(std::uint64_t now) { now_ = now; }
+    std::uint64_t now() const { return now_; }
+
+private:
+    SamplePace pace_;
+    std::uint64_t now_ = 1'000'000'000;
+    std::int64_t left_ = 0;
+};
+
+// A sample and its free cost 40 µs, so one in 4 ms takes a hundredth of the time.
+constexpr unsigned run_length = 400'000;
+void expect_pace(unsigned samples) {
+    EXPECT_GE(samples, 50U);
+    EXPECT_LE(samples, 200U);
+}
+
+TEST(SamplePace, PaceReturnsAfterTheClockHasJumped) {
+    SteadyThread thread;
+    thread.run(run_length);
+    const std::uint64_t begin = thread.now();
+    for (const std::uint64_t to : {begin + hour_ns, begin, begin + 100 * hour_ns, std::uint64_t{0},
+                                   UINT64_MAX / 2, begin - 1, UINT64_MAX - hour_ns, begin}) {
+        thread.set_clock(to);
+        expect_pace(thread.run(run_length));
+    }
 }
 
 }  // namespace

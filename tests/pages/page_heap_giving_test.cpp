@@ -219,6 +219,19 @@ TEST(PageHeapRetention, DoesNothingWithinAPeriod) {
     EXPECT_EQ(heap.capacity(), 0U);
 }
 
+TEST(PageHeapRetention, ReturnsMemoryAfterTheClockWentBack) {
+    constexpr std::uint64_t hour_ns = 3'600'000'000'000;
+    TestHeap heap;
+    const std::uint64_t begin_ns = FakeSystem::now_ns;
+    FakeSystem::now_ns = begin_ns + 5 * hour_ns;
+    heap.free(heap.allocate(100));
+    heap.end_period();
+    FakeSystem::now_ns = begin_ns;
+    heap.heap.keep_to_retention(heap.path);
+    heap.end_period();
+    EXPECT_EQ(heap.capacity(), 0U);
+}
+
 TEST(PageHeapRetention, PeriodsOfZeroLengthEndOnEveryCall) {
     HeapOptions options = plain_options();
     options.retain.milliseconds = 0;

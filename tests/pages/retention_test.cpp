@@ -31,6 +31,22 @@ TEST(Retention, PeriodsOfZeroLengthEndImmediately) {
     EXPECT_TRUE(retention.ended(1000));
 }
 
+TEST(Retention, PeriodEndsIfTheClockGoesBack) {
+    Retention retention;
+    retention.begin(1000, 50, 0);
+    EXPECT_TRUE(retention.ended(999));
+    EXPECT_TRUE(retention.ended(0));
+    retention.begin(0, 50, 0);
+    EXPECT_FALSE(retention.ended(49));
+}
+
+TEST(Retention, PeriodAtTheEndOfTheClocksRangeLasts) {
+    Retention retention;
+    retention.begin(UINT64_MAX - 10, 50, 0);
+    EXPECT_FALSE(retention.ended(UINT64_MAX));
+    EXPECT_TRUE(retention.ended(40)) << "the clock's numbers began again";
+}
+
 TEST(Retention, EachPeriodHasTheNextNumberAndANewMinimum) {
     Retention retention;
     retention.begin(0, 10, 100);

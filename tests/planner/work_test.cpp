@@ -26,6 +26,26 @@ TEST(Work, EndsAtTheDeadline) {
     EXPECT_TRUE(work.over());
 }
 
+TEST(Work, DeadlineGoesBackWithTheClock) {
+    using std::chrono::hours;
+    using std::chrono::seconds;
+    const Work::Clock::time_point begin = Work::Clock::time_point() + hours(100);
+    Work work(begin + seconds(10), 0);
+    EXPECT_FALSE(work.is_past_deadline(begin + seconds(4)));
+    EXPECT_FALSE(work.is_past_deadline(begin - hours(3)));
+    EXPECT_FALSE(work.is_past_deadline(begin - hours(3) + seconds(5)));
+    EXPECT_TRUE(work.is_past_deadline(begin - hours(3) + seconds(6)));
+}
+
+TEST(Work, NoDeadlineComesFromAClockThatJumps) {
+    Work work(never, 0);
+    for (const auto now :
+         {Work::Clock::now(), Work::Clock::time_point::max() - std::chrono::hours(1),
+          Work::Clock::time_point(), Work::Clock::now()}) {
+        EXPECT_FALSE(work.is_past_deadline(now));
+    }
+}
+
 TEST(Work, APartSpendsStepsOfTheWhole) {
     Work work(never, 100);
     Work part = work.part(30);

@@ -77,6 +77,26 @@ TEST_F(PoolBackground, NoPassIsDueBeforeTheNextCall) {
     EXPECT_EQ(pool.get_total_capacity(), 0U);
 }
 
+TEST_F(PoolBackground, ClockThatJumpsDelaysNoTrim) {
+    constexpr std::uint64_t hour_ns = 3600 * second_ns;
+    MemoryPool pool(options());
+    for (const std::uint64_t now : {hour_ns, 100 * hour_ns, 2 * hour_ns, std::uint64_t{0},
+                                    UINT64_MAX / 2, UINT64_MAX - hour_ns, hour_ns}) {
+        use_and_free(pool);
+        EXPECT_LE(look(now), period_ns / 20) << now;
+        EXPECT_EQ(look(now + period_ns), platform::no_timeout) << now;
+        EXPECT_EQ(pool.get_total_capacity(), 0U) << now;
+    }
+}
+
+TEST_F(PoolBackground, ClockThatGoesBackEndsAnIdlePeriod) {
+    MemoryPool pool(options());
+    use_and_free(pool);
+    look(100 * period_ns);
+    EXPECT_EQ(look(period_ns), platform::no_timeout);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
 TEST_F(PoolBackground, BlocksInUseStay) {
     MemoryPool pool(options());
     auto* const small = static_cast<unsigned char*>(pool.allocate(1000));

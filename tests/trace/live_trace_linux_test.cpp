@@ -30,6 +30,7 @@ int __real_clock_gettime(clockid_t clock, timespec* now);
 int __wrap_clock_gettime(clockid_t clock, timespec* now) {
     const int result = __real_clock_gettime(clock, now);
     if (clock == CLOCK_MONOTONIC) now->tv_sec += tensorpool::testing::moved_seconds;
+    if (clock == CLOCK_REALTIME) now->tv_sec += tensorpool::testing::moved_wall_seconds;
     return result;
 }
 }
@@ -474,6 +475,35 @@ TEST(LiveTrace, AbandonedRecordingEndsAndCanBeRequestedAgain) {
     trace.look([&](const TracePart& part) { read.add(part); });
     end(trace);
     EXPECT_EQ(read.entries(TraceAction::allocate).size(), 1U);
+}
+
+TEST(LiveTrace, AdjustedWallClockMovesNoMoment) {
+    constexpr std::uint64_t minute_ns = 60'000'000'000;
+    const std::uint64_t before = trace_moment().unix_ns;
+    testing::moved_wall_seconds = 3600;
+    const std::uint64_t after = trace_moment().unix_ns;
+    testing::moved_wall_seconds = -3600;
+    const std::uint64_t last = trace_moment().unix_ns;
+    testing::moved_wall_seconds = 0;
+    EXPECT_LT(after - before, minute_ns);
+    EXPECT_LT(last - after, minute_ns);
+}
+
+TEST(LiveTrace, ClockThatGoesBackEndsNoRecording) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "a memory tool closes the inline paths";
+    MemoryPool pool;
+    LiveTrace trace = request_from_self();
+    take_slow_path();
+    const auto fill = [&] {
+        for (std::size_t i = 0; i < trace::ring_entries; ++i) pool.deallocate(pool.allocate(100));
+    };
+    fill();  // drops as many entries, so the ring is checked and found full
+    testing::moved_seconds = -11;
+    fill();
+    EXPECT_FALSE(testing::inline_path_is_open());
+    testing::moved_seconds = 0;
+    trace.look([](const TracePart&) {});
+    end(trace);
 }
 
 TEST(LiveTrace, IdleProcessRecordsNothing) {

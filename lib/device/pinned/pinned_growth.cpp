@@ -37,7 +37,7 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
     using Clock = std::chrono::steady_clock;
     Outcome outcome = obtain_now(request);
     if (outcome.block != nullptr || outcome.cause != Cause::limit) return outcome;
-    const Clock::time_point begin = Clock::now();
+    Clock::time_point last = Clock::now();
     nanoseconds pause = shortest_pause;
     nanoseconds waited{0};
     while (outcome.block == nullptr && outcome.cause == Cause::limit &&
@@ -46,9 +46,12 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
             const Unlocked unlocked(mutex_);
             std::this_thread::sleep_for(pause);
         }
-        pause = std::min(2 * pause, longest_pause);
         outcome = obtain_now(request);
-        waited = Clock::now() - begin;
+        // At least the pause has passed, even if the clock went back.
+        const Clock::time_point now = Clock::now();
+        waited += std::max<nanoseconds>(now - last, pause);
+        last = now;
+        pause = std::min(2 * pause, longest_pause);
     }
     outcome.waited = waited;
     return outcome;
