@@ -83,6 +83,11 @@ Workers::~Workers() {
     for (std::thread& thread : threads_) thread.join();
 }
 
+bool has_checks(const char* name) {
+    const char* const checks = std::getenv("TENSORPOOL_CHECKS");
+    return checks != nullptr && std::strcmp(checks, name) == 0;
+}
+
 void fail(const char* text) {
     std::fprintf(stderr, "process_lives: %s\n", text);
     _exit(1);

@@ -35,6 +35,9 @@ private:
     std::vector<std::thread> threads_;
 };
 
+/// Returns whether TENSORPOOL_CHECKS has this value.
+bool has_checks(const char* name);
+
 /// Prints a message and ends the process with 1, without calling any other exit handler.
 [[noreturn]] void fail(const char* text);
 

@@ -109,4 +109,25 @@ def plugins(programs, is_long):
               600, rounds)
 
 
-KINDS = {"fork": forks, "first-fork": first_forks, "end": ends, "threads": threads, "plugin": plugins}
+SAMPLED = {"TENSORPOOL_GUARD_SHARE": "1"}
+
+
+def small_stacks(programs, is_long):
+    for how, begin, variables in in_all_ways(programs, checks=(*CHECKS, "sampled")):
+        commands = [[*begin, "small_stacks"]] * (100 if is_long else 2)
+        yield row(how, run_all(commands, {**variables, **SAMPLED}))
+        output, problem = run([*begin, "measure_stacks"], {**variables, **SAMPLED})
+        yield Row(f"{how}, measured", 1, int(bool(problem)), " ".join(output.split()), [problem])
+
+
+def clocks(programs, is_long):
+    """A short retention period, so that the background trimmer has work after each jump."""
+    for how, begin, variables in in_all_ways(programs, checks=(*CHECKS, "sampled")):
+        preload = f"{variables.get('LD_PRELOAD', '')} {programs.clock}".strip()
+        yield one(how, [*begin, "clock", "20" if is_long else "1"],
+                  {**variables, "LD_PRELOAD": preload, "TENSORPOOL_RETAIN_MS": "50",
+                   "TENSORPOOL_RETAIN_BACKGROUND": "on", "TENSORPOOL_GUARD_SHARE": "0.2"}, 600)
+
+
+KINDS = {"fork": forks, "first-fork": first_forks, "end": ends, "threads": threads, "plugin": plugins,
+         "small-stack": small_stacks, "clock": clocks}

@@ -21,11 +21,12 @@ int run_many_threads(unsigned count);
 int run_until_killed();
 /// Reads the statistics of a process until it has ended, and asks it to trim.
 int read_until_ended(unsigned process);
-/// Allocates under a clock that jumps and checks that the library goes on.
-int run_with_jumping_clock();
-/// Allocates in threads with the smallest stacks.
+/// Allocates while the clocks jump, `rounds` times through a list of jumps, and checks after each
+/// that free memory returns, that blocks are guarded and that the timeline goes on.
+int run_with_jumping_clock(unsigned rounds);
+/// Makes each kind of call in a thread with a stack of 16 KiB. Misuses are made in children.
 int run_small_stacks();
-/// Prints how many bytes of the stack each kind of call takes at most.
+/// Prints how many bytes of the stack each kind of call takes, from the thread's first frame on.
 int measure_stacks();
 
 }  // namespace processes

@@ -22,6 +22,9 @@ int main(int count, char** arguments) {
     if (what == "threads") return run_many_threads(number);
     if (what == "watched") return run_until_killed();
     if (what == "read") return read_until_ended(number);
+    if (what == "clock") return run_with_jumping_clock(number);
+    if (what == "small_stacks") return run_small_stacks();
+    if (what == "measure_stacks") return measure_stacks();
     std::fprintf(stderr, "process_lives: it cannot do '%s'\n", arguments[2]);
     return 2;
 }
