@@ -213,11 +213,25 @@ private:
     static std::string reason_of(const std::string& text) {
         const std::size_t dash = text.find(" - ");
         const std::size_t begin = dash == std::string::npos ? 0 : dash + 3;
+        const std::size_t number = text.find(" parsing '", begin);
+        if (number != std::string::npos) return text.substr(begin, number - begin);
         const std::size_t read = text.find("; last read: '", begin);
         if (read == std::string::npos) return text.substr(begin);
-        const std::size_t behind = text.rfind("'; ");
-        return text.substr(begin, read - begin) +
-               (behind == std::string::npos || behind < read ? "" : text.substr(behind + 1));
+        return text.substr(begin, read - begin) + std::string(expectation_of(text));
+    }
+    /// Returns what the library expected after the last input, with a semicolon before it. The
+    /// input is not escaped and may contain anything, so only the library's own words count.
+    static std::string_view expectation_of(std::string_view text) {
+        static constexpr std::string_view known[] = {"; expected string literal",
+                                                     "; expected ':'",
+                                                     "; expected ']'",
+                                                     "; expected '}'",
+                                                     "; expected end of input",
+                                                     "; expected '[', '{', or a literal"};
+        for (const std::string_view expectation : known) {
+            if (text.ends_with(expectation)) return expectation;
+        }
+        return "";
     }
 
     /// The parser would take a zero byte as the end, and ignore everything behind it.

@@ -56,6 +56,20 @@ TEST_F(SafetensorsHeader, EscapedStringsAreDecoded) {
     EXPECT_EQ(std::get<std::string_view>(*moved.find_metadata("plain")), "é");
 }
 
+TEST_F(SafetensorsHeader, ErrorsShowNoBytesOfTheFileUnescaped) {
+    const std::string hostile = "{\"a'; \x1B[2J\x7F\xC2\x9B; expected '}'; \xFF";
+    const std::string numbers = "{\"a\":" + std::string(5000, '9') + "e999}";
+    for (const std::string& header : {hostile, hostile + "'", numbers}) {
+        const auto error = testing::error_of(with_header(header));
+        ASSERT_TRUE(error);
+        const std::string text = error->what();
+        EXPECT_LT(text.size(), 400U) << text;
+        for (const char c : {'\x1B', '\x7F', '\x9B', '\xFF'}) {
+            EXPECT_EQ(text.find(c), std::string::npos) << text;
+        }
+    }
+}
+
 TEST_F(SafetensorsHeader, UnknownFieldsAreSkipped) {
     const WrittenFile file = with_header(
         R"({"a":{"x":{"y":[1,{"z":null}],"dtype":"no"},"dtype":"U8","u":1.5,"shape":[2],)"
