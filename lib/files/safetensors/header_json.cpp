@@ -213,9 +213,10 @@ private:
     static std::string reason_of(const std::string& text) {
         const std::size_t dash = text.find(" - ");
         const std::size_t begin = dash == std::string::npos ? 0 : dash + 3;
+        // The first of the two is the library's: the input follows.
         const std::size_t number = text.find(" parsing '", begin);
-        if (number != std::string::npos) return text.substr(begin, number - begin);
         const std::size_t read = text.find("; last read: '", begin);
+        if (number < read) return text.substr(begin, number - begin);
         if (read == std::string::npos) return text.substr(begin);
         return text.substr(begin, read - begin) + std::string(expectation_of(text));
     }

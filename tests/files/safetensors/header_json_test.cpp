@@ -57,7 +57,8 @@ TEST_F(SafetensorsHeader, EscapedStringsAreDecoded) {
 }
 
 TEST_F(SafetensorsHeader, ErrorsShowNoBytesOfTheFileUnescaped) {
-    const std::string hostile = "{\"a'; \x1B[2J\x7F\xC2\x9B; expected '}'; \xFF";
+    const std::string hostile =
+        "{\"a parsing '; last read: 'b'; \x1B[2J\x7F\xC2\x9B; expected '}'; \xFF";
     const std::string numbers = "{\"a\":" + std::string(5000, '9') + "e999}";
     for (const std::string& header : {hostile, hostile + "'", numbers}) {
         const auto error = testing::error_of(with_header(header));
