@@ -278,5 +278,19 @@ TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineReportsTheReason) {
     EXPECT_NE(PoolParts::allocate(cache, bucket_1k), nullptr);
 }
 
+TEST_F(BucketDepot, ReturnsTheBytesOfSpansThatBecameFree) {
+    const std::size_t bytes = bucket_.layout().pages * pages::page_bytes;
+    const std::vector<void*> blocks = pool_.take(bucket_1k, 10);
+    EXPECT_EQ(bucket_.bring_home(blocks.data(), 9, PoolParts::path()), 0U);
+    EXPECT_EQ(bucket_.bring_home(&blocks[9], 1, PoolParts::path()), bytes);
+
+    bucket_.give(*filled_magazine(10));
+    EXPECT_EQ(bucket_.drain(std::size_t{1}, PoolParts::path()), bytes);
+
+    bucket_.give(*filled_magazine(10));
+    EXPECT_EQ(pool_.set.drain_unneeded(PoolParts::path()), 0U);
+    EXPECT_EQ(pool_.set.drain_unneeded(PoolParts::path()), bytes);
+}
+
 }  // namespace
 }  // namespace tensorpool::blocks
