@@ -26,6 +26,15 @@ TEST(Shards, ThereIsOneForEach16Processors) {
     EXPECT_EQ(shards_for(4096), max_shards);
 }
 
+// Read while the program is loaded, before its first call.
+const unsigned count_at_the_start = sharding.count;
+
+TEST(Shards, NumberIsDeterminedAtTheFirstUse) {
+    EXPECT_EQ(count_at_the_start, 0U);
+    EXPECT_LT(determine_shard(), max_shards);
+    EXPECT_NE(sharding.count, 0U);
+}
+
 TEST(Shards, ThreadsHaveOneByTheirProcessor) {
     EXPECT_LT(current_shard(), max_shards);
     if (std::thread::hardware_concurrency() <= processors_per_shard) {
