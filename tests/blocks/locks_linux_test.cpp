@@ -10,8 +10,23 @@
 namespace tensorpool::blocks {
 namespace {
 
+using testing::LooseCache;
 using testing::PoolParts;
 using testing::waits_for;
+
+/// A claim of a cache by a thread that takes back its blocks, with the locks that a fork holds.
+struct ClaimDuringAFork {
+    void lock() {
+        thread_registry().before_fork();
+        cache.claim();
+    }
+    void unlock() {
+        cache.end_claim();
+        thread_registry().after_fork_in_parent();
+    }
+
+    Cache& cache;
+};
 
 class BlocksLocks : public ::testing::Test {
 protected:
@@ -53,6 +68,27 @@ TEST_F(BlocksLocks, MagazineStoreWaits) {
     MagazineList list;
     list.push_front(*magazine);
     EXPECT_TRUE(waits_for(store, [&] { store.destroy(list); }));
+}
+
+TEST_F(BlocksLocks, CallsOfACacheWaitWhileItsBlocksAreTakenBack) {
+    LooseCache cache(pool_);
+    ClaimDuringAFork claimed{cache};
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.parks(bucket, &cache); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_blocks(); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.take_large(100, pool_.large); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_large(PoolParts::path()); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_unneeded_large(PoolParts::path()); }));
+    EXPECT_EQ(pool_.held_bytes(), 0U);
+}
+
+TEST_F(BlocksLocks, ShardThatKeepsStatesWaits) {
+    MagazineStore magazines;
+    const BucketSources sources{"parts",   pool_.heap,   pool_.records,
+                                magazines, pool_.totals, States::uses};
+    const BucketTraits traits(bucket, sources);
+    BucketShard shard(traits, 0);
+    pages::BlockStates states;
+    EXPECT_TRUE(waits_for(shard, [&] { shard.keep_states(&states); }));
 }
 
 }  // namespace
