@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/platform.hpp"
+
 namespace tensorpool {
 namespace {
 
@@ -90,6 +92,8 @@ TEST_F(EnvironmentOptions, EveryVariableSetsItsOption) {
     set("TENSORPOOL_HUGE_PAGES", "always");
     set("TENSORPOOL_NUMA", "interleave");
     set("TENSORPOOL_CHECKS", "full");
+    set("TENSORPOOL_GUARD_SHARE", "0.125");
+    set("TENSORPOOL_QUARANTINE_BYTES", "3MiB");
     const PoolOptions options = read();
     EXPECT_EQ(options.initial_capacity, 64 * kib);
     EXPECT_EQ(options.max_capacity, 2 * gib);
@@ -103,6 +107,8 @@ TEST_F(EnvironmentOptions, EveryVariableSetsItsOption) {
     EXPECT_EQ(options.huge_pages, HugePages::always);
     EXPECT_EQ(options.numa.placement, NumaPolicy::Placement::interleave);
     EXPECT_EQ(options.checks, Checks::full);
+    EXPECT_EQ(options.guard_share, 0.125);
+    EXPECT_EQ(options.quarantine_bytes, 3 * mib);
     EXPECT_EQ(reported_, "");
 }
 
@@ -147,6 +153,11 @@ TEST_F(EnvironmentOptions, InvalidNumbersAreReportedAndIgnored) {
         expect_refused("TENSORPOOL_GROWTH_FACTOR", text, "a number from 0 to 1024", "0.500000");
         expect_refused("TENSORPOOL_GROWTH_FRACTION", text, "a number from 0 to 1", "0.250000");
     }
+    expect_refused("TENSORPOOL_GROWTH_FRACTION", "1.5", "a number from 0 to 1", "0.250000");
+    for (const char* const text : {"-0.1", "1.5", "nan"}) {
+        expect_refused("TENSORPOOL_GUARD_SHARE", text, "a number from 0 to 1",
+                       std::to_string(given_.guard_share));
+    }
     for (const char* const text : {"", "-1", "1.5", "10s", "4294967296"}) {
         expect_refused("TENSORPOOL_RETAIN_MS", text, "a whole number of milliseconds", "10000");
     }
@@ -158,7 +169,9 @@ TEST_F(EnvironmentOptions, InvalidChoicesAreReportedAndIgnored) {
         expect_refused("TENSORPOOL_HUGE_PAGES", text, "never, buckets, auto or always", "buckets");
         expect_refused("TENSORPOOL_RETAIN_BACKGROUND", text, "off, auto or on", "off");
     }
-    for (const char* const text : {"", "all", "-1", "4096", "0.5"}) {
+    const std::string nodes = std::to_string(platform::numa_node_count());
+    for (const std::string& text : {std::string(), std::string("all"), std::string("-1"),
+                                    std::string("4096"), std::string("0.5"), nodes}) {
         expect_refused("TENSORPOOL_NUMA", text, "system, interleave or the number of a node",
                        "system");
     }

@@ -8,7 +8,9 @@
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "platform/platform.hpp"
 #include "platform/threads/own_thread.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/fill.hpp"
 
@@ -154,6 +156,25 @@ TEST_F(PoolBackground, EventsAreReportedOnTheTrimmersThread) {
     look(0);
     look(period_ns);
     EXPECT_EQ(given_back, before);
+}
+
+TEST_F(PoolBackground, PagesOfFreeBlocksBesideBlocksInUseAreReturned) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "the tool closes free blocks";
+    constexpr std::size_t bytes = std::size_t{64} << 10;
+    if (platform::page_bytes() >= bytes) GTEST_SKIP() << "a page may hold parts of two blocks";
+    MemoryPool pool(options());
+    std::vector<unsigned char*> blocks;
+    for (int i = 0; i < 8; ++i) {
+        blocks.push_back(static_cast<unsigned char*>(pool.allocate(bytes)));
+        std::memset(blocks.back(), 7, bytes);
+    }
+    for (std::size_t i = 1; i < 8; i += 2) pool.deallocate(blocks[i], bytes);
+    look(0);
+    EXPECT_EQ(blocks[1][bytes / 2], 7);
+    look(period_ns);
+    EXPECT_EQ(blocks[0][bytes / 2], 7);
+    EXPECT_EQ(blocks[1][bytes / 2], 0) << "a page that was returned reads as zero";
+    for (std::size_t i = 0; i < 8; i += 2) pool.deallocate(blocks[i], bytes);
 }
 
 }  // namespace

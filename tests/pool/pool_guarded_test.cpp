@@ -112,6 +112,15 @@ TEST_F(GuardedBlocks, MoveWhenTheyAreReallocated) {
     pool_.deallocate(longer, 101);
 }
 
+TEST_F(GuardedBlocks, MoveAlsoWhenTheyShrinkWithinTheirBucket) {
+    char* const block = allocate(100);
+    std::memset(block, 5, 100);
+    char* const shorter = static_cast<char*>(pool_.reallocate(block, 100, 90));
+    EXPECT_NE(shorter, block);
+    EXPECT_TRUE(std::all_of(shorter, shorter + 90, [](char c) { return c == 5; }));
+    pool_.deallocate(shorter, 90);
+}
+
 TEST_F(GuardedBlocks, AtMost1024AreInUseAtOnce) {
     std::vector<void*> blocks;
     for (unsigned i = 0; i < pages::GuardedArea::max_blocks; ++i) blocks.push_back(allocate(64));
@@ -197,6 +206,17 @@ TEST(SampledPool, GuardsNothingWithoutAShare) {
         pool.deallocate(block, 1000);
     }
     EXPECT_EQ(pool.statistics().guarded_allocations, 0U);
+}
+
+TEST(SampledPool, GuardsNoneOfTheFirst4KibOfAThread) {
+    PoolOptions options = guarding_all();
+    options.guard_share = 0.99;
+    for (int i = 0; i < 20; ++i) {
+        MemoryPool pool(options);
+        void* const block = pool.allocate(100);
+        EXPECT_FALSE(is_guarded(block));
+        pool.deallocate(block, 100);
+    }
 }
 
 TEST(SampledPool, ServesMostBlocksInline) {

@@ -118,5 +118,15 @@ TEST_P(PoolLimit, ConcurrentAllocationsStayWithinTheHighestLimit) {
     EXPECT_LE(pool_.get_total_capacity(), 4 * mib);
 }
 
+TEST_P(PoolLimit, SetToTheCapacityKeepsParkedBlocks) {
+    pool_.deallocate(pool_.allocate(1000), 1000);
+    const auto parked = [this] {
+        return pool_.statistics().buckets[detail::bucket_of(1000)].parked_bytes;
+    };
+    const std::size_t before = parked();
+    pool_.set_max_capacity(pool_.get_total_capacity());
+    EXPECT_EQ(parked(), before);
+}
+
 }  // namespace
 }  // namespace tensorpool

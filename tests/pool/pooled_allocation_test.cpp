@@ -231,5 +231,20 @@ TEST(PooledAllocation, SpanHoldsTheWholeElementsThatFit) {
     EXPECT_EQ(block.as<std::byte>().size(), 1003U);
 }
 
+TEST(PooledAllocation, DeviceIsTheOneOfItsSource) {
+    constexpr SourceDevice device{.type = 2, .index = 3};
+    static const SourceFunctions functions = {
+        .name = "far",
+        .give_back = [](void*, const HeldBlock&) {},
+        .device = [](void* source) { return *static_cast<const SourceDevice*>(source); }};
+    SourceDevice source = device;
+    int memory = 0;
+    const PooledAllocation far(HeldBlock{&memory, sizeof memory, {&source, functions, 64}});
+    EXPECT_EQ(far.device(), device);
+    MemoryPool pool;
+    EXPECT_EQ(PooledAllocation(pool, 100).device(), SourceDevice{});
+    EXPECT_EQ(PooledAllocation().device(), SourceDevice{});
+}
+
 }  // namespace
 }  // namespace tensorpool

@@ -9,6 +9,8 @@
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "platform/platform.hpp"
+
 namespace tensorpool {
 namespace {
 
@@ -74,9 +76,12 @@ TEST(ValidateOptions, PreferredNodeMustExist) {
     PoolOptions options;
     options.numa = {.placement = NumaPolicy::Placement::prefer, .node = 0};
     EXPECT_EQ(refusal_of(options), "");
-    options.numa.node = 100'000;
-    EXPECT_NE(refusal_of(options).find("numa.node is 100000; expected less than "),
-              std::string::npos);
+    for (const unsigned refused : {platform::numa_node_count(), 100'000U}) {
+        options.numa.node = refused;
+        const std::string expected =
+            "numa.node is " + std::to_string(refused) + "; expected less than ";
+        EXPECT_NE(refusal_of(options).find(expected), std::string::npos) << refused;
+    }
     options.numa.placement = NumaPolicy::Placement::interleave;
     EXPECT_EQ(refusal_of(options), "");
 }
@@ -84,6 +89,20 @@ TEST(ValidateOptions, PreferredNodeMustExist) {
 TEST(ValidateOptions, PoolRejectsInvalidOptions) {
     EXPECT_THROW(MemoryPool(PoolOptions{.max_allocation = 0}), std::invalid_argument);
     EXPECT_THROW(MemoryPool(with_factor(-1)), std::invalid_argument);
+}
+
+TEST(ValidateOptions, GuardShareMustBeFrom0To1) {
+    PoolOptions options;
+    for (const double taken : {0.0, 0.5, 1.0}) {
+        options.guard_share = taken;
+        EXPECT_EQ(refusal_of(options), "");
+    }
+    for (const double refused : {-0.1, 1.1, not_a_number}) {
+        options.guard_share = refused;
+        EXPECT_EQ(refusal_of(options), "tensorpool: pool 'pool': guard_share is " +
+                                           std::to_string(refused) +
+                                           "; expected a number from 0 to 1");
+    }
 }
 
 }  // namespace
