@@ -146,6 +146,7 @@ TEST_F(ArenaEnvironment, InvalidNumbersAreReportedAndIgnored) {
         expect_refused("GROWTH_FACTOR", text, "a number from 0 to 1024", "1.000000");
         expect_refused("GROWTH_FRACTION", text, "a number from 0 to 1", "0.750000");
     }
+    expect_refused("GROWTH_FRACTION", "1.5", "a number from 0 to 1", "0.750000");
 }
 
 TEST_F(ArenaEnvironment, InvalidPresetsAreReportedAndIgnored) {

@@ -53,6 +53,8 @@ TEST_F(Chunks, ContainTheBytesOfAllChunks) {
     EXPECT_FALSE(chunks_.contain(nullptr));
     add(100);
     const std::byte* const first = chunks_.present().begin;
+    EXPECT_FALSE(chunks_.contain(first - 1));
+    EXPECT_FALSE(chunks_.contain(chunks_.present().end));
     add(5000);
     chunks_.go_on(640);
     const ScratchChunks::Chunk second = chunks_.present();
