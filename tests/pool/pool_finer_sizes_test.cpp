@@ -288,5 +288,14 @@ TEST(FinerSizesOfOthers, OtherPoolsHaveNoFinerSizes) {
     get_global_memory_pool().deallocate(block, 80);
 }
 
+TEST(FinerSizesWithoutSmallBlocks, AreNotOffered) {
+    MemoryPool& pool = get_global_memory_pool();
+    pool.deallocate(pool.allocate(64), 64);
+    GlobalPool::serve_malloc(detail::largest_block_bytes);
+    void* const block = GlobalPool::try_allocate(80, base::finer_alignment).block;
+    EXPECT_EQ(pool.usable_size(block), 128U);
+    GlobalPool::deallocate(block);
+}
+
 }  // namespace
 }  // namespace tensorpool
