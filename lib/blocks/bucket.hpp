@@ -57,14 +57,22 @@ public:
     inline void begin_use(const void* block, std::size_t requested_bytes) noexcept;
     /// Like `begin_use`, with `States::hardened`. Returns false, and does nothing, if `block` is
     /// not the beginning of a free block of this bucket: a record was damaged.
-    [[nodiscard]] inline bool begin_first_use(const void* block,
-                                              std::size_t requested_bytes) noexcept;
+    [[nodiscard]] inline bool begin_first_use(const void* block, std::size_t requested_bytes,
+                                              pages::BlockOrigin origin) noexcept;
+    /// Returns how the block, whose page has this entry in the page map, was allocated. REQUIRES:
+    /// `States::hardened`, and the calling thread holds the block.
+    inline pages::BlockStates::Origin& origin_of(const void* block,
+                                                 pages::PageEntry entry) noexcept;
     /// Ends the use of the block at `p`, whose page has this entry in the page map. Returns true
     /// exactly once for each use. Returns false if no block in use begins at `p`, or if more than
-    /// `max_requested` bytes were requested for it; the caller then reports the misuse. Unless
-    /// `requested` is null, it receives the requested bytes, which `States::uses` does not record.
+    /// `max_requested` bytes were requested for it; the caller then reports the misuse. With
+    /// `States::hardened`, `ended` receives how the block was allocated, unless it is null.
+    struct EndedUse {
+        std::size_t requested = 0;
+        pages::BlockOrigin origin;
+    };
     inline bool end_use(const void* p, pages::PageEntry entry, std::size_t max_requested,
-                        std::size_t* requested = nullptr) noexcept;
+                        EndedUse* ended = nullptr) noexcept;
 
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 

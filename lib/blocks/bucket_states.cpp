@@ -7,6 +7,13 @@ namespace {
 
 using pages::BlockStates;
 
+// The bytes of the state of a block.
+std::size_t width_of(States states) noexcept {
+    if (states == States::uses) return sizeof(BlockStates::State);
+    const bool has_origin = states == States::hardened;
+    return sizeof(BlockStates::WideState) + (has_origin ? sizeof(BlockStates::Origin) : 0);
+}
+
 }  // namespace
 
 // REQUIRES: mutex_ is held. Returns false if memory is short.
@@ -15,9 +22,7 @@ bool BucketShard::give_states(pages::Span& span) noexcept {
     if (states != nullptr) {
         free_states_ = states->next_free;
     } else {
-        const std::size_t width = traits_.sources.states == States::uses
-                                      ? sizeof(BlockStates::State)
-                                      : sizeof(BlockStates::WideState);
+        const std::size_t width = width_of(traits_.sources.states);
         // Fresh records are zero, which means that no block is in use.
         void* const memory = traits_.sources.records.allocate(
             sizeof(BlockStates) + traits_.layout.blocks * width, alignof(BlockStates));

@@ -26,7 +26,8 @@ inline void Bucket::begin_use(const void* block, std::size_t requested_bytes) no
     }
 }
 
-inline bool Bucket::begin_first_use(const void* block, std::size_t requested_bytes) noexcept {
+inline bool Bucket::begin_first_use(const void* block, std::size_t requested_bytes,
+                                    pages::BlockOrigin origin) noexcept {
     const pages::PageEntry entry = sources().heap.space().map().at(block);
     if (!traits_.is_ours(entry)) return false;
     pages::BlockStates* const states = entry.span()->states.load(std::memory_order_relaxed);
@@ -36,12 +37,22 @@ inline bool Bucket::begin_first_use(const void* block, std::size_t requested_byt
                                                           reinterpret_cast<std::uintptr_t>(first));
     if (index == layout().blocks) return false;
     if (states->wide_state(index).load(std::memory_order_relaxed) != 0) return false;
+    // Relaxed: the state, which is stored next, publishes it.
+    states->origin(index, layout().blocks).store(origin, std::memory_order_relaxed);
     begin_use(block, requested_bytes);
     return true;
 }
 
+inline pages::BlockStates::Origin& Bucket::origin_of(const void* block,
+                                                     pages::PageEntry entry) noexcept {
+    pages::BlockStates& states = *entry.span()->states.load(std::memory_order_relaxed);
+    const char* const first = states.first_block.load(std::memory_order_relaxed);
+    const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
+    return states.origin(layout().index_at(offset), layout().blocks);
+}
+
 inline bool Bucket::end_use(const void* p, pages::PageEntry entry, std::size_t max_requested,
-                            std::size_t* requested) noexcept {
+                            EndedUse* ended) noexcept {
     const std::atomic<pages::BlockStates*>& of_span = entry.span()->states;
     pages::BlockStates* const states = of_span.load(std::memory_order_acquire);
     if (states == nullptr) return false;
@@ -57,9 +68,13 @@ inline bool Bucket::end_use(const void* p, pages::PageEntry entry, std::size_t m
         pages::BlockStates::WideState& state = states->wide_state(index);
         const std::uint16_t seen = state.load(std::memory_order_relaxed);
         if (requested_bytes_of(seen) > max_requested) return false;
-        const std::uint16_t ended = state.exchange(0, std::memory_order_acq_rel);
-        if (ended == 0) return false;
-        if (requested != nullptr) *requested = requested_bytes_of(ended);
+        const std::uint16_t last = state.exchange(0, std::memory_order_acq_rel);
+        if (last == 0) return false;
+        if (ended != nullptr) {
+            // Relaxed: only the thread that ended the use reads it.
+            const auto order = std::memory_order_relaxed;
+            *ended = {requested_bytes_of(last), states->origin(index, layout().blocks).load(order)};
+        }
     }
     // A block in use keeps its span. If `p` was not in use, the span and its states may have been
     // reused while they were read. These comparisons detect that.

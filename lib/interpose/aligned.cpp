@@ -10,10 +10,10 @@
 
 namespace tensorpool::interpose {
 
-int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexcept {
+int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes, AllocatedBy by) noexcept {
     if (!is_for_pool(bytes)) return next_posix_memalign(to, alignment, bytes);
     const platform::SystemCalls system_calls;
-    void* const block = allocate_aligned_in_pool(bytes, alignment);
+    void* const block = allocate_aligned_in_pool(bytes, alignment, by);
     if (block == nullptr) return ENOMEM;
     *to = block;
     return 0;
@@ -28,13 +28,14 @@ constexpr std::size_t min_alignment = 2 * sizeof(void*);
 /// Allocates like the C library's functions: an alignment that is not a power of two is rounded up
 /// to the next one.
 void* aligned_or_null(std::size_t alignment, std::size_t bytes) noexcept {
-    if (alignment <= min_alignment) return allocate(bytes);
+    if (alignment <= min_alignment) return allocate(bytes, AllocatedBy::malloc);
     if (alignment > max_alignment) {
         errno = EINVAL;
         return nullptr;
     }
     void* block = nullptr;
-    const int error = allocate_aligned(&block, std::bit_ceil(alignment), bytes);
+    const int error =
+        allocate_aligned(&block, std::bit_ceil(alignment), bytes, AllocatedBy::malloc);
     if (error == 0) return block;
     errno = error;
     return nullptr;
@@ -50,7 +51,7 @@ extern "C" {
 
 TENSORPOOL_API int posix_memalign(void** to, std::size_t alignment, std::size_t bytes) noexcept {
     if (!std::has_single_bit(alignment) || alignment < sizeof(void*)) return EINVAL;
-    return interpose::allocate_aligned(to, alignment, bytes);
+    return interpose::allocate_aligned(to, alignment, bytes, interpose::AllocatedBy::malloc);
 }
 
 TENSORPOOL_API void* memalign(std::size_t alignment, std::size_t bytes) noexcept {

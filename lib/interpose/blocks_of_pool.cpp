@@ -32,36 +32,41 @@ void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     return error == 0 ? block : nullptr;
 }
 
+void* record(void* block, AllocatedBy by) noexcept {
+    if (is_hardened()) detail::record_allocated_by(block, by);
+    return block;
+}
+
 }  // namespace
 
-void* allocate_slowly(std::size_t bytes) noexcept {
+void* allocate_slowly(std::size_t bytes, AllocatedBy by) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return next_malloc(bytes);
     const Visit visit;
     const auto [block, is_limited] = GlobalPool::try_allocate(bytes, base::finer_alignment);
-    if (block != nullptr) return block;
+    if (block != nullptr) return record(block, by);
     return is_limited ? out_of_memory() : next_malloc(bytes);
 }
 
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept {
     if (bytes <= detail::largest_block_bytes) {
-        void* const block = allocate_in_pool(bytes);
+        void* const block = allocate_in_pool(bytes, AllocatedBy::malloc);
         return block == nullptr ? nullptr : std::memset(block, 0, bytes);
     }
     if (is_inside_pool()) [[unlikely]]
         return next_calloc(1, bytes);
     const Visit visit;
     const auto [block, is_limited] = GlobalPool::try_allocate_zeroed(bytes);
-    if (block != nullptr) return block;
+    if (block != nullptr) return record(block, AllocatedBy::malloc);
     return is_limited ? out_of_memory() : next_calloc(1, bytes);
 }
 
-void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept {
+void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, AllocatedBy by) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return next_aligned(bytes, alignment);
     const Visit visit;
     const auto [block, is_limited] = GlobalPool::try_allocate(bytes, alignment);
-    if (block != nullptr) return block;
+    if (block != nullptr) return record(block, by);
     return is_limited ? out_of_memory() : next_aligned(bytes, alignment);
 }
 
@@ -72,12 +77,17 @@ void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
     return GlobalPool::lengthen(p, bytes);
 }
 
-void free_slowly(void* p, std::size_t bytes) noexcept {
+void* as_array(void* block) noexcept {
+    const bool is_recorded = block != nullptr && may_be_of_pool(block) && is_of_pool(block);
+    return is_recorded ? record(block, AllocatedBy::new_array) : block;
+}
+
+void free_slowly(void* p, std::size_t bytes, std::size_t alignment, AllocatedBy by) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return is_of_pool(p) ? free_when_outside(p) : next_free(p);
     const Visit visit;
-    if (bytes != not_stated && is_hardened() && is_of_pool(p)) {
-        return detail::global_pool.pool.deallocate(p, bytes);
+    if (is_hardened() && is_of_pool(p)) {
+        return detail::free_in_global_pool(p, {bytes, alignment, by});
     }
     if (!GlobalPool::deallocate(p)) next_free(p);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <tensorpool/detail/address_range.hpp>
+#include <tensorpool/detail/allocated_by.hpp>
 #include <tensorpool/detail/thread_cache.hpp>
 #include <tensorpool/memory_pool.hpp>
 
@@ -26,22 +27,26 @@ inline bool is_of_pool(const void* p) noexcept {
 
 // REQUIRES: `bytes` is not 0. Calls from inside the pool are served by the next allocator. So are
 // requests that the pool cannot serve, unless a limit that the user set refuses them.
-inline void* allocate_in_pool(std::size_t bytes) noexcept;
-void* allocate_slowly(std::size_t bytes) noexcept;
+// Checks::hardened alone looks at the function that allocates.
+using detail::AllocatedBy;
+inline void* allocate_in_pool(std::size_t bytes, AllocatedBy by) noexcept;
+void* allocate_slowly(std::size_t bytes, AllocatedBy by) noexcept;
 void* allocate_zeroed_in_pool(std::size_t bytes) noexcept;
 /// Allocates `bytes` bytes. REQUIRES: `alignment` is a power of two.
-void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment) noexcept;
+void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, AllocatedBy by) noexcept;
+/// Records, for Checks::hardened, that an operator for arrays allocated the block, if the library's
+/// own operator for objects did.
+void* as_array(void* block) noexcept;
 
 // REQUIRES: `p` belongs to the pool.
 /// Extends the block to `bytes` bytes without a copy, and returns it. Returns nullptr, with the
 /// block unchanged, if that is impossible.
 void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
 // REQUIRES: `p` may belong to the pool. A pointer that does not is passed to the next allocator.
-// The bytes are those that a sized delete or `free_sized` states. Checks::hardened alone looks at
-// them.
-inline constexpr std::size_t not_stated = SIZE_MAX;
-inline void free_in_pool(void* p, std::size_t bytes = not_stated) noexcept;
-void free_slowly(void* p, std::size_t bytes) noexcept;
+// Checks::hardened alone looks at what the function and its arguments state about the block.
+using detail::FreedAs;
+inline void free_in_pool(void* p, const FreedAs& freed) noexcept;
+void free_slowly(void* p, std::size_t bytes, std::size_t alignment, AllocatedBy by) noexcept;
 
 /// Returns the calling thread's cache of the global pool for a series of sizes. The finer series
 /// have the numbers that follow the pool's own.
@@ -50,22 +55,22 @@ inline detail::ThreadCache& thread_cache(unsigned series) noexcept {
         std::memory_order_relaxed);
 }
 
-inline void* allocate_in_pool(std::size_t bytes) noexcept {
+inline void* allocate_in_pool(std::size_t bytes, AllocatedBy by) noexcept {
     if (bytes <= detail::largest_block_bytes && !is_inside_pool()) [[likely]] {
         const base::BlockSize size = base::finest_size(bytes);
         void* const block = thread_cache(size.series).pop(size.bucket, bytes);
         if (block != nullptr) [[likely]]
             return block;
     }
-    return allocate_slowly(bytes);
+    return allocate_slowly(bytes, by);
 }
 
-inline void free_in_pool(void* p, std::size_t bytes) noexcept {
+inline void free_in_pool(void* p, const FreedAs& freed) noexcept {
     const pages::PageEntry entry(detail::pool_addresses.page_word(p));
     const bool may_be_pushed = entry.pool_number() == detail::GlobalPool::number &&
                                blocks::may_begin_block(p, entry) && !is_inside_pool();
     if (!may_be_pushed || !thread_cache(entry.series()).push(entry.bucket(), p)) [[unlikely]]
-        free_slowly(p, bytes);
+        free_slowly(p, freed.bytes, freed.alignment, freed.by);
 }
 
 }  // namespace tensorpool::interpose

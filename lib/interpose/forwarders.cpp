@@ -1,5 +1,5 @@
 // Operators that call other operators, as those of the C++ library do: a program may replace the
-// latter. The size argument of a sized delete is ignored, except by a hardened pool. It may be
+// latter. What a delete states about the block is ignored, except by a hardened pool. It may be
 // wrong if a class has no virtual destructor, and the address determines the size.
 
 #include <new>
@@ -13,8 +13,11 @@ using std::nothrow_t;
 using std::size_t;
 
 namespace interpose = tensorpool::interpose;
+using interpose::AllocatedBy;
 
 namespace {
+
+constexpr size_t default_alignment = 0;
 
 template <class... Arguments>
 void* null_for_exception(Arguments... arguments) noexcept {
@@ -42,10 +45,12 @@ TENSORPOOL_API void* operator new(size_t bytes, align_val_t alignment, const not
     return null_for_exception(bytes, alignment);
 }
 TENSORPOOL_API void* operator new[](size_t bytes) {
-    return ::operator new(bytes);
+    if (!interpose::is_hardened()) return ::operator new(bytes);
+    return interpose::as_array(::operator new(bytes));
 }
 TENSORPOOL_API void* operator new[](size_t bytes, align_val_t alignment) {
-    return ::operator new(bytes, alignment);
+    if (!interpose::is_hardened()) return ::operator new(bytes, alignment);
+    return interpose::as_array(::operator new(bytes, alignment));
 }
 TENSORPOOL_API void* operator new[](size_t bytes, const nothrow_t&) noexcept {
     return null_for_exception_of_array(bytes);
@@ -57,23 +62,29 @@ TENSORPOOL_API void* operator new[](size_t bytes, align_val_t alignment,
 
 TENSORPOOL_API void operator delete(void* p, size_t bytes) noexcept {
     if (!interpose::has_own_delete()) return ::operator delete(p);
-    interpose::deallocate(p, interpose::at_least_1(bytes));
+    interpose::deallocate(
+        p, {interpose::at_least_1(bytes), default_alignment, AllocatedBy::new_object});
 }
 TENSORPOOL_API void operator delete(void* p, const nothrow_t&) noexcept {
     ::operator delete(p);
 }
 TENSORPOOL_API void operator delete(void* p, size_t bytes, align_val_t alignment) noexcept {
     if (!interpose::has_own_aligned_delete()) return ::operator delete(p, alignment);
-    interpose::deallocate(p, interpose::at_least_1(bytes));
+    interpose::deallocate(
+        p, {interpose::at_least_1(bytes), static_cast<size_t>(alignment), AllocatedBy::new_object});
 }
 TENSORPOOL_API void operator delete(void* p, align_val_t alignment, const nothrow_t&) noexcept {
     ::operator delete(p, alignment);
 }
 TENSORPOOL_API void operator delete[](void* p) noexcept {
-    ::operator delete(p);
+    if (!interpose::is_hardened() || !interpose::has_own_delete()) return ::operator delete(p);
+    interpose::deallocate(p, {.alignment = default_alignment, .by = AllocatedBy::new_array});
 }
 TENSORPOOL_API void operator delete[](void* p, align_val_t alignment) noexcept {
-    ::operator delete(p, alignment);
+    if (!interpose::is_hardened() || !interpose::has_own_aligned_delete())
+        return ::operator delete(p, alignment);
+    interpose::deallocate(
+        p, {.alignment = static_cast<size_t>(alignment), .by = AllocatedBy::new_array});
 }
 TENSORPOOL_API void operator delete[](void* p, size_t) noexcept {
     ::operator delete[](p);

@@ -16,6 +16,8 @@ void* out_of_memory() noexcept {
     return nullptr;
 }
 
+constexpr FreedAs by_free{.by = AllocatedBy::malloc};
+
 // A larger block is given room to grow.
 constexpr std::size_t large = std::size_t{1} << 20;
 
@@ -46,11 +48,11 @@ std::size_t with_room_to_grow(std::size_t usable, std::size_t bytes) noexcept {
 /// Copies the content into another block and frees the old one. If no block can be had, a block
 /// that was to shrink stays, unless its size is exact.
 void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
-    void* moved = allocate(with_room_to_grow(usable, bytes));
-    if (moved == nullptr) moved = allocate(bytes);
+    void* moved = allocate(with_room_to_grow(usable, bytes), AllocatedBy::malloc);
+    if (moved == nullptr) moved = allocate(bytes, AllocatedBy::malloc);
     if (moved == nullptr) return bytes <= usable && !is_exact(usable) ? p : nullptr;
     std::memcpy(moved, p, std::min(usable, bytes));
-    deallocate(p);
+    deallocate(p, by_free);
     return moved;
 }
 
@@ -63,15 +65,15 @@ void* reallocate_foreign(void* p, std::size_t bytes) noexcept {
 }
 
 void* reallocate(void* p, std::size_t bytes) noexcept {
-    if (p == nullptr) return allocate(bytes);
+    if (p == nullptr) return allocate(bytes, AllocatedBy::malloc);
     if (!is_of_pool(p)) return reallocate_foreign(p, bytes);
     if (bytes == 0) {
-        free_in_pool(p);
+        free_in_pool(p, by_free);
         return nullptr;
     }
     const std::size_t usable = usable_size(p);
     if (usable == 0 && !is_hardened()) {  // no block in use, which the free reports
-        free_in_pool(p);
+        free_in_pool(p, by_free);
         return out_of_memory();
     }
     if (may_stay(usable, bytes)) return p;
@@ -98,22 +100,25 @@ namespace interpose = tensorpool::interpose;
 extern "C" {
 
 TENSORPOOL_API void* malloc(std::size_t bytes) noexcept {
-    return interpose::allocate(bytes);
+    return interpose::allocate(bytes, interpose::AllocatedBy::malloc);
 }
 
 TENSORPOOL_API void free(void* p) noexcept {
-    interpose::deallocate(p);
+    interpose::deallocate(p, interpose::by_free);
 }
 
 // Of C23. The C library of Debian 12 does not declare them.
 
 TENSORPOOL_API void free_sized(void* p, std::size_t bytes) noexcept {
-    interpose::deallocate(p, interpose::size_to_check(p, bytes));
+    interpose::deallocate(p, {.bytes = interpose::size_to_check(p, bytes),
+                              .alignment = 0,
+                              .by = interpose::AllocatedBy::malloc});
 }
 
-TENSORPOOL_API void free_aligned_sized(void* p, std::size_t /*alignment*/,
-                                       std::size_t bytes) noexcept {
-    interpose::deallocate(p, interpose::size_to_check(p, bytes));
+TENSORPOOL_API void free_aligned_sized(void* p, std::size_t alignment, std::size_t bytes) noexcept {
+    interpose::deallocate(p, {.bytes = interpose::size_to_check(p, bytes),
+                              .alignment = alignment,
+                              .by = interpose::AllocatedBy::malloc});
 }
 
 TENSORPOOL_API void* calloc(std::size_t count, std::size_t bytes) noexcept {

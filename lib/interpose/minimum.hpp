@@ -30,7 +30,14 @@ inline bool is_for_pool(std::size_t bytes) noexcept {
 /// is `hardened`. Reports an invalid value on stderr.
 std::size_t minimum_from_environment();
 
-/// Returns whether TENSORPOOL_CHECKS is `hardened`.
-bool is_hardened() noexcept;
+/// Whether the pool has Checks::hardened. Relaxed: it is set before the minimum, which lets the
+/// pool serve requests.
+extern constinit std::atomic<bool> hardened [[gnu::visibility("hidden")]];
+
+inline bool is_hardened() noexcept {
+    return hardened.load(std::memory_order_relaxed);
+}
+/// Reads TENSORPOOL_CHECKS.
+bool is_hardened_by_environment() noexcept;
 
 }  // namespace tensorpool::interpose

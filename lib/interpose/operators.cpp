@@ -10,6 +10,8 @@
 namespace tensorpool::interpose {
 namespace {
 
+constexpr AllocatedBy by_new = AllocatedBy::new_object;
+
 /// Calls the program's new-handler until there is a block, or throws.
 template <class Try>
 [[gnu::noinline]] void* call_handler(Try try_again) {
@@ -24,7 +26,7 @@ template <class Try>
 void* try_aligned(std::size_t bytes, std::align_val_t alignment) noexcept {
     void* block = nullptr;
     const std::size_t at_least = std::max(static_cast<std::size_t>(alignment), sizeof(void*));
-    return allocate_aligned(&block, at_least, bytes) == 0 ? block : nullptr;
+    return allocate_aligned(&block, at_least, bytes, by_new) == 0 ? block : nullptr;
 }
 
 }  // namespace
@@ -34,10 +36,11 @@ namespace interpose = tensorpool::interpose;
 
 TENSORPOOL_API void* operator new(std::size_t bytes) {
     const std::size_t wanted = interpose::at_least_1(bytes);
-    void* const block = interpose::allocate(wanted);
+    void* const block = interpose::allocate(wanted, interpose::by_new);
     if (block != nullptr) [[likely]]
         return block;
-    return interpose::call_handler([wanted] { return interpose::allocate(wanted); });
+    return interpose::call_handler(
+        [wanted] { return interpose::allocate(wanted, interpose::by_new); });
 }
 
 TENSORPOOL_API void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -49,11 +52,12 @@ TENSORPOOL_API void* operator new(std::size_t bytes, std::align_val_t alignment)
 }
 
 TENSORPOOL_API void operator delete(void* p) noexcept {
-    interpose::deallocate(p);
+    interpose::deallocate(p, {.alignment = 0, .by = interpose::by_new});
 }
 
-TENSORPOOL_API void operator delete(void* p, std::align_val_t) noexcept {
-    interpose::deallocate(p);
+TENSORPOOL_API void operator delete(void* p, std::align_val_t alignment) noexcept {
+    interpose::deallocate(
+        p, {.alignment = static_cast<std::size_t>(alignment), .by = interpose::by_new});
 }
 
 // Names that no program can replace.

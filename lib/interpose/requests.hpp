@@ -10,12 +10,12 @@
 /// block.
 namespace tensorpool::interpose {
 
-inline void* allocate(std::size_t bytes) noexcept {
-    return is_for_pool(bytes) ? allocate_in_pool(bytes) : next_malloc(bytes);
+inline void* allocate(std::size_t bytes, AllocatedBy by) noexcept {
+    return is_for_pool(bytes) ? allocate_in_pool(bytes, by) : next_malloc(bytes);
 }
 
-inline void deallocate(void* p, std::size_t bytes = not_stated) noexcept {
-    return may_be_of_pool(p) ? free_in_pool(p, bytes) : next_free(p);
+inline void deallocate(void* p, const FreedAs& freed) noexcept {
+    return may_be_of_pool(p) ? free_in_pool(p, freed) : next_free(p);
 }
 
 inline std::size_t usable_size(void* p) noexcept {
@@ -34,6 +34,6 @@ bool has_own_aligned_delete() noexcept;
 /// Stores a block of `bytes` bytes in `to` and returns 0, or returns an error number. Leaves
 /// `errno` unchanged unless the next allocator changes it. REQUIRES: `alignment` is a power of two
 /// and at least the size of a pointer.
-int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes) noexcept;
+int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes, AllocatedBy by) noexcept;
 
 }  // namespace tensorpool::interpose

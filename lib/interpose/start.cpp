@@ -20,6 +20,7 @@ bool start() {
                       platform::name_of(platform::memory_tool()));
         return false;
     }
+    hardened.store(is_hardened_by_environment(), std::memory_order_relaxed);
     const std::size_t minimum = minimum_from_environment();
     detail::GlobalPool::serve_malloc(minimum);
     const bool watches_forks = platform::set_fork_handlers(platform::ForkStage::allocator,

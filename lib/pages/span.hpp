@@ -36,6 +36,8 @@ struct alignas(64) Span
     /// Relaxed: its holder writes it while look-ups of any address may read it.
     std::atomic<std::uint64_t> requested_bytes = 0;
     static constexpr std::uint64_t nothing = UINT64_MAX;
+    /// For a large block of a hardened pool.
+    std::atomic<BlockOrigin> origin = BlockOrigin();
 
     // A bucket's span ------------------------------------------------------------------------
     // Blocks [0, carved) were taken at least once. Of these, `home` blocks are free and have their

@@ -136,6 +136,14 @@ bool GlobalPool::deallocate(void* p) noexcept {
     return true;
 }
 
+void record_allocated_by(void* block, AllocatedBy by) noexcept {
+    PoolAccess::of(global_pool.pool).record_allocated_by(block, by);
+}
+
+void free_in_global_pool(void* p, const FreedAs& freed) noexcept {
+    PoolAccess::of(global_pool.pool).deallocate_hardened(p, freed);
+}
+
 Pool& require_pool(const MemoryPool& pool, const void* block) {
     if (&pool == &global_pool.pool) return GlobalPool::set_up();
     statistics::stop_at_misuse({.kind = statistics::MisuseKind::outlived_owner, .pointer = block},

@@ -46,6 +46,11 @@ blocks::States states_for(Checks checks) noexcept {
     return checks == Checks::basic ? blocks::States::uses : blocks::States::requests;
 }
 
+// No block has as many bytes as the number that stands for an unknown size.
+std::size_t stated_bytes(std::size_t bytes) noexcept {
+    return std::min(bytes, FreedAs::unknown - 1);
+}
+
 // Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
 PoolOptions with_short_name(PoolOptions options) {
     constexpr std::size_t max_length = sizeof PoolStatistics::name - 1;
@@ -238,7 +243,7 @@ void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t 
 }
 
 void Pool::deallocate(void* p) noexcept {
-    if (checked()) return deallocate_checked(p, {});
+    if (checked()) return is_hardened() ? deallocate_hardened(p, {}) : deallocate_checked(p, {});
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || !entry.is_bucket() || !blocks::may_begin_block(p, entry)) return free_pages(p);
@@ -249,7 +254,11 @@ void Pool::deallocate(void* p) noexcept {
 }
 
 void Pool::deallocate(void* p, std::size_t bytes) noexcept {
-    if (checked()) return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
+    if (checked()) {
+        if (is_hardened())
+            return deallocate_hardened(p, {stated_bytes(bytes), smallest_block_bytes});
+        return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
+    }
     if (is_sampled() && free_guarded(p, bytes)) return;
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
@@ -260,6 +269,7 @@ void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcep
     const unsigned bucket = bucket_for(bytes, alignment);
     if (is_sampled() && free_guarded(p, bytes)) return;
     if (checked()) {
+        if (is_hardened()) return deallocate_hardened(p, {stated_bytes(bytes), alignment});
         deallocate_checked(p, {bytes, bucket});
     } else if (bucket < bucket_count) {
         deallocate(p, bucket_bytes(bucket));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include <tensorpool/detail/allocated_by.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/statistics.hpp>
@@ -117,6 +118,10 @@ public:
     void deallocate(void* p) noexcept;
     void deallocate(void* p, std::size_t bytes) noexcept;
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
+    /// Frees a block of a hardened pool.
+    void deallocate_hardened(void* p, const FreedAs& freed) noexcept;
+    /// See `record_allocated_by`.
+    void record_allocated_by(void* block, AllocatedBy by) noexcept;
 
     bool reserve(std::size_t capacity, pages::SlowPath& path) noexcept;
     std::size_t trim() noexcept;
@@ -220,7 +225,8 @@ private:
     void* try_hardened(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
                                   pages::SlowPath& path) noexcept;
-    void begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept;
+    void begin_hardened_use(void* p, std::size_t bytes, unsigned bucket,
+                            pages::BlockOrigin origin) noexcept;
     [[noreturn]] void stop_at_wrong_block(const char* block, std::size_t bytes) noexcept;
     void check_still_zero(char* block, std::size_t bytes, std::size_t usable) noexcept;
     bool check_canary(const char* block, std::size_t requested, std::size_t usable) noexcept;
@@ -303,11 +309,10 @@ private:
             refuse(p);
         return span;
     }
-    void deallocate_hardened(void* p, StatedSize stated) noexcept;
-    void check_stated(const void* p, StatedSize stated, std::size_t requested,
+    void check_stated(const void* p, const FreedAs& freed, const blocks::Bucket::EndedUse& use,
                       std::size_t usable) noexcept;
-    void free_hardened(void* p, pages::PageEntry entry, StatedSize stated) noexcept;
-    void free_hardened_pages(void* p, StatedSize stated) noexcept;
+    void free_hardened(void* p, pages::PageEntry entry, const FreedAs& freed) noexcept;
+    void free_hardened_pages(void* p, const FreedAs& freed) noexcept;
     void* take_parked_block(std::size_t bytes) noexcept;
     void deallocate_checked(void* p, StatedSize stated) noexcept;
     void free_checked_pages(void* p, StatedSize stated) noexcept;

@@ -98,7 +98,7 @@ void* Pool::take_parked_block(std::size_t bytes) noexcept {
     void* const block = cache->pop(bucket, bytes);
     if (block == nullptr) return nullptr;
     if (is_hardened()) {
-        begin_hardened_use(block, bytes, bucket);
+        begin_hardened_use(block, bytes, bucket, {});
     } else {
         buckets_[bucket].begin_use(block, bytes);
     }
@@ -106,7 +106,6 @@ void* Pool::take_parked_block(std::size_t bytes) noexcept {
 }
 
 void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
-    if (is_hardened()) return deallocate_hardened(p, stated);
     statistics::look_for_recorder();
     if (statistics::is_recording()) [[unlikely]]
         record_end(p);

@@ -19,6 +19,7 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
+using pages::BlockOrigin;
 using pages::Changes;
 using pages::SlowPath;
 using pages::Span;
@@ -57,6 +58,15 @@ std::size_t find_nonzero(const char* block, std::size_t bytes) noexcept {
         std::find_if(block + at, block + bytes, [](char c) { return c != 0; }) - block);
 }
 
+const char* allocation_of(AllocatedBy by) noexcept {
+    constexpr const char* names[] = {"the pool", "malloc", "new", "new[]"};
+    return names[static_cast<unsigned>(by)];
+}
+const char* free_of(AllocatedBy by) noexcept {
+    constexpr const char* names[] = {"the pool", "free", "delete", "delete[]"};
+    return names[static_cast<unsigned>(by)];
+}
+
 // At most so many blocks leave the quarantine at once.
 constexpr unsigned batch = 64;
 
@@ -87,7 +97,7 @@ void* Pool::try_hardened(std::size_t bytes, std::size_t alignment, SlowPath& pat
     const unsigned bucket = bucket_for(bytes + Canary::min_bytes, alignment);
     if (bucket == bucket_count) return allocate_hardened_pages(bytes, alignment, path);
     void* const block = allocate_block(buckets_, bucket, bytes, alignment, path);
-    if (block != nullptr) begin_hardened_use(block, bytes, bucket);
+    if (block != nullptr) begin_hardened_use(block, bytes, bucket, BlockOrigin(alignment));
     return block;
 }
 
@@ -98,9 +108,10 @@ void* Pool::allocate_nothing(std::size_t alignment, SlowPath& path) noexcept {
     return block;
 }
 
-void Pool::begin_hardened_use(void* p, std::size_t bytes, unsigned bucket) noexcept {
+void Pool::begin_hardened_use(void* p, std::size_t bytes, unsigned bucket,
+                              BlockOrigin origin) noexcept {
     char* const block = static_cast<char*>(p);
-    if (!buckets_[bucket].begin_first_use(block, bytes)) [[unlikely]]
+    if (!buckets_[bucket].begin_first_use(block, bytes, origin)) [[unlikely]]
         stop_at_wrong_block(block, bucket_bytes(bucket));
     // Bytes behind the canary are checked when a larger request gets them.
     check_still_zero(block, Canary::end(bytes, bucket_bytes(bucket)), bucket_bytes(bucket));
@@ -123,6 +134,8 @@ void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
     char* const block = static_cast<char*>(allocate_large(bytes + more, alignment, path));
     if (block == nullptr) return nullptr;
     Span& span = *heap_.space().map().at(block).span();
+    // Relaxed: the requested bytes, which are stored next, publish it.
+    span.origin.store(BlockOrigin(alignment), std::memory_order_relaxed);
     span.requested_bytes.store(bytes == 0 ? Span::nothing : bytes, std::memory_order_release);
     count_large_request_as(bytes, bytes + more);
     const Tail tail(span, bytes);
@@ -180,42 +193,67 @@ void Pool::report_overrun(const char* block, std::size_t requested, std::size_t 
                   options_.name.c_str(), static_cast<const void*>(block), requested, at);
 }
 
-void Pool::check_stated(const void* p, StatedSize stated, std::size_t requested,
+// A block that is freed in a wrong way is a valid block, so the program may go on.
+void Pool::check_stated(const void* p, const FreedAs& freed, const blocks::Bucket::EndedUse& use,
                         std::size_t usable) noexcept {
-    if (stated.bucket == StatedSize::nothing || stated.bytes == requested) return;
-    report_misuse({.kind = MisuseKind::wrong_size,
-                   .pointer = p,
-                   .size = usable,
-                   .requested = requested,
-                   .owner = options_.name},
-                  "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu B",
-                  options_.name.c_str(), p, requested, stated.bytes);
+    statistics::Misuse misuse{.kind = MisuseKind::wrong_size,
+                              .pointer = p,
+                              .size = usable,
+                              .requested = use.requested,
+                              .owner = options_.name};
+    const std::size_t alignment = std::max(freed.alignment, BlockOrigin::default_alignment);
+    if (freed.bytes != FreedAs::unknown && freed.bytes != use.requested) {
+        report_misuse(misuse,
+                      "pool '%s': deallocate: block %p was allocated with %zu B and freed with "
+                      "%zu B",
+                      options_.name.c_str(), p, use.requested, freed.bytes);
+    } else if (freed.alignment != FreedAs::unknown && alignment != use.origin.alignment()) {
+        report_misuse(misuse,
+                      "pool '%s': deallocate: block %p was allocated with an alignment of %zu B "
+                      "and freed with one of %zu B",
+                      options_.name.c_str(), p, use.origin.alignment(), alignment);
+    } else if (freed.by != AllocatedBy::pool && freed.by != use.origin.by()) {
+        misuse.kind = MisuseKind::mismatched_free;
+        report_misuse(misuse, "pool '%s': deallocate: block %p was allocated by %s and freed by %s",
+                      options_.name.c_str(), p, allocation_of(use.origin.by()), free_of(freed.by));
+    }
 }
 
-void Pool::deallocate_hardened(void* p, StatedSize stated) noexcept {
+void Pool::record_allocated_by(void* block, AllocatedBy by) noexcept {
+    const pages::PageEntry entry = heap_.space().map().at(block);
+    if (entry.pool_number() != heap_.pool_number() || !entry.has_span()) return;
+    std::atomic<BlockOrigin>& origin =
+        entry.is_bucket() ? buckets_[entry.bucket()].origin_of(block, entry) : entry.span()->origin;
+    // Relaxed: the caller holds the block.
+    const BlockOrigin old = origin.load(std::memory_order_relaxed);
+    if (by == AllocatedBy::new_array && old.by() != AllocatedBy::new_object) return;
+    origin.store(BlockOrigin(old.alignment(), by), std::memory_order_relaxed);
+}
+
+void Pool::deallocate_hardened(void* p, const FreedAs& freed) noexcept {
     record_end_if_recording(p);
     const pages::PageEntry entry = heap_.space().map().at(p);
     const bool is_small = entry.is_bucket() && entry.pool_number() == heap_.pool_number();
-    is_small ? free_hardened(p, entry, stated) : free_hardened_pages(p, stated);
+    is_small ? free_hardened(p, entry, freed) : free_hardened_pages(p, freed);
 }
 
 // Only one thread ends the use, so the block is then the caller's alone.
-void Pool::free_hardened(void* p, pages::PageEntry entry, StatedSize stated) noexcept {
+void Pool::free_hardened(void* p, pages::PageEntry entry, const FreedAs& freed) noexcept {
     char* const block = static_cast<char*>(p);
     const std::size_t bytes = bucket_bytes(entry.bucket());
-    std::size_t requested = 0;
-    if (!buckets_[entry.bucket()].end_use(p, entry, SIZE_MAX, &requested)) return refuse(p, {});
-    check_stated(p, stated, requested, bytes);
+    blocks::Bucket::EndedUse use;
+    if (!buckets_[entry.bucket()].end_use(p, entry, SIZE_MAX, &use)) return refuse(p, {});
+    check_stated(p, freed, use, bytes);
     // Behind an undamaged canary the block holds zeros already. If it does not, a later request for
     // those bytes finds it.
-    const bool is_whole = check_canary(block, requested, bytes);
-    std::memset(block, 0, is_whole ? Canary::end(requested, bytes) : bytes);
+    const bool is_whole = check_canary(block, use.requested, bytes);
+    std::memset(block, 0, is_whole ? Canary::end(use.requested, bytes) : bytes);
     count_hardened_free(entry.bucket());
     quarantine({p, bytes});
 }
 
 // The block stays in use until the checks are done.
-void Pool::free_hardened_pages(void* p, StatedSize stated) noexcept {
+void Pool::free_hardened_pages(void* p, const FreedAs& freed) noexcept {
     const Finding found = find(p);
     if (found.what != Finding::What::block) return misused(p, found);
     // A server frees a block of its own, and may have to note the free of one of the pool.
@@ -224,7 +262,8 @@ void Pool::free_hardened_pages(void* p, StatedSize stated) noexcept {
     if (is_served) return is_freed ? void() : refuse(p, {});
     Span& span = *heap_.space().map().at(p).span();
     const Tail tail(span, found.requested);
-    check_stated(p, stated, found.requested, span.bytes());
+    check_stated(p, freed, {found.requested, span.origin.load(std::memory_order_relaxed)},
+                 span.bytes());
     if (tail.begin != 0) (void)check_canary(static_cast<char*>(p), found.requested, tail.begin);
     if (!large_.end_use(p, heap_.space().map().at(p), 0, SIZE_MAX)) return refuse(p, {});
     count_large_free(span.bytes());

@@ -93,13 +93,31 @@ TEST(HardenedStates, AFirstUseBeginsOnlyForAFreeBlockOfTheBucket) {
     PoolParts pool({.states = States::hardened});
     blocks::Bucket& bucket = pool.set[bucket_64];
     auto* const block = static_cast<char*>(pool.take(bucket_64, 1)[0]);
-    EXPECT_FALSE(bucket.begin_first_use(block + 8, 50));
-    EXPECT_FALSE(pool.set[bucket_4k].begin_first_use(block, 50));
-    EXPECT_FALSE(bucket.begin_first_use(&pool, 50));
-    EXPECT_TRUE(bucket.begin_first_use(block, 50));
-    EXPECT_FALSE(bucket.begin_first_use(block, 50));
+    EXPECT_FALSE(bucket.begin_first_use(block + 8, 50, {}));
+    EXPECT_FALSE(pool.set[bucket_4k].begin_first_use(block, 50, {}));
+    EXPECT_FALSE(bucket.begin_first_use(&pool, 50, {}));
+    EXPECT_TRUE(bucket.begin_first_use(block, 50, {}));
+    EXPECT_FALSE(bucket.begin_first_use(block, 50, {}));
     EXPECT_TRUE(bucket.end_use(block, pool.heap.space().map().at(block), SIZE_MAX));
-    EXPECT_TRUE(bucket.begin_first_use(block, 50));
+    EXPECT_TRUE(bucket.begin_first_use(block, 50, {}));
+}
+
+TEST(HardenedStates, EachBlockOfASpanHasItsOrigin) {
+    PoolParts pool({.states = States::hardened});
+    blocks::Bucket& bucket = pool.set[bucket_64];
+    const std::vector<void*> blocks = pool.take(bucket_64, bucket.layout().blocks);
+    const auto alignment_of = [](std::size_t i) { return std::size_t{64} << i % 8; };
+    for (std::size_t i = 0; i != blocks.size(); ++i) {
+        ASSERT_TRUE(
+            bucket.begin_first_use(blocks[i], 1 + i % 50, pages::BlockOrigin(alignment_of(i))));
+    }
+    for (std::size_t i = 0; i != blocks.size(); ++i) {
+        blocks::Bucket::EndedUse use;
+        const pages::PageEntry entry = pool.heap.space().map().at(blocks[i]);
+        ASSERT_TRUE(bucket.end_use(blocks[i], entry, SIZE_MAX, &use));
+        EXPECT_EQ(use.requested, 1 + i % 50);
+        EXPECT_EQ(use.origin.alignment(), alignment_of(i));
+    }
 }
 
 TEST_P(BucketStates, StatesOfAFreedSpanAreReusedWithNothingInUse) {

@@ -1,5 +1,6 @@
 // Checks::hardened for malloc: a request for 0 bytes gets a block of its own that may not be
-// touched, and a sized delete or free must state what was requested.
+// touched, a sized delete or free must state what was requested, and the function that frees must
+// belong to the one that allocated.
 
 #include <malloc.h>
 #include <sys/wait.h>
@@ -112,6 +113,46 @@ void expect_sized_frees() {
     });
 }
 
+/// Allocates and frees in each way that the language allows, of which none may be reported.
+void expect_matching_frees() {
+    constexpr std::align_val_t page{4096};
+    for (const std::size_t bytes : {0, 1, 100, 70'000, 2'000'000}) {
+        ::operator delete(hidden(::operator new(bytes)));
+        ::operator delete(hidden(::operator new(bytes)), std::nothrow);
+        ::operator delete(hidden(::operator new(bytes, std::nothrow)), bytes);
+        ::operator delete(hidden(::operator new(bytes, page)), page);
+        ::operator delete(hidden(::operator new(bytes, page, std::nothrow)), bytes, page);
+        ::operator delete(hidden(::operator new(bytes, page)), page, std::nothrow);
+        ::operator delete[](hidden(::operator new[](bytes)));
+        ::operator delete[](hidden(::operator new[](bytes)), bytes);
+        ::operator delete[](hidden(::operator new[](bytes, std::nothrow)), std::nothrow);
+        ::operator delete[](hidden(::operator new[](bytes, page)), page);
+        ::operator delete[](hidden(::operator new[](bytes, page, std::nothrow)), bytes, page);
+        ::operator delete[](hidden(::operator new[](bytes, page)), page, std::nothrow);
+        std::free(hidden(std::realloc(std::malloc(bytes), bytes + 1)));
+        std::free(hidden(reallocarray(nullptr, 3, bytes)));
+        std::free(hidden(aligned_alloc(4096, bytes)));
+        std::free(hidden(valloc(bytes)));
+    }
+}
+
+void expect_mismatched_frees() {
+    expect_stop("mismatched-free", [] { std::free(hidden(::operator new(100))); });
+    expect_stop("mismatched-free", [] { std::free(hidden(::operator new[](2'000'000))); });
+    expect_stop("mismatched-free", [] { ::operator delete(hidden(std::malloc(100))); });
+    expect_stop("mismatched-free", [] { ::operator delete[](hidden(std::calloc(1, 2'000'000))); });
+    expect_stop("mismatched-free", [] { ::operator delete[](hidden(::operator new(100))); });
+    expect_stop("mismatched-free", [] { ::operator delete(hidden(::operator new[](100)), 100); });
+    expect_stop("mismatched-free", [] { std::realloc(hidden(::operator new(100)), 200); });
+    expect_stop("wrong-size",
+                [] { ::operator delete(hidden(::operator new (100, std::align_val_t{4096}))); });
+    expect_stop("wrong-size", [] {
+        ::operator delete[](hidden(::operator new[](2'000'000)), std::align_val_t{4096});
+    });
+    expect_stop("wrong-size",
+                [] { free_aligned_sized(hidden(aligned_alloc(4096, 100)), 256, 100); });
+}
+
 }  // namespace
 
 int main() {
@@ -135,5 +176,7 @@ int main() {
                           alignment);
     });
     expect_sized_frees();
+    expect_matching_frees();
+    expect_mismatched_frees();
     return failures == 0 ? 0 : 1;
 }

@@ -260,6 +260,32 @@ TEST_F(HardenedPoolDeathTest, SizedFreesMustStateTheRequestedBytes) {
     }
 }
 
+TEST_F(HardenedPoolDeathTest, SizedFreesMustStateTheAlignment) {
+    for (const std::size_t bytes : {std::size_t{100}, mib}) {
+        for (const std::size_t alignment : {std::size_t{64}, std::size_t{256}, 4 * kib}) {
+            void* const block = pool_.allocate(bytes, alignment);
+            for (const std::size_t stated : {std::size_t{64}, std::size_t{256}, 4 * kib}) {
+                if (stated == alignment) continue;
+                EXPECT_EXIT(pool_.deallocate(block, bytes, stated),
+                            ::testing::KilledBySignal(SIGABRT),
+                            report("wrong-size", "was allocated with an alignment of " +
+                                                     std::to_string(alignment) +
+                                                     " B and freed with one of " +
+                                                     std::to_string(stated)));
+            }
+            pool_.deallocate(block, bytes, alignment);
+        }
+    }
+}
+
+TEST_F(HardenedPool, AlignmentsUpToTheDefaultAreOneAndUnsizedFreesStateNone) {
+    pool_.deallocate(pool_.allocate(100, 16), 100, 32);
+    pool_.deallocate(pool_.allocate(100, 16), 100);
+    pool_.deallocate(pool_.allocate(100), 100, 1);
+    pool_.deallocate(pool_.allocate(100, 4096));
+    pool_.deallocate(pool_.allocate(mib, 4096));
+}
+
 TEST_F(HardenedPoolDeathTest, SecondFreeOfABlockInTheQuarantineStops) {
     for (const std::size_t bytes : {std::size_t{100}, mib}) {
         char* const block = allocate(bytes);

@@ -26,15 +26,25 @@ struct KindRow {
 
 // In the order of MisuseKind.
 constexpr KindRow kinds[] = {
-    {"double-free", CheckKind::misuse},       {"foreign-free", CheckKind::misuse},
-    {"interior-free", CheckKind::misuse},     {"wrong-pool", CheckKind::misuse},
-    {"wrong-size", CheckKind::misuse},        {"overrun", CheckKind::misuse},
-    {"write-after-free", CheckKind::misuse},  {"access-beyond", CheckKind::misuse},
-    {"access-after-free", CheckKind::misuse}, {"invalid-query", CheckKind::misuse},
-    {"corrupt-record", CheckKind::misuse},    {"leak", CheckKind::leak},
-    {"wrong-thread", CheckKind::thread},      {"scope-order", CheckKind::scope_order},
-    {"foreign-mark", CheckKind::misuse},      {"stale-mark", CheckKind::misuse},
-    {"released-handle", CheckKind::misuse},   {"outlived-owner", CheckKind::misuse},
+    {"double-free", CheckKind::misuse},
+    {"foreign-free", CheckKind::misuse},
+    {"interior-free", CheckKind::misuse},
+    {"wrong-pool", CheckKind::misuse},
+    {"wrong-size", CheckKind::misuse},
+    {"mismatched-free", CheckKind::misuse},
+    {"overrun", CheckKind::misuse},
+    {"write-after-free", CheckKind::misuse},
+    {"access-beyond", CheckKind::misuse},
+    {"access-after-free", CheckKind::misuse},
+    {"invalid-query", CheckKind::misuse},
+    {"corrupt-record", CheckKind::misuse},
+    {"leak", CheckKind::leak},
+    {"wrong-thread", CheckKind::thread},
+    {"scope-order", CheckKind::scope_order},
+    {"foreign-mark", CheckKind::misuse},
+    {"stale-mark", CheckKind::misuse},
+    {"released-handle", CheckKind::misuse},
+    {"outlived-owner", CheckKind::misuse},
 };
 
 const KindRow& row_of(MisuseKind kind) noexcept {

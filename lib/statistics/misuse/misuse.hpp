@@ -14,7 +14,8 @@ enum class MisuseKind : unsigned char {
     foreign_free,       ///< a pointer that the pool never returned
     interior_free,      ///< a pointer into a block
     wrong_pool,         ///< a block of another pool
-    wrong_size,         ///< a sized free with a size that the block does not have
+    wrong_size,         ///< a free with a size or an alignment that the block does not have
+    mismatched_free,    ///< a free by a function that does not belong to the allocation
     overrun,            ///< bytes behind what was requested were written
     write_after_free,   ///< a free block was written
     access_beyond,      ///< an access to the guard page behind or before a block

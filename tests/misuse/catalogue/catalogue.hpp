@@ -32,6 +32,7 @@ inline constexpr Outcome foreign_free = "foreign-free";
 inline constexpr Outcome interior_free = "interior-free";
 inline constexpr Outcome wrong_pool = "wrong-pool";
 inline constexpr Outcome wrong_size = "wrong-size";
+inline constexpr Outcome mismatched_free = "mismatched-free";
 inline constexpr Outcome overrun = "overrun";
 inline constexpr Outcome write_after_free = "write-after-free";
 inline constexpr Outcome access_beyond = "access-beyond";
