@@ -11,6 +11,7 @@
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/statistics.hpp>
 
+#include "base/canary.hpp"
 #include "base/checks.hpp"
 #include "blocks/bucket_set.hpp"
 #include "blocks/thread_caches.hpp"
@@ -20,7 +21,6 @@
 #include "pages/record_arena.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
-#include "pool/canary.hpp"
 #include "pool/pool_list.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/segment/owned_record.hpp"
@@ -349,7 +349,7 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
-    Canary canary_;
+    base::Canary canary_;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer_ = nullptr;

@@ -90,7 +90,7 @@ std::size_t Pool::usable_size(const void* p) noexcept {
 }
 
 void* Pool::take_parked_block(std::size_t bytes) noexcept {
-    const unsigned bucket = bucket_of(bytes + (is_hardened() ? Canary::min_bytes : 0));
+    const unsigned bucket = bucket_of(bytes + (is_hardened() ? base::Canary::min_bytes : 0));
     if (bytes == 0 || bucket >= bucket_count || bytes > options_.max_allocation) return nullptr;
     statistics::look_for_recorder();
     blocks::Cache* const cache = blocks::own_cache(place_);

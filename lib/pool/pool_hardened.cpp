@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/alignment.hpp"
+#include "base/find_nonzero.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/large_blocks.hpp"
@@ -19,6 +20,7 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
+using base::Canary;
 using pages::BlockOrigin;
 using pages::Changes;
 using pages::SlowPath;
@@ -42,21 +44,6 @@ struct Tail {
     std::size_t begin;  // offset in the block
     std::size_t bytes;
 };
-
-/// Returns the offset of the first byte that is not zero, or `bytes` if all are.
-std::size_t find_nonzero(const char* block, std::size_t bytes) noexcept {
-    std::size_t at = 0;
-    // The compiler turns the inner loop into a few vector instructions.
-    std::uint64_t words[8];
-    for (; at + sizeof words <= bytes; at += sizeof words) {
-        std::memcpy(words, block + at, sizeof words);
-        std::uint64_t any = 0;
-        for (const std::uint64_t word : words) any |= word;
-        if (any != 0) break;
-    }
-    return static_cast<std::size_t>(
-        std::find_if(block + at, block + bytes, [](char c) { return c != 0; }) - block);
-}
 
 const char* allocation_of(AllocatedBy by) noexcept {
     constexpr const char* names[] = {"the pool", "malloc", "new", "new[]"};
@@ -146,7 +133,7 @@ void* Pool::allocate_hardened_pages(std::size_t bytes, std::size_t alignment,
 }
 
 void Pool::check_still_zero(char* block, std::size_t bytes, std::size_t usable) noexcept {
-    const std::size_t at = find_nonzero(block, bytes);
+    const std::size_t at = base::find_nonzero(block, bytes);
     if (at == bytes) [[likely]]
         return;
     report_misuse({.kind = MisuseKind::write_after_free,

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace tensorpool::detail {
-inline namespace abi_2 {
+namespace tensorpool::base {
 
 /// The bytes behind what was requested, which `Checks::hardened` fills when a block is allocated
 /// and checks when it is freed. The pattern depends on a secret of the process and on the block's
@@ -96,5 +95,4 @@ private:
     std::uint64_t secret_ = 0;
 };
 
-}  // namespace abi_2
-}  // namespace tensorpool::detail
+}  // namespace tensorpool::base

@@ -1,4 +1,4 @@
-#include "pool/canary.hpp"
+#include "base/canary.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tensorpool::detail {
+namespace tensorpool::base {
 namespace {
 
 struct Layout {
@@ -77,4 +77,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace tensorpool::detail
+}  // namespace tensorpool::base
