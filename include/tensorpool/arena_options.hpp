@@ -99,7 +99,9 @@ struct ArenaOptions {
     /// `Arena::allocate_object` describe. Without one, these throw std::logic_error.
     bool objects = false;
     /// How much each call is checked; see Sharing::one_thread and Arena::hold. `basic` and `full`
-    /// are the same here.
+    /// are the same here. With `hardened`, each block has 8 bytes more, which are checked at its
+    /// release, and released memory is filled with zeros, which are checked when it is allocated
+    /// again.
     Checks checks = default_checks();
     /// A function to call for each event; may be empty. It runs on the thread whose call caused the
     /// event, outside all locks of the arena. It must not throw and must not use the arena. Without

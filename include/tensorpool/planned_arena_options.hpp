@@ -42,6 +42,8 @@ struct PlannedArenaOptions {
     unsigned drift_iterations = 3;
     /// `basic` stops the program if a thread other than the iteration's owner makes a request that
     /// the plan does not serve; `full` also if the arena is destroyed with blocks in use.
+    /// With `hardened` no plan serves, because nothing would lie between its blocks: each request
+    /// is a block of the pool.
     Checks checks = default_checks();
 };
 

@@ -51,6 +51,9 @@ struct PaddedMatrix {
 /// by one that would have held it all. Its size grows in steps: for a need below 64 MiB it is twice
 /// the need and at least 16 MiB; below 512 MiB, 128 MiB more than the need; above, 64 MiB more.
 ///
+/// With TENSORPOOL_CHECKS=hardened, each block has 8 bytes more, which are checked at its release,
+/// and released memory is filled with zeros, which are checked when it is allocated again.
+///
 /// Only the thread that a scratch belongs to may call its functions, except `statistics`.
 class TENSORPOOL_API Scratch {
 public:

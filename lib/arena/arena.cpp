@@ -120,7 +120,8 @@ void Arena::set_up(std::byte* base) noexcept {
     base_ = base;
     granule_mask_ = options.alignment - 1;
     shared_ = options.sharing == Sharing::any_thread;
-    const bool checked = !shared_ && base::checks_calls(options.checks);
+    const bool is_one_threads = !shared_ && base::checks_calls(options.checks);
+    const bool checked = is_one_threads || state_->padding() != 0;
     const bool quick = !checked && options.alignment <= max_quick_bytes;
     arena::arena_registry().set_quick_bytes(
         *state_, quick ? std::min(options.max_allocation, max_quick_bytes) : 0);

@@ -65,7 +65,10 @@ void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Refusal& refus
 }
 
 void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept {
-    if (block != nullptr) count();
+    if (block != nullptr) {
+        count();
+        state_.begin_checks(static_cast<std::byte*>(block), bytes);
+    }
     if (block != nullptr && !state_.is_measuring()) {
         platform::mark_allocated(
             {block, bytes, base::align_up(bytes, arena_.alignment()), state_.is_in_buffer()});
@@ -110,7 +113,7 @@ void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Refusal&
 ArenaClaims::Range ArenaClaims::range_at(std::size_t top, std::size_t bytes,
                                          std::size_t alignment) const noexcept {
     const auto base = reinterpret_cast<std::uintptr_t>(arena_.base_);
-    const std::size_t size = base::align_up(bytes, arena_.alignment());
+    const std::size_t size = base::align_up(bytes + state_.padding(), arena_.alignment());
     const std::size_t begin = base::align_up(base + top, alignment) - base;
     std::size_t end = begin + size;
     // The base of a real arena is known to be a multiple of 2 MiB. For larger alignments the worst

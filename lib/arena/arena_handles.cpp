@@ -40,7 +40,7 @@ private:
         return static_cast<std::size_t>(static_cast<std::byte*>(block.address) - arena_.base_);
     }
     std::size_t end_of(const HeldBlock& block) const noexcept {
-        return begin_of(block) + base::align_up(block.bytes, arena_.alignment());
+        return begin_of(block) + base::align_up(block.bytes + state_.padding(), arena_.alignment());
     }
     bool lowered_top(std::size_t end, std::size_t begin) noexcept;
     void return_top(std::size_t end, std::size_t begin) noexcept;
@@ -91,6 +91,7 @@ void ArenaHandles::end(const HeldBlock& block) noexcept {
     if (!state_.is_measuring()) {
         platform::mark_freed({block.address, 0, end - begin, state_.is_in_buffer()});
     }
+    if (state_.checked != nullptr) state_.checked->end(begin);
     if (state_.objects != nullptr) state_.objects->forget_within(begin, end);
     const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     // A fork that closes the top also makes it differ from the end.

@@ -204,6 +204,7 @@ void ArenaReleases::end_above(std::size_t offset) noexcept {
     statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
     base::raise_to(state_.totals.peak_used_bytes, arena_.used());
     mark_freed_above(offset);
+    if (state_.checked != nullptr) state_.checked->end_from(offset);
     std::uint64_t top;
     do {
         top = top_outside_forks();

@@ -39,6 +39,11 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
     statistics::report_at_exit_where_wanted();
     statistics::look_for_recorder();  // the first allocations may take only the inline path
     if (base::checks_calls(options_.checks)) handles = std::make_unique<arena::LivingHandles>();
+    if (padding() != 0 && !is_measuring()) {
+        using Memory = arena::CheckedBlocks::Memory;
+        checked = std::make_unique<arena::CheckedBlocks>(
+            "arena", name(), is_in_buffer() ? Memory::of_caller : Memory::of_system);
+    }
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
     statistics::snapshot_sources().enter(*this);
@@ -46,6 +51,7 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
 
 ArenaState::~ArenaState() {
     check_no_handle_left();
+    if (checked != nullptr) checked->check();
     if (is_in_buffer()) platform::mark_open(arena_.base_, capacity());
     statistics::snapshot_sources().leave(*this);
     if (!record.is_in_segment()) {
@@ -116,6 +122,20 @@ void ArenaState::check_no_handle_left() const noexcept {
         name(), block->bytes, address);
 }
 
+// Tools close the memory behind what was requested, and released memory.
+std::size_t ArenaState::padding() const noexcept {
+    const bool is_hardened = options_.checks == Checks::hardened && !platform::has_memory_tool();
+    return is_hardened ? arena::CheckedBlocks::padding : 0;
+}
+
+void ArenaState::begin_checks(std::byte* block, std::size_t bytes) noexcept {
+    if (checked == nullptr) return;
+    checked->begin(static_cast<std::size_t>(block - arena_.base_),
+                   {.begin = reinterpret_cast<char*>(block),
+                    .requested = bytes,
+                    .bytes = base::align_up(bytes + padding(), arena_.alignment())});
+}
+
 void ArenaState::notify(ArenaEvent::Kind kind, std::size_t bytes,
                         const char* limit) const noexcept {
     if (!options_.on_event) return;
@@ -181,6 +201,7 @@ void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
 void ArenaState::lock() noexcept {
     mutex.lock();
     if (handles != nullptr) handles->lock();
+    if (checked != nullptr) checked->lock();
     if (objects != nullptr) objects->lock();
     close_top();
 }
@@ -188,6 +209,7 @@ void ArenaState::lock() noexcept {
 void ArenaState::unlock() noexcept {
     open_top();
     if (objects != nullptr) objects->unlock();
+    if (checked != nullptr) checked->unlock();
     if (handles != nullptr) handles->unlock();
     mutex.unlock();
 }

@@ -11,6 +11,7 @@
 #include "arena/arena_memory.hpp"
 #include "arena/arena_record.hpp"
 #include "arena/cancelled_claims.hpp"
+#include "arena/checked_blocks.hpp"
 #include "arena/living_handles.hpp"
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
@@ -68,6 +69,10 @@ public:
     void check_allocating_thread() noexcept;
     /// Calls the owner's callback, if there is one.
     void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
+    /// The bytes behind what was requested that belong to a block too.
+    std::size_t padding() const noexcept;
+    /// Begins the checks of a block, if it has any.
+    void begin_checks(std::byte* block, std::size_t bytes) noexcept;
     /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Counts a refused request, notifies the owner, and returns nullptr.
@@ -113,6 +118,7 @@ public:
     arena::ReleaseHistory phases;
     SourceLink link;                                 ///< what handles refer to
     std::unique_ptr<arena::LivingHandles> handles;   ///< null without checks
+    std::unique_ptr<arena::CheckedBlocks> checked;   ///< null unless the arena is hardened
     std::unique_ptr<arena::ObjectRegister> objects;  ///< null: no register is kept
     // Owned by the registry, under its mutex.
     ArenaState* next_of_all = nullptr;

@@ -104,6 +104,8 @@ void PlannedState::begin_iteration() {
     look_for_plan();
     in_iteration_ = true;
     missed_before_ = missed();
+    // The pool protects each block; nothing lies between the blocks of a plan.
+    if (options_.checks == Checks::hardened) return;
     if (plan_ != nullptr) {
         // Without memory, the pool serves this iteration.
         has_turns_ = server_.prepare(*plan_);

@@ -2,7 +2,7 @@
 
 /// @file
 /// Which functions of malloc's family allocated a block and free it, for the interposer. Only a
-/// global pool with `Checks::hardened` looks at this. Layer `pool`.
+/// global pool with `Checks::hardened` looks at this. Layer `pages`.
 
 #include <cstddef>
 #include <cstdint>

@@ -50,7 +50,8 @@ Scratch& Scratch::make_local() {
 
 Scratch::Scratch()
     : state_(std::make_unique<ScratchState>(
-          *this, "thread " + std::to_string(platform::current_thread_id()))) {
+          *this, "thread " + std::to_string(platform::current_thread_id()),
+          arena::CheckedBlocks::Memory::of_system)) {
     Refusal refusal;
     if (!state_->prepare(ScratchState::first_chunk_bytes, refusal)) {
         refuse(*state_, ScratchState::first_chunk_bytes, refusal);
@@ -63,7 +64,9 @@ Scratch Scratch::over(std::span<std::byte> buffer) {
     return Scratch(Over{buffer});
 }
 
-Scratch::Scratch(Over over) : state_(std::make_unique<ScratchState>(*this, "a caller's buffer")) {
+Scratch::Scratch(Over over)
+    : state_(std::make_unique<ScratchState>(*this, "a caller's buffer",
+                                            arena::CheckedBlocks::Memory::of_caller)) {
     state_->show_quick_path(!statistics::is_recording() && !platform::has_memory_tool());
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;
@@ -84,7 +87,9 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     const std::size_t begin = used();
     Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
-    if (statistics::is_recording() || platform::has_memory_tool()) state_->end_scope_slowly();
+    if (statistics::is_recording() || platform::has_memory_tool() || state_->checked != nullptr) {
+        state_->end_scope_slowly();
+    }
     if (statistics::is_recording()) {
         const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;
         statistics::record_offset(TraceAction::scratch_mark, state_->number, begin);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include <tensorpool/arena_options.hpp>
@@ -11,6 +12,7 @@
 
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
+#include "platform/environment.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/report/report_at_exit.hpp"
@@ -25,23 +27,34 @@ constexpr std::size_t granule = 64;
 // A chained chunk doubles the scratch, but adds at most this much beyond the request.
 constexpr std::size_t max_chained_surplus = std::size_t{64} << 20;
 
+// Scratches have no options. Tools close the memory behind what was requested, and released memory.
+bool are_hardened() noexcept {
+    const char* const checks = platform::environment_variable("TENSORPOOL_CHECKS");
+    return checks != nullptr && std::string_view(checks) == "hardened" &&
+           !platform::has_memory_tool();
+}
+
 // Room for alignment beyond this is not kept ready.
 constexpr std::size_t max_slack = std::size_t{4} << 20;
 
 }  // namespace
 
-ScratchState::ScratchState(Scratch& scratch, std::string name)
+ScratchState::ScratchState(Scratch& scratch, std::string name, arena::CheckedBlocks::Memory memory)
     : record(
           arena::make_record(name, ArenaStatistics::Kind::scratch, platform::current_thread_id())),
       number(record->id.load(std::memory_order_relaxed)),
       scratch_(scratch),
       name_(std::move(name)) {
     scratch.words_ = &record->words;
+    if (are_hardened()) {
+        checked = std::make_unique<arena::CheckedBlocks>("scratch", name_.c_str(), memory);
+    }
     statistics::report_at_exit_where_wanted();
     statistics::snapshot_sources().enter(*this);
 }
 
 ScratchState::~ScratchState() {
+    if (checked != nullptr) checked->check();
     if (!record.is_in_segment()) {
         const std::lock_guard guard(arena::scratch_registry());
         record.leave();
@@ -80,6 +93,7 @@ statistics::SnapshotSource::Identity ScratchState::identify() const noexcept {
 void ScratchState::show_quick_path(bool shown) noexcept {
     constexpr std::size_t max_quick_bytes = std::size_t{1} << 30;
     const std::size_t bytes = std::min(arena_defaults().max_allocation, max_quick_bytes);
+    shown = shown && checked == nullptr;
     scratch_.quick_bytes_.store(shown ? bytes : 0, std::memory_order_relaxed);
 }
 
@@ -125,7 +139,8 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
         return nullptr;
     }
     alignment = std::max(alignment, granule);
-    const std::size_t size = base::align_up(bytes, granule);
+    const std::size_t padding = checked != nullptr ? arena::CheckedBlocks::padding : 0;
+    const std::size_t size = base::align_up(bytes + padding, granule);
     for (;;) {
         const std::uintptr_t next = scratch_.base_ + scratch_.used();
         const std::uintptr_t end = scratch_.base_ + scratch_.limit_;
@@ -135,6 +150,9 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
             add(record->words.allocations[0], 1);
             void* const block = reinterpret_cast<void*>(begin);
             platform::mark_allocated({block, bytes, size, chunks.is_buffer()});
+            if (checked != nullptr) {
+                checked->begin(begin - scratch_.base_, {static_cast<char*>(block), bytes, size});
+            }
             return block;
         }
         if (!grow(size, alignment, refusal)) return nullptr;
@@ -208,6 +226,8 @@ void ScratchState::go_back_to(std::size_t chunk, std::size_t used) noexcept {
     if (chunks.empty()) return;
     if (platform::has_memory_tool()) [[unlikely]]
         chunks.mark_freed_above(chunk, used);
+    if (checked != nullptr) [[unlikely]]
+        checked->end_from(used);
     chunks.go_back_to(chunk);
     const arena::ScratchChunks::Chunk& present = chunks.present();
     scratch_.chunk_ = chunk;

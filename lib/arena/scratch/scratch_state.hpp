@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <tensorpool/scratch.hpp>
 
 #include "arena/arena_record.hpp"
+#include "arena/checked_blocks.hpp"
 #include "arena/release_history.hpp"
 #include "arena/scratch/scratch_chunks.hpp"
 #include "arena/scratch/scratch_handles.hpp"
@@ -25,7 +27,7 @@ class ScratchState final : public statistics::SnapshotSource {
 public:
     static constexpr std::size_t first_chunk_bytes = std::size_t{512} << 10;
 
-    ScratchState(Scratch& scratch, std::string name);
+    ScratchState(Scratch& scratch, std::string name, arena::CheckedBlocks::Memory memory);
     ~ScratchState();
 
     Scratch& scratch() const noexcept { return scratch_; }
@@ -83,6 +85,7 @@ public:
     statistics::ArenaTotals& totals = record->totals;
     arena::ScratchChunks chunks{totals};
     arena::ReleaseHistory history;
+    std::unique_ptr<arena::CheckedBlocks> checked;  ///< null unless TENSORPOOL_CHECKS is `hardened`
 
     ScratchState* next_of_all = nullptr;  ///< owned by the registry
     /// Opens or closes the inline path of the scratch. May be called by any thread.

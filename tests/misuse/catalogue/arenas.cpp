@@ -1,4 +1,4 @@
-// Misuse of arenas: marks, threads, handles, scopes. Nothing protects the bytes of their blocks.
+// Misuse of arenas: marks, threads, handles, scopes, and the bytes of their blocks.
 
 #include <memory>
 #include <optional>
@@ -116,12 +116,14 @@ void end_scopes_out_of_order() {
 }
 
 void write_behind_block() {
-    write(arena().allocate(small), 128);
+    write(arena().allocate(small), small);
+    arena().reset();
 }
 void write_released_block() {
     void* const p = arena().allocate(small);
     arena().reset();
     write(hidden(p), 0);
+    (void)arena().allocate(small);
 }
 void write_beyond_the_capacity() {
     write(arena().allocate(small), 1024 * mib);
@@ -179,8 +181,12 @@ constexpr Case cases[] = {
     {"end_arena_scope_before_handle", end_scope_before_handle, checked(released_handle)},
     {"end_arena_before_handle", end_arena_before_handle, checked(outlived_owner)},
     {"end_arena_scopes_out_of_order", end_scopes_out_of_order, always(harmless)},
-    {"write_behind_a_block_of_an_arena", write_behind_block, always(passes)},
-    {"write_released_block_of_an_arena", write_released_block, always(passes)},
+    {"write_behind_a_block_of_an_arena",
+     write_behind_block,
+     {passes, passes, passes, passes, overrun}},
+    {"write_released_block_of_an_arena",
+     write_released_block,
+     {passes, passes, passes, passes, write_after_free}},
     {"write_beyond_the_arenas_capacity", write_beyond_the_capacity, always(by_system)},
     {"write_after_the_arenas_end", write_after_the_arenas_end, always(by_system)},
     {"write_block_of_a_measuring_arena", write_measured_block, always(by_system)},

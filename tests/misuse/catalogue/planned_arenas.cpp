@@ -57,12 +57,19 @@ void free_planned_interior() {
     arena().deallocate(plus(planned_block(), 64));
 }
 void free_planned_in_the_pool() {
-    pool().deallocate(hidden(planned_block()));
+    void* const p = planned_block();
+    pool().deallocate(hidden(p));
+    arena().deallocate(hidden(p));
 }
 void free_in_the_pool_too() {
     void* const p = arena().allocate(small);
     pool().deallocate(p);
     arena().deallocate(hidden(p));
+}
+void write_behind_planned() {
+    void* const p = planned_block();
+    write(p, small);
+    arena().deallocate(p);
 }
 void end_handle_twice() {
     const PooledAllocation handle(arena(), small);
@@ -101,8 +108,12 @@ constexpr Case cases[] = {
     {"planned_free_in_wrong_arena", free_in_wrong_arena, always(foreign_free)},
     {"planned_double_free_of_a_plans_block", free_planned_twice, always(foreign_free)},
     {"planned_free_interior_of_a_plans_block", free_planned_interior, always(foreign_free)},
-    {"planned_free_of_a_plans_block_in_the_pool", free_planned_in_the_pool, always(foreign_free)},
-    {"planned_write_behind_a_plans_block", [] { write(planned_block(), 128); }, always(passes)},
+    {"planned_free_of_a_plans_block_in_the_pool",
+     free_planned_in_the_pool,
+     {foreign_free, foreign_free, foreign_free, foreign_free, double_free}},
+    {"planned_write_behind_a_plans_block",
+     write_behind_planned,
+     {passes, passes, passes, passes, overrun}},
     {"planned_free_in_the_pool_too", free_in_the_pool_too, always(double_free)},
     {"planned_free_of_a_handles_block", end_handle_twice, always(foreign_free)},
     {"planned_allocate_on_other_thread", allocate_on_other_thread, checked(wrong_thread)},

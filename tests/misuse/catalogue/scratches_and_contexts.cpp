@@ -1,4 +1,5 @@
-// Misuse of scratches, whose checks do not depend on the mode, and of contexts.
+// Misuse of scratches, whose checks do not depend on the mode except for the bytes of blocks, and
+// of contexts.
 
 #include <memory>
 
@@ -79,7 +80,8 @@ void release_to_mark_of_other_scope() {
     scratch().release_to(mark);
 }
 void write_behind_block() {
-    write(scratch().allocate(small), 128);
+    write(scratch().allocate(small), small);
+    scratch().reset();
 }
 void write_block_of_ended_scope() {
     void* p = nullptr;
@@ -88,6 +90,7 @@ void write_block_of_ended_scope() {
         p = scratch().allocate(small);
     }
     write(hidden(p), 0);
+    (void)scratch().allocate(small);
 }
 void allocate_beyond_a_buffer() {
     alignas(64) static std::byte buffer[4096];
@@ -151,8 +154,12 @@ constexpr Case cases[] = {
      always(logic_error)},
     {"release_scratch_to_mark_of_other_scope", release_to_mark_of_other_scope, always(logic_error)},
     {"release_scratch_to_empty_mark", [] { scratch().release_to({}); }, always(logic_error)},
-    {"write_behind_a_block_of_a_scratch", write_behind_block, always(passes)},
-    {"write_block_of_an_ended_scratch_scope", write_block_of_ended_scope, always(passes)},
+    {"write_behind_a_block_of_a_scratch",
+     write_behind_block,
+     {passes, passes, passes, passes, overrun}},
+    {"write_block_of_an_ended_scratch_scope",
+     write_block_of_ended_scope,
+     {passes, passes, passes, passes, write_after_free}},
     {"allocate_beyond_a_scratchs_buffer", allocate_beyond_a_buffer, always(bad_alloc)},
     {"pack_matrix_of_too_many_elements", pack_too_much, always(bad_alloc)},
     {"free_foreign_by_context", free_foreign_by_context, always(foreign_free)},

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+
+#include "base/canary.hpp"
+
+namespace tensorpool::arena {
+
+/// The blocks of an arena or a scratch with Checks::hardened: each has a canary behind what was
+/// requested, which is checked when the block ends. Ended blocks are filled with zeros, which are
+/// checked when their memory is allocated again. Thread-safe.
+class CheckedBlocks {
+public:
+    /// What is added to each request.
+    static constexpr std::size_t padding = base::Canary::min_bytes;
+
+    struct Block {
+        char* begin = nullptr;
+        std::size_t requested = 0;
+        std::size_t bytes = 0;  // at least `requested + padding`
+    };
+    enum class Memory : bool { of_caller, of_system };
+
+    /// `kind` and `name`, which must outlive the object, appear in reports. Memory of the system is
+    /// zero at first, that of the caller is not.
+    CheckedBlocks(const char* kind, const char* name, Memory memory);
+
+    /// Begins a block. Its position must be below that of every later block that is in use at the
+    /// same time. Without memory for its record, its canary is not checked.
+    void begin(std::size_t position, const Block& block) noexcept;
+    /// Ends the block at a position.
+    void end(std::size_t position) noexcept;
+    /// Ends all blocks from a position on.
+    void end_from(std::size_t position) noexcept;
+    /// Checks all blocks, without ending them.
+    void check() const noexcept;
+
+    /// Locks and unlocks the records around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    using Blocks = std::map<std::size_t, Block>;
+
+    void check_zero(const Block& block) const noexcept;
+    void check_canary(const Block& block) const noexcept;
+    Blocks::iterator end_at(Blocks::iterator at) noexcept;
+
+    const char* const kind_;
+    const char* const name_;
+    const Memory memory_;
+    const base::Canary canary_;
+    mutable std::mutex mutex_;
+    Blocks blocks_;                // by position
+    std::size_t used_before_ = 0;  // memory from this position on was never used
+};
+
+}  // namespace tensorpool::arena
