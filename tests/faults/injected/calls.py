@@ -114,6 +114,11 @@ def calls_to_refuse(case, call, count):
     return numbers
 
 
+def comparable(output):
+    """Returns the output without the line of `inspect` that depends on the time of a search."""
+    return [line for line in output.splitlines() if not line.startswith(b"plan needs ")]
+
+
 def verdict(case, mode, expected, result):
     """Returns what is wrong with a run, or an empty text."""
     code, output, errors, _ = result
@@ -123,7 +128,7 @@ def verdict(case, mode, expected, result):
         return f"signal {-code if code < 0 else code - 128}"
     if case.must_work and code != 0:
         return f"exit {code}"
-    if code == 0 and case.same_output and output != expected:
+    if code == 0 and case.same_output and comparable(output) != comparable(expected):
         return "another output"
     if code != 0 and not errors and not output:
         return f"exit {code} without a word"
