@@ -82,6 +82,15 @@ struct ProcessSnapshot {
     std::uint64_t minor_faults = 0;
     /// The resident memory of the process; 0 if the system does not report it.
     std::uint64_t resident_bytes = 0;
+    /// A range of the process's addresses; 0 bytes if it is unknown.
+    struct Addresses {
+        std::uint64_t begin = 0;
+        std::uint64_t bytes = 0;
+    };
+    /// The range that holds the memory of all pools. Other mappings may lie in it too.
+    Addresses pool_addresses;
+    /// The table with a word for each page of that range.
+    Addresses page_map;
     /// The failed checks of a pointer or a size.
     std::uint64_t failed_misuse = 0;
     /// The blocks in use when a pool with checks was destroyed.

@@ -137,6 +137,11 @@ struct PoolStatistics {
     std::uint64_t cached_bytes = 0;
     /// The free committed bytes in runs of whole pages.
     std::uint64_t free_bytes = 0;
+    /// The part of `free_bytes` that was never touched, which takes no memory.
+    std::uint64_t untouched_bytes = 0;
+    /// The part of `span_bytes` that takes no memory: it was never touched, or its pages were given
+    /// back. Estimated for blocks smaller than a page.
+    std::uint64_t untouched_span_bytes = 0;
     /// The bytes parked by threads that a fork left behind.
     std::uint64_t lost_bytes = 0;
     /// The bytes of the pool's own records, which are not part of the capacity.

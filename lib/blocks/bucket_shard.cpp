@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
@@ -74,6 +75,11 @@ unsigned BucketShard::take_from(Span& span, void** blocks, unsigned max_count) n
     unsigned count = is_hardened() ? take_at_random(span, blocks, max_count)
                                    : take_home(span, blocks, max_count);
     count += carve(span, blocks + count, max_count - count);
+    if (span.untouched_bytes != 0) {
+        const std::size_t taken = count * traits_.layout.stride;
+        set_untouched(span,
+                      span.untouched_bytes - std::min<std::size_t>(span.untouched_bytes, taken));
+    }
     unlist(span);
     if (span.home != 0 || span.carved != span.blocks) list(span);
     return count;
@@ -106,6 +112,7 @@ unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
             continue;
         }
         add_capacity(-static_cast<std::ptrdiff_t>(span.bytes()));
+        set_untouched(span, 0);
         all_home.push_back(span);
     }
     add_out(-static_cast<std::ptrdiff_t>(done));
@@ -126,7 +133,8 @@ void BucketShard::drop_free_pages() noexcept {
     }
 }
 
-void BucketShard::drop_free_pages(const Span& span) noexcept {
+void BucketShard::drop_free_pages(Span& span) noexcept {
+    std::size_t dropped = 0;
     const auto address = [&](unsigned index) {
         return index == span.blocks
                    ? reinterpret_cast<std::uintptr_t>(traits_.block_at(span, 0)) + span.bytes()
@@ -141,9 +149,12 @@ void BucketShard::drop_free_pages(const Span& span) noexcept {
         const std::uintptr_t from = base::align_up(address(index), platform::page_bytes());
         const std::uintptr_t to = base::align_down(address(end), platform::page_bytes());
         // If the system refuses, the pages stay, which is harmless.
-        if (from < to) (void)platform::decommit(reinterpret_cast<void*>(from), to - from);
+        if (from < to && platform::decommit(reinterpret_cast<void*>(from), to - from)) {
+            dropped += to - from;
+        }
         index = end + 1;
     }
+    set_untouched(span, dropped);
 }
 
 Span* BucketShard::add_span(SlowPath& path) noexcept {
@@ -178,6 +189,7 @@ Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
     if (is_hardened()) harden(*span);
     list(*span);
     add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
+    set_untouched(*span, span->clean ? span->bytes() : 0);
     return span;
 }
 
@@ -256,6 +268,14 @@ void BucketShard::add_out(std::ptrdiff_t blocks) noexcept {
     out_.store(out_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     traits_.sources.totals.bucket_out_bytes[traits_.row()].fetch_add(more * traits_.block_bytes,
                                                                      std::memory_order_relaxed);
+}
+
+void BucketShard::set_untouched(Span& span, std::size_t bytes) noexcept {
+    const std::uint64_t before =
+        std::exchange(span.untouched_bytes, static_cast<std::uint32_t>(bytes));
+    if (before == bytes) return;
+    traits_.sources.totals.untouched_span_bytes.fetch_add(bytes - before,
+                                                          std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::blocks

@@ -93,7 +93,8 @@ private:
     unsigned fullness_of(const pages::Span& span) const noexcept;
     void list(pages::Span& span) noexcept;
     void unlist(pages::Span& span) noexcept;
-    void drop_free_pages(const pages::Span& span) noexcept;
+    void drop_free_pages(pages::Span& span) noexcept;
+    void set_untouched(pages::Span& span, std::size_t bytes) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned max_count) noexcept;
     bool is_hardened() const noexcept { return traits_.sources.states == States::hardened; }
     void harden(pages::Span& span) noexcept;  // bucket_hardened.cpp

@@ -7,6 +7,7 @@
 #include "base/alignment.hpp"
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
+#include "statistics/segment/address_ranges.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -195,6 +196,9 @@ bool AddressSpace::grow_map(std::uint32_t granules) noexcept {
     map_.grow(static_cast<PageCount>(pages));
     detail::pool_addresses.set(reinterpret_cast<std::uintptr_t>(address_of(0)), pages * page_bytes,
                                map_.entries());
+    statistics::show_address_ranges(
+        {reinterpret_cast<std::uintptr_t>(address_of(0)), pages * page_bytes},
+        {reinterpret_cast<std::uintptr_t>(map_.entries()), pages * sizeof(PageMap::Word)});
     return true;
 }
 

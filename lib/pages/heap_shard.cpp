@@ -129,6 +129,7 @@ void HeapShard::add_extent(Span& extent, PageKind kind) noexcept {
     space_.map().set_ends(extent, PageEntry(&extent, common_.number, kind));
     if (kind == PageKind::extent_hot) {
         hot_.insert(extent);
+        if (extent.clean) untouched_pages_ += extent.pages;
     } else {
         cold_.insert(extent);
     }
@@ -138,6 +139,7 @@ void HeapShard::remove_extent(Span& extent) noexcept {
     space_.map().set_ends(extent, PageEntry());
     if (extent.kind == PageKind::extent_hot) {
         hot_.remove(extent);
+        if (extent.clean) untouched_pages_ -= extent.pages;
     } else {
         cold_.remove(extent);
     }
@@ -174,7 +176,9 @@ void HeapShard::clear_marks(Span& span) noexcept {
 
 void HeapShard::count_free() noexcept {
     const std::size_t free_bytes = hot_.total_pages() * page_bytes;
-    common_.count_free(free_bytes - std::exchange(counted_free_, free_bytes));
+    const std::size_t untouched_bytes = untouched_pages_ * page_bytes;
+    common_.count_free(free_bytes - std::exchange(counted_free_, free_bytes),
+                       untouched_bytes - std::exchange(counted_untouched_, untouched_bytes));
 }
 
 }  // namespace tensorpool::pages

@@ -95,13 +95,15 @@ struct HeapCommon {
     std::size_t free_bytes() const noexcept {
         return totals.free_bytes.load(std::memory_order_relaxed);
     }
-    /// Adds to the free bytes; a negative number is added modulo 2^64. The caller holds the lock
-    /// of a shard.
-    void count_free(std::size_t more) noexcept {
+    /// Adds to the free bytes, and to those of them that were never touched; a negative number is
+    /// added modulo 2^64. The caller holds the lock of a shard.
+    void count_free(std::size_t more, std::size_t more_untouched) noexcept {
         if (is_divided.load(std::memory_order_relaxed)) {
             totals.free_bytes.fetch_add(more, std::memory_order_relaxed);
+            totals.untouched_bytes.fetch_add(more_untouched, std::memory_order_relaxed);
         } else {
             detail::add(totals.free_bytes, more);
+            detail::add(totals.untouched_bytes, more_untouched);
         }
         retention.saw_free(free_bytes());
     }
@@ -227,7 +229,10 @@ private:
     // Guarded by mutex_:
     ExtentBins hot_;
     ExtentBins cold_;
-    std::size_t counted_free_ = 0;  // what this shard contributes to `free_bytes`
+    PageCount untouched_pages_ = 0;  // of hot extents
+    // What this shard contributes to `free_bytes` and `untouched_bytes`.
+    std::size_t counted_free_ = 0;
+    std::size_t counted_untouched_ = 0;
 };
 
 }  // namespace tensorpool::pages

@@ -47,8 +47,9 @@ struct alignas(64) Span
     std::uint16_t carved = 0;
     std::uint16_t home = 0;
     bool listed = false;
-    std::uint8_t fullness = 0;  // the list of its bucket's shard, for a listed span
-    std::uint8_t shard = 0;     // of its bucket; fixed while the span belongs to one
+    std::uint8_t fullness = 0;          // the list of its bucket's shard, for a listed span
+    std::uint8_t shard = 0;             // of its bucket; fixed while the span belongs to one
+    std::uint32_t untouched_bytes = 0;  // of its free blocks, which take no memory
     /// With checks: the states of the blocks; null while the span does not belong to a bucket. Also
     /// read without the lock.
     std::atomic<BlockStates*> states = nullptr;

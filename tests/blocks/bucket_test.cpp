@@ -113,6 +113,22 @@ TEST_P(EveryBucket, EntirelyFreeSpanReturnsToThePageHeap) {
     EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
 }
 
+TEST_P(EveryBucket, CountsTheFreeBytesOfSpansThatTakeNoMemory) {
+    const auto untouched = [&] { return std::size_t{pool_.totals.untouched_span_bytes}; };
+    const std::vector<void*> blocks = pool_.take(bucket_, 1);
+    EXPECT_EQ(untouched(), span_bytes(bucket_) - layout_.stride);
+    const std::vector<void*> rest = pool_.take(bucket_, layout_.blocks - 1);
+    EXPECT_LT(untouched(), layout_.stride);
+    pool_.bring_home(bucket_, rest);
+    EXPECT_LT(untouched(), layout_.stride);
+    pool_.set.drop_free_pages();
+    const std::size_t in_whole_pages = untouched();
+    EXPECT_LE(in_whole_pages, span_bytes(bucket_) - layout_.stride);
+    EXPECT_GE(in_whole_pages + 2 * platform::page_bytes(), span_bytes(bucket_) - layout_.stride);
+    pool_.bring_home(bucket_, blocks);
+    EXPECT_EQ(untouched(), 0U);
+}
+
 TEST_P(EveryBucket, FullestSpanServesFirst) {
     std::vector<void*> blocks = pool_.take(bucket_, 3 * layout_.blocks);
     std::sort(blocks.begin(), blocks.end());

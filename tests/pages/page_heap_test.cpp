@@ -80,6 +80,20 @@ TEST(PageHeap, FreedSpanIsReusedAndNotClean) {
     EXPECT_EQ(heap.grown(), 20U) << "nothing was committed for it";
 }
 
+TEST(PageHeap, CountsTheFreePagesThatWereNeverTouched) {
+    TestHeap heap;
+    const auto untouched = [&] { return heap.totals.untouched_bytes / page_bytes; };
+    ASSERT_TRUE(heap.reserve(100));
+    EXPECT_EQ(untouched(), 100U);
+    Span* const span = heap.allocate(20);
+    EXPECT_EQ(untouched(), 80U);
+    heap.free(span);
+    EXPECT_EQ(heap.free_pages(), 100U);
+    EXPECT_EQ(untouched(), 0U) << "the runs were joined";
+    heap.trim();
+    EXPECT_EQ(untouched(), 0U);
+}
+
 TEST(PageHeap, RemainderOfASplitExtentIsUsedNext) {
     TestHeap heap;
     Span* const whole = heap.allocate(20);

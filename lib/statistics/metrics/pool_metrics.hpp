@@ -44,6 +44,8 @@ struct alignas(64) PoolTotals {
     Counter guarded_blocks;
     Counter guarded_allocations;
     Counter quarantined_bytes;
+    Counter untouched_bytes;       // written like `free_bytes`
+    Counter untouched_span_bytes;  // written by atomic addition under each bucket's lock
 
     /// Counts `bytes` more that left the central lists.
     void hold(std::uint64_t bytes) noexcept {
@@ -107,6 +109,12 @@ struct Metrics<PoolStatistics> {
          "", &PoolTotals::large_cached_bytes},
         {"free_bytes", &Of::free_bytes, "bytes", gauge,
          "Free committed bytes in runs of whole pages.", "", &PoolTotals::free_bytes},
+        {"untouched_bytes", &Of::untouched_bytes, "bytes", gauge,
+         "Free bytes in runs of whole pages that were never touched.", "",
+         &PoolTotals::untouched_bytes},
+        {"untouched_span_bytes", &Of::untouched_span_bytes, "bytes", gauge,
+         "Free bytes in the spans of buckets that take no memory.", "",
+         &PoolTotals::untouched_span_bytes},
         {"lost_bytes", &Of::lost_bytes, "bytes", gauge,
          "Bytes parked by threads that did not survive a fork.", "", &PoolTotals::lost_bytes},
         {"record_bytes", &Of::record_bytes, "bytes", gauge,

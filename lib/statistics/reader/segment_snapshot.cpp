@@ -255,6 +255,11 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     to.library_version = text;
     to.process = read(header.process);
     to.entries = read(header.entries);
+    const auto addresses = [](const MemoryRange& range) {
+        return ProcessSnapshot::Addresses{read(range.begin), read(range.bytes)};
+    };
+    to.pool_addresses = addresses(header.pool_addresses);
+    to.page_map = addresses(header.page_map);
     const auto failed = [&](CheckKind kind) {
         return read(header.failed_checks[static_cast<unsigned>(kind)]);
     };

@@ -251,6 +251,12 @@ struct Region {
     Counter left_out;  // objects without a record now
 };
 
+/// A range of the process's addresses; 0 bytes if there is none.
+struct MemoryRange {
+    Counter begin;
+    Counter bytes;
+};
+
 struct alignas(64) SegmentHeader {
     Counter magic;  // stored last when the segment is created, with release
     Counter version;
@@ -267,6 +273,8 @@ struct alignas(64) SegmentHeader {
     Counter entries;           // of the timeline, including lost ones
     Counter failed_checks[4];  // by CheckKind
     Region regions[kind_count];
+    MemoryRange pool_addresses;  // of the memory of all pools; the range grows
+    MemoryRange page_map;        // its words for these addresses
 
     template <class Record>
     Region& region() noexcept {
