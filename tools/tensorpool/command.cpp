@@ -93,6 +93,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_run(*app, settings);
     add_record(*app, settings);
     add_trim(*app, settings);
+    add_explain(*app, settings);
     add_replay(*app, settings);
     add_inspect(*app, settings);
     add_plan(*app, settings);

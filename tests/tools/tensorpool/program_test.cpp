@@ -5,7 +5,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,7 @@
 
 #include "holder_process.hpp"
 #include "started_program.hpp"
+#include "support/process_metrics.hpp"
 #include "support/run_program.hpp"
 
 namespace tensorpool::command {
@@ -302,6 +305,31 @@ TEST_F(Program, TrimsAnIdleProcessWithTheBackgroundTrimmer) {
     const ProgramResult result = run({"trim", "--json", "--name", name_, "--for", "1min"});
     ASSERT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_GE(Json::parse(result.output)["trimmed_bytes"], 32u << 20);
+}
+
+TEST_F(Program, ExplainsTheResidentMemoryAndWhatTrimReturns) {
+    ::setenv("TENSORPOOL_RETAIN_BACKGROUND", "on", 1);
+    HolderProcess holder(path());
+    ::unsetenv("TENSORPOOL_RETAIN_BACKGROUND");
+    holder.order("global");
+    const auto explanation = [&] {
+        const ProgramResult result = run({"explain", "--json", "--name", name_});
+        EXPECT_EQ(result.exit_code, 0) << result.errors;
+        return Json::parse(result.output);
+    };
+    const Json before = explanation();
+    std::uint64_t bytes = 0, back = 0;
+    for (const Json& row : before["rows"]) {
+        bytes += row["bytes"].get<std::uint64_t>();
+        back += row["back_bytes"].get<std::uint64_t>();
+    }
+    EXPECT_EQ(bytes, before["resident_bytes"]);
+    if (testing::sanitized()) return;  // what else the process holds changes
+    EXPECT_GT(back, 30u << 20);
+    ASSERT_EQ(run({"trim", "--name", name_, "--for", "1min"}).exit_code, 0);
+    const auto now = explanation()["resident_bytes"].get<std::uint64_t>();
+    const auto returned = static_cast<double>(bytes - std::min(bytes, now));
+    EXPECT_NEAR(returned / static_cast<double>(back), 1, 0.05);
 }
 
 TEST_F(Program, TopWithoutATerminalNamesAlternatives) {

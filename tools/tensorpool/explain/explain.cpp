@@ -1,0 +1,59 @@
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+#include <tensorpool/statistics_reader.hpp>
+
+#include "common/output.hpp"
+#include "common/target.hpp"
+#include "explain/explanation.hpp"
+#include "options.hpp"
+#include "subcommands.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+int explain_process(const Settings& settings) try {
+    StatisticsReader process = attach_chosen(settings);
+    const ProcessSnapshot snapshot = process.snapshot();
+    const explain::Explanation explanation =
+        explain::explain(snapshot, explain::read_memory_map(process.process()));
+    print_line(settings.json ? to_json(explanation) : to_text(explanation, sizes_of(settings)));
+    return success;
+} catch (const AttachError& error) {
+    throw to_command_error(error);
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool explain --pid 4711\n"
+    "  tensorpool explain --name train --json | jq '.rows[0]'";
+
+constexpr const char* details =
+    "Each row is a part of the resident memory, and the rows add up to it. \"can shrink\" is what "
+    "the call or command in the last column gives back to the system.\n"
+    "\n"
+    "What is free in pools is known from their statistics. All else that is resident in their "
+    "addresses counts as blocks in use. Arenas and scratches count as touched up to their highest "
+    "use. Free small blocks are given back where their pages hold no block in use; how many do is "
+    "estimated.\n"
+    "\n"
+    "The process is not stopped. If it allocates at that moment, rows may differ by what changed "
+    "between two reads.\n";
+
+}  // namespace
+
+CLI::App* add_explain(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("explain", "Say what the resident memory of a process consists of");
+    add_process_options(*command, settings);
+    add_output_options(*command, settings);
+    command->footer(footer);
+    settings.details["explain"] = details;
+    command->callback(
+        [&settings] { settings.run = [&settings] { return explain_process(settings); }; });
+    return command;
+}
+
+}  // namespace tensorpool::command

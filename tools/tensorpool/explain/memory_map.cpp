@@ -1,0 +1,105 @@
+#include "explain/memory_map.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "common/settings.hpp"
+
+namespace tensorpool::command::explain {
+namespace {
+
+// The heaps of glibc's arenas begin at multiples of their largest size.
+constexpr std::uint64_t heap_bytes = std::uint64_t{64} << 20;
+// Below a thread's stack lies a range of this size or less that may not be accessed.
+constexpr std::uint64_t max_guard_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t min_stack_bytes = std::uint64_t{16} << 10;
+
+/// Parses "begin-end access offset device inode path". Returns false for other lines.
+bool parse_head(const std::string& line, Mapping& mapping) {
+    std::istringstream in(line);
+    char dash = 0;
+    std::string offset, device, inode;
+    in >> std::hex >> mapping.begin >> dash >> mapping.end >> mapping.access >> offset >> device >>
+        inode;
+    if (!in || dash != '-') return false;
+    std::getline(in >> std::ws, mapping.path);
+    return true;
+}
+
+bool is_anonymous(const Mapping& mapping) {
+    return mapping.path.empty() || mapping.path.starts_with("[anon");
+}
+
+bool is_heap(const std::vector<Mapping>& mappings, std::size_t index) {
+    const Mapping& mapping = mappings[index];
+    if (mapping.path == "[heap]") return true;
+    if (!is_anonymous(mapping) || mapping.begin % heap_bytes != 0) return false;
+    const std::uint64_t end = mapping.begin + heap_bytes;
+    if (mapping.end >= end) return mapping.end == end;
+    if (index + 1 == mappings.size()) return false;
+    const Mapping& rest = mappings[index + 1];
+    return rest.begin == mapping.end && rest.end == end && !rest.is_accessible();
+}
+
+bool is_stack(const std::vector<Mapping>& mappings, std::size_t index) {
+    const Mapping& mapping = mappings[index];
+    if (mapping.path.starts_with("[stack")) return true;
+    if (!is_anonymous(mapping) || index == 0 || mapping.bytes() < min_stack_bytes) return false;
+    const Mapping& guard = mappings[index - 1];
+    return guard.end == mapping.begin && is_anonymous(guard) && !guard.is_accessible() &&
+           guard.bytes() <= max_guard_bytes;
+}
+
+bool is_shared(const Mapping& mapping) {
+    constexpr std::string_view places[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"};
+    for (const std::string_view place : places) {
+        if (mapping.path.starts_with(place)) return true;
+    }
+    return mapping.path.empty() && mapping.access.ends_with('s');
+}
+
+}  // namespace
+
+std::vector<Mapping> read_memory_map(std::istream& smaps) {
+    std::vector<Mapping> mappings;
+    for (std::string line; std::getline(smaps, line);) {
+        Mapping mapping;
+        if (parse_head(line, mapping)) {
+            mappings.push_back(mapping);
+        } else if (line.starts_with("Rss:") && !mappings.empty()) {
+            mappings.back().resident_bytes = std::stoull(line.substr(4)) << 10;  // in kB
+        }
+    }
+    return mappings;
+}
+
+std::vector<Mapping> read_memory_map(std::uint64_t process) {
+    const std::string path = fmt::format("/proc/{}/smaps", process);
+    std::ifstream smaps(path);
+    std::vector<Mapping> mappings = read_memory_map(smaps);
+    if (mappings.empty()) {
+        throw CommandError(target_gone,
+                           fmt::format("{} cannot be read: expected a process of this user that "
+                                       "runs",
+                                       path));
+    }
+    return mappings;
+}
+
+MappingKind kind_of(const std::vector<Mapping>& mappings, std::size_t index, Range pools,
+                    Range page_map) {
+    const Mapping& mapping = mappings[index];
+    if (mapping.path.starts_with("/memfd:tensorpool")) return MappingKind::segment;
+    if (is_shared(mapping)) return MappingKind::shared;
+    if (mapping.path.starts_with("/dev/")) return MappingKind::device;
+    if (mapping.path.starts_with("/")) return MappingKind::file;
+    if (pools.contains(mapping)) return MappingKind::pools;
+    if (page_map.contains(mapping)) return MappingKind::page_map;
+    if (is_heap(mappings, index)) return MappingKind::heap;
+    return is_stack(mappings, index) ? MappingKind::stack : MappingKind::anonymous;
+}
+
+}  // namespace tensorpool::command::explain

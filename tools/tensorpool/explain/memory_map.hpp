@@ -1,0 +1,56 @@
+#pragma once
+
+/// @file
+/// The mappings of a process, as /proc/<pid>/smaps lists them.
+
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <vector>
+
+namespace tensorpool::command::explain {
+
+/// What a mapping holds, as far as its name, its access and its neighbours show.
+enum class MappingKind {
+    pools,      ///< memory of pools
+    page_map,   ///< the words for the pages of pools
+    segment,    ///< the statistics of this process
+    heap,       ///< of the C library's malloc
+    stack,      ///< of a thread
+    file,       ///< of a program, a library or another file
+    shared,     ///< shared with other processes
+    device,     ///< of a device's driver
+    anonymous,  ///< anything else
+};
+
+struct Mapping {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::string access;  ///< such as "rw-p"
+    std::string path;    ///< "" if it has none
+    std::uint64_t resident_bytes = 0;
+
+    bool is_accessible() const { return access.starts_with('r'); }
+    std::uint64_t bytes() const { return end - begin; }
+};
+
+/// A range of addresses that the process published.
+struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+
+    bool contains(const Mapping& mapping) const {
+        return mapping.begin - begin < bytes;  // also false below `begin`
+    }
+};
+
+/// Reads mappings until the end of `smaps`, in the order of their addresses.
+std::vector<Mapping> read_memory_map(std::istream& smaps);
+/// Reads the mappings of a process. Throws CommandError if they cannot be read.
+std::vector<Mapping> read_memory_map(std::uint64_t process);
+
+/// Returns what the mapping with this index holds.
+MappingKind kind_of(const std::vector<Mapping>& mappings, std::size_t index, Range pools,
+                    Range page_map);
+
+}  // namespace tensorpool::command::explain
