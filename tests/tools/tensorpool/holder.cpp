@@ -3,6 +3,7 @@
 /// executes the lines of its standard input until it ends.
 
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -101,7 +102,9 @@ int main() {
         if (order == "drop") holder.drop();
         if (order == "global") {
             tensorpool::MemoryPool& pool = tensorpool::get_global_memory_pool();
-            pool.deallocate(pool.allocate(global_bytes), global_bytes);
+            void* const block = pool.allocate(global_bytes);
+            std::memset(block, 1, global_bytes);
+            pool.deallocate(block, global_bytes);
         }
         if (order.starts_with("mark ")) tensorpool::mark_timeline(order.substr(5));
         std::cout << "done" << std::endl;

@@ -12,8 +12,8 @@ public:
     explicit HolderProcess(const std::string& path = TENSORPOOL_HOLDER);
 
     std::string number() const { return std::to_string(program_.process()); }
-    /// Executes "hold", "drop", "plan" (makes the planned arena "step"), "global" (frees 32 MiB to
-    /// the global pool) or "mark TEXT"; returns when it is done.
+    /// Executes "hold", "drop", "plan" (makes the planned arena "step"), "global" (touches 32 MiB
+    /// of the global pool and frees them) or "mark TEXT"; returns when it is done.
     void order(const std::string& what);
     void kill();
 

@@ -84,12 +84,13 @@ std::string help_text(const CLI::App& app) {
     std::string text;
     for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
     // With this many subcommands, a screen has no room for empty lines here.
-    text += (shown_subcommands(app).empty() ? "\n" : "") + usage(app);
+    const char* const gap = shown_subcommands(app).empty() ? "\n" : "";
+    text += gap + usage(app);
     if (!shown_subcommands(app).empty()) text += "Subcommands:\n";
     for (const CLI::App* const sub : shown_subcommands(app)) {
         text += entry(sub->get_name(), sub->get_description());
     }
-    text += "\nOptions:\n";
+    text += gap + std::string("Options:\n");
     for (const CLI::Option* const option : shown_options(app)) {
         text += entry(names_of(*option), option->get_description());
     }

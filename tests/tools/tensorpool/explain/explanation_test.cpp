@@ -130,8 +130,14 @@ TEST(ExplanationText, ShowsTheLargestPartsFirstAndWhatShrinksThem) {
     const Explanation explanation = explain(snapshot(), {mapping(begin, 90 * mib)});
     EXPECT_EQ(to_text(explanation, Sizes::iec),
               "process 4711 (train): 90.0 MiB resident\n"
-              "   bytes  part can shrink what                                              by\n"
-              "45.0 MiB 50.0%            pool 'mine': blocks in use                        \n");
+              "   bytes  part can shrink what                                                      "
+              "       by\n"
+              "45.0 MiB 50.0%            pool 'mine': blocks in use\n"
+              "20.0 MiB 22.2%   20.0 MiB pool 'mine': free pages, kept for the retention period    "
+              "       tensorpool trim --pid 4711\n"
+              "15.0 MiB 16.7%            pool 'mine': rounding of these blocks, on average\n"
+              "10.0 MiB 11.1%   10.0 MiB pool 'mine': free large blocks, kept by threads and in "
+              "the cache tensorpool trim --pid 4711");
 }
 
 TEST(ExplanationText, IsOneObjectOfJson) {
