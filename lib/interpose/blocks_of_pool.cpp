@@ -10,6 +10,7 @@
 #include "base/block_sizes.hpp"
 #include "interpose/minimum.hpp"
 #include "interpose/next_allocator.hpp"
+#include "interpose/requests.hpp"
 #include "interpose/visit.hpp"
 #include "pages/page_map.hpp"
 
@@ -32,8 +33,13 @@ void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
     return error == 0 ? block : nullptr;
 }
 
+// Operators that the program defines may call some of the library's, and pass on other sizes.
+bool is_known(AllocatedBy by) noexcept {
+    return by == AllocatedBy::malloc || has_own_operators();
+}
+
 void* record(void* block, AllocatedBy by) noexcept {
-    if (is_hardened()) detail::record_allocated_by(block, by);
+    if (is_hardened() && is_known(by)) detail::record_allocated_by(block, by);
     return block;
 }
 
@@ -87,7 +93,8 @@ void free_slowly(void* p, std::size_t bytes, std::size_t alignment, AllocatedBy 
         return is_of_pool(p) ? free_when_outside(p) : next_free(p);
     const Visit visit;
     if (is_hardened() && is_of_pool(p)) {
-        return detail::free_in_global_pool(p, {bytes, alignment, by});
+        return detail::free_in_global_pool(
+            p, is_known(by) ? detail::FreedAs{bytes, alignment, by} : detail::FreedAs{});
     }
     if (!GlobalPool::deallocate(p)) next_free(p);
 }

@@ -1,6 +1,7 @@
 // Operators that call other operators, as those of the C++ library do: a program may replace the
-// latter. What a delete states about the block is ignored, except by a hardened pool. It may be
-// wrong if a class has no virtual destructor, and the address determines the size.
+// latter. With Checks::hardened, those of arrays free blocks themselves where nothing is replaced.
+// What a delete states about the block is ignored, except by a hardened pool. It may be wrong if a
+// class has no virtual destructor, and the address determines the size.
 
 #include <new>
 
@@ -77,11 +78,11 @@ TENSORPOOL_API void operator delete(void* p, align_val_t alignment, const nothro
     ::operator delete(p, alignment);
 }
 TENSORPOOL_API void operator delete[](void* p) noexcept {
-    if (!interpose::is_hardened() || !interpose::has_own_delete()) return ::operator delete(p);
+    if (!interpose::is_hardened() || !interpose::has_own_operators()) return ::operator delete(p);
     interpose::deallocate(p, {.alignment = default_alignment, .by = AllocatedBy::new_array});
 }
 TENSORPOOL_API void operator delete[](void* p, align_val_t alignment) noexcept {
-    if (!interpose::is_hardened() || !interpose::has_own_aligned_delete())
+    if (!interpose::is_hardened() || !interpose::has_own_operators())
         return ::operator delete(p, alignment);
     interpose::deallocate(
         p, {.alignment = static_cast<size_t>(alignment), .by = AllocatedBy::new_array});

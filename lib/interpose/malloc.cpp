@@ -110,9 +110,9 @@ TENSORPOOL_API void free(void* p) noexcept {
 // Of C23. The C library of Debian 12 does not declare them.
 
 TENSORPOOL_API void free_sized(void* p, std::size_t bytes) noexcept {
-    interpose::deallocate(p, {.bytes = interpose::size_to_check(p, bytes),
-                              .alignment = 0,
-                              .by = interpose::AllocatedBy::malloc});
+    // It may have been aligned before a realloc that kept the block.
+    interpose::deallocate(
+        p, {.bytes = interpose::size_to_check(p, bytes), .by = interpose::AllocatedBy::malloc});
 }
 
 TENSORPOOL_API void free_aligned_sized(void* p, std::size_t alignment, std::size_t bytes) noexcept {

@@ -62,6 +62,9 @@ TENSORPOOL_API void operator delete(void* p, std::align_val_t alignment) noexcep
 
 // Names that no program can replace.
 extern "C" {
+[[gnu::alias("_Znwm"), gnu::visibility("hidden")]] void* tensorpool_own_new(std::size_t);
+[[gnu::alias("_ZnwmSt11align_val_t"),
+  gnu::visibility("hidden")]] void* tensorpool_own_aligned_new(std::size_t, std::align_val_t);
 [[gnu::alias("_ZdlPv"), gnu::visibility("hidden")]] void tensorpool_own_delete(void*) noexcept;
 [[gnu::alias("_ZdlPvSt11align_val_t"), gnu::visibility("hidden")]] void
 tensorpool_own_aligned_delete(void*, std::align_val_t) noexcept;
@@ -76,6 +79,13 @@ bool has_own_delete() noexcept {
 bool has_own_aligned_delete() noexcept {
     void (*const used)(void*, std::align_val_t) noexcept = ::operator delete;
     return used == tensorpool_own_aligned_delete;
+}
+
+bool has_own_operators() noexcept {
+    void* (*const used)(std::size_t) = ::operator new;
+    void* (*const used_aligned)(std::size_t, std::align_val_t) = ::operator new;
+    return used == tensorpool_own_new && used_aligned == tensorpool_own_aligned_new &&
+           has_own_delete() && has_own_aligned_delete();
 }
 
 }  // namespace tensorpool::interpose

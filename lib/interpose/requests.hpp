@@ -30,6 +30,8 @@ inline std::size_t at_least_1(std::size_t bytes) noexcept {
 /// Returns whether the library's own operators are used, and not others that the program defines.
 bool has_own_delete() noexcept;
 bool has_own_aligned_delete() noexcept;
+/// Whether they are used for every `new` and `delete` of objects.
+bool has_own_operators() noexcept;
 
 /// Stores a block of `bytes` bytes in `to` and returns 0, or returns an error number. Leaves
 /// `errno` unchanged unless the next allocator changes it. REQUIRES: `alignment` is a power of two

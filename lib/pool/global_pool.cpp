@@ -141,7 +141,7 @@ void record_allocated_by(void* block, AllocatedBy by) noexcept {
 }
 
 void free_in_global_pool(void* p, const FreedAs& freed) noexcept {
-    PoolAccess::of(global_pool.pool).deallocate_hardened(p, freed);
+    PoolAccess::of(global_pool.pool).deallocate(p, freed);
 }
 
 Pool& require_pool(const MemoryPool& pool, const void* block) {

@@ -118,8 +118,10 @@ public:
     void deallocate(void* p) noexcept;
     void deallocate(void* p, std::size_t bytes) noexcept;
     void deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept;
-    /// Frees a block of a hardened pool.
-    void deallocate_hardened(void* p, const FreedAs& freed) noexcept;
+    /// Frees a block. A hardened pool checks what the caller states.
+    void deallocate(void* p, const FreedAs& freed) noexcept {
+        is_hardened() ? deallocate_hardened(p, freed) : deallocate(p);
+    }
     /// See `record_allocated_by`.
     void record_allocated_by(void* block, AllocatedBy by) noexcept;
 
@@ -309,6 +311,7 @@ private:
             refuse(p);
         return span;
     }
+    void deallocate_hardened(void* p, const FreedAs& freed) noexcept;
     void check_stated(const void* p, const FreedAs& freed, const blocks::Bucket::EndedUse& use,
                       std::size_t usable) noexcept;
     void free_hardened(void* p, pages::PageEntry entry, const FreedAs& freed) noexcept;

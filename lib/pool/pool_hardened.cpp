@@ -199,7 +199,8 @@ void Pool::check_stated(const void* p, const FreedAs& freed, const blocks::Bucke
                       "pool '%s': deallocate: block %p was allocated with an alignment of %zu B "
                       "and freed with one of %zu B",
                       options_.name.c_str(), p, use.origin.alignment(), alignment);
-    } else if (freed.by != AllocatedBy::pool && freed.by != use.origin.by()) {
+    } else if (freed.by != use.origin.by() && freed.by != AllocatedBy::pool &&
+               use.origin.by() != AllocatedBy::pool) {
         misuse.kind = MisuseKind::mismatched_free;
         report_misuse(misuse, "pool '%s': deallocate: block %p was allocated by %s and freed by %s",
                       options_.name.c_str(), p, allocation_of(use.origin.by()), free_of(freed.by));
@@ -207,6 +208,7 @@ void Pool::check_stated(const void* p, const FreedAs& freed, const blocks::Bucke
 }
 
 void Pool::record_allocated_by(void* block, AllocatedBy by) noexcept {
+    if (!is_hardened()) return;
     const pages::PageEntry entry = heap_.space().map().at(block);
     if (entry.pool_number() != heap_.pool_number() || !entry.has_span()) return;
     std::atomic<BlockOrigin>& origin =

@@ -98,6 +98,10 @@ void expect_sized_frees() {
             testing::free_sized(std::realloc(hidden(std::malloc(from)), to), to);
         }
     }
+    // A block that realloc keeps may have been aligned.
+    for (const std::size_t bytes : {std::size_t{100}, std::size_t{4} << 20}) {
+        testing::free_sized(std::realloc(hidden(aligned_alloc(4096, bytes)), bytes), bytes);
+    }
     expect_stop("wrong-size", [] { testing::free_sized(hidden(std::malloc(100)), 99); });
     expect_stop("wrong-size", [] { testing::free_sized(hidden(std::malloc(0)), 1); });
     expect_stop("wrong-size",

@@ -78,7 +78,8 @@ void free_block_of_a_pool() {
 void free_block_of_an_arena() {
     Arena arena(arena_options("arena"));
     (void)arena.allocate(small);
-    std::free(hidden(arena.allocate(small)));
+    // Behind zeros, like `in_static_memory`.
+    std::free(hidden(arena.allocate(small, 4096)));
 }
 
 void realloc_freed() {
