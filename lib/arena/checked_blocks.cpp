@@ -13,28 +13,42 @@ namespace tensorpool::arena {
 using statistics::MisuseKind;
 
 CheckedBlocks::CheckedBlocks(const char* kind, const char* name, Memory memory)
-    : kind_(kind), name_(name), memory_(memory), canary_(platform::random_bits()) {}
+    : kind_(kind),
+      name_(name),
+      checks_zeros_(memory == Memory::of_system),
+      canary_(platform::random_bits()) {}
 
 void CheckedBlocks::begin(std::size_t position, const Block& block) noexcept {
+    Blocks made;
+    try {
+        made.emplace(position, block);
+    } catch (const std::bad_alloc&) {
+        checks_zeros_.store(false, std::memory_order_relaxed);
+        return;
+    }
     const std::lock_guard guard(mutex_);
-    if (memory_ == Memory::of_system && position < used_before_) check_zero(block);
+    if (position < used_before_ && checks_zeros_.load(std::memory_order_relaxed)) {
+        check_zero(block);
+    }
     canary_.fill(block.begin, block.requested, block.bytes);
     used_before_ = std::max(used_before_, position + block.bytes);
-    try {
-        blocks_.insert_or_assign(position, block);
-    } catch (const std::bad_alloc&) {
-    }
+    blocks_.merge(made);
 }
 
 void CheckedBlocks::end(std::size_t position) noexcept {
+    Blocks::node_type ended;
     const std::lock_guard guard(mutex_);
-    const auto found = blocks_.find(position);
-    if (found != blocks_.end()) end_at(found);
+    ended = blocks_.extract(position);
+    if (!ended.empty()) end(ended.mapped());
 }
 
 void CheckedBlocks::end_from(std::size_t position) noexcept {
+    Blocks ended;
     const std::lock_guard guard(mutex_);
-    for (auto at = blocks_.lower_bound(position); at != blocks_.end();) at = end_at(at);
+    for (auto at = blocks_.lower_bound(position); at != blocks_.end();) {
+        end(at->second);
+        ended.insert(ended.end(), blocks_.extract(at++));
+    }
 }
 
 void CheckedBlocks::check() const noexcept {
@@ -42,11 +56,9 @@ void CheckedBlocks::check() const noexcept {
     for (const auto& [position, block] : blocks_) check_canary(block);
 }
 
-CheckedBlocks::Blocks::iterator CheckedBlocks::end_at(Blocks::iterator at) noexcept {
-    const Block& block = at->second;
+void CheckedBlocks::end(const Block& block) const noexcept {
     check_canary(block);
     std::memset(block.begin, 0, block.bytes);
-    return blocks_.erase(at);
 }
 
 // The memory is the new block's, so the program may go on.

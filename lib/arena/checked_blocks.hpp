@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
@@ -27,8 +28,8 @@ public:
     /// zero at first, that of the caller is not.
     CheckedBlocks(const char* kind, const char* name, Memory memory);
 
-    /// Begins a block. Its position must be below that of every later block that is in use at the
-    /// same time. Without memory for its record, its canary is not checked.
+    /// Begins a block. Blocks in use have increasing positions. Without memory for its record, the
+    /// block is not checked, and from then on neither is released memory.
     void begin(std::size_t position, const Block& block) noexcept;
     /// Ends the block at a position.
     void end(std::size_t position) noexcept;
@@ -46,14 +47,15 @@ private:
 
     void check_zero(const Block& block) const noexcept;
     void check_canary(const Block& block) const noexcept;
-    Blocks::iterator end_at(Blocks::iterator at) noexcept;
+    void end(const Block& block) const noexcept;
 
     const char* const kind_;
     const char* const name_;
-    const Memory memory_;
+    std::atomic<bool> checks_zeros_;
     const base::Canary canary_;
     mutable std::mutex mutex_;
-    Blocks blocks_;                // by position
+    // By position. Records are made and destroyed without the lock: their malloc may be the pool.
+    Blocks blocks_;
     std::size_t used_before_ = 0;  // memory from this position on was never used
 };
 

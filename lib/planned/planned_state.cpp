@@ -104,7 +104,7 @@ void PlannedState::begin_iteration() {
     look_for_plan();
     in_iteration_ = true;
     missed_before_ = missed();
-    // The pool protects each block; nothing lies between the blocks of a plan.
+    // Nothing would lie between the blocks of a plan. The pool protects each block, if hardened.
     if (options_.checks == Checks::hardened) return;
     if (plan_ != nullptr) {
         // Without memory, the pool serves this iteration.
