@@ -137,11 +137,6 @@ struct PoolStatistics {
     std::uint64_t cached_bytes = 0;
     /// The free committed bytes in runs of whole pages.
     std::uint64_t free_bytes = 0;
-    /// The part of `free_bytes` that was never touched, which takes no memory.
-    std::uint64_t untouched_bytes = 0;
-    /// The part of `span_bytes` that takes no memory: it was never touched, or its pages were given
-    /// back. Estimated for blocks smaller than a page.
-    std::uint64_t untouched_span_bytes = 0;
     /// The bytes parked by threads that a fork left behind.
     std::uint64_t lost_bytes = 0;
     /// The bytes of the pool's own records, which are not part of the capacity.
@@ -162,6 +157,11 @@ struct PoolStatistics {
     std::uint64_t guarded_allocations = 0;
     /// The bytes of freed blocks that wait before they are reused (`Checks::hardened`).
     std::uint64_t quarantined_bytes = 0;
+    /// The part of `free_bytes` that was never touched, which takes no memory.
+    std::uint64_t untouched_bytes = 0;
+    /// The part of `span_bytes` that takes no memory: it was never touched, or its pages were given
+    /// back. Estimated for blocks smaller than a page.
+    std::uint64_t untouched_span_bytes = 0;
 
     /// The statistics of each bucket, the smallest blocks first.
     std::array<BucketStatistics, detail::bucket_count> buckets = {};

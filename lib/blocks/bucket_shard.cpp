@@ -189,7 +189,7 @@ Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
     if (is_hardened()) harden(*span);
     list(*span);
     add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
-    set_untouched(*span, span->clean ? span->bytes() : 0);
+    set_untouched(*span, span->is_untouched() ? span->bytes() : 0);
     return span;
 }
 

@@ -129,7 +129,7 @@ void HeapShard::add_extent(Span& extent, PageKind kind) noexcept {
     space_.map().set_ends(extent, PageEntry(&extent, common_.number, kind));
     if (kind == PageKind::extent_hot) {
         hot_.insert(extent);
-        if (extent.clean) untouched_pages_ += extent.pages;
+        if (extent.is_untouched()) untouched_pages_ += extent.pages;
     } else {
         cold_.insert(extent);
     }
@@ -139,7 +139,7 @@ void HeapShard::remove_extent(Span& extent) noexcept {
     space_.map().set_ends(extent, PageEntry());
     if (extent.kind == PageKind::extent_hot) {
         hot_.remove(extent);
-        if (extent.clean) untouched_pages_ -= extent.pages;
+        if (extent.is_untouched()) untouched_pages_ -= extent.pages;
     } else {
         cold_.remove(extent);
     }

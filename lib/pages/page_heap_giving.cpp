@@ -114,6 +114,7 @@ std::size_t HeapShard::drop(SpanList& leaving, Changes& changes) noexcept {
         const bool gone = space_.decommit({extent.first_page, extent.pages});
         const std::lock_guard guard(mutex_);
         extent.clean = gone && extent.is_of_whole_pages();
+        extent.touched = !extent.clean;
         add_extent(extent, gone ? PageKind::extent_cold : PageKind::extent_hot);
         if (!gone) {
             totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);

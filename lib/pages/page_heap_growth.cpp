@@ -39,6 +39,11 @@ void HeapShard::touch_free() noexcept {
     std::array<PageRun, 64> runs;
     for (PageNumber from = 0;;) {
         std::unique_lock lock(mutex_);
+        if (from == 0) {
+            hot_.for_each([](Span& extent) { extent.touched = true; });
+            untouched_pages_ = 0;
+            count_free();
+        }
         if (common_.options.huge_pages >= HugePages::automatic) {
             hot_.for_each([this](Span& extent) { request_huge_pages(extent); });
         }
@@ -180,6 +185,7 @@ bool HeapShard::isolate(Span& cold, PageRun run) noexcept {
         rest->first_page = at;
         rest->pages = pages;
         rest->clean = cold.clean;
+        rest->touched = cold.touched;
         add_extent(*rest, PageKind::extent_cold);
     };
     keep(front, cold.first_page, before);

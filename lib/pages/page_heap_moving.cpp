@@ -80,6 +80,7 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     left.first_page = from.first;
     left.pages = from.count;
     left.clean = moved == AddressSpace::Moved::all;
+    left.touched = !left.clean;
     left.zeroed = false;
     return &left;
 }

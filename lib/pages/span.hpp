@@ -27,6 +27,8 @@ struct alignas(64) Span
     bool clean = false;
     /// The memory was filled with zeros when it was last freed (see `Zeroed`).
     bool zeroed = false;
+    /// The memory takes pages of the system although it was not used.
+    bool touched = false;
     /// Huge pages were requested.
     bool huge = false;
     /// For a free large block in a cache: the retention period in which it was freed.
@@ -49,7 +51,7 @@ struct alignas(64) Span
     bool listed = false;
     std::uint8_t fullness = 0;          // the list of its bucket's shard, for a listed span
     std::uint8_t shard = 0;             // of its bucket; fixed while the span belongs to one
-    std::uint32_t untouched_bytes = 0;  // of its free blocks, which take no memory
+    std::uint32_t untouched_bytes = 0;  // bytes of its free blocks that take no memory
     /// With checks: the states of the blocks; null while the span does not belong to a bucket. Also
     /// read without the lock.
     std::atomic<BlockStates*> states = nullptr;
@@ -58,16 +60,20 @@ struct alignas(64) Span
 
     PageNumber end_page() const noexcept { return first_page + pages; }
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }
+    /// Whether the memory takes no pages of the system.
+    bool is_untouched() const noexcept { return clean && !touched; }
     bool holds_zeros() const noexcept { return clean || zeroed; }
     /// Makes the content of this run that of both runs, which are about to be joined.
     void join_content(const Span& other) noexcept {
         zeroed = holds_zeros() && other.holds_zeros();
         clean = clean && other.clean;
+        touched = touched || other.touched;
         huge = huge && other.huge;
     }
     /// Makes the content of this run that of the run that it was cut from.
     void take_content(const Span& whole) noexcept {
         clean = whole.clean;
+        touched = whole.touched;
         zeroed = whole.zeroed;
         huge = whole.huge;
     }

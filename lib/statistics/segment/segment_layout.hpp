@@ -273,6 +273,7 @@ struct alignas(64) SegmentHeader {
     Counter entries;           // of the timeline, including lost ones
     Counter failed_checks[4];  // by CheckKind
     Region regions[kind_count];
+    // Zero in segments of older libraries, whose headers have padding here.
     MemoryRange pool_addresses;  // of the memory of all pools; the range grows
     MemoryRange page_map;        // its words for these addresses
 
