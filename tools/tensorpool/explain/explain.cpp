@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
 #include <string>
@@ -17,6 +19,13 @@ namespace {
 int explain_process(const Settings& settings) try {
     StatisticsReader process = attach_chosen(settings);
     const ProcessSnapshot snapshot = process.snapshot();
+    if (!snapshot.pools.empty() && snapshot.pool_addresses.bytes == 0) {
+        throw CommandError(
+            finding, fmt::format("process {} does not publish where its pools lie: expected one "
+                                 "that uses a tensorpool with this command, or whose pools hold "
+                                 "memory",
+                                 snapshot.process));
+    }
     const explain::Explanation explanation =
         explain::explain(snapshot, explain::read_memory_map(process.process()));
     print_line(settings.json ? to_json(explanation) : to_text(explanation, sizes_of(settings)));
@@ -34,8 +43,9 @@ constexpr const char* details =
     "Each row is a part of the resident memory, and the rows add up to it. \"can shrink\" is what "
     "the call or command in the last column gives back to the system.\n"
     "\n"
-    "What is free in pools is known from their statistics. All else that is resident in their "
-    "addresses counts as blocks in use. Arenas and scratches count as touched up to their highest "
+    "What is free in pools is known from their statistics. What else is resident in their "
+    "addresses counts as blocks in use, up to their bytes. Arenas and scratches count as touched "
+    "up to their highest "
     "use. Free small blocks are given back where their pages hold no block in use; how many do is "
     "estimated.\n"
     "\n"

@@ -40,8 +40,8 @@ public:
         const std::uint64_t used = take(std::min(arena.used_bytes, touched));
         const std::uint64_t unused = take(touched - std::min(touched, arena.used_bytes));
         rows_.push_back({fmt::format("{} '{}': in use", kind, arena.name), used});
-        rows_.push_back({fmt::format("{} '{}': kept after its peak", kind, arena.name), unused,
-                         unused, unused == 0 ? "" : trim});
+        rows_.push_back({fmt::format("{} '{}': touched before, now unused", kind, arena.name),
+                         unused, unused, unused == 0 ? "" : trim});
     }
 
 private:
@@ -60,8 +60,7 @@ Explanation explain(const ProcessSnapshot& snapshot, const std::vector<Mapping>&
 
     AnonymousMemory anonymous(resident[MappingKind::anonymous], rows);
     std::uint64_t records = 0;
-    for (const PoolStatistics& pool : snapshot.pools) records += pool.record_bytes;
-    records = anonymous.take(records);
+    for (const PoolStatistics& pool : snapshot.pools) records += anonymous.take(pool.record_bytes);
     rows.push_back({"records of tensorpool",
                     records + resident[MappingKind::page_map] + resident[MappingKind::segment]});
     for (const ArenaStatistics& arena : snapshot.arenas) {

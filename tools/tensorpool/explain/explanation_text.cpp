@@ -29,7 +29,8 @@ std::string to_text(const Explanation& explanation, Sizes sizes) {
         fmt::format("process {} ({}): {} resident\n", explanation.process,
                     printable(explanation.name), format_size(explanation.resident_bytes, sizes));
     Table table{
-        .columns = {{"bytes"}, {"part"}, {"can shrink"}, {"what", Side::left}, {"by", Side::left}}};
+        .columns = {
+            {"bytes"}, {"part"}, {"can shrink"}, {"what", Side::left}, {"how", Side::left}}};
     for (const Row& row : explanation.rows) {
         table.rows.push_back(cells_of(row, explanation, sizes));
     }

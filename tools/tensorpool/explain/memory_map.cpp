@@ -30,7 +30,8 @@ bool parse_head(const std::string& line, Mapping& mapping) {
 }
 
 bool is_anonymous(const Mapping& mapping) {
-    return mapping.path.empty() || mapping.path.starts_with("[anon");
+    return mapping.path.empty() || mapping.path.starts_with("[anon:") ||
+           mapping.path.starts_with("/anon_hugepage");
 }
 
 bool is_heap(const std::vector<Mapping>& mappings, std::size_t index) {
@@ -54,7 +55,8 @@ bool is_stack(const std::vector<Mapping>& mappings, std::size_t index) {
 }
 
 bool is_shared(const Mapping& mapping) {
-    constexpr std::string_view places[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"};
+    constexpr std::string_view places[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero",
+                                           "[anon_shmem:"};
     for (const std::string_view place : places) {
         if (mapping.path.starts_with(place)) return true;
     }
@@ -95,7 +97,10 @@ MappingKind kind_of(const std::vector<Mapping>& mappings, std::size_t index, Ran
     if (mapping.path.starts_with("/memfd:tensorpool")) return MappingKind::segment;
     if (is_shared(mapping)) return MappingKind::shared;
     if (mapping.path.starts_with("/dev/")) return MappingKind::device;
-    if (mapping.path.starts_with("/")) return MappingKind::file;
+    const bool has_name = !mapping.path.empty() && !is_anonymous(mapping);
+    if (has_name && mapping.path != "[heap]" && !mapping.path.starts_with("[stack")) {
+        return MappingKind::file;  // the kernel's own mappings too
+    }
     if (pools.contains(mapping)) return MappingKind::pools;
     if (page_map.contains(mapping)) return MappingKind::page_map;
     if (is_heap(mappings, index)) return MappingKind::heap;

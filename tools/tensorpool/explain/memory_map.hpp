@@ -17,7 +17,7 @@ enum class MappingKind {
     segment,    ///< the statistics of this process
     heap,       ///< of the C library's malloc
     stack,      ///< of a thread
-    file,       ///< of a program, a library or another file
+    file,       ///< of a program, a library, another file or the kernel
     shared,     ///< shared with other processes
     device,     ///< of a device's driver
     anonymous,  ///< anything else

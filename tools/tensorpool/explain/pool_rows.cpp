@@ -1,12 +1,14 @@
 // The rows for the memory of pools.
 //
-// What is free is known from the pools' statistics, except for pages that were never touched. The
-// rest of what is resident are blocks in use, as far as their owners touched them.
+// What is free and touched is known from the pools' statistics. The rest of what is resident are
+// blocks in use, as far as their owners touched them. The statistics may be damaged, so no row gets
+// more than what is left of the resident bytes.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "explain/explanation.hpp"
 
@@ -18,8 +20,14 @@ constexpr std::uint64_t page_bytes = 4096;
 double part(std::uint64_t bytes, std::uint64_t of) {
     return of == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(of);
 }
+/// Returns `bytes * factor`. Requires: `factor` is 0 to 1.
 std::uint64_t times(std::uint64_t bytes, double factor) {
-    return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * factor));
+    const std::uint64_t at_most = std::min(bytes, std::uint64_t{1} << 52);
+    const auto product = std::llround(static_cast<double>(at_most) * factor);
+    return std::min(at_most, static_cast<std::uint64_t>(product));
+}
+std::uint64_t sum(std::uint64_t one, std::uint64_t other) {
+    return one > UINT64_MAX - other ? UINT64_MAX : one + other;
 }
 
 /// The free memory of one pool that was touched.
@@ -30,7 +38,7 @@ struct FreeMemory {
     std::uint64_t small_back = 0;  // the estimated part of it whose pages hold nothing else
     std::uint64_t waiting = 0;
 
-    std::uint64_t all() const { return pages + large + small + waiting; }
+    std::uint64_t all() const { return sum(sum(pages, large), sum(small, waiting)); }
 };
 
 /// Returns the estimated part of a bucket's free bytes in pages that hold free blocks only, if the
@@ -48,14 +56,17 @@ double free_of_neighbours(const BucketStatistics& bucket) {
 FreeMemory free_memory_of(const PoolStatistics& pool) {
     FreeMemory free;
     free.pages = pool.free_bytes - std::min(pool.free_bytes, pool.untouched_bytes);
-    free.large = pool.large.cached_bytes + pool.large.parked_bytes;
-    free.waiting = pool.quarantined_bytes + pool.lost_bytes;
+    free.large = sum(pool.large.cached_bytes, pool.large.parked_bytes);
+    free.waiting = sum(pool.quarantined_bytes, pool.lost_bytes);
     for (const BucketStatistics& bucket : pool.buckets) {
         const std::uint64_t bytes =
             bucket.capacity_bytes - std::min(bucket.capacity_bytes, bucket.in_use_bytes);
-        free.small += bytes;
-        free.small_back += times(bytes, free_of_neighbours(bucket));
+        free.small = sum(free.small, bytes);
+        free.small_back = sum(free.small_back, times(bytes, free_of_neighbours(bucket)));
     }
+    // Small blocks that wait are not in their spans, like those of the depot.
+    free.small -= std::min({free.small, free.waiting, pool.depot_bytes});
+    free.small_back = std::min(free.small_back, free.small);
     free.small -= std::min(free.small, pool.untouched_span_bytes);
     free.small_back -= std::min(free.small_back, pool.untouched_span_bytes);
     return free;
@@ -64,13 +75,13 @@ FreeMemory free_memory_of(const PoolStatistics& pool) {
 class PoolRows {
 public:
     PoolRows(const ProcessSnapshot& snapshot, std::uint64_t resident)
-        : snapshot_(snapshot), resident_(resident) {
+        : snapshot_(snapshot), resident_(resident), left_(resident) {
         for (const PoolStatistics& pool : snapshot.pools) {
-            free_bytes_ += free_memory_of(pool).all();
-            in_use_bytes_ += pool.in_use_bytes;
+            free_bytes_ = sum(free_bytes_, free_memory_of(pool).all());
+            in_use_bytes_ = sum(in_use_bytes_, pool.in_use_bytes);
         }
         for (const PlannedArenaStatistics& arena : snapshot.planned) {
-            in_use_bytes_ += arena.capacity_bytes;
+            in_use_bytes_ = sum(in_use_bytes_, arena.capacity_bytes);
         }
     }
 
@@ -86,11 +97,7 @@ public:
             add({fmt::format("planned arena '{}': its plan", arena.name),
                  times(arena.capacity_bytes, of_in_use)});
         }
-        // Pages that the system filled beside touched ones, and calls under way.
-        std::uint64_t named = 0;
-        for (const Row& row : rows_) named += row.bytes;
-        add({"pools: pages that the system filled, and calls under way",
-             resident_ - std::min(resident_, named)});
+        add({"pools: pages that the system filled, and calls under way", left_});
         return std::move(rows_);
     }
 
@@ -118,11 +125,15 @@ private:
     }
 
     void add(Row row) {
+        row.bytes = std::min(row.bytes, left_);
+        row.back_bytes = std::min(row.back_bytes, row.bytes);
+        left_ -= row.bytes;
         if (row.bytes != 0) rows_.push_back(std::move(row));
     }
 
     const ProcessSnapshot& snapshot_;
     const std::uint64_t resident_;
+    std::uint64_t left_;  // without a row yet
     std::uint64_t free_bytes_ = 0;
     std::uint64_t in_use_bytes_ = 0;
     std::vector<Row> rows_;

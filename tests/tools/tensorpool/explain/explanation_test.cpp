@@ -117,7 +117,7 @@ TEST(Explanation, DividesArenasAndOtherAnonymousMemory) {
     EXPECT_EQ(sum_of(explanation), 51 * mib);
     EXPECT_EQ(row_of(explanation, "records of tensorpool").bytes, mib);
     EXPECT_EQ(row_of(explanation, "arena 'phases': in use").bytes, 10 * mib);
-    const Row kept = row_of(explanation, "arena 'phases': kept after its peak");
+    const Row kept = row_of(explanation, "arena 'phases': touched before, now unused");
     EXPECT_EQ(kept.bytes, 20 * mib);
     EXPECT_EQ(kept.back_bytes, 20 * mib);
     EXPECT_EQ(kept.how, "Arena::trim in the program");
@@ -126,12 +126,37 @@ TEST(Explanation, DividesArenasAndOtherAnonymousMemory) {
     EXPECT_EQ(row_of(explanation, "program, libraries and other files").bytes, mib);
 }
 
+TEST(Explanation, DamagedStatisticsChangeRowsButNotTheirSum) {
+    ProcessSnapshot made = snapshot();
+    PoolStatistics& pool = made.pools[0];
+    pool.in_use_bytes = pool.allocated_bytes = pool.free_bytes = pool.quarantined_bytes =
+        UINT64_MAX;
+    pool.large.cached_bytes = pool.large.parked_bytes = pool.record_bytes = UINT64_MAX;
+    for (BucketStatistics& bucket : pool.buckets) bucket.capacity_bytes = UINT64_MAX;
+    made.pools.push_back(pool);
+    const Explanation explanation =
+        explain(made, {mapping(begin, 90 * mib), mapping(8 * begin, 50 * mib)});
+    EXPECT_EQ(sum_of(explanation), 140 * mib);
+    for (const Row& row : explanation.rows) EXPECT_LE(row.back_bytes, row.bytes);
+}
+
+TEST(Explanation, BlocksInTheQuarantineAreNoOtherFreeBlocks) {
+    ProcessSnapshot made = snapshot();
+    made.pools[0].buckets[0] = {.block_bytes = 64, .capacity_bytes = 8 * mib};
+    made.pools[0].depot_bytes = made.pools[0].quarantined_bytes = 8 * mib;
+    const Explanation explanation = explain(made, {mapping(begin, 98 * mib)});
+    EXPECT_EQ(row_of(explanation, "pool 'mine': blocks in use").bytes, 45 * mib);
+    EXPECT_EQ(
+        row_of(explanation, "pool 'mine': freed blocks in the quarantine, or lost by a fork").bytes,
+        8 * mib);
+}
+
 TEST(ExplanationText, ShowsTheLargestPartsFirstAndWhatShrinksThem) {
     const Explanation explanation = explain(snapshot(), {mapping(begin, 90 * mib)});
     EXPECT_EQ(to_text(explanation, Sizes::iec),
               "process 4711 (train): 90.0 MiB resident\n"
               "   bytes  part can shrink what                                                      "
-              "       by\n"
+              "       how\n"
               "45.0 MiB 50.0%            pool 'mine': blocks in use\n"
               "20.0 MiB 22.2%   20.0 MiB pool 'mine': free pages, kept for the retention period    "
               "       tensorpool trim --pid 4711\n"

@@ -72,6 +72,10 @@ TEST(MappingKind, FollowsFromTheName) {
     EXPECT_EQ(kind_of({.path = "/dev/shm/queue"}), MappingKind::shared);
     EXPECT_EQ(kind_of({.path = "/memfd:queue (deleted)"}), MappingKind::shared);
     EXPECT_EQ(kind_of({.path = "/memfd:tensorpool (deleted)"}), MappingKind::segment);
+    EXPECT_EQ(kind_of({.path = "[anon_shmem:queue]"}), MappingKind::shared);
+    EXPECT_EQ(kind_of({.path = "[anon:queue]"}), MappingKind::anonymous);
+    EXPECT_EQ(kind_of({.path = "/anon_hugepage (deleted)"}), MappingKind::anonymous);
+    EXPECT_EQ(kind_of({.path = "[vdso]"}), MappingKind::file);
     EXPECT_EQ(kind_of(anonymous(4096, 8192, "rw-s")), MappingKind::shared);
     EXPECT_EQ(kind_of(anonymous(4096, 8192)), MappingKind::anonymous);
 }
