@@ -266,12 +266,11 @@ TEST_F(HardenedPoolDeathTest, SizedFreesMustStateTheAlignment) {
             void* const block = pool_.allocate(bytes, alignment);
             for (const std::size_t stated : {std::size_t{64}, std::size_t{256}, 4 * kib}) {
                 if (stated == alignment) continue;
-                EXPECT_EXIT(pool_.deallocate(block, bytes, stated),
-                            ::testing::KilledBySignal(SIGABRT),
-                            report("wrong-size", "was allocated with an alignment of " +
-                                                     std::to_string(alignment) +
-                                                     " B and freed with one of " +
-                                                     std::to_string(stated)));
+                EXPECT_EXIT(
+                    pool_.deallocate(block, bytes, stated), ::testing::KilledBySignal(SIGABRT),
+                    report("wrong-size", "was allocated with an alignment of " +
+                                             std::to_string(alignment) +
+                                             " B and freed with one of " + std::to_string(stated)));
             }
             pool_.deallocate(block, bytes, alignment);
         }
