@@ -82,20 +82,20 @@ TEST(PageHeap, FreedSpanIsReusedAndNotClean) {
 
 TEST(PageHeap, CountsTheFreePagesThatWereNeverTouched) {
     HeapOptions options = testing::plain_options();
-    options.growth = {.step = 100 * page_bytes, .factor = 0.0, .fraction = 1.0};
+    options.growth = {.step = 128 * page_bytes, .factor = 0.0, .fraction = 1.0};
     TestHeap heap(options);
     const auto untouched = [&] { return heap.totals.untouched_bytes / page_bytes; };
-    Span* const span = heap.allocate(20);
-    EXPECT_EQ(heap.free_pages(), 80U);
-    EXPECT_EQ(untouched(), 80U);
+    Span* const span = heap.allocate(32);
+    EXPECT_EQ(heap.free_pages(), 96U);
+    EXPECT_EQ(untouched(), 96U);
     heap.free(span);
     EXPECT_EQ(untouched(), 0U) << "the run that was joined with them may have been touched";
     heap.trim();
     EXPECT_EQ(heap.capacity(), 0U);
-    static_cast<void>(heap.allocate(20));
-    EXPECT_EQ(untouched(), 80U);
-    ASSERT_TRUE(heap.reserve(100));
-    EXPECT_EQ(heap.free_pages(), 80U);
+    static_cast<void>(heap.allocate(32));
+    EXPECT_EQ(untouched(), 96U);
+    ASSERT_TRUE(heap.reserve(128));
+    EXPECT_EQ(heap.free_pages(), 96U);
     EXPECT_EQ(untouched(), 0U) << "a reservation touches its pages";
 }
 
