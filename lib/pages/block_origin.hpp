@@ -19,18 +19,21 @@ public:
     /// REQUIRES: `alignment` is a power of two. Those up to the default one are not distinguished.
     explicit constexpr BlockOrigin(std::size_t alignment,
                                    detail::AllocatedBy by = detail::AllocatedBy::pool) noexcept
-        : doublings_(static_cast<std::uint8_t>(
-              std::countr_zero(std::max(alignment, default_alignment) / default_alignment))),
-          by_(static_cast<std::uint8_t>(by)) {}
+        : packed_(static_cast<std::uint8_t>(
+              std::countr_zero(std::max(alignment, default_alignment) / default_alignment) |
+              static_cast<int>(by) << by_shift)) {}
 
-    constexpr std::size_t alignment() const noexcept { return default_alignment << doublings_; }
+    constexpr std::size_t alignment() const noexcept {
+        return default_alignment << (packed_ & ((1 << by_shift) - 1));
+    }
     constexpr detail::AllocatedBy by() const noexcept {
-        return static_cast<detail::AllocatedBy>(by_);
+        return static_cast<detail::AllocatedBy>(packed_ >> by_shift);
     }
 
 private:
-    std::uint8_t doublings_ : 6 = 0;  // of the default alignment
-    std::uint8_t by_ : 2 = 0;
+    static constexpr int by_shift = 6;
+
+    std::uint8_t packed_ = 0;  // the doublings of the default alignment; above them, `by`
 };
 static_assert(sizeof(BlockOrigin) == 1);
 

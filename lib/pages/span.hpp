@@ -27,8 +27,6 @@ struct alignas(64) Span
     bool clean = false;
     /// The memory was filled with zeros when it was last freed (see `Zeroed`).
     bool zeroed = false;
-    /// The memory takes pages of the system although it was not used.
-    bool touched = false;
     /// Huge pages were requested.
     bool huge = false;
     /// For a free large block in a cache: the retention period in which it was freed.
@@ -38,8 +36,6 @@ struct alignas(64) Span
     /// Relaxed: its holder writes it while look-ups of any address may read it.
     std::atomic<std::uint64_t> requested_bytes = 0;
     static constexpr std::uint64_t nothing = UINT64_MAX;
-    /// For a large block of a hardened pool.
-    std::atomic<BlockOrigin> origin = BlockOrigin();
 
     // A bucket's span ------------------------------------------------------------------------
     // Blocks [0, carved) were taken at least once. Of these, `home` blocks are free and have their
@@ -49,9 +45,13 @@ struct alignas(64) Span
     std::uint16_t carved = 0;
     std::uint16_t home = 0;
     bool listed = false;
-    std::uint8_t fullness = 0;          // the list of its bucket's shard, for a listed span
-    std::uint8_t shard = 0;             // of its bucket; fixed while the span belongs to one
-    std::uint32_t untouched_bytes = 0;  // bytes of its free blocks that take no memory
+    std::uint8_t fullness = 0;  // the list of its bucket's shard, for a listed span
+    std::uint8_t shard = 0;     // of its bucket; fixed while the span belongs to one
+    /// For a free run: its memory takes pages of the system although it was not used.
+    bool touched = false;
+    /// For a large block of a hardened pool.
+    std::atomic<BlockOrigin> origin = BlockOrigin();
+    std::uint32_t untouched_bytes = 0;  // bytes of the bucket's free blocks that take no memory
     /// With checks: the states of the blocks; null while the span does not belong to a bucket. Also
     /// read without the lock.
     std::atomic<BlockStates*> states = nullptr;
@@ -83,6 +83,8 @@ struct alignas(64) Span
         return (std::size_t{first_page | pages} << page_shift) % platform::page_bytes() == 0;
     }
 };
+
+static_assert(sizeof(Span) <= 3 * 64, "each run of pages holds one");
 
 using SpanList = boost::intrusive::list<Span, boost::intrusive::constant_time_size<false>>;
 

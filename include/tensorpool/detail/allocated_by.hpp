@@ -22,7 +22,7 @@ struct FreedAs {
     static constexpr std::size_t unknown = SIZE_MAX;
 
     std::size_t bytes = unknown;
-    std::size_t alignment = unknown;
+    std::size_t alignment = unknown;     ///< those up to 64, 0 too, are not distinguished
     AllocatedBy by = AllocatedBy::pool;  ///< `pool`: not known
 };
 
