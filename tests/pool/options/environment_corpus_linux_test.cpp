@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pool/fed_environment.hpp"
+#include "pool/options/fed_environment.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/fed_environment.hpp"
+#include "pool/options/fed_environment.hpp"
 
 #include <unistd.h>
 
