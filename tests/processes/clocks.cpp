@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <thread>
 
 #include <tensorpool/arena.hpp>
 #include <tensorpool/memory_pool.hpp>
@@ -50,7 +51,7 @@ void expect_memory_returns() {
     const long begin_seconds = real_seconds();
     while (statistics().capacity_bytes > statistics().in_use_bytes + allowed_bytes) {
         if (real_seconds() - begin_seconds > max_seconds) fail("free memory stays");
-        usleep(10'000);
+        std::this_thread::yield();
     }
 }
 
