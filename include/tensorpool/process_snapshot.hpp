@@ -84,7 +84,9 @@ struct ProcessSnapshot {
     std::uint64_t resident_bytes = 0;
     /// A range of the process's addresses; 0 bytes if it is unknown.
     struct Addresses {
+        /// The first address.
         std::uint64_t begin = 0;
+        /// The length in bytes.
         std::uint64_t bytes = 0;
     };
     /// The range that holds the memory of all pools. Other mappings may lie in it too.
