@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tensorpool/export.hpp>
+#include <tensorpool/heap_profile.hpp>
 #include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/timeline.hpp>
 
@@ -109,6 +110,8 @@ public:
     /// Returns the present statistics of the process. Throws AttachError if the process has ended,
     /// unless its segment was taken over, and std::bad_alloc.
     ProcessSnapshot snapshot();
+    /// Returns the present heap profile of the process. Throws like `snapshot`.
+    HeapProfile heap_profile();
     /// Returns the entries of the process's timeline after entry `number`, as far as it still has
     /// them; 0 means all. This also works after its end. Throws AttachError if the segment is
     /// damaged, and std::bad_alloc.
@@ -117,6 +120,7 @@ public:
 private:
     struct State;
     explicit StatisticsReader(std::unique_ptr<State> state) noexcept;
+    bool is_gone() const;
     std::unique_ptr<State> state_;
 };
 

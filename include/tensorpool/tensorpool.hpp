@@ -29,6 +29,7 @@
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/errors.hpp>
 #include <tensorpool/growth_policy.hpp>
+#include <tensorpool/heap_profile.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/memory_source.hpp>

@@ -61,6 +61,11 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
 }
 
 void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept {
+    count_direct_free(bucket);
+    buckets_[bucket].bring_home(&block, 1, changes);
+}
+
+void BucketSet::count_direct_free(unsigned bucket) noexcept {
     const std::size_t bytes = buckets_[bucket].block_bytes();
     {
         const std::lock_guard guard(counters_.shared_mutex());
@@ -70,7 +75,6 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
         statistics::count_shared_deallocation(buckets_[bucket].row(), bytes);
     }
     totals().let_go(bytes);
-    buckets_[bucket].bring_home(&block, 1, changes);
 }
 
 void BucketSet::return_direct(unsigned bucket, void* const* blocks, unsigned count,

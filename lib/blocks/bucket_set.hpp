@@ -55,6 +55,8 @@ public:
                           pages::SlowPath& path) noexcept;
     /// Returns one block directly to its span, for threads without a cache.
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
+    /// Counts the free of a block that lies outside of the spans, for threads without a cache.
+    void count_direct_free(unsigned bucket) noexcept;
 
     /// Returns blocks, whose frees were counted before, to their spans.
     void return_direct(unsigned bucket, void* const* blocks, unsigned count,

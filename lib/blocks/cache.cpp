@@ -27,9 +27,11 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     set_ = &set;
     owned_counters_ = &owned;
     counters = owned.counters;
-    bytes_to_sample = never_sampled;
+    bytes_to_sample = 0;  // the first call asks the pool
     first_unguarded = pages::address_space().first_unguarded();
-    pace = {};
+    distances = {};
+    guard_pace = {};
+    profile_pace = {};
     trips_ = 0;
     capacity_bytes_ = 0;
     credit_bytes_ = 0;
@@ -406,6 +408,17 @@ void Cache::refund(std::size_t bytes) noexcept {
     if (credit_bytes_ <= 2 * max_credit_bytes) return;
     set_->totals().let_go(credit_bytes_ - max_credit_bytes);
     credit_bytes_ = max_credit_bytes;
+}
+
+void Cache::count_outside(unsigned bucket, std::size_t requested_bytes) noexcept {
+    count_taken(bucket, 1);
+    detail::add(counters->buckets[bucket].allocations, 1);
+    detail::add(counters->buckets[bucket].requested_bytes, requested_bytes);
+}
+
+void Cache::count_outside_free(unsigned bucket) noexcept {
+    detail::add_release(counters->buckets[bucket].deallocations, 1);
+    count_returned(bucket, 1);
 }
 
 void Cache::count_taken(unsigned bucket, std::size_t blocks) noexcept {

@@ -9,7 +9,8 @@
 #include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
 #include "blocks/large_magazine.hpp"
-#include "blocks/sample_pace.hpp"
+#include "blocks/profile_pace.hpp"
+#include "blocks/guard_pace.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
@@ -112,8 +113,16 @@ public:
     /// True on every 16th trip to a depot or to spans. The pool then checks whether a retention
     /// period has ended, which reads the clock.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
-    /// When the thread samples allocations. Used by the pool on slow paths of the thread.
-    SamplePace pace;
+    // Used by the pool on slow paths of the thread.
+    /// What the countdown `bytes_to_sample` counts down to.
+    SampleDistances distances;
+    GuardPace guard_pace;
+    ProfilePace profile_pace;
+
+    /// Counts a block of this bucket that lies outside of the bucket's spans.
+    void count_outside(unsigned bucket, std::size_t requested_bytes) noexcept;
+    /// Counts the free of such a block.
+    void count_outside_free(unsigned bucket) noexcept;
 
     BucketSet& set() const noexcept { return *set_; }
     statistics::OwnedCounters& owned_counters() const noexcept { return *owned_counters_; }

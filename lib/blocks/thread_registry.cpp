@@ -6,6 +6,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "pages/guarded_area.hpp"
+#include "pages/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
@@ -282,11 +283,13 @@ void ThreadRegistry::before_fork() noexcept {
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     records_.lock();
     pages::guarded_area().lock();
+    pages::sampled_area().lock();
     pages::address_space().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
     pages::address_space().unlock();
+    pages::sampled_area().unlock();
     pages::guarded_area().unlock();
     records_.unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();

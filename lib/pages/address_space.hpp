@@ -14,7 +14,8 @@ namespace tensorpool::pages {
 /// The address space that the process's pools share, and its page map. It chooses a window of up to
 /// 8 TiB in which it reserves nothing ahead. It lends runs of granules to pools, which it
 /// identifies by number, from the lowest free address up, and skips ranges where others have mapped
-/// something. The lowest addresses of the window are kept for guarded blocks. Thread-safe.
+/// something. The lowest addresses of the window are kept for guarded blocks and for small blocks that
+/// the heap profile sampled. Thread-safe.
 class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
@@ -31,8 +32,11 @@ public:
     /// Reserves the addresses of guarded blocks, from the first page on, once. Returns their number
     /// of pages; 0 if the system refuses.
     PageCount reserve_guarded() noexcept;
-    /// Returns the lowest address that a block which is not guarded can have; 1 if there is no
-    /// window.
+    /// Reserves the addresses of sampled small blocks, behind those of guarded blocks, once. Returns
+    /// an empty run if the system refuses.
+    PageRun reserve_sampled() noexcept;
+    /// Returns the lowest address that a block can have which is neither guarded nor a sampled small
+    /// one; 1 if there is no window.
     std::uintptr_t first_unguarded() noexcept;
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
@@ -127,6 +131,7 @@ private:
     };
     bool set_up() noexcept;
     bool set_up_anywhere() noexcept;
+    bool reserve_low(Granules run) noexcept;
     bool try_set_up(std::uintptr_t end, std::size_t bytes) noexcept;
     Granules find_free(std::uint32_t count, std::uint32_t alignment) const noexcept;
     Granules reserve(std::uint32_t count, std::uint32_t alignment) noexcept;
@@ -153,6 +158,7 @@ private:
     Lender* lenders_ = nullptr;
     std::uint32_t granules_ = 0;
     std::uint32_t guarded_granules_ = 0;  // the first ones
+    std::uint32_t sampled_granules_ = 0;  // behind them
     PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;

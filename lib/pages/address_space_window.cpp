@@ -85,7 +85,8 @@ bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
         std::min({max_guarded, bytes / guarded_divisor,
                   platform::available_address_space() / guarded_divisor}) /
         granule_bytes);
-    first_free_ = guarded_granules_;
+    sampled_granules_ = guarded_granules_ / 2;
+    first_free_ = guarded_granules_ + sampled_granules_;
     alignment_ = static_cast<PageCount>(alignment / page_bytes);
     map_.set_up(base, reinterpret_cast<PageMap::Word*>(entries_.begin()),
                 reinterpret_cast<PageMap::Word*>(granule_words_.begin()));
@@ -96,17 +97,30 @@ PageCount AddressSpace::reserve_guarded() noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return 0;
     const Granules run{0, guarded_granules_};
-    if (run.count == 0 || !grow_map(run.end())) return 0;
+    return reserve_low(run) ? run.pages().count : 0;
+}
+
+PageRun AddressSpace::reserve_sampled() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (granules_ == 0 && !set_up()) return {};
+    const Granules run{guarded_granules_, sampled_granules_};
+    return reserve_low(run) ? run.pages() : PageRun();
+}
+
+bool AddressSpace::reserve_low(Granules run) noexcept {
+    if (run.count == 0 || !grow_map(run.end())) return false;
     const std::size_t bytes = run.count * granule_bytes;
-    if (platform::reserve_at(address_of(0), bytes) != platform::ReservedAt::done) return 0;
+    if (platform::reserve_at(address_of(run.pages().first), bytes) != platform::ReservedAt::done)
+        return false;
     set_lender(run, for_guarded);
-    return run.pages().count;
+    return true;
 }
 
 std::uintptr_t AddressSpace::first_unguarded() noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return 1;
-    return reinterpret_cast<std::uintptr_t>(address_of(guarded_granules_ * granule_pages));
+    return reinterpret_cast<std::uintptr_t>(
+        address_of((guarded_granules_ + sampled_granules_) * granule_pages));
 }
 
 // Reserves a run from the system and makes the map describe it, but does not lend it yet. Returns

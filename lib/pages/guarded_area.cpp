@@ -69,8 +69,7 @@ GuardedBlock* GuardedArea::take(unsigned pool_number, const char* pool_name, std
     GuardedStack stack;
     stack.capture();
     const std::lock_guard guard(mutex_);
-    // A block may take a thirty-second of the area, so that addresses are not reused soon.
-    if (state_ != State::ready || in_use_ == max_blocks || bytes > bytes_of(pages_ / 32)) {
+    if (state_ != State::ready || in_use_ == max_blocks || bytes > max_block_bytes()) {
         return nullptr;
     }
     const auto pages = static_cast<PageCount>(bytes_for(bytes, alignment) / page_bytes);
@@ -92,6 +91,7 @@ GuardedBlock* GuardedArea::take(unsigned pool_number, const char* pool_name, std
     block->fill_slack(first_page);
     block->allocated = stack;
     block->freed.count = 0;
+    block->profiled = nullptr;
     block->state.store(GuardedBlock::State::in_use, std::memory_order_release);
     address_space().map().set_all(block->pages, PageEntry(block, pool_number));
     cursor_ = first + pages + guard_pages();

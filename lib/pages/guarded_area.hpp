@@ -30,6 +30,8 @@ public:
 
     /// Returns the bytes of the pages that such a block takes.
     static std::size_t bytes_for(std::size_t bytes, std::size_t alignment) noexcept;
+    /// Returns the most bytes of a block, so that addresses are not reused soon; 0 before `set_up`.
+    std::size_t max_block_bytes() const noexcept { return pages_ / 32 * page_bytes; }
     /// Makes a block in use of `bytes` bytes, more than 0, whose content is zero, and captures the
     /// caller's stack. Returns nullptr if too many blocks are in use, if it is too large, or if the
     /// system refuses. REQUIRES: `alignment` is a power of two of at most `max_alignment`.

@@ -8,6 +8,10 @@
 
 #include "pages/page_map.hpp"
 
+namespace tensorpool::statistics {
+struct ProfiledBlock;
+}  // namespace tensorpool::statistics
+
 namespace tensorpool::pages {
 
 /// Where a guarded block was allocated or freed.
@@ -43,6 +47,7 @@ struct alignas(64) GuardedBlock {
     std::size_t requested = 0;
     GuardedStack allocated;
     GuardedStack freed;
+    statistics::ProfiledBlock* profiled = nullptr;  // if the heap profile sampled it
     GuardedBlock* next = nullptr;  // in the list of free records, or of freed blocks
 
     std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }

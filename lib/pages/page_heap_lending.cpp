@@ -57,7 +57,7 @@ void HeapShard::note_loan(PageRun run) noexcept {
     base::raise_to(common_.totals.peak_reserved_bytes, common_.lent_bytes());
 }
 
-bool PageHeap::charge_guarded(std::size_t bytes) noexcept {
+bool PageHeap::charge_outside(std::size_t bytes) noexcept {
     const std::lock_guard guard(common_.growth);
     const std::size_t limit = common_.max_capacity == 0 ? SIZE_MAX : common_.max_capacity;
     const std::size_t before = common_.capacity();
@@ -68,7 +68,7 @@ bool PageHeap::charge_guarded(std::size_t bytes) noexcept {
     return true;
 }
 
-void PageHeap::refund_guarded(std::size_t bytes) noexcept {
+void PageHeap::refund_outside(std::size_t bytes) noexcept {
     common_.budget.give_back(bytes);
     common_.totals.capacity_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }

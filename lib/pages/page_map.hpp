@@ -10,6 +10,7 @@ namespace tensorpool::pages {
 
 struct Span;
 struct GuardedBlock;
+struct SampledBlock;
 class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (four on
@@ -37,14 +38,15 @@ enum class PageKind : std::uint8_t {
     large_cached,                             // whole pages in the large-block cache
     extent_hot,                               // free and committed
     extent_cold,                              // free and not committed
-    // Two numbers that no series of buckets uses.
+    // Numbers that no series of buckets uses.
     served = detail::bucket_count + 17,  // lent to a plan (served_memory.hpp)
     large_noted,                         // whole pages that a caller holds; a server notes the free
     guarded,                             // of a guarded block (guarded_block.hpp)
+    sampled,                             // of a sampled small block (sampled_area.hpp)
 };
 inline constexpr unsigned kinds_of_series = 16;
 static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
-static_assert(static_cast<unsigned>(PageKind::guarded) < 2 * kinds_of_series);
+static_assert(static_cast<unsigned>(PageKind::sampled) < 2 * kinds_of_series);
 
 constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept {
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
@@ -62,6 +64,9 @@ public:
     PageEntry(const GuardedBlock* block, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::guarded)) {}
+    PageEntry(const SampledBlock* block, unsigned pool_number) noexcept
+        : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
+                static_cast<std::uint64_t>(PageKind::sampled)) {}
     PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::served)) {}
@@ -81,9 +86,14 @@ public:
     GuardedBlock* guarded() const noexcept {
         return kind() == PageKind::guarded ? reinterpret_cast<GuardedBlock*>(span()) : nullptr;
     }
+    /// Returns the record of a sampled small block; nullptr for other kinds.
+    SampledBlock* sampled() const noexcept {
+        return kind() == PageKind::sampled ? reinterpret_cast<SampledBlock*>(span()) : nullptr;
+    }
     /// Returns whether the entry, if it is not empty, refers to a span.
     bool has_span() const noexcept {
-        return kind() != PageKind::served && kind() != PageKind::guarded;
+        return kind() != PageKind::served && kind() != PageKind::guarded &&
+               kind() != PageKind::sampled;
     }
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }

@@ -8,6 +8,10 @@
 #include "pages/page_map.hpp"
 #include "platform/platform.hpp"
 
+namespace tensorpool::statistics {
+struct ProfiledBlock;
+}  // namespace tensorpool::statistics
+
 namespace tensorpool::pages {
 
 /// Whether the memory of a freed span was filled with zeros. A program that writes into freed
@@ -37,7 +41,8 @@ struct alignas(64) Span
     std::atomic<std::uint64_t> requested_bytes = 0;
     static constexpr std::uint64_t nothing = UINT64_MAX;
 
-    // A bucket's span ------------------------------------------------------------------------
+    // A bucket's span. For a sampled large block, the first word of `home_bits` is the address of the
+    // record in the heap profile. ------------------------------------------------------------------------
     // Blocks [0, carved) were taken at least once. Of these, `home` blocks are free and have their
     // bit set in `home_bits`; the others are in use, in a magazine or in the depot. Blocks from
     // `carved` on were never used.
@@ -49,6 +54,8 @@ struct alignas(64) Span
     std::uint8_t shard = 0;     // of its bucket; fixed while the span belongs to one
     /// For a free run: its memory takes pages of the system although it was not used.
     bool touched = false;
+    /// For a large block in use: the heap profile sampled it.
+    bool sampled = false;
     /// For a large block of a hardened pool.
     std::atomic<BlockOrigin> origin = BlockOrigin();
     std::uint32_t untouched_bytes = 0;  // bytes of the bucket's free blocks that take no memory
@@ -57,6 +64,17 @@ struct alignas(64) Span
     std::atomic<BlockStates*> states = nullptr;
     static constexpr unsigned max_blocks = 1024;
     std::uint64_t home_bits[max_blocks / 64] = {};
+
+    /// Marks a large block in use as sampled.
+    void set_profiled(statistics::ProfiledBlock& block) noexcept {
+        home_bits[0] = reinterpret_cast<std::uintptr_t>(&block);
+        sampled = true;
+    }
+    /// Returns what was set, and marks the block as not sampled. REQUIRES: it is sampled.
+    statistics::ProfiledBlock& take_profiled() noexcept {
+        sampled = false;
+        return *reinterpret_cast<statistics::ProfiledBlock*>(home_bits[0]);
+    }
 
     PageNumber end_page() const noexcept { return first_page + pages; }
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }

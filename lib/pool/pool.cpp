@@ -12,6 +12,7 @@
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/guarded_area.hpp"
+#include "pages/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "platform/whole_pages.hpp"
@@ -115,7 +116,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
             record_->totals),
       large_(heap_, record_->totals),
       buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
-               counters_, record_->totals) {
+               counters_, record_->totals),
+      first_unguarded_(pages::address_space().first_unguarded()) {
     records_.count_in(record_->totals.record_bytes);
     hide_caches_from_tools();
     blocks::thread_registry().enter(buckets_);
@@ -127,7 +129,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 }
 
 Pool::~Pool() {
-    if (is_sampled()) heap_.refund_guarded(pages::guarded_area().forget_pool(heap_.pool_number()));
+    forget_profile();
+    if (is_sampled()) heap_.refund_outside(pages::guarded_area().forget_pool(heap_.pool_number()));
     statistics::snapshot_sources().leave(*this);
     buckets_.for_each_series([](blocks::BucketSet& set) {
         blocks::thread_registry().leave(set);
@@ -234,8 +237,9 @@ void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t 
                            std::size_t alignment, SlowPath& path) noexcept {
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
-    if (is_sampled() || cache->bytes_to_sample < 0) [[unlikely]] {
-        if (void* const block = sample(*cache, bytes, alignment)) return block;
+    if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
+        void* const block = allocate_sampled(set, *cache, bucket, bytes, alignment);
+        if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
     if (cache->is_time_to_look()) keep_to_retention(path);
@@ -259,7 +263,8 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
             return deallocate_hardened(p, {stated_bytes(bytes), smallest_block_bytes});
         return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
     }
-    if (is_sampled() && free_guarded(p, bytes)) return;
+    if (is_low(p) && (free_guarded(p, bytes) || free_sampled(p))) [[unlikely]]
+        return;
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
     free_unchecked_block(buckets_, bucket, p);
@@ -267,7 +272,8 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
-    if (is_sampled() && free_guarded(p, bytes)) return;
+    if (is_low(p) && (free_guarded(p, bytes) || free_sampled(p))) [[unlikely]]
+        return;
     if (checked()) {
         if (is_hardened()) return deallocate_hardened(p, {stated_bytes(bytes), alignment});
         deallocate_checked(p, {bytes, bucket});
@@ -298,6 +304,7 @@ void Pool::record_end(void* p) noexcept {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
         if (entry.is_large_in_use()) bytes = entry.span()->bytes();
         if (entry.guarded() != nullptr) bytes = entry.guarded()->requested;
+        if (entry.sampled() != nullptr) bytes = entry.sampled()->block_bytes;
     }
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }

@@ -190,6 +190,8 @@ private:
     void* take_last_pages(std::size_t bytes) noexcept;
     [[gnu::noinline]] void* take_other_pages(std::size_t bytes) noexcept;
     void* allocate_large(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
+    void* allocate_whole_pages(blocks::Cache* cache, std::size_t bytes, std::size_t alignment,
+                               pages::SlowPath& path) noexcept;
     void prefault(void* block, std::size_t bytes, const pages::Changes& changes) noexcept;
     enum class Source : std::uint8_t { cache, extents, system };
     void* hand_out(blocks::Cache* cache, pages::Span& span, std::size_t bytes,
@@ -215,12 +217,38 @@ private:
 
     // pool_guarded.cpp: guarded blocks
     void set_up_guards() noexcept;
-    void* sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept;
+    void* guard_if_due(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept;
     void* allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept;
     /// Frees a guarded block of this pool. Returns false, and does nothing, if `p` lies in none.
     bool free_guarded(void* p, std::size_t stated_bytes = SIZE_MAX) noexcept;
     void check_guarded(void* p, const pages::GuardedBlock& block,
                        std::size_t stated_bytes) noexcept;
+
+    // pool_profile.cpp: the heap profile
+    /// What is decided when the countdown of a thread's cache does not suffice for a request.
+    struct Sampled {
+        void* block = nullptr;  // a guarded block that serves it
+        double mean = 0;        // if the heap profile samples it, at this mean distance; otherwise 0
+    };
+    bool is_profiled() const noexcept;
+    Sampled sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept;
+    double take_sample(blocks::Cache& cache) noexcept;
+    statistics::ProfiledBlock* begin_profile(blocks::Cache& cache, std::size_t bytes,
+                                             double mean) noexcept;
+    void end_profile(statistics::ProfiledBlock& block) noexcept;
+    void profile_large(blocks::Cache& cache, void* p, std::size_t bytes, double mean) noexcept;
+    void profile_resized(pages::Span& span, std::size_t bytes) noexcept;
+    void* allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
+                           std::size_t bytes, std::size_t alignment) noexcept;
+    pages::SampledBlock* take_sampled(std::size_t block_bytes, std::size_t alignment) noexcept;
+    /// Frees a sampled small block of this pool. Returns false, and does nothing, if `p` lies in
+    /// none.
+    bool free_sampled(void* p) noexcept;
+    void forget_profile() noexcept;
+    /// Returns whether only a guarded or a sampled small block, or nothing, can have this address.
+    bool is_low(const void* p) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(p) < first_unguarded_;
+    }
 
     // pool_hardened.cpp
     void harden() noexcept;
@@ -302,6 +330,7 @@ private:
     Finding find_pages(const void* p) noexcept;
     Finding find_served(const void* p) noexcept;
     Finding find_guarded(const void* p) noexcept;
+    Finding find_sampled(const void* p) noexcept;
     // For blocks of whole pages the look-up yields everything that a check needs, so every free is
     // checked.
     // Returns nullptr for a misuse after which the program goes on.
@@ -352,7 +381,12 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
+    const std::uintptr_t first_unguarded_;
     base::Canary canary_;
+    // Blocks in use: of the heap profile, and small ones outside of their bucket's spans. Relaxed:
+    // only a pool that is destroyed reads them.
+    std::atomic<std::uint64_t> profiled_in_use_ = 0;
+    std::atomic<std::uint64_t> small_sampled_ = 0;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer_ = nullptr;

@@ -27,6 +27,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     if (entry.kind() == PageKind::served) return find_served(p);
     if (entry.guarded() != nullptr) return find_guarded(p);
+    if (entry.sampled() != nullptr) return find_sampled(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
     blocks::BucketSet& set = series(entry.series());
     blocks::Bucket& bucket = set[entry.bucket()];

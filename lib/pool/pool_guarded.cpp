@@ -11,7 +11,8 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
-using blocks::SamplePace;
+using blocks::GuardPace;
+using blocks::SampleDistances;
 using pages::GuardedArea;
 using pages::GuardedBlock;
 using statistics::MisuseKind;
@@ -35,28 +36,25 @@ void Pool::set_up_guards() noexcept {
     if (pages::guarded_area().set_up()) stop_at_faults();
 }
 
-// Called on a slow path in a pool with guards, and when a distance is used up. Returns a guarded
-// block if it is time for one and one can be had. Otherwise, another block serves the request,
-// which reduces the distance by its bytes.
-void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept {
+// Returns a guarded block if it is time for one and one can be had.
+void* Pool::guard_if_due(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept {
+    std::int64_t& left = cache.distances.to_guard;
+    if (left >= 0) return nullptr;
     const double share = options_.guard_share;
     if (!is_sampled() || share <= 0) {
-        cache.bytes_to_sample = SamplePace::never;
+        left = SampleDistances::never;
         return nullptr;
     }
-    const auto own_bytes = static_cast<std::int64_t>(bytes);
     if (share >= guard_all) {
-        void* const block = allocate_guarded(bytes, alignment);
-        cache.bytes_to_sample = block != nullptr ? -1 : own_bytes;
-        return block;
+        left = 0;
+        return allocate_guarded(bytes, alignment);
     }
-    SamplePace& pace = cache.pace;
+    GuardPace& pace = cache.guard_pace;
     if (!pace.has_begun()) {
         const std::uint64_t now = platform::thread_time_ns();
-        cache.bytes_to_sample =
-            own_bytes + pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
+        left += pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
+        if (left >= 0) return nullptr;
     }
-    if (cache.bytes_to_sample >= 0) return nullptr;
     const std::uint64_t now = platform::thread_time_ns();
     const std::uint64_t cost_of_pages = bytes / pages::page_bytes * page_cost_ns;
     void* const block = pace.is_due(now, cost_of_pages, max_haste * share)
@@ -64,8 +62,7 @@ void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignmen
                             : nullptr;
     const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
     if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns) + cost_of_pages);
-    cache.bytes_to_sample =
-        pace.next(then, cache.bytes_to_sample, share) + (block == nullptr ? own_bytes : 0);
+    left = pace.next(then, left, share);
     return block;
 }
 
@@ -73,11 +70,11 @@ void* Pool::sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignmen
 void* Pool::allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept {
     if (alignment > GuardedArea::max_alignment) return nullptr;
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
-    if (!heap_.charge_guarded(taken)) return nullptr;
+    if (!heap_.charge_outside(taken)) return nullptr;
     GuardedBlock* const block =
         pages::guarded_area().take(heap_.pool_number(), options_.name.c_str(), bytes, alignment);
     if (block == nullptr) {
-        heap_.refund_guarded(taken);
+        heap_.refund_outside(taken);
         return nullptr;
     }
     record_->totals.guarded_blocks.fetch_add(1, std::memory_order_relaxed);
@@ -97,11 +94,12 @@ bool Pool::free_guarded(void* p, std::size_t stated_bytes) noexcept {
         misused(p, find(p));
         return true;
     }
+    if (block->profiled != nullptr) end_profile(*block->profiled);
     const std::size_t taken = block->page_bytes_in_use();
     count_guarded_deallocation(taken);
     record_->totals.guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
     pages::guarded_area().close(*block);
-    heap_.refund_guarded(taken);
+    heap_.refund_outside(taken);
     return true;
 }
 

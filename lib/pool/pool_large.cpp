@@ -47,7 +47,8 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
     if (bytes > max_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
     if (own == nullptr || is_recorder_due() || statistics::has_open_scope() ||
-        bytes > serving.max_unserved_bytes || own->bytes_to_sample < 0) [[unlikely]]
+        bytes > serving.max_unserved_bytes ||
+        own->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]]
         return nullptr;
     const pages::PageCount pages = pages::LargeBlocks::pages_for(bytes);
     Span* const span = own->take_large_at_once(pages, large_);
@@ -59,7 +60,8 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
 void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
     const std::size_t max_bytes = std::min(options_.max_allocation, pages::max_large_bytes);
-    if (own == nullptr || bytes > max_bytes || is_recorder_due() || own->bytes_to_sample < 0) {
+    if (own == nullptr || bytes > max_bytes || is_recorder_due() ||
+        own->bytes_to_sample < static_cast<std::int64_t>(bytes)) {
         return nullptr;
     }
     if (bytes > serving.max_unserved_bytes || is_hardened()) return nullptr;
@@ -94,9 +96,19 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         return nullptr;
     }
     blocks::Cache* const cache = blocks::thread_registry().attach(buckets_);
-    if (cache != nullptr && (is_sampled() || cache->bytes_to_sample < 0)) [[unlikely]] {
-        if (void* const block = sample(*cache, bytes, alignment)) return block;
+    Sampled sampled;
+    if (cache != nullptr && cache->bytes_to_sample < static_cast<std::int64_t>(bytes))
+        [[unlikely]] {
+        sampled = sample(*cache, bytes, alignment);
+        if (sampled.block != nullptr) return sampled.block;
     }
+    void* const block = allocate_whole_pages(cache, bytes, alignment, path);
+    if (block != nullptr && sampled.mean != 0) profile_large(*cache, block, bytes, sampled.mean);
+    return block;
+}
+
+void* Pool::allocate_whole_pages(blocks::Cache* cache, std::size_t bytes, std::size_t alignment,
+                                 SlowPath& path) noexcept {
     const pages::PageCount pages = pages::LargeBlocks::pages_of(bytes);
     if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
         if (Span* const span = cache->take_large(pages, large_)) {
@@ -172,13 +184,15 @@ void Pool::free_pages(void* p) noexcept {
 }
 
 void Pool::free_pages_slow(void* p) noexcept {
-    if (free_served(p) || free_guarded(p)) return;
+    if (free_served(p) || free_guarded(p) || free_sampled(p)) return;
     record_end_if_recording(p);
     if (Span* const span = large_span_of(p)) free_large(*span);
 }
 
 // If the thread's cache keeps the span, no function is called except on every 64th free.
 void Pool::free_large(Span& span) noexcept {
+    if (span.sampled) [[unlikely]]
+        end_profile(span.take_profiled());
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(place_);
     const bool kept =
@@ -232,6 +246,7 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
     SlowPath path;
     void* longer = extend(*entry.span(), bytes, path);
     if (longer == nullptr) longer = move(*entry.span(), bytes, path);
+    if (longer != nullptr) profile_resized(*entry.span(), bytes);
     end_slow_path(path);
     return longer;
 }

@@ -20,10 +20,7 @@ protected:
     static char* end_address() {
         return reinterpret_cast<char*>(address_space().first_unguarded());
     }
-    /// Returns the bytes that a block may have at most.
-    static std::size_t max_bytes() {
-        return static_cast<std::size_t>(end_address() - first_address()) / 32;
-    }
+    std::size_t max_bytes() const { return area_.max_block_bytes(); }
     void end(GuardedBlock& block) {
         ASSERT_TRUE(GuardedArea::end_use(block));
         area_.close(block);

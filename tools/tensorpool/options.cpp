@@ -37,4 +37,12 @@ void add_repetition_options(CLI::App& command, Repetition& repetition) {
         ->check(CLI::PositiveNumber);
 }
 
+CLI::Option* add_parts_option(CLI::App& command, std::vector<std::string>& parts) {
+    return command
+        .add_option("--with", parts, "Parts: malloc, numpy, torch, or none (all available)")
+        ->option_text("PARTS")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+}
+
 }  // namespace tensorpool::command

@@ -3,6 +3,9 @@
 /// @file
 /// Options that several subcommands share.
 
+#include <string>
+#include <vector>
+
 #include "common/settings.hpp"
 #include "common/units.hpp"
 
@@ -26,6 +29,9 @@ struct Repetition {
 };
 /// Adds -i and -n.
 void add_repetition_options(CLI::App& command, Repetition& repetition);
+
+/// Adds --with, the parts that are enabled in a program to start. Returns it.
+CLI::Option* add_parts_option(CLI::App& command, std::vector<std::string>& parts);
 
 inline Sizes sizes_of(const Settings& settings) {
     return settings.bytes ? Sizes::bytes : Sizes::iec;

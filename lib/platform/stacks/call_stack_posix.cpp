@@ -17,6 +17,7 @@ namespace {
 struct Walk {
     std::uintptr_t* frames;
     std::size_t max;
+    const std::uintptr_t** slots;
     std::size_t count;
 };
 
@@ -26,7 +27,13 @@ _Unwind_Reason_Code take_frame(_Unwind_Context* context, void* argument) noexcep
     const std::uintptr_t address = _Unwind_GetIP(context);
     if (address == 0) return _URC_END_OF_STACK;
     // The call is before the address to which it returns.
-    walk.frames[walk.count++] = address - 1;
+    walk.frames[walk.count] = address - 1;
+    // Above the return address lies the frame of the caller.
+    if (walk.slots != nullptr) {
+        walk.slots[walk.count] =
+            reinterpret_cast<const std::uintptr_t*>(_Unwind_GetCFA(context)) - 1;
+    }
+    ++walk.count;
     return _URC_NO_REASON;
 }
 
@@ -53,8 +60,9 @@ const char* own_path() noexcept {
 
 }  // namespace
 
-std::size_t capture_stack(std::uintptr_t* frames, std::size_t max) noexcept {
-    Walk walk{frames, max, 0};
+std::size_t capture_stack(std::uintptr_t* frames, std::size_t max,
+                          const std::uintptr_t** slots) noexcept {
+    Walk walk{frames, max, slots, 0};
     _Unwind_Backtrace(take_frame, &walk);
     return walk.count;
 }

@@ -2,7 +2,7 @@
 
 namespace tensorpool::platform {
 
-std::size_t capture_stack(std::uintptr_t*, std::size_t) noexcept {
+std::size_t capture_stack(std::uintptr_t*, std::size_t, const std::uintptr_t**) noexcept {
     return 0;
 }
 

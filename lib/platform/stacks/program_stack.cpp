@@ -6,8 +6,6 @@
 namespace tensorpool::platform {
 namespace {
 
-// A call from Python passes through some ten functions of the interpreter and a library.
-constexpr std::size_t max_native = 128;
 constexpr std::size_t max_python = 64;
 
 class Merged {
@@ -46,15 +44,21 @@ private:
 
 }  // namespace
 
-std::size_t capture_program_stack(ProgramFrame* frames, std::size_t max) noexcept {
-    std::uintptr_t native[max_native];
+std::size_t capture_program_stack(ProgramFrame* frames, std::size_t max,
+                                  NativeStack* given) noexcept {
+    if (given == nullptr) {
+        NativeStack own;
+        return capture_program_stack(frames, max, &own);
+    }
+    NativeStack& native = *given;
     Merged merged(frames, max);
-    const std::size_t count = capture_stack(native, max_native);
-    for (std::size_t i = 0; i != count && !merged.is_full(); ++i) {
-        if (merged.has_python() && runs_python_code(native[i])) {
+    native.count = capture_stack(native.addresses, NativeStack::max, native.slots);
+    for (std::size_t i = 0; i != native.count && !merged.is_full(); ++i) {
+        const std::uintptr_t address = native.addresses[i];
+        if (merged.has_python() && runs_python_code(address)) {
             merged.add_python_calls();
-        } else if (!merged.has_python() || !is_python_interpreter(native[i])) {
-            merged.add({.address = native[i]});
+        } else if (!merged.has_python() || !is_python_interpreter(address)) {
+            merged.add({.address = address});
         }
     }
     return merged.finish();

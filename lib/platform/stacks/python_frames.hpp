@@ -23,11 +23,18 @@ bool find_python() noexcept;
 /// and calls no Python function. REQUIRES: the caller is not inside a signal handler.
 std::size_t capture_python_frames(PythonFrame* frames, std::size_t max) noexcept;
 
+/// Returns a number that stands for the calls in the calling thread's Python stack and the
+/// instructions that they have reached; 0 if there are none. REQUIRES: as above.
+std::uint64_t hash_python_stack() noexcept;
+
 /// Returns whether a code address belongs to the interpreter itself.
 bool is_python_interpreter(std::uintptr_t address) noexcept;
 /// Returns whether a code address belongs to the C function that runs Python code.
 bool runs_python_code(std::uintptr_t address) noexcept;
 
+/// Returns a number that stands for the function of a code object of the present stack. Another
+/// function has another number, even if its code object has the same address later.
+std::uint64_t identify_python_code(const void* code) noexcept;
 /// Writes "python:function@file" for the code object of a frame of the present stack into `text`,
 /// which has `room` bytes. Long file names lose their beginning. Returns the length.
 std::size_t name_python_code(const void* code, char* text, std::size_t room) noexcept;

@@ -16,6 +16,8 @@ namespace {
 using python::Layout;
 using python::read;
 
+constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;  // of hashes
+
 /// An interpreter whose frames can be read. Set once.
 struct Interpreter {
     const Layout* layout = nullptr;
@@ -197,6 +199,19 @@ std::size_t capture_python_frames(PythonFrame* frames, std::size_t max) noexcept
     return count;
 }
 
+std::uint64_t hash_python_stack() noexcept {
+    const Interpreter* const one = interpreter.load(std::memory_order_acquire);
+    if (one == nullptr) return 0;
+    std::uint64_t hash = 0;
+    for (const void* frame = current_frame(*one); frame != nullptr;
+         frame = read<const void*>(frame, one->layout->previous)) {
+        hash = hash * odd + reinterpret_cast<std::uintptr_t>(frame);
+        hash = hash * odd + read<std::uintptr_t>(frame, one->layout->code);
+        hash = hash * odd + read<std::uintptr_t>(frame, one->layout->instruction);
+    }
+    return hash;
+}
+
 bool is_python_interpreter(std::uintptr_t address) noexcept {
     const Interpreter* const one = interpreter.load(std::memory_order_acquire);
     return one != nullptr && address - one->begin < one->end - one->begin;
@@ -205,6 +220,16 @@ bool is_python_interpreter(std::uintptr_t address) noexcept {
 bool runs_python_code(std::uintptr_t address) noexcept {
     const Interpreter* const one = interpreter.load(std::memory_order_acquire);
     return one != nullptr && address - one->run < one->run_end - one->run;
+}
+
+// The function's first line and the objects of its name and its file, which would all have to lie at
+// the same addresses too.
+std::uint64_t identify_python_code(const void* code) noexcept {
+    const Layout& layout = *interpreter.load(std::memory_order_acquire)->layout;
+    std::uint64_t number = reinterpret_cast<std::uintptr_t>(code);
+    number = number * odd + read<std::uintptr_t>(code, layout.qualified_name);
+    number = number * odd + read<std::uintptr_t>(code, layout.file);
+    return number * odd + read<std::uint32_t>(code, layout.first_line);
 }
 
 std::size_t name_python_code(const void* code, char* text, std::size_t room) noexcept {

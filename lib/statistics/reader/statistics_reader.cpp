@@ -11,6 +11,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/processes.hpp"
+#include "statistics/reader/heap_profile.hpp"
 #include "statistics/reader/look_problem.hpp"
 #include "statistics/reader/segment_finder.hpp"
 #include "statistics/reader/segment_snapshot.hpp"
@@ -222,15 +223,32 @@ bool StatisticsReader::is_running() const noexcept {
     }
 }
 
+bool StatisticsReader::is_gone() const {
+    const FoundSegment& segment = state_->segment;
+    const auto gone = look_after(segment, state_->view.file());
+    if (gone && !segment.is_handed_over) fail(segment.process, segment.name, *gone);
+    return gone.has_value();
+}
+
+HeapProfile StatisticsReader::heap_profile() {
+    const FoundSegment& segment = state_->segment;
+    (void)is_gone();
+    HeapProfile profile;
+    profile.time_unix_ns = platform::wall_clock_ns();
+    if (const auto problem = read_heap_profile(state_->view, profile)) {
+        fail(segment.process, segment.name, *problem);
+    }
+    profile.process = segment.process;
+    return profile;
+}
+
 ProcessSnapshot StatisticsReader::snapshot() {
     const FoundSegment& segment = state_->segment;
-    const auto give_up = [&](const SegmentProblem& problem) {
-        fail(segment.process, segment.name, problem);
-    };
-    const auto gone = look_after(segment, state_->view.file());
-    if (gone && !segment.is_handed_over) give_up(*gone);
+    const bool gone = is_gone();
     ProcessSnapshot snapshot;
-    if (const auto problem = read_segment(state_->view, snapshot)) give_up(*problem);
+    if (const auto problem = read_segment(state_->view, snapshot)) {
+        fail(segment.process, segment.name, *problem);
+    }
     snapshot.process = segment.process;
     snapshot.time_ns = platform::monotonic_clock_ns();
     snapshot.time_unix_ns = platform::wall_clock_ns();

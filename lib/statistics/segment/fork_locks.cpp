@@ -2,6 +2,7 @@
 
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/commit_budget.hpp"
+#include "statistics/profile/profiled_blocks.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
@@ -13,6 +14,7 @@ void before_fork() {
     snapshot_sources().lock();
     commit_budget().lock();
     lock_counters_of_threads();
+    profiled_blocks().lock();
     segment().before_fork();
 }
 
@@ -23,12 +25,14 @@ void after_fork() {
 
 void after_fork_in_parent() {
     segment().after_fork_in_parent();
+    profiled_blocks().unlock();
     unlock_counters_of_threads();
     after_fork();
 }
 
 void after_fork_in_child() {
     segment().after_fork_in_child();
+    profiled_blocks().unlock();
     unlock_counters_of_threads();
     counters_of_threads_in_child();
     after_fork();

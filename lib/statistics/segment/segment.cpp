@@ -10,6 +10,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
+#include "statistics/profile/profile_interval.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
@@ -170,6 +171,7 @@ SegmentHeader* Segment::made() noexcept {
     describe_process(*header);
     write(header->made_ns, platform::monotonic_clock_ns());
     write(header->made_unix_ns, platform::wall_clock_ns());
+    write(header->profile.interval, profile_interval());
     show_left_out(*header);
     header->magic.store(segment_magic, std::memory_order_release);
     base_.store(header, std::memory_order_release);

@@ -57,6 +57,10 @@ public:
     /// Zeros the record and makes it available to the next object of its kind.
     template <class Record>
     void remove(Record& record) noexcept;
+    /// Appends a record that is never removed, with the fields that `fill` sets. Returns its number,
+    /// counted from 1, or 0 if no record is left or there is no memory.
+    template <class Record, class Fill>
+    std::uint32_t append(Fill fill) noexcept;
     /// Returns the record of the scopes of this name, which is never removed. Returns the record of
     /// `other` if no record is left, and nullptr if there is no segment.
     ScopeRecord* find_or_add_scope(std::string_view name) noexcept;
@@ -138,6 +142,22 @@ Record* Segment::add(std::string_view name, Fill fill) noexcept {
         record->id.store(next_id(), std::memory_order_relaxed);
     }
     return record;
+}
+
+template <class Record, class Fill>
+std::uint32_t Segment::append(Fill fill) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader* const header = made();
+    if (header == nullptr) return 0;
+    Region& region = header->region<Record>();
+    const std::uint64_t used = region.used.load(std::memory_order_relaxed);
+    Record* const record = records_in<Record>(*header) + used;
+    if (used == count_of<Record> || !has_pages(record, sizeof(Record))) return 0;
+    const StructureChange change(*header);
+    fill(*record);
+    if constexpr (requires { record->id; }) record->id.store(next_id(), std::memory_order_relaxed);
+    region.used.store(used + 1, std::memory_order_release);
+    return static_cast<std::uint32_t>(used + 1);
 }
 
 template <class Record>

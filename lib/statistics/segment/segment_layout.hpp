@@ -19,7 +19,7 @@
 /// share.
 ///
 ///     header | timeline | scopes | pools | arenas and scratches | devices | device streams |
-///     planned arenas | counters of threads
+///     planned arenas | counters of threads | names of frames | sites
 ///
 /// A record in use has a number above 0 in `id`, which no other object of its kind ever had. The
 /// structure (which records are in use, and for what) changes between two additions to `epoch`,
@@ -35,8 +35,8 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 6;
-inline constexpr std::size_t segment_bytes = std::size_t{16} << 20;
+inline constexpr std::uint64_t segment_version = 7;
+inline constexpr std::size_t segment_bytes = std::size_t{20} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
 /// written.
@@ -184,6 +184,41 @@ struct alignas(64) CountersRecord {
     }
 };
 
+/// A name that frames of call stacks refer to: the path of a file of code, or a function of Python.
+/// Never changed or removed.
+struct alignas(64) FrameNameRecord {
+    static constexpr std::size_t bytes = 256;
+    Counter words[bytes / 8];  // up to 255 bytes, then zeros
+};
+
+/// A call stack that allocated a sampled block, and what its blocks hold by the weights of their
+/// samples (see heap_profile.hpp). Never removed. The first record is for stacks that found no
+/// room. The writer holds a lock. Blocks are counted in units of 1 / `block_units`.
+struct alignas(64) SiteRecord {
+    static constexpr std::size_t max_frames = 64;
+    static constexpr std::size_t lifetime_count = 16;
+    static constexpr std::uint64_t block_units = 256;
+    // A frame is an offset, or a line of Python, and above it the number of a name, counted from 1.
+    static constexpr unsigned offset_bits = 48;
+
+    Counter id;
+    Counter samples;
+    Counter allocated_bytes;
+    Counter allocated_blocks;
+    Counter freed_bytes;
+    Counter freed_blocks;
+    Counter peak_bytes;  // in use at the kept peak
+    Counter peak_blocks;
+    Counter lifetimes[lifetime_count];  // freed blocks
+    Counter frame_count;
+    Counter frames[max_frames];  // innermost first
+
+    static constexpr bool counts_frees(std::size_t word) noexcept {
+        const std::size_t at = word * sizeof(Counter);
+        return at == offsetof(SiteRecord, freed_bytes) || at == offsetof(SiteRecord, freed_blocks);
+    }
+};
+
 /// The use of the first record of a kind.
 enum class First : unsigned char {
     record,       // a record like any other
@@ -218,6 +253,8 @@ inline constexpr std::tuple record_kinds{
     // wait for a store to the same offset in another page, which made a pair of calls a third
     // slower (perf/pair.cpp).
     RecordKind<CountersRecord>{.count = 12288, .first = First::record, .shift = 256},
+    RecordKind<FrameNameRecord>{.count = 4096, .first = First::record},
+    RecordKind<SiteRecord>{.count = 4096, .first = First::record},
 };
 inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
 
@@ -257,6 +294,15 @@ struct MemoryRange {
     Counter bytes;
 };
 
+/// What the heap profile says of all sites together. Bytes are sums of weights.
+struct ProfileWords {
+    Counter interval;      // the mean distance between samples; 0: none are taken
+    Counter live_bytes;    // in use now
+    Counter peak_bytes;    // in use at the kept peak
+    Counter peak_unix_ns;  // when that was; 0: never
+    Counter lost_samples;  // not taken because there was no room for their records
+};
+
 struct alignas(64) SegmentHeader {
     Counter magic;  // stored last when the segment is created, with release
     Counter version;
@@ -273,9 +319,9 @@ struct alignas(64) SegmentHeader {
     Counter entries;           // of the timeline, including lost ones
     Counter failed_checks[4];  // by CheckKind
     Region regions[kind_count];
-    // Zero in segments of older libraries, whose headers have padding here.
     MemoryRange pool_addresses;  // of the memory of all pools; the range grows
     MemoryRange page_map;        // its words for these addresses
+    ProfileWords profile;
 
     template <class Record>
     Region& region() noexcept {
@@ -316,16 +362,17 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.
-static_assert(segment_version == 6 && sizeof(SegmentHeader) == 576 && sizeof(PoolRecord) == 2048 &&
+static_assert(segment_version == 7 && sizeof(SegmentHeader) == 704 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 512 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
-              sizeof(CountersRecord) == 832);
+              sizeof(CountersRecord) == 832 && sizeof(FrameNameRecord) == 256 &&
+              sizeof(SiteRecord) == 768);
 static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
               offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
               offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 4243456 &&
               offset_of<DeviceStreamRecord> == 4358144 && offset_of<PlannedRecord> == 4489216 &&
-              offset_of<CountersRecord> == 4571392);
-static_assert(offset_of<CountersRecord> + count_of<CountersRecord> * sizeof(CountersRecord) <=
-              segment_bytes);
+              offset_of<CountersRecord> == 4571392 && offset_of<FrameNameRecord> == 14798848 &&
+              offset_of<SiteRecord> == 15847424);
+static_assert(offset_of<SiteRecord> + count_of<SiteRecord> * sizeof(SiteRecord) <= segment_bytes);
 
 }  // namespace tensorpool::statistics

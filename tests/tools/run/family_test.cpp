@@ -55,6 +55,21 @@ TEST_F(HandingOver, ReadsAProcessWhenItHasEnded) {
     EXPECT_TRUE(family.results().largest()[0].has_ended);
 }
 
+TEST_F(HandingOver, LooksAtEachProcessWhenItHasEnded) {
+    StartedProgram program({TENSORPOOL_SUBJECT, "use", "7", "say", "used", "read"});
+    std::vector<std::uint64_t> looked_at;
+    Family family(nullptr, [&](StatisticsReader& one) { looked_at.push_back(one.process()); });
+    Message files = message();
+    const auto process = static_cast<std::uint64_t>(files.process);
+    family.take(std::move(files));
+    EXPECT_EQ(program.read_line(), "used");
+    EXPECT_TRUE(looked_at.empty());
+    program.write_line("");
+    wait_for(family);
+    family.take_ended();
+    EXPECT_EQ(looked_at, std::vector<std::uint64_t>{process});
+}
+
 TEST_F(HandingOver, ReadsARunningProcessAtTheEnd) {
     StartedProgram program({TENSORPOOL_SUBJECT, "use", "7", "say", "used", "read"});
     Family family(nullptr);

@@ -8,105 +8,49 @@
 #include <vector>
 
 #include "export/formats.hpp"
+#include "export/heap_text.hpp"
 #include "export/loaded_code.hpp"
-#include "inspect/report/report_text.hpp"
 #include "inspect/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {
 
-struct Sum {
-    std::uint64_t blocks = 0, bytes = 0;          // alive
-    std::uint64_t all_blocks = 0, all_bytes = 0;  // requested
-
-    void add(const Lifetime& lifetime, Moment moment) {
-        if (moment.is_alive(lifetime)) {
-            ++blocks;
-            bytes += lifetime.bytes;
-        }
-        if (lifetime.begin == Lifetime::none || lifetime.continues) return;
-        ++all_blocks;
-        all_bytes += lifetime.bytes;
+void add(HeapSum& sum, const Lifetime& lifetime, Moment moment) {
+    if (moment.is_alive(lifetime)) {
+        ++sum.blocks;
+        sum.bytes += lifetime.bytes;
     }
-};
-
-std::string counts(const Sum& sum) {
-    return fmt::format("{:6}: {:8} [{:6}: {:8}] @", sum.blocks, sum.bytes, sum.all_blocks,
-                       sum.all_bytes);
+    if (lifetime.begin == Lifetime::none || lifetime.continues) return;
+    ++sum.all_blocks;
+    sum.all_bytes += lifetime.bytes;
 }
 
 template <class Key, class Rank>
-std::map<Key, Sum> add_up(const History& history, Moment moment, Rank key_of) {
-    std::map<Key, Sum> sums;
+std::map<Key, HeapSum> add_up(const History& history, Moment moment, Rank key_of) {
+    std::map<Key, HeapSum> sums;
     for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
         const Lifetime& lifetime = history.lifetimes()[i];
-        if (moment.has_begun(lifetime)) sums[key_of(i)].add(lifetime, moment);
+        if (moment.has_begun(lifetime)) add(sums[key_of(i)], lifetime, moment);
     }
     return sums;
 }
 
-template <class Sums>
-Sum all_of(const Sums& sums) {
-    Sum all;
-    for (const auto& [key, sum] : sums) {
-        all.blocks += sum.blocks;
-        all.bytes += sum.bytes;
-        all.all_blocks += sum.all_blocks;
-        all.all_bytes += sum.all_bytes;
-    }
-    return all;
-}
-
-std::uint64_t interval_of(const Recording& recording) {
-    std::uint64_t interval = 0;
+/// Readers scale the samples by this interval.
+std::string kind_of(const Recording& recording) {
+    std::uint64_t interval = 1;
     for (const trace::RecordedProcess& process : recording.processes) {
         interval = std::max(interval, process.stack_interval);
     }
-    return std::max<std::uint64_t>(interval, 1);
+    return fmt::format("heap_v2/{}", interval);
 }
 
-/// Symbols that stand for names: each name gets an artificial code address.
-class Symbols {
-public:
-    std::uint64_t address_of(const std::string& name) {
-        const auto [at, is_new] = addresses_.try_emplace(clean(name), addresses_.size() + 1);
-        return at->second * distance;
-    }
-    std::string text() const {
-        std::string lines;
-        for (const auto& [name, number] : addresses_) {
-            lines += fmt::format("{:#018x} {}\n", number * distance, name);
-        }
-        return lines;
-    }
-
-private:
-    // Readers subtract 1 from addresses, so symbols are placed apart.
-    static constexpr std::uint64_t distance = 0x1000;
-
-    // A name must fit on one line. Two dashes would separate an inlined function from its caller.
-    static std::string clean(const std::string& name) {
-        std::string text = inspect::valid_utf8(name);
-        std::ranges::replace_if(
-            text, [](char character) { return static_cast<unsigned char>(character) < ' '; }, '?');
-        for (std::size_t at = 0; (at = text.find("--", at)) != std::string::npos;) {
-            text.erase(at, 1);
-        }
-        return text.empty() ? "?" : text;
-    }
-    std::map<std::string, std::uint64_t> addresses_;
-};
-
-using SumsByStack = std::map<std::uint32_t, Sum>;
-
-std::string heading(const SumsByStack& sums, const Recording& recording) {
-    return fmt::format("heap profile: {} heap_v2/{}\n", counts(all_of(sums)),
-                       interval_of(recording));
-}
+using SumsByStack = std::map<std::uint32_t, HeapSum>;
 
 void write_addresses(const SumsByStack& sums, const Recording& recording, WrittenFile& file) {
     const LoadedCode code(recording);
-    file.write(heading(sums, recording));
+    HeapSum all;
+    for (const auto& [stack, sum] : sums) all += sum;
+    file.write(fmt::format("heap profile: {} {}\n", counts(all), kind_of(recording)));
     for (const auto& [stack, sum] : sums) {
         file.write(counts(sum));
         bool is_innermost = true;
@@ -124,20 +68,15 @@ void write_addresses(const SumsByStack& sums, const Recording& recording, Writte
 // Lines of Python have no addresses.
 void write_names(const SumsByStack& sums, const Recording& recording, WrittenFile& file) {
     inspect::FrameNames names(recording);
-    Symbols symbols;
-    std::string lines;
+    NamedHeap heap;
     for (const auto& [stack, sum] : sums) {
-        lines += counts(sum);
-        bool is_innermost = true;
+        std::vector<std::string> texts;
         for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
-            const std::uint64_t address = symbols.address_of(to_short_text(names.name(frame)));
-            lines += fmt::format(" {:#x}", address + (is_innermost ? 0 : 1));
-            is_innermost = false;
+            texts.push_back(to_short_text(names.name(frame)));
         }
-        lines += "\n";
+        heap.add(sum, texts);
     }
-    file.write("--- symbol\nbinary=recording\n" + symbols.text() + "---\n--- heap\n");
-    file.write(heading(sums, recording) + lines + "\nMAPPED_LIBRARIES:\n");
+    file.write(heap.text(kind_of(recording)));
 }
 
 void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
@@ -156,20 +95,14 @@ void write_by_name(const History& history, Moment moment, WrittenFile& file) {
     const auto sums = add_up<SourceAndScope>(history, moment, [&](std::size_t i) {
         return SourceAndScope{history.lifetimes()[i].source, history.facts(i).scope};
     });
-    Symbols symbols;
-    std::string lines;
+    NamedHeap heap;
     for (const auto& [key, sum] : sums) {
         const auto [source, scope] = key;
         const std::string& outer = scope == BlockFacts::none ? std::string("[outside of scopes]")
                                                              : recording.sources[scope].name;
-        lines += fmt::format("{} {:#x} {:#x}\n", counts(sum),
-                             symbols.address_of(recording.sources[source].name),
-                             symbols.address_of(outer) + 1);
+        heap.add(sum, {recording.sources[source].name, outer});
     }
-    file.write("--- symbol\nbinary=recording\n" + symbols.text() + "---\n");
-    file.write("--- heap\n");
-    file.write(fmt::format("heap profile: {} heapprofile\n", counts(all_of(sums))));
-    file.write(lines + "\nMAPPED_LIBRARIES:\n");
+    file.write(heap.text("heapprofile"));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ std::string help_text(const CLI::App& app) {
     for (const CLI::Option* const option : shown_options(app)) {
         text += entry(names_of(*option), option->get_description());
     }
-    return app.get_footer().empty() ? text : text + '\n' + app.get_footer() + '\n';
+    return app.get_footer().empty() ? text : text + gap + app.get_footer() + '\n';
 }
 
 }  // namespace tensorpool::command

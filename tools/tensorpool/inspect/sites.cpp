@@ -37,21 +37,11 @@ StackSums add_up(const History& history, const ChosenLives& chosen) {
     return sums;
 }
 
-// Returns the innermost frame that is not internal, or the innermost if all are. In a Python
-// program only Python frames count, since lines of the program are sought.
 std::string site_name(const std::vector<trace::RecordedFrame>& stack, FrameNames& names) {
-    const FrameName* innermost = nullptr;
-    const FrameName* chosen = nullptr;
-    for (const trace::RecordedFrame frame : stack) {
-        const FrameName& name = names.name(frame);
-        if (innermost == nullptr || (name.is_python && !innermost->is_python)) innermost = &name;
-        if (name.internal || (chosen != nullptr && (chosen->is_python || !name.is_python)))
-            continue;
-        chosen = &name;
-    }
-    if (innermost == nullptr) return "?";
-    const bool is_better = chosen != nullptr && (chosen->is_python || !innermost->is_python);
-    return to_short_text(is_better ? *chosen : *innermost);
+    std::vector<const FrameName*> frames;
+    for (const trace::RecordedFrame frame : stack) frames.push_back(&names.name(frame));
+    const FrameName* const line = line_of_program(frames);
+    return line == nullptr ? "?" : to_short_text(*line);
 }
 
 std::vector<std::string> texts_of(const std::vector<trace::RecordedFrame>& stack,

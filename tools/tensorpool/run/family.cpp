@@ -76,8 +76,11 @@ void end_recording(std::optional<LiveTrace>& trace) {
 
 }  // namespace
 
-Family::Family(TraceOutput* trace)
-    : trace_(trace), events_(::epoll_create1(EPOLL_CLOEXEC)), max_members_(room_for_members()) {
+Family::Family(TraceOutput* trace, LastLook last_look)
+    : trace_(trace),
+      last_look_(std::move(last_look)),
+      events_(::epoll_create1(EPOLL_CLOEXEC)),
+      max_members_(room_for_members()) {
     if (!events_) throw CommandError(run_failed, "run: no descriptor left; look at `ulimit -n`");
 }
 
@@ -182,6 +185,7 @@ Family::Members::iterator Family::let_go(Members::iterator member, bool has_ende
     };
     if (member->trace) attempt([&] { trace_->finish(number_of(member->process), *member->trace); });
     attempt([&] { results_.add(member->reader.snapshot(), has_ended); });
+    if (last_look_) attempt([&] { last_look_(member->reader); });
     return members_.erase(member);
 }
 

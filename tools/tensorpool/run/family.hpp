@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -19,9 +20,12 @@ namespace tensorpool::command::run {
 /// two mappings. Of an ended process, only the values that the report may show are kept.
 class Family {
 public:
-    /// `trace` receives the recordings and must outlive this object; nullptr: none. Throws
-    /// CommandError.
-    explicit Family(TraceOutput* trace);
+    /// Reads a member for the last time. May throw AttachError.
+    using LastLook = std::function<void(StatisticsReader&)>;
+
+    /// `trace` receives the recordings and must outlive this object; nullptr: none. `last_look`, if
+    /// set, is called for each member when it has ended, or at the end. Throws CommandError.
+    explicit Family(TraceOutput* trace, LastLook last_look = {});
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
@@ -55,6 +59,7 @@ private:
     Members::iterator let_go(Members::iterator member, bool has_ended);
 
     TraceOutput* trace_;
+    LastLook last_look_;
     Descriptor events_;
     std::size_t max_members_;
     std::uint64_t last_number_ = 0;

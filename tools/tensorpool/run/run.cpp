@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "common/printable.hpp"
+#include "options.hpp"
 #include "run/size_text.hpp"
 #include "run/start.hpp"
 
@@ -17,12 +18,7 @@ using run::Arguments;
 
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     const CLI::Validator is_size(run::problem_of_size, "", "size");
-    command
-        .add_option("--with", arguments.with,
-                    "Parts to enable: malloc, numpy, torch, or none (all available)")
-        ->option_text("PARTS")
-        ->delimiter(',')
-        ->allow_extra_args(false);
+    add_parts_option(command, arguments.with);
     command.add_option("--limit", arguments.limit, "Maximum capacity of the pool of each process")
         ->option_text("SIZE")
         ->check(is_size);
@@ -124,7 +120,7 @@ CLI::App* add_run(CLI::App& app, Settings& settings) {
     command->callback([&settings, arguments, command] {
         settings.run = [&settings, arguments, command] {
             arguments->program = program_of(*command, settings);
-            return run::run_program(*arguments, settings.json);
+            return run::end_like(run::run_and_report(*arguments, settings.json));
         };
     });
     return command;

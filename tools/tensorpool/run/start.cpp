@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
@@ -115,12 +116,12 @@ struct Prepared {
     std::optional<TraceOutput> trace;
 };
 
-Outcome run_and_report(Prepared& prepared, bool json) {
+Outcome run_prepared(Prepared& prepared, bool json, Family::LastLook last_look) {
     const Arguments& arguments = prepared.arguments;
     const Signals signals;
     const DescriptorLimit limit;
     Observer observer;
-    Family family(prepared.trace_output());
+    Family family(prepared.trace_output(), std::move(last_look));
     Program program(arguments.program,
                     environment_for(arguments, prepared.parts, prepared.paths, observer.name()),
                     [&] {
@@ -138,10 +139,13 @@ Outcome run_and_report(Prepared& prepared, bool json) {
 
 }  // namespace
 
-int run_program(const Arguments& arguments, bool json) {
+Outcome run_and_report(const Arguments& arguments, bool json, Family::LastLook last_look) {
     keep_standard_numbers();
     Prepared prepared(arguments);
-    const Outcome outcome = run_and_report(prepared, json);
+    return run_prepared(prepared, json, std::move(last_look));
+}
+
+int end_like(const Outcome& outcome) {
     if (outcome.signal == 0) return outcome.code;
     leave_no_core();
     take_effect(outcome.signal);

@@ -21,10 +21,6 @@ std::string_view base_name(std::string_view path) {
     return path.substr(path.rfind('/') + 1);
 }
 
-bool is_pools_library(std::string_view path) {
-    return base_name(path).starts_with("libtensorpool");
-}
-
 bool is_internal(const FrameName& frame) {
     static constexpr std::array functions = {"operator new",
                                              "malloc",
@@ -88,6 +84,10 @@ bool is_python(std::string_view module) noexcept {
     return module.starts_with(python_prefix);
 }
 
+bool is_pools_library(std::string_view path) noexcept {
+    return base_name(path).starts_with("libtensorpool");
+}
+
 std::string to_text(const FrameName& frame) {
     return text_of(frame, frame.location.function);
 }
@@ -107,6 +107,19 @@ std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& r
     const auto caller = std::ranges::find_if_not(frames, is_own);
     if (caller == frames.end()) return frames;
     return {caller, frames.end()};
+}
+
+const FrameName* line_of_program(std::span<const FrameName* const> innermost_first) noexcept {
+    const FrameName* innermost = nullptr;
+    const FrameName* chosen = nullptr;
+    for (const FrameName* const name : innermost_first) {
+        if (innermost == nullptr || (name->is_python && !innermost->is_python)) innermost = name;
+        if (name->internal || (chosen != nullptr && (chosen->is_python || !name->is_python)))
+            continue;
+        chosen = name;
+    }
+    const bool is_better = chosen != nullptr && (chosen->is_python || !innermost->is_python);
+    return is_better ? chosen : innermost;
 }
 
 const FrameName& FrameNames::name(trace::RecordedFrame frame) {

@@ -22,6 +22,8 @@ struct FrameName {
 };
 /// Returns whether a module of a recording is a function of Python.
 bool is_python(std::string_view module) noexcept;
+/// Returns whether a path is that of a shared library of tensorpool.
+bool is_pools_library(std::string_view path) noexcept;
 
 /// Returns "function at file:line", or the known part of it, else "library.so+0x1234".
 std::string to_text(const FrameName& frame);
@@ -32,6 +34,11 @@ std::string to_short_text(const FrameName& frame);
 /// them if there is none outside.
 std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
                                                        std::uint32_t stack);
+
+/// Returns the innermost frame that is not internal, or the innermost if all are; nullptr if there
+/// is no frame. In a Python program only Python frames count, since lines of the program are
+/// sought.
+const FrameName* line_of_program(std::span<const FrameName* const> innermost_first) noexcept;
 
 /// Finds the names of frames, and looks each frame up only once. Files that changed after the
 /// recording began are not used, because their symbols may be wrong.

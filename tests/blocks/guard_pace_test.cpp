@@ -1,4 +1,4 @@
-#include "blocks/sample_pace.hpp"
+#include "blocks/guard_pace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ struct Outcome {
 // Samples as Pool::sample does.
 Outcome run(const Requests& requests, std::uint64_t duration_ns) {
     Outcome result;
-    SamplePace pace;
+    GuardPace pace;
     std::uint64_t now = second_ns;
     std::int64_t left = pace.begin(now, 12345);
     while (now < second_ns + duration_ns) {
@@ -51,7 +51,7 @@ Outcome run(const Requests& requests, std::uint64_t duration_ns) {
     return result;
 }
 
-TEST(SamplePace, SpendsTheShareOnSmallBlocks) {
+TEST(GuardPace, SpendsTheShareOnSmallBlocks) {
     const Outcome small =
         run({.bytes = 1000, .work_ns = 300, .sample_cost_ns = 15'000}, 10 * second_ns);
     EXPECT_GT(small.share_spent(), 0.8 * share);
@@ -59,15 +59,15 @@ TEST(SamplePace, SpendsTheShareOnSmallBlocks) {
 }
 
 // Each is larger than the distance, so each request asks for a sample.
-TEST(SamplePace, SpendsNoMoreOnLargeBlocksWhosePagesCostMore) {
+TEST(GuardPace, SpendsNoMoreOnLargeBlocksWhosePagesCostMore) {
     const Outcome large =
         run({.bytes = 8 << 20, .work_ns = 2'000'000, .sample_cost_ns = 4'000'000}, 100 * second_ns);
     EXPECT_GT(large.samples, 10U);
     EXPECT_LT(large.share_spent(), 1.2 * share);
 }
 
-TEST(SamplePace, TakesNoCostlySampleSoonAfterAnother) {
-    SamplePace pace;
+TEST(GuardPace, TakesNoCostlySampleSoonAfterAnother) {
+    GuardPace pace;
     (void)pace.begin(second_ns, 1);
     pace.count(second_ns, 15'000);
     constexpr std::uint64_t cost_ns = 4'000'000;
@@ -98,7 +98,7 @@ public:
     std::uint64_t now() const { return now_; }
 
 private:
-    SamplePace pace_;
+    GuardPace pace_;
     std::uint64_t now_ = 1'000'000'000;
     std::int64_t left_ = 0;
 };
@@ -110,7 +110,7 @@ void expect_pace(unsigned samples) {
     EXPECT_LE(samples, 200U);
 }
 
-TEST(SamplePace, PaceReturnsAfterTheClockHasJumped) {
+TEST(GuardPace, PaceReturnsAfterTheClockHasJumped) {
     SteadyThread thread;
     thread.run(run_length);
     const std::uint64_t begin = thread.now();

@@ -1,24 +1,24 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
+
+#include "base/random_distance.hpp"
 
 namespace tensorpool::blocks {
 
-/// Decides when a thread samples an allocation, so that samples take a given share of its time:
+/// Decides when a thread guards a block, so that samples take a given share of its time:
 /// after each sample it lets the thread run for the sample's cost divided by the share. It converts
 /// that time into a distance in requested bytes by the thread's present rate, at random, so that no
 /// pattern of sizes is missed. Times are those of the thread's processor, in nanoseconds. If they
 /// go back, the pace begins again.
-class SamplePace {
+class GuardPace {
 public:
-    static constexpr std::int64_t never = INT64_MAX;
-
-    bool has_begun() const noexcept { return state_ != 0; }
+    bool has_begun() const noexcept { return has_begun_; }
     /// Begins with a first distance, which it returns. `seed` should differ between threads.
     std::int64_t begin(std::uint64_t now, std::uint64_t seed) noexcept {
-        state_ = seed | 1;
+        random_ = base::RandomDistance(seed);
+        has_begun_ = true;
         looked_ = now;
         return distance_ = first_bytes;
     }
@@ -45,27 +45,15 @@ public:
         const double wait = static_cast<double>(cost_) / share;
         const double rest = std::max(wait - static_cast<double>(now - sampled_), wait / 8);
         looked_ = now;
-        distance_ = distance(rate * rest);
+        distance_ = random_.next(rate * rest);
         return distance_;
     }
 
 private:
     static constexpr std::int64_t first_bytes = 4096;
-    static constexpr double max_distance = 0x1p60;  // leaves room for the bytes of any request
 
-    // Exponentially distributed. xorshift64* (Vigna, "An experimental exploration of Marsaglia's
-    // xorshift generators").
-    std::int64_t distance(double mean) noexcept {
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        const std::uint64_t random = state_ * 0x2545F4914F6CDD1D;
-        const double unit = (static_cast<double>(random >> 11) + 1) * 0x1p-53;  // in (0, 1]
-        const double bytes = -std::log(unit) * mean;
-        return static_cast<std::int64_t>(std::min(bytes, max_distance)) + 1;
-    }
-
-    std::uint64_t state_ = 0;
+    base::RandomDistance random_;
+    bool has_begun_ = false;
     std::uint64_t looked_ = 0;   // when the distance was set
     std::uint64_t sampled_ = 0;  // when the last sample was taken
     // Of a sample. The first value is a guess (perf/results/checks.md).

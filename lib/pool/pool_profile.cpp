@@ -1,0 +1,204 @@
+// The heap profile: which allocations of a thread are sampled, and what marks them.
+
+#include <algorithm>
+
+#include "pages/guarded_block.hpp"
+#include "pages/sampled_area.hpp"
+#include "platform/platform.hpp"
+#include "platform/tools/memory_tools.hpp"
+#include "pool/pool.hpp"
+#include "statistics/profile/profile_interval.hpp"
+#include "statistics/profile/profiled_blocks.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+namespace {
+
+using blocks::ProfilePace;
+using blocks::SampleDistances;
+using pages::SampledArea;
+using pages::SampledBlock;
+using statistics::ProfiledBlock;
+
+// What took longer was disturbed: the first stack of a process reads the tables of its files, which
+// takes milliseconds.
+constexpr std::uint64_t max_cost_ns = 20'000;
+// What comes later: the end of a sample, and for a small block the fault at the first touch of its
+// page and the way to its record (perf/results/profile.md).
+constexpr std::uint64_t later_cost_ns = 50;
+constexpr std::uint64_t small_later_cost_ns = 500;
+
+constexpr std::int64_t as_distance(std::size_t bytes) noexcept {
+    return static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace
+
+// A tool that watches memory sees every call, so all of them take the slow path.
+bool Pool::is_profiled() const noexcept {
+    return !checked() && !platform::has_memory_tool();
+}
+
+// Called when the countdown of a thread's cache does not suffice for a request. If it is negative,
+// the inline path has subtracted the request's bytes. Otherwise whoever serves the request
+// subtracts them, so they are added to the next distance.
+Pool::Sampled Pool::sample(blocks::Cache& cache, std::size_t bytes,
+                           std::size_t alignment) noexcept {
+    if (cache.bytes_to_sample >= 0) cache.bytes_to_sample -= as_distance(bytes);
+    cache.distances.settle(cache.bytes_to_sample);
+    Sampled sampled;
+    sampled.mean = take_sample(cache);
+    sampled.block = guard_if_due(cache, bytes, alignment);
+    cache.bytes_to_sample = cache.distances.arm();
+    if (sampled.block == nullptr) {
+        cache.bytes_to_sample += as_distance(bytes);
+    } else if (sampled.mean != 0) {
+        heap_.space().map().at(sampled.block).guarded()->profiled =
+            begin_profile(cache, bytes, sampled.mean);
+    }
+    return sampled;
+}
+
+// Returns the mean of the distance that ends with this allocation; 0 if none does.
+double Pool::take_sample(blocks::Cache& cache) noexcept {
+    std::int64_t& left = cache.distances.to_sample;
+    if (left >= 0) return 0;
+    ProfilePace& pace = cache.profile_pace;
+    const std::uint64_t interval = is_profiled() ? statistics::profile_interval() : 0;
+    if (interval == 0) {
+        pace.stop();
+        left = is_profiled() ? statistics::profile_look_again_bytes : SampleDistances::never;
+        return 0;
+    }
+    if (!pace.is_on()) {
+        const std::uint64_t seed = platform::monotonic_clock_ns();
+        left += pace.begin(reinterpret_cast<std::uintptr_t>(&cache) ^ seed, interval);
+        if (left >= 0) return 0;
+    }
+    const double mean = pace.mean();
+    left = pace.next(platform::thread_time_ns(), left, interval);
+    return mean;
+}
+
+ProfiledBlock* Pool::begin_profile(blocks::Cache& cache, std::size_t bytes, double mean) noexcept {
+    const std::uint64_t start = platform::monotonic_clock_ns();
+    ProfiledBlock* const block =
+        statistics::profiled_blocks().begin(heap_.pool_number(), bytes, mean);
+    const std::uint64_t took = platform::monotonic_clock_ns() - start;
+    cache.profile_pace.count(std::min(took, max_cost_ns) +
+                             (bytes > largest_block_bytes ? later_cost_ns : small_later_cost_ns));
+    if (block != nullptr) profiled_in_use_.fetch_add(1, std::memory_order_relaxed);
+    return block;
+}
+
+void Pool::end_profile(ProfiledBlock& block) noexcept {
+    profiled_in_use_.fetch_sub(1, std::memory_order_relaxed);
+    statistics::profiled_blocks().end(block);
+}
+
+void Pool::profile_large(blocks::Cache& cache, void* p, std::size_t bytes, double mean) noexcept {
+    ProfiledBlock* const block = begin_profile(cache, bytes, mean);
+    if (block != nullptr) heap_.space().map().at(p).span()->set_profiled(*block);
+}
+
+// A resized block counts as a new one.
+void Pool::profile_resized(pages::Span& span, std::size_t bytes) noexcept {
+    if (span.sampled) end_profile(span.take_profiled());
+    blocks::Cache* const cache = blocks::own_cache(place_);
+    if (cache == nullptr) return;
+    cache->bytes_to_sample -= as_distance(bytes);
+    if (cache->bytes_to_sample >= 0) [[likely]]
+        return;
+    cache->distances.settle(cache->bytes_to_sample);
+    const double mean = take_sample(*cache);
+    // A block that exists cannot be guarded.
+    cache->distances.to_guard = std::max<std::int64_t>(cache->distances.to_guard, 0);
+    cache->bytes_to_sample = cache->distances.arm();
+    if (mean != 0) profile_large(*cache, heap_.space().address_of(span.first_page), bytes, mean);
+}
+
+// A small block that is sampled lies outside of its bucket's spans but is counted by the bucket.
+void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
+                             std::size_t bytes, std::size_t alignment) noexcept {
+    const Sampled sampled = sample(cache, bytes, alignment);
+    if (sampled.block != nullptr || sampled.mean == 0) return sampled.block;
+    SampledBlock* const block = take_sampled(set.block_bytes(bucket), alignment);
+    if (block == nullptr) {
+        statistics::profiled_blocks().count_lost();
+        return nullptr;
+    }
+    block->bucket = static_cast<std::uint8_t>(bucket);
+    block->series = static_cast<std::uint8_t>(set.series());
+    block->requested = static_cast<std::uint32_t>(bytes);
+    block->profiled = begin_profile(cache, bytes, sampled.mean);
+    cache.bytes_to_sample -= as_distance(bytes);
+    cache.count_outside(bucket, bytes);
+    small_sampled_.fetch_add(1, std::memory_order_relaxed);
+    return SampledArea::address_of(*block);
+}
+
+SampledBlock* Pool::take_sampled(std::size_t block_bytes, std::size_t alignment) noexcept {
+    if (alignment > SampledArea::max_alignment) return nullptr;
+    const std::size_t taken = SampledArea::bytes_for(block_bytes);
+    if (!heap_.charge_outside(taken)) return nullptr;
+    SampledBlock* const block = pages::sampled_area().take(heap_.pool_number(), block_bytes);
+    if (block == nullptr) heap_.refund_outside(taken);
+    return block;
+}
+
+bool Pool::free_sampled(void* p) noexcept {
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    SampledBlock* const block = entry.sampled();
+    if (block == nullptr) return false;
+    record_end_if_recording(p);
+    const bool is_ours =
+        entry.pool_number() == heap_.pool_number() && p == SampledArea::address_of(*block);
+    if (!is_ours || !SampledArea::end_use(*block)) {
+        misused(p, find(p));
+        return true;
+    }
+    if (block->profiled != nullptr) end_profile(*block->profiled);
+    blocks::BucketSet& set = series(block->series);
+    if (blocks::Cache* const cache = attach(set)) {
+        cache->count_outside_free(block->bucket);
+    } else {
+        set.count_direct_free(block->bucket);
+    }
+    small_sampled_.fetch_sub(1, std::memory_order_relaxed);
+    const std::size_t taken = SampledArea::bytes_for(block->block_bytes);
+    pages::sampled_area().give_back(*block);
+    heap_.refund_outside(taken);
+    return true;
+}
+
+// Called before the pool is destroyed.
+void Pool::forget_profile() noexcept {
+    if (profiled_in_use_.load(std::memory_order_relaxed) != 0) {
+        statistics::profiled_blocks().forget_pool(heap_.pool_number());
+    }
+    if (small_sampled_.load(std::memory_order_relaxed) != 0) {
+        heap_.refund_outside(pages::sampled_area().forget_pool(heap_.pool_number()));
+    }
+}
+
+Pool::Finding Pool::find_sampled(const void* p) noexcept {
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    const SampledBlock* const block = entry.sampled();
+    if (block == nullptr || entry.pool_number() != heap_.pool_number()) return {};
+    char* const begin = SampledArea::address_of(*block);
+    Finding finding{.what = begin == p ? Finding::What::block : Finding::What::interior,
+                    .block = begin,
+                    // A sized free never refers to a block of a finer size.
+                    .bucket = block->series == 0 ? block->bucket : bucket_count,
+                    .usable = block->block_bytes,
+                    .requested = 0};
+    if (!block->in_use.load(std::memory_order_acquire)) {
+        finding.what = Finding::What::freed;
+    } else if (static_cast<const char*>(p) - begin >= as_distance(block->block_bytes)) {
+        finding.what = Finding::What::foreign;
+    }
+    return finding;
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail

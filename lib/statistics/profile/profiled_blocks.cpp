@@ -1,0 +1,146 @@
+#include "statistics/profile/profiled_blocks.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "base/never_destroyed.hpp"
+#include "platform/platform.hpp"
+#include "platform/stacks/python_frames.hpp"
+#include "statistics/segment/segment.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+constinit base::NeverDestroyed<ProfiledBlocks> the_profiled_blocks;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+void write(Counter& counter, std::uint64_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+ProfileWords* words() noexcept {
+    SegmentHeader* const header = segment().header();
+    return header == nullptr ? nullptr : &header->profile;
+}
+
+// The share of use by which it exceeds the kept peak before another is kept.
+constexpr std::uint64_t peak_error_divisor = 100;
+
+std::size_t lifetime_of(std::uint64_t ns) noexcept {
+    const auto bits = static_cast<std::size_t>(std::bit_width(ns / 1000));
+    return std::min((bits + 1) / 2, SiteRecord::lifetime_count - 1);
+}
+
+std::uint64_t live(const Counter& allocated, const Counter& freed) noexcept {
+    return read(allocated) - read(freed);
+}
+
+}  // namespace
+
+ProfiledBlocks& profiled_blocks() noexcept {
+    return the_profiled_blocks.get();
+}
+
+// An interpreter may be loaded at any time, and looking for one takes microseconds: the samples
+// with a power of two as number look.
+ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double mean) noexcept {
+    static constinit std::atomic<std::uint64_t> begun = 0;  // relaxed: only counts
+    if (std::has_single_bit(begun.fetch_add(1, std::memory_order_relaxed) + 1)) {
+        (void)platform::find_python();
+    }
+    SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
+    const double share = -std::expm1(-static_cast<double>(bytes) / mean);
+    const std::lock_guard guard(mutex_);
+    ProfiledBlock* const block = site == nullptr ? nullptr : free_.take();
+    if (block == nullptr) {
+        if (ProfileWords* const profile = words()) detail::add(profile->lost_samples, 1);
+        return nullptr;
+    }
+    block->site = site;
+    block->bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) / share);
+    block->blocks = static_cast<std::uint64_t>(std::llround(SiteRecord::block_units / share));
+    block->begin_ns = platform::monotonic_clock_ns();
+    block->pool = pool;
+    block->before = nullptr;
+    block->after = newest_;
+    if (newest_ != nullptr) newest_->before = block;
+    newest_ = block;
+    detail::add(site->samples, 1);
+    detail::add(site->allocated_bytes, block->bytes);
+    detail::add(site->allocated_blocks, block->blocks);
+    detail::add(words()->live_bytes, block->bytes);
+    return block;
+}
+
+SiteRecord* ProfiledBlocks::site_of_caller(const void* frame) noexcept {
+    const std::uint64_t python = platform::hash_python_stack();
+    {
+        const std::lock_guard guard(mutex_);
+        if (SiteRecord* const site = known_.find(frame, python)) return site;
+    }
+    return capture_site(frame, python);
+}
+
+SiteRecord* ProfiledBlocks::capture_site(const void* frame, std::uint64_t python) noexcept {
+    platform::ProgramFrame frames[SiteRecord::max_frames];
+    platform::NativeStack native;
+    const std::size_t count =
+        platform::capture_program_stack(frames, SiteRecord::max_frames, &native);
+    const std::lock_guard guard(mutex_);
+    SiteRecord* const site = sites_.find_or_add({frames, count});
+    if (site != nullptr) known_.add(frame, python, native, *site);
+    return site;
+}
+
+void ProfiledBlocks::end(ProfiledBlock& block) noexcept {
+    const std::lock_guard guard(mutex_);
+    take_out(block);
+}
+
+void ProfiledBlocks::take_out(ProfiledBlock& block) noexcept {
+    ProfileWords& profile = *words();
+    const std::uint64_t peak = read(profile.peak_bytes);
+    if (read(profile.live_bytes) > peak + peak / peak_error_divisor) keep_peak();
+    write(profile.live_bytes, read(profile.live_bytes) - block.bytes);
+    const std::uint64_t now = platform::monotonic_clock_ns();
+    const std::uint64_t lifetime = now - std::min(now, block.begin_ns);
+    detail::add(block.site->lifetimes[lifetime_of(lifetime)], block.blocks);
+    detail::add_release(block.site->freed_bytes, block.bytes);
+    detail::add_release(block.site->freed_blocks, block.blocks);
+    (block.before == nullptr ? newest_ : block.before->after) = block.after;
+    if (block.after != nullptr) block.after->before = block.before;
+    free_.give_back(block);
+}
+
+// Use is about to fall from its peak. As long as it rises, readers take what is in use now.
+void ProfiledBlocks::keep_peak() noexcept {
+    SegmentHeader& header = *segment().header();
+    write(header.profile.peak_bytes, read(header.profile.live_bytes));
+    write(header.profile.peak_unix_ns, platform::wall_clock_ns());
+    auto* const sites = records_in<SiteRecord>(header);
+    const std::uint64_t count = read(header.region<SiteRecord>().used);
+    for (std::uint64_t i = 0; i != count; ++i) {
+        write(sites[i].peak_bytes, live(sites[i].allocated_bytes, sites[i].freed_bytes));
+        write(sites[i].peak_blocks, live(sites[i].allocated_blocks, sites[i].freed_blocks));
+    }
+}
+
+void ProfiledBlocks::forget_pool(unsigned pool) noexcept {
+    const std::lock_guard guard(mutex_);
+    for (ProfiledBlock* next = newest_; next != nullptr;) {
+        ProfiledBlock& block = *std::exchange(next, next->after);
+        if (block.pool == pool) take_out(block);
+    }
+}
+
+void ProfiledBlocks::count_lost() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (ProfileWords* const profile = words()) detail::add(profile->lost_samples, 1);
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "statistics/profile/known_stacks.hpp"
+#include "statistics/profile/site_table.hpp"
+#include "statistics/segment/slab_list.hpp"
+
+namespace tensorpool::statistics {
+
+/// A block in use that was sampled. It counts as more blocks and bytes than it has: those that were
+/// not sampled.
+struct ProfiledBlock {
+    SiteRecord* site = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint64_t blocks = 0;  // in units of 1 / SiteRecord::block_units
+    std::uint64_t begin_ns = 0;
+    unsigned pool = 0;  // by number
+    // In the list of all.
+    ProfiledBlock* before = nullptr;
+    ProfiledBlock* after = nullptr;
+    ProfiledBlock* next_free = nullptr;
+};
+
+/// The heap profile of the process: its sampled blocks, added up by call stack in the segment.
+/// Memory comes from the system and never from malloc, which this library may serve. Thread-safe.
+class ProfiledBlocks {
+public:
+    constexpr ProfiledBlocks() noexcept = default;
+    ProfiledBlocks(const ProfiledBlocks&) = delete;
+    ProfiledBlocks& operator=(const ProfiledBlocks&) = delete;
+
+    /// Notes a block of `bytes` bytes, which was sampled at a mean distance of `mean` bytes, for
+    /// the stack of the caller. Returns nullptr, and counts the sample as lost, if there is no
+    /// memory. REQUIRES: the caller holds no lock.
+    [[gnu::noinline]] ProfiledBlock* begin(unsigned pool, std::size_t bytes, double mean) noexcept;
+    /// Notes the end of a block's use.
+    void end(ProfiledBlock& block) noexcept;
+    /// Ends the use of all blocks of a pool that is destroyed.
+    void forget_pool(unsigned pool) noexcept;
+    /// Counts a sample that could not be taken.
+    void count_lost() noexcept;
+
+    /// Called around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    SiteRecord* site_of_caller(const void* frame) noexcept;
+    SiteRecord* capture_site(const void* frame, std::uint64_t python) noexcept;
+    // REQUIRES, for all that follow: the lock is held.
+    void take_out(ProfiledBlock& block) noexcept;
+    void keep_peak() noexcept;
+
+    std::mutex mutex_;
+    SiteTable sites_;
+    KnownStacks known_;
+    SlabList<ProfiledBlock> free_;
+    ProfiledBlock* newest_ = nullptr;
+};
+
+ProfiledBlocks& profiled_blocks() noexcept;
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,114 @@
+#include "statistics/reader/heap_profile.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "statistics/segment/name.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+double blocks_of(std::uint64_t units) noexcept {
+    return static_cast<double>(units) / SiteRecord::block_units;
+}
+
+/// What is left of a total. The process may have freed more between two loads.
+std::uint64_t rest(std::uint64_t total, std::uint64_t part) noexcept {
+    return total - std::min(total, part);
+}
+
+/// Gives each frame that occurs a number.
+class Frames {
+public:
+    Frames(const SegmentImage& image, std::vector<ProfileFrame>& frames)
+        : names_(image.records<FrameNameRecord>()), frames_(frames) {}
+
+    std::uint32_t number_of(std::uint64_t word) {
+        const auto [at, is_new] =
+            numbers_.try_emplace(word, static_cast<std::uint32_t>(frames_.size()));
+        if (is_new) frames_.push_back(frame_of(word));
+        return at->second;
+    }
+
+private:
+    ProfileFrame frame_of(std::uint64_t word) const {
+        constexpr unsigned bits = SiteRecord::offset_bits;
+        const std::uint64_t name = word >> bits;
+        ProfileFrame frame{.module = {}, .offset = word & ((std::uint64_t{1} << bits) - 1)};
+        if (name == 0 || name > names_.size()) return frame;
+        char text[FrameNameRecord::bytes];
+        load_text(names_[name - 1].words, text);
+        frame.module = text;
+        return frame;
+    }
+
+    std::span<const FrameNameRecord> names_;
+    std::vector<ProfileFrame>& frames_;
+    std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
+};
+
+ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames& frames) {
+    ProfileSite site;
+    const std::uint64_t freed_bytes = frees.freed_bytes.load(std::memory_order_acquire);
+    const std::uint64_t freed_blocks = frees.freed_blocks.load(std::memory_order_acquire);
+    site.id = read(record.id);
+    site.samples = read(record.samples);
+    site.allocated_bytes = read(record.allocated_bytes);
+    site.live_bytes = rest(site.allocated_bytes, freed_bytes);
+    site.allocated_blocks = blocks_of(read(record.allocated_blocks));
+    site.live_blocks = blocks_of(rest(read(record.allocated_blocks), freed_blocks));
+    site.peak_bytes = read(record.peak_bytes);
+    site.peak_blocks = blocks_of(read(record.peak_blocks));
+    for (std::size_t i = 0; i != ProfileSite::lifetime_count; ++i) {
+        site.lifetimes[i] = blocks_of(read(record.lifetimes[i]));
+    }
+    const auto count = std::min<std::uint64_t>(read(record.frame_count), SiteRecord::max_frames);
+    for (std::uint64_t i = 0; i != count; ++i) {
+        site.stack.push_back(frames.number_of(read(record.frames[i])));
+    }
+    return site;
+}
+
+void take_peak_of_now(HeapProfile& profile) {
+    std::uint64_t live_bytes = 0;
+    for (const ProfileSite& site : profile.sites) live_bytes += site.live_bytes;
+    if (live_bytes <= profile.peak_bytes) return;
+    profile.peak_bytes = live_bytes;
+    profile.peak_unix_ns = profile.time_unix_ns;
+    for (ProfileSite& site : profile.sites) {
+        site.peak_bytes = site.live_bytes;
+        site.peak_blocks = site.live_blocks;
+    }
+}
+
+}  // namespace
+
+static_assert(ProfileSite::lifetime_count == SiteRecord::lifetime_count);
+
+std::optional<SegmentProblem> read_heap_profile(SegmentView& view, HeapProfile& to) {
+    if (auto problem = view.refresh()) return problem;
+    const SegmentHeader& header = view.later().header();
+    char text[Name::bytes];
+    load_name(header.process_name, text);
+    to.process_name = text;
+    to.process = read(header.process);
+    to.interval = read(header.profile.interval);
+    to.lost_samples = read(header.profile.lost_samples);
+    to.peak_bytes = read(header.profile.peak_bytes);
+    to.peak_unix_ns = read(header.profile.peak_unix_ns);
+    Frames frames(view.later(), to.frames);
+    const auto earlier = view.earlier().records<SiteRecord>();
+    const auto later = view.later().records<SiteRecord>();
+    for (std::size_t i = 0; i != std::min(earlier.size(), later.size()); ++i) {
+        if (read(later[i].samples) != 0)
+            to.sites.push_back(read_site(earlier[i], later[i], frames));
+    }
+    take_peak_of_now(to);
+    return std::nullopt;
+}
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,76 @@
+#include "statistics/profile/profiled_blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include "statistics/segment/segment.hpp"
+
+namespace tensorpool::statistics {
+namespace {
+
+constexpr unsigned pool = 70;
+constexpr double mean = 512 * 1024;
+
+const ProfileWords& words() {
+    return segment().header()->profile;
+}
+
+TEST(ProfiledBlocks, SampleOfASmallBlockStandsForManyOthers) {
+    ProfiledBlock* const block = profiled_blocks().begin(pool, 1024, mean);
+    ASSERT_NE(block, nullptr);
+    EXPECT_NEAR(static_cast<double>(block->bytes), mean + 512, 10);
+    EXPECT_NEAR(static_cast<double>(block->blocks) / SiteRecord::block_units, 512.5, 0.1);
+    profiled_blocks().end(*block);
+}
+
+TEST(ProfiledBlocks, SampleOfALargeBlockStandsForItself) {
+    ProfiledBlock* const block = profiled_blocks().begin(pool, std::size_t{64} << 20, mean);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block->bytes, std::uint64_t{64} << 20);
+    EXPECT_EQ(block->blocks, SiteRecord::block_units);
+    profiled_blocks().end(*block);
+}
+
+TEST(ProfiledBlocks, OneStackHasOneSite) {
+    SiteRecord* first = nullptr;
+    for (int i = 0; i < 3; ++i) {
+        ProfiledBlock* const block = profiled_blocks().begin(pool, 1000, mean);
+        ASSERT_NE(block, nullptr);
+        if (first == nullptr) first = block->site;
+        EXPECT_EQ(block->site, first);
+        profiled_blocks().end(*block);
+    }
+    ProfiledBlock* const other = profiled_blocks().begin(pool, 1000, mean);
+    EXPECT_NE(other->site, first);
+    profiled_blocks().end(*other);
+}
+
+TEST(ProfiledBlocks, PeakIsKeptWhenUseFalls) {
+    ProfiledBlock* const first = profiled_blocks().begin(pool, std::size_t{1} << 40, mean);
+    ProfiledBlock* const second = profiled_blocks().begin(pool, std::size_t{1} << 40, mean);
+    EXPECT_LT(words().peak_bytes.load(), std::uint64_t{2} << 40);
+    profiled_blocks().end(*second);
+    EXPECT_GE(words().peak_bytes.load(), std::uint64_t{2} << 40);
+    EXPECT_EQ(second->site->peak_bytes.load(), std::uint64_t{1} << 40);
+    profiled_blocks().end(*first);
+    EXPECT_EQ(first->site->peak_bytes.load(), std::uint64_t{1} << 40);
+}
+
+TEST(ProfiledBlocks, ForgetsTheBlocksOfOnePool) {
+    const std::uint64_t before = words().live_bytes.load();
+    ProfiledBlock* const kept = profiled_blocks().begin(pool + 1, 1 << 20, mean);
+    for (int i = 0; i < 10; ++i) (void)profiled_blocks().begin(pool, 1 << 20, mean);
+    profiled_blocks().forget_pool(pool);
+    EXPECT_EQ(words().live_bytes.load() - before, kept->bytes);
+    profiled_blocks().end(*kept);
+    EXPECT_EQ(words().live_bytes.load(), before);
+}
+
+TEST(ProfiledBlocks, CountsLostSamples) {
+    profiled_blocks().end(*profiled_blocks().begin(pool, 100, mean));
+    const std::uint64_t before = words().lost_samples.load();
+    profiled_blocks().count_lost();
+    EXPECT_EQ(words().lost_samples.load(), before + 1);
+}
+
+}  // namespace
+}  // namespace tensorpool::statistics

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <tensorpool/statistics_reader.hpp>
+
+#include "common/output.hpp"
+#include "common/printable.hpp"
+#include "common/target.hpp"
+#include "inspect/written_file.hpp"
+#include "options.hpp"
+#include "profile/formats.hpp"
+#include "profile/ran_profile.hpp"
+#include "run/start.hpp"
+#include "subcommands.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using profile::Value;
+
+struct ProfileOptions {
+    std::vector<std::string> values;   // names of `Value`
+    std::vector<std::string> formats;  // names of options
+    profile::TextOptions text;
+    std::string compare;
+    std::string output;
+    std::vector<std::string> with;
+};
+
+CommandError unexpected(const std::string& found, const char* expected) {
+    return {wrong_usage, fmt::format("profile: found {}; expected {}", found, expected)};
+}
+
+/// Checks what CLI11 cannot.
+void check(const Settings& settings, const ProfileOptions& options) {
+    std::vector<std::string> formats = options.formats;
+    if (settings.json) formats.emplace_back("json");
+    const auto both = [](const std::vector<std::string>& two) {
+        return fmt::format("--{} and --{}", two[0], two[1]);
+    };
+    if (formats.size() > 1) throw unexpected(both(formats), "one format");
+    if (options.values.size() > 1) throw unexpected(both(options.values), "one value");
+    if (!formats.empty() && (options.text.stacks || options.text.lifetimes)) {
+        throw unexpected(fmt::format("--stacks or --lifetimes with --{}", formats[0]),
+                         "them without a format, because they change the table");
+    }
+    if (!options.compare.empty() && (formats.empty() || formats[0] != "html")) {
+        throw unexpected("--compare without --html", "both, because only the page compares");
+    }
+    if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
+        throw unexpected("a process and a program to start", "one of them");
+    }
+    if (settings.program.empty() && !options.with.empty()) {
+        throw unexpected("--with without a program", "a program to start, after --");
+    }
+    if (!formats.empty() && formats[0] == "pprof" && options.output.empty() &&
+        isatty(STDOUT_FILENO) != 0) {
+        throw unexpected("--pprof, which is binary, for a terminal", "a file, named with -o");
+    }
+}
+
+/// At the end of a program, little is alive.
+Value value_of(const Settings& settings, const ProfileOptions& options) {
+    if (options.values.empty()) return settings.program.empty() ? Value::live : Value::peak;
+    for (const Value value : {Value::live, Value::peak}) {
+        if (name_of(value) == options.values[0]) return value;
+    }
+    return Value::allocated;
+}
+
+std::string text_of(const profile::NamedProfile& named, const Settings& settings,
+                    const ProfileOptions& options, const nlohmann::ordered_json& before) {
+    const std::string format = options.formats.empty() ? "" : options.formats[0];
+    if (settings.json) return to_json(named).dump() + '\n';
+    if (format == "pprof") return to_pprof(named);
+    if (format == "pprof-legacy") return to_pprof_legacy(named);
+    if (format == "collapsed") return to_collapsed(named);
+    if (format == "speedscope") return to_speedscope(named);
+    if (format == "html") return to_flame_graph(named, before);
+    profile::TextOptions text = options.text;
+    text.sizes = sizes_of(settings);
+    return to_text(named, text);
+}
+
+/// Returns the profile of the program, and sets how it ended.
+HeapProfile run_program(const std::vector<std::string>& program,
+                        const std::vector<std::string>& with, run::Outcome& outcome) {
+    profile::RanProfile ran = profile::run_and_profile(program, with);
+    outcome = ran.outcome;
+    if (!ran.profile) {
+        throw CommandError(finding, fmt::format("profile: no process of {} used a pool; "
+                                                "`tensorpool run` reports why",
+                                                printable(program.front())));
+    }
+    if (ran.others != 0) {
+        print_error(
+            fmt::format("tensorpool: this is the process with the highest peak; {} others "
+                        "used a pool",
+                        ran.others));
+    }
+    return std::move(*ran.profile);
+}
+
+int profile_process(const Settings& settings, const ProfileOptions& options) try {
+    check(settings, options);
+    nlohmann::ordered_json before;
+    if (!options.compare.empty()) before = profile::read_json(options.compare);
+    run::Outcome outcome;
+    HeapProfile of_process = settings.program.empty()
+                                 ? attach_chosen(settings).heap_profile()
+                                 : run_program(settings.program, options.with, outcome);
+    const profile::NamedProfile named =
+        profile::name_frames(std::move(of_process), value_of(settings, options));
+    inspect::WrittenFile file(options.output, options.compare);
+    file.write(text_of(named, settings, options, before));
+    file.finish();
+    return settings.program.empty() ? success : run::end_like(outcome);
+} catch (const AttachError& error) {
+    throw to_command_error(error);
+}
+
+void declare_options(CLI::App& command, Settings& settings, ProfileOptions& options) {
+    add_process_options(command, settings);
+    command.add_flag("--live{live},--peak{peak},--allocated{allocated}", options.values,
+                     "Sort by, or export, these bytes (live)");
+    command.add_option("--top", options.text.max_rows, "Rows of the table (10)")
+        ->option_text("N")
+        ->check(CLI::Range(1, 10'000));
+    command.add_flag("--stacks", options.text.stacks, "Print the call stack below each row");
+    command.add_flag("--lifetimes", options.text.lifetimes,
+                     "Print how long freed blocks lived instead of bytes");
+    command.add_flag(
+        "--pprof{pprof},--pprof-legacy{pprof-legacy},--collapsed{collapsed},"
+        "--speedscope{speedscope},--html{html}",
+        options.formats, "Export this format");
+    command
+        .add_option("--compare", options.compare,
+                    "With --html: an earlier profile, written by --json")
+        ->option_text("FILE");
+    command.add_option("-o,--output", options.output, "Write to this file (standard output)")
+        ->option_text("OUT");
+    add_parts_option(command, options.with);
+    add_output_options(command, settings);
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool profile --name train --stacks\n"
+    "  tensorpool profile --name train --pprof -o train.pb; pprof -http=: train.pb\n"
+    "  tensorpool profile --html -o train.html -- python3 train.py";
+
+constexpr const char* details =
+    "Pools sample one allocation in about 512 KiB, so the values are estimates. Set another "
+    "distance, or off, with TENSORPOOL_PROFILE in the environment of the process, or with "
+    "set_profile_interval in its code. The process is not stopped.\n"
+    "\n"
+    "live are the bytes of blocks in use, peak those in use when the use of the process had its "
+    "peak, and allocated those of all allocations so far. The table names the innermost line of "
+    "each call stack that is not part of an allocator, a standard library or a package of Python. "
+    "[other stacks] had no room in the process's table of stacks.\n"
+    "\n"
+    "--pprof writes profile.proto, with all values. --pprof-legacy writes gperftools' text, "
+    "--collapsed the stacks for flamegraph.pl, --speedscope the file of speedscope.app, and --html "
+    "a flame graph that needs no network. With --compare, its colours show what has grown since "
+    "another profile.\n"
+    "\n"
+    "With -- and a program, the program runs like with `tensorpool run`, and the profile is "
+    "printed when it has ended. As most blocks are freed by then, it is that of the peak, unless "
+    "--live or --allocated is given. If several of its processes used a pool, the one with the "
+    "highest peak is shown. The exit status is that of the program.\n";
+
+}  // namespace
+
+CLI::App* add_profile(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("profile", "Show which call stacks hold the memory of a process");
+    const auto options = std::make_shared<ProfileOptions>();
+    declare_options(*command, settings, *options);
+    command->footer(footer);
+    settings.details["profile"] = details;
+    command->callback([&settings, options] {
+        settings.run = [&settings, options] { return profile_process(settings, *options); };
+    });
+    return command;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "common/cells.hpp"
+#include "common/table.hpp"
+#include "profile/formats.hpp"
+#include "profile/line_cell.hpp"
+
+namespace tensorpool::command::profile {
+namespace {
+
+/// Wide enough for every row.
+constexpr std::size_t width = 400;
+
+std::string time_text(std::uint64_t unix_ns) {
+    const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+    std::tm local{};
+    char text[32] = "?";
+    if (localtime_r(&seconds, &local) != nullptr) {
+        std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    }
+    return text;
+}
+
+/// Returns "1 site" or "2 sites".
+std::string count_text(std::uint64_t count, const char* what) {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string headline(const NamedProfile& named, Sizes sizes) {
+    const HeapProfile& profile = named.profile;
+    std::string text =
+        fmt::format("process {} ({}): ", profile.process, printable(profile.process_name));
+    if (profile.sites.empty()) {
+        text += "no allocation has been sampled yet";
+    } else {
+        text += fmt::format("{} live", format_size(named.total(Value::live), sizes));
+    }
+    if (profile.peak_unix_ns != 0) {
+        text += fmt::format(", peak {} at {}", format_size(profile.peak_bytes, sizes),
+                            time_text(profile.peak_unix_ns));
+    }
+    if (!profile.sites.empty()) text += "; " + count_text(profile.sites.size(), "site");
+    if (profile.interval != 0) {
+        text += fmt::format(", one sample per {}", format_size(profile.interval, sizes));
+    }
+    return text + '\n';
+}
+
+std::string notes(const HeapProfile& profile) {
+    std::string text;
+    if (profile.interval == 0) {
+        text +=
+            "sampling is off; start the process with TENSORPOOL_PROFILE=512KiB, or call "
+            "set_profile_interval in it\n";
+    }
+    if (profile.lost_samples != 0) {
+        text += count_text(profile.lost_samples, "sample") +
+                " could not be taken, because there was no room\n";
+    }
+    return text;
+}
+
+std::vector<Cell> cells_of(const NamedProfile& named, const ProfileSite& site, Sizes sizes) {
+    return {size_cell(site.live_bytes, sizes),
+            count_cell(blocks_of(site, Value::live)),
+            size_cell(site.peak_bytes, sizes),
+            size_cell(site.allocated_bytes, sizes),
+            part_cell(bytes_of(site, named.value), named.total(named.value)),
+            line_cell(named, site)};
+}
+
+std::vector<std::string> value_lines(const NamedProfile& named, const TextOptions& options) {
+    Table table;
+    table.columns = {{"live"},
+                     {"blocks"},
+                     {"peak"},
+                     {"allocated"},
+                     {fmt::format("part of {}", name_of(named.value))},
+                     {"allocated at", Side::left}};
+    for (const ProfileSite& site : named.profile.sites) {
+        if (table.rows.size() == options.max_rows) break;
+        table.rows.push_back(cells_of(named, site, options.sizes));
+    }
+    return lay_out(table, width);
+}
+
+/// Innermost call first, as in a debugger.
+std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
+    std::vector<std::string> calls = stack_of(named, site);
+    std::ranges::reverse(calls);
+    std::string text;
+    for (const std::string& call : calls) text += fmt::format("    {}\n", printable(call));
+    return text;
+}
+
+}  // namespace
+
+std::string to_text(const NamedProfile& named, const TextOptions& options) {
+    const std::vector<ProfileSite>& sites = named.profile.sites;
+    std::string text = headline(named, options.sizes) + notes(named.profile);
+    if (sites.empty()) return text;
+    const std::vector<std::string> lines =
+        options.lifetimes ? lifetime_lines(named, options.max_rows) : value_lines(named, options);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        text += lines[i] + '\n';
+        if (options.stacks && i > 0) text += stack_text(named, sites[i - 1]);
+    }
+    const std::size_t left_out = sites.size() - (lines.size() - 1);
+    if (left_out != 0) {
+        text += count_text(left_out, "more site") + " (--top)\n";
+    }
+    return text;
+}
+
+}  // namespace tensorpool::command::profile
