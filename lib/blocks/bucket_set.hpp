@@ -63,6 +63,11 @@ public:
                        pages::Changes& changes) noexcept;
 
     // The following apply to all series of the pool.
+    /// From now on, the first request through a new cache asks the pool whether to sample it. Called
+    /// before there are caches.
+    void sample_requests() noexcept { samples_ = true; }
+    bool samples_requests() const noexcept { return first_.samples_; }
+
     /// Returns all blocks in depots to their spans.
     void drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
     /// Returns the blocks that stayed in depots for the whole last period to their spans. Returns
@@ -115,6 +120,7 @@ private:
     // series is constructed.
     std::atomic<BucketSet*> finest_ = this;
     BucketSet* coarser_ = nullptr;
+    bool samples_ = false;  // of the first series
     const bool may_cache_;
     statistics::PoolCounters& counters_;
     pages::LargeBlocks& large_blocks_;

@@ -27,7 +27,7 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     set_ = &set;
     owned_counters_ = &owned;
     counters = owned.counters;
-    bytes_to_sample = 0;  // the first call asks the pool
+    bytes_to_sample = set.samples_requests() ? 0 : never_sampled;
     first_unguarded = pages::address_space().first_unguarded();
     distances = {};
     guard_pace = {};

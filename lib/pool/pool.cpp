@@ -120,6 +120,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
       first_unguarded_(pages::address_space().first_unguarded()) {
     records_.count_in(record_->totals.record_bytes);
     hide_caches_from_tools();
+    if (is_sampled() || is_profiled()) buckets_.sample_requests();
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();

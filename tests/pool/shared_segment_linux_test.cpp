@@ -163,7 +163,7 @@ TEST(SharedSegmentVariables, InvalidValueIsReportedOnce) {
 TEST(SharedSegmentVariables, FolderHasAFileForEachRunningProcess) {
     const FileTree folder;
     const ProgramResult result = run({"file"}, {{"TENSORPOOL_STATISTICS_DIR", folder.root()}});
-    EXPECT_EQ(result.output, "parent: mode 600, 16777216 B\nchild: mode 600, 16777216 B\n");
+    EXPECT_EQ(result.output, "parent: mode 600, 20971520 B\nchild: mode 600, 20971520 B\n");
     EXPECT_EQ(result.errors, "");
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_TRUE(std::filesystem::is_empty(folder.root())) << "removed at a normal exit";
@@ -185,7 +185,7 @@ TEST(SharedSegmentVariables, UnusableFolderIsReportedOnce) {
     EXPECT_EQ(result.output, "parent: none\nchild: none\n");
     EXPECT_EQ(result.errors,
               "tensorpool: TENSORPOOL_STATISTICS_DIR is '" + folder.path("/missing") +
-                  "', where no file of 16 MiB named after this process could be created; expected "
+                  "', where no file of 20 MiB named after this process could be created; expected "
                   "a folder that it may write to; used instead: statistics that only processes of "
                   "this machine can read\n");
 }

@@ -52,6 +52,10 @@ public:
     statistics::PlannedRecord& planned(std::size_t index) {
         return at<statistics::PlannedRecord>(index);
     }
+    statistics::SiteRecord& site(std::size_t index) { return at<statistics::SiteRecord>(index); }
+    statistics::FrameNameRecord& frame_name(std::size_t index) {
+        return at<statistics::FrameNameRecord>(index);
+    }
     statistics::CountersRecord& counters(std::size_t index) {
         return at<statistics::CountersRecord>(index);
     }
@@ -96,6 +100,19 @@ public:
         put(planned(index).id, id);
         statistics::store_name(planned(index).name, name);
         return planned(index);
+    }
+
+    statistics::SiteRecord& add_site(std::uint64_t allocated_bytes) {
+        const auto index = header().region<statistics::SiteRecord>().used.fetch_add(1);
+        put(site(index).id, 2000 + index);
+        put(site(index).samples, 1);
+        put(site(index).allocated_bytes, allocated_bytes);
+        put(site(index).frame_count, 1);
+        return site(index);
+    }
+    void add_frame_name(const char* name) {
+        const auto index = header().region<statistics::FrameNameRecord>().used.fetch_add(1);
+        statistics::store_text(frame_name(index).words, name);
     }
 
     /// Opens it for reading, as a reader does.

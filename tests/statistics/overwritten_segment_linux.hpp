@@ -11,6 +11,7 @@
 #include <tensorpool/metrics.hpp>
 
 #include "statistics/fake_segment_linux.hpp"
+#include "statistics/reader/heap_profile.hpp"
 #include "statistics/reader/segment_snapshot.hpp"
 #include "statistics/reader/segment_view.hpp"
 #include "statistics/sums/steady_sources.hpp"
@@ -34,6 +35,7 @@ public:
         put(segment_.add_device("weights", 4).totals.capacity_bytes, 1 << 20);
         put(segment_.add_device_stream(4).counters.allocated_bytes, 4096);
         put(segment_.add_planned("step", 5).totals.capacity_bytes, 1 << 20);
+        segment_.add_site(1 << 20).frames[0] = std::uint64_t{1} << 48;
         if (view_.open()) throw std::logic_error("a valid segment was rejected");
     }
 
@@ -47,7 +49,7 @@ private:
 
     void execute(unsigned what) {
         using namespace statistics;
-        switch (what % 11) {
+        switch (what % 13) {
             case 0:
                 return overwrite(&segment_.header(), sizeof(SegmentHeader));
             case 1:
@@ -67,6 +69,10 @@ private:
             case 8:
                 return overwrite(&segment_.planned(byte() % 4), sizeof(PlannedRecord));
             case 9:
+                return overwrite(&segment_.site(byte() % 4), sizeof(SiteRecord));
+            case 10:
+                return overwrite(&segment_.frame_name(byte() % 4), sizeof(FrameNameRecord));
+            case 11:
                 return sealed_ == FakeSegment::Sealed::no ? cut() : look();
             default:
                 return look();
@@ -95,6 +101,22 @@ private:
         ProcessSnapshot snapshot;
         if (!statistics::read_segment(view_, snapshot)) check(snapshot);
         if (!view_.refresh_timeline()) check_timeline();
+        HeapProfile profile;
+        if (!statistics::read_heap_profile(view_, profile)) check(profile);
+    }
+
+    static void check(const HeapProfile& profile) {
+        using namespace statistics;
+        if (profile.sites.size() > count_of<SiteRecord>) {
+            throw std::logic_error("more sites than records");
+        }
+        for (const ProfileSite& site : profile.sites) {
+            if (site.stack.size() > SiteRecord::max_frames ||
+                site.live_bytes > site.allocated_bytes) {
+                throw std::logic_error("a part exceeds the whole");
+            }
+            for (const std::uint32_t frame : site.stack) (void)profile.frames.at(frame);
+        }
     }
 
     void check(ProcessSnapshot& snapshot) {

@@ -56,6 +56,7 @@ constexpr Variable variables[] = {
     {"TENSORPOOL_ON_MISUSE"},
     {"TENSORPOOL_STATISTICS", Reads::unless_empty},
     {"TENSORPOOL_STATISTICS_DIR", Reads::unless_empty},
+    {"TENSORPOOL_PROFILE", Reads::unless_empty},
     {"TENSORPOOL_REPORT", Reads::unless_empty},
     {"TENSORPOOL_TRACE", Reads::unless_empty},
     // Read only by a recording from the first call.

@@ -56,8 +56,9 @@ TEST(ProfiledBlocks, PeakIsKeptWhenUseFalls) {
 }
 
 TEST(ProfiledBlocks, ForgetsTheBlocksOfOnePool) {
-    const std::uint64_t before = words().live_bytes.load();
     ProfiledBlock* const kept = profiled_blocks().begin(pool + 1, 1 << 20, mean);
+    ASSERT_NE(kept, nullptr);
+    const std::uint64_t before = words().live_bytes.load() - kept->bytes;
     for (int i = 0; i < 10; ++i) (void)profiled_blocks().begin(pool, 1 << 20, mean);
     profiled_blocks().forget_pool(pool);
     EXPECT_EQ(words().live_bytes.load() - before, kept->bytes);

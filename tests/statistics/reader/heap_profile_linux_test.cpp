@@ -13,18 +13,11 @@ using tensorpool::testing::FakeSegment;
 class HeapProfileReader : public ::testing::Test {
 protected:
     SiteRecord& add_site(std::uint64_t allocated, std::uint64_t freed) {
-        const auto index = fake_.header().region<SiteRecord>().used.fetch_add(1);
-        SiteRecord& site = records_in<SiteRecord>(fake_.header())[index];
-        site.id = index + 1;
-        site.samples = 1;
-        site.allocated_bytes = allocated;
+        SiteRecord& site = fake_.add_site(allocated);
+        site.frame_count = 0;
         site.freed_bytes = freed;
         site.allocated_blocks = 2 * SiteRecord::block_units;
         return site;
-    }
-    void add_name(const char* name) {
-        const auto index = fake_.header().region<FrameNameRecord>().used.fetch_add(1);
-        store_text(records_in<FrameNameRecord>(fake_.header())[index].words, name);
     }
     HeapProfile read() {
         SegmentView view(fake_.open());
@@ -39,8 +32,8 @@ protected:
 };
 
 TEST_F(HeapProfileReader, ReadsSitesAndTheirFrames) {
-    add_name("/lib/a.so");
-    add_name("python:f@/x.py");
+    fake_.add_frame_name("/lib/a.so");
+    fake_.add_frame_name("python:f@/x.py");
     SiteRecord& site = add_site(1000, 400);
     site.frame_count = 3;
     site.frames[0] = std::uint64_t{1} << 48 | 0x10;
