@@ -46,7 +46,7 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
     if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
     if (const pages::GuardedBlock* const block = entry.guarded()) return block->requested;
-    if (const pages::SampledBlock* const block = entry.sampled()) return block->block_bytes;
+    if (const pages::SampledPages* const pages = entry.sampled()) return pages->block_bytes();
     return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 

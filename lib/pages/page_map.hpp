@@ -10,7 +10,7 @@ namespace tensorpool::pages {
 
 struct Span;
 struct GuardedBlock;
-struct SampledBlock;
+struct SampledPages;
 class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (four on
@@ -42,7 +42,7 @@ enum class PageKind : std::uint8_t {
     served = detail::bucket_count + 17,  // lent to a plan (served_memory.hpp)
     large_noted,                         // whole pages that a caller holds; a server notes the free
     guarded,                             // of a guarded block (guarded_block.hpp)
-    sampled,                             // of a sampled small block (sampled_area.hpp)
+    sampled,                             // of sampled small blocks (sampled_area.hpp)
 };
 inline constexpr unsigned kinds_of_series = 16;
 static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
@@ -64,8 +64,8 @@ public:
     PageEntry(const GuardedBlock* block, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::guarded)) {}
-    PageEntry(const SampledBlock* block, unsigned pool_number) noexcept
-        : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
+    PageEntry(const SampledPages* pages, unsigned pool_number) noexcept
+        : word_(reinterpret_cast<std::uint64_t>(pages) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::sampled)) {}
     PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{pool_number} << 48 |
@@ -86,9 +86,9 @@ public:
     GuardedBlock* guarded() const noexcept {
         return kind() == PageKind::guarded ? reinterpret_cast<GuardedBlock*>(span()) : nullptr;
     }
-    /// Returns the record of a sampled small block; nullptr for other kinds.
-    SampledBlock* sampled() const noexcept {
-        return kind() == PageKind::sampled ? reinterpret_cast<SampledBlock*>(span()) : nullptr;
+    /// Returns the record of pages with sampled small blocks; nullptr for other kinds.
+    SampledPages* sampled() const noexcept {
+        return kind() == PageKind::sampled ? reinterpret_cast<SampledPages*>(span()) : nullptr;
     }
     /// Returns whether the entry, if it is not empty, refers to a span.
     bool has_span() const noexcept {

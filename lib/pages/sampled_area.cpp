@@ -1,6 +1,7 @@
 #include "pages/sampled_area.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "base/alignment.hpp"
@@ -16,11 +17,17 @@ constinit base::NeverDestroyed<SampledArea> the_sampled_area;
 constexpr std::size_t record_slab_bytes = std::size_t{64} << 10;
 // The pages that become accessible at a time. They take no memory before they are touched.
 constexpr PageCount commit_pages = 64;
-// The pages of freed blocks that keep their memory: 128 KiB.
+// The closed pages that keep their memory: 128 KiB.
 constexpr PageCount max_kept_pages = 32;
 
 constexpr std::size_t bytes_of(PageCount pages) noexcept {
     return std::size_t{pages} << page_shift;
+}
+bool is_same(base::BlockSize a, base::BlockSize b) noexcept {
+    return a.series == b.series && a.bucket == b.bucket;
+}
+constexpr std::uint64_t bit(unsigned number) noexcept {
+    return std::uint64_t{1} << number;
 }
 
 }  // namespace
@@ -29,52 +36,96 @@ SampledArea& sampled_area() noexcept {
     return the_sampled_area.get();
 }
 
-std::size_t SampledArea::bytes_for(std::size_t block_bytes) noexcept {
-    return base::align_up(block_bytes, std::max(page_bytes, platform::page_bytes()));
+char* SampledBlock::address() const noexcept {
+    return address_space().address_of(pages->pages.first) +
+           number * pages->block_bytes();
 }
 
-char* SampledArea::address_of(const SampledBlock& block) noexcept {
-    return address_space().address_of(block.pages.first);
+std::size_t SampledArea::bytes_for(base::BlockSize size) noexcept {
+    return base::align_up(base::block_bytes(size.series, size.bucket),
+                          std::max(page_bytes, platform::page_bytes()));
 }
 
-SampledBlock* SampledArea::take(unsigned pool_number, std::size_t block_bytes) noexcept {
-    const auto pages = static_cast<PageCount>(bytes_for(block_bytes) / page_bytes);
+SampledBlock SampledArea::find(const void* p) noexcept {
+    SampledPages* const pages = address_space().map().at(p).sampled();
+    if (pages == nullptr) return {};
+    const char* const begin = address_space().address_of(pages->pages.first);
+    const auto number =
+        static_cast<std::size_t>(static_cast<const char*>(p) - begin) / pages->block_bytes();
+    if (number >= pages->blocks()) return {};
+    return {pages, static_cast<unsigned>(number)};
+}
+
+SampledPages*& SampledArea::open_list(unsigned pool_number, base::BlockSize size) noexcept {
+    return open_[(pool_number * 31 + size.series * 11U + size.bucket) % list_count];
+}
+
+void SampledArea::link(SampledPages*& list, SampledPages& pages) noexcept {
+    pages.before = nullptr;
+    pages.next = list;
+    if (list != nullptr) list->before = &pages;
+    list = &pages;
+}
+
+void SampledArea::unlink(SampledPages*& list, SampledPages& pages) noexcept {
+    (pages.before == nullptr ? list : pages.before->next) = pages.next;
+    if (pages.next != nullptr) pages.next->before = pages.before;
+}
+
+SampledBlock SampledArea::take(unsigned pool_number, base::BlockSize size) noexcept {
     const std::lock_guard guard(mutex_);
-    SampledBlock* block = free_[pages];
-    if (block != nullptr) {
-        if (!block->is_committed && !platform::commit(address_of(*block), bytes_of(pages)))
-            return nullptr;
-        if (block->is_committed) kept_ -= pages;
-        free_[pages] = block->next;
-    } else {
-        block = make(pages);
-        if (block == nullptr) return nullptr;
+    SampledPages*& list = open_list(pool_number, size);
+    SampledPages* pages = list;
+    while (pages != nullptr && (pages->pool_number != pool_number || !is_same(pages->size.load(std::memory_order_relaxed), size)))
+        pages = pages->next;
+    if (pages == nullptr) return {};
+    const std::uint64_t in_use = pages->in_use.load(std::memory_order_relaxed);
+    const auto number = static_cast<unsigned>(std::countr_one(in_use));
+    pages->profiled[number] = nullptr;
+    pages->in_use.store(in_use | bit(number), std::memory_order_relaxed);
+    if (++pages->taken == pages->blocks()) unlink(list, *pages);
+    return {pages, number};
+}
+
+bool SampledArea::open(unsigned pool_number, base::BlockSize size) noexcept {
+    const auto count = static_cast<PageCount>(bytes_for(size) / page_bytes);
+    const std::lock_guard guard(mutex_);
+    SampledPages* pages = take_closed(count);
+    if (pages == nullptr) pages = make(count);
+    if (pages == nullptr) return false;
+    pages->is_committed = true;
+    pages->pool_number = pool_number;
+    pages->size.store(size, std::memory_order_relaxed);
+    address_space().map().set_all(pages->pages, PageEntry(pages, pool_number));
+    link(open_list(pool_number, size), *pages);
+    return true;
+}
+
+SampledPages* SampledArea::take_closed(PageCount count) noexcept {
+    SampledPages* const pages = closed_[count];
+    if (pages == nullptr) return nullptr;
+    if (pages->is_committed) {
+        kept_ -= count;
+    } else if (!platform::commit(address_space().address_of(pages->pages.first), pages->bytes())) {
+        return nullptr;
     }
-    block->is_committed = true;
-    block->block_bytes = static_cast<std::uint32_t>(block_bytes);
-    block->pool_number = static_cast<std::uint16_t>(pool_number);
-    block->profiled = nullptr;
-    block->in_use.store(true, std::memory_order_release);
-    address_space().map().set_all(block->pages, PageEntry(block, pool_number));
-    return block;
+    closed_[count] = pages->next;
+    return pages;
 }
 
-SampledBlock* SampledArea::make(PageCount pages) noexcept {
-    if (state_ == State::unknown) state_ = reserve() ? State::ready : State::unavailable;
-    if (state_ != State::ready || pages > end_ - used_end_) return nullptr;
-    if (!commit_up_to(used_end_ + pages)) return nullptr;
-    SampledBlock* const block = make_record();
-    if (block == nullptr) return nullptr;
-    block->pages = {used_end_, pages};
-    used_end_ += pages;
-    return block;
-}
-
-bool SampledArea::reserve() noexcept {
-    const PageRun run = address_space().reserve_sampled();
-    begin_ = used_end_ = committed_ = run.first;
-    end_ = run.first + run.count;
-    return run.count != 0;
+SampledPages* SampledArea::make(PageCount count) noexcept {
+    if (!is_reserved_) {
+        const PageRun run = address_space().reserve_sampled();
+        begin_ = used_end_ = committed_ = run.first;
+        end_ = run.first + run.count;
+        is_reserved_ = true;
+    }
+    if (count > end_ - used_end_ || !commit_up_to(used_end_ + count)) return nullptr;
+    SampledPages* const pages = make_record();
+    if (pages == nullptr) return nullptr;
+    pages->pages = {used_end_, count};
+    used_end_ += count;
+    return pages;
 }
 
 bool SampledArea::commit_up_to(PageNumber end) noexcept {
@@ -85,46 +136,56 @@ bool SampledArea::commit_up_to(PageNumber end) noexcept {
     return true;
 }
 
-SampledBlock* SampledArea::make_record() noexcept {
+SampledPages* SampledArea::make_record() noexcept {
     if (records_ == records_end_) {
-        void* const slab = platform::map(record_slab_bytes, alignof(SampledBlock));
+        void* const slab = platform::map(record_slab_bytes, alignof(SampledPages));
         if (slab == nullptr) return nullptr;
-        records_ = static_cast<SampledBlock*>(slab);
-        records_end_ = records_ + record_slab_bytes / sizeof(SampledBlock);
+        records_ = static_cast<SampledPages*>(slab);
+        records_end_ = records_ + record_slab_bytes / sizeof(SampledPages);
     }
-    return new (records_++) SampledBlock;
+    return new (records_++) SampledPages;
 }
 
-// The entry in the page map stays, so that a second free is recognized.
-void SampledArea::give_back(SampledBlock& block) noexcept {
+SampledArea::Freed SampledArea::free(SampledBlock block) noexcept {
+    SampledPages& pages = *block.pages;
     const std::lock_guard guard(mutex_);
-    put_back(block);
+    const std::uint64_t in_use = pages.in_use.load(std::memory_order_relaxed);
+    if ((in_use & bit(block.number)) == 0) return {};
+    Freed freed{.was_in_use = true, .profiled = block.profiled()};
+    pages.in_use.store(in_use & ~bit(block.number), std::memory_order_relaxed);
+    SampledPages*& list = list_of(pages);
+    if (pages.taken-- == pages.blocks()) link(list, pages);
+    if (pages.taken == 0) {
+        unlink(list, pages);
+        freed.closed_bytes = pages.bytes();
+        close(pages);
+    }
+    return freed;
 }
 
-void SampledArea::put_back(SampledBlock& block) noexcept {
-    const PageCount pages = block.pages.count;
-    if (kept_ + pages <= max_kept_pages) {
-        kept_ += pages;
-    } else {
-        block.is_committed = !platform::decommit(address_of(block), bytes_of(pages));
-        if (block.is_committed) kept_ += pages;
-    }
-    block.next = free_[pages];
-    free_[pages] = &block;
+// The entries in the page map stay, so that a second free is recognized.
+void SampledArea::close(SampledPages& pages) noexcept {
+    const PageCount count = pages.pages.count;
+    pages.is_committed =
+        kept_ + count <= max_kept_pages ||
+        !platform::decommit(address_space().address_of(pages.pages.first), pages.bytes());
+    if (pages.is_committed) kept_ += count;
+    pages.next = closed_[count];
+    closed_[count] = &pages;
 }
 
 std::size_t SampledArea::forget_pool(unsigned pool_number) noexcept {
     const std::lock_guard guard(mutex_);
     std::size_t bytes = 0;
     for (PageNumber page = begin_; page != used_end_;) {
-        const PageEntry entry = address_space().map().at(page);
-        SampledBlock& block = *entry.sampled();
-        page += block.pages.count;
-        if (entry.pool_number() != pool_number) continue;
-        if (end_use(block)) {
-            bytes += bytes_of(block.pages.count);
-            put_back(block);
-        }
+        SampledPages& pages = *address_space().map().at(page).sampled();
+        page += pages.pages.count;
+        if (pages.pool_number != pool_number || pages.taken == 0) continue;
+        if (pages.taken != pages.blocks()) unlink(list_of(pages), pages);
+        pages.taken = 0;
+        pages.in_use.store(0, std::memory_order_relaxed);
+        bytes += pages.bytes();
+        close(pages);
     }
     return bytes;
 }

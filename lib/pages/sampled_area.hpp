@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 
+#include "base/block_sizes.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::statistics {
@@ -13,75 +15,108 @@ struct ProfiledBlock;
 
 namespace tensorpool::pages {
 
-/// The record of a small block that the heap profile sampled. It lies at the beginning of pages of
-/// its own. The record stays with its pages when the block is freed.
-struct alignas(64) SampledBlock {
+/// Pages with small blocks of one pool and one size that the heap profile sampled. A set bit of
+/// `in_use` belongs to a block that a caller holds. The entries of all these pages in the page map
+/// refer to the record, also while no block is in use. Records are never unmapped.
+struct alignas(64) SampledPages {
+    static constexpr unsigned max_blocks = 64;
+
     PageRun pages;
-    std::uint32_t block_bytes = 0;  // of its size class
-    std::uint32_t requested = 0;
-    std::uint16_t pool_number = 0;
-    std::uint8_t bucket = 0;
-    std::uint8_t series = 0;
+    /// Written under the area's lock, as is `in_use`. Relaxed: look-ups of any address read them.
+    std::atomic<base::BlockSize> size = base::BlockSize();
+    // Guarded by the area's lock:
+    unsigned pool_number = 0;
+    unsigned taken = 0;
     bool is_committed = false;
-    /// Relaxed: look-ups of any address read it; the one who frees the block exchanges it.
-    std::atomic<bool> in_use = false;
-    statistics::ProfiledBlock* profiled = nullptr;
-    SampledBlock* next = nullptr;  // of free records with as many pages
+    SampledPages* next = nullptr;
+    SampledPages* before = nullptr;
+    std::atomic<std::uint64_t> in_use = 0;
+    statistics::ProfiledBlock* profiled[max_blocks] = {};
+
+    std::size_t bytes() const noexcept { return std::size_t{pages.count} << page_shift; }
+    std::size_t block_bytes() const noexcept {
+        const base::BlockSize one = size.load(std::memory_order_relaxed);
+        return base::block_bytes(one.series, one.bucket);
+    }
+    unsigned blocks() const noexcept {
+        return static_cast<unsigned>(std::min<std::size_t>(bytes() / block_bytes(), max_blocks));
+    }
+};
+
+/// One block of such pages.
+struct SampledBlock {
+    SampledPages* pages = nullptr;  // nullptr: none
+    unsigned number = 0;
+
+    char* address() const noexcept;
+    statistics::ProfiledBlock*& profiled() const noexcept { return pages->profiled[number]; }
+    bool is_in_use() const noexcept {
+        return (pages->in_use.load(std::memory_order_relaxed) >> number & 1) != 0;
+    }
 };
 
 /// Small blocks that the heap profile samples lie in a part of the window below the memory of all
-/// pools, so that a free recognizes them by their address. Each has pages of its own. Pages of
-/// freed blocks are used again; few of them keep their memory. Thread-safe.
+/// pools, so that a free recognizes them by their address. Few free pages keep their memory.
+/// Thread-safe.
 class SampledArea {
 public:
     constexpr SampledArea() noexcept = default;
     SampledArea(const SampledArea&) = delete;
     SampledArea& operator=(const SampledArea&) = delete;
 
-    /// The largest alignment of a block.
+    /// The largest alignment of a block that its size does not give.
     static constexpr std::size_t max_alignment = page_bytes;
 
-    /// Returns the bytes of the pages that a block takes.
-    static std::size_t bytes_for(std::size_t block_bytes) noexcept;
-    /// Returns a block in use; the caller fills in what it is for. Returns nullptr if no room is
-    /// left or the system refuses memory.
-    SampledBlock* take(unsigned pool_number, std::size_t block_bytes) noexcept;
-    /// Ends the use of a block. Returns false, and does nothing, if it was freed before.
-    static bool end_use(SampledBlock& block) noexcept {
-        return block.in_use.exchange(false, std::memory_order_acq_rel);
-    }
-    /// Takes back the pages of a block whose use has ended.
-    void give_back(SampledBlock& block) noexcept;
-    /// Takes back all blocks of a pool that is destroyed. Returns the bytes of the pages of those
-    /// that were in use.
-    std::size_t forget_pool(unsigned pool_number) noexcept;
+    /// Returns the bytes of the pages that are opened for blocks of this size.
+    static std::size_t bytes_for(base::BlockSize size) noexcept;
+    /// Returns the block, in use or free, that contains `p`. Takes no lock.
+    static SampledBlock find(const void* p) noexcept;
 
-    static char* address_of(const SampledBlock& block) noexcept;
+    /// Returns a block in use of open pages; none if there are no such pages with room.
+    SampledBlock take(unsigned pool_number, base::BlockSize size) noexcept;
+    /// Opens pages for blocks of this size. Returns false if no room is left or the system refuses.
+    bool open(unsigned pool_number, base::BlockSize size) noexcept;
+    /// What the free of a block did.
+    struct Freed {
+        bool was_in_use = false;  // if not, nothing was done
+        statistics::ProfiledBlock* profiled = nullptr;
+        std::size_t closed_bytes = 0;  // of its pages, if none of their blocks is in use any more
+    };
+    Freed free(SampledBlock block) noexcept;
+    /// Closes all pages of a pool that is destroyed. Returns their bytes.
+    std::size_t forget_pool(unsigned pool_number) noexcept;
 
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
     static constexpr unsigned max_pages = 16;  // of a block of 64 KiB
+    static constexpr unsigned list_count = 64;
 
     // REQUIRES, for all that follow: the lock is held.
-    bool reserve() noexcept;
-    SampledBlock* make(PageCount pages) noexcept;
-    SampledBlock* make_record() noexcept;
+    SampledPages*& open_list(unsigned pool_number, base::BlockSize size) noexcept;
+    SampledPages*& list_of(const SampledPages& pages) noexcept {
+        return open_list(pages.pool_number, pages.size.load(std::memory_order_relaxed));
+    }
+    void link(SampledPages*& list, SampledPages& pages) noexcept;
+    void unlink(SampledPages*& list, SampledPages& pages) noexcept;
+    SampledPages* take_closed(PageCount pages) noexcept;
+    SampledPages* make(PageCount pages) noexcept;
+    SampledPages* make_record() noexcept;
     bool commit_up_to(PageNumber end) noexcept;
-    void put_back(SampledBlock& block) noexcept;
+    void close(SampledPages& pages) noexcept;
 
     std::mutex mutex_;
-    enum class State : std::uint8_t { unknown, unavailable, ready };
-    State state_ = State::unknown;
+    bool is_reserved_ = false;
     PageNumber begin_ = 0;      // of the area, as are the next two
-    PageNumber used_end_ = 0;   // of the pages that were ever given out
+    PageNumber used_end_ = 0;   // of the pages that were ever open
     PageNumber committed_ = 0;  // the end of the pages that may be accessed
     PageNumber end_ = 0;
-    PageCount kept_ = 0;  // of freed blocks, with memory
-    SampledBlock* free_[max_pages + 1] = {};  // by pages
-    SampledBlock* records_ = nullptr;         // not used yet
-    SampledBlock* records_end_ = nullptr;
+    PageCount kept_ = 0;                        // closed, with memory
+    SampledPages* closed_[max_pages + 1] = {};  // by the number of pages
+    SampledPages* open_[list_count] = {};       // with room, by a hash of pool and size
+    SampledPages* records_ = nullptr;           // not used yet
+    SampledPages* records_end_ = nullptr;
 };
 
 SampledArea& sampled_area() noexcept;

@@ -305,7 +305,7 @@ void Pool::record_end(void* p) noexcept {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
         if (entry.is_large_in_use()) bytes = entry.span()->bytes();
         if (entry.guarded() != nullptr) bytes = entry.guarded()->requested;
-        if (entry.sampled() != nullptr) bytes = entry.sampled()->block_bytes;
+        if (entry.sampled() != nullptr) bytes = entry.sampled()->block_bytes();
     }
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }

@@ -19,6 +19,7 @@
 #include "pages/large_blocks.hpp"
 #include "pages/page_heap.hpp"
 #include "pages/record_arena.hpp"
+#include "pages/sampled_area.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
@@ -240,7 +241,9 @@ private:
     void profile_resized(pages::Span& span, std::size_t bytes) noexcept;
     void* allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
                            std::size_t bytes, std::size_t alignment) noexcept;
-    pages::SampledBlock* take_sampled(std::size_t block_bytes, std::size_t alignment) noexcept;
+    pages::SampledBlock take_sampled(blocks::BucketSet& set, unsigned bucket,
+                                     std::size_t alignment) noexcept;
+    bool open_sampled(blocks::BucketSet& set, base::BlockSize size) noexcept;
     /// Frees a sampled small block of this pool. Returns false, and does nothing, if `p` lies in
     /// none.
     bool free_sampled(void* p) noexcept;
@@ -383,10 +386,10 @@ private:
     blocks::BucketSet buckets_;
     const std::uintptr_t first_unguarded_;
     base::Canary canary_;
-    // Blocks in use: of the heap profile, and small ones outside of their bucket's spans. Relaxed:
-    // only a pool that is destroyed reads them.
+    // Blocks in use that the heap profile sampled, and whether small ones were. Relaxed: only a pool
+    // that is destroyed reads them.
     std::atomic<std::uint64_t> profiled_in_use_ = 0;
-    std::atomic<std::uint64_t> small_sampled_ = 0;
+    std::atomic<bool> has_sampled_ = false;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer_ = nullptr;

@@ -122,52 +122,70 @@ void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsig
                              std::size_t bytes, std::size_t alignment) noexcept {
     const Sampled sampled = sample(cache, bytes, alignment);
     if (sampled.block != nullptr || sampled.mean == 0) return sampled.block;
-    SampledBlock* const block = take_sampled(set.block_bytes(bucket), alignment);
-    if (block == nullptr) {
+    const SampledBlock block = take_sampled(set, bucket, alignment);
+    if (block.pages == nullptr) {
         statistics::profiled_blocks().count_lost();
         return nullptr;
     }
-    block->bucket = static_cast<std::uint8_t>(bucket);
-    block->series = static_cast<std::uint8_t>(set.series());
-    block->requested = static_cast<std::uint32_t>(bytes);
-    block->profiled = begin_profile(cache, bytes, sampled.mean);
+    block.profiled() = begin_profile(cache, bytes, sampled.mean);
     cache.bytes_to_sample -= as_distance(bytes);
     cache.count_outside(bucket, bytes);
-    small_sampled_.fetch_add(1, std::memory_order_relaxed);
-    return SampledArea::address_of(*block);
+    return block.address();
 }
 
-SampledBlock* Pool::take_sampled(std::size_t block_bytes, std::size_t alignment) noexcept {
-    if (alignment > SampledArea::max_alignment) return nullptr;
-    const std::size_t taken = SampledArea::bytes_for(block_bytes);
-    if (!heap_.charge_outside(taken)) return nullptr;
-    SampledBlock* const block = pages::sampled_area().take(heap_.pool_number(), block_bytes);
-    if (block == nullptr) heap_.refund_outside(taken);
-    return block;
+SampledBlock Pool::take_sampled(blocks::BucketSet& set, unsigned bucket,
+                                std::size_t alignment) noexcept {
+    if (alignment > SampledArea::max_alignment) return {};
+    const base::BlockSize size{static_cast<std::uint8_t>(set.series()),
+                               static_cast<std::uint8_t>(bucket)};
+    SampledArea& area = pages::sampled_area();
+    const unsigned pool = heap_.pool_number();
+    SampledBlock block = area.take(pool, size);
+    // Other threads may take all blocks of the new pages; the sample is lost then.
+    if (block.pages != nullptr || !open_sampled(set, size)) return block;
+    return area.take(pool, size);
+}
+
+// The pages count as capacity of the bucket.
+bool Pool::open_sampled(blocks::BucketSet& set, base::BlockSize size) noexcept {
+    const std::size_t bytes = SampledArea::bytes_for(size);
+    if (!heap_.charge_outside(bytes)) return false;
+    if (!pages::sampled_area().open(heap_.pool_number(), size)) {
+        heap_.refund_outside(bytes);
+        return false;
+    }
+    record_->totals.bucket_capacity_bytes[set[size.bucket].row()].fetch_add(
+        bytes, std::memory_order_relaxed);
+    has_sampled_.store(true, std::memory_order_relaxed);
+    return true;
 }
 
 bool Pool::free_sampled(void* p) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(p);
-    SampledBlock* const block = entry.sampled();
-    if (block == nullptr) return false;
+    if (entry.sampled() == nullptr) return false;
     record_end_if_recording(p);
-    const bool is_ours =
-        entry.pool_number() == heap_.pool_number() && p == SampledArea::address_of(*block);
-    if (!is_ours || !SampledArea::end_use(*block)) {
+    const SampledBlock block = SampledArea::find(p);
+    const bool is_ours = entry.pool_number() == heap_.pool_number() && block.pages != nullptr &&
+                         p == block.address();
+    const base::BlockSize size = entry.sampled()->size.load(std::memory_order_relaxed);
+    const SampledArea::Freed freed =
+        is_ours ? pages::sampled_area().free(block) : SampledArea::Freed();
+    if (!freed.was_in_use) {
         misused(p, find(p));
         return true;
     }
-    if (block->profiled != nullptr) end_profile(*block->profiled);
-    blocks::BucketSet& set = series(block->series);
+    if (freed.profiled != nullptr) end_profile(*freed.profiled);
+    blocks::BucketSet& set = series(size.series);
     if (blocks::Cache* const cache = attach(set)) {
-        cache->count_outside_free(block->bucket);
+        cache->count_outside_free(size.bucket);
     } else {
-        set.count_direct_free(block->bucket);
+        set.count_direct_free(size.bucket);
     }
-    small_sampled_.fetch_sub(1, std::memory_order_relaxed);
-    const std::size_t taken = SampledArea::bytes_for(block->block_bytes);
-    pages::sampled_area().give_back(*block);
-    heap_.refund_outside(taken);
+    if (freed.closed_bytes != 0) {
+        record_->totals.bucket_capacity_bytes[set[size.bucket].row()].fetch_sub(
+            freed.closed_bytes, std::memory_order_relaxed);
+        heap_.refund_outside(freed.closed_bytes);
+    }
     return true;
 }
 
@@ -176,27 +194,24 @@ void Pool::forget_profile() noexcept {
     if (profiled_in_use_.load(std::memory_order_relaxed) != 0) {
         statistics::profiled_blocks().forget_pool(heap_.pool_number());
     }
-    if (small_sampled_.load(std::memory_order_relaxed) != 0) {
+    if (has_sampled_.load(std::memory_order_relaxed)) {
         heap_.refund_outside(pages::sampled_area().forget_pool(heap_.pool_number()));
     }
 }
 
 Pool::Finding Pool::find_sampled(const void* p) noexcept {
-    const pages::PageEntry entry = heap_.space().map().at(p);
-    const SampledBlock* const block = entry.sampled();
-    if (block == nullptr || entry.pool_number() != heap_.pool_number()) return {};
-    char* const begin = SampledArea::address_of(*block);
-    Finding finding{.what = begin == p ? Finding::What::block : Finding::What::interior,
-                    .block = begin,
+    const SampledBlock block = SampledArea::find(p);
+    const bool is_ours =
+        heap_.space().map().at(p).pool_number() == heap_.pool_number() && block.pages != nullptr;
+    if (!is_ours) return {};
+    const base::BlockSize size = block.pages->size.load(std::memory_order_relaxed);
+    Finding finding{.what = block.address() == p ? Finding::What::block : Finding::What::interior,
+                    .block = block.address(),
                     // A sized free never refers to a block of a finer size.
-                    .bucket = block->series == 0 ? block->bucket : bucket_count,
-                    .usable = block->block_bytes,
+                    .bucket = size.series == 0 ? size.bucket : bucket_count,
+                    .usable = block.pages->block_bytes(),
                     .requested = 0};
-    if (!block->in_use.load(std::memory_order_acquire)) {
-        finding.what = Finding::What::freed;
-    } else if (static_cast<const char*>(p) - begin >= as_distance(block->block_bytes)) {
-        finding.what = Finding::What::foreign;
-    }
+    if (!block.is_in_use()) finding.what = Finding::What::freed;
     return finding;
 }
 

@@ -11,8 +11,14 @@
 namespace tensorpool::pages {
 namespace {
 
+using base::BlockSize;
+
 constexpr unsigned pool = 78;
 constexpr unsigned other_pool = 79;
+constexpr BlockSize smallest{0, 0};
+constexpr BlockSize of_1_kib{0, 4};
+constexpr BlockSize of_4_kib{0, 6};
+constexpr BlockSize of_64_kib{0, 10};
 
 class SampledAreaTest : public ::testing::Test {
 protected:
@@ -20,68 +26,96 @@ protected:
         area_.forget_pool(pool);
         area_.forget_pool(other_pool);
     }
-    SampledBlock& take(std::size_t bytes, unsigned of_pool = pool) {
-        SampledBlock* const block = area_.take(of_pool, bytes);
-        EXPECT_NE(block, nullptr);
-        return *block;
-    }
-    void free(SampledBlock& block) {
-        EXPECT_TRUE(SampledArea::end_use(block));
-        area_.give_back(block);
+    SampledBlock take(BlockSize size, unsigned of_pool = pool) {
+        SampledBlock block = area_.take(of_pool, size);
+        if (block.pages == nullptr && area_.open(of_pool, size)) block = area_.take(of_pool, size);
+        EXPECT_NE(block.pages, nullptr);
+        return block;
     }
 
     SampledArea& area_ = sampled_area();
 };
 
-TEST_F(SampledAreaTest, BlocksHavePagesOfTheirOwnBelowAllOthers) {
+TEST_F(SampledAreaTest, BlocksLieBelowAllOthersAndApart) {
     std::set<const char*> addresses;
-    for (std::size_t bytes = 64; bytes <= 64 << 10; bytes *= 2) {
-        SampledBlock& block = take(bytes);
-        char* const address = SampledArea::address_of(block);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % page_bytes, 0U);
-        EXPECT_LT(reinterpret_cast<std::uintptr_t>(address) + bytes,
-                  address_space().first_unguarded() + 1);
-        std::memset(address, 1, bytes);
-        EXPECT_EQ(address_space().map().at(address + bytes - 1).sampled(), &block);
-        EXPECT_EQ(address_space().map().at(address).pool_number(), pool);
-        EXPECT_TRUE(addresses.insert(address).second);
+    for (std::uint8_t bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        for (int i = 0; i < 100; ++i) {
+            const SampledBlock block = take({0, bucket});
+            const std::size_t bytes = std::size_t{64} << bucket;
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.address()) %
+                          std::min(bytes, page_bytes),
+                      0U);
+            EXPECT_LE(reinterpret_cast<std::uintptr_t>(block.address()) + bytes,
+                      address_space().first_unguarded());
+            std::memset(block.address(), 1, bytes);
+            const SampledBlock found = SampledArea::find(block.address() + bytes - 1);
+            EXPECT_EQ(found.pages, block.pages);
+            EXPECT_EQ(found.number, block.number);
+            EXPECT_TRUE(addresses.insert(block.address()).second);
+        }
     }
 }
 
-TEST_F(SampledAreaTest, PagesOfAFreedBlockAreUsedAgain) {
-    SampledBlock& first = take(1000);
-    free(first);
-    EXPECT_EQ(&take(2000), &first);
+TEST_F(SampledAreaTest, SmallBlocksOfOneSizeSharePages) {
+    const SampledBlock first = take(smallest);
+    for (unsigned i = 1; i != SampledPages::max_blocks; ++i) {
+        EXPECT_EQ(take(smallest).pages, first.pages);
+    }
+    EXPECT_NE(take(smallest).pages, first.pages);
+    EXPECT_NE(take(of_1_kib).pages, first.pages);
+    EXPECT_NE(take(smallest, other_pool).pages, first.pages);
 }
 
-TEST_F(SampledAreaTest, UseEndsOnce) {
-    SampledBlock& block = take(100);
-    EXPECT_TRUE(SampledArea::end_use(block));
-    EXPECT_FALSE(SampledArea::end_use(block));
-    area_.give_back(block);
+TEST_F(SampledAreaTest, FreedBlockIsTakenAgain) {
+    const SampledBlock first = take(of_1_kib);
+    const SampledBlock second = take(of_1_kib);
+    EXPECT_TRUE(area_.free(first).was_in_use);
+    EXPECT_EQ(take(of_1_kib).address(), first.address());
+    EXPECT_TRUE(second.is_in_use());
 }
 
-// Freed blocks beyond the kept pages lose their memory, and read as zeros when they are used again.
-TEST_F(SampledAreaTest, FewFreedBlocksKeepTheirMemory) {
-    std::vector<SampledBlock*> blocks;
+TEST_F(SampledAreaTest, UseEndsOnceAndReturnsWhatWasStored) {
+    const SampledBlock block = take(of_1_kib);
+    auto* const stored = reinterpret_cast<statistics::ProfiledBlock*>(&area_);
+    block.profiled() = stored;
+    const SampledArea::Freed freed = area_.free(block);
+    EXPECT_TRUE(freed.was_in_use);
+    EXPECT_EQ(freed.profiled, stored);
+    EXPECT_FALSE(block.is_in_use());
+    EXPECT_FALSE(area_.free(block).was_in_use);
+}
+
+TEST_F(SampledAreaTest, PagesCloseWithTheirLastBlock) {
+    const SampledBlock first = take(smallest);
+    const SampledBlock second = take(smallest);
+    EXPECT_EQ(area_.free(first).closed_bytes, 0U);
+    EXPECT_EQ(area_.free(second).closed_bytes, SampledArea::bytes_for(smallest));
+    EXPECT_EQ(area_.take(pool, smallest).pages, nullptr);
+}
+
+// Closed pages beyond those that are kept lose their memory, and read as zeros when they are used
+// again.
+TEST_F(SampledAreaTest, FewClosedPagesKeepTheirMemory) {
+    std::vector<SampledBlock> blocks;
     for (int i = 0; i < 64; ++i) {
-        blocks.push_back(&take(4096));
-        std::memset(SampledArea::address_of(*blocks.back()), 1, 4096);
+        blocks.push_back(take(of_4_kib));
+        std::memset(blocks.back().address(), 1, 4096);
     }
-    for (SampledBlock* const block : blocks) free(*block);
+    for (const SampledBlock block : blocks) area_.free(block);
     int zeros = 0;
-    for (int i = 0; i < 64; ++i) zeros += *SampledArea::address_of(take(4096)) == 0 ? 1 : 0;
+    for (int i = 0; i < 64; ++i) zeros += *take(of_4_kib).address() == 0 ? 1 : 0;
     EXPECT_GE(zeros, 32);
 }
 
 TEST_F(SampledAreaTest, ForgetsTheBlocksOfOnePool) {
-    SampledBlock& kept = take(100, other_pool);
-    take(100);
-    take(5000);
+    const SampledBlock kept = take(smallest, other_pool);
+    (void)take(smallest);
+    (void)take(smallest);
+    (void)take(of_64_kib);
     EXPECT_EQ(area_.forget_pool(pool),
-              SampledArea::bytes_for(100) + SampledArea::bytes_for(5000));
+              SampledArea::bytes_for(smallest) + SampledArea::bytes_for(of_64_kib));
     EXPECT_EQ(area_.forget_pool(pool), 0U);
-    EXPECT_TRUE(kept.in_use);
+    EXPECT_TRUE(kept.is_in_use());
 }
 
 }  // namespace
