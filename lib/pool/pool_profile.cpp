@@ -130,6 +130,8 @@ void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsig
     block.profiled() = begin_profile(cache, bytes, sampled.mean);
     cache.bytes_to_sample -= as_distance(bytes);
     cache.count_outside(bucket, bytes);
+    record_->totals.bucket_out_bytes[set[bucket].row()].fetch_add(set.block_bytes(bucket),
+                                                                  std::memory_order_relaxed);
     return block.address();
 }
 
@@ -181,9 +183,12 @@ bool Pool::free_sampled(void* p) noexcept {
     } else {
         set.count_direct_free(size.bucket);
     }
+    const unsigned row = set[size.bucket].row();
+    record_->totals.bucket_out_bytes[row].fetch_sub(set.block_bytes(size.bucket),
+                                                    std::memory_order_relaxed);
     if (freed.closed_bytes != 0) {
-        record_->totals.bucket_capacity_bytes[set[size.bucket].row()].fetch_sub(
-            freed.closed_bytes, std::memory_order_relaxed);
+        record_->totals.bucket_capacity_bytes[row].fetch_sub(freed.closed_bytes,
+                                                             std::memory_order_relaxed);
         heap_.refund_outside(freed.closed_bytes);
     }
     return true;

@@ -118,6 +118,27 @@ TEST_F(HeapProfileOfPool, StatisticsAreThoseOfAPoolWithoutIt) {
     }
 }
 
+TEST_F(HeapProfileOfPool, CapacityIsTheSumOfItsParts) {
+    std::vector<void*> blocks;
+    const auto check = [&] {
+        const PoolStatistics now = pool_.statistics();
+        EXPECT_EQ(now.capacity_bytes, now.in_use_bytes + now.parked_bytes + now.depot_bytes +
+                                          now.span_bytes + now.cached_bytes + now.free_bytes)
+            << blocks.size();
+    };
+    for (int round = 0; round < 3; ++round) {
+        for (const std::size_t size : sizes) {
+            blocks.push_back(pool_.allocate(size));
+            check();
+        }
+    }
+    while (!blocks.empty()) {
+        pool_.deallocate(blocks.back());
+        blocks.pop_back();
+        check();
+    }
+}
+
 TEST_F(HeapProfileOfPool, BlocksAreWritableAlignedAndApart) {
     std::vector<char*> blocks;
     for (int i = 0; i < 200; ++i) {
