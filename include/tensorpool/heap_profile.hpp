@@ -4,11 +4,14 @@
 /// The heap profile of a process: which call stacks hold the memory of its pools, by a sample of
 /// its allocations. Sizes are bytes.
 ///
-/// Each pool without checks of every call samples on average one allocation in
+/// Each pool without checks of every call (`Checks::off` and `sampled`) samples on average one allocation in
 /// `profile_interval()` bytes, at random distances. An allocation of n bytes is sampled with the
 /// probability p = 1 - exp(-n / interval) and counts as 1 / p blocks and n / p bytes, so the
 /// expected values are the true ones. Sampling takes at most about 0.5 % of a thread's processor
 /// time. Where it would take more, the thread's interval is raised, and the weights with it.
+///
+/// Arenas, blocks that a plan serves, memory of devices, and programs under AddressSanitizer or
+/// Valgrind are not sampled.
 
 #include <array>
 #include <cstddef>
@@ -84,12 +87,13 @@ struct HeapProfile {
 };
 
 /// Returns the mean distance in bytes between the sampled allocations of this process; 0 if none
-/// are sampled. It is 512 KiB, or the value of TENSORPOOL_PROFILE: a number of bytes, which may end
-/// with KiB, MiB or GiB, or `off`. Any thread may call it.
+/// are sampled. It is 512 KiB, or the value of TENSORPOOL_PROFILE: `off`; a number of bytes from 1
+/// KiB on, such as 4MiB; or `all`, which samples every allocation, whatever that takes. Any thread may
+/// call it.
 TENSORPOOL_API std::size_t profile_interval() noexcept;
-/// Sets the mean distance in bytes between sampled allocations, or stops sampling with 0. Each
-/// thread uses it from its next sample on, or after at most 64 MiB of allocations if it took none.
-/// Any thread may call it.
+/// Sets the mean distance in bytes between sampled allocations, at most 1 TiB, or stops sampling
+/// with 0. With 1, every allocation is sampled. Each thread uses the value from its next sample on;
+/// if none were taken, at most 64 MiB of allocations later. Any thread may call it.
 TENSORPOOL_API void set_profile_interval(std::size_t bytes) noexcept;
 
 }  // namespace tensorpool

@@ -75,10 +75,13 @@ void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
                       pages::SlowPath& path) noexcept {
     statistics::look_at_scopes();
     const SlowCall call(*this);
+    // Whether the request is sampled has been decided.
+    const std::int64_t left = std::exchange(bytes_to_sample, never_sampled);
     // A block may be left if another thread has taken back only some.
-    if (void* const block = pop(bucket, requested_bytes)) [[unlikely]]
-        return block;
-    return refill(bucket, path) ? pop(bucket, requested_bytes) : nullptr;
+    void* block = pop(bucket, requested_bytes);
+    if (block == nullptr && refill(bucket, path)) block = pop(bucket, requested_bytes);
+    bytes_to_sample = left - static_cast<std::int64_t>(requested_bytes);
+    return block;
 }
 
 void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "base/random_distance.hpp"
 
@@ -42,6 +44,16 @@ public:
         mean_ = std::clamp(affordable, least_mean(interval), max_mean);
         return distance_ = random_.next(mean_);
     }
+    /// Notes that a request was to be sampled but was refused.
+    void owe(std::size_t bytes, double mean) noexcept {
+        owed_bytes_ = bytes;
+        owed_mean_ = mean;
+    }
+    /// Returns the mean that was noted, once, if this is the same request; otherwise 0.
+    double take_owed(std::size_t bytes) noexcept {
+        const double mean = std::exchange(owed_mean_, 0);
+        return bytes == owed_bytes_ ? mean : 0;
+    }
     /// Notes what a sample cost, in nanoseconds.
     void count(std::uint64_t cost) noexcept {
         const auto ns = static_cast<double>(cost);
@@ -55,7 +67,9 @@ private:
     static double least_mean(std::uint64_t interval) noexcept {
         return interval == every_allocation ? tiny : static_cast<double>(interval);
     }
-    static constexpr double max_mean = 0x1p60;
+    // Beyond it, samples take more than the share. Only requests for blocks that are not touched come
+    // so fast.
+    static constexpr double max_mean = 0x1p36;
 
     base::RandomDistance random_;
     double mean_ = 0;
@@ -65,6 +79,8 @@ private:
     double time_ = 0;
     std::uint64_t looked_ = 0;
     std::int64_t distance_ = 0;
+    std::size_t owed_bytes_ = 0;
+    double owed_mean_ = 0;
 };
 
 /// The two distances behind the countdown of a thread's cache: to the next guarded block, and to

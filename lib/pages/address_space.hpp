@@ -36,7 +36,8 @@ public:
     /// an empty run if the system refuses.
     PageRun reserve_sampled() noexcept;
     /// Returns the lowest address that a block can have which is neither guarded nor a sampled small
-    /// one; 1 if there is no window.
+    /// one; 1 if there is no window. In that case no block is ever guarded or sampled, because callers
+    /// keep the result.
     std::uintptr_t first_unguarded() noexcept;
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
@@ -159,6 +160,7 @@ private:
     std::uint32_t granules_ = 0;
     std::uint32_t guarded_granules_ = 0;  // the first ones
     std::uint32_t sampled_granules_ = 0;  // behind them
+    bool uses_low_ = true;  // false after `first_unguarded` found no window
     PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;

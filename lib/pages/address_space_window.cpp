@@ -108,7 +108,7 @@ PageRun AddressSpace::reserve_sampled() noexcept {
 }
 
 bool AddressSpace::reserve_low(Granules run) noexcept {
-    if (run.count == 0 || !grow_map(run.end())) return false;
+    if (!uses_low_ || run.count == 0 || !grow_map(run.end())) return false;
     const std::size_t bytes = run.count * granule_bytes;
     if (platform::reserve_at(address_of(run.pages().first), bytes) != platform::ReservedAt::done)
         return false;
@@ -118,7 +118,10 @@ bool AddressSpace::reserve_low(Granules run) noexcept {
 
 std::uintptr_t AddressSpace::first_unguarded() noexcept {
     const std::lock_guard guard(mutex_);
-    if (granules_ == 0 && !set_up()) return 1;
+    if (granules_ == 0 && !set_up()) {
+        uses_low_ = false;
+        return 1;
+    }
     return reinterpret_cast<std::uintptr_t>(
         address_of((guarded_granules_ + sampled_granules_) * granule_pages));
 }

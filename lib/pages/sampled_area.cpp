@@ -74,31 +74,34 @@ void SampledArea::unlink(SampledPages*& list, SampledPages& pages) noexcept {
 
 SampledBlock SampledArea::take(unsigned pool_number, base::BlockSize size) noexcept {
     const std::lock_guard guard(mutex_);
-    SampledPages*& list = open_list(pool_number, size);
-    SampledPages* pages = list;
+    SampledPages* pages = open_list(pool_number, size);
     while (pages != nullptr && (pages->pool_number != pool_number || !is_same(pages->size.load(std::memory_order_relaxed), size)))
         pages = pages->next;
     if (pages == nullptr) return {};
-    const std::uint64_t in_use = pages->in_use.load(std::memory_order_relaxed);
-    const auto number = static_cast<unsigned>(std::countr_one(in_use));
-    pages->profiled[number] = nullptr;
-    pages->in_use.store(in_use | bit(number), std::memory_order_relaxed);
-    if (++pages->taken == pages->blocks()) unlink(list, *pages);
-    return {pages, number};
+    return take_from(*pages);
 }
 
-bool SampledArea::open(unsigned pool_number, base::BlockSize size) noexcept {
+SampledBlock SampledArea::take_from(SampledPages& pages) noexcept {
+    const std::uint64_t in_use = pages.in_use.load(std::memory_order_relaxed);
+    const auto number = static_cast<unsigned>(std::countr_one(in_use));
+    pages.profiled[number] = nullptr;
+    pages.in_use.store(in_use | bit(number), std::memory_order_relaxed);
+    if (++pages.taken == pages.blocks()) unlink(list_of(pages), pages);
+    return {&pages, number};
+}
+
+SampledBlock SampledArea::open(unsigned pool_number, base::BlockSize size) noexcept {
     const auto count = static_cast<PageCount>(bytes_for(size) / page_bytes);
     const std::lock_guard guard(mutex_);
     SampledPages* pages = take_closed(count);
     if (pages == nullptr) pages = make(count);
-    if (pages == nullptr) return false;
+    if (pages == nullptr) return {};
     pages->is_committed = true;
     pages->pool_number = pool_number;
     pages->size.store(size, std::memory_order_relaxed);
     address_space().map().set_all(pages->pages, PageEntry(pages, pool_number));
     link(open_list(pool_number, size), *pages);
-    return true;
+    return take_from(*pages);
 }
 
 SampledPages* SampledArea::take_closed(PageCount count) noexcept {

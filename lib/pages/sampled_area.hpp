@@ -64,9 +64,6 @@ public:
     SampledArea(const SampledArea&) = delete;
     SampledArea& operator=(const SampledArea&) = delete;
 
-    /// The largest alignment of a block that its size does not give.
-    static constexpr std::size_t max_alignment = page_bytes;
-
     /// Returns the bytes of the pages that are opened for blocks of this size.
     static std::size_t bytes_for(base::BlockSize size) noexcept;
     /// Returns the block, in use or free, that contains `p`. Takes no lock.
@@ -74,8 +71,9 @@ public:
 
     /// Returns a block in use of open pages; none if there are no such pages with room.
     SampledBlock take(unsigned pool_number, base::BlockSize size) noexcept;
-    /// Opens pages for blocks of this size. Returns false if no room is left or the system refuses.
-    bool open(unsigned pool_number, base::BlockSize size) noexcept;
+    /// Opens pages for blocks of this size and returns their first one, in use. Returns none if no
+    /// room is left or the system refuses.
+    SampledBlock open(unsigned pool_number, base::BlockSize size) noexcept;
     /// What the free of a block did.
     struct Freed {
         bool was_in_use = false;  // if not, nothing was done
@@ -95,6 +93,7 @@ private:
 
     // REQUIRES, for all that follow: the lock is held.
     SampledPages*& open_list(unsigned pool_number, base::BlockSize size) noexcept;
+    SampledBlock take_from(SampledPages& pages) noexcept;
     SampledPages*& list_of(const SampledPages& pages) noexcept {
         return open_list(pages.pool_number, pages.size.load(std::memory_order_relaxed));
     }

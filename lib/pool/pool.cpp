@@ -116,8 +116,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
             record_->totals),
       large_(heap_, record_->totals),
       buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
-               counters_, record_->totals),
-      first_unguarded_(pages::address_space().first_unguarded()) {
+               counters_, record_->totals) {
     records_.count_in(record_->totals.record_bytes);
     hide_caches_from_tools();
     if (is_sampled() || is_profiled()) buckets_.sample_requests();
@@ -239,7 +238,7 @@ void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t 
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
     if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
-        void* const block = allocate_sampled(set, *cache, bucket, bytes, alignment);
+        void* const block = allocate_sampled(set, *cache, bucket, bytes, alignment, path);
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
@@ -264,17 +263,16 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
             return deallocate_hardened(p, {stated_bytes(bytes), smallest_block_bytes});
         return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
     }
-    if (is_low(p) && (free_guarded(p, bytes) || free_sampled(p))) [[unlikely]]
-        return;
+    if (is_sampled() && free_guarded(p, bytes)) return;
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
+    if (free_sampled(p)) return;
     free_unchecked_block(buckets_, bucket, p);
 }
 
 void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
     const unsigned bucket = bucket_for(bytes, alignment);
-    if (is_low(p) && (free_guarded(p, bytes) || free_sampled(p))) [[unlikely]]
-        return;
+    if (is_sampled() && free_guarded(p, bytes)) return;
     if (checked()) {
         if (is_hardened()) return deallocate_hardened(p, {stated_bytes(bytes), alignment});
         deallocate_checked(p, {bytes, bucket});

@@ -230,28 +230,28 @@ private:
     struct Sampled {
         void* block = nullptr;  // a guarded block that serves it
         double mean = 0;        // if the heap profile samples it, at this mean distance; otherwise 0
+        std::uint64_t begun_ns = 0;  // when that was decided
     };
     bool is_profiled() const noexcept;
     Sampled sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept;
-    double take_sample(blocks::Cache& cache) noexcept;
+    double take_sample(blocks::Cache& cache, std::size_t bytes) noexcept;
+    void owe_sample(blocks::Cache& cache, std::size_t bytes, double mean) noexcept;
     statistics::ProfiledBlock* begin_profile(blocks::Cache& cache, std::size_t bytes,
-                                             double mean) noexcept;
+                                             const Sampled& sampled) noexcept;
     void end_profile(statistics::ProfiledBlock& block) noexcept;
-    void profile_large(blocks::Cache& cache, void* p, std::size_t bytes, double mean) noexcept;
+    void profile_large(blocks::Cache& cache, void* p, std::size_t bytes,
+                       const Sampled& sampled) noexcept;
+    [[gnu::noinline]] void free_profiled(pages::Span& span) noexcept;
     void profile_resized(pages::Span& span, std::size_t bytes) noexcept;
     void* allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
-                           std::size_t bytes, std::size_t alignment) noexcept;
+                           std::size_t bytes, std::size_t alignment,
+                           pages::SlowPath& path) noexcept;
     pages::SampledBlock take_sampled(blocks::BucketSet& set, unsigned bucket,
-                                     std::size_t alignment) noexcept;
-    bool open_sampled(blocks::BucketSet& set, base::BlockSize size) noexcept;
+                                     pages::SlowPath& path) noexcept;
     /// Frees a sampled small block of this pool. Returns false, and does nothing, if `p` lies in
     /// none.
     bool free_sampled(void* p) noexcept;
     void forget_profile() noexcept;
-    /// Returns whether only a guarded or a sampled small block, or nothing, can have this address.
-    bool is_low(const void* p) const noexcept {
-        return reinterpret_cast<std::uintptr_t>(p) < first_unguarded_;
-    }
 
     // pool_hardened.cpp
     void harden() noexcept;
@@ -384,7 +384,6 @@ private:
     pages::PageHeap heap_;
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
-    const std::uintptr_t first_unguarded_;
     base::Canary canary_;
     // Blocks in use that the heap profile sampled, and whether small ones were. Relaxed: only a pool
     // that is destroyed reads them.

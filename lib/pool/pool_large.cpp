@@ -103,7 +103,13 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         if (sampled.block != nullptr) return sampled.block;
     }
     void* const block = allocate_whole_pages(cache, bytes, alignment, path);
-    if (block != nullptr && sampled.mean != 0) profile_large(*cache, block, bytes, sampled.mean);
+    if (sampled.mean != 0) [[unlikely]] {
+        if (block != nullptr) {
+            profile_large(*cache, block, bytes, sampled);
+        } else {
+            owe_sample(*cache, bytes, sampled.mean);
+        }
+    }
     return block;
 }
 
@@ -192,7 +198,7 @@ void Pool::free_pages_slow(void* p) noexcept {
 // If the thread's cache keeps the span, no function is called except on every 64th free.
 void Pool::free_large(Span& span) noexcept {
     if (span.sampled) [[unlikely]]
-        end_profile(span.take_profiled());
+        return free_profiled(span);
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(place_);
     const bool kept =

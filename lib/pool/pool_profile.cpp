@@ -46,24 +46,25 @@ Pool::Sampled Pool::sample(blocks::Cache& cache, std::size_t bytes,
                            std::size_t alignment) noexcept {
     if (cache.bytes_to_sample >= 0) cache.bytes_to_sample -= as_distance(bytes);
     cache.distances.settle(cache.bytes_to_sample);
-    Sampled sampled;
-    sampled.mean = take_sample(cache);
+    Sampled sampled{.begun_ns = platform::monotonic_clock_ns()};
+    sampled.mean = take_sample(cache, bytes);
     sampled.block = guard_if_due(cache, bytes, alignment);
     cache.bytes_to_sample = cache.distances.arm();
     if (sampled.block == nullptr) {
         cache.bytes_to_sample += as_distance(bytes);
     } else if (sampled.mean != 0) {
         heap_.space().map().at(sampled.block).guarded()->profiled =
-            begin_profile(cache, bytes, sampled.mean);
+            begin_profile(cache, bytes, sampled);
     }
     return sampled;
 }
 
 // Returns the mean of the distance that ends with this allocation; 0 if none does.
-double Pool::take_sample(blocks::Cache& cache) noexcept {
+double Pool::take_sample(blocks::Cache& cache, std::size_t bytes) noexcept {
     std::int64_t& left = cache.distances.to_sample;
-    if (left >= 0) return 0;
     ProfilePace& pace = cache.profile_pace;
+    if (const double mean = pace.take_owed(bytes)) return mean;
+    if (left >= 0) return 0;
     const std::uint64_t interval = is_profiled() ? statistics::profile_interval() : 0;
     if (interval == 0) {
         pace.stop();
@@ -80,11 +81,17 @@ double Pool::take_sample(blocks::Cache& cache) noexcept {
     return mean;
 }
 
-ProfiledBlock* Pool::begin_profile(blocks::Cache& cache, std::size_t bytes, double mean) noexcept {
-    const std::uint64_t start = platform::monotonic_clock_ns();
+// The request was refused, and is tried again after free memory was gathered.
+void Pool::owe_sample(blocks::Cache& cache, std::size_t bytes, double mean) noexcept {
+    cache.profile_pace.owe(bytes, mean);
+    cache.bytes_to_sample = cache.distances.armed = 0;
+}
+
+ProfiledBlock* Pool::begin_profile(blocks::Cache& cache, std::size_t bytes,
+                                   const Sampled& sampled) noexcept {
     ProfiledBlock* const block =
-        statistics::profiled_blocks().begin(heap_.pool_number(), bytes, mean);
-    const std::uint64_t took = platform::monotonic_clock_ns() - start;
+        statistics::profiled_blocks().begin(heap_.pool_number(), bytes, sampled.mean);
+    const std::uint64_t took = platform::monotonic_clock_ns() - sampled.begun_ns;
     cache.profile_pace.count(std::min(took, max_cost_ns) +
                              (bytes > largest_block_bytes ? later_cost_ns : small_later_cost_ns));
     if (block != nullptr) profiled_in_use_.fetch_add(1, std::memory_order_relaxed);
@@ -96,12 +103,18 @@ void Pool::end_profile(ProfiledBlock& block) noexcept {
     statistics::profiled_blocks().end(block);
 }
 
-void Pool::profile_large(blocks::Cache& cache, void* p, std::size_t bytes, double mean) noexcept {
-    ProfiledBlock* const block = begin_profile(cache, bytes, mean);
+void Pool::profile_large(blocks::Cache& cache, void* p, std::size_t bytes,
+                         const Sampled& sampled) noexcept {
+    ProfiledBlock* const block = begin_profile(cache, bytes, sampled);
     if (block != nullptr) heap_.space().map().at(p).span()->set_profiled(*block);
 }
 
-// A resized block counts as a new one.
+void Pool::free_profiled(pages::Span& span) noexcept {
+    end_profile(span.take_profiled());
+    free_large(span);
+}
+
+// A block that was lengthened counts as a new one.
 void Pool::profile_resized(pages::Span& span, std::size_t bytes) noexcept {
     if (span.sampled) end_profile(span.take_profiled());
     blocks::Cache* const cache = blocks::own_cache(place_);
@@ -109,57 +122,59 @@ void Pool::profile_resized(pages::Span& span, std::size_t bytes) noexcept {
     cache->bytes_to_sample -= as_distance(bytes);
     if (cache->bytes_to_sample >= 0) [[likely]]
         return;
+    Sampled sampled{.begun_ns = platform::monotonic_clock_ns()};
     cache->distances.settle(cache->bytes_to_sample);
-    const double mean = take_sample(*cache);
+    sampled.mean = take_sample(*cache, bytes);
     // A block that exists cannot be guarded.
     cache->distances.to_guard = std::max<std::int64_t>(cache->distances.to_guard, 0);
     cache->bytes_to_sample = cache->distances.arm();
-    if (mean != 0) profile_large(*cache, heap_.space().address_of(span.first_page), bytes, mean);
+    if (sampled.mean == 0) return;
+    profile_large(*cache, heap_.space().address_of(span.first_page), bytes, sampled);
 }
 
 // A small block that is sampled lies outside of its bucket's spans but is counted by the bucket.
 void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
-                             std::size_t bytes, std::size_t alignment) noexcept {
+                             std::size_t bytes, std::size_t alignment,
+                             pages::SlowPath& path) noexcept {
     const Sampled sampled = sample(cache, bytes, alignment);
     if (sampled.block != nullptr || sampled.mean == 0) return sampled.block;
-    const SampledBlock block = take_sampled(set, bucket, alignment);
+    const SampledBlock block = take_sampled(set, bucket, path);
     if (block.pages == nullptr) {
         statistics::profiled_blocks().count_lost();
         return nullptr;
     }
-    block.profiled() = begin_profile(cache, bytes, sampled.mean);
+    block.profiled() = begin_profile(cache, bytes, sampled);
     cache.bytes_to_sample -= as_distance(bytes);
     cache.count_outside(bucket, bytes);
     record_->totals.bucket_out_bytes[set[bucket].row()].fetch_add(set.block_bytes(bucket),
                                                                   std::memory_order_relaxed);
+    statistics::look_at_scopes();
     return block.address();
 }
 
+// The pages count as capacity of the bucket. Free pages of the pool make way for them.
 SampledBlock Pool::take_sampled(blocks::BucketSet& set, unsigned bucket,
-                                std::size_t alignment) noexcept {
-    if (alignment > SampledArea::max_alignment) return {};
+                                pages::SlowPath& path) noexcept {
     const base::BlockSize size{static_cast<std::uint8_t>(set.series()),
                                static_cast<std::uint8_t>(bucket)};
     SampledArea& area = pages::sampled_area();
     const unsigned pool = heap_.pool_number();
-    SampledBlock block = area.take(pool, size);
-    // Other threads may take all blocks of the new pages; the sample is lost then.
-    if (block.pages != nullptr || !open_sampled(set, size)) return block;
-    return area.take(pool, size);
-}
-
-// The pages count as capacity of the bucket.
-bool Pool::open_sampled(blocks::BucketSet& set, base::BlockSize size) noexcept {
+    const SampledBlock open = area.take(pool, size);
+    if (open.pages != nullptr) return open;
     const std::size_t bytes = SampledArea::bytes_for(size);
-    if (!heap_.charge_outside(bytes)) return false;
-    if (!pages::sampled_area().open(heap_.pool_number(), size)) {
-        heap_.refund_outside(bytes);
-        return false;
+    if (!heap_.charge_outside(bytes)) {
+        heap_.give_back(bytes, path);
+        if (!heap_.charge_outside(bytes)) return {};
     }
-    record_->totals.bucket_capacity_bytes[set[size.bucket].row()].fetch_add(
-        bytes, std::memory_order_relaxed);
+    const SampledBlock block = area.open(pool, size);
+    if (block.pages == nullptr) {
+        heap_.refund_outside(bytes);
+        return {};
+    }
+    record_->totals.bucket_capacity_bytes[set[bucket].row()].fetch_add(bytes,
+                                                                       std::memory_order_relaxed);
     has_sampled_.store(true, std::memory_order_relaxed);
-    return true;
+    return block;
 }
 
 bool Pool::free_sampled(void* p) noexcept {

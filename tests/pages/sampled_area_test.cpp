@@ -28,7 +28,7 @@ protected:
     }
     SampledBlock take(BlockSize size, unsigned of_pool = pool) {
         SampledBlock block = area_.take(of_pool, size);
-        if (block.pages == nullptr && area_.open(of_pool, size)) block = area_.take(of_pool, size);
+        if (block.pages == nullptr) block = area_.open(of_pool, size);
         EXPECT_NE(block.pages, nullptr);
         return block;
     }

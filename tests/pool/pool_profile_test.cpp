@@ -213,6 +213,8 @@ TEST_F(HeapProfileOfPool, StacksLeadToTheProgram) {
     EXPECT_EQ(now.interval, 1U);
     char program[4096] = {};
     ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
+    EXPECT_TRUE(std::ranges::any_of(
+        now.sites, [](const ProfileSite& site) { return !site.stack.empty(); }));
     for (const ProfileSite& site : now.sites) {
         if (site.stack.empty()) continue;
         EXPECT_TRUE(std::ranges::any_of(site.stack, [&](std::uint32_t frame) {
@@ -264,6 +266,8 @@ TEST_F(HeapProfileOfPool, ThreadsMayUseItAtOnce) {
     EXPECT_EQ(gained().live_bytes, 0U);
     EXPECT_EQ(gained().samples, 8000U);
     EXPECT_EQ(pool_.get_total_allocated(), 0U);
+    pool_.trim();
+    EXPECT_EQ(pool_.get_total_capacity(), 0U);
 }
 
 TEST_F(HeapProfileOfPool, ChildOfAForkHasAProfileOfItsOwn) {
@@ -305,6 +309,29 @@ TEST_F(HeapProfileOfPool, LimitIsKept) {
     EXPECT_GT(blocks.size(), 100U);
     for (void* const block : blocks) limited.deallocate(block);
     EXPECT_EQ(limited.get_total_allocated(), 0U);
+}
+
+TEST_F(HeapProfileOfPool, FreeMemoryOfAPoolAtItsLimitMakesWayForSamples) {
+    PoolOptions options = named();
+    options.max_capacity = 8 * mib;
+    MemoryPool limited(options);
+    limited.deallocate(limited.allocate(7 * mib));
+    void* const block = limited.allocate(1000);
+    EXPECT_EQ(gained().live_bytes, 1000U);
+    limited.deallocate(block, 1000);
+}
+
+TEST_F(HeapProfileOfPool, BlockThatIsServedAfterGatheringIsSampled) {
+    PoolOptions options = named();
+    options.max_capacity = 8 * mib;
+    MemoryPool limited(options);
+    std::vector<void*> blocks;
+    while (void* const block = limited.try_allocate(70 * kib)) blocks.push_back(block);
+    for (void* const block : blocks) limited.deallocate(block);
+    EXPECT_EQ(gained().live_bytes, 0U);
+    void* const all = limited.allocate(6 * mib);
+    EXPECT_EQ(gained().live_bytes, 6 * mib);
+    limited.deallocate(all);
 }
 
 TEST_F(HeapProfileOfPool, PoolsWithChecksOfEveryCallTakeNoSamples) {

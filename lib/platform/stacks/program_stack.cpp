@@ -6,12 +6,11 @@
 namespace tensorpool::platform {
 namespace {
 
-constexpr std::size_t max_python = 64;
 
 class Merged {
 public:
     Merged(ProgramFrame* frames, std::size_t max) noexcept
-        : frames_(frames), max_(max), python_count_(capture_python_frames(python_, max_python)) {}
+        : frames_(frames), max_(max), python_count_(capture_python_frames(python_, max_python_calls)) {}
 
     bool is_full() const noexcept { return count_ == max_; }
     bool has_python() const noexcept { return python_count_ != 0; }
@@ -37,7 +36,7 @@ private:
     ProgramFrame* frames_;
     std::size_t max_;
     std::size_t count_ = 0;
-    PythonFrame python_[max_python];
+    PythonFrame python_[max_python_calls];
     std::size_t python_count_;
     std::size_t next_ = 0;
 };

@@ -22,6 +22,9 @@ struct NativeStack {
     const std::uintptr_t* slots[max];  // where the return addresses should lie
 };
 
+/// The Python calls that `capture_program_stack` looks at.
+inline constexpr std::size_t max_python_calls = 64;
+
 /// Stores up to `max` calls of the calling thread in `frames`, innermost first, and returns how
 /// many were found. If `find_python` has found an interpreter, Python calls stand where the
 /// interpreter ran them, and its own functions are left out. Costs, allocations and locks are those

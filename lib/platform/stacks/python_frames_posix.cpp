@@ -22,6 +22,7 @@ constexpr std::uint64_t odd = 0x9E3779B97F4A7C15;  // of hashes
 struct Interpreter {
     const Layout* layout = nullptr;
     void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState
+    int (*is_finalizing)() = nullptr;   // Py_IsFinalizing, or its name before 3.13
     const void* code_type = nullptr;    // PyCode_Type
     std::uintptr_t run = 0;             // _PyEval_EvalFrameDefault
     std::uintptr_t run_end = 0;
@@ -68,11 +69,16 @@ bool look_for_python(Interpreter& one) noexcept {
     one.run = reinterpret_cast<std::uintptr_t>(dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault"));
     one.thread_state =
         reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));
-    return one.layout != nullptr && one.code_type != nullptr && one.run != 0 &&
+    void* is_finalizing = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+    if (is_finalizing == nullptr) is_finalizing = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+    one.is_finalizing = reinterpret_cast<int (*)()>(is_finalizing);
+    return is_finalizing != nullptr && one.layout != nullptr && one.code_type != nullptr && one.run != 0 &&
            one.thread_state != nullptr && find_code_of(one);
 }
 
+// At its end, the interpreter frees the states of threads that may still run native code.
 const void* current_frame(const Interpreter& one) noexcept {
+    if (one.is_finalizing() != 0) return nullptr;
     const void* const thread = one.thread_state();
     if (thread == nullptr) return nullptr;
     const auto* const current = read<const void*>(thread, one.layout->current_in_thread);
@@ -199,12 +205,13 @@ std::size_t capture_python_frames(PythonFrame* frames, std::size_t max) noexcept
     return count;
 }
 
-std::uint64_t hash_python_stack() noexcept {
+std::uint64_t hash_python_stack(std::size_t max) noexcept {
     const Interpreter* const one = interpreter.load(std::memory_order_acquire);
     if (one == nullptr) return 0;
     std::uint64_t hash = 0;
-    for (const void* frame = current_frame(*one); frame != nullptr;
-         frame = read<const void*>(frame, one->layout->previous)) {
+    std::size_t left = max;
+    for (const void* frame = current_frame(*one); frame != nullptr && left != 0;
+         --left, frame = read<const void*>(frame, one->layout->previous)) {
         hash = hash * odd + reinterpret_cast<std::uintptr_t>(frame);
         hash = hash * odd + read<std::uintptr_t>(frame, one->layout->code);
         hash = hash * odd + read<std::uintptr_t>(frame, one->layout->instruction);

@@ -10,7 +10,7 @@ std::size_t capture_python_frames(PythonFrame*, std::size_t) noexcept {
     return 0;
 }
 
-std::uint64_t hash_python_stack() noexcept {
+std::uint64_t hash_python_stack(std::size_t) noexcept {
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "statistics/profile/profile_interval.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <string_view>
 
@@ -14,6 +15,8 @@ namespace statistics {
 namespace {
 
 constexpr std::uint64_t usual = std::uint64_t{512} << 10;
+constexpr std::uint64_t least_of_environment = 1024;
+constexpr std::uint64_t largest = std::uint64_t{1} << 40;
 constexpr std::uint64_t unknown = UINT64_MAX;
 // Relaxed: threads may use the old value for some samples.
 constinit std::atomic<std::uint64_t> interval = unknown;
@@ -22,11 +25,15 @@ constinit std::atomic<std::uint64_t> interval = unknown;
 std::uint64_t interval_of_environment() noexcept {
     const char* const text = platform::environment_variable("TENSORPOOL_PROFILE");
     if (text == nullptr || *text == '\0') return usual;
-    if (std::string_view(text) == "off") return 0;
-    if (const auto bytes = platform::parse_bytes(text)) return *bytes;
+    const std::string_view wanted = text;
+    if (wanted == "off") return 0;
+    if (wanted == "on") return usual;
+    if (wanted == "all") return 1;
+    const auto bytes = platform::parse_bytes(text);
+    if (bytes && *bytes >= least_of_environment) return std::min<std::uint64_t>(*bytes, largest);
     platform::say(
-        "TENSORPOOL_PROFILE is '%.60s'; expected off or the mean distance between samples such as "
-        "512KiB; used instead: 512KiB",
+        "TENSORPOOL_PROFILE is '%.60s'; expected on, off, all, or the mean distance between samples "
+        "from 1KiB on; used instead: 512KiB",
         text);
     return usual;
 }
@@ -50,7 +57,10 @@ std::size_t profile_interval() noexcept {
 }
 
 void set_profile_interval(std::size_t bytes) noexcept {
+    bytes = std::min(bytes, statistics::largest);
     statistics::interval.store(bytes, std::memory_order_relaxed);
+    // Pairs with the fence of whoever makes the segment: one of the two sees the other's store.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (statistics::SegmentHeader* const header = statistics::segment().header()) {
         header->profile.interval.store(bytes, std::memory_order_relaxed);
     }

@@ -1,7 +1,6 @@
 #include "statistics/profile/profiled_blocks.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <utility>
@@ -15,6 +14,10 @@ namespace tensorpool::statistics {
 namespace {
 
 constinit base::NeverDestroyed<ProfiledBlocks> the_profiled_blocks;
+
+// While this library is loaded: later the search could wait for the loader's lock in the middle of
+// an allocation. A program that loads an interpreter afterwards gets native frames only.
+[[maybe_unused]] const bool has_python = platform::find_python();
 
 std::uint64_t read(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);
@@ -46,13 +49,7 @@ ProfiledBlocks& profiled_blocks() noexcept {
     return the_profiled_blocks.get();
 }
 
-// An interpreter may be loaded at any time, and looking for one takes microseconds: the samples
-// with a power of two as number look.
 ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double mean) noexcept {
-    static constinit std::atomic<std::uint64_t> begun = 0;  // relaxed: only counts
-    if (std::has_single_bit(begun.fetch_add(1, std::memory_order_relaxed) + 1)) {
-        (void)platform::find_python();
-    }
     SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
     const double share = -std::expm1(-static_cast<double>(bytes) / mean);
     const std::lock_guard guard(mutex_);
@@ -78,7 +75,7 @@ ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double me
 }
 
 SiteRecord* ProfiledBlocks::site_of_caller(const void* frame) noexcept {
-    const std::uint64_t python = platform::hash_python_stack();
+    const std::uint64_t python = platform::hash_python_stack(platform::max_python_calls);
     {
         const std::lock_guard guard(mutex_);
         if (SiteRecord* const site = known_.find(frame, python)) return site;

@@ -45,31 +45,43 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 SiteRecord* SiteTable::find_or_add(std::span<const platform::ProgramFrame> frames) noexcept {
     frames = frames.first(std::min(frames.size(), SiteRecord::max_frames));
     const std::uint64_t hash = hash_of(frames);
-    auto& known = sites_.find(hash);
-    if (known.number == 0) [[unlikely]] {
-        const std::uint32_t number = add(frames);
+    auto& known = addresses_.find(hash);
+    std::uint32_t number = known.number;
+    if (number == 0) [[unlikely]] {
+        number = find_by_name(frames);
         if (number == 0) return nullptr;
-        // Stacks without room do not fill the table.
-        if (number == other) return records_in<SiteRecord>(*segment().header());
-        known = {hash, number};
+        addresses_.set(known, {hash, number});
     }
-    return records_in<SiteRecord>(*segment().header()) + known.number - 1;
+    return records_in<SiteRecord>(*segment().header()) + number - 1;
 }
 
-std::uint32_t SiteTable::add(std::span<const platform::ProgramFrame> frames) noexcept {
-    const SegmentHeader* const header = segment().header();
-    const bool has_other =
-        header != nullptr && header->region<SiteRecord>().used.load(std::memory_order_relaxed) != 0;
-    if (!has_other && segment().append<SiteRecord>([](SiteRecord&) {}) == 0) return 0;
+std::uint32_t SiteTable::find_by_name(std::span<const platform::ProgramFrame> frames) noexcept {
+    const SegmentHeader* header = segment().header();
+    const auto used = [&] {
+        return header->region<SiteRecord>().used.load(std::memory_order_relaxed);
+    };
+    if (header == nullptr || used() == 0) {
+        if (segment().append<SiteRecord>([](SiteRecord&) {}) == 0) return 0;
+        header = segment().header();
+    }
     std::uint64_t words[SiteRecord::max_frames];
-    for (std::size_t i = 0; i != frames.size(); ++i) words[i] = word_of(frames[i]);
+    Hash hash;
+    for (std::size_t i = 0; i != frames.size(); ++i) {
+        words[i] = word_of(frames[i]);
+        hash.add(words[i]);
+    }
+    auto& known = sites_.find(hash.get());
+    if (known.number != 0) return known.number;
+    if (used() == count_of<SiteRecord>) return other;
     const std::uint32_t number = segment().append<SiteRecord>([&](SiteRecord& site) {
         for (std::size_t i = 0; i != frames.size(); ++i) {
             site.frames[i].store(words[i], std::memory_order_relaxed);
         }
         site.frame_count.store(frames.size(), std::memory_order_relaxed);
     });
-    return number == 0 ? other : number;
+    if (number == 0) return other;
+    sites_.set(known, {hash.get(), number});
+    return number;
 }
 
 // Code in no file keeps its bare address.
@@ -78,7 +90,8 @@ std::uint64_t SiteTable::word_of(const platform::ProgramFrame& frame) noexcept {
     if (frame.python_code != nullptr) {
         char name[FrameNameRecord::bytes - 1];
         const std::size_t length = platform::name_python_code(frame.python_code, name, sizeof name);
-        return number_of_name({name, length}) << SiteRecord::offset_bits | frame.line;
+        const std::uint64_t number = number_of_name({name, length});
+        return number == 0 ? 0 : number << SiteRecord::offset_bits | frame.line;
     }
     const platform::CodeOrigin code = platform::find_code(frame.address);
     if (code.path == nullptr) return frame.address & mask;
@@ -93,7 +106,7 @@ std::uint64_t SiteTable::number_of_name(std::string_view name) noexcept {
         const std::uint32_t number = segment().append<FrameNameRecord>(
             [&](FrameNameRecord& record) { store_text(record.words, name); });
         if (number == 0) return 0;
-        known = {hash, number};
+        names_.set(known, {hash, number});
     }
     return known.number;
 }

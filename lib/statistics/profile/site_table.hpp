@@ -10,9 +10,9 @@
 
 namespace tensorpool::statistics {
 
-/// Finds the record of a call stack in the segment. A stack is known by the addresses of its code
-/// and by the function objects and lines of Python, so names are looked up once for each stack.
-/// Memory is static, because a pool that samples may serve malloc. Not thread-safe.
+/// Finds the record of a call stack in the segment. Stacks with the same names and offsets have one
+/// record. What they are is looked up once for each set of code addresses, function objects and
+/// lines of Python. Memory is static, because a pool that samples may serve malloc. Not thread-safe.
 class SiteTable {
 public:
     constexpr SiteTable() noexcept = default;
@@ -38,16 +38,31 @@ private:
             while (entries[at].number != 0 && entries[at].hash != hash) at = (at + 1) % size;
             return entries[at];
         }
-        static constexpr std::size_t size = 2 * count;  // never full
+        /// Notes a number in an unused entry. If half of the entries are in use, the others are
+        /// forgotten.
+        void set(Entry& entry, Entry value) noexcept {
+            if (used != count) {
+                entry = value;
+                ++used;
+                return;
+            }
+            *this = {};
+            find(value.hash) = value;
+            used = 1;
+        }
+        static constexpr std::size_t size = 2 * count;
+        std::size_t used = 0;
         Entry entries[size] = {};
     };
 
     static constexpr std::uint32_t other = 1;
-    /// Returns the number of a new record, `other` if there is no room, and 0 without a segment.
-    std::uint32_t add(std::span<const platform::ProgramFrame> frames) noexcept;
+    /// Returns the number of the record of a stack whose addresses are new, `other` if there is no
+    /// room, and 0 without a segment.
+    std::uint32_t find_by_name(std::span<const platform::ProgramFrame> frames) noexcept;
     std::uint64_t word_of(const platform::ProgramFrame& frame) noexcept;
     std::uint64_t number_of_name(std::string_view name) noexcept;
 
+    Numbers<count_of<SiteRecord>> addresses_;
     Numbers<count_of<SiteRecord>> sites_;
     Numbers<count_of<FrameNameRecord>> names_;
 };

@@ -1,7 +1,8 @@
 #include "statistics/reader/heap_profile.hpp"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
+#include <span>
 
 #include "statistics/segment/name.hpp"
 
@@ -48,7 +49,7 @@ private:
 
     std::span<const FrameNameRecord> names_;
     std::vector<ProfileFrame>& frames_;
-    std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
+    std::map<std::uint64_t, std::uint32_t> numbers_;  // another process chooses the keys
 };
 
 ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames& frames) {
@@ -59,8 +60,9 @@ ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames&
     site.samples = read(record.samples);
     site.allocated_bytes = read(record.allocated_bytes);
     site.live_bytes = rest(site.allocated_bytes, freed_bytes);
-    site.allocated_blocks = blocks_of(read(record.allocated_blocks));
-    site.live_blocks = blocks_of(rest(read(record.allocated_blocks), freed_blocks));
+    const std::uint64_t allocated_blocks = read(record.allocated_blocks);
+    site.allocated_blocks = blocks_of(allocated_blocks);
+    site.live_blocks = blocks_of(rest(allocated_blocks, freed_blocks));
     site.peak_bytes = read(record.peak_bytes);
     site.peak_blocks = blocks_of(read(record.peak_blocks));
     for (std::size_t i = 0; i != ProfileSite::lifetime_count; ++i) {
@@ -95,7 +97,6 @@ std::optional<SegmentProblem> read_heap_profile(SegmentView& view, HeapProfile& 
     char text[Name::bytes];
     load_name(header.process_name, text);
     to.process_name = text;
-    to.process = read(header.process);
     to.interval = read(header.profile.interval);
     to.lost_samples = read(header.profile.lost_samples);
     to.peak_bytes = read(header.profile.peak_bytes);

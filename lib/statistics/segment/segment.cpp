@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -171,10 +172,11 @@ SegmentHeader* Segment::made() noexcept {
     describe_process(*header);
     write(header->made_ns, platform::monotonic_clock_ns());
     write(header->made_unix_ns, platform::wall_clock_ns());
-    write(header->profile.interval, profile_interval());
     show_left_out(*header);
     header->magic.store(segment_magic, std::memory_order_release);
     base_.store(header, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // see `set_profile_interval`
+    write(header->profile.interval, profile_interval());
     return header;
 }
 

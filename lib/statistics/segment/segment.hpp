@@ -153,9 +153,9 @@ std::uint32_t Segment::append(Fill fill) noexcept {
     const std::uint64_t used = region.used.load(std::memory_order_relaxed);
     Record* const record = records_in<Record>(*header) + used;
     if (used == count_of<Record> || !has_pages(record, sizeof(Record))) return 0;
-    const StructureChange change(*header);
     fill(*record);
     if constexpr (requires { record->id; }) record->id.store(next_id(), std::memory_order_relaxed);
+    // Pairs with the acquire of readers. No epoch: nothing that they have seen changes.
     region.used.store(used + 1, std::memory_order_release);
     return static_cast<std::uint32_t>(used + 1);
 }
