@@ -65,16 +65,21 @@ def one(how, command, variables, seconds, runs=1):
     return Row(how, runs, int(bool(problem)), " ".join(output.split()), [problem])
 
 
-CHECKS = ("off", "hardened")
+# "profiled" samples every allocation for the heap profile.
+MODES = {"off": {"TENSORPOOL_CHECKS": "off"},
+         "profiled": {"TENSORPOOL_CHECKS": "off", "TENSORPOOL_PROFILE": "all"},
+         "hardened": {"TENSORPOOL_CHECKS": "hardened"},
+         "sampled": {"TENSORPOOL_CHECKS": "sampled", "TENSORPOOL_PROFILE": "all",
+                     "TENSORPOOL_GUARD_SHARE": "1"}}
+USUAL = ("off", "profiled", "hardened")
 ENDS = ("return", "exit", "quick_exit", "_exit", "pthread_exit")
 
 
-def in_all_ways(programs, minimum="1", checks=CHECKS):
+def in_all_ways(programs, minimum="1", modes=USUAL):
     """Yields a name, the beginning of a command and variables for each way and each mode."""
     for way, source, variables in programs.ways(minimum):
-        for mode in checks:
-            yield (f"{way}, {mode}", [programs.lives, source],
-                   {**variables, "TENSORPOOL_CHECKS": mode})
+        for mode in modes:
+            yield f"{way}, {mode}", [programs.lives, source], {**variables, **MODES[mode]}
 
 
 def forks(programs, is_long):
@@ -109,20 +114,17 @@ def plugins(programs, is_long):
               600, rounds)
 
 
-SAMPLED = {"TENSORPOOL_GUARD_SHARE": "1"}
-
-
 def small_stacks(programs, is_long):
-    for how, begin, variables in in_all_ways(programs, checks=(*CHECKS, "sampled")):
+    for how, begin, variables in in_all_ways(programs, modes=MODES):
         commands = [[*begin, "small_stacks"]] * (100 if is_long else 2)
-        yield row(how, run_all(commands, {**variables, **SAMPLED}))
-        output, problem = run([*begin, "measure_stacks"], {**variables, **SAMPLED})
+        yield row(how, run_all(commands, variables))
+        output, problem = run([*begin, "measure_stacks"], variables)
         yield Row(f"{how}, measured", 1, int(bool(problem)), " ".join(output.split()), [problem])
 
 
 def clocks(programs, is_long):
     """A short retention period, so that the background trimmer has work after each jump."""
-    for how, begin, variables in in_all_ways(programs, checks=(*CHECKS, "sampled")):
+    for how, begin, variables in in_all_ways(programs, modes=MODES):
         preload = f"{variables.get('LD_PRELOAD', '')} {programs.clock}".strip()
         yield one(how, [*begin, "clock", "20" if is_long else "1"],
                   {**variables, "LD_PRELOAD": preload, "TENSORPOOL_RETAIN_MS": "50",
