@@ -8,7 +8,8 @@
 /// `profile_interval()` bytes, at random distances. An allocation of n bytes is sampled with the
 /// probability p = 1 - exp(-n / interval) and counts as 1 / p blocks and n / p bytes, so the
 /// expected values are the true ones. Sampling takes at most about 0.5 % of a thread's processor
-/// time. Where it would take more, the thread's interval is raised, and the weights with it.
+/// time, after the first millisecond. Where it would take more, the thread's interval is raised, and
+/// the weights with it.
 ///
 /// Arenas, blocks that a plan serves, memory of devices, and programs under AddressSanitizer or
 /// Valgrind are not sampled.

@@ -11,7 +11,9 @@ namespace tensorpool::blocks {
 
 /// The distances in bytes between the samples that one thread takes for the heap profile. Their
 /// mean is the interval that the process chose, and more where samples would take a larger share of
-/// the thread's time than `share`. Times are those of the thread's processor, in nanoseconds.
+/// the thread's time than `share`. Time that was not needed is saved, up to a limit, and a thread
+/// begins with some, so that what it loads first is seen well. Times are those of the thread's
+/// processor, in nanoseconds.
 class ProfilePace {
 public:
     /// The largest share of a thread's time that samples take on average.
@@ -38,10 +40,14 @@ public:
             bytes_ = kept * bytes_ + static_cast<double>(distance_ - left);
             time_ = kept * time_ + static_cast<double>(std::max(now, looked_ + 1) - looked_);
         }
+        const auto elapsed =
+            looked_ == 0 ? 0 : static_cast<double>(std::max(now, looked_) - looked_);
+        saved_ = std::min(saved_ + share * elapsed, max_saved);
         looked_ = now;
         const bool is_bound = time_ != 0 && interval != every_allocation;
         const double affordable = is_bound ? bytes_ / time_ * cost_ / share : 0;
-        mean_ = std::clamp(affordable, least_mean(interval), max_mean);
+        const double need = std::max(1 - saved_ / enough_saved, 0.0);
+        mean_ = std::clamp(affordable * need, least_mean(interval), max_mean);
         return distance_ = random_.next(mean_);
     }
     /// Notes that a request was to be sampled but was refused.
@@ -58,6 +64,7 @@ public:
     void count(std::uint64_t cost) noexcept {
         const auto ns = static_cast<double>(cost);
         cost_ = (7 * cost_ + ns) / 8;
+        saved_ -= ns;
     }
 
 private:
@@ -74,6 +81,11 @@ private:
     base::RandomDistance random_;
     double mean_ = 0;
     double cost_ = 2'000;  // of a sample; the first value is a guess (perf/results/profile.md)
+    // Of the time for samples; with `enough_saved`, nothing is spared.
+    static constexpr double first_saved = 1e6;
+    static constexpr double max_saved = 5e6;
+    static constexpr double enough_saved = 0.5e6;
+    double saved_ = first_saved;
     // What the thread allocated, and in what time; older samples count less.
     double bytes_ = 0;
     double time_ = 0;

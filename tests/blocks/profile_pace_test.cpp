@@ -29,7 +29,10 @@ public:
 
     int samples() const { return samples_; }
     double mean() const { return pace_.mean(); }
-    double share() const { return samples_ * static_cast<double>(cost_ns_) / work_; }
+    /// The share of the time that samples took, apart from what a thread may spend at once.
+    double share() const {
+        return (samples_ * static_cast<double>(cost_ns_) - 1e6) / work_;
+    }
     /// What all requests amount to, by the weights of the samples.
     double estimated_bytes() const { return estimated_; }
     double error() const { return std::sqrt(variance_); }
@@ -74,6 +77,26 @@ TEST(ProfilePace, RaisesTheMeanWhereSamplesWouldTakeMoreThanTheShare) {
         EXPECT_NEAR(thread.estimated_bytes(), 20e6 * static_cast<double>(bytes), 5 * thread.error())
             << bytes;
     }
+}
+
+TEST(ProfilePace, BeginsWithSavedTime) {
+    Thread thread(1 << 20, 100, 1000);
+    thread.request(400);
+    EXPECT_EQ(thread.mean(), static_cast<double>(interval));
+    EXPECT_GT(thread.samples(), 300);
+    thread.request(2000);
+    EXPECT_GT(thread.mean(), static_cast<double>(interval));
+}
+
+TEST(ProfilePace, SavesTimeWhileTheThreadAllocatesLittle) {
+    Thread thread(1 << 20, 100, 1000);
+    thread.request(10'000);
+    thread.set_work(1'000'000);
+    thread.request(10'000);
+    thread.set_work(100);
+    const int before = thread.samples();
+    thread.request(3000);
+    EXPECT_GT(thread.samples() - before, 2000);
 }
 
 TEST(ProfilePace, ReturnsToTheIntervalWhenTheThreadAllocatesLess) {

@@ -71,7 +71,7 @@ struct ThreadCache {
     /// The requested bytes until an allocation is sampled; negative while one is due. The slow path
     /// then samples it and sets the next distance. Without sampling it is never used up.
     std::int64_t bytes_to_sample = never_sampled;
-    /// Blocks below this address are guarded and are never put into a magazine. Null is below it.
+    /// Blocks below this address are guarded or sampled, and never in a magazine. So is null.
     std::uintptr_t first_unguarded = 1;
 
     static constexpr std::int64_t never_sampled = INT64_MAX;
@@ -102,7 +102,7 @@ struct ThreadCache {
         return block;
     }
 
-    /// Returns whether `p` is guarded or null. REQUIRES: `p` is null or a block of the pool.
+    /// Returns whether `p` lies below it. REQUIRES: `p` is null or a block of the pool.
     bool is_guarded_or_null(const void* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) < first_unguarded;
     }
