@@ -50,11 +50,11 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
     return wrong_usage;
 }
 
-/// Stores the arguments after `--` of `run` and `profile` as the program to start, because CLI11
-/// would parse them. Returns the number of arguments that remain for CLI11.
+/// Stores the arguments after `--` of `run`, `profile` and `leaks` as the program to start, because
+/// CLI11 would parse them. Returns the number of arguments that remain for CLI11.
 int set_program_aside(int count, const char* const* arguments, Settings& settings) {
     const std::string_view subcommand = count < 2 ? "" : arguments[1];
-    if (subcommand != "run" && subcommand != "profile") return count;
+    if (subcommand != "run" && subcommand != "profile" && subcommand != "leaks") return count;
     const auto is_end = [](std::string_view argument) { return argument == "--"; };
     const char* const* const end = std::find_if(arguments, arguments + count, is_end);
     if (end == arguments + count) return count;
@@ -96,6 +96,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_trim(*app, settings);
     add_explain(*app, settings);
     add_profile(*app, settings);
+    add_leaks(*app, settings);
     add_replay(*app, settings);
     add_inspect(*app, settings);
     add_plan(*app, settings);

@@ -10,6 +10,7 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/snapshot.hpp>
 #include <tensorpool/statistics_scope.hpp>
+#include <tensorpool/timeline.hpp>
 
 #include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
@@ -82,6 +83,7 @@ PYBIND11_MODULE(_tensorpool, module) {
                [](const py::object& wanted) { return owned(set_numpy_handler(wanted.ptr())); });
     module.def("set_huge_pages", set_huge_pages);
     module.def("snapshot_json", snapshot_json);
+    module.def("mark_timeline", [](const std::string& text) { mark_timeline(text); });
     module.def("trim", trim);
     module.def("limit", limit);
     module.def("set_limit", set_limit);

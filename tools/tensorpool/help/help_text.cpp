@@ -83,10 +83,9 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
 std::string help_text(const CLI::App& app) {
     std::string text;
     for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
-    // With this many subcommands, a screen has no room for empty lines here.
+    // With this many subcommands, a screen has no room for empty lines or their title here.
     const char* const gap = shown_subcommands(app).empty() ? "\n" : "";
     text += gap + usage(app);
-    if (!shown_subcommands(app).empty()) text += "Subcommands:\n";
     for (const CLI::App* const sub : shown_subcommands(app)) {
         text += entry(sub->get_name(), sub->get_description());
     }

@@ -20,7 +20,7 @@ RanProfile run_and_profile(const std::vector<std::string>& program,
     arguments.with = with;
     arguments.report = "none";
     arguments.program = program;
-    ran.outcome = run::run_and_report(arguments, false, look);
+    ran.outcome = run::run_and_report(arguments, false, {.last = look, .live = {}});
     return ran;
 }
 

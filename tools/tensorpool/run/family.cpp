@@ -76,9 +76,9 @@ void end_recording(std::optional<LiveTrace>& trace) {
 
 }  // namespace
 
-Family::Family(TraceOutput* trace, LastLook last_look)
+Family::Family(TraceOutput* trace, Looks looks)
     : trace_(trace),
-      last_look_(std::move(last_look)),
+      looks_(std::move(looks)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
       max_members_(room_for_members()) {
     if (!events_) throw CommandError(run_failed, "run: no descriptor left; look at `ulimit -n`");
@@ -164,6 +164,16 @@ std::size_t Family::take_entries() {
     return max;
 }
 
+void Family::look() {
+    for (Member& member : members_) {
+        try {
+            if (looks_.live) looks_.live(member.reader);
+        } catch (const AttachError&) {
+            // It cannot be read now. `let_go` reports if it cannot be read at its end either.
+        }
+    }
+}
+
 void Family::finish() {
     take_ended();
     while (!members_.empty()) {
@@ -185,7 +195,7 @@ Family::Members::iterator Family::let_go(Members::iterator member, bool has_ende
     };
     if (member->trace) attempt([&] { trace_->finish(number_of(member->process), *member->trace); });
     attempt([&] { results_.add(member->reader.snapshot(), has_ended); });
-    if (last_look_) attempt([&] { last_look_(member->reader); });
+    if (looks_.last) attempt([&] { looks_.last(member->reader); });
     return members_.erase(member);
 }
 

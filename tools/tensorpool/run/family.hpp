@@ -20,12 +20,17 @@ namespace tensorpool::command::run {
 /// two mappings. Of an ended process, only the values that the report may show are kept.
 class Family {
 public:
-    /// Reads a member for the last time. May throw AttachError.
-    using LastLook = std::function<void(StatisticsReader&)>;
+    /// Reads a member. May throw AttachError.
+    using Look = std::function<void(StatisticsReader&)>;
+    /// Callbacks that read the members. A reader's address identifies its member.
+    struct Looks {
+        Look last;  ///< if set, called for each member when it has ended, or at the end
+        Look live;  ///< if set, called for each member at most 8 ms after the call before
+    };
 
-    /// `trace` receives the recordings and must outlive this object; nullptr: none. `last_look`, if
-    /// set, is called for each member when it has ended, or at the end. Throws CommandError.
-    explicit Family(TraceOutput* trace, LastLook last_look = {});
+    /// `trace` receives the recordings and must outlive this object; nullptr: none. Throws
+    /// CommandError.
+    explicit Family(TraceOutput* trace, Looks looks = {});
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
@@ -37,6 +42,8 @@ public:
     void take_ended();
     /// Reads the recorded entries. Returns the largest number of entries that one process had.
     std::size_t take_entries();
+    /// Calls `Looks::live` for each member.
+    void look();
     /// To be called after the program has ended: reads the statistics of the members that still
     /// run.
     void finish();
@@ -59,7 +66,7 @@ private:
     Members::iterator let_go(Members::iterator member, bool has_ended);
 
     TraceOutput* trace_;
-    LastLook last_look_;
+    Looks looks_;
     Descriptor events_;
     std::size_t max_members_;
     std::uint64_t last_number_ = 0;

@@ -39,18 +39,20 @@ void take_last_messages(Observer& observer, Family& family) {
 }  // namespace
 
 void follow(Program& program, const Signals& signals, Observer& observer, Family& family,
-            bool traces) {
+            bool polls) {
     std::array<pollfd, 3> watched = {{{signals.descriptor(), POLLIN, 0},
                                       {observer.descriptor(), POLLIN, 0},
                                       {family.descriptor(), POLLIN, 0}}};
-    int pause_ms = traces ? longest_pause_ms : without_end;
+    int pause_ms = polls ? longest_pause_ms : without_end;
     while (!program.has_ended()) {
         if (wait(watched, pause_ms)) {
             for (const signalfd_siginfo& signal : signals.take()) program.take(signal);
             observer.take([&](Message message) { family.take(std::move(message)); });
             family.take_ended();
         }
-        if (traces) pause_ms = next_pause(pause_ms, family.take_entries());
+        if (!polls) continue;
+        family.look();
+        pause_ms = next_pause(pause_ms, family.take_entries());
     }
     take_last_messages(observer, family);
     family.finish();

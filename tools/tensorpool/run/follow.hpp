@@ -8,8 +8,9 @@
 namespace tensorpool::command::run {
 
 /// Waits for signals, messages and the ends of processes, and handles them, until the program has
-/// ended. With `traces`, also reads the recorded entries, at most a thousand times a second.
+/// ended. With `polls`, also calls `Family::look` and reads the recorded entries, at most a
+/// thousand times a second.
 void follow(Program& program, const Signals& signals, Observer& observer, Family& family,
-            bool traces);
+            bool polls);
 
 }  // namespace tensorpool::command::run

@@ -116,19 +116,20 @@ struct Prepared {
     std::optional<TraceOutput> trace;
 };
 
-Outcome run_prepared(Prepared& prepared, bool json, Family::LastLook last_look) {
+Outcome run_prepared(Prepared& prepared, bool json, Family::Looks looks) {
     const Arguments& arguments = prepared.arguments;
     const Signals signals;
     const DescriptorLimit limit;
     Observer observer;
-    Family family(prepared.trace_output(), std::move(last_look));
+    const bool polls = prepared.trace.has_value() || looks.live;
+    Family family(prepared.trace_output(), std::move(looks));
     Program program(arguments.program,
                     environment_for(arguments, prepared.parts, prepared.paths, observer.name()),
                     [&] {
                         limit.restore();
                         signals.restore();
                     });
-    follow(program, signals, observer, family, prepared.trace.has_value());
+    follow(program, signals, observer, family, polls);
     const Outcome outcome = outcome_of(program.code(), program.signal());
     const Report report{arguments, prepared.parts, outcome, family.results(),
                         prepared.trace_output()};
@@ -139,10 +140,10 @@ Outcome run_prepared(Prepared& prepared, bool json, Family::LastLook last_look) 
 
 }  // namespace
 
-Outcome run_and_report(const Arguments& arguments, bool json, Family::LastLook last_look) {
+Outcome run_and_report(const Arguments& arguments, bool json, Family::Looks looks) {
     keep_standard_numbers();
     Prepared prepared(arguments);
-    return run_prepared(prepared, json, std::move(last_look));
+    return run_prepared(prepared, json, std::move(looks));
 }
 
 int end_like(const Outcome& outcome) {

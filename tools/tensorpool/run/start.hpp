@@ -6,9 +6,9 @@
 
 namespace tensorpool::command::run {
 
-/// Runs the program and prints the report. `last_look`, if set, is called for each of its processes
-/// that used a pool. Throws CommandError if the program could not be started.
-Outcome run_and_report(const Arguments& arguments, bool json, Family::LastLook last_look = {});
+/// Runs the program and prints the report. `looks` are called for each of its processes that used a
+/// pool. Throws CommandError if the program could not be started.
+Outcome run_and_report(const Arguments& arguments, bool json, Family::Looks looks = {});
 
 /// Returns the program's exit code. If a signal ended the program, the same signal ends this
 /// process.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 
 from . import _tensorpool
+from ._iteration import iteration
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
 from ._planned import Planned, planned
 from ._scope import Scope, ScopeStatistics, scope
@@ -37,6 +38,7 @@ __all__ = [
     "disable_torch",
     "enable_numpy",
     "enable_torch",
+    "iteration",
     "limit",
     "numpy_enabled",
     "numpy_is_enabled",

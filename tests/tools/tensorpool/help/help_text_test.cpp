@@ -62,7 +62,7 @@ TEST_F(HelpText, ListsAllSubcommandsExceptThoseForTheBuild) {
     for (const CLI::App* const app : shown_subcommands(*app_)) names += app->get_name() + ' ';
     EXPECT_EQ(
         names,
-        "ls top stat events serve run record trim explain profile replay inspect plan export "
+        "ls top stat events serve run record trim explain profile leaks replay inspect plan export "
         "doctor ");
 }
 

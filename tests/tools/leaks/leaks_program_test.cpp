@@ -1,0 +1,145 @@
+/// @file
+/// Tests `tensorpool leaks` with this process, and its options.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/heap_profile.hpp>
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/timeline.hpp>
+
+#include "support/run_program.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ProgramResult;
+using testing::run_program;
+
+constexpr std::size_t kib = 1024;
+
+/// Computes for 15 ms. A thread that only sleeps has no processor time for samples.
+void work() {
+    const auto end = std::chrono::steady_clock::now() + 15ms;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+}
+
+/// Runs `iteration` again and again on another thread until destroyed.
+class Loop {
+public:
+    explicit Loop(std::function<void()> iteration)
+        : thread_([this, iteration = std::move(iteration)] {
+              while (!ends_) {
+                  work();
+                  iteration();
+              }
+          }) {}
+    ~Loop() {
+        ends_ = true;
+        thread_.join();
+    }
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+
+private:
+    std::atomic<bool> ends_ = false;
+    std::thread thread_;
+};
+
+ProgramResult find_leaks_here(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"leaks", "--pid", std::to_string(getpid())});
+    return run_program(TENSORPOOL_PROGRAM, arguments);
+}
+
+class LeaksProgram : public ::testing::Test {
+protected:
+    LeaksProgram() { set_profile_interval(16 * kib); }
+    ~LeaksProgram() override {
+        for (void* const block : kept_) pool_.deallocate(block);
+        set_profile_interval(before_);
+    }
+
+    std::size_t before_ = profile_interval();
+    MemoryPool pool_;
+    std::vector<void*> kept_;
+};
+
+TEST_F(LeaksProgram, FindsALeak) {
+    ProgramResult result;
+    {
+        const Loop loop([&] {
+            kept_.push_back(pool_.allocate(64 * kib));
+            pool_.deallocate(pool_.allocate(256 * kib));
+            mark_timeline("step");
+        });
+        result = find_leaks_here({});
+    }
+    EXPECT_EQ(result.exit_code, 1) << result.errors;
+    EXPECT_NE(result.output.find("1 leak\n"), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("\nleak"), std::string::npos) << result.output;
+}
+
+TEST_F(LeaksProgram, FindsNoneInASteadyProgram) {
+    ProgramResult result;
+    {
+        const Loop loop([&] {
+            void* const block = pool_.allocate(64 * kib);
+            work();
+            pool_.deallocate(block);
+            mark_timeline("step");
+            mark_timeline("other");
+        });
+        result = find_leaks_here({"--mark", "step"});
+    }
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_NE(result.output.find("20 iterations by marks step in"), std::string::npos)
+        << result.output;
+}
+
+TEST_F(LeaksProgram, EndsIterationsAfterATime) {
+    pool_.deallocate(pool_.allocate(kib));
+    const ProgramResult result = find_leaks_here({"--every", "0.02", "--iterations", "3"});
+    EXPECT_EQ(result.exit_code, 0) << result.errors;
+    EXPECT_NE(result.output.find("3 iterations of 0.02 s in 0.0"), std::string::npos)
+        << result.output;
+}
+
+TEST_F(LeaksProgram, ReportsThatSamplingIsOff) {
+    pool_.deallocate(pool_.allocate(kib));
+    set_profile_interval(0);
+    const ProgramResult result = find_leaks_here({"--every", "0.02", "--iterations", "1"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_TRUE(result.errors.starts_with("tensorpool: leaks: sampling is off; ")) << result.errors;
+}
+
+TEST(LeaksProgramRun, ReportsThatAProgramMakesNoMarks) {
+    const ProgramResult result =
+        run_program(TENSORPOOL_PROGRAM, {"leaks", "--with", "none", "--", "/bin/true"});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_EQ(result.errors,
+              "tensorpool: leaks: found 0 ends of iterations; expected 2 or more: mark the end of "
+              "each with tensorpool::mark_timeline(\"step\") in C++ or `with "
+              "tensorpool.iteration(\"step\"):` in Python, or give --every SECONDS\n");
+}
+
+TEST(LeaksOptions, RefusesThoseThatExcludeEachOther) {
+    const ProgramResult both =
+        run_program(TENSORPOOL_PROGRAM, {"leaks", "--pid", "1", "--", "/bin/true"});
+    EXPECT_EQ(both.exit_code, 2);
+    EXPECT_EQ(both.errors,
+              "tensorpool: leaks: found a process and a program to start; expected one of them\n");
+    EXPECT_EQ(run_program(TENSORPOOL_PROGRAM, {"leaks", "--mark", "a", "--every", "1"}).exit_code,
+              2);
+    EXPECT_EQ(run_program(TENSORPOOL_PROGRAM, {"leaks", "--with", "malloc"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tensorpool::command

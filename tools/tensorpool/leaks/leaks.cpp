@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include <tensorpool/statistics_reader.hpp>
+
+#include "common/end_signals.hpp"
+#include "common/output.hpp"
+#include "common/target.hpp"
+#include "leaks/ran_leaks.hpp"
+#include "leaks/report.hpp"
+#include "options.hpp"
+#include "profile/formats.hpp"
+#include "run/start.hpp"
+#include "subcommands.hpp"
+
+namespace tensorpool::command {
+namespace {
+
+using leaks::Observation;
+using leaks::Pace;
+
+struct LeaksOptions {
+    Pace pace;
+    std::vector<std::string> with;
+};
+
+constexpr const char* how_to_mark =
+    "mark the end of each with tensorpool::mark_timeline(\"step\") in C++ or `with "
+    "tensorpool.iteration(\"step\"):` in Python, or give --every SECONDS";
+
+CommandError unexpected(const char* found, const char* expected) {
+    return {wrong_usage, fmt::format("leaks: found {}; expected {}", found, expected)};
+}
+
+void check(const Settings& settings, const LeaksOptions& options) {
+    if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
+        throw unexpected("a process and a program to start", "one of them");
+    }
+    if (settings.program.empty() && !options.with.empty()) {
+        throw unexpected("--with without a program", "a program to start, after --");
+    }
+}
+
+/// Reports what makes the profile useless or incomplete.
+void check(const HeapProfile& profile) {
+    const std::vector<std::string> notes = profile::notes_of(profile);
+    if (profile.interval == 0) throw CommandError(finding, "leaks: " + notes.front());
+    for (const std::string& note : notes) print_error("tensorpool: leaks: " + note);
+}
+
+/// Observes until there are enough iterations, the process ends, or a signal arrives.
+Observation observe(StatisticsReader& process, const Pace& pace) {
+    using namespace std::chrono_literals;
+    constexpr auto patience = 10s;
+    constexpr auto between_looks = 2ms;
+    const auto start = std::chrono::steady_clock::now();
+    EndSignals signals;
+    leaks::Watch watch(pace);
+    try {
+        do {
+            watch.look(process);
+            const bool waits_in_vain = pace.is_by_marks() && pace.mark.empty() &&
+                                       !watch.has_marks() &&
+                                       std::chrono::steady_clock::now() - start > patience;
+            if (waits_in_vain) break;
+        } while (!watch.is_complete() && !signals.come_within(between_looks) &&
+                 process.is_running());
+    } catch (const AttachError& error) {
+        if (error.failure() != AttachFailure::ended) throw;
+    }
+    return watch.observation();
+}
+
+int report(const Observation& observation, const Settings& settings, const Pace& pace) {
+    if (observation.profiles() < 2) {
+        throw CommandError(finding, fmt::format("leaks: found {} ends of iterations; expected 2 or "
+                                                "more: {}",
+                                                observation.profiles(), how_to_mark));
+    }
+    const leaks::Report report = judge(observation, pace);
+    print_line(settings.json ? to_json(report) : to_text(report, sizes_of(settings)));
+    return report.leaks() == 0 ? success : finding;
+}
+
+int find_leaks(const Settings& settings, const LeaksOptions& options) try {
+    check(settings, options);
+    if (settings.program.empty()) {
+        StatisticsReader process = attach_chosen(settings);
+        check(process.heap_profile());
+        return report(observe(process, options.pace), settings, options.pace);
+    }
+    const leaks::RanLeaks ran =
+        leaks::run_and_observe(settings.program, options.with, options.pace);
+    if (ran.observation.profiles() != 0) check(ran.observation.last());
+    const int status = report(ran.observation, settings, options.pace);
+    return ran.outcome.code == 0 && ran.outcome.signal == 0 ? status : run::end_like(ran.outcome);
+} catch (const AttachError& error) {
+    throw to_command_error(error);
+}
+
+void declare_options(CLI::App& command, Settings& settings, LeaksOptions& options) {
+    add_process_options(command, settings);
+    CLI::Option* const every =
+        command.add_option("--every", options.pace.seconds, "End an iteration after this time")
+            ->option_text("SECONDS")
+            ->check(CLI::Range(0.01, 86400.0));
+    command
+        .add_option("--mark", options.pace.mark,
+                    "End an iteration at marks with this text (at each mark)")
+        ->option_text("TEXT")
+        ->excludes(every);
+    command.add_option("--iterations", options.pace.iterations, "Iterations to observe (20)")
+        ->option_text("N")
+        ->check(CLI::Range(1, 10'000));
+    add_parts_option(command, options.with);
+    add_output_options(command, settings);
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool leaks --name train\n"
+    "  tensorpool leaks --every 5 --iterations 60 --pid 4711\n"
+    "  tensorpool leaks --mark step -- python3 train.py";
+
+constexpr const char* details =
+    "An iteration ends when the program calls tensorpool::mark_timeline, or when a block `with "
+    "tensorpool.iteration(\"step\"):` of Python ends. At the end of each, a heap profile is taken. "
+    "The process is not stopped. If it makes no mark within 10 seconds, give --mark, which waits "
+    "longer, or --every.\n"
+    "\n"
+    "Each call stack whose memory grows has a verdict. It is judged by its survivors: the bytes "
+    "that an iteration left and no later one freed.\n"
+    "\n"
+    "  leak                They grow in proportion to the iterations.\n"
+    "  cache that fills    They grow less and less.\n"
+    "  warm-up             They grew at the beginning, but hardly since.\n"
+    "  too little to tell  They grow by less than 16 times the mean distance\n"
+    "                      between samples, by few steps, or in under 10 iterations.\n"
+    "\n"
+    "The table shows the growth per iteration, and the standard deviation that sampling adds to "
+    "it; "
+    "the growth over all iterations; the bytes that are live now; the age of the oldest survivors "
+    "in iterations; and the age that half of them exceed.\n"
+    "\n"
+    "Memory that is freed less often than once in the observed iterations looks like a leak, and "
+    "so "
+    "does a cache that they fill only in part. Observe more iterations than an epoch has.\n"
+    "\n"
+    "With -- and a program, the program runs like with `tensorpool run`. Its first iterations are "
+    "observed, and the report is printed when it has ended. If several of its processes make "
+    "marks, "
+    "the one with the most iterations is shown.\n"
+    "\n"
+    "The exit status is 1 if there is a leak. If the program fails, it is that of the program.\n";
+
+}  // namespace
+
+CLI::App* add_leaks(CLI::App& app, Settings& settings) {
+    CLI::App* const command =
+        app.add_subcommand("leaks", "Find call stacks whose memory grows with each iteration");
+    const auto options = std::make_shared<LeaksOptions>();
+    declare_options(*command, settings, *options);
+    command->footer(footer);
+    settings.details["leaks"] = details;
+    command->callback([&settings, options] {
+        settings.run = [&settings, options] { return find_leaks(settings, *options); };
+    });
+    return command;
+}
+
+}  // namespace tensorpool::command

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <tensorpool/statistics_reader.hpp>
+
+#include "leaks/observation.hpp"
+
+namespace tensorpool::command::leaks {
+
+/// When an iteration ends, and how many are observed.
+struct Pace {
+    double seconds = 0;  ///< after this time; 0: at each mark on the timeline
+    std::string mark;    ///< only at marks with this text; "": at all marks
+    std::uint64_t iterations = 20;
+
+    bool is_by_marks() const noexcept { return seconds == 0; }
+};
+
+/// Takes a profile of one process at the end of each iteration. The first profile is taken at the
+/// first mark, or at once if iterations end after a time.
+class Watch {
+public:
+    explicit Watch(Pace pace) : pace_(std::move(pace)) {}
+
+    /// Takes a profile if an iteration has ended since the last call. If several have, their
+    /// profiles are left out. To be called every few milliseconds. Throws AttachError.
+    void look(StatisticsReader& process);
+
+    /// Whether the timeline has had a mark that ends an iteration, also before the first `look`.
+    bool has_marks() const noexcept { return has_marks_; }
+    bool is_complete() const noexcept { return observation_.profiles() > pace_.iterations; }
+    const Observation& observation() const noexcept { return observation_; }
+
+private:
+    bool has_ended(StatisticsReader& process);
+    bool has_time_passed();
+
+    Pace pace_;
+    Observation observation_;
+    std::uint64_t iterations_ = 0;
+    bool is_first_look_ = true;
+    bool has_marks_ = false;
+    std::uint64_t last_entry_ = 0;
+    std::chrono::steady_clock::time_point next_;
+};
+
+}  // namespace tensorpool::command::leaks
