@@ -20,7 +20,7 @@ function pageFiles(folder, uplot) {
 
 export class FakeServer {
   #files; #server; #streams = new Map(); #sockets = new Set();
-  processes = new Map(); ended = new Set(); unreadable = []; token = null; past = 400;
+  processes = new Map(); ended = new Set(); unreadable = []; token = null; past = 400; profileTimes = null;
 
   constructor(folder, uplot) { this.#files = pageFiles(folder, uplot); }
 
@@ -85,9 +85,18 @@ export class FakeServer {
     if (this.#files[pathname]) return this.#file(this.#files[pathname], response);
     if (this.token && request.headers.cookie !== `session=${encodeURIComponent(this.token)}`) return response.writeHead(401).end();
     if (pathname === '/api/processes') return response.end(JSON.stringify(this.list()));
+    if (/^\/(api\/profile|flame-graph)/.test(pathname)) return this.#profile(pathname, searchParams, response);
     const made = this.processes.get(Number(searchParams.get('process')));
     if (pathname !== '/api/stream' || !made) return response.writeHead(404).end();
     this.#stream(made, response);
+  }
+
+  /** Like the server without a token, unless `profileTimes` is set. The graph is its own address. */
+  #profile(pathname, parameters, response) {
+    if (!this.profileTimes) return response.writeHead(403).end(JSON.stringify({ error: 'only shown with --token-file' }));
+    if (pathname === '/api/profile/times') return response.end(JSON.stringify({ times_unix_ms: this.profileTimes }));
+    response.setHeader('Content-Type', types.html);
+    response.end(`<!doctype html><p>${parameters}`);
   }
 
   #file(path, response) {

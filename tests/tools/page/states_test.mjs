@@ -62,6 +62,38 @@ test('updates its values with each snapshot', async () => {
   });
 });
 
+test('shows no call stacks without a token', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    await page.getByText('only shown with --token-file').waitFor();
+    assert.equal(await page.locator('#stacks iframe').isVisible(), false);
+  });
+});
+
+test('shows call stacks now, at an earlier time, and compared', async () => {
+  server.add(makeProcess(4711, 'train'));
+  server.profileTimes = [1000, 11_000, 21_000];
+  await open({}, async (page) => {
+    await live(page);
+    const graph = (text) => page.frameLocator('#stacks iframe').getByText(text, { exact: true }).waitFor();
+    await page.locator('#stacks').scrollIntoViewIfNeeded();
+    await graph('process=4711');
+    const slider = page.getByLabel('Time of the flame graph');
+    await slider.focus();
+    await page.keyboard.press('ArrowLeft');
+    await graph('process=4711&time=21000');
+    assert.match(await textOf(page, '#stacks output'), /^\d\d:\d\d:\d\d/);
+    for (const key of ['ArrowRight', 'ArrowLeft', 'ArrowLeft', 'ArrowLeft', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
+    await graph('process=4711&time=21000');
+    await page.getByLabel('compare with the oldest one').check();
+    await graph('process=4711&time=21000&before=1000');
+    await page.locator('#stacks').getByText('now', { exact: true }).first().click();
+    await graph('process=4711&before=1000');
+    assert.equal(await slider.inputValue(), '3');
+  });
+});
+
 test('shows the history when opened late, also by arrow keys', async () => {
   server.add(makeProcess(4711, 'train', ['tensors']));
   await open({}, async (page) => {

@@ -66,6 +66,17 @@ TEST(MetricsText, IsEmptyWithoutProcesses) {
     EXPECT_EQ(metrics_text({}), "");
 }
 
+TEST(MetricsText, NamesOfFurtherMetricsCannotEndTheirLine) {
+    const MetricFamily family = {"tensorpool_site_live_bytes",
+                                 "Help.",
+                                 MetricFamily::Kind::gauge,
+                                 {{{{"site", "f\"} 1\ng\\ at a.cpp:1"}}, 5}}};
+    EXPECT_EQ(metrics_text({}, {family}),
+              "# HELP tensorpool_site_live_bytes Help.\n"
+              "# TYPE tensorpool_site_live_bytes gauge\n"
+              "tensorpool_site_live_bytes{site=\"f\\\"} 1\\ng\\\\ at a.cpp:1\"} 5\n");
+}
+
 TEST(SnapshotCollectable, AnEndedProcessIsAbsentFromTheNextScrape) {
     std::vector<ProcessSnapshot> running = testing::made_up_snapshots();
     const SnapshotCollectable collectable([&] { return running; });

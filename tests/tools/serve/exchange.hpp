@@ -44,7 +44,7 @@ public:
     }
 
     MadeUpProcesses processes;
-    Watcher watcher{processes};
+    Watcher watcher{processes, KeepProfiles::yes};
     Gate gate;
     StatisticsSite site{watcher, gate};
     HttpServer server{site, Limits()};

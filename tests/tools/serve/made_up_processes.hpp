@@ -22,6 +22,7 @@ struct MadeUpProcess {
     std::string refusal = "";  ///< not "": attaching fails, although the list shows no problem
     ProcessSnapshot snapshot = {};
     std::vector<TimelineEntry> entries = {};
+    HeapProfile profile = {};
     int attached = 0;  ///< how often a reader attached
 };
 
@@ -42,6 +43,10 @@ public:
     ProcessSnapshot snapshot() override {
         if (!process_.running) throw AttachError(AttachFailure::ended, "it ended");
         return process_.snapshot;
+    }
+    HeapProfile heap_profile() override {
+        if (!process_.running) throw AttachError(AttachFailure::ended, "it ended");
+        return process_.profile;
     }
     TimelinePart entries_since(std::uint64_t number) override {
         TimelinePart part;

@@ -8,6 +8,7 @@ import { byId, setText } from './elements.js';
 import { everything } from './statistics.js';
 import { History } from './history.js';
 import { listen } from './keys.js';
+import { CallStacks } from './panels/call_stacks.js';
 import { Events } from './panels/events.js';
 import { Theme } from './theme.js';
 import { clock, named, plain } from './units.js';
@@ -20,6 +21,7 @@ let known = { snapshot: null, rates: null, history: new History() };
 let held = false;
 
 const events = new Events();
+const stacks = new CallStacks();
 const view = new View((id) => choosePool(id));
 const theme = new Theme(byId('theme'), () => view.recolour());
 
@@ -62,6 +64,7 @@ function chooseProcess(number) {
   setState('connecting', `Loading the statistics of ${nameOf(number)}`);
   show(true);
   connection.follow(number);
+  stacks.follow(number);
 }
 
 /** Only a choice of the user goes into the address. The page's own choice must not replace an address

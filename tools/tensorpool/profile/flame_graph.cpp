@@ -13,15 +13,6 @@ void replace(std::string& page, std::string_view marker, std::string_view text) 
     page.replace(page.find(marker), marker.size(), text);
 }
 
-/// The policy blocks everything but the page's own style and script, in case a name injects HTML.
-std::string policy() {
-    return fmt::format(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
-        "form-action 'none'",
-        inspect::base64_of_hex(flame_graph_style_sha256()),
-        inspect::base64_of_hex(flame_graph_script_sha256()));
-}
-
 /// Returns JSON without `<`, so that no text in it ends the element it stands in.
 std::string in_html(const nlohmann::ordered_json& json) {
     std::string escaped;
@@ -38,9 +29,17 @@ std::string in_html(const nlohmann::ordered_json& json) {
 
 }  // namespace
 
+std::string flame_graph_policy() {
+    return fmt::format(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
+        "form-action 'none'",
+        inspect::base64_of_hex(flame_graph_style_sha256()),
+        inspect::base64_of_hex(flame_graph_script_sha256()));
+}
+
 std::string to_flame_graph(const NamedProfile& named, const nlohmann::ordered_json& before) {
     std::string page(flame_graph_page());
-    replace(page, "{policy}", policy());
+    replace(page, "{policy}", flame_graph_policy());
     // The data come last, because a name in them may be equal to a marker.
     replace(page, "{data}",
             in_html({{"now", to_json(named)},

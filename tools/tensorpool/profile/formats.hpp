@@ -21,6 +21,8 @@ struct TextOptions {
     Sizes sizes = Sizes::iec;
 };
 
+/// Returns why sites may be missing from the profile.
+std::vector<std::string> notes_of(const HeapProfile& profile);
 /// Returns a headline and a table of the sites for a terminal.
 std::string to_text(const NamedProfile& named, const TextOptions& options);
 /// Returns the sites with their freed blocks by lifetime, as lines: the titles, then one for each
@@ -44,5 +46,8 @@ std::string to_speedscope(const NamedProfile& named);
 /// Returns a page with a flame graph that needs no network. `before` is an earlier profile to
 /// compare with; null if there is none.
 std::string to_flame_graph(const NamedProfile& named, const nlohmann::ordered_json& before);
+/// Returns the Content-Security-Policy of that page. It blocks everything but the page's own style
+/// and script, in case a name injects HTML.
+std::string flame_graph_policy();
 
 }  // namespace tensorpool::command::profile

@@ -49,20 +49,6 @@ std::string headline(const NamedProfile& named, Sizes sizes) {
     return text + '\n';
 }
 
-std::string notes(const HeapProfile& profile) {
-    std::string text;
-    if (profile.interval == 0) {
-        text +=
-            "sampling is off; start the process with TENSORPOOL_PROFILE=512KiB, or call "
-            "set_profile_interval in it\n";
-    }
-    if (profile.lost_samples != 0) {
-        text += count_text(profile.lost_samples, "sample") +
-                " could not be taken, because there was no room\n";
-    }
-    return text;
-}
-
 std::vector<Cell> cells_of(const NamedProfile& named, const ProfileSite& site, Sizes sizes) {
     return {size_cell(site.live_bytes, sizes),
             count_cell(blocks_of(site, Value::live)),
@@ -98,9 +84,24 @@ std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
 
 }  // namespace
 
+std::vector<std::string> notes_of(const HeapProfile& profile) {
+    std::vector<std::string> notes;
+    if (profile.interval == 0) {
+        notes.emplace_back(
+            "sampling is off; start the process with TENSORPOOL_PROFILE=512KiB, or call "
+            "set_profile_interval in it");
+    }
+    if (profile.lost_samples != 0) {
+        notes.push_back(count_text(profile.lost_samples, "sample") +
+                        " could not be taken, because there was no room");
+    }
+    return notes;
+}
+
 std::string to_text(const NamedProfile& named, const TextOptions& options) {
     const std::vector<ProfileSite>& sites = named.profile.sites;
-    std::string text = headline(named, options.sizes) + notes(named.profile);
+    std::string text = headline(named, options.sizes);
+    for (const std::string& note : notes_of(named.profile)) text += note + '\n';
     if (sites.empty()) return text;
     const std::vector<std::string> lines =
         options.lifetimes ? lifetime_lines(named, options.max_rows) : value_lines(named, options);

@@ -149,7 +149,10 @@ constexpr const char* footer =
 
 constexpr const char* details =
     "The page is at /, the metrics for Prometheus at /metrics. The page's own data are at "
-    "/api/processes, /api/snapshot?process=PID and /api/stream?process=PID. Prometheus sends the "
+    "/api/processes, /api/snapshot?process=PID and /api/stream?process=PID. With --token-file, it "
+    "also shows which call stacks hold the memory: as a flame graph at /flame-graph?process=PID, "
+    "as JSON at /api/profile?process=PID, and as metrics of the ten largest sites. Prometheus "
+    "sends the "
     "token if configured: authorization: {credentials_file: FILE}. The page prompts for it, or "
     "takes it from the address, as #token=TOKEN, and holds it in a cookie that ends with the "
     "server. Requests are answered only under the names of the address listened on, which keeps "

@@ -4,7 +4,7 @@ namespace tensorpool::command::serve {
 
 Service::Service(Processes& processes, const Options& options)
     : listener_(options.address),
-      watcher_(processes),
+      watcher_(processes, options.token.empty() ? KeepProfiles::no : KeepProfiles::yes),
       gate_(HostNames(options.address), options.token, listener_.port()),
       site_(watcher_, gate_),
       server_(site_, options.limits),

@@ -1,14 +1,15 @@
 #include "serve/statistics_site.hpp"
 
-#include <charconv>
 #include <chrono>
 #include <optional>
+#include <vector>
 
 #include "metrics/metrics_text.hpp"
 #include "serve/assets.hpp"
 #include "serve/http/ascii.hpp"
 #include "serve/http/event_stream.hpp"
 #include "serve/json.hpp"
+#include "serve/requests.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
@@ -16,38 +17,10 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-void refuse(Response& response, int status, std::string_view message) {
-    response.status = status;
-    response.set_content(error_json(message), "application/json");
-}
-
 void refuse_without_token(Response& response) {
     response.set_header("WWW-Authenticate", "Bearer realm=\"tensorpool\"");
     refuse(response, 401,
            "send the token of --token-file as Authorization: Bearer, or open the page");
-}
-
-std::optional<std::uint64_t> process_in(const Request& request) {
-    const std::string text = request.get_param_value("process");
-    std::uint64_t process = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), process);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole ? std::optional(process) : std::nullopt;
-}
-
-/// Returns the requested process if there are statistics of it. Otherwise answers the request with
-/// an error.
-std::optional<std::uint64_t> find(const Watcher& watcher, const Request& request,
-                                  Response& response) {
-    const std::optional<std::uint64_t> process = process_in(request);
-    if (!process) {
-        refuse(response, 400, "no process given: add ?process= with an id from /api/processes");
-    } else if (!watcher.view(*process)) {
-        refuse(response, 404, watcher.why_not(*process));
-    } else {
-        return process;
-    }
-    return std::nullopt;
 }
 
 }  // namespace
@@ -126,20 +99,23 @@ void StatisticsSite::answer_data(const Request& request, Response& response) {
         send_stream(request, response);
     } else if (request.path == "/metrics") {
         send_metrics(response);
-    } else {
+    } else if (!profiles_.answer(request, response, gate_.wants_token())) {
         refuse(response, 404,
-               "available: /, /metrics, /api/processes, /api/snapshot and /api/stream");
+               "available: /, /metrics, /flame-graph, /api/processes, /api/snapshot, /api/stream, "
+               "/api/profile and /api/profile/times");
     }
 }
 
-void StatisticsSite::send_metrics(Response& response) const {
+void StatisticsSite::send_metrics(Response& response) {
     std::vector<ProcessSnapshot> snapshots;
     for (const auto& moment : watcher_.running()) snapshots.push_back(moment->snapshot());
-    response.set_content(metrics_text(snapshots), metrics_content_type);
+    std::vector<MetricFamily> sites;
+    if (gate_.wants_token()) sites = profiles_.metrics();
+    response.set_content(metrics_text(snapshots, sites), metrics_content_type);
 }
 
 void StatisticsSite::send_snapshot(const Request& request, Response& response) const {
-    const std::optional<std::uint64_t> process = find(watcher_, request, response);
+    const std::optional<std::uint64_t> process = find_process(watcher_, request, response);
     if (!process) return;
     if (const std::optional<View> view = watcher_.view(*process)) {
         response.set_content(view->moment->json(), "application/json");
@@ -147,7 +123,7 @@ void StatisticsSite::send_snapshot(const Request& request, Response& response) c
 }
 
 void StatisticsSite::send_stream(const Request& request, Response& response) {
-    const std::optional<std::uint64_t> process = find(watcher_, request, response);
+    const std::optional<std::uint64_t> process = find_process(watcher_, request, response);
     if (!process) return;
     const auto stream = std::make_shared<EventStream>(watcher_, *process);
     const auto send = [this, stream](std::size_t, httplib::DataSink& sink) {

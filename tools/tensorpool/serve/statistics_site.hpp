@@ -9,6 +9,7 @@
 
 #include "serve/http/gate.hpp"
 #include "serve/http/site.hpp"
+#include "serve/profile_answers.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
@@ -26,12 +27,13 @@ private:
     bool answer_post(const httplib::Request& request, httplib::Response& response) const;
     void answer_asset(const httplib::Request& request, httplib::Response& response) const;
     void answer_data(const httplib::Request& request, httplib::Response& response);
-    void send_metrics(httplib::Response& response) const;
+    void send_metrics(httplib::Response& response);
     void send_snapshot(const httplib::Request& request, httplib::Response& response) const;
     void send_stream(const httplib::Request& request, httplib::Response& response);
 
     Watcher& watcher_;
     const Gate& gate_;
+    ProfileAnswers profiles_{watcher_};
 };
 
 }  // namespace tensorpool::command::serve

@@ -46,7 +46,7 @@ public:
             if (key) obey(*key);
             if (Clock::now() < next_) continue;
             if (samples != 0 && ++sample > samples) return;
-            watch_.update(state_.view == View::processes);
+            watch_.update(state_.view);
             follow_choice();
             next_ = Clock::now() + interval_;
         }
@@ -135,8 +135,8 @@ int print_samples(const Settings& settings, const Repetition& repetition) try {
 }  // namespace
 
 CLI::App* add_top(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("top", "Show processes, pools, buckets, scopes and threads, live");
+    CLI::App* const command = app.add_subcommand(
+        "top", "Show processes, pools, sites, scopes and threads, live");
     const auto repetition = std::make_shared<Repetition>();
     add_target_options(*command, settings);
     add_repetition_options(*command, *repetition);
@@ -152,6 +152,8 @@ CLI::App* add_top(CLI::App& app, Settings& settings) {
         "HIGHEST is the maximum in use that this command has seen in its samples since it began or "
         "since r was pressed. It is kept in this command, so that several readers do not disturb "
         "each other. PEAK is the process's own peak.\n\n"
+        "Sites are the call stacks that allocated the blocks in use, estimated from a sample as by "
+        "tensorpool profile. CHANGE is counted since the view was opened or r was pressed.\n\n"
         "With --name, the process need not run yet, and when it ends, the next one of that name is "
         "shown. With --pid, the status is 3 if the process ended.\n";
     command->callback([&settings, repetition] {

@@ -17,6 +17,13 @@ void record_pool(const PoolStatistics& pool, Highest& highest) {
     highest.record(bucket_key(pool.id, detail::bucket_count), pool.large.in_use_bytes);
 }
 
+void count_from_now(WatchedSites& sites) {
+    sites.before.clear();
+    for (const ProfileSite& site : sites.now.profile.sites) {
+        sites.before[site.id] = site.live_bytes;
+    }
+}
+
 }  // namespace
 
 std::string process_key(std::uint64_t process) {
@@ -58,6 +65,20 @@ void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& hi
         highest.record(thread_key(thread.thread, thread.pool), thread.parked_bytes);
     }
     watched.before = std::exchange(watched.now, std::move(snapshot));
+}
+
+void add_profile(TopData& data, profile::NamedProfile profile) {
+    if (data.sites) {
+        data.sites->now = std::move(profile);
+    } else {
+        data.sites = {std::move(profile), {}};
+        count_from_now(*data.sites);
+    }
+}
+
+void reset_highest(TopData& data) {
+    data.highest.reset();
+    if (data.sites) count_from_now(*data.sites);
 }
 
 }  // namespace tensorpool::command

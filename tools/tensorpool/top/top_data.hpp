@@ -3,14 +3,17 @@
 /// @file
 /// The data that `top` shows, and the highest values it has seen.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/statistics_reader.hpp>
 #include <tensorpool/timeline.hpp>
 
+#include "profile/named_profile.hpp"
 #include "top/highest.hpp"
 
 namespace tensorpool::command {
@@ -23,9 +26,17 @@ struct WatchedProcess {
     bool ended = false;                  ///< `now` holds its last statistics
 };
 
+/// The heap profile of a process, and what its sites held before.
+struct WatchedSites {
+    profile::NamedProfile now;
+    /// The live bytes of each site, by id, in the first profile or when `r` was pressed.
+    std::unordered_map<std::uint64_t, std::uint64_t> before;
+};
+
 struct TopData {
     std::vector<WatchedProcess> processes;  ///< the running processes
     std::optional<WatchedProcess> chosen;
+    std::optional<WatchedSites> sites;   ///< of the chosen process; nothing until they have names
     std::vector<TimelineEntry> entries;  ///< of the chosen process, oldest first
     std::string awaited;                 ///< --name while waiting for another process; otherwise ""
     Highest highest;
@@ -41,5 +52,10 @@ std::string thread_key(std::uint64_t thread, std::uint64_t pool);
 
 /// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.
 void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);
+
+/// Makes `profile` the present one. The first one is also the one that changes are counted from.
+void add_profile(TopData& data, profile::NamedProfile profile);
+/// Counts changes from now on, and makes the last values the highest ones.
+void reset_highest(TopData& data);
 
 }  // namespace tensorpool::command

@@ -17,6 +17,10 @@ std::vector<ScreenLine> headline(const TopData& data, const TopState& state);
 
 /// Returns notes about the chosen process: that it has ended, and limits of its statistics.
 std::vector<std::string> notes_of(const TopData& data);
+/// Returns notes about its heap profile.
+std::vector<std::string> site_notes(const TopData& data);
+/// Returns the call stack of the site with this key, innermost call first; empty if there is none.
+std::vector<std::string> stack_lines(const TopData& data, const std::string& key);
 
 std::string unreadable_text(const WatchedProcess& watched);
 std::string awaited_text(const TopData& data);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "common/printable.hpp"
 #include "help/help_text.hpp"
 #include "stat/totals.hpp"
 #include "top/top_headline.hpp"
+#include "top/top_help.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {
@@ -16,9 +18,9 @@ namespace {
 
 using Lines = std::vector<ScreenLine>;
 
-constexpr std::array<const char*, view_count> view_names = {"pr[o]cs",  "[p]ools",   "[b]uckets",
-                                                            "[s]copes", "[t]hreads", "[a]renas",
-                                                            "p[l]ans",  "[d]evices", "[e]vents"};
+constexpr std::array<const char*, view_count> view_names = {
+    "pr[o]cs",   "[p]ools",  "[b]uckets", "[c]all-sites", "[s]copes",
+    "[t]hreads", "[a]renas", "p[l]ans",   "[d]evices",    "[e]vents"};
 
 /// The views with their keys; the present view is in capitals.
 std::string tabs(const TopState& state) {
@@ -56,9 +58,10 @@ Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
         add_wrapped(lines, "No process is chosen: press o, then Enter on one of them.", columns,
                     Style::problem);
     } else {
-        for (const std::string& note : notes_of(data)) {
-            add_wrapped(lines, note, columns, Style::problem);
-        }
+        std::vector<std::string> texts = notes_of(data);
+        if (state.view == View::sites)
+            std::ranges::copy(site_notes(data), std::back_inserter(texts));
+        for (const std::string& note : texts) add_wrapped(lines, note, columns, Style::problem);
     }
     return lines;
 }
@@ -70,6 +73,8 @@ std::string empty_text(const TopData& data, View view) {
                 return "This process has no pool now.";
             }
             return "This process has no pool now, only arenas: press a.";
+        case View::sites:
+            return data.sites ? "No allocation of this process has been sampled yet." : "";
         case View::scopes:
             return "No StatisticsScope has begun in this process.";
         case View::threads:
@@ -102,6 +107,21 @@ Lines table_lines(const Table& table, const TopState& state, std::size_t columns
     return lines;
 }
 
+/// Returns the call stack of the selected site, in at most `room` lines.
+Lines stack_of_selected(const TopData& data, const TopState& state, const Table& table,
+                        std::size_t room) {
+    if (state.view != View::sites || table.rows.empty() || room < 2) return {};
+    const std::size_t row = std::min(state.position().cursor, table.rows.size() - 1);
+    const std::vector<std::string> calls = stack_lines(data, table.keys[row]);
+    Lines lines = {{"Its call stack, innermost call first:", Style::title}};
+    const std::size_t shown = calls.size() < room ? calls.size() : room - 2;
+    for (std::size_t i = 0; i < shown; ++i) lines.push_back({"  " + calls[i], Style::plain});
+    if (shown < calls.size()) {
+        lines.push_back({fmt::format("  {} more calls", calls.size() - shown), Style::plain});
+    }
+    return lines;
+}
+
 std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
     const Position& position = state.position();
     if (state.device != 0) return device_text(data, state.device);
@@ -116,45 +136,21 @@ std::string sorting_text(const TopData& data, const TopState& state, const Table
     return text;
 }
 
-Lines help_screen() {
-    static constexpr std::array text = {
-        "o p b s t a     processes, pools, buckets, scopes, threads, arenas",
-        "l d e           plans (of PlannedArena), devices, events",
-        "Tab             the next of these views; Shift-Tab the previous one",
-        "Up Down Home End PageUp PageDown    move the cursor",
-        "Enter           open this process; for a pool: its buckets; for a device",
-        "                allocator: its statistics beside PyTorch's names",
-        "Left Right      another pool, in the views buckets and threads",
-        "< >             sort by another column;  i  reverse the order",
-        "r               reset HIGHEST, the highest value that this top has seen",
-        "u               sizes as numbers of bytes, or as KiB, MiB, GiB",
-        "Escape o        back to all processes",
-        "q Ctrl-C        quit",
-        "",
-        "IN USE    memory held by callers     CAPACITY  committed memory",
-        "PEAK      the process's own          HIGHEST   seen since start or r",
-        "UTIL      in use of the capacity     HITS      served by the thread's own cache",
-        "WASTE     allocated, not requested   PARKED    free in caches",
-        "FAIL      failed requests",
-        "BOUND     minimum possible peak      POOL PLAN the peaks of pool and plan"};
-    Lines lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
-    for (const char* const line : text) lines.push_back({line, Style::plain});
-    return lines;
-}
-
 Lines body(const TopData& data, const TopState& state, ScreenSize size) {
     Table table = table_of(data, state);
     Lines lines = headline(data, state);
-    lines.push_back({tabs(state), Style::plain});
+    add_wrapped(lines, tabs(state), size.columns, Style::plain);
     Lines below = notes(data, state, size.columns);
     const bool has_snapshot = state.view == View::processes || (data.chosen && data.chosen->now);
     if (has_snapshot) {
         lines.push_back({sorting_text(data, state, table), Style::plain});
         const std::size_t taken = lines.size() + std::min<std::size_t>(below.size(), 6) + 1;
         const std::size_t room = size.rows > taken ? size.rows - taken : 2;
-        for (ScreenLine& line : table_lines(table, state, size.columns, room)) {
-            lines.push_back(std::move(line));
-        }
+        const std::size_t stack_room = room - std::min(table.rows.size() + 1, room / 2);
+        const Lines stack = stack_of_selected(data, state, table, stack_room);
+        std::ranges::move(table_lines(table, state, size.columns, room - stack.size()),
+                          std::back_inserter(lines));
+        std::ranges::copy(stack, std::back_inserter(lines));
         if (table.rows.empty() && !empty_text(data, state.view).empty()) {
             below.insert(below.begin(), {empty_text(data, state.view), Style::plain});
         }

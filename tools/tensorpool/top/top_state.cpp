@@ -92,6 +92,8 @@ Action press_character(TopState& state, char character, const Table& table) {
             return change_view(state, View::pools);
         case 'b':
             return change_view(state, View::buckets);
+        case 'c':
+            return change_view(state, View::sites);
         case 's':
             return change_view(state, View::scopes);
         case 't':
@@ -119,6 +121,7 @@ TopState::TopState() {
     sort(View::processes, 3);
     sort(View::pools, 1);
     sort(View::buckets, 0, true);
+    sort(View::sites, 1);
     sort(View::scopes, 1);
     sort(View::threads, 3);
     sort(View::arenas, 2);

@@ -16,6 +16,7 @@ enum class View : unsigned {
     processes,
     pools,
     buckets,
+    sites,
     scopes,
     threads,
     arenas,
@@ -23,7 +24,7 @@ enum class View : unsigned {
     devices,
     events
 };
-inline constexpr std::size_t view_count = 9;
+inline constexpr std::size_t view_count = 10;
 
 enum class Key {
     character,

@@ -164,6 +164,8 @@ Table table_of(const TopData& data, const TopState& state) {
                 return pools_table(data, sizes);
             case View::buckets:
                 return buckets_table(data, state.pool, sizes);
+            case View::sites:
+                return sites_table(data, sizes);
             case View::scopes:
                 return scopes_table(data, sizes);
             case View::threads:

@@ -18,6 +18,8 @@ Table processes_table(const TopData& data, Sizes sizes);
 Table pools_table(const TopData& data, Sizes sizes);
 /// Shows the pool with this id; 0: the sums over all pools.
 Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes);
+/// The key of a row is the id of the site.
+Table sites_table(const TopData& data, Sizes sizes);
 Table scopes_table(const TopData& data, Sizes sizes);
 /// Shows the pool with this id; 0: all pools.
 Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);

@@ -24,18 +24,20 @@ TopWatch::TopWatch(const Settings& settings) {
         chosen_ = std::make_unique<StatisticsReader>(StatisticsReader::attach(settings.process));
         data_.chosen = WatchedProcess{{settings.process, "", true, ""}, {}, {}, false};
     }
-    update(true);
+    update(View::processes);
 }
 
-void TopWatch::update(bool all) {
-    if (all) read_all();
+void TopWatch::update(View view) {
+    if (view == View::processes) read_all();
     read_chosen();
+    if (view == View::sites) read_sites();
     const bool is_free = !data_.chosen || data_.chosen->ended;
     if (is_free && !data_.awaited.empty()) find_awaited();
 }
 
 void TopWatch::choose(std::uint64_t process) {
     data_.chosen.reset();
+    data_.sites.reset();
     data_.entries.clear();
     chosen_.reset();
     last_entry_ = 0;
@@ -76,6 +78,15 @@ void TopWatch::read_chosen() {
         data_.entries.erase(data_.entries.begin(), data_.entries.begin() + surplus);
     }
     if (!running) chosen_.reset();
+}
+
+void TopWatch::read_sites() {
+    if (!chosen_) return;
+    try {
+        if (auto profile = sites_.update(*chosen_)) add_profile(data_, std::move(*profile));
+    } catch (const AttachError&) {
+        // The process has ended, which the next update notes.
+    }
 }
 
 void TopWatch::find_awaited() {

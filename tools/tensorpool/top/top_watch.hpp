@@ -10,7 +10,9 @@
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/settings.hpp"
+#include "top/site_watch.hpp"
 #include "top/top_data.hpp"
+#include "top/top_state.hpp"
 
 namespace tensorpool::command {
 
@@ -20,21 +22,23 @@ public:
     explicit TopWatch(const Settings& settings);
 
     const TopData& data() const noexcept { return data_; }
-    /// Reads the chosen process, and with `all` every other process too.
-    void update(bool all);
+    /// Reads the chosen process, and what else the view shows.
+    void update(View view);
     /// Chooses a process; 0: none.
     void choose(std::uint64_t process);
-    void reset_highest() { data_.highest.reset(); }
+    void reset_highest() { command::reset_highest(data_); }
 
 private:
     void read_all();
     void read_chosen();
+    void read_sites();
     void find_awaited();
     bool read(WatchedProcess& watched, StatisticsReader& reader);
 
     TopData data_;
     std::map<std::uint64_t, StatisticsReader> readers_;  ///< of data_.processes
     std::unique_ptr<StatisticsReader> chosen_;
+    SiteWatch sites_;
     std::uint64_t last_entry_ = 0;
 };
 

@@ -55,6 +55,7 @@ TEST_F(TopLive, ShowsEachViewOnAScreenOf80By24) {
     EXPECT_LE(widest(terminal.screen()), 80u);
     for (const auto& [key, shown] :
          std::vector<std::pair<const char*, const char*>>{{"b", "64.0 KiB"},
+                                                          {"c", "Its call stack, innermost"},
                                                           {"s", "forward"},
                                                           {"t", "PARKED"},
                                                           {"a", "phases"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/printable.hpp"
+#include "tools/profile/made_profile.hpp"
 #include "tools/tensorpool/made_up_data.hpp"
 
 namespace tensorpool::command {
@@ -62,7 +63,7 @@ TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas p[l]ans DEVICES [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES [e]vents\n"), std::string::npos) << text;
     state.device = 5;
     text = text_of(draw(made_up_data(), state, {80, 24}));
     EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
@@ -77,8 +78,27 @@ TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {
     EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas PLANS [d]evices [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices [e]vents\n"), std::string::npos) << text;
     EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
+}
+
+TEST(TopScreen, ShowsTheCallStackOfTheSelectedSite) {
+    TopState state = in(View::sites);
+    EXPECT_TRUE(shows({}, state, "No process is chosen"));
+    TopData data = made_up_data();
+    EXPECT_TRUE(shows(data, state, "The names of the call stacks are being read."));
+    add_profile(data, profile::name_frames(profile::testing::two_sites(), profile::Value::live));
+    EXPECT_TRUE(shows(data, state,
+                      "innermost call first:   lib.so+0x10   load at train.py:12   <module> at"))
+        << text_of(draw(data, state, {}));
+    state.position().cursor = 1;
+    EXPECT_TRUE(shows(data, state, "innermost call first:   step at train.py:20   <module> at"));
+    EXPECT_TRUE(shows(data, state, "innermost call first:   2 more calls", {80, 11}))
+        << text_of(draw(data, state, {80, 11}));
+    data.sites->now.profile.sites.clear();
+    data.sites->now.profile.interval = 0;
+    EXPECT_TRUE(shows(data, state, "No allocation of this process has been sampled yet."));
+    EXPECT_TRUE(shows(data, state, "sampling is off; start the process with TENSORPOOL_PROFILE"));
 }
 
 TEST(TopScreen, TheLargestValuesFit80Columns) {

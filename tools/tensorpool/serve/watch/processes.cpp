@@ -10,6 +10,7 @@ public:
     explicit LiveProcess(StatisticsReader reader) : reader_(std::move(reader)) {}
     bool is_running() const override { return reader_.is_running(); }
     ProcessSnapshot snapshot() override { return reader_.snapshot(); }
+    HeapProfile heap_profile() override { return reader_.heap_profile(); }
     TimelinePart entries_since(std::uint64_t number) override {
         return reader_.entries_since(number);
     }

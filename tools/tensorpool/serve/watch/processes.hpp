@@ -17,6 +17,7 @@ public:
     virtual ~Process() = default;
     virtual bool is_running() const = 0;
     virtual ProcessSnapshot snapshot() = 0;
+    virtual HeapProfile heap_profile() = 0;
     virtual TimelinePart entries_since(std::uint64_t number) = 0;
 };
 

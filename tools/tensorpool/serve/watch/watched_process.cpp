@@ -65,6 +65,20 @@ void WatchedProcess::end(Now now) {
     ended_at_ = now;
 }
 
+void WatchedProcess::keep_profile(Now now) {
+    if (!profiles_.is_due(now.steady_ns)) return;
+    if (auto profile = read_profile()) profiles_.add(std::move(*profile), now.steady_ns);
+}
+
+std::optional<HeapProfile> WatchedProcess::read_profile() {
+    if (!reader_) return std::nullopt;
+    try {
+        return reader_->heap_profile();
+    } catch (const AttachError&) {
+        return std::nullopt;
+    }
+}
+
 TimelinePart WatchedProcess::entries_since(std::uint64_t number) {
     if (listed_.ended) {
         TimelinePart part = last_entries_;

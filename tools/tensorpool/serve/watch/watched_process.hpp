@@ -13,6 +13,7 @@
 #include "serve/watch/history.hpp"
 #include "serve/watch/listed_process.hpp"
 #include "serve/watch/processes.hpp"
+#include "serve/watch/profile_history.hpp"
 
 namespace tensorpool::command::serve {
 
@@ -48,6 +49,8 @@ public:
     /// Updates the process from its entry in the list of processes: attaches if necessary and
     /// possible, and takes a snapshot.
     void update(const ObservedProcess& observed, Processes& source, Now now);
+    /// Adds the present heap profile to those that are kept, if the last one is old enough.
+    void keep_profile(Now now);
     /// To be called when the process is no longer in the list.
     void end(Now now);
 
@@ -58,6 +61,9 @@ public:
     Now ended_at() const noexcept { return ended_at_; }
     bool is_running() const { return reader_ != nullptr && reader_->is_running(); }
     TimelinePart entries_since(std::uint64_t number);
+    const ProfileHistory& profiles() const noexcept { return profiles_; }
+    /// Returns the present heap profile, or nothing if it cannot be read.
+    std::optional<HeapProfile> read_profile();
 
 private:
     void replace(const ObservedProcess& observed, Processes& source, Now now);
@@ -69,6 +75,7 @@ private:
     std::unique_ptr<Process> reader_;
     std::shared_ptr<const Moment> moment_;
     History history_;
+    ProfileHistory profiles_;
     TimelinePart last_entries_;  ///< set when it has ended
     Now ended_at_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace tensorpool::command::serve {
@@ -24,8 +25,10 @@ void Watcher::update(Now now) {
     std::set<std::uint64_t> seen;
     for (const ObservedProcess& observed : source_.list()) {
         seen.insert(observed.process);
-        watched_.try_emplace(observed.process, observed.process)
-            .first->second.update(observed, source_, now);
+        WatchedProcess& watched =
+            watched_.try_emplace(observed.process, observed.process).first->second;
+        watched.update(observed, source_, now);
+        if (keep_ == KeepProfiles::yes) watched.keep_profile(now);
     }
     for (auto& [process, watched] : watched_) {
         if (!seen.contains(process)) watched.end(now);
@@ -94,6 +97,25 @@ TimelinePart Watcher::entries_since(std::uint64_t process, std::uint64_t number)
     const std::lock_guard lock(mutex_);
     const auto found = watched_.find(process);
     return found == watched_.end() ? TimelinePart() : found->second.entries_since(number);
+}
+
+std::optional<HeapProfile> Watcher::profile(std::uint64_t process, std::uint64_t time_unix_ns) {
+    const std::lock_guard lock(mutex_);
+    const auto found = watched_.find(process);
+    if (found == watched_.end()) return std::nullopt;
+    if (time_unix_ns == 0) {
+        if (auto present = found->second.read_profile()) return present;
+        time_unix_ns = std::numeric_limits<std::uint64_t>::max();
+    }
+    const auto kept = found->second.profiles().at(time_unix_ns);
+    return kept ? std::optional(*kept) : std::nullopt;
+}
+
+std::vector<std::uint64_t> Watcher::profile_times(std::uint64_t process) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = watched_.find(process);
+    if (found == watched_.end()) return {};
+    return found->second.profiles().times();
 }
 
 std::vector<std::shared_ptr<const Moment>> Watcher::running() const {

@@ -25,6 +25,9 @@ struct View {
     std::uint64_t ended_unix_ns = 0;
 };
 
+/// Whether the heap profiles of all processes are read and kept (profile_history.hpp).
+enum class KeepProfiles : bool { no, yes };
+
 /// All functions may be called from any thread.
 class Watcher {
 public:
@@ -34,7 +37,8 @@ public:
     static constexpr std::size_t remembered_count = 64;
 
     /// `source` must outlive this object.
-    explicit Watcher(Processes& source) : source_(source) {}
+    explicit Watcher(Processes& source, KeepProfiles keep = KeepProfiles::no)
+        : source_(source), keep_(keep) {}
 
     /// Lists the processes and reads each once.
     void round(Now now);
@@ -49,6 +53,12 @@ public:
     /// is none.
     std::string history_json(std::uint64_t process, std::uint64_t time_ns) const;
     TimelinePart entries_since(std::uint64_t process, std::uint64_t number);
+    /// Returns the heap profile of a process at this time, in nanoseconds since 1970: the newest
+    /// that was kept until then. 0: the present one, or the last if it has ended. Returns nothing
+    /// if there is none.
+    std::optional<HeapProfile> profile(std::uint64_t process, std::uint64_t time_unix_ns);
+    /// Returns the times of the profiles that are kept, oldest first.
+    std::vector<std::uint64_t> profile_times(std::uint64_t process) const;
     /// Returns the last snapshots of the processes that run now.
     std::vector<std::shared_ptr<const Moment>> running() const;
 
@@ -65,6 +75,7 @@ private:
     std::vector<ListedProcess> listed() const;
 
     Processes& source_;
+    const KeepProfiles keep_;
     mutable std::mutex mutex_;  ///< protects the members below
     mutable std::condition_variable changed_;
     std::map<std::uint64_t, WatchedProcess> watched_;
