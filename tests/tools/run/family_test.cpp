@@ -58,7 +58,9 @@ TEST_F(HandingOver, ReadsAProcessWhenItHasEnded) {
 TEST_F(HandingOver, LooksAtEachProcessWhenItHasEnded) {
     StartedProgram program({TENSORPOOL_SUBJECT, "use", "7", "say", "used", "read"});
     std::vector<std::uint64_t> looked_at;
-    Family family(nullptr, [&](StatisticsReader& one) { looked_at.push_back(one.process()); });
+    Family family(
+        nullptr,
+        {.last = [&](StatisticsReader& one) { looked_at.push_back(one.process()); }, .live = {}});
     Message files = message();
     const auto process = static_cast<std::uint64_t>(files.process);
     family.take(std::move(files));

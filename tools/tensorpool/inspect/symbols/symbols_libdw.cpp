@@ -1,6 +1,7 @@
 // Reads symbols and lines with elfutils' libdw, also from separate debug files found by build id.
 
 #include <cxxabi.h>
+#include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <unistd.h>
 
@@ -32,6 +33,35 @@ std::string demangled(const char* name) {
     std::string result = status == 0 && text != nullptr ? text : name;
     std::free(text);
     return result;
+}
+
+/// Returns where the function of this address, as the linker knows it, has the call that was
+/// inlined; an empty location if the address lies in no inlined call.
+CodeLocation call_of_inlined(Dwfl_Module* module, GElf_Addr address) {
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
+    Dwarf_Die* scopes = nullptr;
+    const int count = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
+    CodeLocation location;
+    for (int i = 0; i < count; ++i) {
+        const int tag = dwarf_tag(&scopes[i]);
+        if (tag == DW_TAG_subprogram) break;
+        if (tag != DW_TAG_inlined_subroutine) continue;
+        Dwarf_Attribute attribute;
+        Dwarf_Word line = 0;
+        Dwarf_Word file = 0;
+        Dwarf_Files* files = nullptr;
+        if (dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_line, &attribute), &line) != 0 ||
+            dwarf_formudata(dwarf_attr(&scopes[i], DW_AT_call_file, &attribute), &file) != 0 ||
+            dwarf_getsrcfiles(unit, &files, nullptr) != 0) {
+            continue;
+        }
+        const char* const name = dwarf_filesrc(files, file, nullptr, nullptr);
+        location.file = name == nullptr ? "" : name;
+        location.line = static_cast<int>(line);
+    }
+    std::free(scopes);
+    return location;
 }
 
 }  // namespace
@@ -77,7 +107,11 @@ CodeLocation CodeFile::find(std::uint64_t offset) const {
     if (const char* const name = dwfl_module_addrname(symbols_->module, address)) {
         location.function = demangled(name);
     }
-    if (Dwfl_Line* const line = dwfl_module_getsrc(symbols_->module, address)) {
+    const CodeLocation call = call_of_inlined(symbols_->module, address);
+    if (!call.file.empty()) {
+        location.file = call.file;
+        location.line = call.line;
+    } else if (Dwfl_Line* const line = dwfl_module_getsrc(symbols_->module, address)) {
         const char* const file =
             dwfl_lineinfo(line, nullptr, &location.line, nullptr, nullptr, nullptr);
         if (file != nullptr) location.file = file;
