@@ -62,9 +62,9 @@ void measure_pairs(const perf::Options& options, perf::Report& report) {
         std::size_t bytes;
         std::size_t touched;
     };
-    for (const auto& [bytes, touched] : {Case{64, 0}, Case{64, 64}, Case{kib, 0}, Case{kib, kib},
-                                         Case{16 * kib, 0}, Case{16 * kib, 16 * kib},
-                                         Case{mib, 0}, Case{mib, mib}, Case{16 * mib, mib}}) {
+    for (const auto& [bytes, touched] :
+         {Case{64, 0}, Case{64, 64}, Case{kib, 0}, Case{kib, kib}, Case{16 * kib, 0},
+          Case{16 * kib, 16 * kib}, Case{mib, 0}, Case{mib, mib}, Case{16 * mib, mib}}) {
         const std::size_t work = touched / 20 + 10;  // ns, roughly
         const std::size_t count = options.quick ? 100 : 40'000'000 / work;
         const perf::Turns turns(options.rounds,

@@ -63,8 +63,8 @@ public:
                        pages::Changes& changes) noexcept;
 
     // The following apply to all series of the pool.
-    /// From now on, the first request through a new cache asks the pool whether to sample it. Called
-    /// before there are caches.
+    /// From now on, the first request through a new cache asks the pool whether to sample it.
+    /// Called before there are caches.
     void sample_requests() noexcept { samples_ = true; }
     bool samples_requests() const noexcept { return first_.samples_; }
 

@@ -8,9 +8,9 @@
 
 #include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
+#include "blocks/guard_pace.hpp"
 #include "blocks/large_magazine.hpp"
 #include "blocks/profile_pace.hpp"
-#include "blocks/guard_pace.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {

@@ -74,8 +74,8 @@ private:
     static double least_mean(std::uint64_t interval) noexcept {
         return interval == every_allocation ? tiny : static_cast<double>(interval);
     }
-    // Beyond it, samples take more than the share. Only requests for blocks that are not touched come
-    // so fast.
+    // Beyond it, samples take more than the share. Only requests for blocks that are not touched
+    // come so fast.
     static constexpr double max_mean = 0x1p36;
 
     base::RandomDistance random_;

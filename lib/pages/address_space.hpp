@@ -14,8 +14,8 @@ namespace tensorpool::pages {
 /// The address space that the process's pools share, and its page map. It chooses a window of up to
 /// 8 TiB in which it reserves nothing ahead. It lends runs of granules to pools, which it
 /// identifies by number, from the lowest free address up, and skips ranges where others have mapped
-/// something. The lowest addresses of the window are kept for guarded blocks and for small blocks that
-/// the heap profile sampled. Thread-safe.
+/// something. The lowest addresses of the window are kept for guarded blocks and for small blocks
+/// that the heap profile sampled. Thread-safe.
 class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
@@ -32,12 +32,12 @@ public:
     /// Reserves the addresses of guarded blocks, from the first page on, once. Returns their number
     /// of pages; 0 if the system refuses.
     PageCount reserve_guarded() noexcept;
-    /// Reserves the addresses of sampled small blocks, behind those of guarded blocks, once. Returns
-    /// an empty run if the system refuses.
+    /// Reserves the addresses of sampled small blocks, behind those of guarded blocks, once.
+    /// Returns an empty run if the system refuses.
     PageRun reserve_sampled() noexcept;
-    /// Returns the lowest address that a block can have which is neither guarded nor a sampled small
-    /// one; 1 if there is no window. In that case no block is ever guarded or sampled, because callers
-    /// keep the result.
+    /// Returns the lowest address that a block can have which is neither guarded nor a sampled
+    /// small one; 1 if there is no window. In that case no block is ever guarded or sampled,
+    /// because callers keep the result.
     std::uintptr_t first_unguarded() noexcept;
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
@@ -160,7 +160,7 @@ private:
     std::uint32_t granules_ = 0;
     std::uint32_t guarded_granules_ = 0;  // the first ones
     std::uint32_t sampled_granules_ = 0;  // behind them
-    bool uses_low_ = true;  // false after `first_unguarded` found no window
+    bool uses_low_ = true;                // false after `first_unguarded` found no window
     PageCount alignment_ = granule_pages;
     // No granule below this one is free.
     std::uint32_t first_free_ = 0;

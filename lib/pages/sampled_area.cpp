@@ -37,8 +37,7 @@ SampledArea& sampled_area() noexcept {
 }
 
 char* SampledBlock::address() const noexcept {
-    return address_space().address_of(pages->pages.first) +
-           number * pages->block_bytes();
+    return address_space().address_of(pages->pages.first) + number * pages->block_bytes();
 }
 
 std::size_t SampledArea::bytes_for(base::BlockSize size) noexcept {
@@ -75,7 +74,8 @@ void SampledArea::unlink(SampledPages*& list, SampledPages& pages) noexcept {
 SampledBlock SampledArea::take(unsigned pool_number, base::BlockSize size) noexcept {
     const std::lock_guard guard(mutex_);
     SampledPages* pages = open_list(pool_number, size);
-    while (pages != nullptr && (pages->pool_number != pool_number || !is_same(pages->size.load(std::memory_order_relaxed), size)))
+    while (pages != nullptr && (pages->pool_number != pool_number ||
+                                !is_same(pages->size.load(std::memory_order_relaxed), size)))
         pages = pages->next;
     if (pages == nullptr) return {};
     return take_from(*pages);

@@ -41,11 +41,12 @@ struct alignas(64) Span
     std::atomic<std::uint64_t> requested_bytes = 0;
     static constexpr std::uint64_t nothing = UINT64_MAX;
 
-    // A bucket's span. For a sampled large block, the first word of `home_bits` is the address of the
-    // record in the heap profile. ------------------------------------------------------------------------
-    // Blocks [0, carved) were taken at least once. Of these, `home` blocks are free and have their
-    // bit set in `home_bits`; the others are in use, in a magazine or in the depot. Blocks from
-    // `carved` on were never used.
+    // A bucket's span. For a sampled large block, the first word of `home_bits` is the address of
+    // the record in the heap profile.
+    // ------------------------------------------------------------------------ Blocks [0, carved)
+    // were taken at least once. Of these, `home` blocks are free and have their bit set in
+    // `home_bits`; the others are in use, in a magazine or in the depot. Blocks from `carved` on
+    // were never used.
     std::uint16_t blocks = 0;
     std::uint16_t carved = 0;
     std::uint16_t home = 0;

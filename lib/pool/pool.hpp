@@ -229,7 +229,7 @@ private:
     /// What is decided when the countdown of a thread's cache does not suffice for a request.
     struct Sampled {
         void* block = nullptr;  // a guarded block that serves it
-        double mean = 0;        // if the heap profile samples it, at this mean distance; otherwise 0
+        double mean = 0;  // if the heap profile samples it, at this mean distance; otherwise 0
         std::uint64_t begun_ns = 0;  // when that was decided
     };
     bool is_profiled() const noexcept;
@@ -385,8 +385,8 @@ private:
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
     base::Canary canary_;
-    // Blocks in use that the heap profile sampled, and whether small ones were. Relaxed: only a pool
-    // that is destroyed reads them.
+    // Blocks in use that the heap profile sampled, and whether small ones were. Relaxed: only a
+    // pool that is destroyed reads them.
     std::atomic<std::uint64_t> profiled_in_use_ = 0;
     std::atomic<bool> has_sampled_ = false;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of

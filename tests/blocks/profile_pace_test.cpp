@@ -30,9 +30,7 @@ public:
     int samples() const { return samples_; }
     double mean() const { return pace_.mean(); }
     /// The share of the time that samples took, apart from what a thread may spend at once.
-    double share() const {
-        return (samples_ * static_cast<double>(cost_ns_) - 1e6) / work_;
-    }
+    double share() const { return (samples_ * static_cast<double>(cost_ns_) - 1e6) / work_; }
     /// What all requests amount to, by the weights of the samples.
     double estimated_bytes() const { return estimated_; }
     double error() const { return std::sqrt(variance_); }

@@ -42,9 +42,9 @@ TEST_F(SampledAreaTest, BlocksLieBelowAllOthersAndApart) {
         for (int i = 0; i < 100; ++i) {
             const SampledBlock block = take({0, bucket});
             const std::size_t bytes = std::size_t{64} << bucket;
-            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.address()) %
-                          std::min(bytes, page_bytes),
-                      0U);
+            EXPECT_EQ(
+                reinterpret_cast<std::uintptr_t>(block.address()) % std::min(bytes, page_bytes),
+                0U);
             EXPECT_LE(reinterpret_cast<std::uintptr_t>(block.address()) + bytes,
                       address_space().first_unguarded());
             std::memset(block.address(), 1, bytes);

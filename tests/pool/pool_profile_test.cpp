@@ -22,8 +22,8 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 
 // A block of each kind of size: smallest, largest bucket, whole pages, too large for magazines.
-constexpr std::size_t sizes[] = {1, 64, 100, 1000, 4 * kib, 5000, 64 * kib, 64 * kib + 1, 3 * mib,
-                                 40 * mib};
+constexpr std::size_t sizes[] = {1,    64,       100,          1000,    4 * kib,
+                                 5000, 64 * kib, 64 * kib + 1, 3 * mib, 40 * mib};
 
 HeapProfile profile() {
     return StatisticsReader::attach(static_cast<std::uint64_t>(getpid())).heap_profile();
@@ -213,8 +213,8 @@ TEST_F(HeapProfileOfPool, StacksLeadToTheProgram) {
     EXPECT_EQ(now.interval, 1U);
     char program[4096] = {};
     ASSERT_GT(readlink("/proc/self/exe", program, sizeof program - 1), 0);
-    EXPECT_TRUE(std::ranges::any_of(
-        now.sites, [](const ProfileSite& site) { return !site.stack.empty(); }));
+    EXPECT_TRUE(std::ranges::any_of(now.sites,
+                                    [](const ProfileSite& site) { return !site.stack.empty(); }));
     for (const ProfileSite& site : now.sites) {
         if (site.stack.empty()) continue;
         EXPECT_TRUE(std::ranges::any_of(site.stack, [&](std::uint32_t frame) {

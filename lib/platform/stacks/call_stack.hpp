@@ -6,9 +6,9 @@
 namespace tensorpool::platform {
 
 /// Stores up to `max` return addresses of the calling thread in `frames`, innermost first, and
-/// returns how many were found. Where `slots` is given, stores there where on the stack each of them
-/// should lie, which is not the case for every kind of frame and processor. Neither allocates nor takes a lock of this library. The first call
-/// of a process may take a lock of the loader.
+/// returns how many were found. Where `slots` is given, stores there where on the stack each of
+/// them should lie, which is not the case for every kind of frame and processor. Neither allocates
+/// nor takes a lock of this library. The first call of a process may take a lock of the loader.
 std::size_t capture_stack(std::uintptr_t* frames, std::size_t max,
                           const std::uintptr_t** slots = nullptr) noexcept;
 

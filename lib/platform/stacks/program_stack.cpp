@@ -6,11 +6,12 @@
 namespace tensorpool::platform {
 namespace {
 
-
 class Merged {
 public:
     Merged(ProgramFrame* frames, std::size_t max) noexcept
-        : frames_(frames), max_(max), python_count_(capture_python_frames(python_, max_python_calls)) {}
+        : frames_(frames),
+          max_(max),
+          python_count_(capture_python_frames(python_, max_python_calls)) {}
 
     bool is_full() const noexcept { return count_ == max_; }
     bool has_python() const noexcept { return python_count_ != 0; }

@@ -18,7 +18,7 @@ struct NativeStack {
     static constexpr std::size_t max = 96;
 
     std::size_t count = 0;
-    std::uintptr_t addresses[max];      // as capture_stack stores them
+    std::uintptr_t addresses[max];     // as capture_stack stores them
     const std::uintptr_t* slots[max];  // where the return addresses should lie
 };
 

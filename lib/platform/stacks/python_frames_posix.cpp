@@ -72,8 +72,8 @@ bool look_for_python(Interpreter& one) noexcept {
     void* is_finalizing = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
     if (is_finalizing == nullptr) is_finalizing = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
     one.is_finalizing = reinterpret_cast<int (*)()>(is_finalizing);
-    return is_finalizing != nullptr && one.layout != nullptr && one.code_type != nullptr && one.run != 0 &&
-           one.thread_state != nullptr && find_code_of(one);
+    return is_finalizing != nullptr && one.layout != nullptr && one.code_type != nullptr &&
+           one.run != 0 && one.thread_state != nullptr && find_code_of(one);
 }
 
 // At its end, the interpreter frees the states of threads that may still run native code.
@@ -229,8 +229,8 @@ bool runs_python_code(std::uintptr_t address) noexcept {
     return one != nullptr && address - one->run < one->run_end - one->run;
 }
 
-// The function's first line and the objects of its name and its file, which would all have to lie at
-// the same addresses too.
+// The function's first line and the objects of its name and its file, which would all have to lie
+// at the same addresses too.
 std::uint64_t identify_python_code(const void* code) noexcept {
     const Layout& layout = *interpreter.load(std::memory_order_acquire)->layout;
     std::uint64_t number = reinterpret_cast<std::uintptr_t>(code);

@@ -19,8 +19,8 @@ TENSORPOOL_READS_STACK std::uintptr_t word_at(const void* base, std::uint32_t of
 
 }  // namespace
 
-// From the innermost frame outwards, up to the first difference: at the latest, that is the function
-// with which the present stack begins, so nothing beyond the stack is read.
+// From the innermost frame outwards, up to the first difference: at the latest, that is the
+// function with which the present stack begins, so nothing beyond the stack is read.
 TENSORPOOL_READS_STACK bool KnownStacks::Known::is_on_stack() const noexcept {
     for (std::uint32_t i = 0; i != count; ++i) {
         if (word_at(base, offsets[i]) != returns[i]) return false;
@@ -35,8 +35,8 @@ SiteRecord* KnownStacks::find(const void* base, std::uint64_t python) const noex
     return nullptr;
 }
 
-// A stack with a frame whose return address lies elsewhere, such as that of a signal handler, is not
-// noted.
+// A stack with a frame whose return address lies elsewhere, such as that of a signal handler, is
+// not noted.
 void KnownStacks::add(const void* base, std::uint64_t python, const platform::NativeStack& stack,
                       SiteRecord& site) noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(base);

@@ -32,7 +32,8 @@ std::uint64_t interval_of_environment() noexcept {
     const auto bytes = platform::parse_bytes(text);
     if (bytes && *bytes >= least_of_environment) return std::min<std::uint64_t>(*bytes, largest);
     platform::say(
-        "TENSORPOOL_PROFILE is '%.60s'; expected on, off, all, or the mean distance between samples "
+        "TENSORPOOL_PROFILE is '%.60s'; expected on, off, all, or the mean distance between "
+        "samples "
         "from 1KiB on; used instead: 512KiB",
         text);
     return usual;

@@ -12,7 +12,8 @@ namespace tensorpool::statistics {
 
 /// Finds the record of a call stack in the segment. Stacks with the same names and offsets have one
 /// record. What they are is looked up once for each set of code addresses, function objects and
-/// lines of Python. Memory is static, because a pool that samples may serve malloc. Not thread-safe.
+/// lines of Python. Memory is static, because a pool that samples may serve malloc. Not
+/// thread-safe.
 class SiteTable {
 public:
     constexpr SiteTable() noexcept = default;

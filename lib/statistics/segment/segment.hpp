@@ -57,8 +57,8 @@ public:
     /// Zeros the record and makes it available to the next object of its kind.
     template <class Record>
     void remove(Record& record) noexcept;
-    /// Appends a record that is never removed, with the fields that `fill` sets. Returns its number,
-    /// counted from 1, or 0 if no record is left or there is no memory.
+    /// Appends a record that is never removed, with the fields that `fill` sets. Returns its
+    /// number, counted from 1, or 0 if no record is left or there is no memory.
     template <class Record, class Fill>
     std::uint32_t append(Fill fill) noexcept;
     /// Returns the record of the scopes of this name, which is never removed. Returns the record of

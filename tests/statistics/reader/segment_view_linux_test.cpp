@@ -76,7 +76,9 @@ TEST_P(SegmentViewOf, ReportsOtherVersion) {
 TEST_P(SegmentViewOf, RejectsFirstVersion) {
     put(segment.header().version, 1);
     EXPECT_EQ(failure(), AttachFailure::other_version);
-    EXPECT_NE(problem().find("version 1, this reader version " + std::to_string(segment_version)), std::string::npos) << problem();
+    EXPECT_NE(problem().find("version 1, this reader version " + std::to_string(segment_version)),
+              std::string::npos)
+        << problem();
 }
 
 TEST_P(SegmentViewOf, FileWithOtherContentIsDamaged) {

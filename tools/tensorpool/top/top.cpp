@@ -135,8 +135,8 @@ int print_samples(const Settings& settings, const Repetition& repetition) try {
 }  // namespace
 
 CLI::App* add_top(CLI::App& app, Settings& settings) {
-    CLI::App* const command = app.add_subcommand(
-        "top", "Show processes, pools, sites, scopes and threads, live");
+    CLI::App* const command =
+        app.add_subcommand("top", "Show processes, pools, sites, scopes and threads, live");
     const auto repetition = std::make_shared<Repetition>();
     add_target_options(*command, settings);
     add_repetition_options(*command, *repetition);
