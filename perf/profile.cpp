@@ -39,21 +39,36 @@ constexpr std::size_t kib = std::size_t{1} << 10;
 constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::size_t usual_interval = 512 * kib;
 
-/// Returns the nanoseconds of a pair, with `touched` bytes written in between.
-double pair_ns(std::size_t interval, std::size_t bytes, std::size_t touched, std::size_t count) {
-    tensorpool::set_profile_interval(interval);
-    MemoryPool pool;
-    const auto pairs = [&](std::size_t n) {
-        for (std::size_t i = 0; i < n; ++i) {
-            void* block = pool.allocate(bytes);
-            std::memset(block, 1, touched);
+/// Pairs of calls on a pool of their own, with `touched` bytes written in between.
+class Pairs {
+public:
+    Pairs(std::size_t interval, std::size_t bytes, std::size_t touched, std::size_t count)
+        : interval_(interval), bytes_(bytes), touched_(touched), count_(count) {}
+
+    /// Returns the nanoseconds of a pair.
+    double operator()() {
+        tensorpool::set_profile_interval(interval_);
+        run(count_ / 10 + 1);
+        const double seconds = perf::cpu_seconds_of([&] { run(count_); });
+        return seconds * 1e9 / static_cast<double>(count_);
+    }
+
+private:
+    void run(std::size_t times) {
+        for (std::size_t i = 0; i < times; ++i) {
+            void* block = pool_.allocate(bytes_);
+            if (touched_ != 0) std::memset(block, 1, touched_);
             perf::opaque(block);
-            pool.deallocate(block, bytes);
+            pool_.deallocate(block, bytes_);
         }
-    };
-    pairs(count / 10 + 1);
-    return perf::cpu_seconds_of([&] { pairs(count); }) * 1e9 / static_cast<double>(count);
-}
+    }
+
+    MemoryPool pool_;
+    std::size_t interval_;
+    std::size_t bytes_;
+    std::size_t touched_;
+    std::size_t count_;
+};
 
 void measure_pairs(const perf::Options& options, perf::Report& report) {
     std::vector<perf::Cells> rows = {
@@ -65,11 +80,14 @@ void measure_pairs(const perf::Options& options, perf::Report& report) {
     for (const auto& [bytes, touched] :
          {Case{64, 0}, Case{64, 64}, Case{kib, 0}, Case{kib, kib}, Case{16 * kib, 0},
           Case{16 * kib, 16 * kib}, Case{mib, 0}, Case{mib, mib}, Case{16 * mib, mib}}) {
-        const std::size_t work = touched / 20 + 10;  // ns, roughly
-        const std::size_t count = options.quick ? 100 : 40'000'000 / work;
+        const std::size_t work = touched / 30 + 5;  // ns, roughly
+        const std::size_t count = options.quick ? 100 : 100'000'000 / work;
+        Pairs floor(0, bytes, touched, count);
+        Pairs sampled(usual_interval, bytes, touched, count);
+        // The time that a thread may spend at once is gone after the first half second.
+        for (int i = 0; i < (options.quick ? 0 : 4); ++i) (void)sampled();
         const perf::Turns turns(options.rounds,
-                                {[&] { return pair_ns(0, bytes, touched, count); },
-                                 [&] { return pair_ns(usual_interval, bytes, touched, count); }});
+                                {[&] { return floor(); }, [&] { return sampled(); }});
         const perf::Interval interval = perf::interval_of_median(turns.ratios(1, 0));
         const double ratio = turns.ratio(1, 0);
         rows.push_back({std::to_string(bytes) + " B, " + std::to_string(touched) + " B written",

@@ -34,20 +34,14 @@ public:
     }
     void stop() noexcept { mean_ = 0; }
 
-    /// Returns the next distance. `left` is what is left of the last one, at most 0.
+    /// Whether `next` needs the time. Reading it takes a system call, so most samples do not.
+    bool needs_time() const noexcept { return samples_ % samples_per_look == 0; }
+    /// Returns the next distance. `left` is what is left of the last one, at most 0. `now` may be
+    /// any number if the time is not needed.
     std::int64_t next(std::uint64_t now, std::int64_t left, std::uint64_t interval) noexcept {
-        if (looked_ != 0) {
-            bytes_ = kept * bytes_ + static_cast<double>(distance_ - left);
-            time_ = kept * time_ + static_cast<double>(std::max(now, looked_ + 1) - looked_);
-        }
-        const auto elapsed =
-            looked_ == 0 ? 0 : static_cast<double>(std::max(now, looked_) - looked_);
-        saved_ = std::min(saved_ + share * elapsed, max_saved);
-        looked_ = now;
-        const bool is_bound = time_ != 0 && interval != every_allocation;
-        const double affordable = is_bound ? bytes_ / time_ * cost_ / share : 0;
-        const double need = std::max(1 - saved_ / enough_saved, 0.0);
-        mean_ = std::clamp(affordable * need, least_mean(interval), max_mean);
+        passed_ += static_cast<double>(distance_ - left);
+        if (needs_time()) choose_mean(now, interval);
+        ++samples_;
         return distance_ = random_.next(mean_);
     }
     /// Notes that a request was to be sampled but was refused.
@@ -68,6 +62,7 @@ public:
     }
 
 private:
+    static constexpr unsigned samples_per_look = 8;
     static constexpr double kept = 0.75;
     static constexpr double tiny = 1.0 / 64;
 
@@ -78,8 +73,25 @@ private:
     // come so fast.
     static constexpr double max_mean = 0x1p36;
 
+    void choose_mean(std::uint64_t now, std::uint64_t interval) noexcept {
+        const double passed = std::exchange(passed_, 0);
+        if (looked_ != 0) {
+            const auto elapsed = static_cast<double>(std::max(now, looked_ + 1) - looked_);
+            bytes_ = kept * bytes_ + passed;
+            time_ = kept * time_ + elapsed;
+            saved_ = std::min(saved_ + share * elapsed, max_saved);
+        }
+        looked_ = now;
+        const bool is_bound = time_ != 0 && interval != every_allocation;
+        const double affordable = is_bound ? bytes_ / time_ * cost_ / share : 0;
+        const double need = std::max(1 - saved_ / enough_saved, 0.0);
+        mean_ = std::clamp(affordable * need, least_mean(interval), max_mean);
+    }
+
     base::RandomDistance random_;
     double mean_ = 0;
+    unsigned samples_ = 0;
+    double passed_ = 0;    // bytes since the last look at the time
     double cost_ = 2'000;  // of a sample; the first value is a guess (perf/results/profile.md)
     // Of the time for samples; with `enough_saved`, nothing is spared.
     static constexpr double first_saved = 1e6;

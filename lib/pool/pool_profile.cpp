@@ -23,10 +23,12 @@ using statistics::ProfiledBlock;
 // What took longer was disturbed: the first stack of a process reads the tables of its files, which
 // takes milliseconds.
 constexpr std::uint64_t max_cost_ns = 20'000;
-// What comes later: the end of a sample, and for a small block the fault at the first touch of its
-// page and the way to its record (perf/results/profile.md).
+// What comes later: the end of a sample, and for a small block that it lies elsewhere than the one
+// that would have been used again, so its first touch misses the processor's cache, or faults
+// (perf/results/profile.md).
 constexpr std::uint64_t later_cost_ns = 50;
-constexpr std::uint64_t small_later_cost_ns = 500;
+constexpr std::uint64_t elsewhere_cost_ns = 200;
+constexpr std::uint64_t missed_bytes_per_ns = 8;
 
 constexpr std::int64_t as_distance(std::size_t bytes) noexcept {
     return static_cast<std::int64_t>(bytes);
@@ -77,7 +79,7 @@ double Pool::take_sample(blocks::Cache& cache, std::size_t bytes) noexcept {
         if (left >= 0) return 0;
     }
     const double mean = pace.mean();
-    left = pace.next(platform::thread_time_ns(), left, interval);
+    left = pace.next(pace.needs_time() ? platform::thread_time_ns() : 0, left, interval);
     return mean;
 }
 
@@ -92,8 +94,10 @@ ProfiledBlock* Pool::begin_profile(blocks::Cache& cache, std::size_t bytes,
     ProfiledBlock* const block =
         statistics::profiled_blocks().begin(heap_.pool_number(), bytes, sampled.mean);
     const std::uint64_t took = platform::monotonic_clock_ns() - sampled.begun_ns;
-    cache.profile_pace.count(std::min(took, max_cost_ns) +
-                             (bytes > largest_block_bytes ? later_cost_ns : small_later_cost_ns));
+    const std::uint64_t later = bytes > largest_block_bytes
+                                    ? later_cost_ns
+                                    : elsewhere_cost_ns + bytes / missed_bytes_per_ns;
+    cache.profile_pace.count(std::min(took, max_cost_ns) + later);
     if (block != nullptr) profiled_in_use_.fetch_add(1, std::memory_order_relaxed);
     return block;
 }

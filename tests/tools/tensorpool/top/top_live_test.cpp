@@ -24,6 +24,9 @@ protected:
         fs::create_symlink(TENSORPOOL_HOLDER, folder_ / name_);
     }
     ~TopLive() override { fs::remove_all(folder_); }
+    // The programs that the tests start take samples.
+    static void SetUpTestSuite() { ::setenv("TENSORPOOL_PROFILE", "on", 1); }
+    static void TearDownTestSuite() { ::setenv("TENSORPOOL_PROFILE", "off", 1); }
     void SetUp() override {
         if (!TerminalSession::is_possible()) GTEST_SKIP() << "needs tmux: install the package tmux";
     }
