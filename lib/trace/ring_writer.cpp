@@ -58,7 +58,8 @@ void RingWriter::record(TraceAction action, std::uint64_t source, const void* ad
 // Writes as many entries as the stack needs, or none: half a stack would look like another stack.
 void RingWriter::write_stack(OwnRing& own) noexcept {
     platform::ProgramFrame frames[max_frames];
-    const std::size_t count = platform::capture_program_stack(frames, max_frames);
+    platform::StackBuffers buffers;
+    const std::size_t count = platform::capture_program_stack(frames, max_frames, buffers);
     const std::size_t entries = (count + 2) / 3;
     if (own.room_until - own.next < entries && !find_room(own)) return;
     if (own.room_until - own.next < entries) return;

@@ -8,10 +8,11 @@ namespace {
 
 class Merged {
 public:
-    Merged(ProgramFrame* frames, std::size_t max) noexcept
+    Merged(ProgramFrame* frames, std::size_t max, PythonFrame* python) noexcept
         : frames_(frames),
           max_(max),
-          python_count_(capture_python_frames(python_, max_python_calls)) {}
+          python_(python),
+          python_count_(capture_python_frames(python, StackBuffers::max_python)) {}
 
     bool is_full() const noexcept { return count_ == max_; }
     bool has_python() const noexcept { return python_count_ != 0; }
@@ -37,7 +38,7 @@ private:
     ProgramFrame* frames_;
     std::size_t max_;
     std::size_t count_ = 0;
-    PythonFrame python_[max_python_calls];
+    const PythonFrame* python_;
     std::size_t python_count_;
     std::size_t next_ = 0;
 };
@@ -45,16 +46,12 @@ private:
 }  // namespace
 
 std::size_t capture_program_stack(ProgramFrame* frames, std::size_t max,
-                                  NativeStack* given) noexcept {
-    if (given == nullptr) {
-        NativeStack own;
-        return capture_program_stack(frames, max, &own);
-    }
-    NativeStack& native = *given;
-    Merged merged(frames, max);
-    native.count = capture_stack(native.addresses, NativeStack::max, native.slots);
-    for (std::size_t i = 0; i != native.count && !merged.is_full(); ++i) {
-        const std::uintptr_t address = native.addresses[i];
+                                  StackBuffers& buffers) noexcept {
+    Merged merged(frames, max, buffers.python);
+    buffers.native_count =
+        capture_stack(buffers.addresses, StackBuffers::max_native, buffers.slots);
+    for (std::size_t i = 0; i != buffers.native_count && !merged.is_full(); ++i) {
+        const std::uintptr_t address = buffers.addresses[i];
         if (merged.has_python() && runs_python_code(address)) {
             merged.add_python_calls();
         } else if (!merged.has_python() || !is_python_interpreter(address)) {

@@ -37,14 +37,14 @@ SiteRecord* KnownStacks::find(const void* base, std::uint64_t python) const noex
 
 // A stack with a frame whose return address lies elsewhere, such as that of a signal handler, is
 // not noted.
-void KnownStacks::add(const void* base, std::uint64_t python, const platform::NativeStack& stack,
+void KnownStacks::add(const void* base, std::uint64_t python, const platform::StackBuffers& stack,
                       SiteRecord& site) noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(base);
     const std::size_t set = set_of(base);
     Known& known = known_[set][next_[set]];
     known.base = nullptr;
     known.count = 0;
-    for (std::size_t i = 0; i != stack.count; ++i) {
+    for (std::size_t i = 0; i != stack.native_count; ++i) {
         const auto slot = reinterpret_cast<std::uintptr_t>(stack.slots[i]);
         if (slot < begin) continue;
         const std::uintptr_t offset = slot - begin;

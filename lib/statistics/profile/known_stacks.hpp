@@ -22,13 +22,13 @@ public:
     /// `hash_python_stack` returns.
     SiteRecord* find(const void* base, std::uint64_t python) const noexcept;
     /// Notes the site of the calling thread's stack. What lies inside `base` is not compared.
-    void add(const void* base, std::uint64_t python, const platform::NativeStack& stack,
+    void add(const void* base, std::uint64_t python, const platform::StackBuffers& stack,
              SiteRecord& site) noexcept;
 
 private:
     static constexpr std::size_t set_count = 64;
     static constexpr std::size_t ways = 4;
-    static constexpr std::size_t max_frames = platform::NativeStack::max;
+    static constexpr std::size_t max_frames = platform::StackBuffers::max_native;
 
     struct Known {
         const void* base = nullptr;

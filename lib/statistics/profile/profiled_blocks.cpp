@@ -50,9 +50,9 @@ ProfiledBlocks& profiled_blocks() noexcept {
 }
 
 ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double mean) noexcept {
-    SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
     const double share = -std::expm1(-static_cast<double>(bytes) / mean);
     const std::lock_guard guard(mutex_);
+    SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
     ProfiledBlock* const block = site == nullptr ? nullptr : free_.take();
     if (block == nullptr) {
         if (ProfileWords* const profile = words()) detail::add(profile->lost_samples, 1);
@@ -74,23 +74,14 @@ ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double me
     return block;
 }
 
+// The buffers are members: the thread may have a small stack.
 SiteRecord* ProfiledBlocks::site_of_caller(const void* frame) noexcept {
-    const std::uint64_t python = platform::hash_python_stack(platform::max_python_calls);
-    {
-        const std::lock_guard guard(mutex_);
-        if (SiteRecord* const site = known_.find(frame, python)) return site;
-    }
-    return capture_site(frame, python);
-}
-
-SiteRecord* ProfiledBlocks::capture_site(const void* frame, std::uint64_t python) noexcept {
-    platform::ProgramFrame frames[SiteRecord::max_frames];
-    platform::NativeStack native;
+    const std::uint64_t python = platform::hash_python_stack(platform::StackBuffers::max_python);
+    if (SiteRecord* const site = known_.find(frame, python)) return site;
     const std::size_t count =
-        platform::capture_program_stack(frames, SiteRecord::max_frames, &native);
-    const std::lock_guard guard(mutex_);
-    SiteRecord* const site = sites_.find_or_add({frames, count});
-    if (site != nullptr) known_.add(frame, python, native, *site);
+        platform::capture_program_stack(frames_, SiteRecord::max_frames, buffers_);
+    SiteRecord* const site = sites_.find_or_add({frames_, count});
+    if (site != nullptr) known_.add(frame, python, buffers_, *site);
     return site;
 }
 

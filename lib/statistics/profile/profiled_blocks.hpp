@@ -48,15 +48,16 @@ public:
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
-    SiteRecord* site_of_caller(const void* frame) noexcept;
-    SiteRecord* capture_site(const void* frame, std::uint64_t python) noexcept;
     // REQUIRES, for all that follow: the lock is held.
+    SiteRecord* site_of_caller(const void* frame) noexcept;
     void take_out(ProfiledBlock& block) noexcept;
     void keep_peak() noexcept;
 
     std::mutex mutex_;
     SiteTable sites_;
     KnownStacks known_;
+    platform::ProgramFrame frames_[SiteRecord::max_frames] = {};
+    platform::StackBuffers buffers_ = {};
     SlabList<ProfiledBlock> free_;
     ProfiledBlock* newest_ = nullptr;
 };

@@ -64,18 +64,17 @@ std::uint32_t SiteTable::find_by_name(std::span<const platform::ProgramFrame> fr
         if (segment().append<SiteRecord>([](SiteRecord&) {}) == 0) return 0;
         header = segment().header();
     }
-    std::uint64_t words[SiteRecord::max_frames];
     Hash hash;
     for (std::size_t i = 0; i != frames.size(); ++i) {
-        words[i] = word_of(frames[i]);
-        hash.add(words[i]);
+        words_[i] = word_of(frames[i]);
+        hash.add(words_[i]);
     }
     auto& known = sites_.find(hash.get());
     if (known.number != 0) return known.number;
     if (used() == count_of<SiteRecord>) return other;
     const std::uint32_t number = segment().append<SiteRecord>([&](SiteRecord& site) {
         for (std::size_t i = 0; i != frames.size(); ++i) {
-            site.frames[i].store(words[i], std::memory_order_relaxed);
+            site.frames[i].store(words_[i], std::memory_order_relaxed);
         }
         site.frame_count.store(frames.size(), std::memory_order_relaxed);
     });

@@ -64,6 +64,7 @@ private:
     std::uint64_t number_of_name(std::string_view name) noexcept;
 
     Numbers<count_of<SiteRecord>> addresses_;
+    std::uint64_t words_[SiteRecord::max_frames] = {};  // of the stack that is looked up
     Numbers<count_of<SiteRecord>> sites_;
     Numbers<count_of<FrameNameRecord>> names_;
 };

@@ -13,9 +13,9 @@ protected:
         const void* const frame = __builtin_frame_address(0);
         SiteRecord* const found = table().find(frame, python);
         platform::ProgramFrame frames[64];
-        platform::NativeStack native;
-        platform::capture_program_stack(frames, 64, &native);
-        table().add(frame, python, native, site);
+        platform::StackBuffers buffers;
+        platform::capture_program_stack(frames, 64, buffers);
+        table().add(frame, python, buffers, site);
         return found;
     }
     [[gnu::noinline]] SiteRecord* one_way(SiteRecord& site, std::uint64_t python = 0) {
