@@ -4,6 +4,12 @@
 # that the work leaves, in which no time or random number is. `NAME_process` is a pattern for the file
 # name of the executable if that is not NAME.
 
+# Returns whether all of these programs are installed; `command -v` returns whether any of them is.
+has_all() {
+    local program
+    for program in "$@"; do command -v "$program" > /dev/null || return 1; done
+}
+
 gcc_process='cc1plus'
 gcc_files() { echo one.o; }
 gcc_needs() { command -v g++ > /dev/null; }
@@ -52,7 +58,7 @@ sqlite_work() {
 }
 
 redis_process='redis-.*'
-redis_needs() { command -v redis-server redis-benchmark redis-cli > /dev/null; }
+redis_needs() { has_all redis-server redis-benchmark redis-cli; }
 redis_work() {
     redis-server --port 0 --unixsocket "$folder/redis" --save '' --dir "$folder" > redis.log 2>&1 &
     local server=$! tries=0
@@ -78,7 +84,7 @@ imagemagick_work() {
         -rotate 30 -resize 60% rgb:- | md5sum
 }
 
-sort_needs() { command -v sort awk > /dev/null; }
+sort_needs() { has_all sort awk; }
 sort_work() {
     awk -v n="$(many 400000 30000)" 'BEGIN { for (i = 0; i < n; ++i) print (i * 7919) % 1000003, i }' |
         LC_ALL=C sort --parallel=4 -S 64M | md5sum
@@ -168,7 +174,7 @@ cmake_work() {
     cmake -S project -B project/build > /dev/null && ls project/build/CMakeFiles | md5sum
 }
 
-nginx_needs() { command -v nginx curl > /dev/null; }
+nginx_needs() { has_all nginx curl; }
 nginx_work() {
     mkdir -p site && seq "$(many 50000 5000)" > site/numbers
     cat > nginx.conf <<< "daemon off; error_log stderr; pid $folder/nginx.pid; worker_processes 2; user root;
@@ -203,7 +209,7 @@ grep_work() { grep -rhoE '[a-z_]+_bytes' "$tree/lib" | sort | uniq -c | md5sum; 
 
 diff_process='diff|patch'
 diff_files() { printf '%s\n' a.txt one.patch; }
-diff_needs() { command -v diff patch > /dev/null; }
+diff_needs() { has_all diff patch; }
 diff_work() {
     seq "$(many 50000 5000)" > a.txt; awk 'NR % 7 { print $1 * (NR % 13 == 0 ? 2 : 1) }' a.txt > b.txt
     diff -u --label a --label b a.txt b.txt > one.patch; md5sum < one.patch; patch -s a.txt one.patch && cmp a.txt b.txt && echo same
@@ -240,7 +246,7 @@ clang_format_needs() { command -v clang-format > /dev/null; }
 clang_format_work() { clang-format --style=LLVM "$tree/lib/$(many pool base)"/*.cpp | md5sum; }
 
 java_files() { echo One.class; }
-java_needs() { command -v java javac > /dev/null; }
+java_needs() { has_all java javac; }
 java_work() {
     cat > One.java <<< 'public class One { static int n; public static void main(String[] a) throws Exception {
         var m = new java.util.HashMap<Integer, byte[]>(); for (int i = 0; i < Integer.parseInt(a[0]); ++i) m.put(i % 500, new byte[i % 5000]);
