@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "platform/tools/memory_tools.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {
@@ -57,6 +58,9 @@ class HeapProfileOfPool : public ::testing::Test {
 protected:
     HeapProfileOfPool() { set_profile_interval(1); }
     ~HeapProfileOfPool() override { set_profile_interval(0); }
+    void SetUp() override {
+        if (platform::has_memory_tool()) GTEST_SKIP() << "programs under a tool take no samples";
+    }
 
     /// What the sites gained since the test began.
     Sums gained() const {
