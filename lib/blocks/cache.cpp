@@ -80,7 +80,7 @@ void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
     // A block may be left if another thread has taken back only some.
     void* block = pop(bucket, requested_bytes);
     if (block == nullptr && refill(bucket, path)) block = pop(bucket, requested_bytes);
-    bytes_to_sample = left - static_cast<std::int64_t>(requested_bytes);
+    bytes_to_sample = block == nullptr ? left : left - static_cast<std::int64_t>(requested_bytes);
     return block;
 }
 

@@ -17,8 +17,8 @@ constinit base::NeverDestroyed<SampledArea> the_sampled_area;
 constexpr std::size_t record_slab_bytes = std::size_t{64} << 10;
 // The pages that become accessible at a time. They take no memory before they are touched.
 constexpr PageCount commit_pages = 64;
-// The closed pages that keep their memory: 128 KiB.
-constexpr PageCount max_kept_pages = 32;
+// The closed pages that keep their memory: 16 KiB. No trim returns them.
+constexpr PageCount max_kept_pages = 4;
 
 constexpr std::size_t bytes_of(PageCount pages) noexcept {
     return std::size_t{pages} << page_shift;

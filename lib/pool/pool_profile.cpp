@@ -42,7 +42,7 @@ bool Pool::is_profiled() const noexcept {
 }
 
 // Called when the countdown of a thread's cache does not suffice for a request. If it is negative,
-// the inline path has subtracted the request's bytes. Otherwise whoever serves the request
+// the inline path has subtracted the request's bytes. Otherwise the path that serves the request
 // subtracts them, so they are added to the next distance.
 Pool::Sampled Pool::sample(blocks::Cache& cache, std::size_t bytes,
                            std::size_t alignment) noexcept {

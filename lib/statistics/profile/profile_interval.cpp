@@ -46,7 +46,7 @@ std::uint64_t profile_interval() noexcept {
     if (bytes != unknown) [[likely]]
         return bytes;
     const std::uint64_t wanted = interval_of_environment();
-    // Another thread may have set it meanwhile.
+    // Another thread may have set it in the meantime.
     return interval.compare_exchange_strong(bytes, wanted, std::memory_order_relaxed) ? wanted
                                                                                       : bytes;
 }
@@ -60,7 +60,8 @@ std::size_t profile_interval() noexcept {
 void set_profile_interval(std::size_t bytes) noexcept {
     bytes = std::min(bytes, statistics::largest);
     statistics::interval.store(bytes, std::memory_order_relaxed);
-    // Pairs with the fence of whoever makes the segment: one of the two sees the other's store.
+    // Pairs with the fence of the thread that makes the segment: one of the two sees the other's
+    // store.
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (statistics::SegmentHeader* const header = statistics::segment().header()) {
         header->profile.interval.store(bytes, std::memory_order_relaxed);
