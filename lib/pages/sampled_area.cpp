@@ -17,8 +17,6 @@ constinit base::NeverDestroyed<SampledArea> the_sampled_area;
 constexpr std::size_t record_slab_bytes = std::size_t{64} << 10;
 // The pages that become accessible at a time. They take no memory before they are touched.
 constexpr PageCount commit_pages = 64;
-// The closed pages that keep their memory: 16 KiB. No trim returns them.
-constexpr PageCount max_kept_pages = 4;
 
 constexpr std::size_t bytes_of(PageCount pages) noexcept {
     return std::size_t{pages} << page_shift;
@@ -107,9 +105,8 @@ SampledBlock SampledArea::open(unsigned pool_number, base::BlockSize size) noexc
 SampledPages* SampledArea::take_closed(PageCount count) noexcept {
     SampledPages* const pages = closed_[count];
     if (pages == nullptr) return nullptr;
-    if (pages->is_committed) {
-        kept_ -= count;
-    } else if (!platform::commit(address_space().address_of(pages->pages.first), pages->bytes())) {
+    if (!pages->is_committed &&
+        !platform::commit(address_space().address_of(pages->pages.first), pages->bytes())) {
         return nullptr;
     }
     closed_[count] = pages->next;
@@ -170,9 +167,7 @@ SampledArea::Freed SampledArea::free(SampledBlock block) noexcept {
 void SampledArea::close(SampledPages& pages) noexcept {
     const PageCount count = pages.pages.count;
     pages.is_committed =
-        kept_ + count <= max_kept_pages ||
         !platform::decommit(address_space().address_of(pages.pages.first), pages.bytes());
-    if (pages.is_committed) kept_ += count;
     pages.next = closed_[count];
     closed_[count] = &pages;
 }

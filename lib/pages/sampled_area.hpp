@@ -56,7 +56,7 @@ struct SampledBlock {
 };
 
 /// Small blocks that the heap profile samples lie in a part of the window below the memory of all
-/// pools, so that a free recognizes them by their address. Few free pages keep their memory.
+/// pools, so that a free recognizes them by their address. Pages without blocks keep no memory.
 /// Thread-safe.
 class SampledArea {
 public:
@@ -111,7 +111,6 @@ private:
     PageNumber used_end_ = 0;   // of the pages that were ever open
     PageNumber committed_ = 0;  // the end of the pages that may be accessed
     PageNumber end_ = 0;
-    PageCount kept_ = 0;                        // closed, with memory
     SampledPages* closed_[max_pages + 1] = {};  // by the number of pages
     SampledPages* open_[list_count] = {};       // with room, by a hash of pool and size
     SampledPages* records_ = nullptr;           // not used yet

@@ -27,7 +27,7 @@ constexpr std::uint64_t max_cost_ns = 20'000;
 // that would have been used again, so its first touch misses the processor's cache, or faults
 // (perf/results/profile.md).
 constexpr std::uint64_t later_cost_ns = 50;
-constexpr std::uint64_t elsewhere_cost_ns = 200;
+constexpr std::uint64_t elsewhere_cost_ns = 1'500;
 constexpr std::uint64_t missed_bytes_per_ns = 8;
 
 constexpr std::int64_t as_distance(std::size_t bytes) noexcept {
