@@ -182,6 +182,18 @@ TEST_F(CudaBackendWithFakeDriver, KeepsFreedStreamOrderedMemoryUpToTheThreshold)
     EXPECT_EQ(used(), 0u);
 }
 
+TEST_F(CudaBackendWithFakeDriver, MemoryFreedOnAStreamIsAllocatedAgainBeforeItsWorkIsDone) {
+    CudaBackend backend(path);
+    DeviceMemoryInfo info;
+    ASSERT_EQ(backend.memory_info(0, info), DeviceStatus::ok);
+    const std::size_t bytes = info.total_bytes / 5 * 3;
+    for (int i = 0; i < 100; ++i) {
+        void* memory = nullptr;
+        ASSERT_EQ(backend.allocate_async(0, bytes, nullptr, &memory), DeviceStatus::ok) << i;
+        ASSERT_EQ(backend.deallocate_async(0, memory, bytes, nullptr), DeviceStatus::ok);
+    }
+}
+
 TEST_F(CudaBackendWithFakeDriver, StreamOrderedAllocatorKeepsFreeMemoryUntilItIsTrimmed) {
     CudaBackend backend(path);
     constexpr std::size_t bytes = std::size_t{1} << 20;

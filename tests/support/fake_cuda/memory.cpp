@@ -93,6 +93,18 @@ Result add_range(Range::Kind kind, std::size_t bytes, int device, DeviceAddress*
     return Result::success;
 }
 
+/// Returns memory of this size whose free waits in the stream's order, to be allocated again in the
+/// same order, as the driver does without waiting; 0 if there is none.
+DeviceAddress reuse_range(const CUstream_st& stream, std::size_t bytes) {
+    for (auto& [address, range] : driver().ranges) {
+        if (range.freed_on != &stream || !range.pooled || range.bytes != bytes) continue;
+        range.freed_on = nullptr;
+        ++range.reuses;
+        return address;
+    }
+    return 0;
+}
+
 constexpr const char* file_name = "fake_cuda memory";
 
 /// Whether the descriptor is one of exported memory, and not of another file.
@@ -200,6 +212,8 @@ Result cuMemAllocAsync(DeviceAddress* address, std::size_t bytes, Stream handle)
         CUstream_st* const stream = stream_of(context, handle);
         if (stream == nullptr) return Result::invalid_handle;
         if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
+        *address = reuse_range(*stream, bytes);
+        if (*address != 0) return Result::success;
         take_from_pool(context.device, bytes);
         const Result result = add_range(Range::Kind::device, bytes, context.device, address);
         if (result != Result::success) return result;
@@ -215,13 +229,16 @@ Result cuMemFreeAsync(DeviceAddress address, Stream handle) {
         if (stream == nullptr) return Result::invalid_handle;
         if (breaks_capture(*stream)) return Result::stream_capture_unsupported;
         const auto found = driver().ranges.find(address);
-        if (found == driver().ranges.end() || std::exchange(found->second.leaving, true)) {
+        if (found == driver().ranges.end() || std::exchange(found->second.freed_on, stream)) {
             return Result::invalid_value;
         }
-        return give(*stream, {{}, [address, device = context.device] {
-                                  const Lock lock(driver().mutex);
-                                  end_range(address, {Range::Kind::device}, device);
-                              }});
+        const auto end = [address, device = context.device, reuses = found->second.reuses] {
+            const Lock lock(driver().mutex);
+            const auto range = driver().ranges.find(address);
+            if (range == driver().ranges.end() || range->second.reuses != reuses) return;
+            end_range(address, {Range::Kind::device}, device);
+        };
+        return give(*stream, {{}, end});
     });
 }
 

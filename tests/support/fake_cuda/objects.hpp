@@ -65,8 +65,9 @@ struct Range {
     std::size_t bytes = 0;
     int device = 0;
     char* memory = nullptr;
-    bool leaving = false;  // freed in the order of a stream
-    bool pooled = false;   // stream-ordered
+    bool pooled = false;              // stream-ordered
+    CUstream_st* freed_on = nullptr;  // whose order the free waits for
+    int reuses = 0;                   // allocations while a free waited
     Advised advised = {};
 };
 
