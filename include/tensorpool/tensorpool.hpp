@@ -40,6 +40,7 @@
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/pooled_pointer.hpp>
 #include <tensorpool/process_snapshot.hpp>
+#include <tensorpool/profile_request.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/scratch.hpp>
 #include <tensorpool/scratch_report.hpp>

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "platform/process/processes.hpp"
+#include "platform/threads/own_thread.hpp"
 #include "statistics/reader/look_problem.hpp"
 #include "trace/ring_layout.hpp"
 
@@ -33,6 +34,20 @@ platform::ObservedFile find_control(std::uint64_t process, const char* what) {
     }
     const statistics::SegmentProblem problem = statistics::problem_of(held.look);
     fail_to_attach(process, problem.failure, problem.what);
+}
+
+RingView open_for_request(std::uint64_t process, const char* what) {
+    RingView view;
+    if (const auto problem =
+            view.open_control(find_control(process, what), RingView::Purpose::request)) {
+        fail_to_attach(process, AttachFailure::system, *problem);
+    }
+    return view;
+}
+
+void announce_request(Control& control) noexcept {
+    control.asked.fetch_add(one_request, std::memory_order_release);
+    platform::wake_waiter(control.wake);
 }
 
 }  // namespace tensorpool::trace

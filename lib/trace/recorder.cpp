@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <tensorpool/export.hpp>
+#include <tensorpool/heap_profile.hpp>
 
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
@@ -66,27 +67,26 @@ void Recorder::answer() noexcept {
         (void)lock.try_lock();
     }
     is_answering = true;
-    const std::uint32_t trim_request = answer_under_lock();
+    const bool has_requests = answer_under_lock();
     lock.unlock();
-    if (trim_request != 0) trim(trim_request);
+    if (has_requests) answer_requests();
     is_answering = false;
 }
 
-// Returns the number of a new request to trim, or 0 if there is none.
-std::uint32_t Recorder::answer_under_lock() noexcept {
+// Starts or stops recording. Returns whether there is a new request for anything else.
+bool Recorder::answer_under_lock() noexcept {
     auto& hooks = statistics::recorder_hooks;
     if (!looked_) {
         looked_ = true;
         look_at_environment();
-        return 0;
+        return false;
     }
     if (hooks.record.load(relaxed) == nullptr) end_given_up();
     const std::uint64_t asked = hooks.asked.load(relaxed)->load(relaxed);
     hooks.answered.store(asked, relaxed);
     const std::uint64_t before = std::exchange(answered_, asked);
     if (((asked ^ before) & recording_mask) != 0) change_recording(asked);
-    const bool is_trim_new = asked >> trim_shift != before >> trim_shift;
-    return is_trim_new ? static_cast<std::uint32_t>(asked >> trim_shift) : 0;
+    return asked >> request_shift != before >> request_shift;
 }
 
 void Recorder::change_recording(std::uint64_t asked) noexcept {
@@ -95,17 +95,23 @@ void Recorder::change_recording(std::uint64_t asked) noexcept {
     if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
 }
 
-// Another thread may have answered a later request already; that answer stands. Numbers wrap
-// around.
-void Recorder::trim(std::uint32_t request) noexcept {
-    const std::size_t bytes = detail::trim_all_pools();
-    const std::lock_guard guard(trims_mutex_);
+// The memory of the control stays mapped until the process ends or forks.
+void Recorder::answer_requests() noexcept {
     Control* const control = recording_.control.load(relaxed);
     if (control == nullptr) return;
-    const auto before = static_cast<std::uint32_t>(control->trims.load(relaxed));
-    if (static_cast<std::int32_t>(request - before) <= 0) return;
-    control->trimmed_bytes.store(bytes, relaxed);
-    control->trims.store(request, std::memory_order_release);
+    const std::uint64_t interval = control->profile_interval.exchange(0, relaxed);
+    if (interval != 0) set_profile_interval(interval - 1);
+    const std::uint64_t trims = control->trims_asked.load(relaxed);
+    if (trims != control->trims.load(relaxed)) trim(*control, trims);
+}
+
+// Another thread may have answered a later request already; that answer stands.
+void Recorder::trim(Control& control, std::uint64_t request) noexcept {
+    const std::size_t bytes = detail::trim_all_pools();
+    const std::lock_guard guard(trims_mutex_);
+    if (request <= control.trims.load(relaxed)) return;
+    control.trimmed_bytes.store(bytes, relaxed);
+    control.trims.store(request, std::memory_order_release);
 }
 
 // Returns false while another thread sets them: that thread answers the request.

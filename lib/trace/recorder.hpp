@@ -54,12 +54,13 @@ public:
     bool set_handlers() noexcept;
 
 private:
-    void trim(std::uint32_t request) noexcept;
+    void answer_requests() noexcept;
+    void trim(Control& control, std::uint64_t request) noexcept;
 
     using Target = Recording::Target;
 
     // All of these require mutex_.
-    std::uint32_t answer_under_lock() noexcept;
+    bool answer_under_lock() noexcept;
     void change_recording(std::uint64_t asked) noexcept;
     void look_at_environment() noexcept;
     bool begin(Target target, bool from_start) noexcept;

@@ -70,32 +70,36 @@ constexpr std::uint64_t room_until(std::uint64_t next, std::uint64_t tail,
 }
 
 inline constexpr std::uint64_t control_magic = 0x6c746e6f63707465;  // "etpcontl" in memory
-inline constexpr std::uint64_t control_version = 2;
+inline constexpr std::uint64_t control_version = 3;
 
 struct Control {
     Counter magic;
     Counter version;
     Counter process;  // the owner: its number in its own name space
     // The low half counts changes of the recorder's wish; odd: a recording is wanted. The high half
-    // counts requests to trim.
+    // counts all other requests. A request stores its own words first.
     Counter asked;
     Counter stack_interval;  // bytes between two sampled stacks; 0: none
     // The recorder adds to it several times a second. If it stands still, there is no reader any
     // more.
     Counter beats;
     alignas(64) Counter tails[ring_count];
-    // The answer to the last request to trim: first the bytes by which capacities fell, then, with
-    // release, the number of the request.
+    // Requests to trim so far. The answer to the last one: first the bytes by which capacities
+    // fell, then, with release, its number.
+    Counter trims_asked;
     Counter trimmed_bytes;
     Counter trims;
+    // The wanted mean distance between samples of the heap profile, plus 1; 0: none is wanted. The
+    // process takes it out.
+    Counter profile_interval;
     // The background trimmer waits on it. A process that sends a request adds to it and wakes the
     // trimmer.
     std::atomic<std::uint32_t> wake;
 };
 
 inline constexpr std::uint64_t recording_mask = UINT32_MAX;
-inline constexpr unsigned trim_shift = 32;
-inline constexpr std::uint64_t one_trim = std::uint64_t{1} << trim_shift;
+inline constexpr unsigned request_shift = 32;
+inline constexpr std::uint64_t one_request = std::uint64_t{1} << request_shift;
 
 inline constexpr std::size_t control_bytes = 8192;
 static_assert(sizeof(Control) <= control_bytes);
