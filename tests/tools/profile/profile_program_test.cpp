@@ -2,6 +2,14 @@
 /// Tests the options of `tensorpool profile`.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include <tensorpool/heap_profile.hpp>
+#include <tensorpool/memory_pool.hpp>
 
 #include "support/run_program.hpp"
 
@@ -35,6 +43,41 @@ TEST(ProfileProgram, RefusesOptionsWithoutEffect) {
                    "found --compare without --html; expected both, because only the page compares");
     expect_refused({"--with", "malloc"},
                    "found --with without a program; expected a program to start, after --");
+}
+
+TEST(ProfileProgram, RefusesIntervalsThatItCannotUse) {
+    expect_refused({"--interval", "64KiB", "--peak"},
+                   "found --interval with a format or a value; expected it alone, because it "
+                   "changes a process and shows no profile");
+    for (const char* const wrong : {"0", "512", "often", "-1"}) {
+        const ProgramResult result =
+            run_program(TENSORPOOL_PROGRAM, {"profile", "--interval", wrong});
+        EXPECT_EQ(result.exit_code, 2);
+        EXPECT_NE(result.errors.find(std::string("found '") + wrong +
+                                     "'; expected off, all, or a size from 1KiB on"),
+                  std::string::npos)
+            << result.errors;
+    }
+}
+
+TEST(ProfileProgram, ChangesTheIntervalOfAProcess) {
+    MemoryPool pool;
+    const auto take_slow_path = [&] { pool.deallocate(pool.allocate(1 << 20)); };
+    take_slow_path();
+    const std::string process = std::to_string(getpid());
+    ProgramResult result;
+    std::atomic<bool> is_done = false;
+    std::thread command([&] {
+        result =
+            run_program(TENSORPOOL_PROGRAM, {"profile", "--pid", process, "--interval", "64KiB"});
+        is_done = true;
+    });
+    while (!is_done) take_slow_path();
+    command.join();
+    EXPECT_EQ(result.errors, "");
+    EXPECT_EQ(result.output,
+              "process " + process + " samples one allocation in 64.0 KiB on average now\n");
+    EXPECT_EQ(profile_interval(), 65536U);
 }
 
 TEST(ProfileProgram, ReadsTheProfileToCompareWithFirst) {

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
+
 #include <nlohmann/json.hpp>
 
 #include <tensorpool/statistics_reader.hpp>
@@ -13,6 +15,7 @@
 #include "inspect/written_file.hpp"
 #include "options.hpp"
 #include "profile/formats.hpp"
+#include "profile/interval.hpp"
 #include "profile/ran_profile.hpp"
 #include "run/start.hpp"
 #include "subcommands.hpp"
@@ -28,6 +31,7 @@ struct ProfileOptions {
     profile::TextOptions text;
     std::string compare;
     std::string output;
+    std::string interval;  // "": as it is
     std::vector<std::string> with;
 };
 
@@ -56,6 +60,11 @@ void check(const Settings& settings, const ProfileOptions& options) {
     }
     if (settings.program.empty() && !options.with.empty()) {
         throw unexpected("--with without a program", "a program to start, after --");
+    }
+    const bool changes_process = !options.interval.empty() && settings.program.empty();
+    if (changes_process && !(formats.empty() && options.values.empty())) {
+        throw unexpected("--interval with a format or a value",
+                         "it alone, because it changes a process and shows no profile");
     }
     if (!formats.empty() && formats[0] == "pprof" && options.output.empty() &&
         isatty(STDOUT_FILENO) != 0) {
@@ -87,9 +96,10 @@ std::string text_of(const profile::NamedProfile& named, const Settings& settings
 }
 
 /// Returns the profile of the program, and sets how it ended.
-HeapProfile run_program(const std::vector<std::string>& program,
-                        const std::vector<std::string>& with, run::Outcome& outcome) {
-    profile::RanProfile ran = profile::run_and_profile(program, with);
+HeapProfile run_program(const std::vector<std::string>& program, const ProfileOptions& options,
+                        run::Outcome& outcome) {
+    if (!options.interval.empty()) setenv("TENSORPOOL_PROFILE", options.interval.c_str(), 1);
+    profile::RanProfile ran = profile::run_and_profile(program, options.with);
     outcome = ran.outcome;
     if (!ran.profile) {
         throw CommandError(finding, fmt::format("profile: no process of {} used a pool; "
@@ -107,12 +117,17 @@ HeapProfile run_program(const std::vector<std::string>& program,
 
 int profile_process(const Settings& settings, const ProfileOptions& options) try {
     check(settings, options);
+    if (!options.interval.empty() && settings.program.empty()) {
+        StatisticsReader process = attach_chosen(settings);
+        print_line(profile::change_interval(process, *profile::parse_interval(options.interval)));
+        return success;
+    }
     nlohmann::ordered_json before;
     if (!options.compare.empty()) before = profile::read_json(options.compare);
     run::Outcome outcome;
     HeapProfile of_process = settings.program.empty()
                                  ? attach_chosen(settings).heap_profile()
-                                 : run_program(settings.program, options.with, outcome);
+                                 : run_program(settings.program, options, outcome);
     const profile::NamedProfile named =
         profile::name_frames(std::move(of_process), value_of(settings, options));
     inspect::WrittenFile file(options.output, options.compare);
@@ -143,6 +158,11 @@ void declare_options(CLI::App& command, Settings& settings, ProfileOptions& opti
         ->option_text("FILE");
     command.add_option("-o,--output", options.output, "Write to this file (standard output)")
         ->option_text("OUT");
+    command
+        .add_option("--interval", options.interval,
+                    "Sample at this mean distance from now on; off; or all")
+        ->option_text("SIZE")
+        ->check(CLI::Validator(profile::problem_of_interval, ""));
     add_parts_option(command, options.with);
     add_output_options(command, settings);
 }
@@ -150,13 +170,14 @@ void declare_options(CLI::App& command, Settings& settings, ProfileOptions& opti
 constexpr const char* footer =
     "Examples:\n"
     "  tensorpool profile --name train --stacks\n"
-    "  tensorpool profile --name train --pprof -o train.pb; pprof -http=: train.pb\n"
     "  tensorpool profile --html -o train.html -- python3 train.py";
 
 constexpr const char* details =
-    "Pools sample one allocation in about 512 KiB, so the values are estimates. Set another "
-    "distance, or off, with TENSORPOOL_PROFILE in the environment of the process, or with "
-    "set_profile_interval in its code. The process is not stopped.\n"
+    "Pools sample one allocation in about 512 KiB, so the values are estimates. --interval sets "
+    "another distance: for the program that is started, or for a running process, which takes it "
+    "at its next slow path of a pool, and of which no profile is shown then. TENSORPOOL_PROFILE in "
+    "its environment does so too, and set_profile_interval in its code. The process is not "
+    "stopped.\n"
     "\n"
     "live are the bytes of blocks in use, peak those in use when the use of the process had its "
     "peak, and allocated those of all allocations so far. The table names the innermost line of "
