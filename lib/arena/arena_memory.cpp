@@ -5,6 +5,7 @@
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
+#include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/commit_budget.hpp"
 
@@ -162,6 +163,7 @@ std::size_t ArenaMemory::give_back_above(std::size_t offset) noexcept {
     if (kept >= committed_) return 0;
     const std::size_t bytes = committed_ - kept;
     if (!platform::decommit(base_ + kept, bytes)) return 0;
+    platform::probe_unmapping(base_ + kept, bytes);
     platform::mark_returned(base_ + kept, bytes);
     const bool was_charged = is_charged();
     committed_ = kept;

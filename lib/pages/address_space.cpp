@@ -13,6 +13,7 @@
 #include "pages/served_memory.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
+#include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::pages {
@@ -174,6 +175,7 @@ bool AddressSpace::decommit(PageRun run) noexcept {
         base::align_down((std::size_t{run.first} + run.count) * page_bytes, unit);
     if (to > from) {
         if (!platform::decommit(address_of(0) + from, to - from)) return false;
+        platform::probe_unmapping(address_of(0) + from, to - from);
         forget_moved({static_cast<PageNumber>(from / page_bytes),
                       static_cast<PageCount>((to - from) / page_bytes)});
     }

@@ -22,6 +22,7 @@
 #include "platform/memory/touch_pages_posix.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
+#include "platform/tools/memory_probes.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -135,6 +136,7 @@ bool commit_anew(void* address, std::size_t bytes) noexcept {
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
         return false;
     }
+    probe_mapping(address, bytes);
     // After mlockall(MCL_FUTURE) it has its pages already, and they are locked.
     (void)decommit(address, bytes);
     return true;

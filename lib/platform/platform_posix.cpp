@@ -14,6 +14,7 @@
 #include "platform/files/no_size_signal_posix.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
+#include "platform/tools/memory_probes.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -81,7 +82,9 @@ ReservedAt reserve_at(void* address, std::size_t bytes) noexcept {
 
 bool release(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    return munmap(address, base::align_up(bytes, page_bytes())) == 0;
+    if (munmap(address, base::align_up(bytes, page_bytes())) != 0) return false;
+    probe_unmapping(address, bytes);
+    return true;
 }
 
 bool reserve_again(void* address, std::size_t bytes) noexcept {
@@ -92,7 +95,9 @@ bool reserve_again(void* address, std::size_t bytes) noexcept {
 
 bool commit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+    if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return false;
+    probe_mapping(address, bytes);
+    return true;
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {

@@ -236,7 +236,7 @@ private:
     Sampled sample(blocks::Cache& cache, std::size_t bytes, std::size_t alignment) noexcept;
     double take_sample(blocks::Cache& cache, std::size_t bytes) noexcept;
     void owe_sample(blocks::Cache& cache, std::size_t bytes, double mean) noexcept;
-    statistics::ProfiledBlock* begin_profile(blocks::Cache& cache, std::size_t bytes,
+    statistics::ProfiledBlock* begin_profile(blocks::Cache& cache, const void* p, std::size_t bytes,
                                              const Sampled& sampled) noexcept;
     void end_profile(statistics::ProfiledBlock& block) noexcept;
     void profile_large(blocks::Cache& cache, void* p, std::size_t bytes,

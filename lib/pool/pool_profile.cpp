@@ -56,7 +56,7 @@ Pool::Sampled Pool::sample(blocks::Cache& cache, std::size_t bytes,
         cache.bytes_to_sample += as_distance(bytes);
     } else if (sampled.mean != 0) {
         heap_.space().map().at(sampled.block).guarded()->profiled =
-            begin_profile(cache, bytes, sampled);
+            begin_profile(cache, sampled.block, bytes, sampled);
     }
     return sampled;
 }
@@ -89,10 +89,10 @@ void Pool::owe_sample(blocks::Cache& cache, std::size_t bytes, double mean) noex
     cache.bytes_to_sample = cache.distances.armed = 0;
 }
 
-ProfiledBlock* Pool::begin_profile(blocks::Cache& cache, std::size_t bytes,
+ProfiledBlock* Pool::begin_profile(blocks::Cache& cache, const void* p, std::size_t bytes,
                                    const Sampled& sampled) noexcept {
     ProfiledBlock* const block =
-        statistics::profiled_blocks().begin(heap_.pool_number(), bytes, sampled.mean);
+        statistics::profiled_blocks().begin(heap_.pool_number(), p, bytes, sampled.mean);
     const std::uint64_t took = platform::monotonic_clock_ns() - sampled.begun_ns;
     const std::uint64_t later = bytes > largest_block_bytes
                                     ? later_cost_ns
@@ -109,7 +109,7 @@ void Pool::end_profile(ProfiledBlock& block) noexcept {
 
 void Pool::profile_large(blocks::Cache& cache, void* p, std::size_t bytes,
                          const Sampled& sampled) noexcept {
-    ProfiledBlock* const block = begin_profile(cache, bytes, sampled);
+    ProfiledBlock* const block = begin_profile(cache, p, bytes, sampled);
     if (block != nullptr) heap_.space().map().at(p).span()->set_profiled(*block);
 }
 
@@ -147,7 +147,7 @@ void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsig
         statistics::profiled_blocks().count_lost();
         return nullptr;
     }
-    block.profiled() = begin_profile(cache, bytes, sampled);
+    block.profiled() = begin_profile(cache, block.address(), bytes, sampled);
     cache.bytes_to_sample -= as_distance(bytes);
     cache.count_outside(bucket, bytes);
     record_->totals.bucket_out_bytes[set[bucket].row()].fetch_add(set.block_bytes(bucket),

@@ -58,6 +58,10 @@ endif()
 if(BUILD_SHARED_LIBS AND NOT APPLE AND NOT WIN32)
   add_package_test(symbols ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:tensorpool>
     -P ${CMAKE_CURRENT_LIST_DIR}/check_symbols.cmake)
+  if(TENSORPOOL_HAS_PROBES)
+    add_package_test(probes ${CMAKE_COMMAND} -DREADELF=${CMAKE_READELF}
+      -DLIBRARY=$<TARGET_FILE:tensorpool> -P ${CMAKE_CURRENT_LIST_DIR}/check_probes.cmake)
+  endif()
 endif()
 tensorpool_need_install(install ${users})
 

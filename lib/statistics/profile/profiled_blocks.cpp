@@ -8,6 +8,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "platform/stacks/python_frames.hpp"
+#include "platform/tools/memory_probes.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {
@@ -49,7 +50,8 @@ ProfiledBlocks& profiled_blocks() noexcept {
     return the_profiled_blocks.get();
 }
 
-ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double mean) noexcept {
+ProfiledBlock* ProfiledBlocks::begin(unsigned pool, const void* address, std::size_t bytes,
+                                     double mean) noexcept {
     const double share = -std::expm1(-static_cast<double>(bytes) / mean);
     const std::lock_guard guard(mutex_);
     SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
@@ -59,6 +61,7 @@ ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double me
         return nullptr;
     }
     block->site = site;
+    block->address = address;
     block->bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) / share);
     block->blocks = static_cast<std::uint64_t>(std::llround(SiteRecord::block_units / share));
     block->begin_ns = platform::monotonic_clock_ns();
@@ -71,6 +74,7 @@ ProfiledBlock* ProfiledBlocks::begin(unsigned pool, std::size_t bytes, double me
     detail::add(site->allocated_bytes, block->bytes);
     detail::add(site->allocated_blocks, block->blocks);
     detail::add(words()->live_bytes, block->bytes);
+    platform::probe_allocation(address, bytes, block->bytes);
     return block;
 }
 
@@ -91,6 +95,7 @@ void ProfiledBlocks::end(ProfiledBlock& block) noexcept {
 }
 
 void ProfiledBlocks::take_out(ProfiledBlock& block) noexcept {
+    platform::probe_free(block.address);
     ProfileWords& profile = *words();
     const std::uint64_t peak = read(profile.peak_bytes);
     if (read(profile.live_bytes) > peak + peak / peak_error_divisor) keep_peak();

@@ -14,6 +14,7 @@ namespace tensorpool::statistics {
 /// not sampled.
 struct ProfiledBlock {
     SiteRecord* site = nullptr;
+    const void* address = nullptr;
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;  // in units of 1 / SiteRecord::block_units
     std::uint64_t begin_ns = 0;
@@ -35,7 +36,8 @@ public:
     /// Notes a block of `bytes` bytes, which was sampled at a mean distance of `mean` bytes, for
     /// the stack of the caller. Returns nullptr, and counts the sample as lost, if there is no
     /// memory. REQUIRES: the caller holds no lock.
-    [[gnu::noinline]] ProfiledBlock* begin(unsigned pool, std::size_t bytes, double mean) noexcept;
+    [[gnu::noinline]] ProfiledBlock* begin(unsigned pool, const void* address, std::size_t bytes,
+                                           double mean) noexcept;
     /// Notes the end of a block's use.
     void end(ProfiledBlock& block) noexcept;
     /// Ends the use of all blocks of a pool that is destroyed.
