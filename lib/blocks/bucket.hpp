@@ -5,7 +5,7 @@
 
 #include "blocks/bucket_shard.hpp"
 #include "blocks/depot.hpp"
-#include "pages/shards.hpp"
+#include "pages/heap/shards.hpp"
 
 namespace tensorpool::blocks {
 

@@ -7,7 +7,7 @@
 
 #include "blocks/bucket_layout.hpp"
 #include "blocks/magazine.hpp"
-#include "pages/page_heap.hpp"
+#include "pages/heap/page_heap.hpp"
 #include "pages/record_arena.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
 

@@ -8,8 +8,8 @@
 #include "blocks/magazine.hpp"
 #include "blocks/magazine_stack.hpp"
 #include "blocks/record_stack.hpp"
+#include "pages/heap/shards.hpp"
 #include "pages/record_arena.hpp"
-#include "pages/shards.hpp"
 
 namespace tensorpool::blocks {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/never_destroyed.hpp"
-#include "pages/guarded_area.hpp"
-#include "pages/sampled_area.hpp"
+#include "pages/marked/guarded_area.hpp"
+#include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
+#include "pages/heap/page_heap.hpp"
 #include "pages/large_cache.hpp"
-#include "pages/page_heap.hpp"
 
 namespace tensorpool::pages {
 

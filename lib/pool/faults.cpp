@@ -5,7 +5,7 @@
 #include "base/block_sizes.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/address_space.hpp"
-#include "pages/guarded_area.hpp"
+#include "pages/marked/guarded_area.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fault_handler.hpp"

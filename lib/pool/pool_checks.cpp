@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
-#include "pages/guarded_area.hpp"
+#include "pages/marked/guarded_area.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "statistics/misuse/misuse.hpp"

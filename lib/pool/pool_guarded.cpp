@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pages/guarded_area.hpp"
+#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "pool/faults.hpp"
 #include "pool/pool.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "pages/guarded_block.hpp"
-#include "pages/sampled_area.hpp"
+#include "pages/marked/guarded_block.hpp"
+#include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"

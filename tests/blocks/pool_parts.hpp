@@ -7,7 +7,7 @@
 #include "blocks/bucket_set.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/address_space.hpp"
-#include "pages/page_heap.hpp"
+#include "pages/heap/page_heap.hpp"
 #include "statistics/add_records.hpp"
 #include "statistics/commit_budget.hpp"
 

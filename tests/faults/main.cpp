@@ -11,7 +11,7 @@
 #include "faults/scenario.hpp"
 #include "models/pool_model.hpp"
 #include "pages/address_space.hpp"
-#include "pages/guarded_area.hpp"
+#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "statistics/commit_budget.hpp"

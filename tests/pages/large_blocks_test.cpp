@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pages/failing_system.hpp"
-#include "pages/test_heap.hpp"
+#include "pages/heap/test_heap.hpp"
 
 namespace tensorpool::pages {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "pages/address_space.hpp"
-#include "pages/guarded_area.hpp"
+#include "pages/marked/guarded_area.hpp"
 #include "pages/record_arena.hpp"
 #include "support/waits_for_lock_linux.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "pages/guarded_area.hpp"
+#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "pool/faults.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "pages/shards.hpp"
+#include "pages/heap/shards.hpp"
 
 namespace tensorpool::testing {
 

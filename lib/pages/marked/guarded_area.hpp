@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "pages/marked/guarded_block.hpp"
+#include "pages/page_map.hpp"
+
+namespace tensorpool::pages {
+
+/// Places blocks between pages that may not be accessed, in the part of the window that the address
+/// space keeps for them, below the memory of all pools. Addresses are used in turn, so that a freed
+/// block stays inaccessible for as long as possible. After Electric Fence and GWP-ASan (Serebryany
+/// et al., "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", ICSE-SEIP
+/// 2024). Thread-safe.
+class GuardedArea {
+public:
+    static constexpr unsigned max_blocks = 1024;
+    /// The largest alignment of a block.
+    static constexpr std::size_t max_alignment = page_bytes;
+
+    constexpr GuardedArea() noexcept = default;
+    GuardedArea(const GuardedArea&) = delete;
+    GuardedArea& operator=(const GuardedArea&) = delete;
+
+    /// Reserves the addresses and the records, on the first call. Returns false if the system
+    /// refuses; no block can then be guarded.
+    bool set_up() noexcept;
+
+    /// Returns the bytes of the pages that such a block takes.
+    static std::size_t bytes_for(std::size_t bytes, std::size_t alignment) noexcept;
+    /// Returns the most bytes of a block, so that addresses are not reused soon; 0 before `set_up`.
+    std::size_t max_block_bytes() const noexcept { return pages_ / 32 * page_bytes; }
+    /// Makes a block in use of `bytes` bytes, more than 0, whose content is zero, and captures the
+    /// caller's stack. Returns nullptr if too many blocks are in use, if it is too large, or if the
+    /// system refuses. REQUIRES: `alignment` is a power of two of at most `max_alignment`.
+    GuardedBlock* take(unsigned pool_number, const char* pool_name, std::size_t bytes,
+                       std::size_t alignment) noexcept;
+    /// Ends the use of a block and captures the caller's stack. Returns false, and does nothing, if
+    /// another thread did so first. The block stays accessible until `close`.
+    static bool end_use(GuardedBlock& block) noexcept;
+    /// Makes a block whose use has ended inaccessible and gives its memory back.
+    void close(GuardedBlock& block) noexcept;
+    /// Releases all blocks of a pool that is destroyed. Returns the bytes of pages of those that
+    /// were in use.
+    std::size_t forget_pool(unsigned pool_number) noexcept;
+
+    /// Returns the record of the block, in use or freed, whose pages contain `p`; nullptr if there
+    /// is none. Takes no lock.
+    static GuardedBlock* find(const void* p) noexcept;
+    /// Like `find`, and also finds the block beside an inaccessible page that contains `p`.
+    static GuardedBlock* find_near(const void* p) noexcept;
+
+    /// Returns the address of the block's first page.
+    static char* address_of(const GuardedBlock& block) noexcept;
+
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    // REQUIRES, for all that follow: the lock is held.
+    static constexpr unsigned record_count = 2 * max_blocks;
+    bool reserve() noexcept;
+    GuardedBlock* take_record() noexcept;
+    bool find_room(PageCount pages, PageNumber& first) noexcept;
+    bool clear(PageNumber first, PageCount pages, PageNumber& next) noexcept;
+    void evict(GuardedBlock& block) noexcept;
+
+    std::mutex mutex_;
+    enum class State : std::uint8_t { unknown, unavailable, ready };
+    State state_ = State::unknown;
+    PageCount pages_ = 0;    // of the area
+    PageNumber cursor_ = 0;  // where the next block may begin; the page before is inaccessible
+    unsigned in_use_ = 0;    // blocks
+    GuardedBlock* records_ = nullptr;
+    GuardedBlock* free_records_ = nullptr;
+    // Freed blocks, oldest first.
+    GuardedBlock* oldest_ = nullptr;
+    GuardedBlock* newest_ = nullptr;
+};
+
+GuardedArea& guarded_area() noexcept;
+
+}  // namespace tensorpool::pages
