@@ -39,16 +39,18 @@ constexpr std::size_t kib = std::size_t{1} << 10;
 constexpr std::size_t mib = std::size_t{1} << 20;
 constexpr std::size_t usual_interval = 512 * kib;
 
-/// Pairs of calls on a pool of their own, with `touched` bytes written in between.
+/// Pairs of calls with `touched` bytes written in between. With and without samples they use the
+/// same pool, because where its memory lies can change their time by more than samples do.
 class Pairs {
 public:
-    Pairs(std::size_t interval, std::size_t bytes, std::size_t touched, std::size_t count)
-        : interval_(interval), bytes_(bytes), touched_(touched), count_(count) {}
+    Pairs(std::size_t bytes, std::size_t touched, std::size_t count)
+        : bytes_(bytes), touched_(touched), count_(count) {}
 
-    /// Returns the nanoseconds of a pair.
-    double operator()() {
-        tensorpool::set_profile_interval(interval_);
-        run(count_ / 10 + 1);
+    /// Returns the nanoseconds of a pair. The first half of the calls, which are not measured,
+    /// takes what a thread may spend at once, and the bytes after which it sees the interval.
+    double operator()(std::size_t interval) {
+        tensorpool::set_profile_interval(interval);
+        run(std::max(count_, look_again_bytes / bytes_));
         const double seconds = perf::cpu_seconds_of([&] { run(count_); });
         return seconds * 1e9 / static_cast<double>(count_);
     }
@@ -63,8 +65,9 @@ private:
         }
     }
 
+    static constexpr std::size_t look_again_bytes = 64 * mib;
+
     MemoryPool pool_;
-    std::size_t interval_;
     std::size_t bytes_;
     std::size_t touched_;
     std::size_t count_;
@@ -82,12 +85,9 @@ void measure_pairs(const perf::Options& options, perf::Report& report) {
           Case{16 * kib, 16 * kib}, Case{mib, 0}, Case{mib, mib}, Case{16 * mib, mib}}) {
         const std::size_t work = touched / 30 + 5;  // ns, roughly
         const std::size_t count = options.quick ? 100 : 100'000'000 / work;
-        Pairs floor(0, bytes, touched, count);
-        Pairs sampled(usual_interval, bytes, touched, count);
-        // The time that a thread may spend at once is gone after the first half second.
-        for (int i = 0; i < (options.quick ? 0 : 4); ++i) (void)sampled();
+        Pairs pairs(bytes, touched, count);
         const perf::Turns turns(options.rounds,
-                                {[&] { return floor(); }, [&] { return sampled(); }});
+                                {[&] { return pairs(0); }, [&] { return pairs(usual_interval); }});
         const perf::Interval interval = perf::interval_of_median(turns.ratios(1, 0));
         const double ratio = turns.ratio(1, 0);
         rows.push_back({std::to_string(bytes) + " B, " + std::to_string(touched) + " B written",
