@@ -103,6 +103,7 @@ void Recorder::answer_requests() noexcept {
     if (interval != 0) set_profile_interval(interval - 1);
     const std::uint64_t trims = control->trims_asked.load(relaxed);
     if (trims != control->trims.load(relaxed)) trim(*control, trims);
+    holder_answers_.look(*control);
 }
 
 // Another thread may have answered a later request already; that answer stands.
@@ -112,6 +113,15 @@ void Recorder::trim(Control& control, std::uint64_t request) noexcept {
     if (request <= control.trims.load(relaxed)) return;
     control.trimmed_bytes.store(bytes, relaxed);
     control.trims.store(request, std::memory_order_release);
+}
+
+void Recorder::set_holder_handler(HolderHandler handler) noexcept {
+    holder_answers_.set_handler(handler);
+}
+
+void Recorder::answer_holders(std::uint64_t request, std::string_view text) noexcept {
+    Control* const control = recording_.control.load(std::memory_order_acquire);
+    if (control != nullptr) holder_answers_.answer(*control, request, text);
 }
 
 // Returns false while another thread sets them: that thread answers the request.
@@ -222,6 +232,7 @@ void Recorder::after_fork_in_child() noexcept {
 
 void Recorder::lock_rings() noexcept {
     trims_mutex_.lock();
+    holder_answers_.lock();
     file_.lock();
     recording_.rings.lock();
 }
@@ -229,6 +240,7 @@ void Recorder::lock_rings() noexcept {
 void Recorder::unlock_rings() noexcept {
     recording_.rings.unlock();
     file_.unlock();
+    holder_answers_.unlock();
     trims_mutex_.unlock();
 }
 
@@ -246,6 +258,7 @@ void Recorder::forget_rings() noexcept {
     platform::close_shared_memory(control_memory_);
     control_memory_ = {};
     recording_.control.store(nullptr, relaxed);
+    holder_answers_.forget();
     unlock_rings();
 }
 

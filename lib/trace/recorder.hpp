@@ -7,6 +7,7 @@
 
 #include "platform/platform.hpp"
 #include "statistics/recorder_hooks.hpp"
+#include "trace/holder_answers.hpp"
 #include "trace/recording.hpp"
 #include "trace/ring_writer.hpp"
 #include "trace/trace_file.hpp"
@@ -38,6 +39,8 @@ public:
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
     /// Writes the content of the rings into the file, at exit.
     void finish() noexcept;
+    void set_holder_handler(HolderHandler handler) noexcept;
+    void answer_holders(std::uint64_t request, std::string_view text) noexcept;
     /// Makes the calling thread's ring available to another thread.
     void end_thread() noexcept;
 
@@ -84,6 +87,7 @@ private:
     // Guards the answer to a request to trim. A fork takes it last, because an answer may be given
     // while the thread holds other locks that a fork waits for.
     std::mutex trims_mutex_;
+    HolderAnswers holder_answers_;  // its lock as well
     TraceFile file_{recording_};
     RingWriter writer_{recording_, file_};
     // The members below require mutex_.

@@ -92,6 +92,10 @@ struct Control {
     // The wanted mean distance between samples of the heap profile, plus 1; 0: none is wanted. The
     // process takes it out.
     Counter profile_interval;
+    // Requests to name the holders of arrays so far, and the number of the last one answered,
+    // stored with release after the answer (see holder_answers.hpp).
+    Counter holders_asked;
+    Counter holders;
     // The background trimmer waits on it. A process that sends a request adds to it and wakes the
     // trimmer.
     std::atomic<std::uint32_t> wake;

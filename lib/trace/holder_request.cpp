@@ -1,0 +1,72 @@
+#include <tensorpool/holder_request.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include "platform/process/processes.hpp"
+#include "trace/control_finder.hpp"
+#include "trace/holder_answers.hpp"
+#include "trace/recorder.hpp"
+
+namespace tensorpool {
+namespace {
+
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 20;
+
+std::string text_in(const platform::ObservedFile& file, std::uint64_t bytes) {
+    std::string text(std::min(bytes, max_bytes), '\0');
+    text.resize(file.read(sizeof(trace::HoldersHeader), text.data(), text.size()));
+    return text;
+}
+
+}  // namespace
+
+struct HolderRequest::State {
+    trace::RingView view;
+    std::uint64_t process = 0;
+    std::uint64_t number = 0;
+};
+
+HolderRequest::HolderRequest(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+HolderRequest::HolderRequest(HolderRequest&&) noexcept = default;
+HolderRequest& HolderRequest::operator=(HolderRequest&&) noexcept = default;
+HolderRequest::~HolderRequest() = default;
+
+HolderRequest HolderRequest::ask(std::uint64_t process) {
+    auto state = std::make_unique<State>();
+    state->view = trace::open_for_request(process, "to name holders");
+    state->process = process;
+    trace::Control& control = state->view.control();
+    state->number = control.holders_asked.fetch_add(1, std::memory_order_relaxed) + 1;
+    trace::announce_request(control);
+    return HolderRequest(std::move(state));
+}
+
+std::optional<std::string> HolderRequest::answer() const {
+    const trace::Control& control = state_->view.control();
+    // Pairs with the release of the answer.
+    const std::uint64_t answered = control.holders.load(std::memory_order_acquire);
+    if (answered < state_->number) return std::nullopt;
+    const std::uint64_t owner = control.process.load(std::memory_order_relaxed);
+    for (const auto& held : platform::memory_files_of(state_->process, trace::holders_file).files) {
+        trace::HoldersHeader header{};
+        if (held.file.read(0, &header, sizeof header) == sizeof header &&
+            header.magic == trace::holders_magic && header.process == owner &&
+            header.request >= state_->number) {
+            return text_in(held.file, header.bytes);
+        }
+    }
+    // A later answer may have replaced the file meanwhile; the next call finds it.
+    if (control.holders.load(std::memory_order_acquire) != answered) return std::nullopt;
+    return "";
+}
+
+void set_holder_handler(HolderHandler handler) noexcept {
+    trace::recorder().set_holder_handler(handler);
+}
+
+void answer_holders(std::uint64_t request, std::string_view text) noexcept {
+    trace::recorder().answer_holders(request, text);
+}
+
+}  // namespace tensorpool
