@@ -12,9 +12,11 @@
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/timeline.hpp>
 
+#include "adaptors/python/holder_handler.hpp"
 #include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
 #include "adaptors/python/planned_loop.hpp"
+#include "adaptors/python/referents.hpp"
 
 namespace tensorpool::python {
 namespace {
@@ -83,6 +85,12 @@ PYBIND11_MODULE(_tensorpool, module) {
                [](const py::object& wanted) { return owned(set_numpy_handler(wanted.ptr())); });
     module.def("set_huge_pages", set_huge_pages);
     module.def("snapshot_json", snapshot_json);
+    module.def("answer_holders_by", answer_holders_by);
+    module.def("stop_answering_holders", stop_answering_holders);
+    module.def("find_arrays", find_arrays);
+    module.def("find_referrers", find_referrers);
+    module.def("position_in", position_in);
+    module.def("variables_of", variables_of);
     module.def("mark_timeline", [](const std::string& text) { mark_timeline(text); });
     module.def("trim", trim);
     module.def("limit", limit);

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 
 from . import _tensorpool
+from ._holders import enable_holders
 from ._iteration import iteration
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
 from ._planned import Planned, planned
@@ -36,6 +37,7 @@ __all__ = [
     "ScopeStatistics",
     "disable_numpy",
     "disable_torch",
+    "enable_holders",
     "enable_numpy",
     "enable_torch",
     "iteration",

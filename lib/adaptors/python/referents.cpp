@@ -1,0 +1,188 @@
+#include "adaptors/python/referents.hpp"
+
+#define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
+#include <numpy/ndarraytypes.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <new>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace tensorpool::python {
+namespace {
+
+namespace py = pybind11;
+
+constexpr std::size_t objects_between_looks = 4096;
+
+bool is_past(std::int64_t until) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() > until;
+}
+
+/// Calls `visit(referent)` for each object to which `object` refers. The functions of types are C
+/// code, through which no exception may pass.
+template <class Visit>
+void for_each_referent(PyObject* object, Visit& visit) {
+    const traverseproc traverse = Py_TYPE(object)->tp_traverse;
+    if (PyObject_IS_GC(object) == 0 || traverse == nullptr) return;
+    const auto call = [](PyObject* referent, void* to) noexcept {
+        try {
+            (*static_cast<Visit*>(to))(referent);
+            return 0;
+        } catch (...) {
+            return 1;
+        }
+    };
+    if (traverse(object, call, &visit) != 0) throw std::bad_alloc();
+}
+
+/// A few types, most of which are recognized as others without a search.
+class Types {
+public:
+    explicit Types(const py::set& types) {
+        for (const py::handle type : types) {
+            types_.insert(type.ptr());
+            bits_ |= bit_of(type.ptr());
+        }
+    }
+    bool contain(const void* type) const {
+        return (bits_ & bit_of(type)) != 0 && types_.contains(type);
+    }
+
+private:
+    // Types lie at least this far apart.
+    static std::uint64_t bit_of(const void* type) {
+        return std::uint64_t{1} << (reinterpret_cast<std::uintptr_t>(type) / 64 % 64);
+    }
+
+    std::unordered_set<const void*> types_;
+    std::uint64_t bits_ = 0;
+};
+
+/// Returns the array to whose memory a view leads.
+PyArrayObject* owner_of(PyObject* array, const Types& array_types) {
+    auto* owner = reinterpret_cast<PyArrayObject*>(array);
+    for (PyObject* base = PyArray_BASE(owner);
+         base != nullptr && array_types.contain(Py_TYPE(base)); base = PyArray_BASE(owner)) {
+        owner = reinterpret_cast<PyArrayObject*>(base);
+    }
+    return owner;
+}
+
+npy_intp bytes_of(PyArrayObject* array) {
+    npy_intp bytes = PyArray_ITEMSIZE(array);
+    for (int i = 0; i < PyArray_NDIM(array); ++i) bytes *= PyArray_DIM(array, i);
+    return bytes;
+}
+
+/// Returns the arrays whose memory is among the `count` largest, each once.
+py::list with_largest_memory(const std::vector<PyObject*>& arrays, const Types& array_types,
+                             std::size_t count) {
+    std::vector<std::pair<npy_intp, PyArrayObject*>> largest;  // a heap, the smallest first
+    std::unordered_set<PyArrayObject*> kept;
+    for (PyObject* const array : arrays) {
+        PyArrayObject* const owner = owner_of(array, array_types);
+        const std::pair one(bytes_of(owner), owner);
+        if (largest.size() == count && one <= largest.front()) continue;
+        if (!kept.insert(owner).second) continue;
+        largest.push_back(one);
+        std::ranges::push_heap(largest, std::greater());
+        if (largest.size() <= count) continue;
+        std::ranges::pop_heap(largest, std::greater());
+        kept.erase(largest.back().second);
+        largest.pop_back();
+    }
+    std::unordered_set<PyObject*> seen;
+    py::list found;
+    for (PyObject* const array : arrays) {
+        if (kept.contains(owner_of(array, array_types)) && seen.insert(array).second) {
+            found.append(py::handle(array));
+        }
+    }
+    return found;
+}
+
+/// Whether the garbage collector has dropped a container because it holds nothing but, for example,
+/// arrays.
+bool is_untracked_container(PyObject* object) {
+    if (PyDict_CheckExact(object)) {
+        return PyDict_GET_SIZE(object) != 0 && PyObject_GC_IsTracked(object) == 0;
+    }
+    return PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) != 0 &&
+           PyObject_GC_IsTracked(object) == 0;
+}
+
+}  // namespace
+
+py::tuple find_arrays(py::list objects, const py::set& array_types, const py::set& tensor_types,
+                      std::size_t count, std::int64_t until) {
+    const Types is_array(array_types);
+    const Types is_tensor(tensor_types);
+    std::vector<PyObject*> arrays;
+    std::unordered_set<PyObject*> containers;
+    py::list tensors;
+    auto look_at = [&](PyObject* object) {
+        if (is_array.contain(Py_TYPE(object))) {
+            arrays.push_back(object);
+        } else if (is_untracked_container(object) && containers.insert(object).second) {
+            objects.append(py::handle(object));
+        }
+    };
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+        if (i % objects_between_looks == 0 && is_past(until)) break;
+        PyObject* const object = PyList_GET_ITEM(objects.ptr(), i);
+        if (is_tensor.contain(Py_TYPE(object))) tensors.append(py::handle(object));
+        for_each_referent(object, look_at);
+    }
+    return py::make_tuple(with_largest_memory(arrays, is_array, count), tensors);
+}
+
+py::list find_referrers(const py::list& objects, const py::list& targets, std::size_t max_referrers,
+                        std::int64_t until) {
+    struct Referrers {
+        std::size_t count = 0;
+        PyObject* last = nullptr;
+    };
+    std::unordered_map<PyObject*, Referrers> wanted;
+    for (const py::handle target : targets) wanted.try_emplace(target.ptr());
+    py::list found;
+    for (std::size_t i = 0; i < objects.size(); ++i) {
+        if (i % objects_between_looks == 0 && is_past(until)) break;
+        PyObject* const object = PyList_GET_ITEM(objects.ptr(), i);
+        auto look_at = [&](PyObject* referent) {
+            const auto target = wanted.find(referent);
+            if (target == wanted.end() || target->second.last == object) return;
+            target->second.last = object;
+            if (target->second.count++ >= max_referrers) return;
+            found.append(py::make_tuple(py::handle(referent), py::handle(object)));
+        };
+        for_each_referent(object, look_at);
+    }
+    return found;
+}
+
+py::object position_in(const py::handle& container, const py::handle& object) {
+    PyObject* const held = object.ptr();
+    if (PyDict_Check(container.ptr())) {
+        Py_ssize_t at = 0;
+        PyObject* key = nullptr;
+        PyObject* value = nullptr;
+        while (PyDict_Next(container.ptr(), &at, &key, &value) != 0) {
+            if (value == held) return py::reinterpret_borrow<py::object>(key);
+        }
+    } else if (PyList_Check(container.ptr()) || PyTuple_Check(container.ptr())) {
+        PyObject* const* const items = PySequence_Fast_ITEMS(container.ptr());
+        const Py_ssize_t count = PySequence_Fast_GET_SIZE(container.ptr());
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            if (items[i] == held) return py::int_(i);
+        }
+    }
+    return py::none();
+}
+
+}  // namespace tensorpool::python
