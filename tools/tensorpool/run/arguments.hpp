@@ -12,7 +12,7 @@ struct Arguments {
     std::string limit;                 ///< a size; "": none
     std::string trace;                 ///< a path; "": no recording
     std::string stacks;                ///< a size; "": no stacks
-    std::vector<std::string> with;     ///< names of parts, or none; empty: all available
+    std::vector<std::string> with;     ///< names of parts, or none (parts.hpp)
     std::string interpose_min;         ///< a size; "": from the environment, or 64 KiB
     std::string report;                ///< a path, or none; "": standard error
     std::vector<std::string> program;  ///< the program and its arguments

@@ -79,6 +79,7 @@ std::string problem_of(Part part, const PartPaths& paths, const std::string& pro
         case Part::malloc:
             return problem_of_malloc(paths, program);
         case Part::numpy:
+        case Part::holders:
             return problem_of_python(paths);
         case Part::torch:
             return problem_of_torch(paths);
@@ -94,7 +95,7 @@ void check_names(const std::vector<std::string>& with) {
     for (const std::string& name : with) {
         if (is_known(name) || (name == "none" && with.size() == 1)) continue;
         throw CommandError(wrong_usage,
-                           fmt::format("run: --with {}: expected malloc, numpy, torch, "
+                           fmt::format("run: --with {}: expected malloc, numpy, torch, holders, "
                                        "several of them separated by commas, or none",
                                        printable(name)));
     }
@@ -103,22 +104,24 @@ void check_names(const std::vector<std::string>& with) {
 }  // namespace
 
 std::string_view name_of(Part part) noexcept {
-    constexpr std::string_view names[] = {"malloc", "numpy", "torch"};
+    constexpr std::string_view names[] = {"malloc", "numpy", "torch", "holders"};
     return names[static_cast<std::size_t>(part)];
 }
 
 std::string_view title_of(Part part) noexcept {
-    constexpr std::string_view titles[] = {"malloc", "NumPy", "PyTorch"};
+    constexpr std::string_view titles[] = {"malloc", "NumPy", "PyTorch", "holders"};
     return titles[static_cast<std::size_t>(part)];
 }
 
 std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
                                     const std::string& program) {
     check_names(with);
+    const bool by_default = std::ranges::all_of(
+        with, [](const std::string& name) { return name == name_of(Part::holders); });
     std::vector<PlannedPart> parts;
     for (const Part part : all_parts) {
         const bool named = std::ranges::find(with, name_of(part)) != with.end();
-        if (!with.empty() && !named) continue;
+        if (!named && (!by_default || part == Part::holders)) continue;
         parts.push_back({part, problem_of(part, paths, program)});
         if (!named || parts.back().is_put()) continue;
         throw CommandError(run_failed,

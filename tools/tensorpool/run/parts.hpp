@@ -12,8 +12,8 @@
 
 namespace tensorpool::command::run {
 
-enum class Part { malloc, numpy, torch };
-inline constexpr Part all_parts[] = {Part::malloc, Part::numpy, Part::torch};
+enum class Part { malloc, numpy, torch, holders };
+inline constexpr Part all_parts[] = {Part::malloc, Part::numpy, Part::torch, Part::holders};
 
 /// The name in --with and in the notes of processes: "malloc".
 std::string_view name_of(Part part) noexcept;
@@ -26,9 +26,10 @@ struct PlannedPart {
     bool is_put() const noexcept { return problem.empty(); }
 };
 
-/// Selects the parts: those that `with` names, all if `with` is empty, or none for "none". Throws
-/// CommandError if a named part cannot be enabled or does not exist. `program` is the file that
-/// will run; "": unknown.
+/// Selects the parts: those that `with` names, or none for "none". If it names none of malloc,
+/// numpy and torch, all of these are selected; holders is only if it is named. Throws CommandError
+/// if a named part cannot be enabled or does not exist. `program` is the file that will run; "":
+/// unknown.
 std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
                                     const std::string& program);
 

@@ -52,6 +52,7 @@ std::string minimum_of(const Arguments& arguments) {
 }
 
 std::string reason_unused(Part part) {
+    if (part == Part::holders) return "no Python of the program answers";
     if (part != Part::malloc) {
         return "not imported by any Python of the program";
     }

@@ -1,8 +1,9 @@
 """Loaded by Python at startup, because `tensorpool run` puts its folder first on PYTHONPATH.
 
 When the program imports NumPy or PyTorch, this module makes arrays and tensors take their memory
-from tensorpool. A program that imports neither pays one call for each import. Then Python continues
-with the sitecustomize that it would have found without this one.
+from tensorpool. A program that imports neither pays one call for each import. With the part
+holders, the package is imported at once. Then Python continues with the sitecustomize that it would
+have found without this one.
 
 Every Python version that the program starts reads this file, so it uses only old syntax."""
 
@@ -117,7 +118,7 @@ def _run_next():
 
 
 if sys.version_info >= (3, 4):  # older versions lack this finder protocol and a supported NumPy
-    for _name in sorted(_waiting.intersection(sys.modules)):
+    for _name in sorted(_waiting.intersection(list(sys.modules) + ["holders"])):
         _waiting.discard(_name)
         _enable(_name)
     if _waiting:
