@@ -97,6 +97,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
     add_explain(*app, settings);
     add_profile(*app, settings);
     add_leaks(*app, settings);
+    add_holders(*app, settings);
     add_replay(*app, settings);
     add_inspect(*app, settings);
     add_plan(*app, settings);

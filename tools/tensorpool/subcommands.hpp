@@ -24,6 +24,7 @@ CLI::App* add_trim(CLI::App& app, Settings& settings);
 CLI::App* add_explain(CLI::App& app, Settings& settings);
 CLI::App* add_profile(CLI::App& app, Settings& settings);
 CLI::App* add_leaks(CLI::App& app, Settings& settings);
+CLI::App* add_holders(CLI::App& app, Settings& settings);
 CLI::App* add_replay(CLI::App& app, Settings& settings);
 CLI::App* add_inspect(CLI::App& app, Settings& settings);
 CLI::App* add_plan(CLI::App& app, Settings& settings);

@@ -83,13 +83,14 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
 std::string help_text(const CLI::App& app) {
     std::string text;
     for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
-    // With this many subcommands, a screen has no room for empty lines or their title here.
-    const char* const gap = shown_subcommands(app).empty() ? "\n" : "";
+    // With this many subcommands, a screen has no room for empty lines or titles here.
+    const bool has_room = shown_subcommands(app).empty();
+    const char* const gap = has_room ? "\n" : "";
     text += gap + usage(app);
     for (const CLI::App* const sub : shown_subcommands(app)) {
         text += entry(sub->get_name(), sub->get_description());
     }
-    text += gap + std::string("Options:\n");
+    if (has_room) text += "\nOptions:\n";
     for (const CLI::Option* const option : shown_options(app)) {
         text += entry(names_of(*option), option->get_description());
     }

@@ -60,10 +60,11 @@ TEST_F(HelpText, DescribesEachOption) {
 TEST_F(HelpText, ListsAllSubcommandsExceptThoseForTheBuild) {
     std::string names;
     for (const CLI::App* const app : shown_subcommands(*app_)) names += app->get_name() + ' ';
-    EXPECT_EQ(
-        names,
-        "ls top stat events serve run record trim explain profile leaks replay inspect plan export "
-        "doctor ");
+    EXPECT_EQ(names,
+              "ls top stat events serve run record trim explain profile leaks holders replay "
+              "inspect plan "
+              "export "
+              "doctor ");
 }
 
 TEST_F(HelpText, EachSubcommandCanPrintJson) {

@@ -1,0 +1,43 @@
+#include "holders/request.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include <tensorpool/holder_request.hpp>
+
+#include "common/settings.hpp"
+
+namespace tensorpool::command::holders {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr auto between_looks = 2ms;
+
+}  // namespace
+
+Answer ask(const StatisticsReader& process, std::chrono::nanoseconds patience) {
+    const auto begin = Clock::now();
+    const HolderRequest request = HolderRequest::ask(process.process());
+    std::optional<std::string> text = request.answer();
+    while (!text && process.is_running() && Clock::now() - begin < patience) {
+        std::this_thread::sleep_for(between_looks);
+        text = request.answer();
+    }
+    if (text) return parse_answer(process.process(), *text);
+    if (!process.is_running()) {
+        throw CommandError(target_gone,
+                           fmt::format("process {} ended before it answered", process.process()));
+    }
+    throw CommandError(
+        finding,
+        fmt::format("process {} did not answer within {:.1f} s: none of its threads took a slow "
+                    "path of a pool, for example for a large array, or its main thread ran no "
+                    "Python code since; with TENSORPOOL_RETAIN_BACKGROUND=on in its environment, "
+                    "a thread sees requests at once",
+                    process.process(), std::chrono::duration<double>(patience).count()));
+}
+
+}  // namespace tensorpool::command::holders
