@@ -94,7 +94,7 @@ class _Search:
         self._objects.append(self._values)
         self._modules = {
             id(dict_of(module)): clean(name)
-            for name, module in list(sys.modules.items())
+            for name, module in reversed(list(sys.modules.items()))  # the first name stays
             if issubclass(type(module), ModuleType)
         }
         self._referrers: Dict[int, List[Any]] = {}  # of an object, by its id
