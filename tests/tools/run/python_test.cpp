@@ -207,6 +207,27 @@ TEST(PythonParts, TensorsComeFromThePoolOnceTorchIsImported) {
     EXPECT_FALSE(has(result.errors, "NumPy")) << result.errors;
 }
 
+TEST(PythonParts, HoldersAreAddedToTheOtherParts) {
+    const std::string program =
+        "import sys; print(sys.modules['tensorpool'].enable_holders.__module__)";
+    const ProgramResult alone = python("holders", program);
+    EXPECT_EQ(alone.output, "tensorpool._holders\n") << alone.errors;
+    EXPECT_TRUE(has(alone.errors, "holders  in 1 program\n")) << alone.errors;
+    for (const char* const title : {"  malloc ", "  NumPy ", "  PyTorch "}) {
+        EXPECT_TRUE(has(alone.errors, title)) << alone.errors;
+    }
+    const ProgramResult named = python("numpy,holders", program);
+    EXPECT_TRUE(has(named.errors, "holders  in 1 program\n")) << named.errors;
+    EXPECT_FALSE(has(named.errors, "  malloc ")) << named.errors;
+}
+
+TEST(PythonParts, HoldersAreNotAnsweredByDefault) {
+    const ProgramResult result =
+        ran({"--", TENSORPOOL_PYTHON, "-c", "import sys; print('tensorpool' in sys.modules)"});
+    EXPECT_EQ(result.output, "False\n") << result.errors;
+    EXPECT_FALSE(has(result.errors, "holders")) << result.errors;
+}
+
 TEST(PythonParts, LimitedNumPyRaisesMemoryError) {
     const ProgramResult result = ran(
         {"--with", "numpy", "--limit", "64MiB", "--", TENSORPOOL_PYTHON, "-c",
