@@ -125,8 +125,8 @@ TEST(LeaksProgramRun, ReportsThatAProgramMakesNoMarks) {
         run_program(TENSORPOOL_PROGRAM, {"leaks", "--with", "none", "--", "/bin/true"});
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_EQ(result.errors,
-              "tensorpool: leaks: found 0 ends of iterations; expected 2 or more: mark the end of "
-              "each with tensorpool::mark_timeline(\"step\") in C++ or `with "
+              "tensorpool: leaks: found fewer than 3 ends of iterations: mark the end of each with "
+              "tensorpool::mark_timeline(\"step\") in C++ or `with "
               "tensorpool.iteration(\"step\"):` in Python, or give --every SECONDS\n");
 }
 

@@ -53,7 +53,6 @@ void check(const HeapProfile& profile) {
 Observation observe(StatisticsReader& process, const Pace& pace) {
     using namespace std::chrono_literals;
     constexpr auto patience = 10s;
-    constexpr auto between_looks = 2ms;
     const auto start = std::chrono::steady_clock::now();
     EndSignals signals;
     leaks::Watch watch(pace);
@@ -64,7 +63,7 @@ Observation observe(StatisticsReader& process, const Pace& pace) {
                                        !watch.has_marks() &&
                                        std::chrono::steady_clock::now() - start > patience;
             if (waits_in_vain) break;
-        } while (!watch.is_complete() && !signals.come_within(between_looks) &&
+        } while (!watch.is_complete() && !signals.come_within(leaks::between_looks) &&
                  process.is_running());
     } catch (const AttachError& error) {
         if (error.failure() != AttachFailure::ended) throw;
@@ -74,9 +73,8 @@ Observation observe(StatisticsReader& process, const Pace& pace) {
 
 int report(const Observation& observation, const Settings& settings, const Pace& pace) {
     if (observation.profiles() < 2) {
-        throw CommandError(finding, fmt::format("leaks: found {} ends of iterations; expected 2 or "
-                                                "more: {}",
-                                                observation.profiles(), how_to_mark));
+        throw CommandError(
+            finding, fmt::format("leaks: found fewer than 3 ends of iterations: {}", how_to_mark));
     }
     const leaks::Report report = judge(observation, pace);
     print_line(settings.json ? to_json(report) : to_text(report, sizes_of(settings)));

@@ -16,6 +16,7 @@ RanLeaks run_and_observe(const std::vector<std::string>& program,
         Watch& watch = watches.try_emplace(&process, pace).first->second;
         if (!watch.is_complete()) watch.look(process);
     };
+    looks.longest_pause_ms = static_cast<int>(between_looks.count());
     looks.last = [&](StatisticsReader& process) {
         const auto watch = watches.find(&process);
         if (watch == watches.end()) return;

@@ -18,7 +18,10 @@ bool ends_iteration(const TimelineEntry& entry, const std::string& mark) {
 
 void Watch::look(StatisticsReader& process) {
     const bool has = pace_.is_by_marks() ? has_ended(process) : has_time_passed();
-    if (has && !is_complete()) observation_.add(process.heap_profile(), iterations_);
+    if (!has || is_complete()) return;
+    if (last_) observation_.add(*std::exchange(last_, std::nullopt), iterations_of_last_);
+    last_ = process.heap_profile();
+    iterations_of_last_ = iterations_;
 }
 
 /// Adds up the iterations whose marks are new. At the first call, there are only earlier marks.

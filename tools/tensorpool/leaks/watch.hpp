@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,10 @@
 #include "leaks/observation.hpp"
 
 namespace tensorpool::command::leaks {
+
+/// The time between two calls of `Watch::look`: short, because a profile shall show the end of an
+/// iteration, not the middle of the next one.
+constexpr std::chrono::milliseconds between_looks{1};
 
 /// When an iteration ends, and how many are observed.
 struct Pace {
@@ -22,12 +27,15 @@ struct Pace {
 
 /// Takes a profile of one process at the end of each iteration. The first profile is taken at the
 /// first mark, or at once if iterations end after a time.
+///
+/// A profile counts once another iteration has ended. The last one of a process that ends may have
+/// been taken when the process had left its loop and freed what the loop kept.
 class Watch {
 public:
     explicit Watch(Pace pace) : pace_(std::move(pace)) {}
 
     /// Takes a profile if an iteration has ended since the last call. If several have, their
-    /// profiles are left out. To be called every few milliseconds. Throws AttachError.
+    /// profiles are left out. Throws AttachError.
     void look(StatisticsReader& process);
 
     /// Whether the timeline has had a mark that ends an iteration, also before the first `look`.
@@ -42,6 +50,8 @@ private:
     Pace pace_;
     Observation observation_;
     std::uint64_t iterations_ = 0;
+    std::optional<HeapProfile> last_;  // does not count yet
+    std::uint64_t iterations_of_last_ = 0;
     bool is_first_look_ = true;
     bool has_marks_ = false;
     std::uint64_t last_entry_ = 0;

@@ -25,12 +25,16 @@ public:
     /// Callbacks that read the members. A reader's address identifies its member.
     struct Looks {
         Look last;  ///< if set, called for each member when it has ended, or at the end
-        Look live;  ///< if set, called for each member at most 8 ms after the call before
+        Look live;  ///< if set, called for each member again and again
+        /// The longest time between two calls of `live`, if no other program needs the processor.
+        int longest_pause_ms = 8;
     };
 
     /// `trace` receives the recordings and must outlive this object; nullptr: none. Throws
     /// CommandError.
-    explicit Family(TraceOutput* trace, Looks looks = {});
+    Family(TraceOutput* trace, Looks looks);
+    /// Like the other constructor, without callbacks.
+    explicit Family(TraceOutput* trace) : Family(trace, Looks{}) {}
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
@@ -44,6 +48,7 @@ public:
     std::size_t take_entries();
     /// Calls `Looks::live` for each member.
     void look();
+    int longest_pause_ms() const noexcept { return looks_.longest_pause_ms; }
     /// To be called after the program has ended: reads the statistics of the members that still
     /// run.
     void finish();

@@ -10,16 +10,14 @@ namespace {
 
 /// A ring holds 16,384 entries. At one call per microsecond, it is full after 16 ms.
 constexpr int shortest_pause_ms = 1;
-constexpr int longest_pause_ms = 8;
 /// If one read returns this many entries, the next follows at once.
 constexpr std::size_t many_entries = 8192;
 
 constexpr int without_end = -1;
 
-int next_pause(int pause, std::size_t entries) {
+int next_pause(int pause, int longest, std::size_t entries) {
     if (entries >= many_entries) return 0;
-    return entries != 0 ? shortest_pause_ms
-                        : std::clamp(pause * 2, shortest_pause_ms, longest_pause_ms);
+    return entries != 0 ? shortest_pause_ms : std::clamp(pause * 2, shortest_pause_ms, longest);
 }
 
 bool wait(std::array<pollfd, 3>& watched, int pause_ms) {
@@ -43,6 +41,7 @@ void follow(Program& program, const Signals& signals, Observer& observer, Family
     std::array<pollfd, 3> watched = {{{signals.descriptor(), POLLIN, 0},
                                       {observer.descriptor(), POLLIN, 0},
                                       {family.descriptor(), POLLIN, 0}}};
+    const int longest_pause_ms = family.longest_pause_ms();
     int pause_ms = polls ? longest_pause_ms : without_end;
     while (!program.has_ended()) {
         if (wait(watched, pause_ms)) {
@@ -52,7 +51,7 @@ void follow(Program& program, const Signals& signals, Observer& observer, Family
         }
         if (!polls) continue;
         family.look();
-        pause_ms = next_pause(pause_ms, family.take_entries());
+        pause_ms = next_pause(pause_ms, longest_pause_ms, family.take_entries());
     }
     take_last_messages(observer, family);
     family.finish();
