@@ -42,6 +42,7 @@ bool is_internal(const FrameName& frame) {
                                              "tensorpool::Scratch",
                                              "tensorpool::interpose::",
                                              "tensorpool::PoolAllocator",
+                                             "tensorpool::Pooled",
                                              "tensorpool_"};
     if (is_pools_library(frame.module)) return true;
     return std::ranges::any_of(
@@ -59,12 +60,31 @@ std::string text_of(const FrameName& frame, std::string text) {
     return text;
 }
 
-// Code of Python itself and of installed packages.
+// Code of Python itself and of installed packages, or that they generated, such as "<frozen os>"
+// and
+// "<__array_function__ internals>". The others in angle brackets are code that a person typed.
 bool is_library(std::string_view file) {
-    static constexpr std::array places = {"<frozen ", "/site-packages/", "/dist-packages/",
-                                          "/lib/python3"};
-    return std::ranges::any_of(
-        places, [&](const char* place) { return file.find(place) != std::string_view::npos; });
+    static constexpr std::array places = {"/site-packages/", "/dist-packages/", "/lib/python3"};
+    static constexpr std::array typed = {"<stdin>", "<string>", "<ipython-input-"};
+    const bool is_generated =
+        file.starts_with('<') &&
+        std::ranges::none_of(typed, [&](const char* start) { return file.starts_with(start); });
+    return is_generated || std::ranges::any_of(places, [&](const char* place) {
+               return file.find(place) != std::string_view::npos;
+           });
+}
+
+bool is_systems(std::string_view path) {
+    static constexpr std::array folders = {"/usr/lib", "/lib", "/usr/bin/", "/bin/",
+                                           "/usr/include/"};
+    return std::ranges::any_of(folders,
+                               [&](const char* folder) { return path.starts_with(folder); });
+}
+
+/// Whether this is a function that does not come with the system, or that a header of it defines.
+bool is_persons(const FrameName& frame) {
+    return frame.is_python || (!frame.location.function.empty() && !is_systems(frame.module) &&
+                               !is_systems(frame.location.file));
 }
 
 /// Names a function of Python, which is recorded as "python:function@file" and a line.
@@ -112,11 +132,15 @@ std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& r
 const FrameName* line_of_program(std::span<const FrameName* const> innermost_first) noexcept {
     const FrameName* innermost = nullptr;
     const FrameName* chosen = nullptr;
+    const auto is_better_than_chosen = [&](const FrameName& name) {
+        if (chosen == nullptr || name.is_python != chosen->is_python) {
+            return chosen == nullptr || name.is_python;
+        }
+        return is_persons(name) && !is_persons(*chosen);
+    };
     for (const FrameName* const name : innermost_first) {
         if (innermost == nullptr || (name->is_python && !innermost->is_python)) innermost = name;
-        if (name->internal || (chosen != nullptr && (chosen->is_python || !name->is_python)))
-            continue;
-        chosen = name;
+        if (!name->internal && is_better_than_chosen(*name)) chosen = name;
     }
     const bool is_better = chosen != nullptr && (chosen->is_python || !innermost->is_python);
     return is_better ? chosen : innermost;

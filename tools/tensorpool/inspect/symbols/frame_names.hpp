@@ -37,7 +37,8 @@ std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& r
 
 /// Returns the innermost frame that is not internal, or the innermost if all are; nullptr if there
 /// is no frame. In a Python program only Python frames count, since lines of the program are
-/// sought.
+/// sought. For the same reason, in other programs functions in files outside of the system's
+/// folders come first.
 const FrameName* line_of_program(std::span<const FrameName* const> innermost_first) noexcept;
 
 /// Finds the names of frames, and looks each frame up only once. Files that changed after the
