@@ -59,6 +59,17 @@ TEST(Verdict, FewLargeStepsAreTooLittleToTell) {
     EXPECT_EQ(judge_live(doubling).verdict, Verdict::too_little);
 }
 
+TEST(Verdict, ABlockThatWasBeingReplacedDoesNotHideALeak) {
+    auto live = live_of([](double i) { return 100 * i; });
+    for (const std::size_t i : {3U, 8U, 11U, 13U}) live[i] *= 2;
+    EXPECT_EQ(judge_live(live).verdict, Verdict::leak);
+}
+
+TEST(Verdict, MemoryFreedOnceIsTooLittleToTell) {
+    EXPECT_EQ(judge_live(live_of([](double i) { return i < 8 ? 400 * i : 100 * i; })).verdict,
+              Verdict::too_little);
+}
+
 TEST(Verdict, FewIterationsAreTooLittleToTell) {
     EXPECT_EQ(judge_live({0, 100, 200, 300, 400, 500, 600, 700, 800, 900}).verdict,
               Verdict::too_little);

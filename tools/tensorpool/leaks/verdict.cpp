@@ -36,10 +36,13 @@ double deviation_of_change(const History& history) {
     return std::sqrt(history.noise_mean * changed);
 }
 
-/// The largest fall from one iteration to a later one.
+/// The largest fall from two successive iterations to a later one. What only one profile saw may be
+/// a block that was being replaced: the profile may be late, so that it shows the next iteration.
 double largest_fall(const Bytes& live, const Bytes& kept) {
     double fall = 0;
-    for (std::size_t i = 0; i < live.size(); ++i) fall = std::max(fall, live[i] - kept[i]);
+    for (std::size_t i = 1; i < live.size(); ++i) {
+        fall = std::max(fall, std::min(live[i - 1], live[i]) - kept[i]);
+    }
     return fall;
 }
 
