@@ -1,12 +1,14 @@
 """The loop of a workload. If the variable WORKLOAD_PLAN names a file, tensorpool serves each iteration
-from a plan, and the file gets the memory held at the end of the last one. The workload computes and
-prints the same with and without it."""
+from a plan, and the file gets the memory held at the end of the last one. If WORKLOAD_MARKS is set, the
+end of each iteration is a mark on the timeline, for `tensorpool leaks`. The workload computes and prints
+the same in all cases."""
 
 import json
 import os
 from contextlib import contextmanager, nullcontext
 
 FILE = os.environ.get("WORKLOAD_PLAN")
+IS_MARKED = "WORKLOAD_MARKS" in os.environ
 
 
 @contextmanager
@@ -24,4 +26,9 @@ def served(name, min_bytes):
 
 def iteration(name, min_bytes=None):
     """Returns a context manager for one iteration of the loop of this name."""
-    return served(name, min_bytes) if FILE else nullcontext()
+    if FILE:
+        return served(name, min_bytes)
+    if IS_MARKED:
+        import tensorpool
+        return tensorpool.iteration(name)
+    return nullcontext()
