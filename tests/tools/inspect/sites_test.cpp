@@ -35,6 +35,19 @@ TEST_F(SitesTest, OfAPythonProgramIsItsInnermostOwnLine) {
               "Model.<lambda> at train.py:12");
 }
 
+TEST_F(SitesTest, OfACallThatNumPyDispatchesIsTheLineOfTheProgram) {
+    const auto dispatcher = made_.module("python:pad@<__array_function__ internals>");
+    EXPECT_EQ(site({{numpy_, 0x100}, {numpy_code_, 190}, {dispatcher, 200}, {user_code_, 12}}),
+              "Model.<lambda> at train.py:12");
+}
+
+TEST_F(SitesTest, OfAnImportIsTheLineOfTheProgram) {
+    const auto loader = made_.module("python:_load@<frozen importlib._bootstrap>");
+    const auto wrapper = made_.module("python:exec_module@/usr/share/x/sitecustomize.py");
+    EXPECT_EQ(site({{numpy_code_, 9}, {wrapper, 44}, {loader, 690}, {outer_code_, 1}}),
+              "<module> at train.py:1");
+}
+
 TEST_F(SitesTest, OfALibrarysOwnWorkIsItsInnermostLine) {
     EXPECT_EQ(site({{numpy_, 0x100}, {numpy_code_, 190}}), "ones at numeric.py:190");
 }
