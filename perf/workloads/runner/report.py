@@ -8,6 +8,8 @@ HEADINGS = ("workload", "memory from", "CPU s", "system s", "faults", "peak MiB"
 # The aims of the levels of checks, relative to the pool without checks.
 CHECKS = {"sampled": {"cpu": 1.01}, "hardened": {"cpu": 2.0, "peak": 1.5}}
 
+PROFILE_CPU = 1.005  # the aim of the pool relative to the pool without samples of the heap profile
+
 
 def title_row():
     aligned = ["---", "---"] + ["---:"] * (len(HEADINGS) - 2)
@@ -83,9 +85,18 @@ def judged_checks(workload, rounds):
                    f"{verdict(ratio.median <= aim)}")
 
 
+def judged_profile(workload, rounds):
+    """Yields a line for the aim of the heap profile, against the pool without its samples."""
+    if {"pool", "unprofiled"} <= set(rounds.names):
+        cpu = rounds.ratio("pool", "unprofiled", "cpu")
+        yield (f"{workload.letter} pool: cpu of unprofiled {cpu}, aim {PROFILE_CPU}: "
+               f"{verdict(cpu.median <= PROFILE_CPU)}")
+
+
 def judged(workload, rounds):
     """Yields a line for each aim. It is met if the median of the ratios is at most the aim."""
     yield from judged_plan(workload, rounds)
+    yield from judged_profile(workload, rounds)
     yield from judged_checks(workload, rounds)
     for ours in (name for name in rounds.names
                  if allocators.ALL[name].is_ours and name not in CHECKS):
