@@ -64,12 +64,14 @@ void StatisticsSite::answer_asset(const Request& request, Response& response) co
     response.set_header("WWW-Authenticate", "Bearer realm=\"tensorpool\"");
 }
 
-bool StatisticsSite::answer_post(const Request& request, Response& response) const {
+bool StatisticsSite::answer_post(const Request& request, Response& response) {
     if (request.path != "/api/session") {
         if (!gate_.admits(request)) {
             refuse_without_token(response);
+        } else if (request.path == "/api/holders") {
+            holders_.answer(request, response, gate_.wants_token());
         } else {
-            refuse(response, 405, "only /api/session accepts POST");
+            refuse(response, 405, "only /api/session and /api/holders accept POST");
         }
         return true;
     }
@@ -102,7 +104,7 @@ void StatisticsSite::answer_data(const Request& request, Response& response) {
     } else if (!profiles_.answer(request, response, gate_.wants_token())) {
         refuse(response, 404,
                "available: /, /metrics, /flame-graph, /api/processes, /api/snapshot, /api/stream, "
-               "/api/profile and /api/profile/times");
+               "/api/profile and /api/profile/times, and by POST /api/holders");
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/holder_answers.hpp"
 #include "serve/http/gate.hpp"
 #include "serve/http/site.hpp"
 #include "serve/profile_answers.hpp"
@@ -24,7 +25,7 @@ public:
     void take(const httplib::Request& request, httplib::Response& response) override;
 
 private:
-    bool answer_post(const httplib::Request& request, httplib::Response& response) const;
+    bool answer_post(const httplib::Request& request, httplib::Response& response);
     void answer_asset(const httplib::Request& request, httplib::Response& response) const;
     void answer_data(const httplib::Request& request, httplib::Response& response);
     void send_metrics(httplib::Response& response);
@@ -34,6 +35,7 @@ private:
     Watcher& watcher_;
     const Gate& gate_;
     ProfileAnswers profiles_{watcher_};
+    HolderAnswers holders_{watcher_};
 };
 
 }  // namespace tensorpool::command::serve
