@@ -32,14 +32,15 @@ int answer_wanted(void*) noexcept {
         answer_holders(request, find_holders());
         return 0;
     } catch (py::error_already_set& error) {
-        answer_holders(request, "{\"error\": \"the search was interrupted\"}");
-        if (error.matches(PyExc_Exception)) return 0;
-        error.restore();
-        return -1;
+        if (!error.matches(PyExc_Exception)) {
+            answer_holders(request, "{\"error\": \"the search was interrupted\"}");
+            error.restore();
+            return -1;
+        }
     } catch (...) {
-        answer_holders(request, "{\"error\": \"the search ran out of memory\"}");
-        return 0;
     }
+    answer_holders(request, "{\"error\": \"the search failed\"}");
+    return 0;
 }
 
 // Any thread may add a pending call, with or without the interpreter's lock. If too many are

@@ -48,9 +48,9 @@ protected:
         "train()\n"
         "print('ended as usual')\n";
 
-    static std::vector<std::string> with(const char* parts) {
+    static std::vector<std::string> with(const char* parts, const char* code = program) {
         return {TENSORPOOL_PROGRAM, "run", "--report", "none", "--with", parts, "--",
-                TENSORPOOL_PYTHON,  "-c",  program};
+                TENSORPOOL_PYTHON,  "-c",  code};
     }
 };
 
@@ -92,6 +92,55 @@ TEST_F(Python, ReportsAProcessThatDoesNotAnswer) {
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_TRUE(has(result.errors, "process " + number + " did not answer within 0.1 s"))
         << result.errors;
+}
+
+TEST_F(Python, ChildOfAForkAnswersForItself) {
+    StartedProgram python(with("numpy,holders",
+                               "import os, select, sys\n"
+                               "import numpy as np\n"
+                               "first = np.ones(1 << 20)\n"
+                               "if os.fork() != 0:\n"
+                               "    os.wait()\n"
+                               "    sys.exit()\n"
+                               "child = np.ones(1 << 21)\n"
+                               "print(os.getpid(), flush=True)\n"
+                               "while not select.select([sys.stdin], [], [], 0.001)[0]:\n"
+                               "    np.ones(1 << 18)\n"));
+    const ProgramResult result = holders({"--pid", python.read_line(), "--for", "1min"});
+    EXPECT_TRUE(has(result.output, "16.0 MiB numpy.ndarray (2097152) float64 __main__.child\n"))
+        << result.output << result.errors;
+    EXPECT_TRUE(has(result.output, " __main__.first\n")) << result.output;
+}
+
+// The search itself does not raise; here, another one takes its place.
+TEST_F(Python, AnInterruptedSearchInterruptsTheProgram) {
+    for (const char* const raised : {"KeyboardInterrupt", "ValueError"}) {
+        const std::string code = std::string(
+                                     "import os, select, sys\n"
+                                     "import numpy as np\n"
+                                     "import tensorpool\n"
+                                     "def find():\n"
+                                     "    raise ") +
+                                 raised +
+                                 "\n"
+                                 "tensorpool._tensorpool.answer_holders_by(find)\n"
+                                 "print(os.getpid(), flush=True)\n"
+                                 "try:\n"
+                                 "    while not select.select([sys.stdin], [], [], 0.001)[0]:\n"
+                                 "        np.ones(1 << 18)\n"
+                                 "    print('not raised')\n"
+                                 "except KeyboardInterrupt:\n"
+                                 "    print('interrupted', flush=True)\n"
+                                 "    sys.stdin.read()\n";
+        const bool interrupts = std::string(raised) == "KeyboardInterrupt";
+        StartedProgram python(with("numpy,holders", code.c_str()));
+        const ProgramResult result = holders({"--pid", python.read_line(), "--for", "1min"});
+        EXPECT_TRUE(has(result.errors, interrupts ? "holders: the search was interrupted"
+                                                  : "holders: the search failed"))
+            << result.errors;
+        if (!interrupts) python.write_line("end");
+        EXPECT_EQ(python.read_line(), interrupts ? "interrupted" : "not raised");
+    }
 }
 
 #endif

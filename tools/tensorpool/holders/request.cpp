@@ -26,8 +26,9 @@ Answer ask(const StatisticsReader& process, std::chrono::nanoseconds patience) {
         std::this_thread::sleep_for(between_looks);
         text = request.answer();
     }
-    if (text) return parse_answer(process.process(), *text);
-    if (!process.is_running()) {
+    const bool has_ended = !process.is_running();  // its answer ended with it
+    if (text && !(text->empty() && has_ended)) return parse_answer(process.process(), *text);
+    if (has_ended) {
         throw CommandError(target_gone,
                            fmt::format("process {} ended before it answered", process.process()));
     }
