@@ -38,6 +38,13 @@ TEST(PythonParts, ArraysComeFromThePoolOnceNumPyIsImported) {
     EXPECT_TRUE(has(result.errors, "1 process used a pool")) << result.errors;
 }
 
+TEST(PythonParts, AProgramCanImportThePackageBeforeNumPy) {
+    const ProgramResult result =
+        python("numpy", std::string("import tensorpool; import numpy; a = numpy.ones(1000000); ") +
+                            print_pools);
+    EXPECT_EQ(result.output, "[True]\n") << result.errors;
+}
+
 TEST(PythonParts, AProgramWithoutNumPyIsUnaffected) {
     const std::string program =
         "import sys, json; print([m for m in sys.modules if 'tensorpool' in m], sys.path)";

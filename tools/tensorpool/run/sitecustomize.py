@@ -1,9 +1,9 @@
 """Loaded by Python at startup, because `tensorpool run` puts its folder first on PYTHONPATH.
 
 When the program imports NumPy or PyTorch, this module makes arrays and tensors take their memory
-from tensorpool. A program that imports neither pays one call for each import. With the part
-holders, the package is imported at once. Then Python continues with the sitecustomize that it would
-have found without this one.
+from tensorpool. A program that imports neither pays one call for each import. Programs can also import
+tensorpool itself; with the part holders, it is imported at once. Then Python continues with the
+sitecustomize that it would have found without this one.
 
 Every Python version that the program starts reads this file, so it uses only old syntax."""
 
@@ -31,9 +31,6 @@ class _Finder(object):
         return None
 
 
-_finder = _Finder()
-
-
 def _enable_after(loader, name):
     """Wraps the loader's exec_module. A lookup creates a loader, but may never load the module."""
     run = getattr(loader, "exec_module", None)
@@ -45,11 +42,16 @@ def _enable_after(loader, name):
         run(module)
         if name in _waiting:
             _waiting.discard(name)
-            if not _waiting and _finder in sys.meta_path:
-                sys.meta_path.remove(_finder)
+            if not _waiting:
+                _remove_finders()
             _enable(name)
 
     loader.exec_module = exec_module
+
+
+def _remove_finders():
+    """From here on, the package is loaded."""
+    sys.meta_path[:] = [one for one in sys.meta_path if one not in (_finder, _package_finder)]
 
 
 def _enable(name):
@@ -62,10 +64,20 @@ def _enable(name):
         _notify(name)
 
 
-def _tensorpool():
-    """Imports the package without adding its folder to sys.path, which may hold other packages."""
-    if "tensorpool" in sys.modules:
-        return sys.modules["tensorpool"]
+class _PackageFinder(object):
+    """Finds the package for programs that import it, for example to mark iterations, if no other finder
+    does."""
+
+    def find_spec(self, name, path=None, target=None):
+        return _spec() if name == "tensorpool" else None
+
+
+_finder = _Finder()
+_package_finder = _PackageFinder()
+
+
+def _spec():
+    """Finds the package without adding its folder to sys.path, which may hold other packages."""
     from importlib import machinery, util
 
     suffixes = machinery.EXTENSION_SUFFIXES
@@ -73,11 +85,19 @@ def _tensorpool():
         modules = [one for one in os.listdir(_package) if one.startswith("_tensorpool.")]
         expected = "expected _tensorpool" + suffixes[0]
         raise ImportError("%s was built for another Python: %s" % (" ".join(modules), expected))
-    spec = util.spec_from_file_location(
+    return util.spec_from_file_location(
         "tensorpool",
         os.path.join(_package, "__init__.py"),
         submodule_search_locations=[_package],
     )
+
+
+def _tensorpool():
+    if "tensorpool" in sys.modules:
+        return sys.modules["tensorpool"]
+    from importlib import util
+
+    spec = _spec()
     package = util.module_from_spec(spec)
     sys.modules["tensorpool"] = package
     try:
@@ -123,4 +143,5 @@ if sys.version_info >= (3, 4):  # older versions lack this finder protocol and a
         _enable(_name)
     if _waiting:
         sys.meta_path.insert(0, _finder)
+    sys.meta_path.append(_package_finder)
 _run_next()
