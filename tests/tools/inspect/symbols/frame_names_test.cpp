@@ -6,7 +6,8 @@ namespace tensorpool::command::inspect {
 namespace {
 
 FrameName native(std::string module, std::string function, std::string file = "") {
-    FrameName name{.module = std::move(module), .offset = 0x10};
+    FrameName name;
+    name.module = std::move(module);
     name.location = {std::move(function), std::move(file), 5};
     return name;
 }
@@ -49,6 +50,7 @@ TEST(LineOfProgram, IsAFunctionOfALibraryIfTheProgramHasNoSymbols) {
 TEST(LineOfProgram, IsTheInnermostLineOfPythonOutsideOfPackages) {
     EXPECT_EQ(line_of({opencv, python("forward@/usr/lib/python3/dist-packages/torch/linear.py"),
                        python("public_api@<__array_function__ internals>"),
+                       python("exec_module@/usr/share/tensorpool/python_site/sitecustomize.py"),
                        python("load@/home/me/train.py"), python("<module>@/home/me/train.py"),
                        main_function}),
               "load at train.py:5");

@@ -60,12 +60,12 @@ std::string text_of(const FrameName& frame, std::string text) {
     return text;
 }
 
-// Code of Python itself, of installed packages and of the module that enables the pool for them, or
-// that they generated, such as "<__array_function__ internals>". Other names in angle brackets are
-// of code that a person typed.
+/// Code of Python itself, of installed packages and of `tensorpool run`, or that they generated,
+/// such as "<frozen os>" and "<__array_function__ internals>". The others in angle brackets are
+/// code that a person typed.
 bool is_library(std::string_view file) {
     static constexpr std::array places = {"/site-packages/", "/dist-packages/", "/lib/python3",
-                                          "/sitecustomize.py"};
+                                          "/python_site/sitecustomize.py"};
     static constexpr std::array typed = {"<stdin>", "<string>", "<ipython-input-"};
     const bool is_generated =
         file.starts_with('<') &&
