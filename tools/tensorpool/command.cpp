@@ -59,6 +59,7 @@ int set_program_aside(int count, const char* const* arguments, Settings& setting
     const char* const* const end = std::find_if(arguments, arguments + count, is_end);
     if (end == arguments + count) return count;
     settings.program.assign(end + 1, arguments + count);
+    settings.lacks_program = settings.program.empty();
     return static_cast<int>(end - arguments);
 }
 

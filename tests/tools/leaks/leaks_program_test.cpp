@@ -136,6 +136,9 @@ TEST(LeaksOptions, RefusesThoseThatExcludeEachOther) {
     EXPECT_EQ(both.exit_code, 2);
     EXPECT_EQ(both.errors,
               "tensorpool: leaks: found a process and a program to start; expected one of them\n");
+    EXPECT_EQ(run_program(TENSORPOOL_PROGRAM, {"leaks", "--"}).errors,
+              "tensorpool: leaks: found nothing after --; expected a program to start, as in "
+              "`tensorpool leaks -- python3 train.py`\n");
     EXPECT_EQ(run_program(TENSORPOOL_PROGRAM, {"leaks", "--mark", "a", "--every", "1"}).exit_code,
               2);
     EXPECT_EQ(run_program(TENSORPOOL_PROGRAM, {"leaks", "--with", "malloc"}).exit_code, 2);

@@ -31,6 +31,9 @@ TEST(ProfileProgram, RefusesOptionsThatExcludeEachOther) {
     expect_refused({"--pprof", "--html"}, "found --pprof and --html; expected one format");
     expect_refused({"--json", "--collapsed"}, "found --collapsed and --json; expected one format");
     expect_refused({"--live", "--peak"}, "found --live and --peak; expected one value");
+    expect_refused({"--"},
+                   "found nothing after --; expected a program to start, as in `tensorpool profile "
+                   "-- python3 train.py`");
     expect_refused({"--pid", "1", "--", "/bin/true"},
                    "found a process and a program to start; expected one of them");
 }

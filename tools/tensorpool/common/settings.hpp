@@ -29,6 +29,7 @@ struct Settings {
     bool bytes = false;  ///< print sizes as plain numbers of bytes
     bool wait = false;   ///< wait for a process of that name, and for the next one when it ends
     std::vector<std::string> program;  ///< of `run`, `profile`, `leaks`: the arguments after --
+    bool lacks_program = false;        ///< nothing follows --
     std::function<int()> run;          ///< returns an ExitCode, and may throw CommandError
     /// What the manual page of a subcommand adds to its help. Empty lines separate paragraphs;
     /// lines that begin with two spaces are printed verbatim.

@@ -34,6 +34,10 @@ CommandError unexpected(const char* found, const char* expected) {
 }
 
 void check(const Settings& settings, const LeaksOptions& options) {
+    if (settings.lacks_program) {
+        throw unexpected("nothing after --",
+                         "a program to start, as in `tensorpool leaks -- python3 train.py`");
+    }
     if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
         throw unexpected("a process and a program to start", "one of them");
     }
@@ -134,12 +138,15 @@ constexpr const char* details =
     "  cache that fills    They grow less and less.\n"
     "  warm-up             They grew at the beginning, but hardly since.\n"
     "  too little to tell  They grow by less than 16 times the mean distance\n"
-    "                      between samples, by few steps, or in under 10 iterations.\n"
+    "                      between samples, by few steps, or over fewer than 11 profiles.\n"
     "\n"
     "The table shows the growth per iteration, and the standard deviation that sampling adds to "
     "it; "
     "the growth over all iterations; the bytes that are live now; the age of the oldest survivors "
     "in iterations; and the age that half of them exceed.\n"
+    "\n"
+    "The stack says where the memory was allocated. What keeps it may be elsewhere: a list, a "
+    "dictionary, or a sum of losses, whose graph refers to all tensors that it was computed from.\n"
     "\n"
     "Memory that is freed less often than once in the observed iterations looks like a leak, and "
     "so "
