@@ -141,7 +141,7 @@ function move(event, node) {
 
 function describeProfile() {
   const {process, process_name: name, time_unix_ns: time, interval, peak_unix_ns: peak} = data.now;
-  const clock = ns => new Date(ns / 1e6).toLocaleString();
+  const clock = ns => new Date(ns / 1e6).toLocaleString('sv');  // 2026-11-27 14:37:11
   const title = `process ${process} (${name})`;
   document.title = `${title} - tensorpool profile`;
   document.getElementById('title').textContent = title;
