@@ -7,6 +7,7 @@
 #include "common/table.hpp"
 #include "leaks/report.hpp"
 #include "profile/line_cell.hpp"
+#include "profile/short_stack.hpp"
 
 namespace tensorpool::command::leaks {
 namespace {
@@ -62,12 +63,11 @@ std::vector<Cell> cells_of(const Report& report, const Row& row, Sizes sizes) {
             profile::line_cell(report.named, row.site)};
 }
 
-/// Innermost call first, as in a debugger.
 std::string stack_text(const Report& report, const Row& row) {
-    std::vector<std::string> calls = profile::stack_of(report.named, row.site);
-    std::ranges::reverse(calls);
     std::string text;
-    for (const std::string& call : calls) text += fmt::format("\n    {}", printable(call));
+    for (const std::string& call : profile::short_stack_of(report.named, row.site)) {
+        text += "\n    " + call;
+    }
     return text;
 }
 

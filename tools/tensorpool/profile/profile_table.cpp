@@ -7,6 +7,7 @@
 #include "common/table.hpp"
 #include "profile/formats.hpp"
 #include "profile/line_cell.hpp"
+#include "profile/short_stack.hpp"
 
 namespace tensorpool::command::profile {
 namespace {
@@ -73,12 +74,9 @@ std::vector<std::string> value_lines(const NamedProfile& named, const TextOption
     return lay_out(table, width);
 }
 
-/// Innermost call first, as in a debugger.
 std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
-    std::vector<std::string> calls = stack_of(named, site);
-    std::ranges::reverse(calls);
     std::string text;
-    for (const std::string& call : calls) text += fmt::format("    {}\n", printable(call));
+    for (const std::string& call : short_stack_of(named, site)) text += "    " + call + '\n';
     return text;
 }
 

@@ -3,6 +3,7 @@
 #include "common/cells.hpp"
 #include "profile/formats.hpp"
 #include "profile/line_cell.hpp"
+#include "profile/short_stack.hpp"
 #include "top/top_headline.hpp"
 #include "top/top_tables.hpp"
 
@@ -44,11 +45,8 @@ std::vector<std::string> stack_lines(const TopData& data, const std::string& key
     const profile::NamedProfile& now = data.sites->now;
     const auto site = std::ranges::find_if(
         now.profile.sites, [&](const ProfileSite& one) { return std::to_string(one.id) == key; });
-    if (site == now.profile.sites.end()) return {};
-    std::vector<std::string> lines = stack_of(now, *site);
-    std::ranges::reverse(lines);
-    for (std::string& line : lines) line = printable(line);
-    return lines;
+    return site == now.profile.sites.end() ? std::vector<std::string>()
+                                           : profile::short_stack_of(now, *site);
 }
 
 std::vector<std::string> site_notes(const TopData& data) {
