@@ -138,7 +138,7 @@ constexpr const char* details =
     "  cache that fills    They grow less and less.\n"
     "  warm-up             They grew at the beginning, but hardly since.\n"
     "  too little to tell  They grow by less than 16 times the mean distance\n"
-    "                      between samples, by few steps, or over fewer than 11 profiles.\n"
+    "                      between samples, by few steps, or in under 11 profiles.\n"
     "\n"
     "The table shows the growth per iteration, and the standard deviation that sampling adds to "
     "it; "
