@@ -65,7 +65,7 @@ std::string text_of(const FrameName& frame, std::string text) {
 /// code that a person typed.
 bool is_library(std::string_view file) {
     static constexpr std::array places = {"/site-packages/", "/dist-packages/", "/lib/python3",
-                                          "/python_site/sitecustomize.py"};
+                                          "/sitecustomize.py"};
     static constexpr std::array typed = {"<stdin>", "<string>", "<ipython-input-"};
     const bool is_generated =
         file.starts_with('<') &&
