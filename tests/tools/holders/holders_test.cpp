@@ -124,6 +124,7 @@ TEST_F(Python, AnInterruptedSearchInterruptsTheProgram) {
                                  raised +
                                  "\n"
                                  "tensorpool._tensorpool.answer_holders_by(find)\n"
+                                 "np.ones(1 << 18)\n"
                                  "print(os.getpid(), flush=True)\n"
                                  "try:\n"
                                  "    while not select.select([sys.stdin], [], [], 0.001)[0]:\n"
