@@ -163,6 +163,16 @@ struct PoolStatistics {
     /// back. Estimated for blocks smaller than a page.
     std::uint64_t untouched_span_bytes = 0;
 
+    /// The part of `span_bytes` that `trim` returns to the system: whole pages that hold neither
+    /// blocks in use nor blocks in magazines, without those that take no memory.
+    std::uint64_t trimmable_span_bytes = 0;
+    /// The free bytes that may stay committed, RetentionPolicy::bytes; UINT64_MAX means no limit.
+    std::uint64_t retain_bytes = 0;
+    /// The length of a retention period, RetentionPolicy::milliseconds.
+    std::uint64_t retain_ms = 0;
+    /// The capacity that `reserve` prepared; the retention policy does not reduce it.
+    std::uint64_t prepared_bytes = 0;
+
     /// The statistics of each bucket, the smallest blocks first.
     std::array<BucketStatistics, detail::bucket_count> buckets = {};
     /// The statistics of large blocks.

@@ -26,6 +26,13 @@ constexpr std::size_t grown_bucket_bytes = std::size_t{512} << 10;
 constexpr unsigned fullness_shift = 16;
 constexpr const char* expected = "expected a block of this pool in use";
 
+BucketTraits::Cut cut_of(std::size_t stride) noexcept {
+    if (platform::page_bytes() != pages::page_bytes) return BucketTraits::Cut::others;
+    if (stride >= pages::page_bytes) return BucketTraits::Cut::whole_pages;
+    const bool is_in_one_word = pages::page_bytes % stride == 0 && pages::page_bytes / stride <= 64;
+    return is_in_one_word ? BucketTraits::Cut::whole_blocks : BucketTraits::Cut::others;
+}
+
 }  // namespace
 
 BucketTraits::BucketTraits(unsigned bucket, const BucketSources& shared) noexcept
@@ -34,7 +41,9 @@ BucketTraits::BucketTraits(unsigned bucket, const BucketSources& shared) noexcep
       layout(series_layouts[shared.series][bucket]),
       block_bytes(base::block_bytes(shared.series, bucket)),
       kind(pages::kind_of_bucket(bucket, shared.series)),
-      fullness_per_block((BucketShard::fullness_lists << fullness_shift) / (layout.blocks + 1)) {}
+      fullness_per_block((BucketShard::fullness_lists << fullness_shift) / (layout.blocks + 1)),
+      cut(cut_of(layout.stride)),
+      blocks_in_page(static_cast<unsigned>(pages::page_bytes / layout.stride)) {}
 
 unsigned BucketTraits::index_in(const Span& span, const void* p) const noexcept {
     const char* const begin = sources.heap.space().address_of(span.first_page);
@@ -75,11 +84,11 @@ unsigned BucketShard::take_from(Span& span, void** blocks, unsigned max_count) n
     unsigned count = is_hardened() ? take_at_random(span, blocks, max_count)
                                    : take_home(span, blocks, max_count);
     count += carve(span, blocks + count, max_count - count);
-    if (span.untouched_bytes != 0) {
-        const std::size_t taken = count * traits_.layout.stride;
-        set_untouched(span,
-                      span.untouched_bytes - std::min<std::size_t>(span.untouched_bytes, taken));
-    }
+    // Which of the taken pages were untouched is not known. Most spans have only one kind.
+    const unsigned left = span.free_pages == 0 ? 0 : free_pages(span);
+    const unsigned taken = span.free_pages - left;
+    set_free_memory(span, left,
+                    span.untouched_pages - std::min<unsigned>(span.untouched_pages, taken));
     unlist(span);
     if (span.home != 0 || span.carved != span.blocks) list(span);
     return count;
@@ -103,6 +112,9 @@ unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
         }
         span.home_bits[index / 64] |= std::uint64_t{1} << index % 64;
         ++span.home;
+        if (const unsigned freed = free_pages_around(span, index)) {
+            set_free_memory(span, span.free_pages + freed, span.untouched_pages);
+        }
         if (span.listed && span.fullness == fullness_of(span) && span.home != span.carved) {
             continue;
         }
@@ -112,7 +124,7 @@ unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
             continue;
         }
         add_capacity(-static_cast<std::ptrdiff_t>(span.bytes()));
-        set_untouched(span, 0);
+        set_free_memory(span, 0, 0);
         all_home.push_back(span);
     }
     add_out(-static_cast<std::ptrdiff_t>(done));
@@ -154,7 +166,7 @@ void BucketShard::drop_free_pages(Span& span) noexcept {
         }
         index = end + 1;
     }
-    set_untouched(span, dropped);
+    set_free_memory(span, span.free_pages, static_cast<unsigned>(dropped / platform::page_bytes()));
 }
 
 Span* BucketShard::add_span(SlowPath& path) noexcept {
@@ -189,7 +201,8 @@ Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
     if (is_hardened()) harden(*span);
     list(*span);
     add_capacity(static_cast<std::ptrdiff_t>(span->bytes()));
-    set_untouched(*span, span->is_untouched() ? span->bytes() : 0);
+    const unsigned whole_pages = free_pages(*span);
+    set_free_memory(*span, whole_pages, span->is_untouched() ? whole_pages : 0);
     return span;
 }
 
@@ -268,14 +281,6 @@ void BucketShard::add_out(std::ptrdiff_t blocks) noexcept {
     out_.store(out_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     traits_.sources.totals.bucket_out_bytes[traits_.row()].fetch_add(more * traits_.block_bytes,
                                                                      std::memory_order_relaxed);
-}
-
-void BucketShard::set_untouched(Span& span, std::size_t bytes) noexcept {
-    const std::uint64_t before =
-        std::exchange(span.untouched_bytes, static_cast<std::uint32_t>(bytes));
-    if (before == bytes) return;
-    traits_.sources.totals.untouched_span_bytes.fetch_add(bytes - before,
-                                                          std::memory_order_relaxed);
 }
 
 }  // namespace tensorpool::blocks

@@ -33,12 +33,21 @@ struct BucketSources {
 struct BucketTraits {
     BucketTraits(unsigned bucket, const BucketSources& shared) noexcept;
 
+    /// How the pages of the system cut the blocks of a span.
+    enum class Cut : std::uint8_t {
+        whole_blocks,  // a page holds `blocks_in_page` blocks, whose bits lie in one word
+        whole_pages,   // a block holds pages and shares at most its first and its last one
+        others,
+    };
+
     unsigned number;
     const BucketSources& sources;
     const BucketLayout& layout;
     std::size_t block_bytes;
     pages::PageKind kind;
     unsigned fullness_per_block;  // a fixed-point number
+    Cut cut;
+    unsigned blocks_in_page;
 
     /// The row of the statistics in which this bucket counts.
     unsigned row() const noexcept { return base::row_of(sources.series, number); }
@@ -94,7 +103,13 @@ private:
     void list(pages::Span& span) noexcept;
     void unlist(pages::Span& span) noexcept;
     void drop_free_pages(pages::Span& span) noexcept;
-    void set_untouched(pages::Span& span, std::size_t bytes) noexcept;
+    // bucket_free_pages.cpp
+    /// Counts the pages of the system that hold free blocks only, of the span or around a block.
+    unsigned free_pages(const pages::Span& span) const noexcept;
+    unsigned free_pages_around(const pages::Span& span, unsigned index) const noexcept;
+    unsigned free_pages_among(const pages::Span& span, unsigned first,
+                              unsigned last) const noexcept;
+    void set_free_memory(pages::Span& span, unsigned free_pages, unsigned untouched_pages) noexcept;
     unsigned take_home(pages::Span& span, void** blocks, unsigned max_count) noexcept;
     bool is_hardened() const noexcept { return traits_.sources.states == States::hardened; }
     void harden(pages::Span& span) noexcept;  // bucket_hardened.cpp

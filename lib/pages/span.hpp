@@ -59,7 +59,10 @@ struct alignas(64) Span
     bool sampled = false;
     /// For a large block of a hardened pool.
     std::atomic<BlockOrigin> origin = BlockOrigin();
-    std::uint32_t untouched_bytes = 0;  // bytes of the bucket's free blocks that take no memory
+    /// The pages of the system that hold free blocks of the bucket only, and how many of them take
+    /// no memory.
+    std::uint16_t free_pages = 0;
+    std::uint16_t untouched_pages = 0;
     /// With checks: the states of the blocks; null while the span does not belong to a bucket. Also
     /// read without the lock.
     std::atomic<BlockStates*> states = nullptr;

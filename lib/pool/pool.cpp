@@ -81,8 +81,10 @@ Pool* Pool::make(const PoolOptions& options) {
 Pool* Pool::make(const PoolOptions& given, unsigned number) {
     PoolOptions options = with_short_name(given);
     statistics::OwnedRecord<statistics::PoolRecord> record(
-        options.name, [limit = options.max_capacity](statistics::PoolRecord& made) {
-            made.limit_bytes.store(limit, std::memory_order_relaxed);
+        options.name, [&options](statistics::PoolRecord& made) {
+            made.limit_bytes.store(options.max_capacity, std::memory_order_relaxed);
+            made.totals.retain_bytes.store(options.retain.bytes, std::memory_order_relaxed);
+            made.totals.retain_ms.store(options.retain.milliseconds, std::memory_order_relaxed);
         });
     if (!record) return nullptr;
     const std::size_t bytes = platform::whole_pages(sizeof(Pool));

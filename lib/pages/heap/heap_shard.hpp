@@ -86,6 +86,11 @@ struct HeapCommon {
     PageRun loans = {};     // contains everything that was ever lent to this heap
     unsigned touching = 0;  // threads that touch free memory
 
+    /// Sets and publishes `floor`. GROWTH.
+    void set_floor(std::size_t bytes) noexcept {
+        floor = bytes;
+        totals.prepared_bytes.store(bytes, std::memory_order_relaxed);
+    }
     std::size_t capacity() const noexcept {
         return totals.capacity_bytes.load(std::memory_order_relaxed);
     }

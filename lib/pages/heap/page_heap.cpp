@@ -173,13 +173,13 @@ bool PageHeap::commit_up_to(std::size_t bytes, SlowPath& path) noexcept {
             return false;
         }
     }
-    common_.floor = std::max(common_.floor, base::align_up(bytes, page_bytes));
+    common_.set_floor(std::max(common_.floor, base::align_up(bytes, page_bytes)));
     return true;
 }
 
 void PageHeap::limit_capacity(std::size_t bytes) noexcept {
     common_.max_capacity = bytes;
-    if (bytes != 0) common_.floor = std::min(common_.floor, bytes);
+    if (bytes != 0) common_.set_floor(std::min(common_.floor, bytes));
 }
 
 void PageHeap::lock() noexcept {

@@ -9,7 +9,7 @@ namespace tensorpool::pages {
 std::size_t PageHeap::trim(Changes& changes) noexcept {
     {
         const std::lock_guard guard(common_.growth);
-        common_.floor = 0;
+        common_.set_floor(0);
     }
     const std::size_t bytes = give_back(SIZE_MAX, Floor::ignored, changes);
     lend_back();

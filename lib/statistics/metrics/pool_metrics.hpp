@@ -34,6 +34,12 @@ struct alignas(64) PoolTotals {
     Counter bucket_capacity_bytes[detail::bucket_count];
     Counter bucket_out_bytes[detail::bucket_count];  // not in the spans of the bucket: in use,
                                                      // parked or in the depot
+    Counter trimmable_span_bytes;
+    // Written when the pool is created: the retention policy.
+    Counter retain_bytes;
+    Counter retain_ms;
+    Counter prepared_bytes;  // written under the page heap's lock of growth
+    Counter threads;         // that have counters now; written under the lock of their list
 
     // On a cache line of their own because all threads add to it occasionally. Bytes that left the
     // central lists, in use or parked, and bytes that threads took in advance. Never less than the
@@ -115,8 +121,20 @@ struct Metrics<PoolStatistics> {
         {"untouched_span_bytes", &Of::untouched_span_bytes, "bytes", gauge,
          "Free bytes in the spans of buckets that take no memory.", "",
          &PoolTotals::untouched_span_bytes},
+        {"trimmable_span_bytes", &Of::trimmable_span_bytes, "bytes", gauge,
+         "Free bytes in the spans of buckets that `trim` returns to the system.", "",
+         &PoolTotals::trimmable_span_bytes},
         {"lost_bytes", &Of::lost_bytes, "bytes", gauge,
          "Bytes parked by threads that did not survive a fork.", "", &PoolTotals::lost_bytes},
+        {"retain_bytes", &Of::retain_bytes, "bytes", gauge,
+         "Free bytes that may stay committed (RetentionPolicy::bytes).", "",
+         &PoolTotals::retain_bytes},
+        {"retain_ms", &Of::retain_ms, "milliseconds", gauge,
+         "Length of a retention period (RetentionPolicy::milliseconds).", "",
+         &PoolTotals::retain_ms},
+        {"prepared_bytes", &Of::prepared_bytes, "bytes", gauge,
+         "Capacity that `reserve` prepared, which stays until `trim`.", "",
+         &PoolTotals::prepared_bytes},
         {"record_bytes", &Of::record_bytes, "bytes", gauge,
          "Bytes of the pool's own records, which are not part of its capacity.",
          "tensorpool_record_bytes", &PoolTotals::record_bytes},
@@ -129,7 +147,7 @@ struct Metrics<PoolStatistics> {
         {"given_back_bytes", &Of::given_back_bytes, "bytes", total, "Bytes returned to the system.",
          "tensorpool_released_bytes_total", &PoolTotals::given_back_bytes},
         {"threads", &Of::threads, "threads", gauge, "Threads that have a cache for this pool.",
-         "tensorpool_threads"},
+         "tensorpool_threads", &PoolTotals::threads},
         {"guarded_blocks", &Of::guarded_blocks, "blocks", gauge,
          "Guarded blocks that callers hold.", "", &PoolTotals::guarded_blocks},
         {"guarded_allocations", &Of::guarded_allocations, "blocks", total,

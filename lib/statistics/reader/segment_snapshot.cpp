@@ -151,7 +151,8 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
         const bool used =
             to.left_out.pools + statistics.capacity_bytes + statistics.allocations != 0;
         if (!is_taken(index, pool.id, used)) continue;
-        if (index == 0) statistics.id = 0;
+        // The sums of policies mean nothing.
+        if (index == 0) statistics.id = statistics.retain_bytes = statistics.retain_ms = 0;
         add_threads(to.threads, later, pool, its);
         to.pools.push_back(statistics);
     }

@@ -82,7 +82,7 @@ OwnedCounters* PoolCounters::take(unsigned series) noexcept {
     if (owned->record != nullptr) {
         owned->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
     }
-    if (series == 0) detail::add(pool_->threads, 1);
+    if (series == 0) detail::add(pool_->totals.threads, 1);
     begin(owned->of_thread, *owned->counters, series);
     return owned;
 }
@@ -108,7 +108,7 @@ void PoolCounters::give_back(OwnedCounters& owned) noexcept {
     owned.taken = false;
     if (owned.record != nullptr) owned.record->thread.store(0, std::memory_order_relaxed);
     fold(owned);
-    if (owned.series == 0) detail::add(pool_->threads, ~std::uint64_t{0});
+    if (owned.series == 0) detail::add(pool_->totals.threads, ~std::uint64_t{0});
 }
 
 OwnedCounters* PoolCounters::add(unsigned series) noexcept {

@@ -81,7 +81,7 @@ public:
     std::uint64_t deallocations() const noexcept;
     /// Returns the number of threads that have counters now.
     std::uint64_t taken_count() const noexcept {
-        return pool_->threads.load(std::memory_order_relaxed);
+        return pool_->totals.threads.load(std::memory_order_relaxed);
     }
 
     void lock() noexcept;

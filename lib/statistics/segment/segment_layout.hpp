@@ -80,7 +80,6 @@ struct alignas(64) PoolRecord {
     Counter id;
     Name name;
     Counter limit_bytes;  // 0 means no limit
-    Counter threads;      // threads that have counters now
     PoolTotals totals;
     detail::ThreadCounters shared;  // of threads without counters of their own; the writer holds a
                                     // lock

@@ -23,6 +23,8 @@ void add_depots_and_spans(PoolStatistics& statistics, const PoolTotals& totals) 
         statistics.span_bytes += above(one.capacity_bytes, out);
     }
     statistics.depot_bytes = above(statistics.depot_bytes, statistics.lost_bytes);
+    statistics.trimmable_span_bytes =
+        std::min(statistics.trimmable_span_bytes, statistics.span_bytes);
 }
 
 /// Adds the metrics that buckets and large blocks have in common.
@@ -97,7 +99,6 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     statistics.id = read(pool.id);
     load_name(pool.name, statistics.name);
     statistics.limit_bytes = read(pool.limit_bytes);
-    statistics.threads = read(pool.threads);
     add_counters(statistics, pool.totals, Reading::second);
     statistics.failures = std::accumulate(statistics.failures_by_limit.begin(),
                                           statistics.failures_by_limit.end(), std::uint64_t{0});

@@ -23,7 +23,7 @@ struct Fixture {
         for (int i = 0; i < 2; ++i) threads.push_back(std::make_unique<detail::ThreadCounters>());
         put(pool->id, 7);
         put(pool->limit_bytes, 1 << 30);
-        put(pool->threads, 2);
+        put(pool->totals.threads, 2);
         put(pool->totals.peak_held_bytes, 1 << 20);
         put(pool->totals.record_bytes, 4096);
         detail::BucketCounters& giver = threads[0]->buckets[2];
