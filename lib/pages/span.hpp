@@ -84,6 +84,12 @@ struct alignas(64) Span
     std::size_t bytes() const noexcept { return std::size_t{pages} << page_shift; }
     /// Whether the memory takes no pages of the system.
     bool is_untouched() const noexcept { return clean && !touched; }
+    /// For a free run: the pages at its end that take no pages of the system. New memory lies
+    /// behind what was used before, so joining both keeps their number. Stored in `home_bits`.
+    PageCount untouched_end() const noexcept {
+        return is_untouched() ? pages : static_cast<PageCount>(home_bits[0]);
+    }
+    void set_untouched_end(PageCount count) noexcept { home_bits[0] = count; }
     bool holds_zeros() const noexcept { return clean || zeroed; }
     /// Makes the content of this run that of both runs, which are about to be joined.
     void join_content(const Span& other) noexcept {

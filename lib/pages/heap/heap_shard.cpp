@@ -4,6 +4,15 @@
 #include <utility>
 
 namespace tensorpool::pages {
+namespace {
+
+/// Returns what `untouched_end` will be of two neighbours that are about to be joined.
+PageCount untouched_end_of(const Span& left, const Span& right) noexcept {
+    return right.untouched_end() +
+           (right.untouched_end() == right.pages ? left.untouched_end() : 0);
+}
+
+}  // namespace
 
 Refusal no_records() noexcept {
     Refusal refusal = {"memory for the pool's records", 0};
@@ -40,6 +49,7 @@ void HeapShard::free(Span& span, Zeroed zeroed) noexcept {
     clear_marks(span);
     span.clean = false;
     span.zeroed = zeroed == Zeroed::yes;
+    span.set_untouched_end(0);
     add_extent(span, PageKind::extent_hot);
     count_free();
 }
@@ -96,11 +106,13 @@ Span* HeapShard::cut(Span& extent, const PageRequest& request) noexcept {
         return nullptr;
     }
     remove_extent(extent);
+    const PageNumber untouched = extent.end_page() - extent.untouched_end();
     const auto keep = [&](Span* rest, PageNumber at, PageCount pages) {
         if (rest == nullptr) return;
         rest->first_page = at;
         rest->pages = pages;
         rest->take_content(extent);
+        rest->set_untouched_end(at + pages - std::clamp(untouched, at, at + pages));
         add_extent(*rest, PageKind::extent_hot);
     };
     keep(front, extent.first_page, before);
@@ -115,21 +127,25 @@ void HeapShard::add_extent(Span& extent, PageKind kind) noexcept {
     extent.kind = kind;
     if (Span* const left = neighbour(extent.first_page - 1, kind); left != nullptr) {
         remove_extent(*left);
+        const PageCount untouched_end = untouched_end_of(*left, extent);
         extent.first_page = left->first_page;
         extent.pages += left->pages;
         extent.join_content(*left);
+        extent.set_untouched_end(untouched_end);
         spans_.destroy(left);
     }
     if (Span* const right = neighbour(extent.end_page(), kind); right != nullptr) {
         remove_extent(*right);
+        const PageCount untouched_end = untouched_end_of(extent, *right);
         extent.pages += right->pages;
         extent.join_content(*right);
+        extent.set_untouched_end(untouched_end);
         spans_.destroy(right);
     }
     space_.map().set_ends(extent, PageEntry(&extent, common_.number, kind));
     if (kind == PageKind::extent_hot) {
         hot_.insert(extent);
-        if (extent.is_untouched()) untouched_pages_ += extent.pages;
+        untouched_pages_ += extent.untouched_end();
     } else {
         cold_.insert(extent);
     }
@@ -139,7 +155,7 @@ void HeapShard::remove_extent(Span& extent) noexcept {
     space_.map().set_ends(extent, PageEntry());
     if (extent.kind == PageKind::extent_hot) {
         hot_.remove(extent);
-        if (extent.is_untouched()) untouched_pages_ -= extent.pages;
+        untouched_pages_ -= extent.untouched_end();
     } else {
         cold_.remove(extent);
     }

@@ -99,7 +99,9 @@ Span* HeapShard::keep_front(Span& extent, PageCount pages) noexcept {
     if (back == nullptr) return &extent;
     back->first_page = extent.end_page() - pages;
     back->pages = pages;
+    const PageCount untouched_end = extent.untouched_end();
     extent.pages -= pages;
+    extent.set_untouched_end(untouched_end - std::min(untouched_end, pages));
     add_extent(extent, PageKind::extent_hot);
     return back;
 }
@@ -115,6 +117,7 @@ std::size_t HeapShard::drop(SpanList& leaving, Changes& changes) noexcept {
         const std::lock_guard guard(mutex_);
         extent.clean = gone && extent.is_of_whole_pages();
         extent.touched = !extent.clean;
+        extent.set_untouched_end(0);
         add_extent(extent, gone ? PageKind::extent_cold : PageKind::extent_hot);
         if (!gone) {
             totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);

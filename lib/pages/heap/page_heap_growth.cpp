@@ -40,7 +40,10 @@ void HeapShard::touch_free() noexcept {
     for (PageNumber from = 0;;) {
         std::unique_lock lock(mutex_);
         if (from == 0) {
-            hot_.for_each([](Span& extent) { extent.touched = true; });
+            hot_.for_each([](Span& extent) {
+                extent.touched = true;
+                extent.set_untouched_end(0);
+            });
             untouched_pages_ = 0;
             count_free();
         }

@@ -36,6 +36,7 @@ void HeapShard::join_front(Span& span, Span& extent, PageCount pages) noexcept {
     span.clean = false;
     span.huge = span.huge && extent.huge;
     extent.first_page += pages;
+    extent.set_untouched_end(std::min(extent.untouched_end(), extent.pages - pages));
     extent.pages -= pages;
     if (extent.pages != 0) {
         add_extent(extent, PageKind::extent_hot);
@@ -81,6 +82,7 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     left.pages = from.count;
     left.clean = moved == AddressSpace::Moved::all;
     left.touched = !left.clean;
+    left.set_untouched_end(0);
     left.zeroed = false;
     return &left;
 }

@@ -89,8 +89,17 @@ TEST(PageHeap, CountsTheFreePagesThatWereNeverTouched) {
     EXPECT_EQ(heap.free_pages(), 96U);
     EXPECT_EQ(untouched(), 96U);
     heap.free(span);
-    EXPECT_EQ(untouched(), 0U) << "the run that was joined with them may have been touched";
+    EXPECT_EQ(untouched(), 96U) << "the run that was joined with them may have been touched";
+    Span* const again = heap.allocate(48);
+    EXPECT_EQ(untouched(), 80U);
+    Span* const more = heap.allocate(40);
+    EXPECT_EQ(untouched(), 40U);
+    heap.free(again);
+    EXPECT_EQ(untouched(), 40U);
+    heap.free(more);
+    EXPECT_EQ(untouched(), 40U);
     heap.trim();
+    EXPECT_EQ(untouched(), 0U);
     EXPECT_EQ(heap.capacity(), 0U);
     static_cast<void>(heap.allocate(32));
     EXPECT_EQ(untouched(), 96U);
