@@ -2,11 +2,15 @@
 /// A process to be read: has pools, an arena, a device allocator and a scope, prints "ready", and
 /// executes the lines of its standard input until it ends.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <latch>
 #include <optional>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <tensorpool/device/caching_allocator.hpp>
@@ -21,6 +25,59 @@ constexpr std::size_t block_bytes = 1000;
 constexpr std::size_t large_bytes = 8u << 20;
 constexpr std::size_t device_bytes = 3u << 20;
 constexpr std::size_t global_bytes = 32u << 20;
+
+/// Leaves the global pool with free memory of every kind: large blocks in the cache, blocks parked
+/// by an idle thread, and small ones of several sizes beside blocks in use.
+class Fragments {
+public:
+    Fragments() {
+        for (const std::size_t bytes : {64u, 1000u, 6000u}) leave_some(bytes);
+        keep_large();
+        idle_ = std::thread([this] {
+            for (const std::size_t bytes : {std::size_t{200}, std::size_t{400} << 10}) {
+                free_all(allocate(bytes, 8u << 20), bytes);
+            }
+            parked_.count_down();
+            end_.wait();
+        });
+        parked_.wait();
+    }
+    ~Fragments() {
+        end_.count_down();
+        idle_.join();
+    }
+    Fragments(const Fragments&) = delete;
+    Fragments& operator=(const Fragments&) = delete;
+
+private:
+    static std::vector<void*> allocate(std::size_t bytes, std::size_t all_bytes) {
+        std::vector<void*> blocks(all_bytes / bytes);
+        for (void*& block : blocks) {
+            block = tensorpool::get_global_memory_pool().allocate(bytes);
+            std::memset(block, 1, bytes);
+        }
+        return blocks;
+    }
+    static void free_all(const std::vector<void*>& blocks, std::size_t bytes) {
+        for (void* const block : blocks) {
+            tensorpool::get_global_memory_pool().deallocate(block, bytes);
+        }
+    }
+    /// Leaves a tenth of the blocks, which lie at random in the second half.
+    static void leave_some(std::size_t bytes) {
+        std::vector<void*> blocks = allocate(bytes, 16u << 20);
+        std::mt19937 random;
+        std::shuffle(blocks.begin() + static_cast<std::ptrdiff_t>(blocks.size() / 2), blocks.end(),
+                     random);
+        blocks.resize(blocks.size() - blocks.size() / 10);
+        free_all(blocks, bytes);
+    }
+    static void keep_large() { free_all(allocate(2u << 20, 16u << 20), 2u << 20); }
+
+    std::latch parked_{1};
+    std::latch end_{1};
+    std::thread idle_;
+};
 
 class Holder {
 public:
@@ -58,6 +115,7 @@ public:
             planned_->deallocate(other);
         }
     }
+    void fragment() { fragments_.emplace(); }
     void drop() {
         for (void* const block : held_) first_.deallocate(block, block_bytes);
         held_.clear();
@@ -87,6 +145,7 @@ private:
     tensorpool::CachingAllocator device_{backend_, 0, device_named("activations")};
     void* device_block_ = nullptr;
     std::optional<tensorpool::PlannedArena> planned_;
+    std::optional<Fragments> fragments_;
     std::vector<void*> held_;
     void* large_ = nullptr;
 };
@@ -100,6 +159,7 @@ int main() {
         if (order == "hold") holder.hold(10'000);
         if (order == "plan") holder.plan();
         if (order == "drop") holder.drop();
+        if (order == "fragment") holder.fragment();
         if (order == "global") {
             tensorpool::MemoryPool& pool = tensorpool::get_global_memory_pool();
             void* const block = pool.allocate(global_bytes);

@@ -13,7 +13,8 @@ public:
 
     std::string number() const { return std::to_string(program_.process()); }
     /// Executes "hold", "drop", "plan" (makes the planned arena "step"), "global" (touches 32 MiB
-    /// of the global pool and frees them) or "mark TEXT"; returns when it is done.
+    /// of the global pool and frees them), "fragment" (leaves free memory of every kind in the
+    /// global pool) or "mark TEXT"; returns when it is done.
     void order(const std::string& what);
     void kill();
 

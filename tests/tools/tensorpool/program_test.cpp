@@ -332,6 +332,48 @@ TEST_F(Program, ExplainsTheResidentMemoryAndWhatTrimReturns) {
     EXPECT_NEAR(returned / static_cast<double>(back), 1, 0.05);
 }
 
+TEST_F(Program, TrimReturnsWhatEachRowOfExplainSays) {
+    ::setenv("TENSORPOOL_RETAIN_BACKGROUND", "on", 1);
+    ::setenv("TENSORPOOL_RETAIN_MS", "3600000", 1);
+    HolderProcess holder(path());
+    ::unsetenv("TENSORPOOL_RETAIN_BACKGROUND");
+    ::unsetenv("TENSORPOOL_RETAIN_MS");
+    holder.order("fragment");
+    const auto explanation = [&] {
+        const ProgramResult result = run({"explain", "--json", "--name", name_});
+        EXPECT_EQ(result.exit_code, 0) << result.errors;
+        return Json::parse(result.output);
+    };
+    const Json before = explanation();
+    const std::uint64_t resident = before["resident_bytes"];
+    ASSERT_EQ(run({"trim", "--name", name_, "--for", "1min"}).exit_code, 0);
+    const Json after = explanation();
+    if (testing::sanitized()) return;  // what else the process holds changes
+    const auto bytes_after = [&](const Json& what) {
+        for (const Json& row : after["rows"]) {
+            if (row["what"] == what) return row["bytes"].get<std::uint64_t>();
+        }
+        return std::uint64_t{0};
+    };
+    std::uint64_t back = 0;
+    std::uint64_t unnamed = 0;
+    for (const Json& row : before["rows"]) {
+        const std::string what = row["what"];
+        if (what.starts_with("pools: ") || what == "other mappings") {
+            unnamed += row["bytes"].get<std::uint64_t>();
+        }
+        const std::uint64_t of_row = row["back_bytes"];
+        if (of_row < 1u << 20) continue;
+        back += of_row;
+        const auto returned = static_cast<double>(row["bytes"].get<std::uint64_t>()) -
+                              static_cast<double>(bytes_after(row["what"]));
+        EXPECT_NEAR(returned / static_cast<double>(of_row), 1, 0.05) << row << after;
+    }
+    const auto returned = static_cast<double>(resident) - after["resident_bytes"].get<double>();
+    EXPECT_NEAR(returned / static_cast<double>(back), 1, 0.05) << before << after;
+    EXPECT_LE(unnamed * 50, resident) << before;
+}
+
 TEST_F(Program, TopWithoutATerminalNamesAlternatives) {
     const HolderProcess holder(path());
     expect_refusal(run({"top", "--name", name_}), 2, "tensorpool stat");

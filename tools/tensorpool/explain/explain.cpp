@@ -26,8 +26,10 @@ int explain_process(const Settings& settings) try {
                                  "memory",
                                  snapshot.process));
     }
-    const explain::Explanation explanation =
-        explain::explain(snapshot, explain::read_memory_map(process.process()));
+    explain::Explanation explanation =
+        explain::explain(snapshot, explain::read_memory_map(process.process()),
+                         explain::memory_of(process.process()));
+    add_sites(explanation, profile::name_frames(process.heap_profile(), profile::Value::live));
     print_line(settings.json ? to_json(explanation) : to_text(explanation, sizes_of(settings)));
     return success;
 } catch (const AttachError& error) {
@@ -41,13 +43,24 @@ constexpr const char* footer =
 
 constexpr const char* details =
     "Each row is a part of the resident memory, and the rows add up to it. \"can shrink\" is what "
-    "the call or command in the last column gives back to the system.\n"
+    "the call or command in the last column gives back to the system. \"kept by\" says why free "
+    "memory was not given back: free pages and large blocks stay for the retention period "
+    "(RetentionPolicy, TENSORPOOL_RETAIN_MS), then until the next slow path of a pool or the "
+    "background trimmer.\n"
     "\n"
     "What is free in pools is known from their statistics. What else is resident in their "
     "addresses counts as blocks in use, up to their bytes. Arenas and scratches count as touched "
-    "up to their highest "
-    "use. Free small blocks are given back where their pages hold no block in use; how many do is "
-    "estimated.\n"
+    "up to their highest use. Where free small blocks fill whole pages of spans, these are counted "
+    "exactly. How many of the blocks in magazines and depots do is estimated.\n"
+    "\n"
+    "The tables below the first one divide its blocks in use once more. Call sites are estimates "
+    "from the heap profile, scaled down where their sum would exceed what is in use. A scope shows "
+    "what its ended runs allocated minus what they freed: blocks that are freed outside of the "
+    "scope still count, and open scopes do not.\n"
+    "\n"
+    "Large blocks of malloc are recognized by their first words, if the system lets this user read "
+    "the memory of the process. Otherwise they count as other mappings. In a process with Python, "
+    "anonymous mappings of 1 MiB and more that are nothing else count as its small objects.\n"
     "\n"
     "The process is not stopped. If it allocates at that moment, rows may differ by what changed "
     "between two reads.\n";

@@ -21,6 +21,9 @@ enum class MappingKind {
     shared,     ///< shared with other processes
     device,     ///< of a device's driver
     anonymous,  ///< anything else
+    // What anonymous mappings contain (mapped_chunks.hpp); `kind_of` does not return these.
+    malloc_chunk,  ///< large blocks of the C library's malloc
+    python,        ///< small objects of Python
 };
 
 struct Mapping {
