@@ -31,7 +31,23 @@ TEST(ProfileTable, ShowsTheChosenValueAndTheRowsThatAreLeftOut) {
         text_of(testing::two_sites(), {.max_rows = 1, .sizes = Sizes::bytes}, Value::peak);
     EXPECT_TRUE(has(text, "part of peak")) << text;
     EXPECT_TRUE(has(text, "6000     60 12000")) << text;
-    EXPECT_TRUE(text.ends_with("load at train.py:12\n1 more site (--top)\n")) << text;
+    EXPECT_TRUE(text.ends_with("load at train.py:12\n1 more line (--top)\n")) << text;
+}
+
+TEST(ProfileTable, SumsTheSitesOfALineUpUnlessItShowsStacks) {
+    MadeProfile made;
+    const auto load = made.python("load", 12);
+    made.site({load, made.python("train", 7)}, 2000);
+    made.site({made.python("step", 20)}, 3000);
+    made.site({load, made.python("test", 9)}, 2000).lifetimes[0] = 5;
+    const std::string lines = text_of(made.profile());
+    EXPECT_TRUE(has(lines, "3 sites")) << lines;
+    EXPECT_TRUE(has(lines,
+                    "allocated at\n"
+                    "3.91 KiB     40 7.81 KiB  15.6 KiB        57.1% load at train.py:12\n"
+                    "2.93 KiB     30 5.86 KiB  11.7 KiB        42.9% step at train.py:20\n"))
+        << lines;
+    EXPECT_TRUE(has(text_of(made.profile(), {.max_rows = 1, .stacks = true}), "2 more sites"));
 }
 
 TEST(ProfileTable, PrintsStacksWithTheInnermostCallFirst) {
@@ -60,8 +76,8 @@ TEST(ProfileTable, ReportsThatSamplingIsOff) {
     profile.interval = 0;
     const std::string text = text_of(profile);
     EXPECT_TRUE(has(text,
-                    "2 sites\nsampling is off; start the process with "
-                    "TENSORPOOL_PROFILE=512KiB"))
+                    "2 sites\nsampling is off; turn it on with tensorpool profile --interval "
+                    "512KiB, or TENSORPOOL_PROFILE=512KiB"))
         << text;
 }
 

@@ -16,14 +16,15 @@ namespace tensorpool::command::profile {
 /// What `to_text` shows.
 struct TextOptions {
     std::size_t max_rows = 10;
-    bool stacks = false;     ///< below each site
-    bool lifetimes = false;  ///< instead of the bytes of each site
+    bool stacks = false;     ///< a row for each site, with its stack below, and not for each line
+    bool lifetimes = false;  ///< instead of the bytes
     Sizes sizes = Sizes::iec;
 };
 
 /// Returns why sites may be missing from the profile.
 std::vector<std::string> notes_of(const HeapProfile& profile);
-/// Returns a headline and a table of the sites for a terminal.
+/// Returns a headline and a table for a terminal: of the lines of the program that allocate, or of
+/// the sites.
 std::string to_text(const NamedProfile& named, const TextOptions& options);
 /// Returns the sites with their freed blocks by lifetime, as lines: the titles, then one for each
 /// site.

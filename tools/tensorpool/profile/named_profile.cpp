@@ -2,11 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
+#include <utility>
 
 namespace tensorpool::command::profile {
 namespace {
 
 constexpr const char* other_stacks = "[other stacks]";
+
+void add(ProfileSite& to, const ProfileSite& site) {
+    to.samples += site.samples;
+    to.live_bytes += site.live_bytes;
+    to.live_blocks += site.live_blocks;
+    to.allocated_bytes += site.allocated_bytes;
+    to.allocated_blocks += site.allocated_blocks;
+    to.peak_bytes += site.peak_bytes;
+    to.peak_blocks += site.peak_blocks;
+    for (std::size_t i = 0; i < to.lifetimes.size(); ++i) to.lifetimes[i] += site.lifetimes[i];
+}
 
 double estimated_blocks(const ProfileSite& site, Value value) noexcept {
     switch (value) {
@@ -67,6 +80,23 @@ std::string line_of(const NamedProfile& named, const ProfileSite& site) {
     std::ranges::reverse(frames);
     const inspect::FrameName* const line = inspect::line_of_program(frames);
     return line == nullptr ? other_stacks : to_short_text(*line);
+}
+
+NamedProfile sum_by_line(NamedProfile named) {
+    std::vector<ProfileSite> sums;
+    std::unordered_map<std::string, std::size_t> indices;
+    for (ProfileSite& site : named.profile.sites) {
+        const auto [at, is_new] = indices.try_emplace(line_of(named, site), sums.size());
+        if (is_new) {
+            sums.push_back(std::move(site));
+        } else {
+            add(sums[at->second], site);
+        }
+    }
+    const auto bytes = [&](const ProfileSite& sum) { return bytes_of(sum, named.value); };
+    std::ranges::stable_sort(sums, std::ranges::greater(), bytes);
+    named.profile.sites = std::move(sums);
+    return named;
 }
 
 }  // namespace tensorpool::command::profile

@@ -41,4 +41,8 @@ std::vector<std::string> stack_of(const NamedProfile& named, const ProfileSite& 
 /// Returns the line of the program that allocates.
 std::string line_of(const NamedProfile& named, const ProfileSite& site);
 
+/// Returns a profile with one site for each such line: the sum of its sites, with the stack of the
+/// largest.
+NamedProfile sum_by_line(NamedProfile named);
+
 }  // namespace tensorpool::command::profile

@@ -86,8 +86,8 @@ std::vector<std::string> notes_of(const HeapProfile& profile) {
     std::vector<std::string> notes;
     if (profile.interval == 0) {
         notes.emplace_back(
-            "sampling is off; start the process with TENSORPOOL_PROFILE=512KiB, or call "
-            "set_profile_interval in it");
+            "sampling is off; turn it on with tensorpool profile --interval 512KiB, or "
+            "TENSORPOOL_PROFILE=512KiB in the environment of the process");
     }
     if (profile.lost_samples != 0) {
         notes.push_back(count_text(profile.lost_samples, "sample") +
@@ -96,11 +96,12 @@ std::vector<std::string> notes_of(const HeapProfile& profile) {
     return notes;
 }
 
-std::string to_text(const NamedProfile& named, const TextOptions& options) {
+std::string to_text(const NamedProfile& profile, const TextOptions& options) {
+    std::string text = headline(profile, options.sizes);
+    for (const std::string& note : notes_of(profile.profile)) text += note + '\n';
+    if (profile.profile.sites.empty()) return text;
+    const NamedProfile named = options.stacks ? profile : sum_by_line(profile);
     const std::vector<ProfileSite>& sites = named.profile.sites;
-    std::string text = headline(named, options.sizes);
-    for (const std::string& note : notes_of(named.profile)) text += note + '\n';
-    if (sites.empty()) return text;
     const std::vector<std::string> lines =
         options.lifetimes ? lifetime_lines(named, options.max_rows) : value_lines(named, options);
     for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -109,7 +110,7 @@ std::string to_text(const NamedProfile& named, const TextOptions& options) {
     }
     const std::size_t left_out = sites.size() - (lines.size() - 1);
     if (left_out != 0) {
-        text += count_text(left_out, "more site") + " (--top)\n";
+        text += count_text(left_out, options.stacks ? "more site" : "more line") + " (--top)\n";
     }
     return text;
 }
