@@ -98,7 +98,8 @@ TEST(TopScreen, ShowsTheCallStackOfTheSelectedSite) {
     data.sites->now.profile.sites.clear();
     data.sites->now.profile.interval = 0;
     EXPECT_TRUE(shows(data, state, "No allocation of this process has been sampled yet."));
-    EXPECT_TRUE(shows(data, state, "sampling is off; turn it on with tensorpool profile --interval"));
+    EXPECT_TRUE(
+        shows(data, state, "sampling is off; turn it on with tensorpool profile --interval"));
 }
 
 TEST(TopScreen, TheLargestValuesFit80Columns) {
