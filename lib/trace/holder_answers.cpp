@@ -29,13 +29,10 @@ platform::SharedMemory share(std::uint64_t request, std::string_view text) noexc
 }  // namespace
 
 void HolderAnswers::set_handler(HolderHandler handler) noexcept {
-    const std::lock_guard guard(mutex_);
     handler_ = handler;
 }
 
-// The handler runs under the lock, so that none runs after it was removed.
 void HolderAnswers::look(Control& control) noexcept {
-    const std::lock_guard guard(mutex_);
     const std::uint64_t request = control.holders_asked.load(relaxed);
     if (request == control.holders.load(relaxed) || request == passed_on_) return;
     passed_on_ = request;
@@ -46,7 +43,6 @@ void HolderAnswers::look(Control& control) noexcept {
 // After a fork, the handler of the child may still answer a request to the parent.
 void HolderAnswers::answer(Control& control, std::uint64_t request,
                            std::string_view text) noexcept {
-    const std::lock_guard guard(mutex_);
     if (request > passed_on_ || request <= control.holders.load(relaxed)) return;
     publish(control, request, text);
 }

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 
 #include <tensorpool/holder_request.hpp>
@@ -23,7 +22,8 @@ struct HoldersHeader {
 inline constexpr std::uint64_t holders_magic = 0x73646c6f68707465;  // "etpholds" in memory
 
 /// Passes requests to name holders on to the handler of this process. Keeps the last answer in a
-/// memory file, which other processes read. Thread-safe.
+/// memory file, which other processes read. REQUIRES: the caller holds the recorder's lock of
+/// answers, so that no handler runs after it was removed.
 class HolderAnswers {
 public:
     constexpr HolderAnswers() noexcept = default;
@@ -35,16 +35,12 @@ public:
     void look(Control& control) noexcept;
     void answer(Control& control, std::uint64_t request, std::string_view text) noexcept;
 
-    /// Lock and unlock around a fork. In the child, `forget` closes the parent's answer.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
+    /// Called in the child of a fork: closes the parent's answer.
     void forget() noexcept;
 
 private:
     void publish(Control& control, std::uint64_t request, std::string_view text) noexcept;
 
-    std::mutex mutex_;
-    // The members below require it.
     HolderHandler handler_ = nullptr;
     std::uint64_t passed_on_ = 0;  // the last request
     platform::SharedMemory file_;  // no longer mapped

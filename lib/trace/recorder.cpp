@@ -103,24 +103,27 @@ void Recorder::answer_requests() noexcept {
     if (interval != 0) set_profile_interval(interval - 1);
     const std::uint64_t trims = control->trims_asked.load(relaxed);
     if (trims != control->trims.load(relaxed)) trim(*control, trims);
+    const std::lock_guard guard(answers_mutex_);
     holder_answers_.look(*control);
 }
 
 // Another thread may have answered a later request already; that answer stands.
 void Recorder::trim(Control& control, std::uint64_t request) noexcept {
     const std::size_t bytes = detail::trim_all_pools();
-    const std::lock_guard guard(trims_mutex_);
+    const std::lock_guard guard(answers_mutex_);
     if (request <= control.trims.load(relaxed)) return;
     control.trimmed_bytes.store(bytes, relaxed);
     control.trims.store(request, std::memory_order_release);
 }
 
 void Recorder::set_holder_handler(HolderHandler handler) noexcept {
+    const std::lock_guard guard(answers_mutex_);
     holder_answers_.set_handler(handler);
 }
 
 void Recorder::answer_holders(std::uint64_t request, std::string_view text) noexcept {
     Control* const control = recording_.control.load(std::memory_order_acquire);
+    const std::lock_guard guard(answers_mutex_);
     if (control != nullptr) holder_answers_.answer(*control, request, text);
 }
 
@@ -231,8 +234,7 @@ void Recorder::after_fork_in_child() noexcept {
 }
 
 void Recorder::lock_rings() noexcept {
-    trims_mutex_.lock();
-    holder_answers_.lock();
+    answers_mutex_.lock();
     file_.lock();
     recording_.rings.lock();
 }
@@ -240,8 +242,7 @@ void Recorder::lock_rings() noexcept {
 void Recorder::unlock_rings() noexcept {
     recording_.rings.unlock();
     file_.unlock();
-    holder_answers_.unlock();
-    trims_mutex_.unlock();
+    answers_mutex_.unlock();
 }
 
 // The child has neither the memory that it would record into nor its control. This runs first in

@@ -84,10 +84,10 @@ private:
     std::mutex mutex_;
     std::atomic<unsigned> forks_ = 0;  // in progress or about to begin
     Recording recording_;
-    // Guards the answer to a request to trim. A fork takes it last, because an answer may be given
-    // while the thread holds other locks that a fork waits for.
-    std::mutex trims_mutex_;
-    HolderAnswers holder_answers_;  // its lock as well
+    // Guards the answers to requests: to trim, and for holders. A fork takes it last, because an
+    // answer may be given while the thread holds other locks that a fork waits for.
+    std::mutex answers_mutex_;
+    HolderAnswers holder_answers_;
     TraceFile file_{recording_};
     RingWriter writer_{recording_, file_};
     // The members below require mutex_.
