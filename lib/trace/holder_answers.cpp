@@ -20,7 +20,7 @@ platform::SharedMemory share(std::uint64_t request, std::string_view text) noexc
                                    .request = request,
                                    .bytes = text.size()};
         std::memcpy(address, &header, sizeof header);
-        std::memcpy(static_cast<std::byte*>(address) + sizeof header, text.data(), text.size());
+        text.copy(static_cast<char*>(address) + sizeof header, text.size());  // may have no data
     }
     platform::unmap(address, bytes);
     return file;
