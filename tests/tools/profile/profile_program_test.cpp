@@ -52,12 +52,12 @@ TEST(ProfileProgram, RefusesIntervalsThatItCannotUse) {
     expect_refused({"--interval", "64KiB", "--peak"},
                    "found --interval with a format or a value; expected it alone, because it "
                    "changes a process and shows no profile");
-    for (const char* const wrong : {"0", "512", "often", "-1"}) {
+    for (const char* const wrong : {"0", "512", "2TiB", "often", "-1"}) {
         const ProgramResult result =
             run_program(TENSORPOOL_PROGRAM, {"profile", "--interval", wrong});
         EXPECT_EQ(result.exit_code, 2);
         EXPECT_NE(result.errors.find(std::string("found '") + wrong +
-                                     "'; expected off, all, or a size from 1KiB on"),
+                                     "'; expected off, all, or a size from 1KiB to 1TiB"),
                   std::string::npos)
             << result.errors;
     }

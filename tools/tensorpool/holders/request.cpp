@@ -2,30 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <thread>
+#include <optional>
+#include <string>
 
 #include <tensorpool/holder_request.hpp>
 
+#include "common/pause.hpp"
 #include "common/settings.hpp"
 
 namespace tensorpool::command::holders {
-namespace {
-
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
-constexpr auto between_looks = 2ms;
-
-}  // namespace
 
 Answer ask(const StatisticsReader& process, std::chrono::nanoseconds patience) {
-    const auto begin = Clock::now();
     const HolderRequest request = HolderRequest::ask(process.process());
-    std::optional<std::string> text = request.answer();
-    while (!text && process.is_running() && Clock::now() - begin < patience) {
-        std::this_thread::sleep_for(between_looks);
+    std::optional<std::string> text;
+    (void)wait_for_answer(process, patience, [&] {
         text = request.answer();
-    }
+        return text.has_value();
+    });
     const bool has_ended = !process.is_running();  // its answer ended with it
     if (text && !(text->empty() && has_ended)) return parse_answer(process.process(), *text);
     if (has_ended) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <thread>
 
 #include <tensorpool/profile_request.hpp>
 
+#include "common/pause.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 #include "common/units.hpp"
@@ -15,12 +15,9 @@
 namespace tensorpool::command::profile {
 namespace {
 
-using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
-
 constexpr std::uint64_t least = 1024;
-constexpr auto patience = 3s;
-constexpr auto between_looks = 2ms;
+constexpr std::uint64_t largest = std::uint64_t{1} << 40;  // see set_profile_interval
+constexpr std::chrono::seconds patience{3};
 
 std::string text_of(std::uint64_t interval) {
     if (interval == 0) return "samples no allocation";
@@ -34,24 +31,23 @@ std::optional<std::uint64_t> parse_interval(std::string_view text) {
     if (text == "off") return 0;
     if (text == "all") return 1;
     const auto bytes = run::parse_size(text);
-    return bytes && *bytes >= least ? bytes : std::nullopt;
+    return bytes && *bytes >= least && *bytes <= largest ? bytes : std::nullopt;
 }
 
 std::string problem_of_interval(const std::string& text) {
     if (parse_interval(text)) return "";
-    return fmt::format("found '{}'; expected off, all, or a size from 1KiB on, such as 64KiB",
+    return fmt::format("found '{}'; expected off, all, or a size from 1KiB to 1TiB, such as 64KiB",
                        printable(text));
 }
 
 std::string change_interval(StatisticsReader& process, std::uint64_t bytes) {
     request_profile_interval(process.process(), bytes);
-    const auto begin = Clock::now();
-    std::uint64_t found = process.heap_profile().interval;
-    while (found != bytes && process.is_running() && Clock::now() - begin < patience) {
-        std::this_thread::sleep_for(between_looks);
+    std::uint64_t found = 0;
+    const bool has_changed = wait_for_answer(process, patience, [&] {
         found = process.heap_profile().interval;
-    }
-    if (found == bytes) return fmt::format("process {} {} now", process.process(), text_of(bytes));
+        return found == bytes;
+    });
+    if (has_changed) return fmt::format("process {} {} now", process.process(), text_of(bytes));
     throw CommandError(
         finding, fmt::format("process {} still {}: none of its threads took a slow path of a pool, "
                              "for example for a large block; it will change when one does",

@@ -9,8 +9,8 @@
 
 namespace tensorpool::command::profile {
 
-/// Parses "off", "all", or a size from 1 KiB on: the values of TENSORPOOL_PROFILE. Returns the mean
-/// distance between samples in bytes, 0 for none, 1 for all; nothing for other texts.
+/// Parses "off", "all", or a size from 1 KiB to 1 TiB: values of TENSORPOOL_PROFILE. Returns the
+/// mean distance between samples in bytes, 0 for none, 1 for all; nothing for other texts.
 std::optional<std::uint64_t> parse_interval(std::string_view text);
 
 /// A validator for CLI11: returns why the text is not a distance, or "".

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <tensorpool/trim_request.hpp>
 
 #include "common/output.hpp"
+#include "common/pause.hpp"
 #include "common/target.hpp"
 #include "options.hpp"
 #include "record/time_text.hpp"
@@ -19,10 +19,8 @@
 namespace tensorpool::command {
 namespace {
 
-using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto between_looks = 2ms;
 constexpr const char* usual_patience = "3s";
 
 trim::Memory memory_of(StatisticsReader& process) {
@@ -36,9 +34,7 @@ trim::Outcome request_trim(StatisticsReader& process, Clock::duration patience) 
     trim::Outcome outcome{.process = process.process(), .before = memory_of(process)};
     const auto begin = Clock::now();
     const TrimRequest request = TrimRequest::ask(process.process());
-    while (!request.trimmed_bytes() && process.is_running() && Clock::now() - begin < patience) {
-        std::this_thread::sleep_for(between_looks);
-    }
+    (void)wait_for_answer(process, patience, [&] { return request.trimmed_bytes().has_value(); });
     outcome.trimmed_bytes = request.trimmed_bytes();
     outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     outcome.after = memory_of(process);
