@@ -5,7 +5,6 @@
 // is that of other sites, because some pools and blocks are not sampled.
 
 #include <algorithm>
-#include <map>
 
 #include "explain/explanation.hpp"
 #include "explain/free_memory.hpp"
@@ -32,23 +31,17 @@ void keep_largest(std::vector<Allocator>& all, std::uint64_t resident) {
 void add_sites(Explanation& to, const profile::NamedProfile& named) {
     InUse& in_use = to.in_use;
     in_use.interval = named.profile.interval;
-    std::map<std::string, std::uint64_t> by_line;
-    std::uint64_t estimated = 0;
-    for (const ProfileSite& site : named.profile.sites) {
-        if (site.live_bytes == 0) continue;
-        estimated = sum(estimated, site.live_bytes);
-        std::uint64_t& bytes = by_line[line_of(named, site)];
-        bytes = sum(bytes, site.live_bytes);
-    }
-    if (by_line.empty()) {
+    const std::uint64_t estimated = named.total(profile::Value::live);
+    if (estimated == 0) {
         const std::vector<std::string> notes = profile::notes_of(named.profile);
         in_use.note = notes.empty() ? "no block in use was sampled" : notes.front();
         return;
     }
     const double resident =
         ratio(in_use.bytes, std::max({estimated, in_use.requested_bytes, in_use.bytes}));
-    for (const auto& [line, bytes] : by_line) {
-        in_use.sites.push_back({line, times(bytes, resident)});
+    const profile::NamedProfile lines = sum_by_line(named);
+    for (const ProfileSite& line : lines.profile.sites) {
+        in_use.sites.push_back({line_of(lines, line), times(line.live_bytes, resident)});
     }
     keep_largest(in_use.sites, to.resident_bytes);
     std::uint64_t left = in_use.bytes;
