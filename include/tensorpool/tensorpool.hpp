@@ -30,6 +30,8 @@
 #include <tensorpool/errors.hpp>
 #include <tensorpool/growth_policy.hpp>
 #include <tensorpool/heap_profile.hpp>
+#include <tensorpool/holder_request.hpp>
+#include <tensorpool/live_trace.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_resource.hpp>
 #include <tensorpool/memory_source.hpp>
@@ -51,6 +53,7 @@
 #include <tensorpool/system_memory.hpp>
 #include <tensorpool/tensor_allocation.hpp>
 #include <tensorpool/timeline.hpp>
+#include <tensorpool/trim_request.hpp>
 
 #if __has_include(<tensorpool/model_file.hpp>)
 #include <tensorpool/mapped_file.hpp>
