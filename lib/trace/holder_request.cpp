@@ -56,7 +56,7 @@ std::optional<std::string> HolderRequest::answer() const {
             return text_in(held.file, header.bytes);
         }
     }
-    // A later answer may have replaced the file meanwhile; the next call finds it.
+    // A later answer may have replaced the file since then; the next call finds it.
     if (control.holders.load(std::memory_order_acquire) != answered) return std::nullopt;
     return "";
 }

@@ -95,10 +95,10 @@ TEST_F(HolderRequests, KeepTheLastAnswerOnly) {
 }
 
 TEST_F(HolderRequests, AreNotAnsweredByOtherNumbers) {
-    answer_holders(UINT64_MAX, "nobody asked");
-    answer_holders(0, "nobody asked");
+    answer_holders(UINT64_MAX, "of no request");
+    answer_holders(0, "of no request");
     const HolderRequest request = HolderRequest::ask(own_number());
-    answer_holders(passed_on + 1, "nobody saw the request");
+    answer_holders(passed_on + 1, "of a request that was not passed on");
     EXPECT_EQ(request.answer(), std::nullopt);
 }
 

@@ -34,7 +34,7 @@ constexpr const char* footer =
     "  tensorpool holders --name train --top 3\n"
     "\n"
     "The process answers if it was started with `tensorpool run --with holders`, or\n"
-    "calls tensorpool.enable_holders(). It is stopped meanwhile, for up to about 1 s.";
+    "calls tensorpool.enable_holders(). The search stops it for up to about 1 s.";
 
 constexpr const char* details =
     "Shows the largest arrays of NumPy and tensors of PyTorch of a Python process, and the "

@@ -12,7 +12,7 @@
 
 namespace tensorpool::command::leaks {
 
-/// The time between two calls of `Watch::look`: short, because a profile shall show the end of an
+/// The time between two calls of `Watch::look`: short, so that a profile shows the end of an
 /// iteration, not the middle of the next one.
 constexpr std::chrono::milliseconds between_looks{1};
 

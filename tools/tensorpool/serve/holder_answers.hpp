@@ -2,7 +2,7 @@
 
 /// @file
 /// Answers requests for what refers to the largest arrays of a process. They are only answered with
-/// a token, and only by POST, because the process stops meanwhile.
+/// a token, and only by POST, because the search stops the process.
 
 #include <httplib.h>
 

@@ -153,7 +153,7 @@ constexpr const char* details =
     "also shows which call stacks hold the memory: as a flame graph at /flame-graph?process=PID, "
     "as JSON at /api/profile?process=PID, and as metrics of the ten largest sites. POST "
     "/api/holders?process=PID returns what refers to the largest arrays of a Python process (see "
-    "tensorpool-holders(1)), which stops meanwhile. Prometheus sends the "
+    "tensorpool-holders(1)), and stops it for up to a second. Prometheus sends the "
     "token if configured: authorization: {credentials_file: FILE}. The page prompts for it, or "
     "takes it from the address, as #token=TOKEN, and holds it in a cookie that ends with the "
     "server. Requests are answered only under the names of the address listened on, which keeps "
