@@ -45,6 +45,8 @@ struct AllocationFailure {
     std::size_t missing = 0;
     /// Another remedy, or "".
     const char* advice = "";
+    /// Further lines, each of which begins with a newline, or "". For a budget: its levels.
+    const char* details = "";
 
     /// Returns the free bytes that fragmentation keeps from serving other requests.
     std::size_t in_pieces() const noexcept { return between_blocks + with_threads; }
@@ -100,7 +102,7 @@ private:
     std::size_t largest_free_;
     std::size_t missing_;
     bool is_fragmentation_;
-    char text_[768];
+    char text_[1792];
 };
 
 }  // namespace tensorpool

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/budget_statistics.hpp>
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
@@ -27,6 +28,8 @@ struct Snapshot {
     std::vector<DeviceStatistics> devices;
     /// The planned arenas.
     std::vector<PlannedArenaStatistics> planned;
+    /// The budgets; parents come before their children.
+    std::vector<BudgetStatistics> budgets;
     /// The scopes that began at least once, by name.
     std::vector<ScopeStatistics> scopes;
 };

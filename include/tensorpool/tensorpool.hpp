@@ -24,6 +24,8 @@
 #include <tensorpool/arena_objects.hpp>
 #include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
+#include <tensorpool/budget.hpp>
+#include <tensorpool/budget_statistics.hpp>
 #include <tensorpool/context.hpp>
 #include <tensorpool/data_type.hpp>
 #include <tensorpool/device_statistics.hpp>

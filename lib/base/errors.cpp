@@ -48,6 +48,7 @@ void add_remedy(FixedText& text, const AllocationFailure& failure) noexcept {
         }
     }
     if (*failure.advice != '\0') text.add("\n  %.160s", failure.advice);
+    text.add("%s", failure.details);
 }
 
 }  // namespace

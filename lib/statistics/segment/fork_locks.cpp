@@ -1,6 +1,7 @@
 #include "statistics/segment/fork_locks.hpp"
 
 #include "platform/process/fork_handlers.hpp"
+#include "statistics/budget/budgets.hpp"
 #include "statistics/commit_budget.hpp"
 #include "statistics/profile/profiled_blocks.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
@@ -13,6 +14,7 @@ namespace {
 void before_fork() {
     snapshot_sources().lock();
     commit_budget().lock();
+    lock_budgets();
     lock_counters_of_threads();
     profiled_blocks().lock();
     segment().before_fork();
@@ -27,6 +29,7 @@ void after_fork_in_parent() {
     segment().after_fork_in_parent();
     profiled_blocks().unlock();
     unlock_counters_of_threads();
+    unlock_budgets();
     after_fork();
 }
 
@@ -35,6 +38,7 @@ void after_fork_in_child() {
     profiled_blocks().unlock();
     unlock_counters_of_threads();
     counters_of_threads_in_child();
+    budgets_in_child();
     after_fork();
 }
 

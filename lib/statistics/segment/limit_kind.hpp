@@ -18,6 +18,7 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
         {"max_allocation", LimitKind::request},
         {"max_capacity", LimitKind::capacity},
         {"the buffer", LimitKind::capacity},
+        {"the budget's hard limit", LimitKind::capacity},
         {"the largest alignment", LimitKind::address_space},
         {"the largest size", LimitKind::request},
         {"available memory", LimitKind::memory},

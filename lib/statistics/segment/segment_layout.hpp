@@ -9,6 +9,7 @@
 #include <tensorpool/detail/counters.hpp>
 
 #include "statistics/metrics/arena_metrics.hpp"
+#include "statistics/metrics/budget_metrics.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 #include "statistics/metrics/planned_metrics.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
@@ -35,7 +36,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 7;
+inline constexpr std::uint64_t segment_version = 8;
 inline constexpr std::size_t segment_bytes = std::size_t{20} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
@@ -133,6 +134,14 @@ struct alignas(64) DeviceStreamRecord {
                at == offsetof(DeviceStreamCounters, deallocated_bytes) ||
                at == offsetof(DeviceStreamCounters, deallocated_requested_bytes);
     }
+};
+
+/// One budget.
+struct alignas(64) BudgetRecord {
+    Counter id;
+    Name name;
+    Counter parent;  // the number of the budget above it; 0 for a root
+    BudgetTotals totals;
 };
 
 /// One arena that serves a plan.
@@ -254,6 +263,7 @@ inline constexpr std::tuple record_kinds{
     RecordKind<CountersRecord>{.count = 12288, .first = First::record, .shift = 256},
     RecordKind<FrameNameRecord>{.count = 4096, .first = First::record},
     RecordKind<SiteRecord>{.count = 4096, .first = First::record},
+    RecordKind<BudgetRecord>{.count = 1024, .first = First::other_later},
 };
 inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
 
@@ -361,17 +371,18 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.
-static_assert(segment_version == 7 && sizeof(SegmentHeader) == 704 && sizeof(PoolRecord) == 2048 &&
+static_assert(segment_version == 8 && sizeof(SegmentHeader) == 768 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 512 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
               sizeof(CountersRecord) == 832 && sizeof(FrameNameRecord) == 256 &&
-              sizeof(SiteRecord) == 768);
+              sizeof(SiteRecord) == 768 && sizeof(BudgetRecord) == 128);
 static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
               offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
               offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 4243456 &&
               offset_of<DeviceStreamRecord> == 4358144 && offset_of<PlannedRecord> == 4489216 &&
               offset_of<CountersRecord> == 4571392 && offset_of<FrameNameRecord> == 14798848 &&
-              offset_of<SiteRecord> == 15847424);
-static_assert(offset_of<SiteRecord> + count_of<SiteRecord> * sizeof(SiteRecord) <= segment_bytes);
+              offset_of<SiteRecord> == 15847424 && offset_of<BudgetRecord> == 18993152);
+static_assert(offset_of<BudgetRecord> + count_of<BudgetRecord> * sizeof(BudgetRecord) <=
+              segment_bytes);
 
 }  // namespace tensorpool::statistics

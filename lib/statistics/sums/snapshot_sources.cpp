@@ -4,6 +4,7 @@
 #include "statistics/reader/segment_snapshot.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/segment/segment.hpp"
+#include "statistics/sums/budget_statistics.hpp"
 
 namespace tensorpool {
 namespace statistics {
@@ -86,6 +87,7 @@ Snapshot take_snapshot() {
     if (const auto* const header = statistics::segment().header()) {
         statistics::SegmentImage image(header);
         image.count();
+        snapshot.budgets = statistics::budgets_in(image);
         snapshot.scopes = statistics::scopes_in(image);
     }
     return snapshot;

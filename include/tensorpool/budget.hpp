@@ -1,0 +1,161 @@
+#pragma once
+
+/// @file
+/// Limits for parts of a program: a tree of named budgets, and the holders that make room in them.
+/// All sizes are bytes.
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <tensorpool/budget_statistics.hpp>
+#include <tensorpool/export.hpp>
+
+namespace tensorpool {
+
+namespace detail {
+class BudgetNode;
+struct HolderEntry;
+}  // namespace detail
+
+/// The limits of a budget. 0 means no limit.
+struct BudgetLimits {
+    /// Before the charge exceeds it, registered holders are asked to give memory. The request
+    /// succeeds even if they give too little.
+    std::size_t soft = 0;
+    /// The charge never exceeds it. Before a request is refused, registered holders are asked to
+    /// give memory.
+    std::size_t hard = 0;
+};
+
+/// Something that can give memory when a budget needs it, such as a cache.
+///
+/// Any thread may call these functions at any time between registration and its end, one thread at
+/// a time. The caller holds no lock of the library, but the thread may be inside a request for
+/// memory that the holder itself made. So they must not wait for a lock that is held around such
+/// requests: they try it, and give nothing if it is taken. They may allocate.
+class TENSORPOOL_API MemoryHolder {
+public:
+    virtual ~MemoryHolder() = default;
+    /// Returns an estimate of the bytes that `give` could free now.
+    virtual std::size_t available() const noexcept = 0;
+    /// Frees about `bytes` bytes and returns how many it freed.
+    virtual std::size_t give(std::size_t bytes) noexcept = 0;
+};
+
+/// When a holder is asked.
+struct HolderOptions {
+    /// The name shown in messages.
+    std::string name = "holder";
+    /// Holders with lower numbers are asked first.
+    int priority = 0;
+    /// Among holders of one priority, those with the lowest cost are asked first: what it costs to
+    /// get a byte back, in any unit that they share.
+    double cost_per_byte = 0;
+};
+
+/// The registration of a holder. It ends with this object, which waits until no thread asks the
+/// holder. Moving it keeps the registration.
+class TENSORPOOL_API HolderRegistration {
+public:
+    HolderRegistration() noexcept = default;
+    HolderRegistration(HolderRegistration&& other) noexcept
+        : entry_(std::exchange(other.entry_, nullptr)) {}
+    HolderRegistration& operator=(HolderRegistration&& other) noexcept {
+        std::swap(entry_, other.entry_);
+        return *this;
+    }
+    ~HolderRegistration();
+
+private:
+    friend class Budget;
+    explicit HolderRegistration(detail::HolderEntry* entry) noexcept : entry_(entry) {}
+    detail::HolderEntry* entry_ = nullptr;
+};
+
+/// Memory that Budget::reserve set aside. What no request has used when this object ends goes back
+/// to the budget.
+class TENSORPOOL_API BudgetReservation {
+public:
+    BudgetReservation() noexcept = default;
+    BudgetReservation(BudgetReservation&& other) noexcept
+        : node_(std::exchange(other.node_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    BudgetReservation& operator=(BudgetReservation&& other) noexcept {
+        std::swap(node_, other.node_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~BudgetReservation() { give_back(); }
+    /// Gives back what no request has used, and ends the reservation.
+    void give_back() noexcept;
+
+private:
+    friend class Budget;
+    BudgetReservation(detail::BudgetNode* node, std::size_t bytes) noexcept
+        : node_(node), bytes_(bytes) {}
+    detail::BudgetNode* node_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// A named limit for a part of a program, in a tree such as process, subsystem, request.
+///
+/// What is charged to a budget is charged to its parents as well. Pools, arenas, contexts, planned
+/// arenas and the allocators of device and pinned memory charge the bytes that they commit to the
+/// budget in their options. A BudgetScope charges the blocks that a thread allocates from pools
+/// without a budget. The machine's memory remains the limit above all roots.
+///
+/// A budget may end before what is charged to it: the charges then remain with its parent, and its
+/// limits no longer count. Thread-safe; neither copied nor moved.
+class TENSORPOOL_API Budget {
+public:
+    /// Makes a root. At most 47 bytes of the name are kept. Throws std::invalid_argument if the
+    /// soft limit exceeds the hard one or a limit exceeds 2^60, which a negative number becomes.
+    explicit Budget(std::string name, BudgetLimits limits = {});
+    /// Makes a budget below `parent`. Throws like the constructor of a root.
+    Budget(Budget& parent, std::string name, BudgetLimits limits = {});
+    Budget(const Budget&) = delete;
+    Budget& operator=(const Budget&) = delete;
+    ~Budget();
+
+    /// Returns whether `bytes` more could be charged now without exceeding a hard limit of this
+    /// budget or one above it. Asks no holder.
+    bool would_fit(std::size_t bytes) const noexcept;
+    /// Returns the bytes charged to this budget and those below it, reservations included.
+    std::size_t in_use() const noexcept;
+    /// Returns the limits.
+    BudgetLimits limits() const noexcept;
+    /// Changes the limits. If the charge exceeds them, holders are asked to give the difference,
+    /// and nothing more is charged until the charge is below the hard limit. Throws like the
+    /// constructor, and changes nothing then.
+    void set_limits(BudgetLimits limits);
+    /// Sets `bytes` bytes aside: requests charged to this budget, or to those below it, use them
+    /// first. Throws AllocationError, whose text names each level, if they do not fit.
+    [[nodiscard]] BudgetReservation reserve(std::size_t bytes);
+    /// Registers a holder, which is asked when this budget or one above it needs memory. `holder`
+    /// must outlive the registration. Throws std::bad_alloc if there is no memory.
+    [[nodiscard]] HolderRegistration add_holder(MemoryHolder& holder, HolderOptions options = {});
+    /// Asks holders of this budget and those below it for `bytes` bytes. Returns what they gave.
+    std::size_t reclaim(std::size_t bytes) noexcept;
+    /// Returns the budget's state.
+    BudgetStatistics statistics() const noexcept;
+    /// Returns the name.
+    const std::string& name() const noexcept { return name_; }
+
+private:
+    friend class BudgetScope;
+    friend struct BudgetAccess;
+    Budget(detail::BudgetNode* parent, std::string&& name, BudgetLimits limits);
+
+    std::string name_;
+    detail::BudgetNode* node_;
+};
+
+/// Gives the library's other layers the implementation of a budget.
+struct BudgetAccess {
+    /// Returns nullptr for a null pointer.
+    static detail::BudgetNode* node_of(const Budget* budget) noexcept {
+        return budget == nullptr ? nullptr : budget->node_;
+    }
+};
+
+}  // namespace tensorpool

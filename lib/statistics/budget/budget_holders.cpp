@@ -1,0 +1,183 @@
+// Which holders are asked, in which order, and how.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include "base/never_destroyed.hpp"
+#include "statistics/budget/budgets.hpp"
+
+namespace tensorpool {
+namespace statistics {
+namespace {
+
+// Never destroyed: static budgets use it.
+constinit base::NeverDestroyed<Budgets> the_budgets;
+
+// Its address identifies the thread. True while the thread is inside a holder.
+constinit thread_local bool inside_holder TENSORPOOL_INITIAL_EXEC = false;
+
+// While another thread asks a holder, this one waits in steps of this length.
+constexpr std::chrono::microseconds wait_step{50};
+
+}  // namespace
+
+Budgets& budgets() noexcept {
+    return the_budgets.get();
+}
+
+bool is_inside_holder() noexcept {
+    return inside_holder;
+}
+
+}  // namespace statistics
+
+namespace detail {
+
+using statistics::budgets;
+
+HolderEntry* BudgetNode::add_holder(MemoryHolder& holder, const HolderOptions& options) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    HolderEntry* const entry = budgets().free_holders.take();
+    if (entry == nullptr) return nullptr;
+    *entry = {.holder = &holder,
+              .node = this,
+              .priority = options.priority,
+              .cost_per_byte = options.cost_per_byte,
+              .next = holders_};
+    std::snprintf(entry->name, sizeof entry->name, "%s", options.name.c_str());
+    holders_ = entry;
+    ++holds_;
+    count_holders(1);
+    return entry;
+}
+
+void BudgetNode::remove_holder(HolderEntry& entry) noexcept {
+    std::unique_lock lock(budgets().mutex);
+    const bool by_itself = entry.asked_by == &statistics::inside_holder;
+    while (entry.asked_by != nullptr && !by_itself) {
+        lock.unlock();
+        std::this_thread::sleep_for(statistics::wait_step);
+        lock.lock();
+    }
+    BudgetNode& node = *entry.node;
+    HolderEntry** link = &node.holders_;
+    while (*link != &entry) link = &(*link)->next;
+    *link = entry.next;
+    node.count_holders(-1);
+    --node.holds_;
+    drop_unused(&node);
+    if (by_itself) {
+        entry.is_removed = true;  // `ask` gives it back
+    } else {
+        budgets().free_holders.give_back(entry);
+    }
+}
+
+void BudgetNode::count_holders(int more) noexcept {
+    for (BudgetNode* node = this; node != nullptr; node = node->parent_) {
+        node->holders_below_ += static_cast<unsigned>(more);
+    }
+}
+
+// A holder that is asked by another thread is waited for: what it gives may suffice. That thread is
+// inside the holder, so it waits for no budget, and the wait ends.
+std::size_t BudgetNode::ask_holders(std::size_t bytes,
+                                    const statistics::BudgetRequest* request) noexcept {
+    if (statistics::inside_holder) return 0;
+    std::unique_lock lock(budgets().mutex);
+    const std::size_t round = ++budgets().rounds;
+    const auto fits = [&] {
+        return request != nullptr &&
+               request->charged_->allowed(!request->by_soft_) >= request->needed_;
+    };
+    ++holds_;
+    std::size_t given = 0;
+    while (given < bytes && !fits()) {
+        HolderEntry* const entry = next_holder(round);
+        if (entry == nullptr) break;
+        if (entry->asked_by != nullptr) {
+            lock.unlock();
+            std::this_thread::sleep_for(statistics::wait_step);
+            lock.lock();
+            continue;
+        }
+        entry->round = round;
+        given += ask(*entry, bytes - given, lock);
+    }
+    if (!is_ended_) add(totals().reclaimed_bytes, given);
+    --holds_;
+    drop_unused(this);
+    return given;
+}
+
+void BudgetNode::forget_askers() noexcept {
+    for (HolderEntry* entry = holders_; entry != nullptr; entry = entry->next) {
+        if (entry->asked_by != &statistics::inside_holder) entry->asked_by = nullptr;
+    }
+    for (BudgetNode* child = children_; child != nullptr; child = child->next_) {
+        child->forget_askers();
+    }
+}
+
+HolderEntry* BudgetNode::next_holder(std::size_t round) const noexcept {
+    HolderEntry* next = nullptr;
+    const auto consider = [&](HolderEntry* entry) {
+        if (entry == nullptr || entry->round >= round) return;
+        if (next == nullptr || entry->comes_before(*next)) next = entry;
+    };
+    for (HolderEntry* entry = holders_; entry != nullptr; entry = entry->next) consider(entry);
+    for (const BudgetNode* child = children_; child != nullptr; child = child->next_) {
+        if (child->holders_below_ != 0) consider(child->next_holder(round));
+    }
+    return next;
+}
+
+std::size_t BudgetNode::ask(HolderEntry& entry, std::size_t bytes,
+                            std::unique_lock<std::mutex>& lock) noexcept {
+    entry.asked_by = &statistics::inside_holder;
+    if (!is_ended_) add(totals().reclaims, 1);
+    MemoryHolder& holder = *entry.holder;
+    lock.unlock();
+    statistics::inside_holder = true;
+    const std::size_t available = holder.available();
+    const std::size_t given = available == 0 ? 0 : holder.give(std::min(bytes, available));
+    statistics::inside_holder = false;
+    lock.lock();
+    entry.asked_by = nullptr;
+    if (entry.is_removed) budgets().free_holders.give_back(entry);
+    return given;
+}
+
+}  // namespace detail
+
+namespace statistics {
+
+// Forks do not overlap.
+void lock_budgets() noexcept {
+    budgets().is_fork_locked = budgets().were_used.load(std::memory_order_relaxed);
+    if (budgets().is_fork_locked) budgets().mutex.lock();
+}
+
+void unlock_budgets() noexcept {
+    if (budgets().is_fork_locked) budgets().mutex.unlock();
+}
+
+// Without the lock, another thread may have been making the first budget, which the child does not
+// have.
+void budgets_in_child() noexcept {
+    if (!budgets().is_fork_locked) {
+        new (&budgets()) Budgets();
+        return;
+    }
+    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next()) {
+        root->forget_askers();
+    }
+    budgets().mutex.unlock();
+}
+
+}  // namespace statistics
+}  // namespace tensorpool

@@ -1,0 +1,262 @@
+#include "statistics/budget/budget_node.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/alignment.hpp"
+#include "base/atomics.hpp"
+#include "statistics/budget/budgets.hpp"
+#include "statistics/sums/budget_statistics.hpp"
+
+namespace tensorpool::detail {
+
+using statistics::BudgetRequest;
+using statistics::budgets;
+
+namespace {
+
+std::size_t value_of(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+void set(Counter& counter, std::size_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+std::size_t add_saturating(std::size_t a, std::size_t b) noexcept {
+    return b > SIZE_MAX - a ? SIZE_MAX : a + b;
+}
+
+}  // namespace
+
+BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
+                             BudgetLimits limits) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    budgets().were_used.store(true, std::memory_order_relaxed);
+    BudgetNode* const node = budgets().free_nodes.take();
+    if (node == nullptr) return nullptr;
+    node->record_.emplace(name, [&](statistics::BudgetRecord& record) {
+        if (parent != nullptr) set(record.parent, value_of((*parent->record_)->id));
+        set(record.totals.soft_bytes, limits.soft);
+        set(record.totals.hard_bytes, limits.hard);
+    });
+    if (!*node->record_) {
+        node->record_.reset();
+        budgets().free_nodes.give_back(*node);
+        return nullptr;
+    }
+    node->is_ended_ = false;
+    set(node->ended_.in_use_bytes, 0);
+    node->link(parent);
+    return node;
+}
+
+void BudgetNode::end() noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    is_ended_ = true;
+    const std::size_t reserved = value_of(totals().reserved_bytes);
+    if (reserved != 0) {
+        set(totals().reserved_bytes, 0);
+        refund_up(reserved);
+    }
+    set(ended_.in_use_bytes, value_of(totals().in_use_bytes));
+    record_->leave();
+    record_.reset();
+    drop_unused(this);
+}
+
+void BudgetNode::hold() noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    ++holds_;
+}
+
+void BudgetNode::let_go() noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    --holds_;
+    drop_unused(this);
+}
+
+void BudgetNode::link(BudgetNode* parent) noexcept {
+    parent_ = parent;
+    BudgetNode*& list = parent == nullptr ? budgets().roots : parent->children_;
+    previous_ = nullptr;
+    next_ = list;
+    if (list != nullptr) list->previous_ = this;
+    list = this;
+    if (parent != nullptr) ++parent->holds_;
+}
+
+void BudgetNode::unlink() noexcept {
+    BudgetNode*& list = parent_ == nullptr ? budgets().roots : parent_->children_;
+    (previous_ == nullptr ? list : previous_->next_) = next_;
+    if (next_ != nullptr) next_->previous_ = previous_;
+    if (parent_ != nullptr) --parent_->holds_;
+}
+
+void BudgetNode::drop_unused(BudgetNode* node) noexcept {
+    while (node != nullptr && node->is_ended_ && node->holds_ == 0 &&
+           value_of(node->ended_.in_use_bytes) == 0) {
+        BudgetNode* const parent = node->parent_;
+        node->unlink();
+        budgets().free_nodes.give_back(*node);
+        node = parent;
+    }
+}
+
+// Without a holder that could be asked, a soft limit has no effect.
+std::size_t BudgetNode::limit(bool may_pass_soft) const noexcept {
+    if (is_ended_) return SIZE_MAX;
+    const std::size_t hard = value_of(totals().hard_bytes);
+    const std::size_t soft = value_of(totals().soft_bytes);
+    if (soft != 0 && !may_pass_soft && holders_below_ != 0) return soft;
+    return hard == 0 ? SIZE_MAX : hard;
+}
+
+std::size_t BudgetNode::room(bool may_pass_soft) const noexcept {
+    const std::size_t most = limit(may_pass_soft);
+    const std::size_t in_use = value_of(totals().in_use_bytes);
+    return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, in_use);
+}
+
+// Reserved bytes are charged already, here and above.
+std::size_t BudgetNode::allowed(bool may_pass_soft) const noexcept {
+    const std::size_t above = parent_ == nullptr ? SIZE_MAX : parent_->allowed(may_pass_soft);
+    return add_saturating(value_of(totals().reserved_bytes), std::min(room(may_pass_soft), above));
+}
+
+std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size_t unit,
+                               BudgetRequest& request) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    const bool may_pass_soft = request.may_pass_soft_ || statistics::is_inside_holder();
+    const std::size_t most = allowed(may_pass_soft);
+    if (most < needed) {
+        request.charged_ = this;
+        note_refusal(needed, request);
+        return 0;
+    }
+    const std::size_t surplus = std::min(std::max(wanted, needed), most) - needed;
+    const std::size_t charged = needed + base::align_down(surplus, unit);
+    charge_up(charged, true);
+    return charged;
+}
+
+bool BudgetNode::reserve(std::size_t bytes, BudgetRequest& request) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    const bool may_pass_soft = request.may_pass_soft_ || statistics::is_inside_holder();
+    const std::size_t above = parent_ == nullptr ? SIZE_MAX : parent_->allowed(may_pass_soft);
+    if (std::min(room(may_pass_soft), above) < bytes) {
+        request.charged_ = this;
+        // What is reserved already does not help.
+        note_refusal(add_saturating(bytes, value_of(totals().reserved_bytes)), request);
+        return false;
+    }
+    charge_up(bytes, false);
+    add(totals().reserved_bytes, bytes);
+    ++holds_;
+    return true;
+}
+
+void BudgetNode::end_reservation(std::size_t bytes) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    const std::size_t left = std::min(bytes, value_of(totals().reserved_bytes));
+    set(totals().reserved_bytes, value_of(totals().reserved_bytes) - left);
+    refund_up(left);
+    --holds_;
+    drop_unused(this);
+}
+
+void BudgetNode::charge_up(std::size_t bytes, bool uses_reserved) noexcept {
+    for (BudgetNode* node = this; node != nullptr && bytes != 0; node = node->parent_) {
+        statistics::BudgetTotals& totals = node->totals();
+        if (uses_reserved) {
+            const std::size_t reserved = value_of(totals.reserved_bytes);
+            const std::size_t used = std::min(reserved, bytes);
+            set(totals.reserved_bytes, reserved - used);
+            bytes -= used;
+        }
+        uses_reserved = true;
+        add(totals.in_use_bytes, bytes);
+        base::raise_to(totals.peak_bytes, value_of(totals.in_use_bytes));
+    }
+}
+
+void BudgetNode::refund(std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    const std::lock_guard guard(budgets().mutex);
+    refund_up(bytes);
+    drop_unused(this);
+}
+
+void BudgetNode::refund_up(std::size_t bytes) noexcept {
+    for (BudgetNode* node = this; node != nullptr; node = node->parent_) {
+        Counter& in_use = node->totals().in_use_bytes;
+        set(in_use, value_of(in_use) - bytes);
+    }
+}
+
+// Finds the first level that does not allow the charge.
+void BudgetNode::note_refusal(std::size_t needed, BudgetRequest& request) noexcept {
+    request.needed_ = needed;
+    request.by_soft_ = !request.may_pass_soft_ && allowed(true) >= needed;
+    const bool may_pass_soft = !request.by_soft_;
+    for (BudgetNode* node = this; node != nullptr; node = node->parent_) {
+        const std::size_t reserved = value_of(node->totals().reserved_bytes);
+        needed -= std::min(needed, reserved);
+        const std::size_t room = node->room(may_pass_soft);
+        if (room >= needed) continue;
+        request.refused_by_ = node;
+        request.missing_ = needed - room;
+        return;
+    }
+}
+
+bool BudgetNode::would_fit(std::size_t bytes) const noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    return allowed(true) >= bytes;
+}
+
+void BudgetNode::set_limits(BudgetLimits limits) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    set(totals().soft_bytes, limits.soft);
+    set(totals().hard_bytes, limits.hard);
+}
+
+std::size_t BudgetNode::excess() const noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    const std::size_t in_use = value_of(totals().in_use_bytes);
+    return in_use - std::min(in_use, limit(false));
+}
+
+std::size_t BudgetNode::in_use() const noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    return value_of(totals().in_use_bytes);
+}
+
+void BudgetNode::count_refusal() noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    if (!is_ended_) add(totals().refusals, 1);
+}
+
+BudgetStatistics BudgetNode::statistics() const noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
+}
+
+}  // namespace tensorpool::detail
+
+namespace tensorpool::statistics {
+
+bool BudgetRequest::may_retry() noexcept {
+    if (refused_by_ == nullptr) return false;
+    BudgetNode* const refused_by = std::exchange(refused_by_, nullptr);
+    const std::size_t given = refused_by->ask_holders(missing_, this);
+    reclaimed_ += given;
+    if (by_soft_) {
+        may_pass_soft_ = true;
+        return true;
+    }
+    if (given != 0) return true;
+    refused_by_ = refused_by;
+    refused_by->count_refusal();
+    return false;
+}
+
+}  // namespace tensorpool::statistics

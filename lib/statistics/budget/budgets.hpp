@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include "statistics/budget/budget_node.hpp"
+#include "statistics/segment/slab_list.hpp"
+
+namespace tensorpool::statistics {
+
+/// All budgets of the process. The lock guards every member of every budget. It comes after the
+/// locks of pools, arenas and the commit budget, and before the segment's.
+struct Budgets {
+    std::mutex mutex;
+    std::atomic<bool> were_used = false;  // relaxed: set before a budget exists
+    bool is_fork_locked = false;          // by the fork in progress
+    // Guarded by mutex:
+    detail::BudgetNode* roots = nullptr;
+    std::size_t rounds = 0;  // in which holders were asked
+    SlabList<detail::BudgetNode> free_nodes;
+    SlabList<detail::HolderEntry> free_holders;
+};
+
+Budgets& budgets() noexcept;
+
+/// Whether the calling thread is inside a holder that a budget asks.
+bool is_inside_holder() noexcept;
+
+/// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
+/// 64 locks at a time, of which a fork with two pools takes almost all.
+void lock_budgets() noexcept;
+void unlock_budgets() noexcept;
+/// Called in the child instead of `unlock_budgets`. Threads that were asking holders do not exist
+/// there.
+void budgets_in_child() noexcept;
+
+}  // namespace tensorpool::statistics

@@ -1,0 +1,189 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tensorpool/budget.hpp>
+#include <tensorpool/errors.hpp>
+
+namespace tensorpool {
+namespace {
+
+/// Holds a reservation of a child of a budget and gives it when it is asked.
+class ReservationHolder : public MemoryHolder {
+public:
+    ReservationHolder(Budget& budget, std::size_t bytes, HolderOptions options = {})
+        : bytes_(bytes),
+          held_(budget, "held"),
+          reserved_(held_.reserve(bytes)),
+          registration_(budget.add_holder(*this, std::move(options))) {}
+
+    std::size_t available() const noexcept override { return bytes_; }
+    std::size_t give(std::size_t bytes) noexcept override {
+        ++asked;
+        last_asked = bytes;
+        if (before_giving) before_giving();
+        if (given_in != nullptr) given_in->push_back(this);
+        reserved_.give_back();
+        return std::exchange(bytes_, 0);
+    }
+
+    int asked = 0;
+    std::size_t last_asked = 0;
+    std::function<void()> before_giving;
+    std::vector<ReservationHolder*>* given_in = nullptr;
+
+private:
+    std::size_t bytes_;
+    Budget held_;
+    BudgetReservation reserved_;
+    HolderRegistration registration_;
+};
+
+TEST(BudgetHolders, GiveBeforeARequestIsRefused) {
+    Budget budget("cache", {.hard = 100});
+    ReservationHolder holder(budget, 60);
+    const BudgetReservation more = budget.reserve(70);
+    EXPECT_EQ(holder.asked, 1);
+    EXPECT_EQ(holder.last_asked, 30U) << "what is missing";
+    EXPECT_EQ(budget.in_use(), 70U);
+    const BudgetStatistics now = budget.statistics();
+    EXPECT_EQ(now.reclaims, 1U);
+    EXPECT_EQ(now.reclaimed_bytes, 60U);
+    EXPECT_EQ(now.refusals, 0U);
+}
+
+TEST(BudgetHolders, GiveBeforeTheSoftLimitIsExceeded) {
+    Budget budget("cache", {.soft = 50, .hard = 100});
+    ReservationHolder holder(budget, 40);
+    const BudgetReservation some = budget.reserve(10);
+    EXPECT_EQ(holder.asked, 0);
+    const BudgetReservation more = budget.reserve(1);
+    EXPECT_EQ(holder.asked, 1);
+    EXPECT_EQ(budget.in_use(), 11U);
+    const BudgetReservation beyond = budget.reserve(80);
+    EXPECT_EQ(budget.in_use(), 91U) << "a soft limit refuses nothing";
+}
+
+TEST(BudgetHolders, AreAskedByPriorityThenByCost) {
+    Budget process("process", {.hard = 100});
+    Budget part(process, "part");
+    ReservationHolder last(process, 10, {.priority = 2});
+    ReservationHolder second(part, 10, {.priority = 1, .cost_per_byte = 5});
+    ReservationHolder first(process, 10, {.priority = 1, .cost_per_byte = 2});
+    std::vector<ReservationHolder*> order;
+    for (ReservationHolder* holder : {&last, &second, &first}) holder->given_in = &order;
+    Budget other(process, "other");
+    const BudgetReservation rest = other.reserve(70);
+    const BudgetReservation more = other.reserve(15);
+    EXPECT_EQ(order, (std::vector<ReservationHolder*>{&first, &second}));
+}
+
+TEST(BudgetHolders, OfOtherBranchesAreNotAskedForALimitOfThisOne) {
+    Budget process("process");
+    Budget one(process, "one", {.hard = 100});
+    Budget other(process, "other");
+    ReservationHolder holder(other, 50);
+    const BudgetReservation reserved = one.reserve(100);
+    EXPECT_THROW((void)one.reserve(1), AllocationError);
+    EXPECT_EQ(holder.asked, 0);
+}
+
+TEST(BudgetHolders, RefusalSaysWhatTheyGave) {
+    Budget budget("cache", {.hard = 100});
+    ReservationHolder holder(budget, 40);
+    const BudgetReservation reserved = budget.reserve(60);
+    try {
+        (void)budget.reserve(80);
+        FAIL();
+    } catch (const AllocationError& error) {
+        EXPECT_NE(std::string(error.what()).find("holders gave 40 B"), std::string::npos)
+            << error.what();
+    }
+}
+
+TEST(BudgetHolders, MayAllocateWhileTheyGive) {
+    Budget budget("cache", {.hard = 100});
+    ReservationHolder holder(budget, 100);
+    holder.before_giving = [&] {
+        EXPECT_THROW((void)budget.reserve(50), AllocationError) << "no holder is asked for it";
+    };
+    const BudgetReservation more = budget.reserve(70);
+    EXPECT_EQ(holder.asked, 1);
+}
+
+TEST(BudgetHolders, TwoBudgetsThatAskEachOtherDoNotDeadlock) {
+    Budget process("process", {.hard = 200});
+    Budget one(process, "one", {.hard = 100});
+    Budget two(process, "two", {.hard = 100});
+    for (int round = 0; round != 200; ++round) {
+        ReservationHolder of_one(one, 100);
+        ReservationHolder of_two(two, 100);
+        of_one.before_giving = [&] { EXPECT_FALSE(two.would_fit(101)); };
+        of_two.before_giving = [&] { EXPECT_FALSE(one.would_fit(101)); };
+        std::thread other([&] { const BudgetReservation reserved = one.reserve(50); });
+        const BudgetReservation reserved = two.reserve(50);
+        other.join();
+    }
+    EXPECT_EQ(process.in_use(), 0U);
+}
+
+TEST(BudgetHolders, EndOfARegistrationWaitsForThoseThatAsk) {
+    Budget budget("cache", {.hard = 100});
+    std::optional<ReservationHolder> holder(std::in_place, budget, 100);
+    std::atomic<bool> is_inside = false;
+    std::atomic<bool> may_leave = false;
+    holder->before_giving = [&] {
+        is_inside = true;
+        while (!may_leave) std::this_thread::yield();
+    };
+    std::thread asker([&] { const BudgetReservation reserved = budget.reserve(50); });
+    while (!is_inside) std::this_thread::yield();
+    std::atomic<bool> is_gone = false;
+    std::thread remover([&] {
+        holder.reset();
+        is_gone = true;
+    });
+    EXPECT_FALSE(is_gone);
+    may_leave = true;
+    asker.join();
+    remover.join();
+    EXPECT_TRUE(is_gone);
+}
+
+TEST(BudgetHolders, RegistrationMayOutliveTheBudget) {
+    class Empty : public MemoryHolder {
+        std::size_t available() const noexcept override { return 0; }
+        std::size_t give(std::size_t) noexcept override { return 0; }
+    } holder;
+    Budget process("process", {.hard = 10});
+    std::optional<Budget> part(std::in_place, process, "part");
+    const HolderRegistration registration = part->add_holder(holder);
+    part.reset();
+    EXPECT_THROW((void)process.reserve(11), AllocationError);
+}
+
+TEST(BudgetHolders, ALowerLimitAsksForTheDifference) {
+    Budget budget("cache", {.hard = 100});
+    ReservationHolder holder(budget, 80);
+    budget.set_limits({.hard = 50});
+    EXPECT_EQ(holder.asked, 1);
+    EXPECT_EQ(holder.last_asked, 30U);
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST(BudgetHolders, ReclaimAsksForWhatTheCallerWants) {
+    Budget budget("cache");
+    ReservationHolder one(budget, 30);
+    ReservationHolder two(budget, 30, {.priority = 1});
+    EXPECT_EQ(budget.reclaim(20), 30U);
+    EXPECT_EQ(two.asked, 0);
+    EXPECT_EQ(budget.reclaim(1000), 30U);
+}
+
+}  // namespace
+}  // namespace tensorpool
