@@ -13,6 +13,8 @@
 
 namespace tensorpool {
 
+class Budget;
+
 /// When the pool requests huge pages from the system (2 MiB on Linux x86-64).
 enum class HugePages : std::uint8_t {
     /// The pool never requests huge pages.
@@ -179,6 +181,9 @@ struct PoolOptions {
     /// The limit of the capacity, which includes free memory but not the pool's records. 0 means no
     /// limit.
     std::size_t max_capacity = 0;
+    /// The budget to which the pool charges its capacity; nullptr for none. It may end before the
+    /// pool.
+    Budget* budget = nullptr;
     /// The limit for one request; a larger one throws at once. Default: 8 GiB.
     std::size_t max_allocation = std::size_t{8} << 30;
     /// How the pool grows.

@@ -26,8 +26,7 @@ detail::Pool& make_pool(const PoolOptions& options) {
     }
     pages::SlowPath path;
     if (options.initial_capacity != 0 && !pool->reserve(options.initial_capacity, path)) {
-        const AllocationError error(options.name.c_str(),
-                                    base::failure_of(path.refusal, options.initial_capacity, 0, 0));
+        const AllocationError error = pool->error_for(options.initial_capacity, path);
         detail::Pool::destroy(*pool);
         throw error;
     }
@@ -152,7 +151,7 @@ void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) n
 
 void MemoryPool::reserve(std::size_t capacity) {
     pages::SlowPath path;
-    if (!pool().reserve(capacity, path)) pool().fail(capacity, path.refusal);
+    if (!pool().reserve(capacity, path)) pool().fail(capacity, path);
 }
 
 std::size_t MemoryPool::trim() noexcept {

@@ -34,6 +34,7 @@ pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
                             .retain = options.retain,
                             .huge_pages = options.huge_pages,
                             .numa = options.numa,
+                            .budget = BudgetAccess::node_of(options.budget),
                             .clock_ns = platform::monotonic_clock_ns,
                             .folios = &pages::folio_choice()};
     heap.keep_records = base::checks_calls(options.checks);
@@ -179,20 +180,7 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
         if (bytes <= pages::max_large_bytes) path.refusal.needed_limit = bytes;
     } else {
         block = try_once(bytes, alignment, path);
-        if (block == nullptr) {
-            // Threads that are inside a slow path keep their blocks. Retry until they are done.
-            constexpr unsigned max_tries = 16;
-            for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
-                const bool all = gather(path);
-                block = try_once(bytes, alignment, path);
-                if (all) break;
-                if (block == nullptr) std::this_thread::yield();
-            }
-            if (block != nullptr) {
-                statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
-                report(PoolEvent::Kind::pressure, bytes, "");
-            }
-        }
+        if (block == nullptr) block = try_under_pressure(bytes, alignment, path);
     }
     if (path.untried.count != 0 && !serves_malloc(heap_.pool_number())) heap_.try_huge_page(path);
     end_slow_path(path);
@@ -205,10 +193,29 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
     return block;
 }
 
+void* Pool::try_under_pressure(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+    void* block = nullptr;
+    do {
+        // Threads that are inside a slow path keep their blocks. Retry until they are done.
+        constexpr unsigned max_tries = 16;
+        for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
+            const bool all = gather(path);
+            block = try_once(bytes, alignment, path);
+            if (all) break;
+            if (block == nullptr) std::this_thread::yield();
+        }
+    } while (block == nullptr && path.budget.may_retry());
+    if (block != nullptr) {
+        statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
+        report(PoolEvent::Kind::pressure, bytes, "");
+    }
+    return block;
+}
+
 void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTouch first_touch) {
     SlowPath path;
     void* const block = allocate(bytes, alignment, path, first_touch);
-    if (block == nullptr && bytes != 0) fail(bytes, path.refusal);
+    if (block == nullptr && bytes != 0) fail(bytes, path);
     return block;
 }
 
@@ -322,7 +329,7 @@ void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p, Changes&
 void* Pool::allocate_zeroed(std::size_t bytes) {
     SlowPath path;
     void* const block = allocate_zeroed(bytes, path);
-    if (block == nullptr && bytes != 0) fail(bytes, path.refusal);
+    if (block == nullptr && bytes != 0) fail(bytes, path);
     return block;
 }
 

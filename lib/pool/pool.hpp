@@ -98,7 +98,8 @@ public:
     /// the block unchanged if it cannot grow, is not a block of whole pages of this pool, or holds
     /// `bytes` already.
     void* lengthen(void* p, std::size_t bytes) noexcept;
-    [[noreturn]] void fail(std::size_t bytes, const pages::Refusal& refusal) const;
+    [[noreturn]] void fail(std::size_t bytes, const pages::SlowPath& path) const;
+    AllocationError error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept;
 
     /// Marks a block of whole pages in use as one whose free is noted by a server
     /// (block_server.hpp). The caller holds the block.
@@ -170,6 +171,8 @@ private:
     }
     blocks::Cache* attach(blocks::BucketSet& set) noexcept;
     void* try_once(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;
+    [[gnu::noinline]] void* try_under_pressure(std::size_t bytes, std::size_t alignment,
+                                               pages::SlowPath& path) noexcept;
     void* allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
                          std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_finest(std::size_t bytes, std::size_t alignment, pages::SlowPath& path) noexcept;

@@ -7,8 +7,15 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-void Pool::fail(std::size_t bytes, const pages::Refusal& refusal) const {
-    throw AllocationError(options_.name.c_str(), describe(bytes, refusal));
+void Pool::fail(std::size_t bytes, const pages::SlowPath& path) const {
+    throw error_for(bytes, path);
+}
+
+AllocationError Pool::error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept {
+    AllocationFailure failure = describe(bytes, path.refusal);
+    const statistics::BudgetLines lines(path.budget);
+    failure.details = lines.c_str();
+    return {options_.name.c_str(), failure};
 }
 
 // The parts of the free memory add up to the capacity less what is in use, even if other threads

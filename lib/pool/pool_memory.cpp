@@ -24,7 +24,8 @@ constinit thread_local bool is_reporting TENSORPOOL_INITIAL_EXEC = false;
 }  // namespace
 
 bool Pool::reserve(std::size_t capacity, pages::SlowPath& path) noexcept {
-    const bool done = heap_.reserve(capacity, path);
+    bool done = heap_.reserve(capacity, path);
+    while (!done && path.budget.may_retry()) done = heap_.reserve(capacity, path);
     report(path);
     if (!done) {
         count_failure(capacity, path.refusal);

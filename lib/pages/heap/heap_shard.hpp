@@ -13,7 +13,7 @@
 #include "pages/heap/folio_choice.hpp"
 #include "pages/heap/retention.hpp"
 #include "pages/record_pool.hpp"
-#include "statistics/commit_budget.hpp"
+#include "statistics/budget/commit_account.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::pages {
@@ -45,6 +45,8 @@ struct SlowPath : Changes {
     std::size_t shortage = 0;
     /// The last granule that requested a huge page and is not touched yet.
     PageRun untried = {};
+    /// How the request meets the limits of budgets.
+    statistics::BudgetRequest budget = {};
 };
 
 /// The refusal for lack of memory for records.
@@ -56,6 +58,8 @@ struct HeapOptions {
     RetentionPolicy retain = {};
     HugePages huge_pages = HugePages::buckets;
     NumaPolicy numa = {};
+    /// The budget to which the heap charges what it commits, or nullptr.
+    statistics::BudgetNode* budget = nullptr;
     /// Whether the memory of former span records stays readable until the heap is destroyed.
     bool keep_records = false;
     std::uint64_t (*clock_ns)() noexcept = nullptr;
@@ -68,7 +72,7 @@ struct HeapOptions {
 /// What the shards of one pool's page heap share.
 struct HeapCommon {
     AddressSpace& space;
-    statistics::CommitBudget& budget;
+    statistics::CommitAccount account;
     const unsigned number;  // of the pool
     const HeapOptions options;
     statistics::PoolTotals& totals;

@@ -9,15 +9,17 @@
 
 namespace tensorpool::pages {
 
-PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& budget, unsigned pool_number,
+PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& process, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
-    : common_{space, budget, pool_number, options, totals}, shards_(common_, 0U) {
+    : common_{space, statistics::CommitAccount(process, options.budget), pool_number, options,
+              totals},
+      shards_(common_, 0U) {
     common_.retention.begin(options.clock_ns(),
                             std::uint64_t{options.retain.milliseconds} * 1'000'000, 0);
 }
 
 PageHeap::~PageHeap() {
-    common_.budget.give_back(capacity());
+    common_.account.give_back(capacity());
     common_.space.take_back(common_.number, common_.loans);
     shards_.for_each_other(shards_.first(), discard);
 }

@@ -63,7 +63,7 @@ bool PageHeap::keep_to_retention(Changes& changes) noexcept {
 
 std::uint64_t PageHeap::period_ns() const noexcept {
     const std::uint64_t period = std::uint64_t{options().retain.milliseconds} * 1'000'000;
-    return period != 0 && common_.budget.short_of_memory() ? period / 10 : period;
+    return period != 0 && common_.account.short_of_memory() ? period / 10 : period;
 }
 
 // Returns the smallest extent that holds this many pages, or else the largest. If a little were
@@ -124,7 +124,7 @@ std::size_t HeapShard::drop(SpanList& leaving, Changes& changes) noexcept {
             count_free();
             continue;
         }
-        common_.budget.give_back(bytes);
+        common_.account.give_back(bytes);
         dropped += bytes;
         totals.give_backs.fetch_add(1, std::memory_order_relaxed);
         totals.given_back_bytes.fetch_add(bytes, std::memory_order_relaxed);

@@ -112,14 +112,15 @@ bool HeapShard::commit_at(Position position, Surplus surplus, SlowPath& path) no
     const std::size_t wanted = wanted_bytes(position, surplus, path);
     if (wanted == 0) return false;
     bool tried = false;
-    const std::size_t grown = common_.budget.take_and_get(
-        needed, wanted, common_.options.growth.fraction, page_bytes, [&](std::size_t bytes) {
+    const std::size_t grown = common_.account.take_and_get(
+        needed, wanted, common_.options.growth.fraction, page_bytes, path.budget,
+        [&](std::size_t bytes) {
             tried = true;
             return commit_run(*position.cold,
                               {position.first, static_cast<PageCount>(bytes / page_bytes)});
         });
     if (grown == 0) {
-        path.refusal = common_.budget.refuse(needed, tried);
+        path.refusal = common_.account.refuse(needed, tried, path.budget);
         path.shortage = needed;
         return false;
     }
@@ -133,6 +134,7 @@ bool HeapShard::commit_at(Position position, Surplus surplus, SlowPath& path) no
 // not allow the shortfall.
 std::size_t HeapShard::wanted_bytes(Position position, Surplus surplus,
                                     SlowPath& path) const noexcept {
+    path.budget.clear();
     const std::size_t needed = bytes_of(position.pages);
     const std::size_t limit = common_.max_capacity == 0 ? SIZE_MAX : common_.max_capacity;
     const std::size_t capacity = common_.capacity();  // once: other shards may lower it

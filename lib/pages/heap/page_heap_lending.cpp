@@ -62,14 +62,15 @@ bool PageHeap::charge_outside(std::size_t bytes) noexcept {
     const std::size_t limit = common_.max_capacity == 0 ? SIZE_MAX : common_.max_capacity;
     const std::size_t before = common_.capacity();
     if (bytes > limit - std::min(limit, before)) return false;
-    if (common_.budget.take(bytes, bytes, 1, page_bytes) == 0) return false;
+    statistics::BudgetRequest request = statistics::BudgetRequest::beyond_soft();
+    if (common_.account.take(bytes, bytes, 1, page_bytes, request) == 0) return false;
     common_.totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     base::raise_to(common_.totals.peak_capacity_bytes, before + bytes);
     return true;
 }
 
 void PageHeap::refund_outside(std::size_t bytes) noexcept {
-    common_.budget.give_back(bytes);
+    common_.account.give_back(bytes);
     common_.totals.capacity_bytes.fetch_sub(bytes, std::memory_order_relaxed);
 }
 

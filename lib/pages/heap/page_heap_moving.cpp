@@ -57,8 +57,8 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     if (wanted_bytes({.pages = pages - from.count}, Surplus::no, path) == 0) return nullptr;
     const Position to = target_of_move(from, pages);
     if (to.cold == nullptr) return nullptr;
-    const std::size_t grown = common_.budget.take_and_get(
-        more, more, common_.options.growth.fraction, page_bytes, [&](std::size_t) {
+    const std::size_t grown = common_.account.take_and_get(
+        more, more, common_.options.growth.fraction, page_bytes, path.budget, [&](std::size_t) {
             return commit_alone(*to.cold, {to.first, pages});
         });
     if (grown == 0) return nullptr;
@@ -66,7 +66,7 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     if (moved == AddressSpace::Moved::none) {
         // It was never touched, so it stays clean.
         add_extent(*to.cold, PageKind::extent_cold);
-        common_.budget.give_back(more);
+        common_.account.give_back(more);
         return nullptr;
     }
     clear_marks(span);
