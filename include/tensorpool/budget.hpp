@@ -150,6 +150,31 @@ private:
     detail::BudgetNode* node_;
 };
 
+/// Charges what the calling thread allocates to a budget, until this object ends.
+///
+/// Charged are the usable bytes of the blocks of all pools that have no budget of their own, until
+/// the blocks are freed, on whichever thread. Free blocks that the thread keeps for its next
+/// allocations are charged as well; they are returned at the end of the scope, and before a request
+/// is refused. Of nested scopes only the innermost charges. While a scope exists, or a block that
+/// one charged, frees of small blocks of that pool take some nanoseconds more, on all threads.
+///
+/// An automatic variable: it ends on its own thread, before the scope around it. The budget may end
+/// first.
+class TENSORPOOL_API BudgetScope {
+public:
+    /// Begins the scope.
+    explicit BudgetScope(Budget& budget) noexcept;
+    BudgetScope(const BudgetScope&) = delete;
+    BudgetScope& operator=(const BudgetScope&) = delete;
+    /// Ends the scope.
+    ~BudgetScope();
+
+private:
+    static void* operator new(std::size_t) = delete;
+    detail::BudgetNode* node_;
+    detail::BudgetNode* outer_;
+};
+
 /// Gives the library's other layers the implementation of a budget.
 struct BudgetAccess {
     /// Returns nullptr for a null pointer.

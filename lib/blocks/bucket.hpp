@@ -130,6 +130,8 @@ public:
 
     const BucketLayout& layout() const noexcept { return traits_.layout; }
     std::size_t block_bytes() const noexcept { return traits_.block_bytes; }
+    /// The charge of its blocks, or nullptr if they are not charged.
+    BlockCharge* charge() const noexcept { return sources().charge; }
     unsigned number() const noexcept { return traits_.number; }
     unsigned row() const noexcept { return traits_.row(); }
 
@@ -140,6 +142,7 @@ public:
 private:
     BucketShard& own_shard() noexcept;
     BucketShard& shard_of(const void* block) noexcept;
+    unsigned take_uncharged(void** blocks, unsigned max_count, pages::SlowPath& path) noexcept;
     unsigned take_from_any(BucketShard& own, void** blocks, unsigned max_count,
                            pages::SlowPath& path) noexcept;
     std::size_t capacity() const noexcept;

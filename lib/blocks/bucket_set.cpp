@@ -10,6 +10,7 @@ BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
                      pages::LargeBlocks& large, pages::RecordArena& records,
                      statistics::PoolCounters& counters, statistics::PoolTotals& totals) noexcept
     : first_(*this),
+      number_(heap.pool_number()),
       // A pool whose number exceeds the tables works without caches.
       may_cache_(heap.pool_number() < detail::cached_pool_count),
       counters_(counters),
@@ -20,19 +21,45 @@ BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
 
 BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
     : first_(first),
+      number_(first.number() + series),
       may_cache_(first.may_cache_),
       counters_(first.counters_),
       large_blocks_(first.large_blocks_),
       sources_{first.name(),   first.heap(), first.records(), magazines_,
                first.totals(), States::none, series} {
     make_buckets();
-    coarser_ = first.finest_.load(std::memory_order_relaxed);
-    first.finest_.store(this, std::memory_order_release);
+    join_list();
+}
+
+BucketSet::BucketSet(BucketSet& first, Charged, unsigned number) noexcept
+    : first_(first),
+      number_(number),
+      may_cache_(first.may_cache_ && number < detail::cached_pool_count),
+      counters_(first.counters_),
+      large_blocks_(first.large_blocks_),
+      sources_{first.name(),
+               first.heap(),
+               first.records(),
+               magazines_,
+               first.totals(),
+               first.sources_.states,
+               0,
+               &charge_} {
+    make_buckets();
+    join_list();
+}
+
+void BucketSet::join_list() noexcept {
+    coarser_ = first_.finest_.load(std::memory_order_relaxed);
+    while (!first_.finest_.compare_exchange_weak(coarser_, this, std::memory_order_release,
+                                                 std::memory_order_relaxed)) {
+    }
 }
 
 BucketSet::~BucketSet() {
     first_.finest_.store(coarser_, std::memory_order_relaxed);
     std::destroy_n(buckets_, detail::bucket_count);
+    if (charge_.budget() != nullptr) charge_.forget();
 }
 
 void BucketSet::make_buckets() noexcept {

@@ -4,6 +4,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 
+#include "blocks/block_charge.hpp"
 #include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
 #include "blocks/parking_limit.hpp"
@@ -27,6 +28,10 @@ public:
     /// Makes a finer series of the pool of `first`, which must outlive it. REQUIRES: the pool's
     /// counters have the shared counters of this series.
     BucketSet(BucketSet& first, unsigned series) noexcept;
+    /// Makes a set for blocks that are charged to a budget, with the sizes of the first series and
+    /// `number` as its index in each thread's table.
+    struct Charged {};
+    BucketSet(BucketSet& first, Charged, unsigned number) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
@@ -37,7 +42,14 @@ public:
         return base::block_bytes(series(), bucket);
     }
     unsigned series() const noexcept { return sources_.series; }
-    bool is_first() const noexcept { return series() == 0; }
+    bool is_first() const noexcept { return &first_ == this; }
+    /// Whether its blocks are charged to a budget while it is not idle.
+    bool is_charged() const noexcept { return sources_.charge != nullptr; }
+    BlockCharge& charge() noexcept { return charge_; }
+    const BlockCharge& charge() const noexcept { return charge_; }
+    /// Whether scopes of budgets charge blocks of the pool: it has no budget of its own.
+    bool may_charge() const noexcept { return heap().options().budget == nullptr; }
+    BucketSet& first() const noexcept { return first_; }
     /// Calls `function` with each series of the pool, with the first series last. May be called on
     /// any of them. `function` may destroy its argument.
     template <class Function>
@@ -89,8 +101,11 @@ public:
     /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
     void drop_free_pages() noexcept;
 
-    /// The index of this set's cache in each thread's table: the pool's number plus the series.
-    unsigned number() const noexcept { return sources_.heap.pool_number() + series(); }
+    /// The index of this set's cache in each thread's table: the pool's number plus the series, or
+    /// a number of its own.
+    unsigned number() const noexcept { return number_; }
+    /// The index at which inline paths find the set's cache.
+    unsigned view_number() const noexcept { return is_charged() ? first_.number_ : number_; }
     bool may_cache() const noexcept { return may_cache_; }
     /// Whether inline paths may see the caches. If not, the caches serve on slow paths only.
     bool serves_inline() const noexcept { return sources_.states == States::none; }
@@ -106,6 +121,8 @@ public:
     CacheList caches;
     CacheList free_caches;
     BucketSet* next = nullptr;
+    /// Of the first set of a pool: how many sets are charged to a budget now.
+    unsigned charged_sets = 0;
 
     /// Takes all locks of this series and, with the first series, those that the series share. For
     /// fork handlers, which lock finer series before the first.
@@ -114,8 +131,11 @@ public:
 
 private:
     void make_buckets() noexcept;
+    void join_list() noexcept;
 
     BucketSet& first_;
+    const unsigned number_;
+    BlockCharge charge_{*this};
     // In the first series: the head of the list of all series. Stored with release when the new
     // series is constructed.
     std::atomic<BucketSet*> finest_ = this;

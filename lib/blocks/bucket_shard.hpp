@@ -13,6 +13,9 @@
 
 namespace tensorpool::blocks {
 
+class BlockCharge;
+class Bucket;
+
 /// What a pool with checks records about each block: nothing, whether it is in use, or also how
 /// many bytes were requested. With `hardened`, also: a new span contains zeros and ends with a page
 /// that may not be accessed, and its blocks are taken in random order.
@@ -26,12 +29,13 @@ struct BucketSources {
     MagazineStore& magazines;
     statistics::PoolTotals& totals;
     States states;
-    unsigned series = 0;  // of block sizes
+    unsigned series = 0;            // of block sizes
+    BlockCharge* charge = nullptr;  // of the blocks that are not home; nullptr if there is none
 };
 
 /// What is fixed about one bucket of one pool.
 struct BucketTraits {
-    BucketTraits(unsigned bucket, const BucketSources& shared) noexcept;
+    BucketTraits(unsigned number, const BucketSources& shared, Bucket* of) noexcept;
 
     /// How the pages of the system cut the blocks of a span.
     enum class Cut : std::uint8_t {
@@ -41,6 +45,7 @@ struct BucketTraits {
     };
 
     unsigned number;
+    Bucket* bucket;  // for sets with a charge
     const BucketSources& sources;
     const BucketLayout& layout;
     std::size_t block_bytes;
@@ -52,7 +57,8 @@ struct BucketTraits {
     /// The row of the statistics in which this bucket counts.
     unsigned row() const noexcept { return base::row_of(sources.series, number); }
     bool is_ours(pages::PageEntry entry) const noexcept {
-        return entry.kind() == kind && entry.pool_number() == sources.heap.pool_number();
+        return entry.kind() == kind && entry.pool_number() == sources.heap.pool_number() &&
+               (sources.charge == nullptr || &entry.span()->charged_bucket() == bucket);
     }
     unsigned index_in(const pages::Span& span, const void* p) const noexcept;
     void* block_at(const pages::Span& span, unsigned index) const noexcept;

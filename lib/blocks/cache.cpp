@@ -28,7 +28,8 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     owned_counters_ = &owned;
     counters = owned.counters;
     bytes_to_sample = set.samples_requests() ? 0 : never_sampled;
-    first_unguarded = pages::address_space().first_unguarded();
+    hide_frees(set.first().charged_sets != 0);
+    is_in_scope = false;
     distances = {};
     guard_pace = {};
     profile_pace = {};
@@ -88,7 +89,7 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     statistics::look_at_scopes();
     const SlowCall call(*this);
     if (make_room(bucket, changes)) {
-        push(bucket, block);
+        push_on_slow_path(bucket, block);
         return;
     }
     // There is no magazine, so the block goes home directly. It is counted as freed and then as
@@ -176,7 +177,7 @@ unsigned Cache::take_from_spans(unsigned bucket, void** blocks, pages::SlowPath&
 
 bool Cache::make_room(unsigned bucket, pages::Changes& changes) noexcept {
     Side& side = sides_[bucket];
-    const auto has_room = [&] { return loaded[bucket].top < loaded[bucket].limit; };
+    const auto has_room = [&] { return loaded[bucket].top < room_end(bucket); };
     if (!may_park(bucket, changes)) return false;
     if (has_room()) return true;  // another thread has taken blocks back
     if (side.loaded != nullptr && side.spare != nullptr && side.spare->count == 0) {
@@ -273,8 +274,30 @@ void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
     side.loaded = &magazine;
     void** const bottom = magazine.blocks;
     void** const top = bottom + magazine.count;
-    show(loaded[bucket], bottom, top,
-         side.may_park ? std::max(top, bottom + side.capacity) : bottom);
+    const bool has_room = side.may_park && !set_->is_charged();
+    show(loaded[bucket], bottom, top, has_room ? std::max(top, bottom + side.capacity) : bottom);
+}
+
+// The position up to which the owner may push on a slow path. Inline paths see no room in a charged
+// cache: they cannot tell its blocks from others.
+void** Cache::room_end(unsigned bucket) const noexcept {
+    const Side& side = sides_[bucket];
+    if (!set_->is_charged()) return loaded[bucket].limit;
+    return side.loaded == nullptr || !side.may_park ? nullptr : side.loaded->blocks + side.capacity;
+}
+
+bool Cache::push_on_slow_path(unsigned bucket, void* block) noexcept {
+    if (!set_->is_charged()) return push(bucket, block);
+    detail::LoadedMagazine& magazine = loaded[bucket];
+    *magazine.top = block;
+    std::atomic_ref(magazine.top).store(magazine.top + 1, std::memory_order_release);
+    detail::add_release(counters->buckets[bucket].deallocations, 1);
+    return true;
+}
+
+void Cache::hide_frees(bool hidden) noexcept {
+    first_unguarded.store(hidden ? UINTPTR_MAX : pages::address_space().first_unguarded(),
+                          std::memory_order_relaxed);
 }
 
 // Makes the loaded magazine the spare. REQUIRES: there is no spare.
@@ -293,6 +316,12 @@ void Cache::swap(unsigned bucket) noexcept {
 
 void Cache::give(unsigned bucket, Magazine*& magazine) noexcept {
     count_returned(bucket, magazine->count);
+    if (set_->is_charged()) {
+        // Blocks in a depot would stay charged.
+        pages::Changes changes;  // not reported; the next call with changes reports the capacity
+        (*set_)[bucket].bring_home(magazine->blocks, magazine->count, changes);
+        magazine->count = 0;
+    }
     (*set_)[bucket].give(*std::exchange(magazine, nullptr));
 }
 
@@ -364,7 +393,7 @@ bool Cache::make_larger(unsigned bucket, unsigned capacity, unsigned largest,
 // Lets the loaded magazine fill up to the capacity.
 void Cache::open_to_capacity(unsigned bucket) noexcept {
     const Side& side = sides_[bucket];
-    if (side.loaded == nullptr) return;
+    if (side.loaded == nullptr || set_->is_charged()) return;
     loaded[bucket].limit.store(side.loaded->blocks + side.capacity, std::memory_order_relaxed);
 }
 

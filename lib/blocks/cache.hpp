@@ -124,6 +124,13 @@ public:
     /// Counts the free of such a block.
     void count_outside_free(unsigned bucket) noexcept;
 
+    /// Whether inline frees shall not recognize blocks of this pool (see `watch_frees`).
+    void hide_frees(bool hidden) noexcept;
+    // Of a charged set; used by the thread and, under the registry's lock, after its end.
+    /// Whether a scope of the thread uses the cache. Otherwise it parks nothing.
+    bool is_in_scope = false;
+    Cache* next_in_scope = nullptr;
+
     BucketSet& set() const noexcept { return *set_; }
     statistics::OwnedCounters& owned_counters() const noexcept { return *owned_counters_; }
 
@@ -162,6 +169,8 @@ private:
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
 
+    bool push_on_slow_path(unsigned bucket, void* block) noexcept;
+    void** room_end(unsigned bucket) const noexcept;
     void load(unsigned bucket, Magazine& magazine) noexcept;
     void unload(unsigned bucket) noexcept;
     void swap(unsigned bucket) noexcept;

@@ -9,6 +9,7 @@
 #include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "statistics/budget/scope_budget.hpp"
 #include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::blocks {
@@ -58,6 +59,10 @@ namespace {
 
 unsigned ThreadRegistry::take_number() noexcept {
     const std::lock_guard guard(mutex_);
+    return take_free_number();
+}
+
+unsigned ThreadRegistry::take_free_number() noexcept {
     for (unsigned number = lowest_free_; number < max_pools; ++number) {
         std::uint64_t& word = numbers_[number / 64];
         const std::uint64_t bit = std::uint64_t{1} << number % 64;
@@ -109,8 +114,8 @@ bool ThreadRegistry::name_of(unsigned number, char* name, std::size_t bytes) noe
 
 Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
     Cache* const cache = own_cache(set);
-    if (cache != nullptr && set.serves_inline() &&
-        &detail::thread_cache(detail::TablePlace(set.number())) == &empty_cache &&
+    if (cache != nullptr && may_show(set) &&
+        &detail::thread_cache(detail::TablePlace(set.view_number())) == &empty_cache &&
         !hidden_.load(std::memory_order_relaxed)) [[unlikely]] {
         show_again(own_caches(), set);
     }
@@ -131,6 +136,10 @@ void ThreadRegistry::show_again(ThreadCaches& table, const BucketSet& set) noexc
 Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
     if (!set.may_cache() || ended_rounds > last_round) return nullptr;
     const std::lock_guard guard(mutex_);
+    return attach_under_lock(set);
+}
+
+Cache* ThreadRegistry::attach_under_lock(BucketSet& set) noexcept {
     ThreadCaches* const table = set_up_handlers() ? own_table() : nullptr;
     if (table == nullptr || !make_leaf(*table, set.number())) return nullptr;
     Cache* const cache = make_cache(set);
@@ -142,8 +151,16 @@ Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
 
 // Called under the mutex, so that a concurrent `hide_caches` hides this cache too.
 void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
-    if (hidden_.load(std::memory_order_relaxed) || !set.serves_inline()) return;
-    table.set_view(set.number(), *table.own(set.number()));
+    if (hidden_.load(std::memory_order_relaxed) || !may_show(set)) return;
+    table.set_view(set.view_number(), *table.own(set.number()));
+}
+
+// Of a pool whose blocks the thread's scope charges, inline paths may see only the charged cache.
+bool ThreadRegistry::may_show(const BucketSet& set) noexcept {
+    if (!set.serves_inline()) return false;
+    const detail::BudgetNode* const scope = statistics::scope_budget;
+    if (set.is_charged()) return set.charge().budget() == scope;
+    return scope == nullptr || !set.may_charge();
 }
 
 void ThreadRegistry::hide_caches() noexcept {
@@ -204,15 +221,6 @@ Cache* ThreadRegistry::make_cache(BucketSet& set) noexcept {
     return &cache;
 }
 
-// Calls `function` with all pool numbers of the leaves that the thread has.
-template <class Function>
-void ThreadRegistry::for_each_number(ThreadCaches& table, Function function) noexcept {
-    for (unsigned leaf = 0; leaf < detail::cached_pool_count; leaf += detail::ThreadLeaf::size) {
-        if (!table.has_leaf_of(leaf)) continue;
-        for (unsigned index = 0; index < detail::ThreadLeaf::size; ++index) function(leaf + index);
-    }
-}
-
 template <class Function>
 void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcept {
     for_each_number(table, [&](unsigned number) {
@@ -227,6 +235,10 @@ void ThreadRegistry::detach(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.counters().give_back(cache.owned_counters());
     if (set.is_first()) set.parking_limit().remove_thread();
+    if (std::exchange(cache.is_in_scope, false)) {
+        --set.charge().users;
+        end_if_unused(set);
+    }
     set.caches.erase(CacheList::s_iterator_to(cache));
     set.free_caches.push_front(cache);
 }
@@ -253,6 +265,7 @@ void ThreadRegistry::end_thread() noexcept {
         cache.give_back_all(changes);
         detach(cache);
     });
+    forget_own_scopes();
     free_table(table);
     detail::thread_table = &no_caches;
 }

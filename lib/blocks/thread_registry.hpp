@@ -47,6 +47,18 @@ public:
     /// the page heap.
     void give_back_own(BucketSet& set, pages::Changes& changes) noexcept;
 
+    // Sets that charge their blocks to a budget (thread_registry_charged.cpp).
+    /// Returns the calling thread's cache of the set that charges blocks of the pool of `first` to
+    /// the budget of the thread's innermost scope. Makes both if needed. Until the end of the
+    /// scope, inline paths of the thread see this cache. Returns nullptr if memory is short, and
+    /// for pools without caches.
+    Cache* enter_scope(BucketSet& first) noexcept;
+    /// Called when a scope of the calling thread began, or when that of `ended` ended: returns the
+    /// blocks that the thread parked for it.
+    void change_scope(const detail::BudgetNode* ended) noexcept;
+    /// Ends the use of a charged set if nothing uses it any more.
+    void release_unused(BucketSet& set) noexcept;
+
     /// From now on, makes every call of every thread take the slow path, where its cache is still
     /// used. For recorders, which must see each call. A call that is in progress may go unseen.
     void hide_caches() noexcept;
@@ -87,10 +99,18 @@ private:
     bool set_up_handlers() noexcept;
     ThreadCaches* own_table() noexcept;
     bool make_leaf(ThreadCaches& table, unsigned number) noexcept;
+    static bool may_show(const BucketSet& set) noexcept;
     void show(ThreadCaches& table, const BucketSet& set) noexcept;
+    BucketSet* charged_set(BucketSet& first, detail::BudgetNode& budget) noexcept;
+    BucketSet* make_charged_set(BucketSet& first) noexcept;
+    static void watch_frees(BucketSet& first) noexcept;
+    static void end_if_unused(BucketSet& set) noexcept;
+    static void forget_own_scopes() noexcept;
+    unsigned take_free_number() noexcept;
     // Separate functions, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;
     [[gnu::noinline]] void show_again(ThreadCaches& table, const BucketSet& set) noexcept;
+    Cache* attach_under_lock(BucketSet& set) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
     void detach(Cache& cache) noexcept;
     void abandon_others() noexcept;
@@ -124,6 +144,15 @@ private:
     std::array<std::uint64_t, max_pools / 64 + 1> numbers_ = {};
     unsigned lowest_free_ = first_number;
 };
+
+// Calls `function` with all pool numbers of the leaves that the thread has.
+template <class Function>
+void ThreadRegistry::for_each_number(ThreadCaches& table, Function function) noexcept {
+    for (unsigned leaf = 0; leaf < detail::cached_pool_count; leaf += detail::ThreadLeaf::size) {
+        if (!table.has_leaf_of(leaf)) continue;
+        for (unsigned index = 0; index < detail::ThreadLeaf::size; ++index) function(leaf + index);
+    }
+}
 
 ThreadRegistry& thread_registry() noexcept;
 

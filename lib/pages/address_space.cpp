@@ -45,6 +45,7 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
         if (const auto exact = pages::exact_size.load(std::memory_order_acquire)) return exact(p);
     }
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
+    if (entry.is_charged()) return base::block_bytes(0, entry.span()->charged_bucket_number());
     if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
     if (const pages::GuardedBlock* const block = entry.guarded()) return block->requested;
     if (const pages::SampledPages* const pages = entry.sampled()) return pages->block_bytes();

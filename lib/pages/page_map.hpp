@@ -43,10 +43,13 @@ enum class PageKind : std::uint8_t {
     large_noted,                         // whole pages that a caller holds; a server notes the free
     guarded,                             // of a guarded block (guarded_block.hpp)
     sampled,                             // of sampled small blocks (sampled_area.hpp)
+    // A bucket's span whose blocks are charged to a budget. Inline frees recognize no block in it.
+    charged = detail::bucket_count + 33,
 };
 inline constexpr unsigned kinds_of_series = 16;
 static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
 static_assert(static_cast<unsigned>(PageKind::sampled) < 2 * kinds_of_series);
+static_assert(static_cast<unsigned>(PageKind::charged) < 3 * kinds_of_series);
 
 constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept {
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
@@ -98,6 +101,8 @@ public:
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
     bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }
+    /// Returns whether the page belongs to a bucket's span with charged blocks.
+    bool is_charged() const noexcept { return kind() == PageKind::charged; }
     /// Returns whether this is the first entry of whole pages that a caller holds.
     bool is_large_in_use() const noexcept {
         return kind() == PageKind::large_in_use || kind() == PageKind::large_noted;

@@ -12,6 +12,11 @@ namespace tensorpool::statistics {
 struct ProfiledBlock;
 }  // namespace tensorpool::statistics
 
+namespace tensorpool::blocks {
+class BlockCharge;
+class Bucket;
+}  // namespace tensorpool::blocks
+
 namespace tensorpool::pages {
 
 /// Whether the memory of a freed span was filled with zeros. A program that writes into freed
@@ -39,6 +44,7 @@ struct alignas(64) Span
     /// 0 bytes were requested.
     /// Relaxed: its holder writes it while look-ups of any address may read it.
     std::atomic<std::uint64_t> requested_bytes = 0;
+    // For a span with charged blocks it is the address of the bucket (`charged_bucket`).
     static constexpr std::uint64_t nothing = UINT64_MAX;
 
     // A bucket's span. For a sampled large block, the first word of `home_bits` is the address of
@@ -55,8 +61,9 @@ struct alignas(64) Span
     std::uint8_t shard = 0;     // of its bucket; fixed while the span belongs to one
     /// For a free run: its memory takes pages of the system although it was not used.
     bool touched = false;
-    /// For a large block in use: the heap profile sampled it.
-    bool sampled = false;
+    /// For a large block in use: the heap profile sampled it; it is charged to a budget.
+    bool sampled : 1 = false;
+    bool charged : 1 = false;
     /// For a large block of a hardened pool.
     std::atomic<BlockOrigin> origin = BlockOrigin();
     /// The pages of the system that hold free blocks of the bucket only, and how many of them take
@@ -78,6 +85,32 @@ struct alignas(64) Span
     statistics::ProfiledBlock& take_profiled() noexcept {
         sampled = false;
         return *reinterpret_cast<statistics::ProfiledBlock*>(home_bits[0]);
+    }
+
+    /// Returns whether the free of a large block has more to do than to free it.
+    bool is_marked() const noexcept { return sampled || charged; }
+    /// Marks a large block in use as charged.
+    void set_charge(blocks::BlockCharge& charge) noexcept {
+        home_bits[1] = reinterpret_cast<std::uintptr_t>(&charge);
+        charged = true;
+    }
+    /// Returns what was set, and marks the block as not charged. REQUIRES: it is charged.
+    blocks::BlockCharge& take_charge() noexcept {
+        charged = false;
+        return *reinterpret_cast<blocks::BlockCharge*>(home_bits[1]);
+    }
+    /// Sets the bucket of a span with charged blocks, and its number. Addresses have 48 bits.
+    void set_charged_bucket(blocks::Bucket& bucket, unsigned number) noexcept {
+        requested_bytes.store(
+            reinterpret_cast<std::uintptr_t>(&bucket) | std::uint64_t{number} << 48,
+            std::memory_order_relaxed);
+    }
+    blocks::Bucket& charged_bucket() const noexcept {
+        const std::uint64_t word = requested_bytes.load(std::memory_order_relaxed);
+        return *reinterpret_cast<blocks::Bucket*>(word & ((std::uint64_t{1} << 48) - 1));
+    }
+    unsigned charged_bucket_number() const noexcept {
+        return static_cast<unsigned>(requested_bytes.load(std::memory_order_relaxed) >> 48);
     }
 
     PageNumber end_page() const noexcept { return first_page + pages; }

@@ -126,6 +126,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
+    watch_budgets();
     pool_list().enter(*this);
     if (is_sampled()) set_up_guards();
     if (is_hardened()) harden();
@@ -137,6 +138,7 @@ Pool::~Pool() {
     statistics::snapshot_sources().leave(*this);
     buckets_.for_each_series([](blocks::BucketSet& set) {
         blocks::thread_registry().leave(set);
+        if (set.is_charged()) blocks::thread_registry().give_back_number(set.number());
         if (!set.is_first()) std::destroy_at(&set);
     });
 }
@@ -223,6 +225,8 @@ void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) n
     if (is_hardened()) return try_hardened(bytes, alignment, path);
     const unsigned bucket = bucket_for(bytes, alignment);
     if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
+    if (is_in_scope()) [[unlikely]]
+        return allocate_charged(bucket, bytes, alignment, path);
     if (alignment <= base::finer_alignment) return allocate_finest(bytes, alignment, path);
     void* const block = allocate_block(buckets_, bucket, bytes, alignment, path);
     if (block != nullptr && checked()) buckets_[bucket].begin_use(block, bytes);
@@ -275,7 +279,9 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     if (is_sampled() && free_guarded(p, bytes)) return;
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
-    if (free_sampled(p)) return;
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    if (entry.is_charged()) return free_charged(p, entry, {bytes, bucket});
+    if (entry.sampled() != nullptr && free_sampled(p)) return;
     free_unchecked_block(buckets_, bucket, p);
 }
 
@@ -310,6 +316,7 @@ void Pool::record_end(void* p) noexcept {
     std::size_t bytes = 0;  // for a pointer that is not a block of this pool; reported later
     if (entry.pool_number() == heap_.pool_number()) {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
+        if (entry.is_charged()) bytes = base::block_bytes(0, entry.span()->charged_bucket_number());
         if (entry.is_large_in_use()) bytes = entry.span()->bytes();
         if (entry.guarded() != nullptr) bytes = entry.guarded()->requested;
         if (entry.sampled() != nullptr) bytes = entry.sampled()->block_bytes();
@@ -318,6 +325,7 @@ void Pool::record_end(void* p) noexcept {
 }
 
 void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p, Changes& changes) noexcept {
+    if (set.is_charged()) return free_charged_block(set, bucket, p, changes);
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) {
         set.deallocate_direct(bucket, p, changes);
@@ -339,7 +347,7 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(block);
     // Pages that come fresh from the system contain zeros already.
     if (entry.guarded() != nullptr) return block;
-    const bool has_span = !entry.is_bucket() && entry.has_span();
+    const bool has_span = !entry.is_bucket() && !entry.is_charged() && entry.has_span();
     if (!has_span || !entry.span()->clean) std::memset(block, 0, bytes);
     platform::mark_defined(block, bytes);
     return block;

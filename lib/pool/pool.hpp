@@ -23,6 +23,7 @@
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool_list.hpp"
+#include "statistics/budget/scope_budget.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/pool_counters.hpp"
@@ -128,6 +129,8 @@ public:
     void record_allocated_by(void* block, AllocatedBy by) noexcept;
 
     bool reserve(std::size_t capacity, pages::SlowPath& path) noexcept;
+    /// Gives free memory back that is charged to `budget` or to one below it, if the pool has any.
+    void give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept;
     std::size_t trim() noexcept;
     void set_max_capacity(std::size_t bytes) noexcept;
     std::size_t max_capacity() const noexcept;
@@ -185,6 +188,22 @@ private:
                                                 void* p) noexcept;
     void free_block(blocks::BucketSet& set, unsigned bucket, void* p,
                     pages::Changes& changes) noexcept;
+
+    // pool_charged.cpp: blocks that a scope charges to its budget
+    /// Whether a scope of the calling thread charges what it allocates here.
+    bool is_in_scope() const noexcept {
+        return statistics::scope_budget != nullptr && options_.budget == nullptr;
+    }
+    [[gnu::noinline]] void* allocate_charged(unsigned bucket, std::size_t bytes,
+                                             std::size_t alignment, pages::SlowPath& path) noexcept;
+    void* sample_charged(blocks::Cache& cache, unsigned bucket, std::size_t bytes,
+                         std::size_t alignment, pages::SlowPath& path) noexcept;
+    [[gnu::noinline]] void* allocate_charged_pages(blocks::Cache* cache, std::size_t bytes,
+                                                   std::size_t alignment,
+                                                   pages::SlowPath& path) noexcept;
+    void free_charged_block(blocks::BucketSet& set, unsigned bucket, void* p,
+                            pages::Changes& changes) noexcept;
+    static void refund(blocks::BlockCharge& charge, std::size_t bytes) noexcept;
 
     // pool_large.cpp: blocks of whole pages
     void* allocate_pages(std::size_t bytes);
@@ -244,7 +263,7 @@ private:
     void end_profile(statistics::ProfiledBlock& block) noexcept;
     void profile_large(blocks::Cache& cache, void* p, std::size_t bytes,
                        const Sampled& sampled) noexcept;
-    [[gnu::noinline]] void free_profiled(pages::Span& span) noexcept;
+    [[gnu::noinline]] void free_marked(pages::Span& span) noexcept;
     void profile_resized(pages::Span& span, std::size_t bytes) noexcept;
     void* allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
                            std::size_t bytes, std::size_t alignment,
@@ -337,6 +356,8 @@ private:
     Finding find_served(const void* p) noexcept;
     Finding find_guarded(const void* p) noexcept;
     Finding find_sampled(const void* p) noexcept;
+    Finding find_charged(const void* p) noexcept;
+    Finding find_in(blocks::BucketSet& set, unsigned number, const void* p) noexcept;
     // For blocks of whole pages the look-up yields everything that a check needs, so every free is
     // checked.
     // Returns nullptr for a misuse after which the program goes on.
@@ -346,6 +367,7 @@ private:
             refuse(p);
         return span;
     }
+    void free_charged(void* p, pages::PageEntry entry, StatedSize stated) noexcept;
     void deallocate_hardened(void* p, const FreedAs& freed) noexcept;
     void check_stated(const void* p, const FreedAs& freed, const blocks::Bucket::EndedUse& use,
                       std::size_t usable) noexcept;
@@ -413,6 +435,9 @@ struct PoolAccess {
 /// Returns the implementation of a pool that has none now: sets it up if it is the global one. Any
 /// other was destroyed, which stops the program with a report that names `block`.
 Pool& require_pool(const MemoryPool& pool, const void* block);
+
+/// From now on, budgets find the free memory of pools, and their scopes the caches of threads.
+void watch_budgets() noexcept;
 
 /// Trims all pools of the process. Returns the bytes by which their capacities fell. Does not call
 /// `on_event`: the events go to the timeline only. The calling thread may be inside any call of any

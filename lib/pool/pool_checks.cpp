@@ -28,15 +28,19 @@ Pool::Finding Pool::find(const void* p) noexcept {
     if (entry.kind() == PageKind::served) return find_served(p);
     if (entry.guarded() != nullptr) return find_guarded(p);
     if (entry.sampled() != nullptr) return find_sampled(p);
+    if (entry.is_charged()) return find_charged(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
-    blocks::BucketSet& set = series(entry.series());
-    blocks::Bucket& bucket = set[entry.bucket()];
+    return find_in(series(entry.series()), entry.bucket(), p);
+}
+
+Pool::Finding Pool::find_in(blocks::BucketSet& set, unsigned number, const void* p) noexcept {
+    blocks::Bucket& bucket = set[number];
     const blocks::Bucket::Finding found = bucket.find(p);
     if (!found.in_span) return {};
     Finding finding{.what = found.block == p ? Finding::What::block : Finding::What::interior,
                     .block = found.block,
                     // A sized free never refers to a block of a finer size.
-                    .bucket = set.is_first() ? entry.bucket() : bucket_count,
+                    .bucket = set.series() == 0 ? number : bucket_count,
                     .usable = bucket.block_bytes(),
                     .requested = found.requested};
     if (checked()) {
@@ -44,7 +48,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
         return finding;
     }
     blocks::Cache* const cache = blocks::thread_registry().attached(set);
-    if (found.home || (cache != nullptr && cache->parks(entry.bucket(), found.block))) {
+    if (found.home || (cache != nullptr && cache->parks(number, found.block))) {
         finding.what = Finding::What::freed;
     }
     return finding;
@@ -93,6 +97,7 @@ std::size_t Pool::usable_size(const void* p) noexcept {
 void* Pool::take_parked_block(std::size_t bytes) noexcept {
     const unsigned bucket = bucket_of(bytes + (is_hardened() ? base::Canary::min_bytes : 0));
     if (bytes == 0 || bucket >= bucket_count || bytes > options_.max_allocation) return nullptr;
+    if (is_in_scope()) return nullptr;
     statistics::look_for_recorder();
     blocks::Cache* const cache = blocks::own_cache(place_);
     if (cache == nullptr || statistics::is_recording()) return nullptr;
@@ -112,6 +117,7 @@ void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
         record_end(p);
     const PageEntry entry = heap_.space().map().at(p);
     const unsigned bucket = entry.bucket();
+    if (entry.is_charged()) return free_charged(p, entry, stated);
     if (entry.pool_number() != heap_.pool_number() || bucket >= bucket_count) {
         return free_checked_pages(p, stated);
     }
@@ -124,7 +130,7 @@ void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
 }
 
 void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
-    const StatedSize stated{set.block_bytes(bucket), set.is_first() ? bucket : bucket_count};
+    const StatedSize stated{set.block_bytes(bucket), set.series() == 0 ? bucket : bucket_count};
     if (is_marked() && !check_and_mark_freed(p, stated)) [[unlikely]]
         return;
     pages::Changes changes;
@@ -209,7 +215,10 @@ void Pool::check_no_leaks() const noexcept {
 
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
     if (finding.bucket < bucket_count) {
-        buckets_[finding.bucket].begin_use(p, requested_bytes);
+        const PageEntry entry = heap_.space().map().at(p);
+        blocks::Bucket& bucket =
+            entry.is_charged() ? entry.span()->charged_bucket() : buckets_[finding.bucket];
+        bucket.begin_use(p, requested_bytes);
         return;
     }
     Span* span = large_.find_in_use(p);

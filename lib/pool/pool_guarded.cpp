@@ -68,7 +68,8 @@ void* Pool::guard_if_due(blocks::Cache& cache, std::size_t bytes, std::size_t al
 
 // Counted as a block of whole pages.
 void* Pool::allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept {
-    if (alignment > GuardedArea::max_alignment) return nullptr;
+    // A guarded block has no place for what it is charged to.
+    if (alignment > GuardedArea::max_alignment || is_in_scope()) return nullptr;
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
     if (!heap_.charge_outside(taken)) return nullptr;
     GuardedBlock* const block =

@@ -82,7 +82,9 @@ std::size_t Pool::checked_usable_size(const void* p) noexcept {
 void* Pool::try_hardened(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
     if (bytes > pages::max_large_bytes) return allocate_large(bytes, alignment, path);
     const unsigned bucket = bucket_for(bytes + Canary::min_bytes, alignment);
-    if (bucket == bucket_count) return allocate_hardened_pages(bytes, alignment, path);
+    // The quarantine does not keep small blocks of budgets apart, so these get pages of their own.
+    if (bucket == bucket_count || is_in_scope())
+        return allocate_hardened_pages(bytes, alignment, path);
     void* const block = allocate_block(buckets_, bucket, bytes, alignment, path);
     if (block != nullptr) begin_hardened_use(block, bytes, bucket, BlockOrigin(alignment));
     return block;
@@ -304,8 +306,11 @@ void Pool::release_pages(Span& span, Changes& changes) noexcept {
         !span.is_of_whole_pages() ||
         (platform::remove_guard(begin, span.bytes()) && platform::commit(begin, span.bytes()));
     if (!is_accessible) return;
-    let_go(blocks::own_cache(place_), span.bytes());
+    const std::size_t bytes = span.bytes();
+    blocks::BlockCharge* const charge = span.charged ? &span.take_charge() : nullptr;
+    let_go(blocks::own_cache(place_), bytes);
     large_.free(span, changes);
+    if (charge != nullptr) refund(*charge, bytes);
 }
 
 }  // namespace abi_2

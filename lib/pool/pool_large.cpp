@@ -46,7 +46,7 @@ void* Pool::allocate_other_pages(std::size_t bytes) {
 inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
     if (bytes > max_parked_bytes_) return nullptr;
     blocks::Cache* const own = blocks::own_cache(place_);
-    if (own == nullptr || is_recorder_due() || statistics::has_open_scope() ||
+    if (own == nullptr || is_recorder_due() || statistics::has_open_scope() || is_in_scope() ||
         bytes > serving.max_unserved_bytes ||
         own->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]]
         return nullptr;
@@ -60,7 +60,7 @@ inline void* Pool::take_last_pages(std::size_t bytes) noexcept {
 void* Pool::take_other_pages(std::size_t bytes) noexcept {
     blocks::Cache* const own = blocks::own_cache(place_);
     const std::size_t max_bytes = std::min(options_.max_allocation, pages::max_large_bytes);
-    if (own == nullptr || bytes > max_bytes || is_recorder_due() ||
+    if (own == nullptr || bytes > max_bytes || is_recorder_due() || is_in_scope() ||
         own->bytes_to_sample < static_cast<std::int64_t>(bytes)) {
         return nullptr;
     }
@@ -102,7 +102,8 @@ void* Pool::allocate_large(std::size_t bytes, std::size_t alignment, SlowPath& p
         sampled = sample(*cache, bytes, alignment);
         if (sampled.block != nullptr) return sampled.block;
     }
-    void* const block = allocate_whole_pages(cache, bytes, alignment, path);
+    void* const block = is_in_scope() ? allocate_charged_pages(cache, bytes, alignment, path)
+                                      : allocate_whole_pages(cache, bytes, alignment, path);
     if (sampled.mean != 0) [[unlikely]] {
         if (block != nullptr) {
             profile_large(*cache, block, bytes, sampled);
@@ -191,14 +192,16 @@ void Pool::free_pages(void* p) noexcept {
 
 void Pool::free_pages_slow(void* p) noexcept {
     if (free_served(p) || free_guarded(p) || free_sampled(p)) return;
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    if (entry.is_charged()) return free_charged(p, entry, {});
     record_end_if_recording(p);
     if (Span* const span = large_span_of(p)) free_large(*span);
 }
 
 // If the thread's cache keeps the span, no function is called except on every 64th free.
 void Pool::free_large(Span& span) noexcept {
-    if (span.sampled) [[unlikely]]
-        return free_profiled(span);
+    if (span.is_marked()) [[unlikely]]
+        return free_marked(span);
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(place_);
     const bool kept =
@@ -247,7 +250,7 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != pages::PageKind::large_in_use) return nullptr;
     const void* const begin = heap_.space().address_of(entry.span()->first_page);
-    if (begin != p || bytes <= entry.span()->bytes()) return nullptr;
+    if (begin != p || bytes <= entry.span()->bytes() || entry.span()->charged) return nullptr;
     statistics::look_for_recorder();
     SlowPath path;
     void* longer = extend(*entry.span(), bytes, path);

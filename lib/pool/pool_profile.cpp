@@ -113,9 +113,12 @@ void Pool::profile_large(blocks::Cache& cache, void* p, std::size_t bytes,
     if (block != nullptr) heap_.space().map().at(p).span()->set_profiled(*block);
 }
 
-void Pool::free_profiled(pages::Span& span) noexcept {
-    end_profile(span.take_profiled());
+void Pool::free_marked(pages::Span& span) noexcept {
+    if (span.sampled) end_profile(span.take_profiled());
+    blocks::BlockCharge* const charge = span.charged ? &span.take_charge() : nullptr;
+    const std::size_t bytes = span.bytes();
     free_large(span);
+    if (charge != nullptr) refund(*charge, bytes);
 }
 
 // A block that was lengthened counts as a new one.
@@ -148,6 +151,7 @@ void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsig
         return nullptr;
     }
     block.profiled() = begin_profile(cache, block.address(), bytes, sampled);
+    if (block.profiled() != nullptr && set.is_charged()) block.profiled()->charge = &set.charge();
     cache.bytes_to_sample -= as_distance(bytes);
     cache.count_outside(bucket, bytes);
     record_->totals.bucket_out_bytes[set[bucket].row()].fetch_add(set.block_bytes(bucket),
@@ -195,6 +199,7 @@ bool Pool::free_sampled(void* p) noexcept {
         misused(p, find(p));
         return true;
     }
+    void* const charge = freed.profiled == nullptr ? nullptr : freed.profiled->charge;
     if (freed.profiled != nullptr) end_profile(*freed.profiled);
     blocks::BucketSet& set = series(size.series);
     if (blocks::Cache* const cache = attach(set)) {
@@ -210,6 +215,8 @@ bool Pool::free_sampled(void* p) noexcept {
                                                              std::memory_order_relaxed);
         heap_.refund_outside(freed.closed_bytes);
     }
+    if (charge != nullptr)
+        refund(*static_cast<blocks::BlockCharge*>(charge), set.block_bytes(size.bucket));
     return true;
 }
 

@@ -54,6 +54,19 @@ inline bool is_within(void** position, const std::atomic<void**>& bound) noexcep
 #endif
 }
 
+/// Returns whether an address is below a bound that another thread may move at the same time.
+/// Relaxed.
+inline bool is_below(std::uintptr_t address, const std::atomic<std::uintptr_t>& bound) noexcept {
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    // The line below as one instruction; gcc makes two.
+    bool below;
+    asm volatile("cmpq %1, %2" : "=@ccb"(below) : "m"(bound), "r"(address));
+    return below;
+#else
+    return address < bound.load(std::memory_order_relaxed);
+#endif
+}
+
 /// Declares that control does not reach the call, so that the compiler can drop a test.
 [[noreturn]] inline void unreachable() noexcept {
 #if defined(_MSC_VER)
@@ -71,8 +84,10 @@ struct ThreadCache {
     /// The requested bytes until an allocation is sampled; negative while one is due. The slow path
     /// then samples it and sets the next distance. Without sampling it is never used up.
     std::int64_t bytes_to_sample = never_sampled;
-    /// Blocks below this address are guarded or sampled, and never in a magazine. So is null.
-    std::uintptr_t first_unguarded = 1;
+    /// Blocks below this address are guarded or sampled, and never in a magazine. So is null. While
+    /// blocks of the pool are charged to a budget, all addresses are below it. Another thread may
+    /// raise it before it passes a charged block on.
+    std::atomic<std::uintptr_t> first_unguarded = 1;
 
     static constexpr std::int64_t never_sampled = INT64_MAX;
 
@@ -104,7 +119,7 @@ struct ThreadCache {
 
     /// Returns whether `p` lies below it. REQUIRES: `p` is null or a block of the pool.
     bool is_guarded_or_null(const void* p) const noexcept {
-        return reinterpret_cast<std::uintptr_t>(p) < first_unguarded;
+        return is_below(reinterpret_cast<std::uintptr_t>(p), first_unguarded);
     }
 
     /// Puts a freed block on the loaded magazine. Returns false, and does nothing, if the magazine

@@ -208,6 +208,13 @@ void BudgetNode::note_refusal(std::size_t needed, BudgetRequest& request) noexce
     }
 }
 
+bool BudgetNode::is_within(const BudgetNode& other) const noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    const BudgetNode* node = this;
+    while (node != nullptr && node != &other) node = node->parent_;
+    return node != nullptr;
+}
+
 bool BudgetNode::would_fit(std::size_t bytes) const noexcept {
     const std::lock_guard guard(budgets().mutex);
     return allowed(true) >= bytes;
@@ -247,7 +254,8 @@ namespace tensorpool::statistics {
 bool BudgetRequest::may_retry() noexcept {
     if (refused_by_ == nullptr) return false;
     BudgetNode* const refused_by = std::exchange(refused_by_, nullptr);
-    const std::size_t given = refused_by->ask_holders(missing_, this);
+    std::size_t given = give_free_memory(*refused_by, missing_);
+    if (given < missing_) given += refused_by->ask_holders(missing_ - given, this);
     reclaimed_ += given;
     if (by_soft_) {
         may_pass_soft_ = true;

@@ -67,6 +67,8 @@ public:
     bool reserve(std::size_t bytes, statistics::BudgetRequest& request) noexcept;
     void end_reservation(std::size_t bytes) noexcept;
 
+    /// Returns whether it is `other` or below it.
+    bool is_within(const BudgetNode& other) const noexcept;
     bool would_fit(std::size_t bytes) const noexcept;
     void set_limits(BudgetLimits limits) noexcept;
     BudgetStatistics statistics() const noexcept;

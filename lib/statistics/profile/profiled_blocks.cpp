@@ -66,6 +66,7 @@ ProfiledBlock* ProfiledBlocks::begin(unsigned pool, const void* address, std::si
     block->blocks = static_cast<std::uint64_t>(std::llround(SiteRecord::block_units / share));
     block->begin_ns = platform::monotonic_clock_ns();
     block->pool = pool;
+    block->charge = nullptr;
     block->before = nullptr;
     block->after = newest_;
     if (newest_ != nullptr) newest_->before = block;

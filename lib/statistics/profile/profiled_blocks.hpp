@@ -18,7 +18,8 @@ struct ProfiledBlock {
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;  // in units of 1 / SiteRecord::block_units
     std::uint64_t begin_ns = 0;
-    unsigned pool = 0;  // by number
+    unsigned pool = 0;       // by number
+    void* charge = nullptr;  // that a small block is charged to; set and read by the pool
     // In the list of all.
     ProfiledBlock* before = nullptr;
     ProfiledBlock* after = nullptr;

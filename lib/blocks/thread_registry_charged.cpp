@@ -1,0 +1,114 @@
+// Sets of buckets that charge their blocks to the budget of a scope.
+
+#include <new>
+#include <utility>
+
+#include "blocks/thread_registry.hpp"
+#include "statistics/budget/scope_budget.hpp"
+
+namespace tensorpool::blocks {
+namespace {
+
+// The caches that scopes of the calling thread use.
+constinit thread_local Cache* caches_in_scopes TENSORPOOL_INITIAL_EXEC = nullptr;
+
+}  // namespace
+
+Cache* ThreadRegistry::enter_scope(BucketSet& first) noexcept {
+    detail::BudgetNode* const budget = statistics::scope_budget;
+    for (Cache* cache = caches_in_scopes; cache != nullptr; cache = cache->next_in_scope) {
+        BucketSet& set = cache->set();
+        if (&set.first() == &first && set.charge().budget() == budget) return attached(set);
+    }
+    if (!first.may_cache() || attach(first) == nullptr) return nullptr;
+    const std::lock_guard guard(mutex_);
+    BucketSet* const set = charged_set(first, *budget);
+    if (set == nullptr) return nullptr;
+    Cache* cache = own_cache(*set);
+    if (cache == nullptr && set->may_cache()) cache = attach_under_lock(*set);
+    if (cache == nullptr) {
+        end_if_unused(*set);
+        return nullptr;
+    }
+    ++set->charge().users;
+    cache->is_in_scope = true;
+    cache->next_in_scope = std::exchange(caches_in_scopes, cache);
+    show(own_caches(), *set);
+    return cache;
+}
+
+BucketSet* ThreadRegistry::charged_set(BucketSet& first, detail::BudgetNode& budget) noexcept {
+    BucketSet* idle = nullptr;
+    BucketSet* used = nullptr;
+    first.for_each_series([&](BucketSet& set) {
+        if (!set.is_charged()) return;
+        if (set.charge().budget() == nullptr) idle = &set;
+        if (set.charge().budget() == &budget) used = &set;
+    });
+    if (used != nullptr) return used;
+    if (idle == nullptr) idle = make_charged_set(first);
+    if (idle == nullptr) return nullptr;
+    idle->charge().begin(budget);
+    if (first.charged_sets++ == 0) watch_frees(first);
+    return idle;
+}
+
+BucketSet* ThreadRegistry::make_charged_set(BucketSet& first) noexcept {
+    void* const memory = first.records().allocate(sizeof(BucketSet), alignof(BucketSet));
+    if (memory == nullptr) return nullptr;
+    const unsigned number = take_free_number();
+    if (number == no_number) return nullptr;
+    BucketSet* const set = new (memory) BucketSet(first, BucketSet::Charged(), number);
+    set->next = std::exchange(sets_, set);
+    return set;
+}
+
+// While blocks are charged, every free of the pool takes the slow path, which looks into the page
+// map. A thread that frees a charged block got it from one that allocated it after this.
+void ThreadRegistry::watch_frees(BucketSet& first) noexcept {
+    first.for_each_series([&](BucketSet& set) {
+        for (Cache& cache : set.caches) cache.hide_frees(first.charged_sets != 0);
+    });
+}
+
+void ThreadRegistry::end_if_unused(BucketSet& set) noexcept {
+    if (set.charge().budget() == nullptr || !set.charge().is_unused()) return;
+    set.charge().end();
+    if (--set.first().charged_sets == 0) watch_frees(set.first());
+}
+
+// The caches were detached.
+void ThreadRegistry::forget_own_scopes() noexcept {
+    caches_in_scopes = nullptr;
+}
+
+void ThreadRegistry::release_unused(BucketSet& set) noexcept {
+    const std::lock_guard guard(mutex_);
+    end_if_unused(set);
+}
+
+void ThreadRegistry::change_scope(const detail::BudgetNode* ended) noexcept {
+    if (detail::thread_table == &no_caches) return;
+    {
+        const std::lock_guard guard(mutex_);
+        ThreadCaches& table = own_caches();
+        for_each_number(table, [&](unsigned number) { table.set_view(number, empty_cache); });
+    }
+    Cache** link = &caches_in_scopes;
+    while (*link != nullptr) {
+        Cache& cache = **link;
+        BucketSet& set = cache.set();
+        if (ended == nullptr || set.charge().budget() != ended) {
+            link = &cache.next_in_scope;
+            continue;
+        }
+        *link = cache.next_in_scope;
+        cache.give_back_blocks();
+        const std::lock_guard guard(mutex_);
+        cache.is_in_scope = false;
+        --set.charge().users;
+        end_if_unused(set);
+    }
+}
+
+}  // namespace tensorpool::blocks
