@@ -26,6 +26,9 @@ if(TENSORPOOL_BUILD_PLANNING)
   target_compile_definitions(planner_tests PRIVATE
     TENSORPOOL_MINIMALLOC="${CMAKE_CURRENT_SOURCE_DIR}/planner/minimalloc")
 endif()
+if(TENSORPOOL_BUILD_STASH)
+  tensorpool_add_tests(stash)
+endif()
 
 # What segment_fuzz found, for segment_corpus_linux_test.cpp.
 target_compile_definitions(statistics_tests PRIVATE

@@ -2,7 +2,7 @@
 # benchmarks, tools and examples. Each part that needs a missing component must say so or be left
 # out.
 cmake_minimum_required(VERSION 3.25)
-set(all DEVICE SIMULATION MODELS PLANNING)
+set(all DEVICE SIMULATION MODELS PLANNING STASH)
 set(needs_both "The command tensorpool is not built: it needs the components models and planning")
 
 function(configure chosen)
@@ -37,6 +37,7 @@ endfunction()
 configure("")
 configure("DEVICE")
 configure("DEVICE;SIMULATION")
+configure("STASH")
 configure("MODELS")
 configure("PLANNING")
 configure("MODELS;PLANNING")

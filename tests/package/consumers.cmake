@@ -78,7 +78,7 @@ if(BUILD_SHARED_LIBS)
   return()
 endif()
 set(without_the_rest)
-foreach(component DEVICE MODELS PLANNING INTERPOSE PYTHON TORCH)
+foreach(component DEVICE MODELS PLANNING STASH INTERPOSE PYTHON TORCH)
   list(APPEND without_the_rest -DTENSORPOOL_BUILD_${component}=OFF)
 endforeach()
 add_consumer_test(add_subdirectory ${without_the_rest} -DTENSORPOOL_INSTALL=ON
