@@ -1,8 +1,9 @@
 #pragma once
 
 /// @file
-/// Includes all headers of the core and, if installed, of the components `models` and `planning`.
-/// It does not include the C headers, the headers of devices, and those for other libraries.
+/// Includes all headers of the core and, if installed, of the components `models`, `planning` and
+/// `stash`. It does not include the C headers, the headers of devices, and those for other
+/// libraries.
 
 /// @mainpage
 /// - MemoryPool allocates blocks for any thread; get_global_memory_pool() is the process's pool.
@@ -63,6 +64,9 @@
 #include <tensorpool/model_estimate.hpp>
 #include <tensorpool/model_file.hpp>
 #include <tensorpool/model_hyperparameters.hpp>
+#endif
+#if __has_include(<tensorpool/stash.hpp>)
+#include <tensorpool/stash.hpp>
 #endif
 #if __has_include(<tensorpool/planned_arena.hpp>)
 #include <tensorpool/memory_plan.hpp>

@@ -15,6 +15,7 @@ enum class ForkStage : unsigned {
     // because it is loaded later.
     allocator,  ///< serves malloc from a pool
     devices,    ///< no locks: a child does not use what its parent created
+    stashes,    ///< no locks: parent and child must not change the file that both read
     planned,   ///< planned arenas; under their locks a map grows, which a pool may serve and record
     recorder,  ///< the recorder of calls
     arenas,    ///< arenas; under their locks vectors grow, and a pool may serve malloc
@@ -26,7 +27,7 @@ enum class ForkStage : unsigned {
     rings,       ///< rings of recorded calls: calls of all components above may be recorded under
                  ///< their locks
 };
-inline constexpr unsigned fork_stages = 11;
+inline constexpr unsigned fork_stages = 12;
 
 struct ForkHandlers {
     void (*before)() = nullptr;

@@ -1,0 +1,60 @@
+#include "stash/slab_writer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <tensorpool/stash.hpp>
+
+namespace tensorpool::stashing {
+
+SlabWriter::SlabWriter(MemoryPool& pool, SpillStore* store, std::size_t max_bytes,
+                       const std::string& tensor)
+    : pool_(pool), store_(store), tensor_(tensor), buffer_(pool, std::min(max_bytes, slab_bytes)) {}
+
+SlabWriter::~SlabWriter() {
+    for (const Slab& slab : slabs_)
+        if (!slab.memory) store_->free(slab.position, slab.bytes);
+}
+
+std::span<std::byte> SlabWriter::room(std::size_t bytes) {
+    if (current_.bytes + bytes > buffer_.size()) store_slab();
+    return buffer_.as<std::byte>().subspan(current_.bytes);
+}
+
+void SlabWriter::take(std::size_t bytes) noexcept {
+    current_.bytes += bytes;
+    ++current_.pieces;
+}
+
+std::vector<Slab> SlabWriter::finish() {
+    if (current_.pieces != 0) store_slab();
+    if (store_ != nullptr) {
+        for (const Slab& slab : slabs_) {
+            if (const auto problem = store_->settle(slab.position, slab.bytes))
+                throw StashError(tensor_, StashError::no_piece, problem.text);
+        }
+    }
+    return std::exchange(slabs_, {});
+}
+
+void SlabWriter::store_slab() {
+    const auto filled = buffer_.as<std::byte>().first(current_.bytes);
+    slabs_.emplace_back();
+    try {
+        if (store_ != nullptr) {
+            if (const auto problem = store_->write(filled, current_.position))
+                throw StashError(tensor_, StashError::no_piece, problem.text);
+        } else {
+            // A block of just this size: the rest of the buffer would take memory as well.
+            current_.memory = PooledAllocation(pool_, filled.size());
+            std::memcpy(current_.memory.get(), filled.data(), filled.size());
+        }
+    } catch (...) {
+        slabs_.pop_back();
+        throw;
+    }
+    slabs_.back() = std::exchange(current_, {});
+}
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,117 @@
+#include "stash/spill_store.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include <tensorpool/stash.hpp>
+
+#include "base/alignment.hpp"
+#include "platform/process/fork_handlers.hpp"
+
+namespace tensorpool::stashing {
+namespace {
+
+/// Common file systems hold files of 8 TiB or more.
+constexpr std::uint64_t max_end = std::uint64_t{1} << 40;
+
+/// The number of forks. It changes before the fork, so a thread that frees a slab while its stash
+/// is copied to a child has seen the fork.
+constinit std::atomic<std::uint64_t> forks = 0;
+
+/// The stores by folder. Entries are never removed.
+struct Stores {
+    struct Entry {
+        std::string folder;
+        std::weak_ptr<SpillStore> store;
+        Entry* next;
+    };
+
+    std::mutex mutex;
+    Entry* first = nullptr;
+
+    Entry* find(const std::string& folder) const noexcept {
+        Entry* entry = first;
+        while (entry != nullptr && entry->folder != folder) entry = entry->next;
+        return entry;
+    }
+};
+
+/// Never destroyed: threads may spill while the process ends. A child gets new stores, since
+/// another thread may have held the lock.
+constinit std::atomic<Stores*> stores = nullptr;
+
+Stores& present_stores() {
+    Stores* present = stores.load(std::memory_order_acquire);
+    if (present != nullptr) return *present;
+    auto made = std::make_unique<Stores>();
+    if (stores.compare_exchange_strong(present, made.get(), std::memory_order_acq_rel))
+        return *made.release();
+    return *present;
+}
+
+bool watches_forks() noexcept {
+    static const bool are_set = platform::set_fork_handlers(
+        platform::ForkStage::stashes, [] { forks.fetch_add(1, std::memory_order_seq_cst); }, [] {},
+        [] { stores.store(nullptr, std::memory_order_relaxed); });
+    return are_set;
+}
+
+std::shared_ptr<SpillStore> present_store(Stores& all, const std::string& folder) {
+    std::shared_ptr<SpillStore> store;
+    {
+        const std::scoped_lock lock(all.mutex);
+        const Stores::Entry* const entry = all.find(folder);
+        if (entry != nullptr) store = entry->store.lock();
+    }
+    return store != nullptr && store->is_present() ? store : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<SpillStore> SpillStore::of_folder(const std::string& folder,
+                                                  const std::string& tensor) {
+    const auto refuse = [&](const char* problem) {
+        throw StashError(tensor, StashError::no_piece, "folder '" + folder + "': " + problem);
+    };
+    if (!watches_forks()) refuse("the system has no memory for fork handlers");
+    Stores& all = present_stores();
+    if (std::shared_ptr<SpillStore> present = present_store(all, folder)) return present;
+
+    // Nothing is allocated under the lock. Two threads may each make a store: both are valid.
+    auto made = std::make_shared<SpillStore>(forks.load(std::memory_order_seq_cst));
+    if (const auto problem = made->open(folder.c_str())) refuse(problem.text);
+    auto entry = std::make_unique<Stores::Entry>(
+        Stores::Entry{.folder = folder, .store = {}, .next = nullptr});
+    const std::weak_ptr<SpillStore> weak = made;
+    std::weak_ptr<SpillStore> replaced = weak;
+    const std::scoped_lock lock(all.mutex);
+    Stores::Entry* const found = all.find(folder);
+    if (found != nullptr) {
+        found->store.swap(replaced);
+    } else {
+        entry->store = weak;
+        entry->next = std::exchange(all.first, entry.get());
+        (void)entry.release();
+    }
+    return made;
+}
+
+bool SpillStore::is_present() const noexcept {
+    return forks.load(std::memory_order_seq_cst) == forks_ &&
+           end_.load(std::memory_order_relaxed) < max_end;
+}
+
+platform::FileProblem SpillStore::write(std::span<const std::byte> bytes,
+                                        std::uint64_t& position) noexcept {
+    position = end_.fetch_add(base::align_up(bytes.size(), unit), std::memory_order_relaxed);
+    platform::FileProblem problem = file_.write(position, bytes);
+    if (problem) free(position, bytes.size());
+    return problem;
+}
+
+void SpillStore::free(std::uint64_t position, std::uint64_t bytes) noexcept {
+    if (forks.load(std::memory_order_seq_cst) == forks_)
+        (void)file_.free(position, base::align_up(bytes, unit));
+}
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "platform/files/spill_file.hpp"
+
+namespace tensorpool::stashing {
+
+/// The file of a folder that slabs are spilled to. Positions are given out once: what is freed goes
+/// back to the disk, not to other slabs. So no lock is needed, and processes that share the file
+/// after a fork read what they expect. Any thread may call it.
+class SpillStore {
+public:
+    /// Slabs begin at multiples of this, which the pages of most file systems divide.
+    static constexpr std::uint64_t unit = 4096;
+
+    /// Returns the present store of a folder, or makes one. It closes its file when the last stash
+    /// in it ends. Throws StashError for `tensor` if the folder cannot be used.
+    static std::shared_ptr<SpillStore> of_folder(const std::string& folder,
+                                                 const std::string& tensor);
+
+    explicit SpillStore(std::uint64_t forks) noexcept : forks_(forks) {}
+
+    [[nodiscard]] platform::FileProblem open(const char* folder) noexcept {
+        return file_.open(folder);
+    }
+    /// Whether new slabs may be written to it: not after a fork, nor when it has used up its
+    /// positions.
+    bool is_present() const noexcept;
+
+    /// Writes a slab and sets its position.
+    [[nodiscard]] platform::FileProblem write(std::span<const std::byte> bytes,
+                                              std::uint64_t& position) noexcept;
+    /// Waits until a slab is on the disk.
+    [[nodiscard]] platform::FileProblem settle(std::uint64_t position,
+                                               std::uint64_t bytes) noexcept {
+        return file_.settle(position, bytes);
+    }
+    [[nodiscard]] platform::FileProblem read(std::uint64_t position,
+                                             std::span<std::byte> bytes) const noexcept {
+        return file_.read(position, bytes);
+    }
+    void read_ahead(std::uint64_t position, std::uint64_t bytes) const noexcept {
+        file_.read_ahead(position, bytes);
+    }
+    /// Gives the disk space of a slab back. Does nothing after a fork: another process may still
+    /// read it.
+    void free(std::uint64_t position, std::uint64_t bytes) noexcept;
+
+private:
+    platform::SpillFile file_;
+    const std::uint64_t forks_;  // forks before the store was made
+    // Relaxed: positions need only be distinct.
+    std::atomic<std::uint64_t> end_ = 0;
+};
+
+}  // namespace tensorpool::stashing

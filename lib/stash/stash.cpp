@@ -1,0 +1,114 @@
+#include <tensorpool/stash.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+#include "stash/stash_state.hpp"
+
+namespace tensorpool {
+namespace {
+
+using stashing::StashState;
+
+/// Returns the block of a handle, which keeps it.
+HeldBlock block_of(PooledAllocation& allocation) noexcept {
+    const HeldBlock block = allocation.detach();
+    allocation = PooledAllocation(block);
+    return block;
+}
+
+StashState::Origin origin_of(const HeldBlock& block, const std::string& tensor) {
+    if (block.address == nullptr) return {};
+    if (!block.owner.is_pool()) {
+        throw std::invalid_argument(
+            "tensorpool: stash '" + tensor + "': found a block of a source of kind '" +
+            block.owner.functions().name + "', expected one of a MemoryPool");
+    }
+    return {static_cast<MemoryPool*>(block.owner.pool()), block.owner.alignment()};
+}
+
+StashState& content_of(const std::unique_ptr<StashState>& state, const char* call) {
+    if (state == nullptr) {
+        throw std::logic_error(std::string("tensorpool: ") + call +
+                               ": the stash holds nothing; expected one that was neither restored "
+                               "nor moved from");
+    }
+    return *state;
+}
+
+/// Returns a block for callers that write all of it.
+PooledAllocation block_for(MemoryPool& pool, std::size_t bytes, std::size_t alignment) {
+    if (alignment > 64) return PooledAllocation(pool, bytes, alignment);
+    void* const address = pool.allocate_prefaulted(bytes);
+    return PooledAllocation(HeldBlock{address, bytes, BlockOwner::of_pool(&pool, alignment)});
+}
+
+}  // namespace
+
+Stash::Stash() noexcept = default;
+Stash::~Stash() = default;
+Stash::Stash(Stash&& other) noexcept = default;
+Stash& Stash::operator=(Stash&& other) noexcept = default;
+
+Stash::Stash(PooledAllocation&& allocation, StashOptions options) {
+    const HeldBlock block = block_of(allocation);
+    const StashState::Origin origin = origin_of(block, options.name);
+    state_ = std::make_unique<StashState>(
+        std::span(static_cast<const std::byte*>(block.address), block.bytes), origin,
+        std::move(options));
+    allocation.reset();
+}
+
+PooledAllocation Stash::restore() {
+    const StashState& content = content_of(state_, "restore");
+    if (content.size() == 0) {
+        state_.reset();
+        return {};
+    }
+    return restore(*content.origin().pool);
+}
+
+PooledAllocation Stash::restore(MemoryPool& pool) {
+    const StashState& content = content_of(state_, "restore");
+    PooledAllocation block;
+    if (content.size() != 0) {
+        block = block_for(pool, content.size(), content.origin().alignment);
+        content.decode_to(block.as<std::byte>());
+    }
+    state_.reset();
+    return block;
+}
+
+void Stash::restore_to(std::span<std::byte> memory) {
+    const StashState& content = content_of(state_, "restore_to");
+    if (memory.size() != content.size()) {
+        throw std::invalid_argument("tensorpool: stash '" + content.name() + "': found memory of " +
+                                    std::to_string(memory.size()) + " bytes, expected " +
+                                    std::to_string(content.size()));
+    }
+    content.decode_to(memory);
+    state_.reset();
+}
+
+void Stash::prefetch() const noexcept {
+    if (state_ != nullptr) state_->read_ahead();
+}
+
+const std::string& Stash::name() const noexcept {
+    static const std::string none;
+    return state_ == nullptr ? none : state_->name();
+}
+
+std::size_t Stash::size() const noexcept {
+    return state_ == nullptr ? 0 : state_->size();
+}
+
+std::size_t Stash::bytes_at_rest() const noexcept {
+    return state_ == nullptr ? 0 : state_->bytes_in_memory() + state_->bytes_in_file();
+}
+
+std::size_t Stash::bytes_spilled() const noexcept {
+    return state_ == nullptr ? 0 : state_->bytes_in_file();
+}
+
+}  // namespace tensorpool

@@ -1,0 +1,80 @@
+#include "stash/spill_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "stash/test_content.hpp"
+#include "support/child_process.hpp"
+
+namespace tensorpool::stashing {
+namespace {
+
+/// The tests run in the build folder, which lies on a disk unless the machine has none.
+class SpillStoreTest : public ::testing::Test {
+protected:
+    void SetUp() override {
+        const std::string problem = message_of([] { (void)SpillStore::of_folder(".", "x"); });
+        if (!problem.empty()) GTEST_SKIP() << problem;
+    }
+};
+
+/// Returns the disk space of the open files without names, in bytes.
+std::size_t disk_space() {
+    std::size_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        struct stat found = {};
+        if (stat(entry.path().c_str(), &found) != 0) continue;
+        if (S_ISREG(found.st_mode) && found.st_nlink == 0)
+            bytes += static_cast<std::size_t>(found.st_blocks) * 512;
+    }
+    return bytes;
+}
+
+TEST_F(SpillStoreTest, FolderHasOneStoreWhileItIsInUse) {
+    auto first = SpillStore::of_folder(".", "x");
+    EXPECT_EQ(SpillStore::of_folder(".", "y"), first);
+    EXPECT_NE(SpillStore::of_folder("..", "y"), first);
+    const std::weak_ptr<SpillStore> weak = first;
+    first.reset();
+    EXPECT_TRUE(weak.expired());
+}
+
+TEST_F(SpillStoreTest, FreedSlabsGoBackToTheDisk) {
+    const auto store = SpillStore::of_folder(".", "x");
+    const Bytes bytes(100'000, std::byte{1});
+    const std::size_t before = disk_space();
+    std::uint64_t first = 0;
+    std::uint64_t second = 0;
+    ASSERT_FALSE(store->write(bytes, first));
+    ASSERT_FALSE(store->write(bytes, second));
+    ASSERT_FALSE(store->settle(first, bytes.size()));
+    ASSERT_FALSE(store->settle(second, bytes.size()));
+    EXPECT_EQ(second % SpillStore::unit, 0U);
+    EXPECT_GE(disk_space(), before + 200'000);
+    store->free(first, bytes.size());
+    EXPECT_LT(disk_space(), before + 150'000);
+    Bytes back(bytes.size());
+    ASSERT_FALSE(store->read(second, back));
+    EXPECT_TRUE(back == bytes);
+}
+
+TEST_F(SpillStoreTest, ForkRetiresTheStoreInBothProcesses) {
+    const auto store = SpillStore::of_folder(".", "x");
+    const Bytes bytes(10'000, std::byte{1});
+    std::uint64_t position = 0;
+    ASSERT_FALSE(store->write(bytes, position));
+    const auto is_retired = [&] {
+        store->free(position, bytes.size());  // does nothing
+        Bytes back(bytes.size());
+        return !store->is_present() && SpillStore::of_folder(".", "x") != store &&
+               !store->read(position, back) && back == bytes;
+    };
+    EXPECT_TRUE(testing::holds_in_child(is_retired));
+    EXPECT_TRUE(is_retired());
+}
+
+}  // namespace
+}  // namespace tensorpool::stashing
