@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/stat.h>
-
-#include <filesystem>
-
+#include "stash/spill_files_linux.hpp"
 #include "stash/test_content.hpp"
 #include "support/child_process.hpp"
 
@@ -20,18 +17,6 @@ protected:
         if (!problem.empty()) GTEST_SKIP() << problem;
     }
 };
-
-/// Returns the disk space of the open files without names, in bytes.
-std::size_t disk_space() {
-    std::size_t bytes = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        struct stat found = {};
-        if (stat(entry.path().c_str(), &found) != 0) continue;
-        if (S_ISREG(found.st_mode) && found.st_nlink == 0)
-            bytes += static_cast<std::size_t>(found.st_blocks) * 512;
-    }
-    return bytes;
-}
 
 TEST_F(SpillStoreTest, FolderHasOneStoreWhileItIsInUse) {
     auto first = SpillStore::of_folder(".", "x");

@@ -8,7 +8,7 @@
 
 #include <tensorpool/stash.hpp>
 
-#include "stash/stash_state.hpp"
+#include "stash/spill_files_linux.hpp"
 #include "stash/test_content.hpp"
 #include "support/child_process.hpp"
 
@@ -37,17 +37,6 @@ protected:
     static std::size_t open_files() {
         const std::filesystem::directory_iterator files("/proc/self/fd");
         return static_cast<std::size_t>(std::distance(begin(files), end(files)));
-    }
-
-    /// Returns the descriptor of the file that stashes are spilled to; -1 if there is none.
-    static int spill_file() {
-        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-            std::error_code none;
-            const auto target = std::filesystem::read_symlink(entry.path(), none).string();
-            if (target.ends_with("(deleted)") && !target.starts_with("/memfd:"))
-                return std::stoi(entry.path().filename());
-        }
-        return -1;
     }
 
     MemoryPool pool_{PoolOptions{.name = "tensors"}};
@@ -115,10 +104,11 @@ TEST_F(StashSpillTest, FullDiskKeepsTheBlockAndOtherStashes) {
         const StashOptions options = {
             .name = "x", .method = StashMethod::spill, .folder = ".", .pool = &store_};
         const std::size_t before = store_.statistics().in_use_bytes;
+        const std::size_t on_disk = disk_space();
         const std::string message = message_of([&] { stash(std::move(block), options); });
         return message == "tensorpool: stash 'x': write: File too large" &&
                holds(block, expected) && store_.statistics().in_use_bytes == before &&
-               holds(other.restore(), small);
+               disk_space() == on_disk && holds(other.restore(), small);
     }));
 }
 
@@ -172,20 +162,26 @@ TEST_F(StashSpillTest, ParentAndChildBothRestoreWhatExistedAtTheFork) {
 TEST_F(StashSpillTest, ChildRestoresWhatTheParentHasRestoredAndReplaced) {
     const Bytes expected = random(1'000'000);
     Stash kept = spilled(expected);
+    const Stash keeps_the_file_open = spilled(expected);
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     const pid_t child = fork();
     if (child == 0) {
         char go = 0;
         const bool began = read(ends[0], &go, 1) == 1;
-        _exit(began && holds(kept.restore(), expected) ? 0 : 1);
+        const Bytes other = random(1'000'000);
+        Stash of_child = spilled(other);
+        const bool is_right = holds(kept.restore(), expected) && holds(of_child.restore(), other);
+        _exit(began && is_right ? 0 : 1);
     }
     EXPECT_TRUE(holds(kept.restore(), expected));
-    const Stash replaced = spilled(random(1'000'000));
+    const Bytes replacing = content(1'000'000, generator_);
+    Stash replaced = spilled(replacing);
     ASSERT_EQ(write(ends[1], "x", 1), 1);
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
+    EXPECT_TRUE(holds(replaced.restore(), replacing));
     close(ends[0]);
     close(ends[1]);
 }

@@ -221,6 +221,24 @@ TEST(PieceCodec, RandomBytesAreNoEncoding) {
     EXPECT_FALSE(decode_piece({}, back, *workspace));
 }
 
+TEST(PieceCodec, EncodingsOfAnotherLengthAreRefused) {
+    Generator generator(8);
+    OwnedWorkspace workspace(1001);
+    for (const Bytes& piece : contents(1001, generator)) {
+        for (const DataType& type : types()) {
+            const Bytes encoded = encode(piece, type, *workspace);
+            Bytes back(piece.size());
+            for (std::size_t bytes = 0; bytes < encoded.size(); ++bytes) {
+                const Bytes cut(encoded.begin(), encoded.begin() + static_cast<long>(bytes));
+                ASSERT_FALSE(decode_piece(cut, back, *workspace)) << bytes;
+            }
+            Bytes longer = encoded;
+            longer.push_back(std::byte{0});
+            ASSERT_FALSE(decode_piece(longer, back, *workspace));
+        }
+    }
+}
+
 TEST(PieceCodec, AnotherSizeIsRefused) {
     OwnedWorkspace workspace(4096);
     const Bytes encoded = encode(Bytes(4000), DataType(), *workspace);
