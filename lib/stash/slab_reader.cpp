@@ -1,7 +1,5 @@
 #include "stash/slab_reader.hpp"
 
-#include <algorithm>
-
 #include <tensorpool/stash.hpp>
 
 namespace tensorpool::stashing {
@@ -9,20 +7,13 @@ namespace tensorpool::stashing {
 SlabReader::SlabReader(MemoryPool& pool, const SpillStore* store, std::span<const Slab> slabs,
                        const std::string& tensor)
     : store_(store), left_(slabs), tensor_(tensor) {
-    if (store == nullptr) return;
-    buffer_ = PooledAllocation(pool, slab_bytes);
-    for (const Slab& slab : slabs.first(std::min(ahead, slabs.size())))
-        store->read_ahead(slab.position, slab.bytes);
+    if (store != nullptr) buffer_ = PooledAllocation(pool, slab_bytes);
 }
 
 std::span<const std::byte> SlabReader::next() {
     const Slab& slab = left_.front();
-    if (store_ == nullptr) {
-        left_ = left_.subspan(1);
-        return slab.memory.as<const std::byte>();
-    }
-    if (left_.size() > ahead) store_->read_ahead(left_[ahead].position, left_[ahead].bytes);
     left_ = left_.subspan(1);
+    if (store_ == nullptr) return slab.memory.as<const std::byte>();
     const auto bytes = buffer_.as<std::byte>().first(slab.bytes);
     if (const auto problem = store_->read(slab.position, bytes))
         throw StashError(tensor_, StashError::no_piece, problem.text);

@@ -12,8 +12,8 @@
 
 namespace tensorpool::stashing {
 
-/// Returns the bytes of slabs one after another. While the caller decodes one from a file, the
-/// system reads the next ones.
+/// Returns the bytes of slabs one after another. The slabs of a file follow one another in it, so
+/// the system reads the next ones while the caller decodes one.
 class SlabReader {
 public:
     /// Reads from `store` if that is not nullptr. Throws AllocationError.
@@ -25,9 +25,6 @@ public:
     std::span<const std::byte> next();
 
 private:
-    /// The slabs that the system reads ahead.
-    static constexpr std::size_t ahead = 4;
-
     const SpillStore* store_;
     std::span<const Slab> left_;
     const std::string& tensor_;

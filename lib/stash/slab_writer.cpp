@@ -13,8 +13,7 @@ SlabWriter::SlabWriter(MemoryPool& pool, SpillStore* store, std::size_t max_byte
     : pool_(pool), store_(store), tensor_(tensor), buffer_(pool, std::min(max_bytes, slab_bytes)) {}
 
 SlabWriter::~SlabWriter() {
-    for (const Slab& slab : slabs_)
-        if (!slab.memory) store_->free(slab.position, slab.bytes);
+    if (store_ != nullptr) store_->free(slabs_);
 }
 
 std::span<std::byte> SlabWriter::room(std::size_t bytes) {

@@ -109,7 +109,22 @@ platform::FileProblem SpillStore::write(std::span<const std::byte> bytes,
     return problem;
 }
 
+void SpillStore::free(std::span<const Slab> slabs) noexcept {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    for (const Slab& slab : slabs) {
+        if (slab.memory) continue;
+        if (slab.position != end) {
+            free(begin, end - begin);
+            begin = slab.position;
+        }
+        end = slab.position + base::align_up(slab.bytes, unit);
+    }
+    free(begin, end - begin);
+}
+
 void SpillStore::free(std::uint64_t position, std::uint64_t bytes) noexcept {
+    if (bytes == 0) return;
     if (forks.load(std::memory_order_seq_cst) == forks_)
         (void)file_.free(position, base::align_up(bytes, unit));
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "platform/files/spill_file.hpp"
+#include "stash/slab.hpp"
 
 namespace tensorpool::stashing {
 
@@ -47,11 +48,14 @@ public:
     void read_ahead(std::uint64_t position, std::uint64_t bytes) const noexcept {
         file_.read_ahead(position, bytes);
     }
-    /// Gives the disk space of a slab back. Does nothing after a fork: another process may still
-    /// read it.
-    void free(std::uint64_t position, std::uint64_t bytes) noexcept;
+    /// Gives the disk space of slabs in the file back; slabs in memory are skipped. Neighbors are
+    /// freed by one call of the system, which takes about a millisecond. Does nothing after a fork:
+    /// another process may still read them.
+    void free(std::span<const Slab> slabs) noexcept;
 
 private:
+    void free(std::uint64_t position, std::uint64_t bytes) noexcept;
+
     platform::SpillFile file_;
     const std::uint64_t forks_;  // forks before the store was made
     // Relaxed: positions need only be distinct.

@@ -48,8 +48,7 @@ StashState::StashState(std::span<const std::byte> bytes, const Origin& origin, S
 }
 
 StashState::~StashState() {
-    if (store_ == nullptr) return;
-    for (const Slab& slab : slabs_) store_->free(slab.position, slab.bytes);
+    if (store_ != nullptr) store_->free(slabs_);
 }
 
 bool StashState::is_to_spill(std::span<const std::byte> bytes) const {

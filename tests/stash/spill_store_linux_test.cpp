@@ -18,6 +18,13 @@ protected:
     }
 };
 
+void free_one(SpillStore& store, std::uint64_t position, std::size_t bytes) {
+    Slab slab;
+    slab.position = position;
+    slab.bytes = bytes;
+    store.free(std::span(&slab, 1));
+}
+
 TEST_F(SpillStoreTest, FolderHasOneStoreWhileItIsInUse) {
     auto first = SpillStore::of_folder(".", "x");
     EXPECT_EQ(SpillStore::of_folder(".", "y"), first);
@@ -39,10 +46,29 @@ TEST_F(SpillStoreTest, FreedSlabsGoBackToTheDisk) {
     ASSERT_FALSE(store->settle(second, bytes.size()));
     EXPECT_EQ(second % SpillStore::unit, 0U);
     EXPECT_GE(disk_space(), before + 200'000);
-    store->free(first, bytes.size());
+    free_one(*store, first, bytes.size());
     EXPECT_LT(disk_space(), before + 150'000);
     Bytes back(bytes.size());
     ASSERT_FALSE(store->read(second, back));
+    EXPECT_TRUE(back == bytes);
+}
+
+TEST_F(SpillStoreTest, FreesSlabsThatAreNoNeighbors) {
+    const auto store = SpillStore::of_folder(".", "x");
+    const Bytes bytes(8192, std::byte{1});
+    std::vector<Slab> slabs(3);
+    Slab kept;
+    for (Slab* const slab : {&slabs[0], &slabs[1], &kept, &slabs[2]}) {
+        slab->bytes = bytes.size();
+        ASSERT_FALSE(store->write(bytes, slab->position));
+    }
+    store->free(slabs);
+    Bytes back(bytes.size());
+    for (const Slab& slab : slabs) {
+        ASSERT_FALSE(store->read(slab.position, back));
+        EXPECT_TRUE(back == Bytes(bytes.size()));
+    }
+    ASSERT_FALSE(store->read(kept.position, back));
     EXPECT_TRUE(back == bytes);
 }
 
@@ -52,7 +78,7 @@ TEST_F(SpillStoreTest, ForkRetiresTheStoreInBothProcesses) {
     std::uint64_t position = 0;
     ASSERT_FALSE(store->write(bytes, position));
     const auto is_retired = [&] {
-        store->free(position, bytes.size());  // does nothing
+        free_one(*store, position, bytes.size());  // does nothing
         Bytes back(bytes.size());
         return !store->is_present() && SpillStore::of_folder(".", "x") != store &&
                !store->read(position, back) && back == bytes;
