@@ -95,7 +95,7 @@ public:
         double fastest = 1e9;
         for (int times = 0; times < 3; ++times) {
             pieces_.clear();
-            fastest = std::min(fastest, perf::seconds_of([&] { encode(out); }));
+            fastest = std::min(fastest, perf::cpu_seconds_of([&] { encode(out); }));
         }
         encode_s_per_gb = fastest * 1e9 / static_cast<double>(tensor.bytes.size());
         std::size_t total = 0;
@@ -106,11 +106,11 @@ public:
         if (back != tensor.bytes) std::abort();
     }
 
-    /// Returns the seconds of decoding per gigabyte.
+    /// Returns the processor seconds of decoding per gigabyte.
     double decode_s_per_gb(Bytes& back) const {
         constexpr std::size_t slice_bytes = std::size_t{4} << 20;
         const std::size_t times = 1 + slice_bytes / back.size();
-        const double seconds = perf::seconds_of([&] {
+        const double seconds = perf::cpu_seconds_of([&] {
             for (std::size_t i = 0; i < times; ++i) decode(back);
         });
         return seconds * 1e9 / static_cast<double>(times * back.size());

@@ -109,6 +109,61 @@ Efforts choose_layout(std::span<const std::byte> piece, ElementLayout& layout,
     return whole;
 }
 
+/// Writes an encoding: the header, the words of the planes, the planes, the rest.
+class Writer {
+public:
+    Writer(std::span<const std::byte> piece, const ElementLayout& layout,
+           std::span<std::byte> out) noexcept
+        : piece_(piece),
+          layout_(layout),
+          out_(out.data()),
+          next_(words() + layout.width * sizeof(PlaneWord)) {}
+
+    /// Where the next plane is to be encoded.
+    std::byte* next() const noexcept { return next_; }
+    void take(std::size_t number, const EncodedPlane& plane) noexcept {
+        const auto word = static_cast<PlaneWord>(
+            static_cast<PlaneWord>(plane.coding) << coding_shift | plane.bytes);
+        std::memcpy(words() + number * sizeof(word), &word, sizeof(word));
+        next_ += plane.bytes;
+    }
+    /// Returns the bytes of the encoding.
+    std::size_t finish() noexcept {
+        const std::span<const std::byte> rest = piece_.last(piece_.size() % layout_.width);
+        if (!rest.empty()) std::memcpy(next_, rest.data(), rest.size());
+        const Header header = {.checksum = checksum_of(piece_),
+                               .piece_bytes = static_cast<std::uint32_t>(piece_.size()),
+                               .width = layout_.width,
+                               .is_rotated = layout_.is_rotated,
+                               .unused = 0};
+        std::memcpy(out_, &header, sizeof(header));
+        return static_cast<std::size_t>(next_ - out_) + rest.size();
+    }
+
+private:
+    std::byte* words() const noexcept { return out_ + sizeof(Header); }
+
+    std::span<const std::byte> piece_;
+    ElementLayout layout_;
+    std::byte* out_;
+    std::byte* next_;
+};
+
+/// Replaces an encoding of `bytes` bytes at `out` by one whose elements are undivided, if zstd
+/// finds so many repetitions that the piece becomes smaller and restores fast. A sample finds too
+/// few of them in pictures, where they are a row apart. Returns the bytes of the encoding.
+std::size_t encode_repetitions(std::span<const std::byte> piece, std::size_t bytes,
+                               std::span<std::byte> out, PieceWorkspace& workspace) noexcept {
+    std::byte* const room = workspace.planes().data();
+    const EncodedPlane plane = encode_plane(piece, Effort::fast_matches, room, workspace);
+    const bool restores_fast = plane.coding == Coding::zstd && plane.bytes <= piece.size() / 4;
+    if (!restores_fast || sizeof(Header) + sizeof(PlaneWord) + plane.bytes >= bytes) return bytes;
+    Writer writer(piece, {}, out);
+    std::memcpy(writer.next(), room, plane.bytes);
+    writer.take(0, plane);
+    return writer.finish();
+}
+
 }  // namespace
 
 std::size_t max_encoded_bytes(std::size_t piece_bytes) noexcept {
@@ -122,26 +177,14 @@ std::size_t encode_piece(std::span<const std::byte> piece, const DataType& type,
     const std::size_t count = piece.size() / layout.width;
     const std::byte* const planes = layout.width == 1 ? piece.data() : workspace.planes().data();
 
-    std::byte* const words = out.data() + sizeof(Header);
-    std::byte* next = words + layout.width * sizeof(PlaneWord);
+    Writer writer(piece, layout, out);
     for (std::size_t i = 0; i < layout.width; ++i) {
-        const EncodedPlane plane =
-            encode_plane({planes + i * count, count}, efforts.of_plane[i], next, workspace);
-        const auto word = static_cast<PlaneWord>(
-            static_cast<PlaneWord>(plane.coding) << coding_shift | plane.bytes);
-        std::memcpy(words + i * sizeof(word), &word, sizeof(word));
-        next += plane.bytes;
+        writer.take(i, encode_plane({planes + i * count, count}, efforts.of_plane[i], writer.next(),
+                                    workspace));
     }
-    const std::span<const std::byte> rest = piece.subspan(count * layout.width);
-    if (!rest.empty()) std::memcpy(next, rest.data(), rest.size());
-
-    const Header header = {.checksum = checksum_of(piece),
-                           .piece_bytes = static_cast<std::uint32_t>(piece.size()),
-                           .width = layout.width,
-                           .is_rotated = layout.is_rotated,
-                           .unused = 0};
-    std::memcpy(out.data(), &header, sizeof(header));
-    return static_cast<std::size_t>(next - out.data()) + rest.size();
+    const std::size_t bytes = writer.finish();
+    if (efforts.of_plane[0] == Effort::matches && layout.width == 1) return bytes;
+    return bytes <= piece.size() / 2 ? encode_repetitions(piece, bytes, out, workspace) : bytes;
 }
 
 bool decode_piece(std::span<const std::byte> encoded, std::span<std::byte> piece,

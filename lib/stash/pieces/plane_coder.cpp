@@ -28,9 +28,9 @@ std::size_t compress_zstd(std::span<const std::byte> plane, ZstdUse use, std::by
     set(ZSTD_c_minMatch, parameters.minMatch);
     set(ZSTD_c_targetLength, parameters.targetLength);
     set(ZSTD_c_strategy, parameters.strategy);
-    // 1 is ZSTD_ps_enable, ZSTD_lcm_huffman before zstd 1.5. By default a fast search would leave
-    // literals raw.
-    set(ZSTD_c_literalCompressionMode, 1);
+    // ZSTD_ps_enable and ZSTD_ps_disable, which had other names before zstd 1.5. By default a fast
+    // search would leave literals raw.
+    set(ZSTD_c_literalCompressionMode, use == ZstdUse::fast_matches ? 2 : 1);
     const std::size_t bytes = ZSTD_compress2(context, out, capacity, plane.data(), plane.size());
     return ZSTD_isError(bytes) != 0 ? 0 : bytes;
 }
@@ -57,7 +57,9 @@ EncodedPlane encode_plane(std::span<const std::byte> plane, Effort effort, std::
         const std::size_t bytes = compress_lz4(plane, out, capacity, workspace.lz4_state());
         if (bytes != 0) return {Coding::lz4, bytes};
     } else if (effort != Effort::raw) {
-        const auto use = effort == Effort::entropy ? ZstdUse::entropy : ZstdUse::matches;
+        const auto use = effort == Effort::entropy   ? ZstdUse::entropy
+                         : effort == Effort::matches ? ZstdUse::matches
+                                                     : ZstdUse::fast_matches;
         const std::size_t bytes = compress_zstd(plane, use, out, capacity, workspace.compressor());
         if (bytes != 0) return {Coding::zstd, bytes};
     }

@@ -20,8 +20,9 @@ enum class Coding : std::uint8_t {
 enum class Effort : std::uint8_t {
     raw,
     lz4,
-    entropy,  ///< zstd without a search for repetitions
-    matches,  ///< zstd with one
+    entropy,       ///< zstd without a search for repetitions
+    matches,       ///< zstd with one
+    fast_matches,  ///< zstd with one, and without an entropy coder for other bytes
 };
 
 struct EncodedPlane {

@@ -14,6 +14,7 @@ namespace tensorpool::stashing {
 enum class ZstdUse {
     entropy,  ///< codes each byte by its frequency; looks for repetitions in few positions only
     matches,  ///< looks for repetitions, as zstd's level 1
+    fast_matches,  ///< looks for shorter repetitions too, and leaves the rest as it is
 };
 
 /// Returns the parameters of zstd for planes of up to `plane_bytes` bytes.
@@ -33,7 +34,7 @@ inline ZSTD_compressionParameters zstd_parameters(ZstdUse use, std::size_t plane
         parameters.targetLength = 50;
     } else {
         parameters.hashLog = 14;
-        parameters.minMatch = 6;
+        parameters.minMatch = use == ZstdUse::matches ? 6 : 5;
         parameters.targetLength = 1;
     }
     return parameters;
