@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The one thread that the library may start for itself, and how that thread waits.
+/// The threads that the library may start for itself, and how such a thread waits.
 
 #include <atomic>
 #include <cstdint>
@@ -14,11 +14,14 @@ struct OwnThread {
     explicit operator bool() const noexcept { return handle != 0; }
 };
 
-/// Starts a thread with this name (at most 15 characters) at the lowest priority. It handles no
-/// signals and is not cancelled. Returns an empty handle if the system refuses or does not support
+/// The priority of a thread: the lowest, or that of the thread that starts it.
+enum class Priority : bool { lowest, same };
+/// Starts a thread with this name (at most 15 characters). It handles no signals and is not
+/// cancelled. Returns an empty handle if the system refuses or does not support
 /// this. The C library may call `malloc` for the thread, so the caller must hold no lock that
 /// `malloc` may take.
-[[nodiscard]] OwnThread start_own_thread(const char* name, void (*run)()) noexcept;
+[[nodiscard]] OwnThread start_own_thread(const char* name, void (*run)(),
+                                         Priority priority = Priority::lowest) noexcept;
 /// Waits for the end of the thread. REQUIRES: it is not the calling thread.
 void join_own_thread(OwnThread thread) noexcept;
 

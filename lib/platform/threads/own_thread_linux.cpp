@@ -17,9 +17,13 @@ constexpr int lowest_priority = 19;  // of nice(2); with SCHED_IDLE the thread m
 
 void* run_own_thread(void* run) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), lowest_priority);
     reinterpret_cast<void (*)()>(run)();
     return nullptr;
+}
+
+void* run_at_lowest_priority(void* run) {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), lowest_priority);
+    return run_own_thread(run);
 }
 
 long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
@@ -29,15 +33,15 @@ long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t 
 
 }  // namespace
 
-OwnThread start_own_thread(const char* name, void (*run)()) noexcept {
+OwnThread start_own_thread(const char* name, void (*run)(), Priority priority) noexcept {
     const SystemCalls system_calls;
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return {};
     pthread_t thread{};
-    const bool started =
-        pthread_create(&thread, nullptr, run_own_thread, reinterpret_cast<void*>(run)) == 0;
+    const auto begin = priority == Priority::lowest ? run_at_lowest_priority : run_own_thread;
+    const bool started = pthread_create(&thread, nullptr, begin, reinterpret_cast<void*>(run)) == 0;
     if (started) pthread_setname_np(thread, name);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return started ? OwnThread{static_cast<std::uintptr_t>(thread)} : OwnThread{};

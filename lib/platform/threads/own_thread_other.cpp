@@ -3,7 +3,7 @@
 // No thread is started on these systems, so no thread waits.
 namespace tensorpool::platform {
 
-OwnThread start_own_thread(const char*, void (*)()) noexcept {
+OwnThread start_own_thread(const char*, void (*)(), Priority) noexcept {
     return {};
 }
 void join_own_thread(OwnThread) noexcept {}

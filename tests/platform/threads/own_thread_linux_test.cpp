@@ -46,6 +46,13 @@ TEST(OwnThread, HasNameLowestPriorityAndBlockedSignals) {
     EXPECT_TRUE(testing::threads_named("own-thread").empty());
 }
 
+TEST(OwnThread, KeepsPriorityOfStarterIfRequested) {
+    is_over = true;
+    const int own = getpriority(PRIO_PROCESS, 0);
+    join_own_thread(start_own_thread("own-thread", wait_for_end, Priority::same));
+    EXPECT_EQ(niceness, own);
+}
+
 TEST(OwnThread, PreservesSignalMaskOfStarter) {
     sigset_t before;
     sigset_t after;
