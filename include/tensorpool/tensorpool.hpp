@@ -67,6 +67,7 @@
 #include <tensorpool/model_hyperparameters.hpp>
 #endif
 #if __has_include(<tensorpool/stash.hpp>)
+#include <tensorpool/freeze.hpp>
 #include <tensorpool/stash.hpp>
 #endif
 #if __has_include(<tensorpool/planned_arena.hpp>)

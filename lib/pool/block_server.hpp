@@ -12,8 +12,9 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-/// Serves the larger requests that some threads make of the global pool. The layer `planned`
-/// implements it. A thread is *served* while a `ServingThread` exists on it.
+/// Serves the larger requests that some threads make of the global pool, or only notes the frees of
+/// some blocks. The layers `planned` and `stash` implement it. A thread is *served* while a
+/// `ServingThread` exists on it.
 class BlockServer {
 public:
     /// Allocates a block, or lets `pool` allocate it. Returns nullptr if neither can;
@@ -30,6 +31,10 @@ public:
     /// requests since its last iteration lacked a good part of it. Called by any thread, under the
     /// lock of `block_servers`, for a request that lacks `wanted` bytes; SIZE_MAX always suffices.
     virtual void give_back_idle(std::size_t wanted) noexcept = 0;
+
+    /// Notes that a pool is about to give all its memory back, blocks in use included. Called under
+    /// the lock of `block_servers`.
+    virtual void note_end_of(const Pool&) noexcept {}
 
     BlockServer* next_of_all = nullptr;  ///< link of `block_servers`
 

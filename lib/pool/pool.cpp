@@ -102,6 +102,10 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
 void Pool::destroy(Pool& pool) noexcept {
     pool_list().leave(pool);
     pool.check_no_leaks();
+    {
+        const std::lock_guard guard(block_servers());
+        block_servers().for_each([&](BlockServer& server) { server.note_end_of(pool); });
+    }
     const unsigned number = pool.heap_.pool_number();
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));

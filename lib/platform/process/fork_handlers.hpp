@@ -13,21 +13,24 @@ namespace tensorpool::platform {
 enum class ForkStage : unsigned {
     // In a separate library. The system calls its handlers before those of the pool's library
     // because it is loaded later.
-    allocator,  ///< serves malloc from a pool
-    devices,    ///< no locks: a child does not use what its parent created
-    stashes,    ///< no locks: parent and child must not change the file that both read
-    planned,   ///< planned arenas; under their locks a map grows, which a pool may serve and record
-    recorder,  ///< the recorder of calls
-    arenas,    ///< arenas; under their locks vectors grow, and a pool may serve malloc
-    scratches,   ///< scratches; their vectors grow under locks as well
-    trimmer,     ///< the thread that releases unused memory of pools, under their locks
-    pools,       ///< the pools of a process, their threads' caches and their address space
-    pool_list,   ///< the list of pools, which pools enter under a lock of theirs
-    statistics,  ///< what all of the components above share
-    rings,       ///< rings of recorded calls: calls of all components above may be recorded under
-                 ///< their locks
+    allocator,      ///< serves malloc from a pool
+    fault_handler,  ///< no locks: in a child, starts a thread once all locks are released
+    devices,        ///< no locks: a child does not use what its parent created
+    stashes,        ///< no locks: parent and child must not change the file that both read
+    planned,  ///< planned arenas; under their locks a map grows, which a pool may serve and record
+    frozen_blocks,  ///< blocks that are frozen in place; the servers of blocks call them under the
+                    ///< lock of `planned`
+    recorder,       ///< the recorder of calls
+    arenas,         ///< arenas; under their locks vectors grow, and a pool may serve malloc
+    scratches,      ///< scratches; their vectors grow under locks as well
+    trimmer,        ///< the thread that releases unused memory of pools, under their locks
+    pools,          ///< the pools of a process, their threads' caches and their address space
+    pool_list,      ///< the list of pools, which pools enter under a lock of theirs
+    statistics,     ///< what all of the components above share
+    rings,  ///< rings of recorded calls: calls of all components above may be recorded under
+            ///< their locks
 };
-inline constexpr unsigned fork_stages = 12;
+inline constexpr unsigned fork_stages = 14;
 
 struct ForkHandlers {
     void (*before)() = nullptr;

@@ -1,0 +1,192 @@
+#include "stash/in_place/freezer.hpp"
+
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/alignment.hpp"
+#include "base/never_destroyed.hpp"
+#include "platform/platform.hpp"
+#include "stash/in_place/messages.hpp"
+
+namespace tensorpool::stashing {
+namespace {
+
+// So that all of them are present: one that was never touched maps the system's page of zeros.
+void read_each_page(const FrozenRange& range) noexcept {
+    const std::size_t page = platform::page_bytes();
+    for (std::size_t at = 0; at < range.bytes; at += page) {
+        (void)*static_cast<volatile std::byte*>(range.begin + at);
+    }
+}
+
+void add(FreezeStatistics& sum, const FrozenBlock& block) noexcept {
+    ++sum.blocks;
+    sum.frozen_bytes += block.range().bytes;
+    sum.bytes_at_rest += block.bytes_at_rest();
+    sum.resident_bytes += block.resident_bytes();
+    sum.faults += block.faults();
+    sum.encoded_again += block.encoded_again();
+}
+
+}  // namespace
+
+Freezer& freezer() noexcept {
+    static base::NeverDestroyed<Freezer> the_freezer;
+    return the_freezer.get();
+}
+
+void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_may_fail) {
+    set_up(system_calls_may_fail);
+    FrozenBlock* const block = FrozenBlock::make(settings);
+    if (block == nullptr) {
+        throw FreezeError(block_message("freeze", settings.name, settings.block) +
+                          "the system has no address space for the encoded content");
+    }
+    read_each_page(settings.range);
+    settings.pool->note_free_of(const_cast<void*>(settings.block));
+    block->set_in_use(true);
+    {
+        const std::lock_guard guard(lock_);
+        blocks_.insert(*block);
+    }
+    if (!platform::watch_faults(source_, settings.range.begin, settings.range.bytes) ||
+        !encode_all(*block)) {
+        std::uint32_t piece = 0;
+        (void)bring_all_back(*block, piece);
+        end(*block);
+        throw FreezeError(block_message("freeze", settings.name, settings.block) +
+                          "the system refused to watch or to drop its pages");
+    }
+    const std::lock_guard guard(lock_);
+    block->set_in_use(false);
+}
+
+// One piece at a time, so that faults are served meanwhile.
+bool Freezer::encode_all(FrozenBlock& block) noexcept {
+    for (std::uint32_t piece = 0; piece != block.piece_count(); ++piece) {
+        const std::lock_guard guard(lock_);
+        if (block.put_to_rest(piece, source_, tools_) != Done::yes) return false;
+    }
+    return true;
+}
+
+bool Freezer::thaw(const void* p) {
+    FrozenBlock* const block = begin_use(p);
+    if (block == nullptr) return false;
+    std::uint32_t piece = 0;
+    const Done done = bring_all_back(*block, piece);
+    if (done == Done::yes) {
+        end(*block);
+        return true;
+    }
+    const std::string message = thaw_message(*block, piece, done);
+    const std::lock_guard guard(lock_);
+    block->set_in_use(false);
+    throw FreezeError(message);
+}
+
+Done Freezer::bring_all_back(FrozenBlock& block, std::uint32_t& piece) noexcept {
+    for (piece = 0; piece != block.piece_count(); ++piece) {
+        const std::lock_guard guard(lock_);
+        block.begin_thaw();
+        const Done done = block.bring_back(piece, source_, tools_);
+        if (done != Done::yes) return done;
+    }
+    return Done::yes;
+}
+
+// Waits while another thread freezes or thaws the block.
+FrozenBlock* Freezer::begin_use(const void* p) noexcept {
+    for (;;) {
+        {
+            const std::lock_guard guard(lock_);
+            FrozenBlock* const block = find(p);
+            if (block == nullptr) return nullptr;
+            if (!block->is_in_use()) {
+                block->set_in_use(true);
+                return block;
+            }
+        }
+        std::this_thread::yield();
+    }
+}
+
+void Freezer::end(FrozenBlock& block) noexcept {
+    {
+        const std::lock_guard servers(detail::block_servers());
+        const std::lock_guard guard(lock_);
+        take_out(block);
+        block.pool()->forget_free_of(const_cast<void*>(block.block()));
+    }
+    FrozenBlock::destroy(block);
+}
+
+// A fault of it that was not served yet finds no block.
+void Freezer::take_out(FrozenBlock& block) noexcept {
+    platform::unwatch_faults(source_, block.range().begin, block.range().bytes);
+    blocks_.erase(blocks_.iterator_to(block));
+}
+
+bool Freezer::note_free(void* p) noexcept {
+    FrozenBlock* block = nullptr;
+    {
+        const std::lock_guard guard(lock_);
+        block = find(p);
+        if (block == nullptr) return false;
+        take_out(*block);
+    }
+    FrozenBlock::destroy(*block);
+    return true;
+}
+
+void Freezer::note_end_of(const detail::Pool& pool) noexcept {
+    const std::lock_guard guard(lock_);
+    for (auto next = blocks_.begin(); next != blocks_.end();) {
+        FrozenBlock& block = *next++;
+        if (block.pool() != &pool) continue;
+        take_out(block);
+        FrozenBlock::destroy(block);
+    }
+}
+
+// The range begins in the block's first page.
+FrozenBlock* Freezer::find(const void* p) noexcept {
+    const auto found = blocks_.lower_bound(static_cast<const std::byte*>(p));
+    return found != blocks_.end() && found->block() == p ? &*found : nullptr;
+}
+
+FrozenBlock* Freezer::find_range(const void* address) noexcept {
+    const auto* const at = static_cast<const std::byte*>(address);
+    auto behind = blocks_.upper_bound(at);
+    if (behind == blocks_.begin()) return nullptr;
+    FrozenBlock& block = *--behind;
+    const auto offset = static_cast<std::size_t>(at - block.range().begin);
+    return offset < block.range().bytes ? &block : nullptr;
+}
+
+bool Freezer::is_frozen(const void* p) noexcept {
+    const std::lock_guard guard(lock_);
+    return find(p) != nullptr;
+}
+
+FreezeStatistics Freezer::statistics() noexcept {
+    FreezeStatistics sum;
+    const std::lock_guard guard(lock_);
+    for (const FrozenBlock& block : blocks_) add(sum, block);
+    return sum;
+}
+
+FreezeStatistics Freezer::statistics(const void* p) noexcept {
+    FreezeStatistics one;
+    const std::lock_guard guard(lock_);
+    if (const FrozenBlock* const block = find(p)) add(one, *block);
+    return one;
+}
+
+void Freezer::damage(const void* p, std::uint32_t piece) noexcept {
+    const std::lock_guard guard(lock_);
+    find(p)->encoding(piece).back() ^= std::byte{1};
+}
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <atomic>
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+#include <cstdint>
+
+#include <tensorpool/freeze.hpp>
+
+#include "platform/memory/page_faults.hpp"
+#include "pool/block_server.hpp"
+#include "stash/in_place/frozen_block.hpp"
+#include "stash/in_place/handler_lock.hpp"
+#include "stash/in_place/piece_tools.hpp"
+
+namespace tensorpool::stashing {
+
+/// All frozen blocks of the process, and the thread that serves their page faults. There is one,
+/// and its lock guards it: a thread that holds the lock touches no piece at rest, for which the
+/// handler would need the lock. Thread-safe.
+class Freezer final : private detail::BlockServer {
+public:
+    /// Freezes the whole pages of a block. Throws FreezeError if the system does not allow it.
+    /// REQUIRES: the block is in use, of whole pages, and not frozen.
+    void freeze(const FrozenBlock::Settings& settings, bool system_calls_may_fail);
+    /// Thaws a block. Returns false if it is not frozen. Throws FreezeError if a piece cannot come
+    /// back.
+    bool thaw(const void* block);
+    bool is_frozen(const void* block) noexcept;
+    FreezeStatistics statistics() noexcept;
+    FreezeStatistics statistics(const void* block) noexcept;
+
+    /// Limits what the next set-up may use. For tests, before the first block is frozen.
+    void limit_scope(platform::FaultScope scope) noexcept { max_scope_ = scope; }
+    /// Damages the encoding of a piece at rest. For tests.
+    void damage(const void* block, std::uint32_t piece) noexcept;
+
+private:
+    struct BeginOf {
+        using type = const std::byte*;
+        type operator()(const FrozenBlock& block) const noexcept { return block.range().begin; }
+    };
+    using Blocks = boost::intrusive::set<FrozenBlock, boost::intrusive::key_of_value<BeginOf>>;
+
+    // freezer.cpp
+    bool encode_all(FrozenBlock& block) noexcept;
+    Done bring_all_back(FrozenBlock& block, std::uint32_t& piece) noexcept;
+    void end(FrozenBlock& block) noexcept;
+    void take_out(FrozenBlock& block) noexcept;
+    FrozenBlock* begin_use(const void* block) noexcept;
+    // REQUIRES: the lock is held.
+    FrozenBlock* find(const void* block) noexcept;
+    FrozenBlock* find_range(const void* address) noexcept;
+
+    // freezer_handler.cpp
+    void set_up(bool system_calls_may_fail);
+    void try_set_up(bool system_calls_may_fail);
+    bool start_handler() noexcept;
+    void serve_faults() noexcept;
+    void serve(const platform::PageFault& fault) noexcept;
+    [[noreturn]] void fail(const FrozenBlock& block, std::uint32_t piece, Done done) noexcept;
+
+    // freezer_fork.cpp
+    [[nodiscard]] bool watch_forks() noexcept;
+    void begin_in_child() noexcept;
+    bool serve_in_child() noexcept;
+    void thaw_in_child() noexcept;
+
+    // What pools call.
+    void* serve(detail::Pool&, std::size_t, std::size_t, pages::SlowPath&,
+                detail::Pool::FirstTouch) noexcept override {
+        return nullptr;
+    }
+    bool note_free(void* p) noexcept override;
+    void give_back_idle(std::size_t) noexcept override {}
+    void note_end_of(const detail::Pool& pool) noexcept override;
+
+    enum class State : std::uint8_t { none, starting, running };
+    // The release of `running` publishes the source and the tools.
+    std::atomic<State> state_ = State::none;
+    std::atomic<platform::FaultScope> max_scope_ = platform::FaultScope::all;
+    platform::FaultSource source_;
+    bool is_block_server_ = false;
+
+    HandlerLock lock_;
+    PieceTools tools_;  // guarded by lock_
+    Blocks blocks_;     // guarded by lock_
+};
+
+Freezer& freezer() noexcept;
+
+}  // namespace tensorpool::stashing

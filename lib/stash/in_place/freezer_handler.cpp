@@ -1,0 +1,109 @@
+// The set-up of the freezer, and the thread that serves faults.
+
+#include <mutex>
+#include <thread>
+
+#include "platform/fail.hpp"
+#include "platform/platform.hpp"
+#include "platform/threads/own_thread.hpp"
+#include "stash/in_place/freezer.hpp"
+#include "stash/in_place/messages.hpp"
+
+namespace tensorpool::stashing {
+namespace {
+
+using platform::FaultScope;
+
+constexpr const char* no_faults =
+    "tensorpool: freeze: the system lets this process serve no page faults: userfaultfd(2) with "
+    "protection from writes, which Linux has since 5.7, is missing or refused; use a Stash instead";
+constexpr const char* user_mode_only =
+    "tensorpool: freeze: the system lets this process serve page faults of instructions only, so a "
+    "system call that reads or writes a frozen block would fail with EFAULT; accept that by "
+    "FreezeOptions::system_calls_may_fail, or use a Stash; all faults are allowed by "
+    "vm.unprivileged_userfaultfd=1, by access to /dev/userfaultfd, or with CAP_SYS_PTRACE";
+
+}  // namespace
+
+// Threads that come meanwhile wait: the set-up calls malloc, so no lock is held.
+void Freezer::set_up(bool system_calls_may_fail) {
+    for (State seen = State::none; !state_.compare_exchange_weak(seen, State::starting);
+         seen = State::none) {
+        if (seen == State::running) {
+            const bool suffices = source_.scope == FaultScope::all || system_calls_may_fail;
+            return suffices ? void() : throw FreezeError(user_mode_only);
+        }
+        std::this_thread::yield();
+    }
+    try {
+        try_set_up(system_calls_may_fail);
+    } catch (...) {
+        if (source_.file >= 0) platform::close_fault_source(source_);
+        source_ = {};
+        state_ = State::none;
+        throw;
+    }
+    state_ = State::running;
+}
+
+void Freezer::try_set_up(bool system_calls_may_fail) {
+    source_ = platform::open_fault_source(max_scope_);
+    if (source_.scope == FaultScope::none || !platform::decommit_keeps_access()) {
+        throw FreezeError(no_faults);
+    }
+    if (source_.scope == FaultScope::user_mode && !system_calls_may_fail) {
+        throw FreezeError(user_mode_only);
+    }
+    if (!tools_.is_set_up() && !tools_.set_up()) {
+        throw FreezeError("tensorpool: freeze: the system has no memory for the decoder");
+    }
+    if (!watch_forks()) {
+        throw FreezeError("tensorpool: freeze: the system has no memory for handlers of forks");
+    }
+    if (!is_block_server_) detail::block_servers().enter(*this);
+    is_block_server_ = true;
+    if (!start_handler()) {
+        throw FreezeError("tensorpool: freeze: the system starts no thread to serve page faults");
+    }
+}
+
+bool Freezer::start_handler() noexcept {
+    return static_cast<bool>(platform::start_own_thread(
+        "tensorpool-thaw", [] { freezer().serve_faults(); }, platform::Priority::same));
+}
+
+void Freezer::serve_faults() noexcept {
+    platform::PageFault fault;
+    while (platform::next_fault(source_, fault)) {
+        lock_.lock_as_handler();
+        serve(fault);
+        lock_.unlock();
+    }
+    lock_.lock_as_handler();
+    if (!blocks_.empty()) {
+        platform::fail(
+            "freeze: the program closed descriptor %d, by which the page faults of %zu "
+            "frozen blocks are served",
+            source_.file, blocks_.size());
+    }
+    lock_.unlock();
+}
+
+// A thread may still wait for a block that was thawed or freed meanwhile.
+void Freezer::serve(const platform::PageFault& fault) noexcept {
+    FrozenBlock* const block = find_range(fault.address);
+    if (block == nullptr) {
+        return platform::wake_faults(source_, fault.address, platform::page_bytes());
+    }
+    const std::uint32_t piece = block->piece_of(fault.address);
+    const Done done = block->serve(piece, fault.is_write, source_, tools_);
+    if (done != Done::yes) fail(*block, piece, done);
+}
+
+// The thread that waits for the piece cannot be told of an error.
+void Freezer::fail(const FrozenBlock& block, std::uint32_t piece, Done done) noexcept {
+    platform::fail("freeze: '%s', block %p: piece %u of %u cannot come back: %s", block.name(),
+                   block.block(), piece, block.piece_count(), reason_of(done));
+}
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <tensorpool/data_type.hpp>
+
+#include "platform/memory/page_faults.hpp"
+#include "stash/in_place/piece_tools.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+class Pool;
+}  // namespace abi_2
+}  // namespace tensorpool::detail
+
+namespace tensorpool::stashing {
+
+/// The whole pages of a block that are frozen.
+struct FrozenRange {
+    std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+};
+
+/// What a function of a frozen block did.
+enum class Done : std::uint8_t {
+    yes,
+    refused,  ///< the system refused
+    damaged,  ///< the encoding of the piece is damaged
+};
+
+/// The pieces of a block that is frozen in place. Each is either at rest, as an encoding, or
+/// resident; of the resident ones, those that were not written since they came back are clean and
+/// protected from writes.
+///
+/// The record and the encodings lie in memory mapped from the system, with room for all pieces at
+/// any time, so a handler of faults allocates nothing. Not thread-safe: the lock of the freezer
+/// guards it.
+class FrozenBlock : public boost::intrusive::set_base_hook<> {
+public:
+    struct Settings {
+        detail::Pool* pool = nullptr;
+        const void* block = nullptr;  // where the block begins; the range may begin later
+        FrozenRange range;
+        DataType type;
+        std::size_t window_bytes = 0;
+        const char* name = "";  // for messages; cut off if it is long
+    };
+    /// Makes the record of a block whose pieces are all resident. Returns nullptr if the system has
+    /// no memory for it.
+    static FrozenBlock* make(const Settings& settings) noexcept;
+    static void destroy(FrozenBlock& block) noexcept;
+
+    detail::Pool* pool() const noexcept { return pool_; }
+    const void* block() const noexcept { return block_; }
+    const FrozenRange& range() const noexcept { return range_; }
+    const char* name() const noexcept { return name_; }
+    std::uint32_t piece_count() const noexcept { return piece_count_; }
+    std::uint32_t piece_of(const void* address) const noexcept {
+        return static_cast<std::uint32_t>(
+            static_cast<std::size_t>(static_cast<const std::byte*>(address) - range_.begin) /
+            PieceTools::piece_bytes);
+    }
+
+    /// Encodes a piece and drops its pages. Writes that come meanwhile wait, and then meet a
+    /// missing page. On failure, the piece stays resident. REQUIRES: all of it is present.
+    Done put_to_rest(std::uint32_t piece, const platform::FaultSource& source,
+                     PieceTools& tools) noexcept;
+    /// Serves a fault of a piece: decodes it if it is at rest, and puts the oldest pieces to rest
+    /// so that at most the window is resident. Lets all threads that wait for the piece go on.
+    Done serve(std::uint32_t piece, bool is_write, const platform::FaultSource& source,
+               PieceTools& tools) noexcept;
+    /// Brings a piece back for good.
+    Done bring_back(std::uint32_t piece, const platform::FaultSource& source,
+                    PieceTools& tools) noexcept;
+    /// Brings a piece back that is not watched.
+    Done bring_back_unwatched(std::uint32_t piece, PieceTools& tools) noexcept;
+    /// From now on, pieces that came back stay.
+    void begin_thaw() noexcept { is_thawing_ = true; }
+    /// Whether a thread freezes or thaws the block, so that no other thread may thaw it.
+    bool is_in_use() const noexcept { return is_in_use_; }
+    void set_in_use(bool in_use) noexcept { is_in_use_ = in_use; }
+    /// Ends `begin_thaw` and the use by another thread, and takes all resident pieces for written
+    /// ones that came back: the range is watched anew, and no page of it is protected.
+    void begin_anew() noexcept;
+
+    std::size_t bytes_at_rest() const noexcept { return bytes_at_rest_; }
+    std::size_t resident_bytes() const noexcept { return resident_bytes_; }
+    std::uint64_t faults() const noexcept { return faults_; }
+    std::uint64_t encoded_again() const noexcept { return encoded_again_; }
+
+    /// Returns the stored encoding of a piece at rest, for tests that damage it.
+    std::span<std::byte> encoding(std::uint32_t piece) noexcept;
+
+private:
+    enum class State : std::uint8_t { at_rest, clean, dirty };
+    // Constant pieces of any element type fit in here, and take no pages.
+    static constexpr std::size_t small_bytes = 64;
+    struct Piece {
+        State state = State::dirty;
+        std::uint32_t encoded_bytes = 0;
+        std::byte small[small_bytes];
+    };
+
+    explicit FrozenBlock(const Settings& settings) noexcept;
+
+    std::byte* address_of(std::uint32_t piece) const noexcept {
+        return range_.begin + std::size_t{piece} * PieceTools::piece_bytes;
+    }
+    std::size_t bytes_of(std::uint32_t piece) const noexcept;
+    void store(std::uint32_t piece, std::span<const std::byte> encoding) noexcept;
+    Done fill(std::uint32_t piece, platform::Writable writable, const platform::FaultSource& source,
+              PieceTools& tools) noexcept;
+    bool drop(std::uint32_t piece) noexcept;
+    void become_resident(std::uint32_t piece, State state) noexcept;
+    void shrink_window(const platform::FaultSource& source, PieceTools& tools) noexcept;
+    void push_to_window(std::uint32_t piece) noexcept;
+    std::uint32_t pop_from_window() noexcept;
+
+    detail::Pool* const pool_;
+    const void* const block_;
+    const FrozenRange range_;
+    const DataType type_;
+    const std::uint32_t piece_count_;
+    // The pieces that stay after a fault was served: one less than the window, so that the next one
+    // fits, or all if the window holds all.
+    const std::uint32_t kept_pieces_;
+    bool is_thawing_ = false;
+    bool is_in_use_ = false;
+    Piece* pieces_ = nullptr;
+    // The pieces that came back, the oldest first: a ring with room for all.
+    std::uint32_t* window_ = nullptr;
+    std::uint32_t window_first_ = 0;
+    std::uint32_t window_count_ = 0;
+    // Room for the largest encoding of each piece. Pages without a part of one take no memory.
+    std::byte* encodings_ = nullptr;
+    std::size_t bytes_at_rest_ = 0;
+    std::size_t resident_bytes_ = 0;
+    std::uint64_t faults_ = 0;
+    std::uint64_t encoded_again_ = 0;
+    char name_[48] = {};
+};
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "stash/in_place/frozen_block.hpp"
+
+namespace tensorpool::stashing {
+
+/// Returns the beginning of a message about a block: the call, the block's name, if it has one, and
+/// its address.
+std::string block_message(const char* call, const char* name, const void* block);
+/// Returns why `thaw` failed.
+std::string thaw_message(const FrozenBlock& block, std::uint32_t piece, Done done);
+/// Returns what an attempt to bring a piece back found.
+const char* reason_of(Done done) noexcept;
+
+}  // namespace tensorpool::stashing
