@@ -76,7 +76,7 @@ public:
 TENSORPOOL_API void freeze(MemoryPool& pool, void* block, const FreezeOptions& options = {});
 /// Freezes the block of a handle, which must be of a pool, as `freeze(pool, p)` describes. The
 /// handle stays the owner, and may be moved and ended.
-TENSORPOOL_API void freeze(PooledAllocation& block, const FreezeOptions& options = {});
+TENSORPOOL_API void freeze(const PooledAllocation& block, const FreezeOptions& options = {});
 
 /// Brings the whole content of a frozen block back and ends its freezing. Other threads may touch
 /// the block meanwhile. Returns false if the block is not frozen. Throws FreezeError if a piece
@@ -85,7 +85,7 @@ TENSORPOOL_API bool thaw(void* block);
 /// Brings the whole content of the block of a handle back and ends its freezing. Other threads may
 /// touch the block meanwhile. Returns false if it is not frozen. Throws FreezeError if a piece
 /// cannot come back; the block is then still frozen.
-inline bool thaw(PooledAllocation& block) {
+inline bool thaw(const PooledAllocation& block) {
     return thaw(block.get());
 }
 

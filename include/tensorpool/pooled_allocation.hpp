@@ -122,6 +122,8 @@ public:
         forget();
         return block;
     }
+    /// Returns the block with its source. The handle stays the owner.
+    const HeldBlock& held() const noexcept { return block_; }
     /// Ends the block now.
     void reset() noexcept {
         if (block_.address == nullptr) return;

@@ -93,9 +93,8 @@ void freeze(MemoryPool& memory_pool, void* block, const FreezeOptions& options) 
                      options.system_calls_may_fail);
 }
 
-void freeze(PooledAllocation& block, const FreezeOptions& options) {
-    const HeldBlock held = block.detach();
-    block = PooledAllocation(held);
+void freeze(const PooledAllocation& block, const FreezeOptions& options) {
+    const HeldBlock& held = block.held();
     if (held.address == nullptr) {
         throw std::invalid_argument(
             "tensorpool: freeze: the handle owns nothing; expected a block "

@@ -4,7 +4,6 @@
 #include <string>
 #include <thread>
 
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "stash/in_place/messages.hpp"
@@ -13,7 +12,8 @@ namespace tensorpool::stashing {
 namespace {
 
 // So that all of them are present: one that was never touched maps the system's page of zeros.
-void read_each_page(const FrozenRange& range) noexcept {
+// Other threads may write to them.
+[[gnu::no_sanitize("thread")]] void read_each_page(const FrozenRange& range) noexcept {
     const std::size_t page = platform::page_bytes();
     for (std::size_t at = 0; at < range.bytes; at += page) {
         (void)*static_cast<volatile std::byte*>(range.begin + at);

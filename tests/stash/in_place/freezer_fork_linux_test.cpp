@@ -102,6 +102,20 @@ TEST_F(FreezerFork, ChildThawsFreesAndFreezes) {
     EXPECT_EQ(content_of(first), before);
 }
 
+// With the global pool, as many locks as ThreadSanitizer follows.
+TEST_F(FreezerFork, BlocksOfTwoPools) {
+    PooledAllocation first(pool_, 512 * KiB);
+    PooledAllocation second(512 * KiB);
+    fill(first, 9);
+    fill(second, 10);
+    const auto before = content_of(first);
+    const auto before_second = content_of(second);
+    freeze(first);
+    freeze(second);
+    EXPECT_TRUE(holds_in_child(
+        [&] { return content_of(first) == before && content_of(second) == before_second; }));
+}
+
 TEST_F(FreezerFork, GrandchildReadsTheContent) {
     PooledAllocation block(pool_, 512 * KiB);
     fill(block, 6);
@@ -152,7 +166,7 @@ TEST_F(FreezerFork, ForksWhileFaultsAreServed) {
         });
     }
     std::thread thawing([&] {
-        PooledAllocation other(pool_, 512 * KiB);
+        const PooledAllocation other(pool_, 512 * KiB);
         while (!ends) {
             freeze(other);
             thaw(other);

@@ -28,6 +28,12 @@ using testing::holds_in_child;
 using testing::KiB;
 using testing::piece_bytes;
 
+bool contains(const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+}
+
+// ThreadSanitizer lets no child of a fork start a thread.
+#ifndef __SANITIZE_THREAD__
 // Returns the message of FreezeError; nothing if the block was frozen.
 std::string refusal_of(PooledAllocation& block, const FreezeOptions& options = {}) {
     try {
@@ -38,11 +44,6 @@ std::string refusal_of(PooledAllocation& block, const FreezeOptions& options = {
     return {};
 }
 
-bool contains(const std::string& text, const char* part) {
-    return text.find(part) != std::string::npos;
-}
-
-#ifndef __SANITIZE_THREAD__
 TEST(FreezerHandler, SystemCallFailsIfOnlyFaultsOfInstructionsAreServed) {
     if (!can_freeze(FaultScope::user_mode)) GTEST_SKIP() << "no userfaultfd(2) here";
     EXPECT_TRUE(holds_in_child([] {
