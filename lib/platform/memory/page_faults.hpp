@@ -9,7 +9,7 @@
 
 namespace tensorpool::platform {
 
-/// Which faults the system lets this process serve.
+/// Which faults the system lets this process serve; each value includes those before it.
 enum class FaultScope : std::uint8_t {
     none,       ///< none: the service is missing or refused
     user_mode,  ///< those of instructions; a system call that meets such a page fails with EFAULT
@@ -26,6 +26,8 @@ struct FaultSource {
 /// refuses or lacks a part that the functions below need. Its descriptor is closed by exec and has
 /// a high number, out of the way of the program's own.
 FaultSource open_fault_source(FaultScope at_most = FaultScope::all) noexcept;
+/// Returns whether the descriptor still refers to a source.
+bool is_open(const FaultSource& source) noexcept;
 /// Closes the descriptor, unless the program has closed it and uses its number for something else.
 void close_fault_source(const FaultSource& source) noexcept;
 

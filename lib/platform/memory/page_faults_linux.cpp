@@ -78,11 +78,16 @@ FaultSource open_fault_source(FaultScope at_most) noexcept {
                  FaultScope::user_mode);
 }
 
+// A source refuses an empty range by another error than other files refuse the request.
+bool is_open(const FaultSource& source) noexcept {
+    const SystemCalls system_calls;
+    uffdio_range none{};
+    return ioctl(source.file, UFFDIO_WAKE, &none) != 0 && errno == EINVAL;
+}
+
 void close_fault_source(const FaultSource& source) noexcept {
     const SystemCalls system_calls;
-    // Such a source refuses an empty range by another error than other files refuse the request.
-    uffdio_range none{};
-    if (ioctl(source.file, UFFDIO_WAKE, &none) != 0 && errno == EINVAL) close(source.file);
+    if (is_open(source)) close(source.file);
 }
 
 bool watch_faults(const FaultSource& source, void* address, std::size_t bytes) noexcept {

@@ -6,6 +6,10 @@ FaultSource open_fault_source(FaultScope) noexcept {
     return {};
 }
 
+bool is_open(const FaultSource&) noexcept {
+    return false;
+}
+
 void close_fault_source(const FaultSource&) noexcept {}
 
 bool watch_faults(const FaultSource&, void*, std::size_t) noexcept {

@@ -58,12 +58,13 @@ private:
     bool start_handler() noexcept;
     void serve_faults() noexcept;
     void serve(const platform::PageFault& fault) noexcept;
+    [[noreturn]] void fail_without_source() noexcept;
     [[noreturn]] void fail(const FrozenBlock& block, std::uint32_t piece, Done done) noexcept;
 
     // freezer_fork.cpp
     [[nodiscard]] bool watch_forks() noexcept;
     void begin_in_child() noexcept;
-    bool serve_in_child() noexcept;
+    bool serve_in_child(platform::FaultScope scope) noexcept;
     void thaw_in_child() noexcept;
 
     // What pools call.

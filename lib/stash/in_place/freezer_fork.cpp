@@ -2,6 +2,7 @@
 // read as zeros.
 
 #include <mutex>
+#include <utility>
 
 #include "platform/process/fork_handlers.hpp"
 #include "stash/in_place/freezer.hpp"
@@ -44,19 +45,21 @@ bool Freezer::watch_forks() noexcept {
 // malloc, so it is started after the locks of pools are released.
 void Freezer::begin_in_child() noexcept {
     const State before = state_.exchange(State::none);
-    if (before == State::running) platform::close_fault_source(source_);
-    source_ = {};
+    const platform::FaultSource of_parent = std::exchange(source_, {});
+    if (before == State::running) platform::close_fault_source(of_parent);
     if (blocks_.empty()) return;
-    if (child_may_start_threads && serve_in_child()) {
+    if (child_may_start_threads && serve_in_child(of_parent.scope)) {
         state_ = State::running;
         return;
     }
     thaw_in_child();
 }
 
-bool Freezer::serve_in_child() noexcept {
+// A parent that has given up rights since may have a source that its child cannot open: system
+// calls of the child must not fail where those of the parent work.
+bool Freezer::serve_in_child(platform::FaultScope scope) noexcept {
     source_ = platform::open_fault_source(max_scope_);
-    bool is_served = source_.scope != platform::FaultScope::none;
+    bool is_served = source_.scope >= scope;
     for (FrozenBlock& block : blocks_) {
         block.begin_anew();
         is_served =

@@ -80,13 +80,15 @@ void Freezer::serve_faults() noexcept {
         lock_.unlock();
     }
     lock_.lock_as_handler();
-    if (!blocks_.empty()) {
-        platform::fail(
-            "freeze: the program closed descriptor %d, by which the page faults of %zu "
-            "frozen blocks are served",
-            source_.file, blocks_.size());
-    }
+    if (!blocks_.empty()) fail_without_source();
     lock_.unlock();
+}
+
+void Freezer::fail_without_source() noexcept {
+    platform::fail(
+        "freeze: the program closed descriptor %d, through which the page faults of %zu "
+        "frozen blocks are served",
+        source_.file, blocks_.size());
 }
 
 // A thread may still wait for a block that was thawed or freed meanwhile.
@@ -102,8 +104,11 @@ void Freezer::serve(const platform::PageFault& fault) noexcept {
 
 // The thread that waits for the piece cannot be told of an error.
 void Freezer::fail(const FrozenBlock& block, std::uint32_t piece, Done done) noexcept {
-    platform::fail("freeze: '%s', block %p: piece %u of %u cannot come back: %s", block.name(),
-                   block.block(), piece, block.piece_count(), reason_of(done));
+    if (state_ == State::running && !platform::is_open(source_)) fail_without_source();
+    const bool has_name = *block.name() != '\0';
+    platform::fail("freeze: %s%s%sblock %p: piece %u of %u cannot come back: %s",
+                   has_name ? "'" : "", block.name(), has_name ? "', " : "", block.block(), piece,
+                   block.piece_count(), reason_of(done));
 }
 
 }  // namespace tensorpool::stashing

@@ -97,6 +97,22 @@ TEST(FreezerHandler, OrdinaryUserMayFreezeIfItAcceptsFailures) {
                holds_in_child([&] { return content_of(block) == before; });
     }));
 }
+
+TEST(FreezerHandler, ChildWithFewerRightsGetsTheBlocksThawed) {
+    if (geteuid() != 0) GTEST_SKIP() << "the test must begin as root";
+    if (!can_freeze()) GTEST_SKIP() << "no userfaultfd(2) for system calls here";
+    EXPECT_TRUE(holds_in_child([] {
+        MemoryPool pool;
+        PooledAllocation block(pool, 512 * KiB);
+        fill(block, 8);
+        const auto before = content_of(block);
+        freeze(block);
+        if (setgid(65534) != 0 || setuid(65534) != 0 || can_freeze()) return false;
+        return content_of(block) == before && holds_in_child([&] {
+                   return !is_frozen(block.get()) && content_of(block) == before;
+               });
+    }));
+}
 #endif
 
 class FreezerHandlerDeath : public testing::Freezes {};
@@ -114,6 +130,22 @@ TEST_F(FreezerHandlerDeath, DamagedPieceEndsTheProcessWithALine) {
                  "its encoding was overwritten");
 #endif
 }
+
+#ifndef __SANITIZE_THREAD__
+TEST_F(FreezerHandlerDeath, ClosedDescriptorEndsTheProcessWithALine) {
+    PooledAllocation block(pool_, 512 * KiB);
+    fill(block, 7);
+    freeze(block);
+    EXPECT_DEATH(
+        {
+            for (int file = 3; file != 2048; ++file) close(file);
+            (void)*static_cast<volatile char*>(block.get());
+            pause();
+        },
+        "tensorpool: freeze: the program closed descriptor [0-9]+, through which the page faults "
+        "of 1 frozen blocks are served");
+}
+#endif
 
 TEST_F(FreezerHandlerDeath, ThawOfADamagedPieceIsAnErrorAndTheBlockStaysFrozen) {
     PooledAllocation block(pool_, 512 * KiB);
