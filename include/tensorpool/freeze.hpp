@@ -43,7 +43,7 @@ struct FreezeStatistics {
 
 /// The system does not allow a block to be frozen, or a block cannot be thawed. The message names
 /// the reason.
-class FreezeError : public std::runtime_error {
+class TENSORPOOL_API FreezeError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
