@@ -1,5 +1,6 @@
 /// Question: how long does a thread wait that touches a piece of a block that is frozen in place,
-/// compared with page faults of as much memory plus decoding it?
+/// compared with a bare fault of as much memory plus decoding it? A bare fault is one that a thread
+/// serves by a copy alone, and also the page faults of fresh memory.
 
 #include <sys/mman.h>
 
@@ -21,6 +22,8 @@
 
 #include "platform/memory/page_faults.hpp"
 #include "stash/in_place/piece_tools.hpp"
+#include "support/child.hpp"
+#include "support/cores.hpp"
 #include "support/program.hpp"
 #include "support/turns.hpp"
 
@@ -73,7 +76,6 @@ constexpr std::size_t faulted = 0;
 constexpr std::size_t decoded = 1;
 constexpr std::size_t copied = 2;
 constexpr std::size_t touched = 3;
-constexpr std::size_t written_to = 4;
 
 /// Lets the handler finish what it does after a fault, without letting the processor sleep.
 void wait_for_handler() {
@@ -156,6 +158,7 @@ public:
         }).detach();
     }
     double touch() {
+        wait_for_handler();
         madvise(memory_, piece_bytes, MADV_DONTNEED);
         return perf::seconds_of(
             [&] { (void)static_cast<std::byte>(*static_cast<volatile std::byte*>(memory_)); });
@@ -193,7 +196,23 @@ private:
     std::size_t next_ = 0;
 };
 
-/// Returns the median of each round's ratio of a touch to `bare`, a bare fault, plus decoding.
+/// Where the thread that touches and the threads that serve it run.
+struct Placement {
+    const char* name;
+    unsigned own_core;
+    unsigned handler_core;
+};
+
+/// What one child process found about one content.
+struct Found {
+    double medians[5];
+    double scan;
+    double
+        to_page_faults;  // medians of each round's ratio of a touch to a bare fault plus decoding
+    double to_copy;
+    double at_rest;
+};
+
 double ratio_of_touch(const perf::Turns& turns, std::size_t bare) {
     std::vector<double> ratios;
     for (std::size_t round = 0; round != turns.of(touched).size(); ++round) {
@@ -203,12 +222,37 @@ double ratio_of_touch(const perf::Turns& turns, std::size_t bare) {
     return perf::median(ratios);
 }
 
+Found measure(const Content& content, const Placement& placement, const perf::Options& options) {
+    const std::size_t pieces = options.quick ? 32 : 1024;
+    // The threads that serve faults keep the core on which they were started.
+    perf::stay_on_core(placement.handler_core);
+    // Never destroyed: its thread waits for faults until the process ends.
+    static ServedByCopy& copy = *new ServedByCopy;
+    Frozen read(content, pieces);
+    perf::stay_on_core(placement.own_core);
+    Frozen written(content, pieces);
+    Decoder decoder(content, pieces);
+    const FreezeStatistics frozen = read.statistics();
+    const perf::Turns turns(
+        options.rounds,
+        {fault_ordinarily, [&] { return decoder.decode(); }, [&] { return copy.touch(); },
+         [&] { return read.touch(); }, [&] { return written.write(); }});
+    Found found = {};
+    for (std::size_t i = 0; i != 5; ++i) found.medians[i] = turns.median(i);
+    found.scan = perf::median({read.scan(), read.scan(), read.scan()});
+    found.to_page_faults = ratio_of_touch(turns, faulted);
+    found.to_copy = ratio_of_touch(turns, copied);
+    found.at_rest =
+        static_cast<double>(frozen.bytes_at_rest) / static_cast<double>(frozen.frozen_bytes);
+    return found;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    const perf::Options options = perf::read_options(argc, argv, 2000);
+    const perf::Options options = perf::read_options(argc, argv, 1000);
     perf::Report report(options);
-    if (platform::open_fault_source().scope == platform::FaultScope::none) {
+    if (platform::open_fault_source().scope != platform::FaultScope::all) {
         report.print_unmeasured("freeze", "the system lets this process serve no page faults");
         return report.status();
     }
@@ -217,31 +261,26 @@ int main(int argc, char** argv) {
         {"BF16 weights", {DataCode::bfloat, 0, 16, 1}, fill_with_weights<std::uint16_t>},
         {"random bytes", {}, fill_at_random},
         {"zeros", {}, fill_with_zeros}};
-    // Never destroyed: its thread waits for faults until the process ends.
-    static ServedByCopy& copy = *new ServedByCopy;
-    std::vector<perf::Cells> rows = {{"median, us", "page faults", "decode", "served by a copy",
-                                      "touch", "write", "a piece of a scan",
-                                      "touch / (page faults + decode)",
-                                      "touch / (served by a copy + decode)", "at rest"}};
-    for (const Content& content : contents) {
-        const std::size_t pieces = options.quick ? 32 : 1024;
-        Frozen read(content, pieces);
-        Frozen written(content, pieces);
-        Decoder decoder(content, pieces);
-        const double at_rest = static_cast<double>(read.statistics().bytes_at_rest) /
-                               static_cast<double>(read.statistics().frozen_bytes);
-        const perf::Turns turns(
-            options.rounds,
-            {fault_ordinarily, [&] { return decoder.decode(); }, [&] { return copy.touch(); },
-             [&] { return read.touch(); }, [&] { return written.write(); }});
-        std::vector<double> scans;
-        for (int i = 0; i != 3; ++i) scans.push_back(read.scan());
-        const auto cell = [&](std::size_t subject) { return text(turns.median(subject) * us, 1); };
-        rows.push_back({content.name, cell(faulted), cell(decoded), cell(copied), cell(touched),
-                        cell(written_to), text(perf::median(scans) * us, 1),
-                        report.judge(ratio_of_touch(turns, faulted), 1.3),
-                        text(ratio_of_touch(turns, copied)), text(at_rest)});
+    for (const Placement& placement : {Placement{"one core", 0, 0}, Placement{"two cores", 0, 1}}) {
+        std::vector<perf::Cells> rows = {{"median, us", "page faults", "decode", "served by a copy",
+                                          "touch", "write", "a piece of a scan",
+                                          "touch / (served by a copy + decode)",
+                                          "touch / (page faults + decode)", "at rest"}};
+        for (const Content& content : contents) {
+            const auto found =
+                perf::in_a_child([&] { return measure(content, placement, options); });
+            if (!found) return 1;
+            perf::Cells row = {content.name};
+            for (const double median : found->medians) row.push_back(text(median * us, 1));
+            row.push_back(text(found->scan * us, 1));
+            row.push_back(report.judge(found->to_copy, 1.3));
+            row.push_back(text(found->to_page_faults));
+            row.push_back(text(found->at_rest));
+            rows.push_back(row);
+        }
+        report.print(
+            std::string("freeze: a piece of 64 KiB that is touched in place, ") + placement.name,
+            rows);
     }
-    report.print("freeze: a piece of 64 KiB that is touched in place", rows);
     return report.status();
 }

@@ -81,7 +81,6 @@ private:
     std::atomic<State> state_ = State::none;
     std::atomic<platform::FaultScope> max_scope_ = platform::FaultScope::all;
     platform::FaultSource source_;
-    bool is_block_server_ = false;
 
     HandlerLock lock_;
     PieceTools tools_;  // guarded by lock_

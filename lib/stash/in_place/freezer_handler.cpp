@@ -60,8 +60,9 @@ void Freezer::try_set_up(bool system_calls_may_fail) {
     if (!watch_forks()) {
         throw FreezeError("tensorpool: freeze: the system has no memory for handlers of forks");
     }
-    if (!is_block_server_) detail::block_servers().enter(*this);
-    is_block_server_ = true;
+    // It may be a server already: this may be the child of a fork, or an earlier set-up failed.
+    detail::block_servers().leave(*this);
+    detail::block_servers().enter(*this);
     if (!start_handler()) {
         throw FreezeError("tensorpool: freeze: the system starts no thread to serve page faults");
     }
@@ -77,6 +78,12 @@ void Freezer::serve_faults() noexcept {
     while (platform::next_fault(source_, fault)) {
         lock_.lock_as_handler();
         serve(fault);
+        lock_.unlock();
+        // The thread that waited may have been woken on this processor. It goes on first.
+        std::this_thread::yield();
+        lock_.lock_as_handler();
+        FrozenBlock* const block = find_range(fault.address);
+        if (block != nullptr) block->make_room(source_, tools_);
         lock_.unlock();
     }
     lock_.lock_as_handler();

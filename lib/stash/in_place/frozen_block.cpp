@@ -148,13 +148,10 @@ Done FrozenBlock::serve(std::uint32_t number, bool is_write, const FaultSource& 
     Piece& piece = pieces_[number];
     if (piece.state == State::at_rest) {
         ++faults_;
-        shrink_window(source, tools);
+        make_room(source, tools);
         const Done done = fill(number, is_write ? Writable::yes : Writable::no, source, tools);
-        if (done != Done::yes) return done;
-        push_to_window(number);
-        // Ahead of the next fault, which then does not wait for the encoding.
-        shrink_window(source, tools);
-        return Done::yes;
+        if (done == Done::yes) push_to_window(number);
+        return done;
     }
     if (!is_write) {
         // Another thread's fault has brought the piece back already.
@@ -169,7 +166,7 @@ Done FrozenBlock::serve(std::uint32_t number, bool is_write, const FaultSource& 
 }
 
 // A piece that the system does not drop goes to the end of the queue and is tried again later.
-void FrozenBlock::shrink_window(const FaultSource& source, PieceTools& tools) noexcept {
+void FrozenBlock::make_room(const FaultSource& source, PieceTools& tools) noexcept {
     if (is_thawing_) return;
     while (window_count_ > kept_pieces_) {
         const std::uint32_t oldest = pop_from_window();

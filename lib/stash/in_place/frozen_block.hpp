@@ -68,10 +68,13 @@ public:
     /// missing page. On failure, the piece stays resident. REQUIRES: all of it is present.
     Done put_to_rest(std::uint32_t piece, const platform::FaultSource& source,
                      PieceTools& tools) noexcept;
-    /// Serves a fault of a piece: decodes it if it is at rest, and puts the oldest pieces to rest
-    /// so that at most the window is resident. Lets all threads that wait for the piece go on.
+    /// Serves a fault of a piece: decodes it if it is at rest, after `make_room`. Lets all threads
+    /// that wait for the piece go on.
     Done serve(std::uint32_t piece, bool is_write, const platform::FaultSource& source,
                PieceTools& tools) noexcept;
+    /// Puts the oldest pieces that came back to rest until the window has room for one more. Called
+    /// ahead of the next fault, so that it does not wait for an encoding.
+    void make_room(const platform::FaultSource& source, PieceTools& tools) noexcept;
     /// Brings a piece back for good.
     Done bring_back(std::uint32_t piece, const platform::FaultSource& source,
                     PieceTools& tools) noexcept;
@@ -115,7 +118,6 @@ private:
               PieceTools& tools) noexcept;
     bool drop(std::uint32_t piece) noexcept;
     void become_resident(std::uint32_t piece, State state) noexcept;
-    void shrink_window(const platform::FaultSource& source, PieceTools& tools) noexcept;
     void push_to_window(std::uint32_t piece) noexcept;
     std::uint32_t pop_from_window() noexcept;
 

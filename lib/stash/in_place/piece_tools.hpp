@@ -35,9 +35,9 @@ public:
         auto* const memory = static_cast<std::byte*>(
             platform::map(platform::whole_pages(bytes), platform::page_bytes()));
         if (memory == nullptr) return false;
-        piece_ = memory;
         encoded_ = memory + piece;
         workspace_.emplace(std::span(encoded_ + encoded, bytes - piece - encoded), piece_bytes);
+        piece_ = memory;
         return true;
     }
     bool is_set_up() const noexcept { return piece_ != nullptr; }

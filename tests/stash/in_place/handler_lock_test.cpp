@@ -1,0 +1,47 @@
+#include "stash/in_place/handler_lock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace tensorpool::stashing {
+namespace {
+
+TEST(HandlerLock, HandlerGetsTheLockFromThreadsThatTakeItAgainAndAgain) {
+    HandlerLock lock;
+    std::atomic<bool> ends = false;
+    int shared = 0;
+    std::thread other([&] {
+        while (!ends) {
+            const std::lock_guard guard(lock);
+            ++shared;
+        }
+    });
+    for (int i = 0; i != 1000; ++i) {
+        lock.lock_as_handler();
+        --shared;
+        lock.unlock();
+    }
+    ends = true;
+    other.join();
+    EXPECT_GE(shared, -1000);
+}
+
+TEST(HandlerLock, HandlerThatIsForgottenIsNotWaitedFor) {
+    HandlerLock lock;
+    lock.lock();
+    std::thread handler([&] {
+        lock.lock_as_handler();
+        lock.unlock();
+    });
+    lock.forget_handler();
+    lock.unlock();
+    handler.join();
+    lock.lock();
+    lock.unlock();
+}
+
+}  // namespace
+}  // namespace tensorpool::stashing
