@@ -77,9 +77,11 @@ constexpr std::size_t decoded = 1;
 constexpr std::size_t copied = 2;
 constexpr std::size_t touched = 3;
 
-/// Lets the handler finish what it does after a fault, without letting the processor sleep.
+/// Lets the handler finish what it does after a fault, on this core or another one, without letting
+/// the core sleep.
 void wait_for_handler() {
-    for (const double end = perf::now_s() + 200e-6; perf::now_s() < end;) {
+    for (const double end = perf::now_s() + 300e-6; perf::now_s() < end;) {
+        std::this_thread::yield();
     }
 }
 

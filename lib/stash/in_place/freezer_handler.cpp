@@ -33,7 +33,6 @@ void Freezer::set_up(bool system_calls_may_fail) {
             const bool suffices = source_.scope == FaultScope::all || system_calls_may_fail;
             return suffices ? void() : throw FreezeError(user_mode_only);
         }
-        std::this_thread::yield();
     }
     try {
         try_set_up(system_calls_may_fail);
@@ -79,12 +78,6 @@ void Freezer::serve_faults() noexcept {
         lock_.lock_as_handler();
         serve(fault);
         lock_.unlock();
-        // The thread that waited may have been woken on this processor. It goes on first.
-        std::this_thread::yield();
-        lock_.lock_as_handler();
-        FrozenBlock* const block = find_range(fault.address);
-        if (block != nullptr) block->make_room(source_, tools_);
-        lock_.unlock();
     }
     lock_.lock_as_handler();
     if (!blocks_.empty()) fail_without_source();
@@ -107,6 +100,7 @@ void Freezer::serve(const platform::PageFault& fault) noexcept {
     const std::uint32_t piece = block->piece_of(fault.address);
     const Done done = block->serve(piece, fault.is_write, source_, tools_);
     if (done != Done::yes) fail(*block, piece, done);
+    block->make_room(source_, tools_);
 }
 
 // The thread that waits for the piece cannot be told of an error.
