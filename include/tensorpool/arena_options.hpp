@@ -79,6 +79,9 @@ struct ArenaOptions {
     /// them gets at most 6 TiB / n, and under RLIMIT_AS at most a quarter of the address space that
     /// is left. `Arena::reserved()` returns the result.
     std::size_t max_capacity = detail::arena_defaults().max_capacity;
+    /// The budget to which the arena charges its capacity, the initial one from the first
+    /// allocation on; nullptr for none. It may end before the arena.
+    Budget* budget = nullptr;
     /// The limit for one request; a larger one throws at once. Default: 8 GiB.
     std::size_t max_allocation = detail::arena_defaults().max_allocation;
     /// The alignment of every block, a power of two. Block sizes are rounded up to a multiple of

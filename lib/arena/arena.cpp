@@ -14,7 +14,6 @@
 
 namespace tensorpool {
 
-using base::Refusal;
 using detail::ArenaState;
 
 struct Arena::Over {
@@ -52,18 +51,20 @@ Arena::Arena(ArenaOptions options) {
     arena::ArenaMemory& memory = state_->memory;
     if (!memory.reserve(wanted.max_capacity, wanted.alignment)) {
         const std::size_t bytes = wanted.max_capacity != 0 ? wanted.max_capacity : memory.limit();
-        const Refusal refusal{"address space", platform::available_address_space()};
-        state_->count_refusal(bytes, refusal);
-        state_->fail(bytes, refusal);
+        const arena::Attempt attempt{
+            .refusal = {"address space", platform::available_address_space()}};
+        state_->count_refusal(bytes, attempt.refusal);
+        state_->fail(bytes, attempt);
     }
     set_up(memory.base());
     const std::size_t most = wanted.max_capacity != 0 ? wanted.max_capacity : SIZE_MAX;
     const std::size_t initial = std::min(wanted.initial_capacity, most);
     if (initial == 0) return;
-    Refusal refusal;
-    if (!detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, refusal).is_met) {
-        state_->count_refusal(initial, refusal);
-        state_->fail(initial, refusal);
+    arena::Attempt attempt;
+    while (!detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, attempt).is_met) {
+        if (attempt.budget.may_retry()) continue;
+        state_->count_refusal(initial, attempt.refusal);
+        state_->fail(initial, attempt);
     }
     memory.charge_later();
     end_.store(memory.end(), std::memory_order_relaxed);

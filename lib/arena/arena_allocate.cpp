@@ -15,6 +15,7 @@
 
 namespace tensorpool {
 
+using arena::Attempt;
 using base::Refusal;
 
 namespace {
@@ -30,34 +31,34 @@ void* Arena::allocate_slow(std::size_t bytes, std::size_t alignment) {
                                     std::to_string(alignment) + " B; expected a power of two");
     }
     if (bytes == 0) return nullptr;
-    Refusal refusal;
-    void* const block = detail::ArenaClaims(*this).allocate(bytes, alignment, refusal);
-    if (block == nullptr) state_->fail(bytes, refusal);
+    Attempt attempt;
+    void* const block = detail::ArenaClaims(*this).allocate(bytes, alignment, attempt);
+    if (block == nullptr) state_->fail(bytes, attempt);
     return block;
 }
 
 void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
-    Refusal refusal;
-    void* const block = detail::ArenaClaims(*this).settle(claim, bytes, refusal);
-    if (block == nullptr) state_->fail(bytes, refusal);
+    Attempt attempt;
+    void* const block = detail::ArenaClaims(*this).settle(claim, bytes, attempt);
+    if (block == nullptr) state_->fail(bytes, attempt);
     return block;
 }
 
 void* Arena::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     if (bytes == 0 || !std::has_single_bit(alignment)) return nullptr;
-    Refusal refusal;
-    return detail::ArenaClaims(*this).allocate(bytes, alignment, refusal);
+    Attempt attempt;
+    return detail::ArenaClaims(*this).allocate(bytes, alignment, attempt);
 }
 
 namespace detail {
 
-void* ArenaClaims::allocate(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
+void* ArenaClaims::allocate(std::size_t bytes, std::size_t alignment, Attempt& attempt) noexcept {
     statistics::look_for_recorder();
-    return recorded(find_range(bytes, alignment, refusal), bytes, alignment);
+    return recorded(find_range(bytes, alignment, attempt), bytes, alignment);
 }
 
-void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Refusal& refusal) noexcept {
-    void* const block = granted(claim, bytes, refusal);
+void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Attempt& attempt) noexcept {
+    void* const block = granted(claim, bytes, attempt);
     // Called only after the claim is settled: other threads wait for the outcome, and an answer to
     // a recorder takes time.
     statistics::look_for_recorder();
@@ -88,14 +89,14 @@ void ArenaClaims::count() const noexcept {
 
 // Claims bytes only after checking that there is room. Used for sizes and alignments that the
 // inline path does not take, and for try_allocate, which must not throw.
-void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Refusal& refusal) noexcept {
+void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Attempt& attempt) noexcept {
     state_.check_allocating_thread();
     const std::size_t most = std::min(state_.options().max_allocation, max_bytes);
     if (bytes > most || alignment > max_bytes) {
-        refusal = bytes > most ? Refusal{"max_allocation", most}
-                               : Refusal{"the largest alignment", max_bytes};
-        if (bytes > most && bytes <= max_bytes) refusal.needed_limit = bytes;
-        return state_.refuse(bytes, refusal);
+        attempt.refusal = bytes > most ? Refusal{"max_allocation", most}
+                                       : Refusal{"the largest alignment", max_bytes};
+        if (bytes > most && bytes <= max_bytes) attempt.refusal.needed_limit = bytes;
+        return state_.refuse(bytes, attempt);
     }
     for (;;) {
         const std::size_t end = arena_.end_.load(std::memory_order_acquire);
@@ -104,8 +105,8 @@ void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Refusal&
         if (range.end <= end) {
             if (replace_top(top, (top & ~Arena::offset_mask) | range.end))
                 return arena_.base_ + range.begin;
-        } else if (!make_room(range.end, top, refusal)) {
-            return state_.refuse(bytes, refusal);
+        } else if (!make_room(range.end, top, attempt) && !attempt.budget.may_retry()) {
+            return state_.refuse(bytes, attempt);
         }
     }
 }
@@ -134,10 +135,10 @@ bool ArenaClaims::replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
 
 // Grows to `end` for a caller that claimed nothing and read the top as `seen`. Returns false if
 // that is refused, true if the caller should look again.
-bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Refusal& refusal) noexcept {
+bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Attempt& attempt) noexcept {
     std::unique_lock lock(state_.mutex);
     if (end <= arena_.end_.load(std::memory_order_relaxed)) return true;
-    if (const Growth growth = grow_to(end, state_.options().growth, refusal); growth.is_met) {
+    if (const Growth growth = grow_to(end, state_.options().growth, attempt); growth.is_met) {
         lock.unlock();
         notify(growth);
         return true;
@@ -150,13 +151,13 @@ bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Refusal& refusa
     return top != seen;
 }
 
-void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refusal) noexcept {
+void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Attempt& attempt) noexcept {
     const std::size_t begin = claim & Arena::offset_mask;
     const std::size_t end = begin + base::align_up(bytes, arena_.alignment());
     std::unique_lock lock(state_.mutex);
     while (!state_.is_cancelled(claim)) {
         if (end <= arena_.end_.load(std::memory_order_relaxed)) return arena_.base_ + begin;
-        if (const Growth growth = grow_to(end, state_.options().growth, refusal); growth.is_met) {
+        if (const Growth growth = grow_to(end, state_.options().growth, attempt); growth.is_met) {
             lock.unlock();
             notify(growth);
             return arena_.base_ + begin;
@@ -166,29 +167,31 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Refusal& refu
             // exchanges that began with the end of a handle.
             arena_.words_->used.store(state_.cancel_from(begin), std::memory_order_release);
             lock.unlock();
-            return state_.refuse(bytes, refusal);
+            // Holders are asked without the mutex, so other threads settle their claims meanwhile.
+            if (attempt.budget.may_retry()) return find_range(bytes, arena_.alignment(), attempt);
+            return state_.refuse(bytes, attempt);
         }
         // The first pending claim decides the outcome of all of them.
         state_.wait_for_change(lock);
         lock.lock();
     }
     lock.unlock();
-    return find_range(bytes, arena_.alignment(), refusal);
+    return find_range(bytes, arena_.alignment(), attempt);
 }
 
 ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& growth,
-                                         Refusal& refusal) noexcept {
+                                         Attempt& attempt) noexcept {
     if (!state_.is_growing()) {
-        refusal = {state_.is_measuring() ? "the measuring range" : "the buffer",
-                   arena_.end_.load(std::memory_order_relaxed)};
-        refusal.needed_limit = end;
+        attempt.refusal = {state_.is_measuring() ? "the measuring range" : "the buffer",
+                           arena_.end_.load(std::memory_order_relaxed)};
+        attempt.refusal.needed_limit = end;
         return {};
     }
     arena::ArenaMemory& memory = state_.memory;
     const bool begins = !memory.is_charged();
-    if (!memory.charge(refusal)) return {};
+    if (!memory.charge(attempt)) return {};
     const std::size_t before = memory.end();
-    const std::size_t grown = end <= before ? 0 : memory.grow_to(end, growth, refusal);
+    const std::size_t grown = end <= before ? 0 : memory.grow_to(end, growth, attempt);
     platform::mark_closed(memory.base() + before, memory.end() - before);
     // Release: a thread that reads the new end sees the memory committed.
     arena_.end_.store(memory.end(), std::memory_order_release);

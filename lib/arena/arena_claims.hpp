@@ -16,17 +16,17 @@ class ArenaClaims {
 public:
     explicit ArenaClaims(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
 
-    /// Allocates `bytes` bytes. Returns nullptr, with the reason in `refusal`, if that fails.
-    void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
+    /// Allocates `bytes` bytes. Returns nullptr, with the reason in `attempt`, if that fails.
+    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
     /// Settles a `claim` of `bytes` bytes that passed the end: returns its block, or nullptr with
-    /// the reason in `refusal`.
-    void* settle(std::uint64_t claim, std::size_t bytes, base::Refusal& refusal) noexcept;
+    /// the reason in `attempt`.
+    void* settle(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
     struct Growth {
         bool is_met = false;
         std::size_t bytes = 0;  // committed for the growth
     };
     /// Grows until `end` bytes may be used. REQUIRES: the caller holds the mutex.
-    Growth grow_to(std::size_t end, const GrowthPolicy& growth, base::Refusal& refusal) noexcept;
+    Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept;
     /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
     void notify(Growth growth) const noexcept;
     /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
@@ -41,10 +41,10 @@ private:
 
     void count() const noexcept;
     void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept;
-    void* find_range(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
-    void* granted(std::uint64_t claim, std::size_t bytes, base::Refusal& refusal) noexcept;
+    void* find_range(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
+    void* granted(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
     Range range_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
-    bool make_room(std::size_t end, std::uint64_t seen, base::Refusal& refusal) noexcept;
+    bool make_room(std::size_t end, std::uint64_t seen, arena::Attempt& attempt) noexcept;
 
     Arena& arena_;
     ArenaState& state_;

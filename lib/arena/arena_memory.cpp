@@ -7,7 +7,6 @@
 #include "platform/platform.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
 namespace {
@@ -54,7 +53,7 @@ ArenaMemory::~ArenaMemory() {
     platform::mark_returned(base_, committed_);
     platform::release(base_, reserved_);
     totals_.charged_bytes.store(0, std::memory_order_relaxed);
-    statistics::commit_budget().give_back(committed_ - uncharged_);
+    account_.give_back(committed_ - uncharged_);
 }
 
 bool ArenaMemory::reserve(std::size_t max_capacity, std::size_t alignment) noexcept {
@@ -87,23 +86,23 @@ bool ArenaMemory::reserve_limit(std::size_t alignment) noexcept {
 }
 
 std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
-                                 Refusal& refusal) noexcept {
+                                 Attempt& attempt) noexcept {
+    attempt.budget.clear();
     if (end > limit_) {
-        refusal = {limit_name_, limit_};
-        refusal.needed_limit = end;
+        attempt.refusal = {limit_name_, limit_};
+        attempt.refusal.needed_limit = end;
         return 0;
     }
     const std::size_t needed = align_up(end, page_bytes()) - committed_;
-    statistics::CommitBudget& budget = statistics::commit_budget();
     bool tried = false;
-    const std::size_t grown = budget.take_and_get(needed, wanted(needed, growth), growth.fraction,
-                                                  page_bytes(), [&](std::size_t bytes) {
-                                                      tried = true;
-                                                      return commit(bytes);
-                                                  });
+    const std::size_t grown =
+        account_.take_and_get(needed, wanted(needed, growth), growth.fraction, page_bytes(),
+                              attempt.budget, [&](std::size_t bytes) {
+                                  tried = true;
+                                  return commit(bytes);
+                              });
     if (grown == 0) {
-        refusal = budget.refuse(needed, tried);
-        refusal.missing = 0;  // counts the pages of a pool only
+        note_refusal(needed, tried, attempt);
         return 0;
     }
     totals_.count_growth(grown);
@@ -114,20 +113,25 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
 void ArenaMemory::charge_later() noexcept {
     uncharged_ = committed_;
     record_charge();
-    statistics::commit_budget().give_back(uncharged_);
+    account_.give_back(uncharged_);
 }
 
-bool ArenaMemory::charge(Refusal& refusal) noexcept {
+bool ArenaMemory::charge(Attempt& attempt) noexcept {
     if (is_charged()) return true;
-    statistics::CommitBudget& budget = statistics::commit_budget();
-    if (budget.take(uncharged_, uncharged_, 1.0, page_bytes()) == 0) {
-        refusal = budget.refuse(uncharged_, false);
-        refusal.missing = 0;  // counts the pages of a pool only
+    attempt.budget.clear();
+    if (account_.take(uncharged_, uncharged_, 1.0, page_bytes(), attempt.budget) == 0) {
+        note_refusal(uncharged_, false, attempt);
         return false;
     }
     uncharged_ = 0;
     record_charge();
     return true;
+}
+
+void ArenaMemory::note_refusal(std::size_t needed, bool system_refused,
+                               Attempt& attempt) const noexcept {
+    attempt.refusal = account_.refuse(needed, system_refused, attempt.budget);
+    attempt.refusal.missing = 0;  // counts the pages of a pool only
 }
 
 std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept {
@@ -152,8 +156,8 @@ void ArenaMemory::touch(std::size_t bytes) noexcept {
     base::raise_to(totals_.touched_bytes, touched);
 }
 
-// Called after the charge has grown, and before it is given back to the budget. So no reader that
-// sees the budget lowered still counts the bytes as charged and untouched.
+// Called after the charge has grown, and before it is given back to the budgets. So no reader that
+// sees a budget lowered still counts the bytes as charged and untouched.
 void ArenaMemory::record_charge() noexcept {
     totals_.charged_bytes.store(committed_ - uncharged_, std::memory_order_relaxed);
 }
@@ -170,7 +174,7 @@ std::size_t ArenaMemory::give_back_above(std::size_t offset) noexcept {
     if (!was_charged) uncharged_ = kept;
     record_charge();
     base::lower_to(totals_.touched_bytes, kept);
-    if (was_charged) statistics::commit_budget().give_back(bytes);
+    if (was_charged) account_.give_back(bytes);
     totals_.count_give_back(bytes);
     return bytes;
 }

@@ -5,11 +5,18 @@
 #include <tensorpool/growth_policy.hpp>
 
 #include "base/refusal.hpp"
+#include "statistics/budget/commit_account.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 
 namespace tensorpool::arena {
 
 using base::Refusal;
+
+/// One request for memory: why it was refused last, and how it meets the limits of budgets.
+struct Attempt {
+    Refusal refusal = {};
+    statistics::BudgetRequest budget = {};
+};
 
 /// Growth by what is needed, without a surplus.
 inline constexpr GrowthPolicy no_surplus{.step = 0, .factor = 0.0};
@@ -18,7 +25,10 @@ inline constexpr GrowthPolicy no_surplus{.step = 0, .factor = 0.0};
 /// of functions that change it do not overlap.
 class ArenaMemory {
 public:
-    explicit ArenaMemory(statistics::ArenaTotals& totals) noexcept : totals_(totals) {}
+    /// Charges what it commits to `budget`, unless that is nullptr, and to the commit budget.
+    explicit ArenaMemory(statistics::ArenaTotals& totals,
+                         statistics::BudgetNode* budget = nullptr) noexcept
+        : totals_(totals), account_(statistics::commit_budget(), budget) {}
     ~ArenaMemory();
     ArenaMemory(const ArenaMemory&) = delete;
     ArenaMemory& operator=(const ArenaMemory&) = delete;
@@ -30,14 +40,14 @@ public:
 
     /// Commits memory until `end` bytes from the base may be used, with a surplus by the policy.
     /// Returns the bytes committed; 0 if the growth is refused, in which case nothing changed.
-    std::size_t grow_to(std::size_t end, const GrowthPolicy& growth, Refusal& refusal) noexcept;
-    /// Takes the committed memory off the budget until `charge`; until then it cannot be used. An
+    std::size_t grow_to(std::size_t end, const GrowthPolicy& growth, Attempt& attempt) noexcept;
+    /// Takes the committed memory off the budgets until `charge`; until then it cannot be used. An
     /// arena may be constructed and never used.
     void charge_later() noexcept;
     bool is_charged() const noexcept { return uncharged_ == 0; }
-    /// Charges the committed memory to the budget. Returns false if that is refused, in which case
+    /// Charges the committed memory to the budgets. Returns false if that is refused, in which case
     /// nothing changed.
-    bool charge(Refusal& refusal) noexcept;
+    bool charge(Attempt& attempt) noexcept;
     /// Populates the pages of the first `bytes` bytes, which are committed.
     void touch(std::size_t bytes) noexcept;
     /// Gives whole pages above `offset` back to the system. Returns their bytes.
@@ -57,8 +67,10 @@ private:
     [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
     [[nodiscard]] bool commit(std::size_t bytes) noexcept;
     void record_charge() noexcept;
+    void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept;
 
     statistics::ArenaTotals& totals_;
+    statistics::CommitAccount account_;
     std::byte* base_ = nullptr;
     std::size_t reserved_ = 0;
     std::size_t limit_ = 0;

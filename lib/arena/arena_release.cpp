@@ -17,8 +17,6 @@
 
 namespace tensorpool {
 
-using base::Refusal;
-
 namespace detail {
 
 /// Takes memory back from an arena: ends the allocations above an offset, and gives free memory
@@ -127,18 +125,19 @@ std::size_t Arena::trim() noexcept {
 void Arena::reserve(std::size_t bytes) {
     state_->check_thread("reserve");
     if (state_->is_measuring()) return;
-    Refusal refusal;
+    arena::Attempt attempt;
     detail::ArenaClaims claims(*this);
-    detail::ArenaClaims::Growth growth{.is_met = true};
-    {
+    using Growth = detail::ArenaClaims::Growth;
+    Growth growth;
+    do {
         const std::lock_guard lock(state_->mutex);
-        if (bytes > end_.load(std::memory_order_relaxed)) {
-            growth = claims.grow_to(bytes, arena::no_surplus, refusal);
-        }
-    }
+        growth = bytes <= end_.load(std::memory_order_relaxed)
+                     ? Growth{.is_met = true}
+                     : claims.grow_to(bytes, arena::no_surplus, attempt);
+    } while (!growth.is_met && attempt.budget.may_retry());
     if (!growth.is_met) {
-        state_->refuse(bytes, refusal);
-        state_->fail(bytes, refusal);
+        state_->refuse(bytes, attempt);
+        state_->fail(bytes, attempt);
     }
     claims.notify(growth);
     if (state_->is_growing()) state_->memory.touch(bytes);

@@ -154,9 +154,9 @@ void ArenaState::count_refusal(std::size_t bytes, const base::Refusal& refusal) 
     fold_record();
 }
 
-void* ArenaState::refuse(std::size_t bytes, const base::Refusal& refusal) noexcept {
-    count_refusal(bytes, refusal);
-    notify(ArenaEvent::Kind::refusal, bytes, refusal.limit);
+void* ArenaState::refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
+    count_refusal(bytes, attempt.refusal);
+    notify(ArenaEvent::Kind::refusal, bytes, attempt.refusal.limit);
     return nullptr;
 }
 
@@ -194,8 +194,11 @@ void ArenaState::wait_for_change(std::unique_lock<std::mutex>& lock) const noexc
     changes.wait(seen, std::memory_order_relaxed);
 }
 
-void ArenaState::fail(std::size_t bytes, const base::Refusal& refusal) const {
-    throw AllocationError(name(), base::failure_of(refusal, bytes, arena_.used(), capacity()));
+void ArenaState::fail(std::size_t bytes, const arena::Attempt& attempt) const {
+    AllocationFailure failure = base::failure_of(attempt.refusal, bytes, arena_.used(), capacity());
+    const statistics::BudgetLines lines(attempt.budget);
+    failure.details = lines.c_str();
+    throw AllocationError(name(), failure);
 }
 
 void ArenaState::lock() noexcept {

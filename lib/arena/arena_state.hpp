@@ -6,6 +6,7 @@
 #include <thread>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/budget.hpp>
 #include <tensorpool/timeline.hpp>
 
 #include "arena/arena_memory.hpp"
@@ -76,7 +77,7 @@ public:
     /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Counts a refused request, notifies the owner, and returns nullptr.
-    void* refuse(std::size_t bytes, const base::Refusal& refusal) noexcept;
+    void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept;
     /// Returns whether `claim` was cancelled. REQUIRES: the caller holds the mutex.
     bool is_cancelled(std::uint64_t claim) const noexcept;
     /// Cancels all claims that begin at `begin` or above, and returns the new top. REQUIRES: the
@@ -92,7 +93,7 @@ public:
     void announce_change() noexcept;
     /// Waits for a growth or a cancellation. `lock` holds the mutex, and is released.
     void wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept;
-    [[noreturn]] void fail(std::size_t bytes, const base::Refusal& refusal) const;
+    [[noreturn]] void fail(std::size_t bytes, const arena::Attempt& attempt) const;
 
     /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
     /// of the register.
@@ -110,7 +111,7 @@ public:
     std::atomic<std::uint32_t> changes = 0;
     arena::OwnedArenaRecord record;
     statistics::ArenaTotals& totals = record->totals;
-    arena::ArenaMemory memory{totals};
+    arena::ArenaMemory memory{totals, BudgetAccess::node_of(options_.budget)};
     /// The releases, and the blocks at the top that handles returned. Makes marks stale. Written
     /// under the mutex, or by a release, which runs alone.
     arena::ReleaseHistory history;

@@ -32,14 +32,14 @@ class ArenaMemoryTest : public ::testing::Test {
 protected:
     void reserve(std::size_t bytes = gib) { ASSERT_TRUE(memory_.reserve(bytes, 64)); }
     std::size_t grow_to(std::size_t end, const GrowthPolicy& growth = no_surplus) {
-        refusal_ = {};
-        return memory_.grow_to(end, growth, refusal_);
+        attempt_ = {};
+        return memory_.grow_to(end, growth, attempt_);
     }
     std::uint64_t capacity() const { return totals_.capacity_bytes; }
 
     statistics::ArenaTotals totals_;
     ArenaMemory memory_{totals_};
-    Refusal refusal_;
+    Attempt attempt_;
 };
 
 TEST_F(ArenaMemoryTest, StartsEmpty) {
@@ -54,8 +54,8 @@ TEST_F(ArenaMemoryTest, ReservesWholePagesAndGrowsToTheByte) {
     EXPECT_EQ(memory_.reserved(), align_up(100'001, page_bytes()));
     EXPECT_TRUE(base::is_aligned(memory_.base(), 2 * mib));
     EXPECT_EQ(grow_to(100'002), 0U);
-    EXPECT_STREQ(refusal_.limit, "max_capacity");
-    EXPECT_EQ(refusal_.limit_bytes, 100'001U);
+    EXPECT_STREQ(attempt_.refusal.limit, "max_capacity");
+    EXPECT_EQ(attempt_.refusal.limit_bytes, 100'001U);
     EXPECT_EQ(grow_to(100'001), memory_.reserved());
     EXPECT_EQ(memory_.end(), 100'001U) << "the rest of the last page is beyond the limit";
     std::memset(memory_.base(), 1, 100'001);
@@ -66,7 +66,7 @@ TEST_F(ArenaMemoryTest, WithoutALimitReservesTwiceTheTotalMemory) {
     const std::size_t twice = 2 * platform::total_memory();
     EXPECT_EQ(memory_.limit(), std::min(twice, std::size_t{1} << 47));
     EXPECT_EQ(grow_to(SIZE_MAX), 0U);
-    EXPECT_STREQ(refusal_.limit, "reserved address space");
+    EXPECT_STREQ(attempt_.refusal.limit, "reserved address space");
 }
 
 TEST_F(ArenaMemoryTest, ImpossibleReservationFails) {
@@ -160,8 +160,8 @@ TEST_F(ArenaMemoryTest, GrowthBeyondAvailableMemoryIsRefused) {
     const std::size_t before = committed();
     // The limit is twice the total memory.
     EXPECT_EQ(grow_to(memory_.limit()), 0U);
-    EXPECT_STREQ(refusal_.limit, "available memory");
-    EXPECT_EQ(refusal_.limit_bytes, statistics::commit_budget().ceiling());
+    EXPECT_STREQ(attempt_.refusal.limit, "available memory");
+    EXPECT_EQ(attempt_.refusal.limit_bytes, statistics::commit_budget().ceiling());
     EXPECT_EQ(committed(), before);
     EXPECT_EQ(capacity(), mib);
 }
@@ -184,7 +184,7 @@ TEST_F(ArenaMemoryTest, RefusalByTheSystemChangesNothing) {
         const Failing failing(SystemCall::commit_pages);
         EXPECT_EQ(grow_to(2 * mib, {.step = 8 * mib, .factor = 0.0, .fraction = 1.0}), 0U);
     }
-    EXPECT_STREQ(refusal_.limit, "what the system commits");
+    EXPECT_STREQ(attempt_.refusal.limit, "what the system commits");
     EXPECT_EQ(memory_.end(), mib);
     EXPECT_EQ(committed(), before);
     EXPECT_EQ(capacity(), mib);
@@ -214,12 +214,12 @@ TEST(ArenaMemory, DestructorReturnsEverythingToTheBudget) {
         statistics::ArenaTotals totals;
         ArenaMemory memory(totals);
         ASSERT_TRUE(memory.reserve(mib + 1, 64));
-        Refusal refusal;
-        ASSERT_NE(memory.grow_to(mib + 1, GrowthPolicy::conservative(), refusal), 0U);
+        Attempt attempt;
+        ASSERT_NE(memory.grow_to(mib + 1, GrowthPolicy::conservative(), attempt), 0U);
         if (i % 2 == 0) memory.give_back_above(100 * kib);
         if (i % 3 == 0) {
             const Failing failing(SystemCall::commit_pages);
-            memory.grow_to(mib + 1, GrowthPolicy::conservative(), refusal);
+            memory.grow_to(mib + 1, GrowthPolicy::conservative(), attempt);
         }
     }
     EXPECT_EQ(committed(), before);
