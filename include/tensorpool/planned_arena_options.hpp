@@ -11,6 +11,7 @@
 
 namespace tensorpool {
 
+class Budget;
 class MemoryPool;
 
 /// Options for constructing a PlannedArena.
@@ -20,6 +21,10 @@ struct PlannedArenaOptions {
     /// The pool for requests that no plan serves; it must outlive the arena. nullptr means the
     /// global pool.
     MemoryPool* pool = nullptr;
+    /// The budget to which the arena charges the memory of its plans while it has borrowed it,
+    /// besides what the pool charges for it; nullptr for none. If it refuses, the pool serves the
+    /// iteration. It may end before the arena.
+    Budget* budget = nullptr;
     /// The number of iterations that the pool serves before the arena learns. The first iteration
     /// of a loop often makes what later ones keep, such as gradients and the optimizer's state.
     unsigned warm_up_iterations = 0;

@@ -6,6 +6,7 @@
 #include <tensorpool/detail/saturating.hpp>
 
 #include "planned/planned_state.hpp"
+#include "statistics/budget/budgets.hpp"
 
 namespace tensorpool::detail {
 
@@ -23,6 +24,8 @@ void PlanServer::end_iteration() noexcept {
 
 void* PlanServer::serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
                         Pool::FirstTouch first_touch) noexcept {
+    // The thread that asks this one's holder may hold the lock.
+    if (statistics::is_inside_holder()) return pool.allocate(bytes, alignment, path, first_touch);
     // Requests for finer sizes come with smaller alignments.
     alignment = std::max(alignment, smallest_block_bytes);
     const std::lock_guard guard(mutex_);
@@ -58,8 +61,8 @@ void PlanServer::set_resting(planned::ServedPlan* plan) noexcept {
 }
 
 bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
-    base::Refusal refusal;
-    return plan.borrow_memory(refusal);
+    pages::SlowPath path;
+    return plan.borrow_memory(path);
 }
 
 // While little is lacking, the pool grows instead: otherwise a small block between two iterations

@@ -46,6 +46,7 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
     : arena_(arena),
       options_(validated(std::move(options))),
       pool_(options_.pool != nullptr ? *options_.pool : get_global_memory_pool()),
+      budget_(options_.budget),
       record_(std::make_shared<statistics::OwnedPlannedRecord>(options_.name)),
       drift_(options_.tolerated_misses, options_.drift_iterations),
       idle_iterations_(options_.warm_up_iterations),
@@ -187,8 +188,8 @@ void PlannedState::look_for_plan() noexcept {
         std::optional<LearnedPlan> plan = std::exchange(job_, nullptr)->take();
         if (!plan) return note_failure();
         add(totals_.planning_ns, plan->planning_ns);
-        base::Refusal refusal;
-        auto served = ServedPlan::make(std::move(*plan), PoolAccess::of(pool_), refusal);
+        pages::SlowPath path;
+        auto served = ServedPlan::make(std::move(*plan), PoolAccess::of(pool_), budget_, path);
         if (served == nullptr) return note_failure();
         auto follower = std::make_unique<planned::Follower>(served->tables());
         adopt(std::move(served), std::move(follower));
@@ -259,17 +260,24 @@ void PlannedState::load(std::istream& in, const std::string& file) {
     require_outside("load");
     LearnedPlan plan = planned::read_plan(in, file);
     const std::uint64_t bytes = plan.peak_bytes;
-    base::Refusal refusal;
-    auto served = ServedPlan::make(std::move(plan), PoolAccess::of(pool_), refusal);
-    if (served == nullptr) {
-        const PlannedArenaStatistics snapshot = statistics();
-        throw AllocationError(options_.name.c_str(), bytes, snapshot.in_use_bytes,
-                              snapshot.capacity_bytes, refusal.limit, refusal.limit_bytes);
-    }
+    pages::SlowPath path;
+    auto served = ServedPlan::make(std::move(plan), PoolAccess::of(pool_), budget_, path);
+    if (served == nullptr) refuse_plan(bytes, path);
     auto follower = std::make_unique<planned::Follower>(served->tables());
     drop_plan();
     forget();
     adopt(std::move(served), std::move(follower));
+}
+
+void PlannedState::refuse_plan(std::uint64_t bytes, const pages::SlowPath& path) const {
+    const PlannedArenaStatistics snapshot = statistics();
+    const statistics::BudgetLines lines(path.budget);
+    throw AllocationError(options_.name.c_str(), {.asked = bytes,
+                                                  .in_use = snapshot.in_use_bytes,
+                                                  .capacity = snapshot.capacity_bytes,
+                                                  .limit = path.refusal.limit,
+                                                  .limit_bytes = path.refusal.limit_bytes,
+                                                  .details = lines.c_str()});
 }
 
 std::uint64_t PlannedState::sequence_checksum() const {

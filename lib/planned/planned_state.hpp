@@ -93,6 +93,7 @@ private:
 
     // planned_state.cpp
     void require_outside(const char* call) const;
+    [[noreturn]] void refuse_plan(std::uint64_t bytes, const pages::SlowPath& path) const;
     void end_served() noexcept;
     void end_learned() noexcept;
     void plan_learned();
@@ -113,6 +114,7 @@ private:
     PlannedArena& arena_;
     PlannedArenaOptions options_;
     MemoryPool& pool_;
+    const statistics::HeldBudget budget_;
     // Shared with the plans, which may outlive the arena.
     std::shared_ptr<statistics::OwnedPlannedRecord> record_;
     statistics::PlannedTotals& totals_ = record_->totals();

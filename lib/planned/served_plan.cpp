@@ -98,19 +98,20 @@ public:
 };
 
 std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& pool,
-                                             base::Refusal& refusal) {
+                                             const statistics::HeldBudget& budget,
+                                             pages::SlowPath& path) {
     if (plan.peak_bytes > PlanTables::max_bytes) {
         throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
                                     " B; expected at most " +
                                     std::to_string(PlanTables::max_bytes) + " B");
     }
     const Predecessors predecessors = find_predecessors(plan);
-    std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan), pool));
+    std::unique_ptr<ServedPlan> served(new ServedPlan(std::move(plan), pool, budget));
     if (!served->make_tables(predecessors)) {
-        refusal = pages::no_records();
+        path.refusal = pages::no_records();
         return nullptr;
     }
-    if (!served->borrow_memory(refusal)) return nullptr;
+    if (!served->borrow_memory(path)) return nullptr;
     // What the learned iteration took beyond the plan.
     pool.give_back_free();
     return served;
@@ -162,12 +163,18 @@ void ServedPlan::fill_buffers(const Predecessors& predecessors) const noexcept {
     }
 }
 
-bool ServedPlan::borrow_memory(base::Refusal& refusal) noexcept {
+bool ServedPlan::borrow_memory(pages::SlowPath& path) noexcept {
     if (has_memory()) return true;
-    pages::SlowPath path;
-    span_ = pool_.lend(plan_.peak_bytes, alignment_of(plan_), owner(), path);
+    const std::size_t bytes = align_up(plan_.peak_bytes, pages::page_bytes);
+    if (!budget_.charge_or_ask(bytes, path.budget)) {
+        path.refusal = path.budget.refusal();
+        return false;
+    }
+    do {
+        span_ = pool_.lend(plan_.peak_bytes, alignment_of(plan_), owner(), path);
+    } while (span_ == nullptr && path.budget.may_retry());
     if (span_ == nullptr) {
-        refusal = path.refusal;
+        budget_.refund(bytes);
         return false;
     }
     set_addresses(static_cast<std::byte*>(pool_.address_of(*span_)));
@@ -184,7 +191,10 @@ void ServedPlan::set_addresses(std::byte* base) noexcept {
 }
 
 void ServedPlan::return_memory() noexcept {
-    if (span_ != nullptr) pool_.take_back(*std::exchange(span_, nullptr));
+    if (span_ == nullptr) return;
+    const std::size_t bytes = span_->bytes();
+    pool_.take_back(*std::exchange(span_, nullptr));
+    budget_.refund(bytes);
 }
 
 bool ServedPlan::has_held() const noexcept {

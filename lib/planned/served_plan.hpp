@@ -7,9 +7,9 @@
 
 #include <tensorpool/detail/plan_tables.hpp>
 
-#include "base/refusal.hpp"
 #include "planned/learned_plan.hpp"
 #include "pool/pool.hpp"
+#include "statistics/held_budget.hpp"
 #include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::planned {
@@ -25,10 +25,12 @@ using detail::PlanTables;
 class ServedPlan {
 public:
     /// Makes the tables of a plan and borrows the memory from `pool`, which must outlive the plan.
-    /// Returns nullptr if there is no memory, with the reason in `refusal`. Throws std::bad_alloc,
-    /// and std::invalid_argument for a plan of more than PlanTables::max_bytes.
+    /// Memory is charged to `budget` while it is borrowed. Returns nullptr if there is no memory,
+    /// with the reason in `path`. Throws std::bad_alloc, and std::invalid_argument for a plan of
+    /// more than PlanTables::max_bytes.
     static std::unique_ptr<ServedPlan> make(LearnedPlan plan, detail::Pool& pool,
-                                            base::Refusal& refusal);
+                                            const statistics::HeldBudget& budget,
+                                            pages::SlowPath& path);
     ~ServedPlan();
     ServedPlan(const ServedPlan&) = delete;
     ServedPlan& operator=(const ServedPlan&) = delete;
@@ -39,8 +41,9 @@ public:
     std::size_t capacity() const noexcept { return span_ == nullptr ? 0 : span_->bytes(); }
 
     bool has_memory() const noexcept { return span_ != nullptr || plan_.peak_bytes == 0; }
-    /// Borrows the memory. Returns false if the pool refuses, with the reason in `refusal`.
-    bool borrow_memory(base::Refusal& refusal) noexcept;
+    /// Borrows the memory. Returns false if the budget or the pool refuses, with the reason in
+    /// `path`. Holders may be asked meanwhile, so the caller holds no lock that one may take.
+    bool borrow_memory(pages::SlowPath& path) noexcept;
     /// Returns the memory to the pool. REQUIRES: no buffer is held.
     void return_memory() noexcept;
     /// Returns whether a buffer is held.
@@ -64,8 +67,8 @@ public:
 private:
     class Layout;
     class Owner;
-    ServedPlan(LearnedPlan plan, detail::Pool& pool) noexcept
-        : plan_(std::move(plan)), pool_(pool) {}
+    ServedPlan(LearnedPlan plan, detail::Pool& pool, const statistics::HeldBudget& budget) noexcept
+        : plan_(std::move(plan)), pool_(pool), budget_(budget) {}
     bool make_tables(const Predecessors& predecessors) noexcept;
     void fill_buffers(const Predecessors& predecessors) const noexcept;
     void set_addresses(std::byte* base) noexcept;
@@ -74,6 +77,7 @@ private:
 
     LearnedPlan plan_;
     detail::Pool& pool_;
+    const statistics::HeldBudget budget_;
     void* mapping_ = nullptr;  // of the tables
     std::size_t mapping_bytes_ = 0;
     PlanTables* tables_ = nullptr;

@@ -15,8 +15,8 @@ using Answer = Follower::Answer;
 class Following : public ::testing::Test {
 protected:
     void serve(LearnedPlan plan) {
-        base::Refusal refusal;
-        served_ = ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal);
+        pages::SlowPath path;
+        served_ = ServedPlan::make(std::move(plan), testing::pool_of_tests(), {}, path);
         follower_ = std::make_unique<Follower>(tables());
         begin();
     }

@@ -90,9 +90,9 @@ private:
         return block;
     }
     void make_plan() {
-        base::Refusal refusal;
+        pages::SlowPath path;
         plan_ = ServedPlan::make(plan_sequence(learner_.learned(), {}),
-                                 detail::PoolAccess::of(pool_), refusal);
+                                 detail::PoolAccess::of(pool_), {}, path);
         follower_ = std::make_unique<Follower>(plan_->tables());
         for (std::uint32_t i = 0; i < plan_->tables().count; ++i) {
             std::uint32_t& count = plan_->tables().buffers[i].predecessor_count;

@@ -14,9 +14,9 @@ namespace tensorpool::planned {
 namespace {
 
 std::unique_ptr<ServedPlan> serve(LearnedPlan plan) {
-    base::Refusal refusal;
-    auto served = ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal);
-    EXPECT_NE(served, nullptr) << refusal.limit;
+    pages::SlowPath path;
+    auto served = ServedPlan::make(std::move(plan), testing::pool_of_tests(), {}, path);
+    EXPECT_NE(served, nullptr) << path.refusal.limit;
     return served;
 }
 
@@ -50,9 +50,9 @@ TEST(ServedPlan, BorrowsWholePagesFromThePool) {
     pool.deallocate(pool.allocate(1 << 20));
     std::size_t borrowed = 0;
     {
-        base::Refusal refusal;
+        pages::SlowPath path;
         const auto served =
-            ServedPlan::make(testing::small_plan(), detail::PoolAccess::of(pool), refusal);
+            ServedPlan::make(testing::small_plan(), detail::PoolAccess::of(pool), {}, path);
         std::memset(served->tables().base, 1, served->capacity());
         borrowed = served->capacity();
         EXPECT_EQ(borrowed % platform::page_bytes(), 0);
@@ -68,8 +68,8 @@ TEST(ServedPlan, ReturnsTheMemoryAndBorrowsItAgain) {
     EXPECT_FALSE(served->has_memory());
     EXPECT_EQ(served->capacity(), 0);
     void* const other = testing::public_pool_of_tests().allocate(1 << 20);
-    base::Refusal refusal;
-    ASSERT_TRUE(served->borrow_memory(refusal));
+    pages::SlowPath path;
+    ASSERT_TRUE(served->borrow_memory(path));
     const PlanTables& tables = served->tables();
     EXPECT_EQ(tables.buffers[1].address, tables.base + 256);
     std::memset(tables.base, 1, served->capacity());
@@ -145,17 +145,17 @@ TEST(ServedPlan, WithoutPlannedRequestsHoldsNothing) {
 TEST(ServedPlan, ReportsTheLimitThatWasReached) {
     LearnedPlan plan = testing::plan_of({{0, PlanTables::max_bytes / 64, 1}});
     if (statistics::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
-    base::Refusal refusal;
+    pages::SlowPath path;
     const std::size_t before = statistics::commit_budget().committed();
-    EXPECT_EQ(ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal), nullptr);
-    EXPECT_NE(refusal.limit_bytes, 0);
+    EXPECT_EQ(ServedPlan::make(std::move(plan), testing::pool_of_tests(), {}, path), nullptr);
+    EXPECT_NE(path.refusal.limit_bytes, 0);
     EXPECT_LE(statistics::commit_budget().committed(), before);
 }
 
 TEST(ServedPlan, RejectsAPlanAboveMaxBytes) {
     LearnedPlan plan = testing::plan_of({{0, PlanTables::max_bytes / 64 + 1, 1}});
-    base::Refusal refusal;
-    EXPECT_THROW(ServedPlan::make(std::move(plan), testing::pool_of_tests(), refusal),
+    pages::SlowPath path;
+    EXPECT_THROW(ServedPlan::make(std::move(plan), testing::pool_of_tests(), {}, path),
                  std::invalid_argument);
 }
 
