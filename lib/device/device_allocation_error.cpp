@@ -15,6 +15,8 @@ const char* explanation(Cause cause) noexcept {
             return "the request exceeds the largest size of a block";
         case Cause::limit:
             return "the limit of the allocator";
+        case Cause::budget:
+            return "the hard limit of a budget";
         case Cause::fragmentation:
             return "fragmentation: enough memory is free, but not in one piece";
         case Cause::own_use:
@@ -39,6 +41,8 @@ const char* remedy(Cause cause) noexcept {
             return "use smaller blocks; max_allocation and the size of the device limit them";
         case Cause::limit:
             return "raise hard_limit, or keep fewer blocks in use";
+        case Cause::budget:
+            return "raise the limit of the budget that refused, or free what is charged to it";
         case Cause::fragmentation:
             return "use expandable slabs, or allocate large blocks before small ones";
         case Cause::own_use:
@@ -65,6 +69,8 @@ const char* to_string(Cause cause) noexcept {
             return "request";
         case Cause::limit:
             return "limit";
+        case Cause::budget:
+            return "budget";
         case Cause::fragmentation:
             return "fragmentation";
         case Cause::own_use:
@@ -120,6 +126,7 @@ DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& fail
     text.add("  cause: %s\n", explanation(failure.cause));
     text.add("  missing %s in one piece; remedy: %s", BytesText(failure.missing).c_str(),
              remedy(failure.cause));
+    text.add("%s", failure.budgets);
 }
 
 DeviceAllocationError::~DeviceAllocationError() = default;

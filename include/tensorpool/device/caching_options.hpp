@@ -11,6 +11,8 @@
 
 namespace tensorpool {
 
+class Budget;
+
 /// The optional events that a caching allocator adds to the timeline. Growths, give-backs, pressure
 /// with its steps, and refusals are always added.
 enum class TimelineSet : std::uint8_t {
@@ -60,6 +62,9 @@ struct CachingOptions {
     /// free memory back by age before it takes more. At most `hard_limit`, if that is set. 0 means
     /// no limit.
     double soft_limit = 0;
+    /// The budget to which the allocator charges the memory that it holds; nullptr for none. Free
+    /// memory goes back to the device before the budget refuses. It may end before the allocator.
+    Budget* budget = nullptr;
     /// The limit for one request; a larger one fails at once. 0 means no limit.
     std::size_t max_allocation = 0;
     /// The size from which on a request gets a slab of its own that is never split, if slabs cannot

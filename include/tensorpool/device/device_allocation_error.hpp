@@ -23,6 +23,8 @@ struct DeviceAllocationFailure {
         request,
         /// The request exceeds the allocator's hard limit.
         limit,
+        /// The allocator's budget, or one above it, refused.
+        budget,
         /// Enough memory is free, but not in one piece.
         fragmentation,
         /// Callers hold too much memory.
@@ -92,6 +94,9 @@ struct DeviceAllocationFailure {
     std::size_t holder_count = 0;
     /// The names of the callbacks that were registered, with commas between them, zero-terminated.
     char callbacks[96] = {};
+    /// For `budget`: what holders gave and the state of each budget from the allocator's up, in
+    /// lines that each begin with a newline, zero-terminated.
+    char budgets[512] = {};
 };
 
 /// Returns the name of the cause, such as "limit" or "fragmentation".
@@ -117,7 +122,7 @@ public:
 
 private:
     DeviceAllocationFailure failure_;
-    char text_[1024];
+    char text_[1536];
 };
 
 }  // namespace tensorpool

@@ -9,6 +9,8 @@
 
 namespace tensorpool {
 
+class Budget;
+
 /// The options of an allocator of pinned memory.
 struct PinnedOptions {
     /// The name shown in statistics and messages. At most 47 bytes of it are kept.
@@ -16,6 +18,10 @@ struct PinnedOptions {
     /// The limit of the memory that the allocator holds; 0 means no limit. Pinned memory is
     /// unavailable to all other programs of the machine.
     std::size_t max_bytes = 0;
+    /// The budget to which the allocator charges the memory that it holds; nullptr for none. Free
+    /// slabs are released before the budget refuses, without waiting for copies. It may end before
+    /// the allocator.
+    Budget* budget = nullptr;
     /// The longest time that a request beyond `max_bytes` waits before it fails, while copies under
     /// way hold back freed blocks that are enough for it. It never waits for work of a capture. 0
     /// means that requests do not wait.

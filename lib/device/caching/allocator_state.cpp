@@ -23,6 +23,7 @@ AllocatorState::AllocatorState(Backend& of_backend, int of_device, const Caching
       granule(granule_bytes(abilities, with)),
       record(with.name, DeviceStatistics::Kind::caching, {of_backend.type(), of_device}),
       totals(record.totals()),
+      budget(with.budget),
       watch(of_backend, {of_backend.type(), of_device}, with, record),
       heap(totals),
       events(of_backend, of_device),

@@ -21,6 +21,7 @@
 #include "device/deferral/stream_calls.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
+#include "statistics/held_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {
@@ -40,6 +41,9 @@ struct Outcome {
     /// The cause of a failed call to the device.
     static Cause cause_of(DeviceStatus status) noexcept {
         return status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use;
+    }
+    static Outcome refused(Cause limit) noexcept {
+        return failed(DeviceStatus::out_of_memory, limit);
     }
     /// Whether releasing memory to the device may help.
     bool lacks_memory() const noexcept {
@@ -62,6 +66,7 @@ void check_limit(const CachingOptions& options, const char* name, double part);
 /// device and callbacks are made in the scope of an `Unlocked`.
 struct AllocatorState {
     AllocatorState(Backend& backend, int device, const CachingOptions& options);
+    ~AllocatorState() { budget.refund(capacity()); }
     AllocatorState(const AllocatorState&) = delete;
     AllocatorState& operator=(const AllocatorState&) = delete;
 
@@ -96,6 +101,27 @@ struct AllocatorState {
     bool may_grow(std::size_t bytes) const noexcept {
         return hard_limit == 0 || (capacity() <= hard_limit && bytes <= hard_limit - capacity());
     }
+    /// Sets aside the room for a growth, within the hard limit and the budget. Returns false, with
+    /// the limit in `limit`, if one of them does not allow it.
+    bool begin_growth(std::size_t bytes, statistics::BudgetRequest& request,
+                      Outcome::Cause& limit) noexcept {
+        limit = may_grow(bytes) ? Outcome::Cause::budget : Outcome::Cause::limit;
+        request.clear();
+        if (!may_grow(bytes) || !budget.charge(bytes, request)) return false;
+        growing_bytes += bytes;
+        return true;
+    }
+    /// Ends a growth for which `bytes` were set aside, and counts the `got` bytes that the device
+    /// gave.
+    void end_growth(std::size_t bytes, std::size_t got) noexcept {
+        growing_bytes -= bytes;
+        if (got != 0) totals.count_growth(got);
+        budget.refund(bytes - got);
+    }
+    void count_give_back(std::size_t bytes) noexcept {
+        totals.count_give_back(bytes);
+        budget.refund(bytes);
+    }
     /// The bytes that may be held for this request without releasing any: the most ever held, and
     /// `sixteenths` of it more.
     std::size_t goal(const Request& request, unsigned sixteenths) const noexcept;
@@ -129,6 +155,7 @@ struct AllocatorState {
     std::condition_variable grown;         // a growth ended, or memory returned to the device
     OwnedDeviceRecord record;
     statistics::DeviceTotals& totals;
+    const statistics::HeldBudget budget;
     AllocatorWatch watch;
     BlockHeap heap;
     EventPool events;

@@ -78,10 +78,18 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
     const std::uint64_t capture = captures_.look(stream);
     Lock lock(state_.mutex);
     captures_.remember(stream, capture);
-    StreamCache& cache = caches_.of_caller(stream, capture);
-    const Request request =
-        shareable == Shareable::yes ? shareable_request_of(bytes) : request_of(bytes, cache);
-    const Outcome outcome = find(cache, request);
+    statistics::BudgetRequest budget = new_budget_request();
+    bool is_retry = false;
+    Request request;
+    Outcome outcome;
+    do {
+        StreamCache& cache = caches_.of_caller(stream, capture);
+        request =
+            shareable == Shareable::yes ? shareable_request_of(bytes) : request_of(bytes, cache);
+        request.is_retry = std::exchange(is_retry, true);
+        request.budget = &budget;
+        outcome = find(cache, request);
+    } while (may_retry(outcome, budget));
     if (outcome.block == nullptr) {
         DeviceAllocationFailure unwanted;
         explain(outcome, request, failure != nullptr ? *failure : unwanted);
@@ -91,6 +99,22 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
     lock.unlock();
     if (state_.is_watched()) state_.watch.handed_out(seen, outcome.memory);
     return seen.address;
+}
+
+// A callback may run during a growth for which other threads wait, so its requests ask no holder.
+statistics::BudgetRequest CachingCore::new_budget_request() noexcept {
+    return AllocatorWatch::is_in_callback() ? statistics::BudgetRequest::beyond_soft()
+                                            : statistics::BudgetRequest();
+}
+
+/// Asks holders, without the lock, if a budget refused the request. Returns whether it may succeed
+/// now.
+bool CachingCore::may_retry(const Outcome& outcome,
+                            statistics::BudgetRequest& budget) const noexcept {
+    const bool is_refused = outcome.lacks_memory() && outcome.cause == Outcome::Cause::budget;
+    if (!is_refused || AllocatorWatch::is_in_callback()) return false;
+    const Unlocked unlocked(state_.mutex);
+    return budget.may_retry();
 }
 
 /// Returns a block that belongs to the caller and is counted.
@@ -138,6 +162,15 @@ std::size_t CachingCore::sleep(SleepContent content) {
 
 void CachingCore::wake() {
     const Lock lock(state_.mutex);
+    statistics::BudgetRequest budget;
+    while (!sleep_.charge(budget)) {
+        bool may_retry = false;
+        {
+            const Unlocked unlocked(state_.mutex);
+            may_retry = budget.may_retry();
+        }
+        if (!may_retry) sleep_.refuse(budget);
+    }
     sleep_.end();
 }
 
@@ -184,21 +217,26 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
     const std::uint64_t capture = captures_.look(stream);
     Lock lock(state_.mutex);
     captures_.remember(stream, capture);
-    StreamCache& cache = caches_.of_caller(stream, capture);
+    StreamCache* cache = &caches_.of_caller(stream, capture);
     if (state_.asleep) {
-        explain(asleep(), request_of(small_grain, cache), *failure);
+        explain(asleep(), request_of(small_grain, *cache), *failure);
         return nullptr;
     }
-    if (cache.memory.pages == nullptr) {
-        const Request request = request_of(small_grain, cache);
+    statistics::BudgetRequest budget = new_budget_request();
+    for (bool is_retry = false; cache->memory.pages == nullptr; is_retry = true) {
+        Request request = request_of(small_grain, *cache);
+        request.is_retry = is_retry;
+        request.budget = &budget;
         Outcome outcome;
-        open_page(cache, outcome, request);
-        if (outcome.block == nullptr) {
+        open_page(*cache, outcome, request);
+        if (outcome.block != nullptr) break;
+        if (!may_retry(outcome, budget)) {
             explain(outcome, request, *failure);
             return nullptr;
         }
+        cache = &caches_.of_caller(stream, capture);
     }
-    void* const address = scalars_.take(cache, bytes);
+    void* const address = scalars_.take(*cache, bytes);
     lock.unlock();
     if (state_.is_watched()) {
         state_.watch.handed_out({address, ScalarPage::scalar_bytes, bytes, stream},
@@ -251,6 +289,7 @@ void CachingCore::explain(const Outcome& outcome, const Request& request,
         const std::size_t known = info.free_bytes + failure.capacity;
         failure.other_processes = info.total_bytes - std::min(info.total_bytes, known);
     }
+    if (outcome.cause == Outcome::Cause::budget) report.add_budgets(*request.budget);
     report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::certain);
     detail::add(state_.totals.failures, 1);
     state_.watch.refused(request.bytes);
@@ -448,10 +487,16 @@ void CachingCore::end_capture() noexcept {
 
 bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure) {
     const Lock lock(state_.mutex);
-    const Request request = {bytes, base::align_up(bytes, slab_step), Pool::small, 0, false};
-    const Outcome outcome =
-        is_too_large(bytes) ? Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::request)
-                            : reserve(request);
+    statistics::BudgetRequest budget = new_budget_request();
+    const Request request = {.bytes = bytes,
+                             .rounded = base::align_up(bytes, slab_step),
+                             .pool = Pool::small,
+                             .budget = &budget};
+    Outcome outcome;
+    do {
+        outcome =
+            is_too_large(bytes) ? Outcome::refused(Outcome::Cause::request) : reserve(request);
+    } while (may_retry(outcome, budget));
     if (outcome.status == DeviceStatus::ok) return true;
     explain(outcome, request, failure);
     return false;

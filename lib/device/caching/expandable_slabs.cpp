@@ -116,18 +116,17 @@ Outcome ExpandableSlabs::map_run(const BlockHeap::Run& run, const Request& reque
     std::size_t moved = 0;
     for (const Block* block : granules.moved) moved += block->bytes;
     granules.fresh_bytes = run.missing - moved;
-    if (!state_.may_grow(granules.fresh_bytes)) {
+    Outcome::Cause limit = Outcome::Cause::limit;
+    if (!state_.begin_growth(granules.fresh_bytes, *request.budget, limit)) {
         for (Block* block : granules.moved) state_.heap.put_back(*block, block->stamp);
         state_.heap.untake_run(run);
-        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
+        return Outcome::refused(limit);
     }
-    state_.growing_bytes += granules.fresh_bytes;
     DeviceStatus status = DeviceStatus::ok;
     {
         const Unlocked unlocked(state_.mutex);
         status = move(granules);
     }
-    state_.growing_bytes -= granules.fresh_bytes;
     settle(granules);
     if (status != DeviceStatus::ok) {
         state_.heap.untake_run(run);
@@ -260,12 +259,12 @@ void ExpandableSlabs::settle(const Granules& granules) noexcept {
             state_.heap.unmapped(*block);
         }
     }
+    state_.end_growth(granules.fresh_bytes, granules.created_bytes);
     if (granules.created_bytes != 0) {
-        state_.totals.count_growth(granules.created_bytes);
         state_.watch.write(EntryKind::growth, granules.created_bytes);
     }
     if (granules.destroyed_bytes != 0) {
-        state_.totals.count_give_back(granules.destroyed_bytes);
+        state_.count_give_back(granules.destroyed_bytes);
         state_.watch.write(EntryKind::give_back, granules.destroyed_bytes);
     }
     state_.record.note_capacity();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/text.hpp"
 #include "device/caching/streams/stream_cache.hpp"
 #include "statistics/misuse/misuse.hpp"
 
@@ -69,6 +70,11 @@ void FailureReport::add_free(const StreamCache& cache) noexcept {
     }
 }
 
+void FailureReport::add_budgets(const statistics::BudgetRequest& request) noexcept {
+    base::FixedText text(failure_.budgets, sizeof failure_.budgets);
+    request.describe(text);
+}
+
 /// Keeps the streams that hold back the most bytes, the largest first.
 void FailureReport::add_holder(const StreamCache& cache) noexcept {
     constexpr std::size_t most = DeviceAllocationFailure::max_streams;
@@ -109,12 +115,15 @@ void FailureReport::judge(std::size_t requested, DeviceStatus status, Cause caus
 }
 
 EntryKind FailureReport::entry() const noexcept {
-    const bool own = failure_.cause == Cause::limit || failure_.cause == Cause::request;
+    const bool own = failure_.cause == Cause::limit || failure_.cause == Cause::budget ||
+                     failure_.cause == Cause::request;
     return own ? EntryKind::limit : EntryKind::failure;
 }
 
 LimitKind FailureReport::limit() const noexcept {
-    if (failure_.cause == Cause::limit) return LimitKind::capacity;
+    if (failure_.cause == Cause::limit || failure_.cause == Cause::budget) {
+        return LimitKind::capacity;
+    }
     return failure_.cause == Cause::request ? LimitKind::request : LimitKind::memory;
 }
 

@@ -8,6 +8,7 @@
 #include <tensorpool/timeline.hpp>
 
 #include "device/caching/blocks/block.hpp"
+#include "statistics/budget/budget_request.hpp"
 #include "statistics/segment/limit_kind.hpp"
 
 namespace tensorpool::device {
@@ -27,6 +28,8 @@ public:
     void add_free(const StreamCache& cache) noexcept;
     /// Adds a stream that holds back freed blocks.
     void add_holder(const StreamCache& cache) noexcept;
+    /// Adds the levels of the budget that refused, if one did.
+    void add_budgets(const statistics::BudgetRequest& request) noexcept;
     /// Whether the allocator can obtain all memory that the device reports as free.
     enum class Room { certain, unknown };
     void judge(std::size_t requested, DeviceStatus status, Cause cause, Room room) noexcept;

@@ -66,7 +66,7 @@ Outcome Growth::grow_by_bytes(StreamCache& cache, const Request& request, std::s
         if (state_.options.keep_near_peak && capacity > wanted && !request.repeats)
             (void)reclaim_.give_back(Reclaim::Which::whole_slabs, capacity - wanted);
     }
-    Outcome outcome = add_slab(cache, request.pool, bytes);
+    Outcome outcome = add_slab(cache, request, bytes);
     if (outcome.status != DeviceStatus::ok) return outcome;
     outcome.block = state_.heap.take_best(cache, request);
     outcome.memory = AllocatorWatch::Memory::fresh;
@@ -74,35 +74,40 @@ Outcome Growth::grow_by_bytes(StreamCache& cache, const Request& request, std::s
 }
 
 Outcome Growth::reserve(const Request& request) {
-    return add_slab(captures_.reserved(), Pool::small, request.rounded);
+    return add_slab(captures_.reserved(), request, request.rounded);
 }
 
-Outcome Growth::add_slab(StreamCache& cache, Pool pool, std::size_t bytes) {
-    if (!state_.may_grow(bytes)) {
-        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
-    }
-    state_.growing_bytes += bytes;
+Outcome Growth::add_slab(StreamCache& cache, const Request& request, std::size_t bytes) {
+    Outcome::Cause limit = Outcome::Cause::limit;
+    if (!state_.begin_growth(bytes, *request.budget, limit)) return Outcome::refused(limit);
     void* memory = nullptr;
     DeviceStatus status = DeviceStatus::ok;
     {
         const Unlocked unlocked(state_.mutex);
         status = state_.backend.allocate(state_.device, bytes, state_.options.storage, &memory);
     }
-    state_.growing_bytes -= bytes;
-    if (status == DeviceStatus::ok) keep_slab(cache, pool, memory, bytes);
+    if (status == DeviceStatus::ok) {
+        keep_slab(cache, request.pool, memory, bytes);
+    } else {
+        state_.end_growth(bytes, 0);
+    }
     return Outcome::failed(status, Outcome::cause_of(status));
 }
 
-/// Adds newly allocated memory as a slab. Throws std::bad_alloc after returning the memory.
+/// Adds newly allocated memory as a slab, and ends the growth. Throws std::bad_alloc after
+/// returning the memory.
 void Growth::keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t bytes) {
     try {
         state_.heap.add_slab(cache, pool, static_cast<std::byte*>(memory), bytes);
     } catch (...) {
-        const Unlocked unlocked(state_.mutex);
-        (void)state_.backend.deallocate(state_.device, memory, bytes, state_.options.storage);
+        {
+            const Unlocked unlocked(state_.mutex);
+            (void)state_.backend.deallocate(state_.device, memory, bytes, state_.options.storage);
+        }
+        state_.end_growth(bytes, 0);
         throw;
     }
-    state_.totals.count_growth(bytes);
+    state_.end_growth(bytes, bytes);
     state_.record.note_capacity();
     state_.watch.gained(memory, bytes);
     if (captures_.has_slabs_of(cache)) detail::add(state_.totals.captured_bytes, bytes);

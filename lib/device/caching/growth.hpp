@@ -31,7 +31,7 @@ public:
 private:
     Outcome grow_by_slab(StreamCache& cache, const Request& request);
     Outcome grow_by_bytes(StreamCache& cache, const Request& request, std::size_t bytes);
-    Outcome add_slab(StreamCache& cache, Pool pool, std::size_t bytes);
+    Outcome add_slab(StreamCache& cache, const Request& request, std::size_t bytes);
     void keep_slab(StreamCache& cache, Pool pool, void* memory, std::size_t bytes);
 
     AllocatorState& state_;

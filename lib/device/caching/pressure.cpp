@@ -16,7 +16,7 @@ Outcome Pressure::relieve(const Outcome& refused) {
     outcome_ = refused;
     // During a capture no memory is given back, and the device may not be waited for.
     if (cache_.capture() != 0) {
-        outcome_.cause = Outcome::Cause::capture;
+        if (refused.cause != Outcome::Cause::budget) outcome_.cause = Outcome::Cause::capture;
         return outcome_;
     }
     for (const Step& step : steps) {
@@ -82,6 +82,7 @@ std::size_t Pressure::give_aged_back() {
 
 /// Returns 0: how much callbacks free is unknown, so growth is tried in any case.
 std::size_t Pressure::call_back() {
+    if (request_.is_retry) return 0;
     state_.watch.write(EntryKind::called_back, request_.bytes);
     const Unlocked unlocked(state_.mutex);
     state_.watch.failing(request_.bytes, cache_.stream());

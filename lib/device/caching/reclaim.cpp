@@ -161,7 +161,7 @@ std::size_t Reclaim::give_back(std::vector<Block*>& blocks) noexcept {
     if (--state_.returns == 0) state_.grown.notify_all();
     const std::size_t bytes = settle(blocks);
     if (bytes == 0) return 0;
-    state_.totals.count_give_back(bytes);
+    state_.count_give_back(bytes);
     state_.record.note_capacity();
     state_.watch.write(EntryKind::give_back, bytes);
     return bytes;
@@ -266,7 +266,7 @@ void Reclaim::give_lost_back() noexcept {
             keep_lost(block);
             continue;
         }
-        state_.totals.count_give_back(block.bytes);
+        state_.count_give_back(block.bytes);
         state_.record.note_capacity();
         state_.heap.unmapped(block);
     }

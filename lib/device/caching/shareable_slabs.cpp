@@ -16,17 +16,17 @@ Outcome ShareableSlabs::grow(StreamCache& cache, const Request& request) {
     }
     Memory memory;
     memory.bytes = request.rounded;
-    if (!state_.may_grow(memory.bytes)) {
-        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::limit);
-    }
-    state_.growing_bytes += memory.bytes;
+    Outcome::Cause limit = Outcome::Cause::limit;
+    if (!state_.begin_growth(memory.bytes, *request.budget, limit)) return Outcome::refused(limit);
     DeviceStatus status = DeviceStatus::ok;
     {
         const Unlocked unlocked(state_.mutex);
         status = obtain(memory);
     }
-    state_.growing_bytes -= memory.bytes;
-    if (status != DeviceStatus::ok) return Outcome::failed(status, Outcome::cause_of(status));
+    if (status != DeviceStatus::ok) {
+        state_.end_growth(memory.bytes, 0);
+        return Outcome::failed(status, Outcome::cause_of(status));
+    }
     Outcome outcome;
     outcome.block = add_slab(cache, memory);
     outcome.memory = AllocatorWatch::Memory::fresh;
@@ -44,7 +44,7 @@ DeviceStatus ShareableSlabs::obtain(Memory& memory) noexcept {
     return status;
 }
 
-/// Throws std::bad_alloc after returning the memory.
+/// Ends the growth. Throws std::bad_alloc after returning the memory.
 Block* ShareableSlabs::add_slab(StreamCache& cache, const Memory& memory) {
     Slab* slab = nullptr;
     BlockHeap::Run run;
@@ -56,13 +56,14 @@ Block* ShareableSlabs::add_slab(StreamCache& cache, const Memory& memory) {
     } catch (...) {
         (void)state_.backend.unmap_memory(state_.device, memory.address, memory.bytes);
         (void)state_.backend.destroy_memory(state_.device, memory.handle);
+        state_.end_growth(memory.bytes, 0);
         if (slab != nullptr) throw;  // keeps its addresses
         (void)state_.backend.release_addresses(state_.device, memory.address, memory.bytes);
         throw;
     }
     slab->granules[0] = memory.handle;
     Block* const block = state_.heap.merge_run(run, memory.bytes);
-    state_.totals.count_growth(memory.bytes);
+    state_.end_growth(memory.bytes, memory.bytes);
     state_.record.note_capacity();
     state_.watch.gained(memory.address, memory.bytes);
     state_.watch.write(EntryKind::growth, memory.bytes);

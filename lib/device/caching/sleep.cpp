@@ -43,14 +43,33 @@ std::size_t Sleep::begin(SleepContent content) {
     }
     std::size_t unmapped = 0;
     for (const Piece& piece : pieces_) unmapped += unmap(piece);
-    state_.totals.count_give_back(unmapped);
+    state_.count_give_back(unmapped);
     state_.record.note_capacity();
     state_.watch.write(EntryKind::give_back, unmapped);
     return bytes + unmapped;
 }
 
-void Sleep::end() {
+bool Sleep::charge(statistics::BudgetRequest& request) {
     wait_for_turn();
+    charged_ = 0;
+    if (!state_.asleep) return true;
+    for (const Piece& piece : pieces_) {
+        for (std::size_t at = 0; at != piece.bytes; at += piece.slab->granule) {
+            if (piece.slab->granule_at(piece.address + at) == nullptr) {
+                charged_ += piece.slab->granule;
+            }
+        }
+    }
+    return state_.budget.charge(charged_, request);
+}
+
+void Sleep::refuse(const statistics::BudgetRequest& request) const {
+    const statistics::BudgetLines lines(request);
+    refuse(DeviceStatus::out_of_memory,
+           "a budget refused the memory of slabs with blocks in use" + std::string(lines.c_str()));
+}
+
+void Sleep::end() {
     if (!state_.asleep) return;
     std::size_t mapped = 0;
     DeviceStatus status = DeviceStatus::ok;
@@ -63,11 +82,13 @@ void Sleep::end() {
     if (status != DeviceStatus::ok) {
         const std::string why = state_.backend.last_error();
         for (const Piece& piece : pieces_) unmap(piece);
+        state_.budget.refund(charged_);
         refuse(status, "the memory of slabs with blocks in use is unavailable: " + why);
     }
     pieces_.clear();
     blocks_.clear();
     set_asleep(false);
+    state_.budget.refund(charged_ - mapped);
     state_.totals.count_growth(mapped);
     state_.record.note_capacity();
     state_.watch.write(EntryKind::growth, mapped);

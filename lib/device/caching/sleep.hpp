@@ -22,8 +22,13 @@ public:
     /// Falls asleep and returns how many bytes the device took back. Throws DeviceError with the
     /// reason if that is impossible, and std::bad_alloc, and then gives back only free memory.
     std::size_t begin(SleepContent content);
-    /// Wakes up. Throws DeviceError if the memory is unavailable, and then stays asleep.
+    /// Charges the memory that `end` needs to the budget. Returns false if that is refused.
+    bool charge(statistics::BudgetRequest& request);
+    /// Wakes up. Throws DeviceError if the memory is unavailable, and then stays asleep. REQUIRES:
+    /// the lock was held since `charge` returned true.
     void end();
+    /// Throws the DeviceError for a refusal of `charge`.
+    [[noreturn]] void refuse(const statistics::BudgetRequest& request) const;
 
 private:
     /// A run of granules that were unmapped.
@@ -72,6 +77,7 @@ private:
     Captures& captures_;
     Reclaim& reclaim_;
     bool is_under_way_ = false;  // a thread is falling asleep
+    std::size_t charged_ = 0;    // by `charge`, for `end`
     std::vector<Piece> pieces_;
     std::vector<Kept> blocks_;
 };

@@ -59,6 +59,7 @@ PinnedCore::PinnedCore(Backend& backend, int device, const PinnedOptions& option
       options_(options),
       record_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
       totals_(record_.totals()),
+      budget_(options.budget),
       heap_(totals_),
       events_(backend, device),
       deferred_(backend, device, events_, totals_),
@@ -83,6 +84,8 @@ PinnedCore::~PinnedCore() {
         (void)backend_.deallocate_pinned(device_, slab.base, slab.bytes);
         delete &slab;
     }
+    budget_.refund(
+        static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)));
 }
 
 StreamCache& PinnedCore::lane_of_thread() noexcept {
@@ -124,11 +127,17 @@ Block* PinnedCore::take(StreamCache& lane, const Request& request, StreamHandle 
     if (stream != nullptr) (void)queue_of(stream);
     Block* block = lane.take(request.rounded, request.bytes);
     if (block == nullptr) {
-        const Outcome outcome = request.bytes > max_bytes
-                                    ? Outcome{nullptr, DeviceStatus::out_of_memory, Cause::request}
-                                    : obtain(request);
+        statistics::BudgetRequest budget;
+        Request charged = request;
+        charged.budget = &budget;
+        Outcome outcome;
+        do {
+            outcome = request.bytes > max_bytes
+                          ? Outcome{nullptr, DeviceStatus::out_of_memory, Cause::request}
+                          : obtain(charged);
+        } while (ask_holders(outcome, budget));
         if (outcome.block == nullptr) {
-            explain(outcome, request, failure);
+            explain(outcome, charged, failure);
             return nullptr;
         }
         block = outcome.block;

@@ -18,6 +18,7 @@
 #include "device/owned_device_record.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "device/unlocked.hpp"
+#include "statistics/held_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {
@@ -101,6 +102,7 @@ private:
 
     // pinned_growth.cpp
     Outcome obtain(const Request& request);
+    bool ask_holders(const Outcome& outcome, statistics::BudgetRequest& budget) noexcept;
     bool copies_may_free(const Request& request) const noexcept;
     Outcome obtain_now(const Request& request);
     Block* take_free(const Request& request);
@@ -122,6 +124,7 @@ private:
     std::condition_variable grown_;
     OwnedDeviceRecord record_;
     statistics::DeviceTotals& totals_;
+    const statistics::HeldBudget budget_;
     BlockHeap heap_;
     EventPool events_;
     DeferredFrees deferred_;

@@ -57,6 +57,14 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
     return outcome;
 }
 
+/// Asks holders, without the lock, if a budget refused the request. Returns whether it may succeed
+/// now.
+bool PinnedCore::ask_holders(const Outcome& outcome, statistics::BudgetRequest& budget) noexcept {
+    if (outcome.block != nullptr || outcome.cause != Cause::budget) return false;
+    const Unlocked unlocked(mutex_);
+    return budget.may_retry();
+}
+
 /// Whether the memory that callers do not hold is enough for the request, and copies under way hold
 /// some of it back.
 bool PinnedCore::copies_may_free(const Request& request) const noexcept {
@@ -109,7 +117,11 @@ bool PinnedCore::may_grow(std::size_t bytes) const noexcept {
 }
 
 PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t bytes) {
+    request.budget->clear();
     if (!may_grow(bytes)) return {nullptr, DeviceStatus::out_of_memory, Cause::limit};
+    if (!budget_.charge(bytes, *request.budget)) {
+        return {nullptr, DeviceStatus::out_of_memory, Cause::budget};
+    }
     growing_bytes_ += bytes;
     void* memory = nullptr;
     DeviceStatus status = DeviceStatus::ok;
@@ -119,6 +131,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
     }
     growing_bytes_ -= bytes;
     if (status != DeviceStatus::ok) {
+        budget_.refund(bytes);
         return {nullptr, status,
                 status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use};
     }
@@ -126,6 +139,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
         heap_.add_slab(slabs_, request.pool, static_cast<std::byte*>(memory), bytes);
     } catch (...) {
         (void)backend_.deallocate_pinned(device_, memory, bytes);
+        budget_.refund(bytes);
         throw;
     }
     totals_.count_growth(bytes);
@@ -201,6 +215,7 @@ std::size_t PinnedCore::give_back() noexcept {
         }
         given += slab->bytes;
         totals_.count_give_back(slab->bytes);
+        budget_.refund(slab->bytes);
         heap_.remove_slab(*slab);
     }
     if (given == 0) return 0;
@@ -221,6 +236,7 @@ void PinnedCore::explain(const Outcome& outcome, const Request& request,
     failure.device_total = platform::total_memory();
     failure.device_free = platform::available_memory();
     failure.waited_ns = static_cast<std::uint64_t>(outcome.waited.count());
+    if (outcome.cause == Cause::budget) report.add_budgets(*request.budget);
     report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
     detail::add(totals_.failures, 1);
     statistics::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
