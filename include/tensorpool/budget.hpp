@@ -30,6 +30,9 @@ struct BudgetLimits {
 
 /// Something that can give memory when a budget needs it, such as a cache.
 ///
+/// It is also asked when the machine, or the control group of the process, is short of memory:
+/// slow paths of pools look for that at most ten times a second.
+///
 /// Any thread may call these functions at any time between registration and its end, one thread at
 /// a time. The caller holds no lock of the library, but the thread may be inside a request for
 /// memory that the holder itself made. So they must not wait for a lock that is held around such

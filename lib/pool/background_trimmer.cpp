@@ -10,6 +10,7 @@
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
 #include "pool/pool_list.hpp"
+#include "statistics/budget/pressure_watch.hpp"
 #include "statistics/commit_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 
@@ -118,7 +119,10 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
         }
         pool.report(changes);
     });
-    return pause;
+    statistics::look_at_pressure();
+    const bool has_holders =
+        statistics::budgets().holder_count.load(std::memory_order_relaxed) != 0;
+    return has_holders ? std::min(pause, statistics::PressureWatch::pause_ns) : pause;
 }
 
 void BackgroundTrimmer::watch_forks() noexcept {

@@ -52,6 +52,7 @@ HolderEntry* BudgetNode::add_holder(MemoryHolder& holder, const HolderOptions& o
     holders_ = entry;
     ++holds_;
     count_holders(1);
+    budgets().holder_count.fetch_add(1, std::memory_order_relaxed);
     return entry;
 }
 
@@ -68,6 +69,7 @@ void BudgetNode::remove_holder(HolderEntry& entry) noexcept {
     while (*link != &entry) link = &(*link)->next;
     *link = entry.next;
     node.count_holders(-1);
+    budgets().holder_count.fetch_sub(1, std::memory_order_relaxed);
     --node.holds_;
     drop_unused(&node);
     if (by_itself) {

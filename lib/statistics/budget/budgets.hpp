@@ -13,8 +13,9 @@ namespace tensorpool::statistics {
 /// locks of pools, arenas and the commit budget, and before the segment's.
 struct Budgets {
     std::mutex mutex;
-    std::atomic<bool> were_used = false;  // relaxed: set before a budget exists
-    bool is_fork_locked = false;          // by the fork in progress
+    std::atomic<bool> were_used = false;     // relaxed: set before a budget exists
+    bool is_fork_locked = false;             // by the fork in progress
+    std::atomic<unsigned> holder_count = 0;  // relaxed: a hint
     // Guarded by mutex:
     detail::BudgetNode* roots = nullptr;
     std::size_t rounds = 0;  // in which holders were asked

@@ -1,0 +1,65 @@
+#include "statistics/budget/pressure_watch.hpp"
+
+#include <algorithm>
+
+#include "platform/platform.hpp"
+#include "statistics/commit_budget.hpp"
+
+namespace tensorpool {
+namespace statistics {
+namespace {
+
+constinit PressureWatch the_watch({platform::read_memory_pressure,
+                                   []() noexcept { return commit_budget().short_of_memory(); }});
+
+}  // namespace
+
+bool PressureWatch::is_under_pressure(std::uint64_t now_ns) noexcept {
+    if (now_ns < next_look_ns_.load(std::memory_order_relaxed)) return false;
+    if (is_looking_.exchange(true, std::memory_order_acquire)) return false;
+    next_look_ns_.store(now_ns + pause_ns, std::memory_order_relaxed);
+    const platform::MemoryPressure now = source_.pressure();
+    const platform::MemoryPressure before = std::exchange(seen_, now);
+    const std::uint64_t elapsed_ns = now_ns - std::exchange(last_look_ns_, now_ns);
+    const bool is_first = elapsed_ns == now_ns;
+    is_looking_.store(false, std::memory_order_release);
+    if (source_.is_short()) return true;
+    if (is_first) return false;
+    const std::uint64_t stalled_us = std::max(now.machine_stalled_us - before.machine_stalled_us,
+                                              now.group_stalled_us - before.group_stalled_us);
+    return now.events != before.events || stalled_us * 1000 > elapsed_ns / 10;
+}
+
+void ask_under_pressure() noexcept {
+    if (is_inside_holder() || !the_watch.is_under_pressure(platform::monotonic_clock_ns())) return;
+    detail::BudgetNode::ask_all_holders();
+}
+
+}  // namespace statistics
+
+namespace detail {
+
+// A root stays while it is asked, and the next one while this one does.
+void BudgetNode::ask_all_holders() noexcept {
+    constexpr std::size_t share = 16;
+    BudgetNode* root = nullptr;
+    std::size_t wanted = 0;
+    const auto go_on = [&](BudgetNode* from) {
+        const std::lock_guard guard(statistics::budgets().mutex);
+        BudgetNode* next = from == nullptr ? statistics::budgets().roots : from->next_;
+        while (next != nullptr && next->holders_below_ == 0) next = next->next_;
+        if (next != nullptr) ++next->holds_;
+        if (next != nullptr)
+            wanted = next->totals().in_use_bytes.load(std::memory_order_relaxed) / share;
+        if (from != nullptr) {
+            --from->holds_;
+            drop_unused(from);
+        }
+        return next;
+    };
+    while ((root = go_on(root)) != nullptr)
+        root->ask_holders(std::max<std::size_t>(wanted, 1), nullptr);
+}
+
+}  // namespace detail
+}  // namespace tensorpool

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "platform/memory/memory_pressure.hpp"
+#include "statistics/budget/budgets.hpp"
+
+namespace tensorpool::statistics {
+
+/// Finds out, at most ten times a second, whether the system is short of memory: whether threads
+/// waited for memory in a tenth of the time since the last look, whether a control group met a
+/// limit since then, or whether less than a sixteenth of the process's memory is left. Thread-safe.
+class PressureWatch {
+public:
+    /// Where it reads the state of the system. Tests replace it.
+    struct Source {
+        platform::MemoryPressure (*pressure)() noexcept;
+        bool (*is_short)() noexcept;
+    };
+    explicit constexpr PressureWatch(Source source) noexcept : source_(source) {}
+
+    static constexpr std::uint64_t pause_ns = 100'000'000;
+    /// Returns whether memory is short. Returns false if the last look is more recent than
+    /// `pause_ns`, or if another thread looks now.
+    bool is_under_pressure(std::uint64_t now_ns) noexcept;
+
+private:
+    Source source_;
+    std::atomic<std::uint64_t> next_look_ns_ = 0;  // relaxed: the exchange decides who looks
+    std::atomic<bool> is_looking_ = false;         // acquire and release: guards what follows
+    std::uint64_t last_look_ns_ = 0;
+    platform::MemoryPressure seen_ = {};
+};
+
+void ask_under_pressure() noexcept;
+
+/// Asks holders for a sixteenth of what the roots hold if the system is short of memory. Called on
+/// slow paths by a thread that holds no lock. Costs one load if there is no holder.
+inline void look_at_pressure() noexcept {
+    if (budgets().holder_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
+        ask_under_pressure();
+}
+
+}  // namespace tensorpool::statistics
