@@ -46,8 +46,9 @@ public:
     /// Returns whether a block begins at `p`. `entry` is the page's entry and belongs to this
     /// bucket. Takes no lock, so the result is meaningful only for blocks in use.
     bool begins_block(const void* p, pages::PageEntry entry) const noexcept {
-        const pages::Span& span = *entry.span();
-        return traits_.block_at(span, traits_.index_in(span, p)) == p;
+        const char* const begin = static_cast<const char*>(traits_.block_at(*entry.span(), 0));
+        const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(p) - begin);
+        return layout().checked_index_at(offset) != layout().blocks;
     }
 
     // States of blocks, for pools with checks (bucket_states.hpp), without a lock ----------------

@@ -89,7 +89,7 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     statistics::look_at_scopes();
     const SlowCall call(*this);
     if (make_room(bucket, changes)) {
-        push_on_slow_path(bucket, block);
+        set_->is_charged() ? push_unseen(bucket, block) : void(push(bucket, block));
         return;
     }
     // There is no magazine, so the block goes home directly. It is counted as freed and then as
@@ -286,13 +286,21 @@ void** Cache::room_end(unsigned bucket) const noexcept {
     return side.loaded == nullptr || !side.may_park ? nullptr : side.loaded->blocks + side.capacity;
 }
 
-bool Cache::push_on_slow_path(unsigned bucket, void* block) noexcept {
-    if (!set_->is_charged()) return push(bucket, block);
+void Cache::push_unseen(unsigned bucket, void* block) noexcept {
     detail::LoadedMagazine& magazine = loaded[bucket];
     *magazine.top = block;
     std::atomic_ref(magazine.top).store(magazine.top + 1, std::memory_order_release);
     detail::add_release(counters->buckets[bucket].deallocations, 1);
-    return true;
+}
+
+bool Cache::push_charged(unsigned bucket, void* block) noexcept {
+    if (!lock_.try_lock()) [[unlikely]]
+        return false;
+    const bool has_room = !was_closed_ && loaded[bucket].top < room_end(bucket);
+    if (has_room) [[likely]]
+        push_unseen(bucket, block);
+    lock_.unlock();
+    return has_room;
 }
 
 void Cache::hide_frees(bool hidden) noexcept {

@@ -126,6 +126,10 @@ public:
 
     /// Whether inline frees shall not recognize blocks of this pool (see `watch_frees`).
     void hide_frees(bool hidden) noexcept;
+    /// Accepts a freed block of a charged set. Returns false, and does nothing, if the magazine has
+    /// no room or another thread takes back blocks.
+    bool push_charged(unsigned bucket, void* block) noexcept;
+
     // Of a charged set; used by the thread and, under the registry's lock, after its end.
     /// Whether a scope of the thread uses the cache. Otherwise it parks nothing.
     bool is_in_scope = false;
@@ -169,7 +173,7 @@ private:
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
 
-    bool push_on_slow_path(unsigned bucket, void* block) noexcept;
+    void push_unseen(unsigned bucket, void* block) noexcept;
     void** room_end(unsigned bucket) const noexcept;
     void load(unsigned bucket, Magazine& magazine) noexcept;
     void unload(unsigned bucket) noexcept;

@@ -93,7 +93,12 @@ void Pool::free_charged(void* p, pages::PageEntry entry, StatedSize stated) noex
                                 : is_ours && bucket.begins_block(p, entry);
     if (!ends) [[unlikely]]
         return checked() ? refuse(p, stated) : misused(p, find(p));
-    free_block(bucket.charge()->set, bucket.number(), p);
+    blocks::BucketSet& set = bucket.charge()->set;
+    blocks::Cache* const cache = blocks::own_cache(set);
+    const bool may_park = cache != nullptr && cache->is_in_scope && !is_marked();
+    if (may_park && cache->push_charged(bucket.number(), p)) [[likely]]
+        return;
+    free_block(set, bucket.number(), p);
 }
 
 // A thread outside of the scopes of the budget parks no block of it.
