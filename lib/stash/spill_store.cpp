@@ -28,6 +28,7 @@ struct Stores {
 
     std::mutex mutex;
     Entry* first = nullptr;
+    Stores* of_parent = nullptr;  // kept only so that tools see no leak
 
     Entry* find(const std::string& folder) const noexcept {
         Entry* entry = first;
@@ -39,6 +40,15 @@ struct Stores {
 /// Never destroyed: threads may spill while the process ends. A child gets new stores, since
 /// another thread may have held the lock.
 constinit std::atomic<Stores*> stores = nullptr;
+/// What the child of a fork left behind.
+constinit Stores* stores_of_parents = nullptr;
+
+void leave_stores_behind() noexcept {
+    Stores* const of_parent = stores.exchange(nullptr, std::memory_order_relaxed);
+    if (of_parent == nullptr) return;
+    of_parent->of_parent = stores_of_parents;
+    stores_of_parents = of_parent;
+}
 
 Stores& present_stores() {
     Stores* present = stores.load(std::memory_order_acquire);
@@ -52,7 +62,7 @@ Stores& present_stores() {
 bool watches_forks() noexcept {
     static const bool are_set = platform::set_fork_handlers(
         platform::ForkStage::stashes, [] { forks.fetch_add(1, std::memory_order_seq_cst); }, [] {},
-        [] { stores.store(nullptr, std::memory_order_relaxed); });
+        leave_stores_behind);
     return are_set;
 }
 

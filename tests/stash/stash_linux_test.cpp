@@ -199,7 +199,7 @@ TEST_F(StashSpillTest, ForksWhileThreadsSpillAndRestore) {
         });
     }
     const Bytes expected = random(300'000);
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 10; ++i) {
         Stash kept = spilled(expected);
         EXPECT_TRUE(testing::holds_in_child([&] {
             Stash of_child = spilled(expected);

@@ -185,7 +185,7 @@ void stash_and_restore(unsigned seed, MemoryPool& pool, MemoryPool& store) {
         Bytes expected;
     };
     std::map<unsigned, Kept> all;
-    for (int step = 0; step < 300; ++step) {
+    for (int step = 0; step < 100; ++step) {
         const auto key = static_cast<unsigned>(generator() % 12);
         const auto found = all.find(key);
         if (found == all.end()) {
