@@ -10,6 +10,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <tensorpool/data_type.hpp>
 #include <tensorpool/export.hpp>
