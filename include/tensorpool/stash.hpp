@@ -45,7 +45,8 @@ struct StashOptions {
     StashMethod method = StashMethod::compress;
     /// The folder for files, on a disk. Required by all methods but `compress`.
     std::string folder = {};
-    /// The pool that the compressed bytes are allocated from. nullptr: the process's pool "stash".
+    /// The pool that the compressed bytes are allocated from, which must outlive the stash.
+    /// nullptr: the process's pool "stash".
     MemoryPool* pool = nullptr;
 };
 
