@@ -122,7 +122,8 @@ public:
     ///
     /// If this fails, the stash keeps its content, and that of the memory is undefined. Throws
     /// std::invalid_argument for another size, StashError for damage and for errors of the file,
-    /// and std::logic_error if the stash holds nothing.
+    /// AllocationError if there is no memory to decode with (2 MiB suffice), and std::logic_error
+    /// if the stash holds nothing.
     void restore_to(std::span<std::byte> memory);
     /// Requests that the system reads spilled content into its page cache, so that a restore soon
     /// after need not wait for the disk. Returns at once and starts no thread. Does nothing for
