@@ -18,6 +18,8 @@ namespace tensorpool {
 
 /// How a block is frozen.
 struct FreezeOptions {
+    /// The name of the tensor in messages.
+    std::string name = {};
     /// The element type, which selects how the content is compressed. Any type is correct.
     DataType type = {};
     /// The most memory that pieces take which came back, in bytes, at least 256 KiB. Above it, the
@@ -27,8 +29,6 @@ struct FreezeOptions {
     /// Whether the program accepts that a system call that reads or writes the block fails with
     /// EFAULT. Needed only where the system serves no page faults of system calls.
     bool system_calls_may_fail = false;
-    /// The name of the tensor in messages.
-    std::string name = {};
 };
 
 /// What frozen blocks hold and have done since they were frozen.

@@ -55,8 +55,10 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
         std::uint32_t piece = 0;
         (void)bring_all_back(*block, piece);
         end(*block);
-        throw FreezeError(block_message("freeze", settings.name, settings.block) +
-                          "the system refused to watch or to drop its pages");
+        throw FreezeError(
+            block_message("freeze", settings.name, settings.block) +
+            "the system refused to watch or to drop its pages; a frozen block takes up to four "
+            "of the mappings that vm.max_map_count allows");
     }
     const std::lock_guard guard(lock_);
     block->set_in_use(false);

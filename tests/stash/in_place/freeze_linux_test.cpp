@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/stash.hpp>
 
 #include "stash/in_place/frozen_blocks.hpp"
 #include "support/child_process.hpp"
@@ -203,6 +204,16 @@ TEST_F(Freezes, ReallocateOfAFrozenBlockKeepsItsContent) {
     pool_.deallocate(block);
 }
 
+TEST_F(Freezes, FrozenBlockMayBeStashed) {
+    PooledAllocation block(pool_, 1024 * KiB);
+    fill(block, 10);
+    const auto before = content_of(block);
+    freeze(block);
+    Stash at_rest = stash(std::move(block));
+    EXPECT_EQ(freeze_statistics().blocks, 0U);
+    EXPECT_EQ(content_of(at_rest.restore()), before);
+}
+
 TEST_F(Freezes, HardenedPoolsFreezeAndFreeBlocks) {
     PoolOptions options;
     options.checks = Checks::hardened;
@@ -327,7 +338,7 @@ TEST_F(Freezes, RefusalsNameWhatWasFoundAndExpected) {
         contains(refusal(static_cast<char*>(large.get()) + 64), "an address inside a block"));
     EXPECT_TRUE(contains(refusal(large.get(), {.window_bytes = 1}),
                          "window_bytes is 1 B; expected at least 256 KiB"));
-    EXPECT_TRUE(contains(refusal(large.get(), {.window_bytes = 0, .name = "kv"}), "'kv'"));
+    EXPECT_TRUE(contains(refusal(large.get(), {.name = "kv", .window_bytes = 0}), "'kv'"));
     EXPECT_TRUE(contains(message_of<std::invalid_argument>([&] { freeze(nothing); }),
                          "the handle owns nothing"));
     Arena arena;
