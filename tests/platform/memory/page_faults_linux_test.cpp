@@ -82,6 +82,7 @@ TEST_F(PageFaults, WithoutWatchMissingPagesReadAsZeros) {
 
 TEST_F(PageFaults, SystemCallFailsIfOnlyFaultsOfInstructionsAreServed) {
     begin(FaultScope::user_mode);
+    if (IsSkipped()) return;
     ASSERT_EQ(source_.scope, FaultScope::user_mode);
     ASSERT_TRUE(watch_faults(source_, pages_, bytes_));
     int ends[2];
