@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -45,8 +47,12 @@ HolderEntry* BudgetNode::add_holder(MemoryHolder& holder, const HolderOptions& o
     if (entry == nullptr) return nullptr;
     *entry = {.holder = &holder,
               .node = this,
-              .priority = options.priority,
-              .cost_per_byte = options.cost_per_byte,
+              // Not a number stands last, so that the order is total.
+              .position = {.priority = options.priority,
+                           .cost_per_byte = std::isnan(options.cost_per_byte)
+                                                ? std::numeric_limits<double>::infinity()
+                                                : options.cost_per_byte,
+                           .number = ++budgets().registrations},
               .next = holders_};
     std::snprintf(entry->name, sizeof entry->name, "%s", options.name.c_str());
     holders_ = entry;
@@ -91,15 +97,15 @@ std::size_t BudgetNode::ask_holders(std::size_t bytes,
                                     const statistics::BudgetRequest* request) noexcept {
     if (statistics::inside_holder) return 0;
     std::unique_lock lock(budgets().mutex);
-    const std::size_t round = ++budgets().rounds;
-    const auto fits = [&] {
-        return request != nullptr &&
-               request->charged_->allowed(!request->by_soft_) >= request->needed_;
-    };
+    // Each request goes through the order by itself: what another request asked of a holder says
+    // nothing about what the holder can still give.
+    HolderPosition asked;
+    const HolderPosition* after = nullptr;
+    const auto fits = [&] { return request != nullptr && request->charged_->fits(*request); };
     ++holds_;
     std::size_t given = 0;
     while (given < bytes && !fits()) {
-        HolderEntry* const entry = next_holder(round);
+        HolderEntry* const entry = next_holder(after);
         if (entry == nullptr) break;
         if (entry->asked_by != nullptr) {
             lock.unlock();
@@ -107,7 +113,8 @@ std::size_t BudgetNode::ask_holders(std::size_t bytes,
             lock.lock();
             continue;
         }
-        entry->round = round;
+        asked = entry->position;
+        after = &asked;
         given += ask(*entry, bytes - given, lock);
     }
     if (!is_ended_) add(totals().reclaimed_bytes, given);
@@ -125,15 +132,16 @@ void BudgetNode::forget_askers() noexcept {
     }
 }
 
-HolderEntry* BudgetNode::next_holder(std::size_t round) const noexcept {
+HolderEntry* BudgetNode::next_holder(const HolderPosition* after) const noexcept {
     HolderEntry* next = nullptr;
     const auto consider = [&](HolderEntry* entry) {
-        if (entry == nullptr || entry->round >= round) return;
-        if (next == nullptr || entry->comes_before(*next)) next = entry;
+        if (entry == nullptr) return;
+        if (after != nullptr && !after->comes_before(entry->position)) return;
+        if (next == nullptr || entry->position.comes_before(next->position)) next = entry;
     };
     for (HolderEntry* entry = holders_; entry != nullptr; entry = entry->next) consider(entry);
     for (const BudgetNode* child = children_; child != nullptr; child = child->next_) {
-        if (child->holders_below_ != 0) consider(child->next_holder(round));
+        if (child->holders_below_ != 0) consider(child->next_holder(after));
     }
     return next;
 }

@@ -118,8 +118,20 @@ std::size_t BudgetNode::room(bool may_pass_soft) const noexcept {
 
 // Reserved bytes are charged already, here and above.
 std::size_t BudgetNode::allowed(bool may_pass_soft) const noexcept {
+    return add_saturating(value_of(totals().reserved_bytes),
+                          allowed_beyond_reserved(may_pass_soft));
+}
+
+std::size_t BudgetNode::allowed_beyond_reserved(bool may_pass_soft) const noexcept {
     const std::size_t above = parent_ == nullptr ? SIZE_MAX : parent_->allowed(may_pass_soft);
-    return add_saturating(value_of(totals().reserved_bytes), std::min(room(may_pass_soft), above));
+    return std::min(room(may_pass_soft), above);
+}
+
+bool BudgetNode::fits(const BudgetRequest& request) const noexcept {
+    const bool may_pass_soft = !request.by_soft_;
+    const std::size_t most =
+        request.sets_aside_ ? allowed_beyond_reserved(may_pass_soft) : allowed(may_pass_soft);
+    return most >= request.needed_;
 }
 
 std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size_t unit,
@@ -128,8 +140,9 @@ std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size
     const bool may_pass_soft = request.may_pass_soft_ || statistics::is_inside_holder();
     const std::size_t most = allowed(may_pass_soft);
     if (most < needed) {
-        request.charged_ = this;
-        note_refusal(needed, request);
+        request.sets_aside_ = false;
+        request.needed_ = needed;
+        note_refusal(request);
         return 0;
     }
     const std::size_t surplus = std::min(std::max(wanted, needed), most) - needed;
@@ -141,11 +154,10 @@ std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size
 bool BudgetNode::reserve(std::size_t bytes, BudgetRequest& request) noexcept {
     const std::lock_guard guard(budgets().mutex);
     const bool may_pass_soft = request.may_pass_soft_ || statistics::is_inside_holder();
-    const std::size_t above = parent_ == nullptr ? SIZE_MAX : parent_->allowed(may_pass_soft);
-    if (std::min(room(may_pass_soft), above) < bytes) {
-        request.charged_ = this;
-        // What is reserved already does not help.
-        note_refusal(add_saturating(bytes, value_of(totals().reserved_bytes)), request);
+    if (allowed_beyond_reserved(may_pass_soft) < bytes) {
+        request.sets_aside_ = true;
+        request.needed_ = bytes;
+        note_refusal(request);
         return false;
     }
     charge_up(bytes, false);
@@ -193,13 +205,15 @@ void BudgetNode::refund_up(std::size_t bytes) noexcept {
 }
 
 // Finds the first level that does not allow the charge.
-void BudgetNode::note_refusal(std::size_t needed, BudgetRequest& request) noexcept {
-    request.needed_ = needed;
-    request.by_soft_ = !request.may_pass_soft_ && allowed(true) >= needed;
+void BudgetNode::note_refusal(BudgetRequest& request) noexcept {
+    request.charged_ = this;
+    request.by_soft_ = false;
+    request.by_soft_ = !request.may_pass_soft_ && fits(request);
     const bool may_pass_soft = !request.by_soft_;
+    std::size_t needed = request.needed_;
     for (BudgetNode* node = this; node != nullptr; node = node->parent_) {
         const std::size_t reserved = value_of(node->totals().reserved_bytes);
-        needed -= std::min(needed, reserved);
+        if (node != this || !request.sets_aside_) needed -= std::min(needed, reserved);
         const std::size_t room = node->room(may_pass_soft);
         if (room >= needed) continue;
         request.refused_by_ = node;
@@ -218,6 +232,11 @@ bool BudgetNode::is_within(const BudgetNode& other) const noexcept {
 bool BudgetNode::would_fit(std::size_t bytes) const noexcept {
     const std::lock_guard guard(budgets().mutex);
     return allowed(true) >= bytes;
+}
+
+bool BudgetNode::would_fit(const BudgetRequest& request) const noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    return fits(request);
 }
 
 void BudgetNode::set_limits(BudgetLimits limits) noexcept {
@@ -261,7 +280,8 @@ bool BudgetRequest::may_retry() noexcept {
         may_pass_soft_ = true;
         return true;
     }
-    if (given != 0) return true;
+    // What holders gave to another request, or a refund, may be enough.
+    if (given != 0 || charged_->would_fit(*this)) return true;
     refused_by_ = refused_by;
     refused_by->count_refusal();
     return false;

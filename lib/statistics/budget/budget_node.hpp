@@ -14,23 +14,29 @@
 
 namespace tensorpool::detail {
 
+/// Where a holder stands in the order in which holders are asked.
+struct HolderPosition {
+    int priority = 0;
+    double cost_per_byte = 0;
+    std::size_t number = 0;  // of the registration; no other holder has it
+
+    bool comes_before(const HolderPosition& other) const noexcept {
+        if (priority != other.priority) return priority < other.priority;
+        if (cost_per_byte != other.cost_per_byte) return cost_per_byte < other.cost_per_byte;
+        return number < other.number;
+    }
+};
+
 /// One registered holder. Guarded by the lock of all budgets, except what is set once.
 struct HolderEntry {
     MemoryHolder* holder = nullptr;
     BudgetNode* node = nullptr;
     char name[48] = {};
-    int priority = 0;
-    double cost_per_byte = 0;
+    HolderPosition position;
     HolderEntry* next = nullptr;     // of its budget
     const void* asked_by = nullptr;  // the thread that asks it now
     bool is_removed = false;         // while it was asked, by the thread that asked
-    std::size_t round = 0;           // the last round in which it was asked
     HolderEntry* next_free = nullptr;
-
-    bool comes_before(const HolderEntry& other) const noexcept {
-        if (priority != other.priority) return priority < other.priority;
-        return cost_per_byte < other.cost_per_byte;
-    }
 };
 
 /// The implementation of a budget. It outlives its `Budget` while something is charged to it or
@@ -70,6 +76,9 @@ public:
     /// Returns whether it is `other` or below it.
     bool is_within(const BudgetNode& other) const noexcept;
     bool would_fit(std::size_t bytes) const noexcept;
+    /// Returns whether `request`, which this budget was charged with, would fit now. The caller
+    /// does not hold the lock.
+    bool would_fit(const statistics::BudgetRequest& request) const noexcept;
     void set_limits(BudgetLimits limits) noexcept;
     BudgetStatistics statistics() const noexcept;
     std::size_t in_use() const noexcept;
@@ -104,13 +113,15 @@ private:
     std::size_t limit(bool may_pass_soft) const noexcept;
     std::size_t room(bool may_pass_soft) const noexcept;
     std::size_t allowed(bool may_pass_soft) const noexcept;
+    std::size_t allowed_beyond_reserved(bool may_pass_soft) const noexcept;
+    bool fits(const statistics::BudgetRequest& request) const noexcept;
     void charge_up(std::size_t bytes, bool uses_reserved) noexcept;
     void refund_up(std::size_t bytes) noexcept;
-    void note_refusal(std::size_t needed, statistics::BudgetRequest& request) noexcept;
+    void note_refusal(statistics::BudgetRequest& request) noexcept;
     void link(BudgetNode* parent) noexcept;
     void unlink() noexcept;
     static void drop_unused(BudgetNode* node) noexcept;
-    HolderEntry* next_holder(std::size_t round) const noexcept;
+    HolderEntry* next_holder(const HolderPosition* after) const noexcept;
     void count_holders(int more) noexcept;
     std::size_t ask(HolderEntry& entry, std::size_t bytes,
                     std::unique_lock<std::mutex>& lock) noexcept;

@@ -53,6 +53,7 @@ private:
     BudgetNode* charged_ = nullptr;     // that the request is charged to
     BudgetNode* refused_by_ = nullptr;  // it or one above it
     bool by_soft_ = false;
+    bool sets_aside_ = false;  // cannot use what is reserved already
     std::size_t needed_ = 0;
     std::size_t missing_ = 0;    // in the budget that refused
     std::size_t reclaimed_ = 0;  // what holders gave for this request

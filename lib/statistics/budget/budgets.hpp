@@ -18,7 +18,7 @@ struct Budgets {
     std::atomic<unsigned> holder_count = 0;  // relaxed: a hint
     // Guarded by mutex:
     detail::BudgetNode* roots = nullptr;
-    std::size_t rounds = 0;  // in which holders were asked
+    std::size_t registrations = 0;  // of holders, so far
     SlabList<detail::BudgetNode> free_nodes;
     SlabList<detail::HolderEntry> free_holders;
 };

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -22,18 +23,26 @@ public:
           reserved_(held_.reserve(bytes)),
           registration_(budget.add_holder(*this, std::move(options))) {}
 
-    std::size_t available() const noexcept override { return bytes_; }
+    std::size_t available() const noexcept override {
+        if (before_answering) before_answering();
+        return bytes_;
+    }
     std::size_t give(std::size_t bytes) noexcept override {
         ++asked;
         last_asked = bytes;
         if (before_giving) before_giving();
         if (given_in != nullptr) given_in->push_back(this);
+        const std::size_t kept = std::min(keeps, bytes_);
+        keeps = 0;
         reserved_.give_back();
-        return std::exchange(bytes_, 0);
+        if (kept != 0) reserved_ = held_.reserve(kept);
+        return std::exchange(bytes_, kept) - kept;
     }
 
     int asked = 0;
     std::size_t last_asked = 0;
+    std::size_t keeps = 0;  // when it is asked first
+    std::function<void()> before_answering;
     std::function<void()> before_giving;
     std::vector<ReservationHolder*>* given_in = nullptr;
 
@@ -67,6 +76,36 @@ TEST(BudgetHolders, GiveBeforeTheSoftLimitIsExceeded) {
     EXPECT_EQ(budget.in_use(), 11U);
     const BudgetReservation beyond = budget.reserve(80);
     EXPECT_EQ(budget.in_use(), 91U) << "a soft limit refuses nothing";
+}
+
+TEST(BudgetHolders, AreAskedEvenIfALaterRequestAskedThemMeanwhile) {
+    Budget process("process", {.hard = 100});
+    Budget part(process, "part", {.hard = 80});
+    Budget other(part, "other");
+    ReservationHolder first(process, 0);
+    ReservationHolder second(part, 40, {.priority = 1});
+    const BudgetReservation rest = other.reserve(40);
+    const BudgetReservation apart = process.reserve(20);
+    // The first holder has nothing. While it is asked for the process, the part asks the second.
+    std::optional<BudgetReservation> of_other;
+    first.before_answering = [&] {
+        if (of_other) return;
+        std::thread([&] { of_other.emplace(other.reserve(10)); }).join();
+    };
+    second.keeps = 30;
+    const BudgetReservation more = process.reserve(30);
+    EXPECT_EQ(second.asked, 2);
+    EXPECT_LE(process.statistics().peak_bytes, 100U);
+}
+
+TEST(BudgetHolders, MemoryThatAnotherThreadFreesMeanwhileIsEnough) {
+    Budget budget("cache", {.hard = 100});
+    std::optional<BudgetReservation> other(budget.reserve(60));
+    ReservationHolder holder(budget, 0);
+    holder.before_answering = [&] { other.reset(); };
+    const BudgetReservation more = budget.reserve(70);
+    EXPECT_EQ(budget.in_use(), 70U);
+    EXPECT_EQ(budget.statistics().refusals, 0U);
 }
 
 TEST(BudgetHolders, AreAskedByPriorityThenByCost) {
