@@ -40,12 +40,12 @@ struct Snapshot {
 TENSORPOOL_API Snapshot take_snapshot();
 
 /// Returns one JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],
-/// "devices":[...],"planned":[...],"scopes":[...]}. The elements are what `to_json` returns for
-/// each.
+/// "devices":[...],"planned":[...],"budgets":[...],"scopes":[...]}. The elements are what `to_json`
+/// returns for each.
 TENSORPOOL_API std::string to_json(const Snapshot& snapshot);
 /// Returns a report for people: that of each pool, device allocator and planned arena, then tables
-/// of the arenas, the scratches and the scopes. Empty lists take no line; an empty snapshot gives
-/// "".
+/// of the arenas, the scratches, the budgets as an indented tree, and the scopes. Empty lists take
+/// no line; an empty snapshot gives "".
 TENSORPOOL_API std::string to_text(const Snapshot& snapshot);
 
 }  // namespace tensorpool

@@ -60,6 +60,9 @@ public:
         return at<statistics::CountersRecord>(index);
     }
     statistics::ScopeRecord& scope(std::size_t index) { return at<statistics::ScopeRecord>(index); }
+    statistics::BudgetRecord& budget(std::size_t index) {
+        return at<statistics::BudgetRecord>(index);
+    }
     statistics::EntryRecord& entry(std::size_t index) { return at<statistics::EntryRecord>(index); }
 
     statistics::PoolRecord& add_pool(const char* name, std::uint64_t id) {
@@ -100,6 +103,13 @@ public:
         put(planned(index).id, id);
         statistics::store_name(planned(index).name, name);
         return planned(index);
+    }
+    statistics::BudgetRecord& add_budget(const char* name, std::uint64_t id, std::uint64_t parent) {
+        const auto index = header().region<statistics::BudgetRecord>().used.fetch_add(1);
+        put(budget(index).id, id);
+        put(budget(index).parent, parent);
+        statistics::store_name(budget(index).name, name);
+        return budget(index);
     }
 
     statistics::SiteRecord& add_site(std::uint64_t allocated_bytes) {

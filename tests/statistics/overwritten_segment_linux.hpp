@@ -49,6 +49,7 @@ private:
 
     void execute(unsigned what) {
         using namespace statistics;
+        if (what > 247) return overwrite(&segment_.budget(byte() % 4), sizeof(BudgetRecord));
         switch (what % 13) {
             case 0:
                 return overwrite(&segment_.header(), sizeof(SegmentHeader));
@@ -119,11 +120,19 @@ private:
         }
     }
 
+    static void check(const BudgetStatistics& budget) {
+        if (budget.in_use_bytes > budget.peak_bytes ||
+            budget.reserved_bytes > budget.in_use_bytes) {
+            throw std::logic_error("a part exceeds the whole");
+        }
+    }
+
     void check(ProcessSnapshot& snapshot) {
         using namespace statistics;
         sources_.steady(snapshot.pools);
         if (snapshot.pools.size() > count_of<PoolRecord> ||
             snapshot.scopes.size() > count_of<ScopeRecord> ||
+            snapshot.budgets.size() > count_of<BudgetRecord> ||
             snapshot.arenas.size() + snapshot.scratches.size() > count_of<ArenaRecord> ||
             snapshot.devices.size() > count_of<DeviceRecord> ||
             snapshot.planned.size() > count_of<PlannedRecord> ||
@@ -132,6 +141,10 @@ private:
         }
         for (const DeviceStatistics& device : snapshot.devices) check(device);
         for (const PlannedArenaStatistics& planned : snapshot.planned) check(planned);
+        for (const BudgetStatistics& budget : snapshot.budgets) check(budget);
+        if (budget_tree(snapshot.budgets).size() != snapshot.budgets.size()) {
+            throw std::logic_error("a budget is lost, or there twice");
+        }
         // All objects if there are few; otherwise the first ones suffice to check the formatting.
         if (snapshot.pools.size() > 8) snapshot.pools.resize(8);
         if (snapshot.threads.size() > 8) snapshot.threads.resize(8);

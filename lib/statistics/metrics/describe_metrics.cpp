@@ -2,6 +2,7 @@
 
 #include <tensorpool/metrics.hpp>
 
+#include "statistics/metrics/budget_metrics.hpp"
 #include "statistics/metrics/process_metrics.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
 
@@ -32,9 +33,10 @@ std::vector<MetricDescription> describe() {
 }  // namespace
 
 std::span<const MetricDescription> describe_metrics() {
-    static const auto all = describe<ProcessSnapshot, PoolStatistics, BucketStatistics,
-                                     LargeStatistics, ArenaStatistics, DeviceStatistics,
-                                     PlannedArenaStatistics, ScopeStatistics, ThreadStatistics>();
+    static const auto all =
+        describe<ProcessSnapshot, PoolStatistics, BucketStatistics, LargeStatistics,
+                 ArenaStatistics, DeviceStatistics, PlannedArenaStatistics, BudgetStatistics,
+                 ScopeStatistics, ThreadStatistics>();
     return all;
 }
 

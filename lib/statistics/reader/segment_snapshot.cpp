@@ -16,6 +16,7 @@
 #include "statistics/segment/name.hpp"
 #include "statistics/segment/segment_image.hpp"
 #include "statistics/sums/arena_statistics.hpp"
+#include "statistics/sums/budget_statistics.hpp"
 #include "statistics/sums/counter_words.hpp"
 #include "statistics/sums/device_statistics.hpp"
 #include "statistics/sums/planned_statistics.hpp"
@@ -274,6 +275,7 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
                    .device_streams = read(header.region<DeviceStreamRecord>().left_out),
                    .planned = read(header.region<PlannedRecord>().left_out),
                    .slots = read(header.region<CountersRecord>().left_out),
+                   .budgets = read(header.region<BudgetRecord>().left_out),
                    .scopes = read(header.region<ScopeRecord>().left_out)};
 }
 
@@ -296,6 +298,7 @@ ProcessSnapshot snapshot_in(const SegmentView& view) {
     add_devices(statistics, view.earlier(), view.later());
     add_device_streams(statistics, view.later());
     add_planned(statistics, view.later());
+    statistics.budgets = budgets_in(view.later());
     statistics.scopes = scopes_in(view.later());
     statistics.committed_bytes = committed_bytes_of(statistics);
     return statistics;

@@ -1,5 +1,6 @@
 #include "statistics/report/metric_things.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "statistics/report/report_parts.hpp"
@@ -52,6 +53,29 @@ void add(std::vector<MetricThing<Statistics>>& things, const Labels& process, co
     }
 }
 
+// A path of more names begins with "...". No program nests budgets so deeply.
+constexpr std::size_t most_names = 16;
+
+/// Adds the budgets of one process, each with the path of names that leads to it.
+void add_budgets(std::vector<MetricThing<BudgetStatistics>>& things, const Labels& process,
+                 const std::vector<BudgetStatistics>& budgets) {
+    Names names;
+    std::vector<const char*> path;
+    for (const auto& [budget, depth] : budget_tree(budgets)) {
+        path.resize(depth);
+        path.push_back(budget->name);
+        const std::size_t first = path.size() - std::min(path.size(), most_names);
+        std::string text = first == 0 ? "" : ".../";
+        for (std::size_t at = first; at != path.size(); ++at) {
+            if (at != first) text += '/';
+            text += path[at];
+        }
+        Labels labels = process;
+        labels.emplace_back("budget", names.claim(text.c_str(), budget->id));
+        things.push_back({std::move(labels), budget});
+    }
+}
+
 }  // namespace
 
 MetricThings::MetricThings(const std::vector<ProcessSnapshot>& snapshots) {
@@ -64,6 +88,7 @@ MetricThings::MetricThings(const std::vector<ProcessSnapshot>& snapshots) {
         add(arenas, process, "arena", of_arenas, snapshot.scratches);
         add(devices, process, "allocator", of_devices, snapshot.devices);
         add(planned, process, "planned", of_planned, snapshot.planned);
+        add_budgets(budgets, process, snapshot.budgets);
         add(scopes, process, "scope", of_scopes, snapshot.scopes);
     }
 }

@@ -26,6 +26,7 @@ struct MetricThings {
     std::vector<MetricThing<ArenaStatistics>> arenas;  // including scratches
     std::vector<MetricThing<DeviceStatistics>> devices;
     std::vector<MetricThing<PlannedArenaStatistics>> planned;
+    std::vector<MetricThing<BudgetStatistics>> budgets;
     std::vector<MetricThing<ScopeStatistics>> scopes;
 };
 

@@ -5,6 +5,7 @@
 
 #include <tensorpool/timeline.hpp>
 
+#include "statistics/metrics/budget_metrics.hpp"
 #include "statistics/metrics/process_metrics.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
 #include "statistics/report/metric_things.hpp"
@@ -167,6 +168,11 @@ struct DerivedMetrics<PlannedArenaStatistics> {
 };
 
 template <>
+struct DerivedMetrics<BudgetStatistics> {
+    static constexpr std::span<const DerivedMetric<BudgetStatistics>> all = {};
+};
+
+template <>
 struct DerivedMetrics<ScopeStatistics> {
     static constexpr std::span<const DerivedMetric<ScopeStatistics>> all = {};
 };
@@ -253,6 +259,7 @@ std::vector<MetricFamily> metric_families(const std::vector<ProcessSnapshot>& sn
     add(families, things.arenas);
     add(families, things.devices);
     add(families, things.planned);
+    add(families, things.budgets);
     add(families, things.scopes);
     add(families, things.processes);
     add_build(families, things.processes);

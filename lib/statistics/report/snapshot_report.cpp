@@ -85,6 +85,43 @@ void add_table(std::string& out, const char* title, const std::vector<ArenaStati
     for (const ArenaStatistics& one : group) add_row(out, one, width);
 }
 
+std::string limit_text(std::uint64_t bytes) {
+    return bytes == 0 ? "none" : BytesText(bytes).c_str();
+}
+
+std::string share_text(const BudgetStatistics& budget) {
+    const std::uint64_t limit = budget.hard_bytes != 0 ? budget.hard_bytes : budget.soft_bytes;
+    if (limit == 0) return "";
+    char text[32];
+    std::snprintf(text, sizeof text, "%.0f %%", percent(budget.in_use_bytes, limit));
+    return text;
+}
+
+void add_budgets(std::string& out, const std::vector<BudgetStatistics>& budgets) {
+    if (budgets.empty()) return;
+    // Deeper budgets are not indented further.
+    constexpr std::size_t most_steps = 8;
+    const std::vector<BudgetPosition> tree = budget_tree(budgets);
+    const auto indented = [&](const BudgetPosition& at) {
+        return std::string(2 * std::min(at.depth, most_steps), ' ') + at.budget->name;
+    };
+    std::size_t width = 12;
+    for (const BudgetPosition& at : tree) width = std::max(width, columns(indented(at)));
+    out += "tensorpool: budgets; the share is that of the hard limit, or else of the soft one\n";
+    out += "  " + padded("name", width);
+    add_line(out, " %10s %6s %10s %10s %10s %8s %8s %10s", "in use", "share", "soft", "hard",
+             "peak", "refusals", "reclaims", "reclaimed");
+    for (const BudgetPosition& at : tree) {
+        const BudgetStatistics& one = *at.budget;
+        out += "  " + padded(indented(at), width);
+        add_line(out, " %10s %6s %10s %10s %10s %8llu %8llu %10s",
+                 BytesText(one.in_use_bytes).c_str(), share_text(one).c_str(),
+                 limit_text(one.soft_bytes).c_str(), limit_text(one.hard_bytes).c_str(),
+                 BytesText(one.peak_bytes).c_str(), static_cast<Count>(one.refusals),
+                 static_cast<Count>(one.reclaims), BytesText(one.reclaimed_bytes).c_str());
+    }
+}
+
 void add_scopes(std::string& out, const std::vector<ScopeStatistics>& scopes) {
     if (scopes.empty()) return;
     std::size_t width = 12;
@@ -148,6 +185,7 @@ std::string to_json(const Snapshot& snapshot) {
            ",\"scratches\":" + array_of(snapshot.scratches) +
            ",\"devices\":" + array_of(snapshot.devices) +
            ",\"planned\":" + array_of(snapshot.planned) +
+           ",\"budgets\":" + array_of(snapshot.budgets) +
            ",\"scopes\":" + array_of(snapshot.scopes) + '}';
 }
 
@@ -158,6 +196,7 @@ std::string to_text(const Snapshot& snapshot) {
     for (const PlannedArenaStatistics& arena : snapshot.planned) out += to_text(arena);
     add_table(out, "arenas", snapshot.arenas);
     add_table(out, "scratches", snapshot.scratches);
+    add_budgets(out, snapshot.budgets);
     add_scopes(out, snapshot.scopes);
     return out;
 }

@@ -14,6 +14,9 @@ BudgetStatistics statistics_of(const BudgetRecord& budget) noexcept {
     load_name(budget.name, statistics.name);
     add_counters(statistics, budget.totals, Reading::first);
     add_counters(statistics, budget.totals, Reading::second);
+    // Another process writes meanwhile.
+    statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.in_use_bytes);
+    statistics.reserved_bytes = std::min(statistics.reserved_bytes, statistics.in_use_bytes);
     return statistics;
 }
 

@@ -238,6 +238,30 @@ TEST_P(SegmentSnapshot, ContainsScopesAndFailedChecks) {
     EXPECT_EQ(statistics.entries, 21U);
 }
 
+TEST_P(SegmentSnapshot, ContainsBudgetsInTheOrderInWhichTheyWereMade) {
+    put(segment.header().region<BudgetRecord>().used, 1);
+    put(segment.header().region<BudgetRecord>().left_out, 4);
+    BudgetRecord& cache = segment.add_budget("cache", 9, 7);
+    put(cache.totals.in_use_bytes, 300);
+    put(cache.totals.hard_bytes, 1000);
+    put(cache.totals.peak_bytes, 200);
+    put(cache.totals.reserved_bytes, 500);
+    put(cache.totals.refusals, 3);
+    segment.add_budget("ended", 0, 7);
+    segment.add_budget("process", 7, 0);
+    const ProcessSnapshot statistics = snapshot();
+    EXPECT_EQ(statistics.left_out.budgets, 4U);
+    ASSERT_EQ(statistics.budgets.size(), 2U);
+    EXPECT_STREQ(statistics.budgets[0].name, "process");
+    EXPECT_STREQ(statistics.budgets[1].name, "cache");
+    EXPECT_EQ(statistics.budgets[1].parent, 7U);
+    EXPECT_EQ(statistics.budgets[1].in_use_bytes, 300U);
+    EXPECT_EQ(statistics.budgets[1].hard_bytes, 1000U);
+    EXPECT_EQ(statistics.budgets[1].refusals, 3U);
+    EXPECT_EQ(statistics.budgets[1].peak_bytes, 300U) << "the peak was read before the rest";
+    EXPECT_EQ(statistics.budgets[1].reserved_bytes, 300U);
+}
+
 TEST_P(SegmentSnapshot, ReportsInconsistentSnapshot) {
     segment.add_pool("pool", 3);
     put(segment.header().epoch, 7);

@@ -72,6 +72,7 @@ TEST(Metrics, OnlyCountersEndInTotal) {
     snapshot.arenas.emplace_back();
     snapshot.devices.emplace_back();
     snapshot.planned.emplace_back();
+    snapshot.budgets.emplace_back();
     snapshot.scopes.emplace_back();
     for (const MetricFamily& family : metric_families({snapshot})) {
         EXPECT_EQ(family.name.ends_with("_total"), family.kind == MetricFamily::Kind::counter)
@@ -95,6 +96,34 @@ TEST(Metrics, HaveProcessAndPoolLabels) {
     EXPECT_EQ(in_use("5", "images"), 0);
     EXPECT_EQ(in_use("5", "texts"), 4096);
     EXPECT_EQ(in_use("6", "images"), 64);
+}
+
+TEST(Metrics, BudgetsHaveTheirPathAsLabel) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.budgets = {BudgetStatistics{.name = "process", .id = 3},
+                        BudgetStatistics{.name = "cache", .id = 4, .parent = 3},
+                        BudgetStatistics{.name = "cache", .id = 8, .parent = 3},
+                        BudgetStatistics{.name = "images", .id = 9, .parent = 4}};
+    std::vector<std::string> paths;
+    const auto families = metric_families({snapshot});
+    for (const MetricSample& sample : family_of(families, "tensorpool_budget_peak_bytes").samples) {
+        ASSERT_EQ(sample.labels.back().first, "budget");
+        paths.push_back(sample.labels.back().second);
+    }
+    EXPECT_EQ(paths, (std::vector<std::string>{"process", "process/cache", "process/cache/images",
+                                               "process/cache #8"}));
+}
+
+TEST(Metrics, PathsOfBudgetsAreBounded) {
+    ProcessSnapshot snapshot = process_of(5);
+    for (std::uint64_t id = 1; id <= 1000; ++id) {
+        snapshot.budgets.push_back({.name = "deep", .id = id, .parent = id - 1});
+    }
+    const auto families = metric_families({snapshot});
+    const auto& samples = family_of(families, "tensorpool_budget_peak_bytes").samples;
+    ASSERT_EQ(samples.size(), 1000U);
+    EXPECT_EQ(samples.back().labels.back().second.rfind(".../deep/deep", 0), 0U);
+    EXPECT_LT(samples.back().labels.back().second.size(), 200U);
 }
 
 TEST(Metrics, PoolsOfSameNameHaveDifferentLabels) {

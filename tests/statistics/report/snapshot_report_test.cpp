@@ -135,7 +135,7 @@ TEST(ArenaToText, UnusedArenaShowsNeitherLimitNorRefusals) {
 TEST(SnapshotToJson, EmptySnapshotHasEmptyGroups) {
     EXPECT_EQ(to_json(Snapshot()),
               "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"devices\":[],"
-              "\"planned\":[],\"scopes\":[]}");
+              "\"planned\":[],\"budgets\":[],\"scopes\":[]}");
 }
 
 TEST(SnapshotToJson, ContainsJsonOfEachObject) {
@@ -145,6 +145,7 @@ TEST(SnapshotToJson, ContainsJsonOfEachObject) {
     snapshot.scratches = {arena_named("s", Kind::scratch), arena_named("t", Kind::scratch)};
     snapshot.devices = {DeviceStatistics{.name = "gpu", .slabs = 4}};
     snapshot.planned = {PlannedArenaStatistics{.name = "step", .buffers = 5}};
+    snapshot.budgets = {BudgetStatistics{.name = "process", .id = 6}};
     snapshot.scopes = {ScopeStatistics{.name = "forward", .calls = 3}};
     const std::string json = to_json(snapshot);
     ASSERT_TRUE(JsonReader::read(json)) << json;
@@ -153,7 +154,8 @@ TEST(SnapshotToJson, ContainsJsonOfEachObject) {
                         to_json(snapshot.arenas[0]) + "],\"scratches\":[" +
                         to_json(snapshot.scratches[0]) + ',' + to_json(snapshot.scratches[1]) +
                         "],\"devices\":[" + to_json(snapshot.devices[0]) + "],\"planned\":[" +
-                        to_json(snapshot.planned[0]) + "],\"scopes\":[" +
+                        to_json(snapshot.planned[0]) + "],\"budgets\":[" +
+                        to_json(snapshot.budgets[0]) + "],\"scopes\":[" +
                         to_json(snapshot.scopes[0]) + "]}");
 }
 
@@ -164,6 +166,35 @@ TEST(SnapshotToText, ShowsScopesAsTable) {
               "tensorpool: scopes; peaks may lag by what magazines hold\n"
               "  name                calls   allocations       peak      growth out of order\n"
               "  fall                    3             0        0 B -     2 KiB            0\n");
+}
+
+TEST(SnapshotToText, ShowsBudgetsAsIndentedTree) {
+    Snapshot snapshot;
+    snapshot.budgets = {
+        {.name = "process", .id = 3, .soft_bytes = 4096, .in_use_bytes = 1024, .peak_bytes = 2048},
+        {.name = "cache",
+         .id = 5,
+         .parent = 3,
+         .hard_bytes = 2048,
+         .in_use_bytes = 1024,
+         .peak_bytes = 2048,
+         .refusals = 4,
+         .reclaims = 2,
+         .reclaimed_bytes = 512},
+        {.name = "free", .id = 6}};
+    EXPECT_EQ(
+        to_text(snapshot),
+        "tensorpool: budgets; the share is that of the hard limit, or else of the soft one\n"
+        "  name             in use  share       soft       hard       peak refusals reclaims  "
+        "reclaimed\n"
+        "  process           1 KiB   25 %      4 KiB       none      2 KiB        0        0       "
+        " "
+        "0 B\n"
+        "    cache           1 KiB   50 %       none      2 KiB      2 KiB        4        2      "
+        "512 B\n"
+        "  free                0 B              none       none        0 B        0        0       "
+        " "
+        "0 B\n");
 }
 
 TEST(SnapshotToText, EmptySnapshotIsEmptyText) {
