@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iostream>
 #include <latch>
+#include <list>
 #include <optional>
 #include <random>
 #include <string>
@@ -115,6 +116,19 @@ public:
             planned_->deallocate(other);
         }
     }
+    /// Makes two budgets, to the lower one of which an arena is charged.
+    void budget() {
+        budgets_.emplace_back("process");
+        budgets_.emplace_back(budgets_.front(), "phases",
+                              tensorpool::BudgetLimits{.hard = 8u << 20});
+        tensorpool::ArenaOptions options = arena_named("charged");
+        options.initial_capacity = 0;
+        options.growth = {.step = 0, .factor = 0};
+        options.budget = &budgets_.back();
+        charged_.emplace(std::move(options));
+        (void)charged_->allocate(6u << 20);
+        (void)charged_->try_allocate(3u << 20);
+    }
     void fragment() { fragments_.emplace(); }
     void drop() {
         for (void* const block : held_) first_.deallocate(block, block_bytes);
@@ -145,6 +159,8 @@ private:
     tensorpool::CachingAllocator device_{backend_, 0, device_named("activations")};
     void* device_block_ = nullptr;
     std::optional<tensorpool::PlannedArena> planned_;
+    std::list<tensorpool::Budget> budgets_;
+    std::optional<tensorpool::Arena> charged_;
     std::optional<Fragments> fragments_;
     std::vector<void*> held_;
     void* large_ = nullptr;
@@ -158,6 +174,7 @@ int main() {
     for (std::string order; std::getline(std::cin, order);) {
         if (order == "hold") holder.hold(10'000);
         if (order == "plan") holder.plan();
+        if (order == "budget") holder.budget();
         if (order == "drop") holder.drop();
         if (order == "fragment") holder.fragment();
         if (order == "global") {

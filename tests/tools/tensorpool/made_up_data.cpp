@@ -88,6 +88,29 @@ PlannedArenaStatistics made_up_planned(const char* name, std::uint64_t id) {
     return planned;
 }
 
+BudgetStatistics made_up_budget(const char* name, std::uint64_t id, std::uint64_t parent) {
+    BudgetStatistics budget = {.id = id, .parent = parent};
+    give_name(budget, name);
+    return budget;
+}
+
+std::vector<BudgetStatistics> made_up_budgets() {
+    std::vector<BudgetStatistics> budgets = {
+        made_up_budget("process", 8, 0), made_up_budget("model", 9, 8),
+        made_up_budget("loader", 10, 8), made_up_budget("request", 11, 9)};
+    budgets[0].in_use_bytes = budgets[0].peak_bytes = 300 * mib;
+    budgets[1].in_use_bytes = budgets[1].peak_bytes = 100 * mib;
+    budgets[2].soft_bytes = 150 * mib;
+    budgets[2].hard_bytes = 250 * mib;
+    budgets[2].in_use_bytes = 200 * mib;
+    budgets[2].peak_bytes = 240 * mib;
+    budgets[2].refusals = 3;
+    budgets[2].reclaims = 7;
+    budgets[2].reclaimed_bytes = 50 * mib;
+    budgets[3].soft_bytes = 10 * mib;
+    return budgets;
+}
+
 }  // namespace
 
 ProcessSnapshot made_up_snapshot() {
@@ -108,6 +131,7 @@ ProcessSnapshot made_up_snapshot() {
                                 .waiting_bytes = 20 << 20,
                                 .waiting_ns = 5'200'000'000}};
     snapshot.planned = {made_up_planned("step", 7)};
+    snapshot.budgets = made_up_budgets();
     ScopeStatistics scope;
     give_name(scope, "forward");
     scope.calls = 10;

@@ -171,6 +171,25 @@ TEST_F(Program, PrintsThePeaksOfPlannedArenasBesideTheLowerBound) {
     EXPECT_NE(events.output.find("plan       step  3 MiB"), std::string::npos) << events.output;
 }
 
+TEST_F(Program, PrintsTheTreeOfBudgets) {
+    HolderProcess holder(path());
+    EXPECT_EQ(run({"stat", "--budgets", "--name", name_, "-n", "1"}).output, "no budget now\n");
+    holder.order("budget");
+    const ProgramResult text = run({"stat", "--budgets", "--name", name_, "-n", "1"});
+    EXPECT_EQ(text.exit_code, 0) << text.errors;
+    EXPECT_NE(text.output.find("\n  phases       6.00 MiB 8.00 MiB 75.0% [########  ]"),
+              std::string::npos)
+        << text.output;
+    const ProgramResult json =
+        run({"stat", "--budgets", "--name", name_, "-n", "2", "-i", "0.02", "--json"});
+    ASSERT_EQ(lines_of(json.output).size(), 2u) << json.output << json.errors;
+    const Json budgets = Json::parse(lines_of(json.output)[1])["budgets"];
+    EXPECT_EQ(budgets[0]["in_use_bytes"], 6u << 20);
+    EXPECT_EQ(budgets[1]["name"], "phases");
+    EXPECT_EQ(budgets[1]["parent"], budgets[0]["id"]);
+    EXPECT_EQ(budgets[1]["refusals"], 1);
+}
+
 TEST_F(Program, PrintsEvents) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"events", "--name", name_});

@@ -47,6 +47,9 @@ struct StatOptions {
     std::string pool;
     bool devices = false;
     bool planned = false;
+    bool budgets = false;
+
+    bool has_tables() const noexcept { return devices || planned || budgets; }
 };
 
 /// The titles are repeated after this many lines.
@@ -59,7 +62,7 @@ public:
 
     /// Prints lines until all are printed, or until AttachError reports the end of the process.
     void follow(StatisticsReader& reader) {
-        if (options_.devices || options_.planned) return follow_tables(reader);
+        if (options_.has_tables()) return follow_tables(reader);
         Clock::time_point next = Clock::now();
         ProcessSnapshot older = take(reader);
         print(since_start(older, process_age(reader.process())));
@@ -105,6 +108,9 @@ private:
         if (options_.planned) {
             print_line(settings_.json ? stat_planned_json(snapshot)
                                       : stat_planned(snapshot, sizes, first));
+        } else if (options_.budgets) {
+            print_line(settings_.json ? stat_budgets_json(snapshot)
+                                      : stat_budgets(snapshot, sizes, first));
         } else {
             print_line(settings_.json ? stat_devices_json(snapshot)
                                       : stat_devices(snapshot, sizes, first));
@@ -156,12 +162,15 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
     command->add_flag("--planned", options->planned, "Instead, planned arenas with their peaks")
         ->excludes("--pool")
         ->excludes("--devices");
+    command->add_flag("--budgets", options->budgets, "Instead, the tree of budgets")
+        ->excludes("--pool")
+        ->excludes("--devices")
+        ->excludes("--planned");
     add_repetition_options(*command, options->repetition);
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
-        "  tensorpool stat --pid 4711 --json >log    all metrics, for later analysis\n"
         "\n"
         "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
@@ -180,7 +189,13 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "plan exceeds the bound. SERVED requests came from the plan. MISSED requests deviated from "
         "it and went to the pool, for the reasons LARGE, DISORDER, UNKNOWN and BUSY (still in "
         "use). "
-        "HELD is the plan's memory, and FROM POOL the pool's memory in use through it.\n";
+        "HELD is the plan's memory, and FROM POOL the pool's memory in use through it.\n\n"
+        "With --budgets, there is a row for each Budget, indented below its parent. HARD and SOFT "
+        "are its limits, and SHARE is what is in use of the hard one, or else of the soft one. "
+        "REFUSED counts the requests that one of its limits refused, ASKED how often a holder was "
+        "asked for memory because of them, and RECLAIMED what holders gave. RESERVED is the part "
+        "of "
+        "the memory in use that was set aside and no request has used yet.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "common/budget_table.hpp"
 #include "common/device_names.hpp"
 #include "common/planned_table.hpp"
 #include "common/printable.hpp"
@@ -32,6 +33,13 @@ std::string list_json(const ProcessSnapshot& snapshot, const char* name,
                       const std::vector<Statistics>& all) {
     return fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":{}}})", snapshot.process,
                        snapshot.time_unix_ns, name, array_json(all));
+}
+
+std::string table_text(const Table& table, bool is_first) {
+    std::string text = is_first ? "" : "\n";
+    for (const std::string& line : lay_out(table, table_width)) text += line + '\n';
+    text.pop_back();
+    return text;
 }
 
 /// Breaks a sentence, which may exceed the width of a terminal, behind its first part.
@@ -127,16 +135,20 @@ std::string stat_devices_json(const ProcessSnapshot& snapshot) {
 
 std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
     if (snapshot.planned.empty()) return "no planned arena now";
-    std::string text = is_first ? "" : "\n";
-    for (const std::string& line : lay_out(planned_table(snapshot.planned, sizes), table_width)) {
-        text += line + '\n';
-    }
-    text.pop_back();
-    return text;
+    return table_text(planned_table(snapshot.planned, sizes), is_first);
 }
 
 std::string stat_planned_json(const ProcessSnapshot& snapshot) {
     return list_json(snapshot, "planned", snapshot.planned);
+}
+
+std::string stat_budgets(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
+    if (snapshot.budgets.empty()) return "no budget now";
+    return table_text(budget_table(snapshot.budgets, sizes), is_first);
+}
+
+std::string stat_budgets_json(const ProcessSnapshot& snapshot) {
+    return list_json(snapshot, "budgets", snapshot.budgets);
 }
 
 }  // namespace tensorpool::command

@@ -100,6 +100,7 @@ void keep_pool(ProcessSnapshot& snapshot, const std::string& pool) {
     snapshot.scratches.clear();
     snapshot.devices.clear();
     snapshot.planned.clear();
+    snapshot.budgets.clear();
 }
 
 }  // namespace tensorpool::command

@@ -7,7 +7,7 @@ namespace tensorpool::command {
 std::vector<ScreenLine> help_screen() {
     static constexpr std::array text = {
         "o p b c s t     processes, pools, buckets, call sites, scopes, threads",
-        "a l d e         arenas, plans (of PlannedArena), devices, events",
+        "a l d g e       arenas, plans (of PlannedArena), devices, budgets, events",
         "Tab             the next of these views; Shift-Tab the previous one",
         "Up Down Home End PageUp PageDown    move the cursor",
         "Enter           open this process; for a pool: its buckets; for a device",
@@ -25,7 +25,8 @@ std::vector<ScreenLine> help_screen() {
         "UTIL      in use of the capacity     HITS      served by the thread's own cache",
         "WASTE     allocated, not requested   PARKED    free in caches",
         "FAIL      failed requests            CHANGE    of live bytes, since start or r",
-        "BOUND     minimum possible peak      POOL PLAN the peaks of pool and plan"};
+        "BOUND     minimum possible peak      POOL PLAN the peaks of pool and plan",
+        "SHARE     of the hard or soft limit  ASKED     how often holders were asked"};
     std::vector<ScreenLine> lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
     for (const char* const line : text) lines.push_back({line, Style::plain});
     return lines;

@@ -19,8 +19,8 @@ namespace {
 using Lines = std::vector<ScreenLine>;
 
 constexpr std::array<const char*, view_count> view_names = {
-    "pr[o]cs",   "[p]ools",  "[b]uckets", "[c]all-sites", "[s]copes",
-    "[t]hreads", "[a]renas", "p[l]ans",   "[d]evices",    "[e]vents"};
+    "pr[o]cs",  "[p]ools", "[b]uckets", "[c]all-sites", "[s]copes", "[t]hreads",
+    "[a]renas", "p[l]ans", "[d]evices", "bud[g]ets",    "[e]vents"};
 
 /// The views with their keys; the present view is in capitals.
 std::string tabs(const TopState& state) {
@@ -85,6 +85,8 @@ std::string empty_text(const TopData& data, View view) {
             return "This process has no PlannedArena now.";
         case View::devices:
             return "This process has no allocator of device memory now.";
+        case View::budgets:
+            return "This process has no Budget now.";
         case View::events:
             return "No events yet.";
         default:
@@ -125,8 +127,10 @@ Lines stack_of_selected(const TopData& data, const TopState& state, const Table&
 std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
     const Position& position = state.position();
     if (state.device != 0) return device_text(data, state.device);
-    std::string text = fmt::format("by {}{}", table.columns[position.column].title,
-                                   position.inverted ? " (inverted)" : "");
+    std::string text = state.view == View::budgets
+                           ? "each below its parent"
+                           : fmt::format("by {}{}", table.columns[position.column].title,
+                                         position.inverted ? " (inverted)" : "");
     const bool of_pool = state.view == View::buckets || state.view == View::threads;
     if (of_pool) text += ", " + pool_text(data, state.pool);
     if (!table.rows.empty()) {

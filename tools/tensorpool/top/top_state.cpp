@@ -104,6 +104,8 @@ Action press_character(TopState& state, char character, const Table& table) {
             return change_view(state, View::planned);
         case 'd':
             return change_view(state, View::devices);
+        case 'g':
+            return change_view(state, View::budgets);
         case 'e':
             return change_view(state, View::events);
         default:

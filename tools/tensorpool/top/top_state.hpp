@@ -22,9 +22,10 @@ enum class View : unsigned {
     arenas,
     planned,
     devices,
+    budgets,
     events
 };
-inline constexpr std::size_t view_count = 10;
+inline constexpr std::size_t view_count = 11;
 
 enum class Key {
     character,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/budget_table.hpp"
 #include "common/cells.hpp"
 #include "common/planned_table.hpp"
 #include "stat/totals.hpp"
@@ -136,6 +137,11 @@ Table planned_table(const TopData& data, Sizes sizes) {
                                   : planned_table(std::vector<PlannedArenaStatistics>(), sizes);
 }
 
+Table budgets_table(const TopData& data, Sizes sizes) {
+    return budget_table(
+        shown(data) != nullptr ? shown(data)->budgets : std::vector<BudgetStatistics>(), sizes);
+}
+
 Table events_table(const TopData& data, Sizes sizes) {
     Table table;
     table.columns = {text_column("TIME (UTC)", 12), text_column("WHAT", 9),
@@ -177,14 +183,17 @@ Table table_of(const TopData& data, const TopState& state) {
             case View::devices:
                 return state.device == 0 ? devices_table(data, sizes)
                                          : device_table(data, state.device, sizes);
+            case View::budgets:
+                return budgets_table(data, sizes);
             case View::events:
                 return events_table(data, sizes);
         }
         return {};
     };
     Table table = make();
-    if (state.view == View::devices && state.device != 0)
-        return table;  // keeps the order of the metrics
+    // These keep the order of the metrics, and of the tree.
+    const bool has_order = state.view == View::devices && state.device != 0;
+    if (has_order || state.view == View::budgets) return table;
     sort_rows(table, state.position().column, state.position().inverted);
     return table;
 }

@@ -28,6 +28,8 @@ Table planned_table(const TopData& data, Sizes sizes);
 Table devices_table(const TopData& data, Sizes sizes);
 /// Shows the allocator with this id, with PyTorch's names in a column beside ours.
 Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);
+/// In the order of the tree.
+Table budgets_table(const TopData& data, Sizes sizes);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

@@ -84,6 +84,33 @@ TEST(StatPlanned, ShowsThePeaksBesideTheBoundWithin80Columns) {
     EXPECT_EQ(stat_planned({}, Sizes::iec, true), "no planned arena now");
 }
 
+TEST(StatBudgets, ShowsTheTreeWithUseAndLimits) {
+    const std::string text = stat_budgets(made_up_snapshot(), Sizes::iec, true);
+    const std::string expected =
+        "BUDGET           IN USE     HARD SHARE                  SOFT     PEAK REFUSED  ASKED "
+        "RECLAIMED RESERVED\n"
+        "process         300 MiB     none     -                  none  300 MiB       0      0 "
+        "        0        0\n"
+        "  model         100 MiB     none     -                  none  100 MiB       0      0 "
+        "        0        0\n"
+        "    request           0     none  0.0% [          ] 10.0 MiB        0       0      0 "
+        "        0        0\n"
+        "  loader        200 MiB  250 MiB 80.0% [########  ]  150 MiB  240 MiB       3      7 "
+        " 50.0 MiB        0";
+    EXPECT_EQ(text, expected);
+    EXPECT_TRUE(stat_budgets(made_up_snapshot(), Sizes::iec, false).starts_with("\nBUDGET"));
+    EXPECT_EQ(stat_budgets({}, Sizes::iec, true), "no budget now");
+}
+
+TEST(StatBudgets, JsonHasAllMetricsOfEach) {
+    const auto json = nlohmann::json::parse(stat_budgets_json(made_up_snapshot()));
+    EXPECT_EQ(json["process"], 4711);
+    EXPECT_EQ(json["budgets"][2]["name"], "loader");
+    EXPECT_EQ(json["budgets"][2]["parent"], 8);
+    EXPECT_EQ(json["budgets"][2]["hard_bytes"], 250u << 20);
+    EXPECT_TRUE(nlohmann::json::parse(stat_budgets_json({}))["budgets"].empty());
+}
+
 TEST(StatPlanned, JsonHasAllMetricsOfEach) {
     const auto json = nlohmann::json::parse(stat_planned_json(made_up_snapshot()));
     EXPECT_EQ(json["process"], 4711);

@@ -63,7 +63,8 @@ TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets [e]vents\n"), std::string::npos)
+        << text;
     state.device = 5;
     text = text_of(draw(made_up_data(), state, {80, 24}));
     EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
@@ -78,8 +79,23 @@ TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {
     EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices [e]vents\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices bud[g]ets [e]vents\n"), std::string::npos)
+        << text;
     EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
+}
+
+TEST(TopScreen, ShowsTheTreeOfBudgetsIn80Columns) {
+    TopState state = in(View::budgets);
+    state.position().column = 1;
+    const std::string text = text_of(draw(made_up_data(), state, {80, 24}));
+    EXPECT_NE(text.find("IN USE     HARD SHARE                  SOFT     PEAK REFUSED\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("each below its parent, row 1 of 4"), std::string::npos) << text;
+    EXPECT_NE(text.find("  loader        200 MiB  250 MiB 80.0% [########  ]"), std::string::npos)
+        << text;
+    EXPECT_LT(text.find("  model "), text.find("    request ")) << "the order of the tree";
+    EXPECT_LT(text.find("    request "), text.find("  loader "));
 }
 
 TEST(TopScreen, ShowsTheCallStackOfTheSelectedSite) {
@@ -162,6 +178,8 @@ TEST(TopScreen, ReportsEmptyViews) {
     EXPECT_TRUE(shows(data, in(View::pools), "This process has no pool now. "));
     data.chosen->now->planned.clear();
     EXPECT_TRUE(shows(data, in(View::planned), "This process has no PlannedArena now."));
+    data.chosen->now->budgets.clear();
+    EXPECT_TRUE(shows(data, in(View::budgets), "This process has no Budget now."));
     data.chosen->now->devices.clear();
     EXPECT_TRUE(shows(data, in(View::devices), "This process has no allocator of device memory"));
     EXPECT_TRUE(shows(data, in(View::arenas), "This process has no arena and no scratch now."));
@@ -171,6 +189,8 @@ TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
     TopData data = made_up_data();
     data.chosen->now->left_out.pools = 3;
     EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
+    data.chosen->now->left_out.budgets = 4;
+    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets."));
     data.chosen->now->consistent = false;
     EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
 }
