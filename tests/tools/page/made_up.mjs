@@ -14,6 +14,8 @@ export function makeProcess(number, name, pools = ['tensors', 'batches', 'decode
     pools: pools.map((one, index) => pool(index + 1, one, (420 - 130 * index) * mib, index * 2)),
     totals: pools.map(() => ({ allocations: 0, requested: 0, allocated: 0 })),
     planned: ['training step', 'validation'],
+    budgets: [['process', 0, 0, 1300 * mib], ['loader', 1, 192 * mib, 256 * mib], ['images', 2, 0, 160 * mib],
+      ['records', 2, 0, 0], ['model', 1, 640 * mib, 0], ['request 4711', 5, 0, 24 * mib]],
     devices: [['activations', 'cuda:0', 38 * 1024 * mib], ['staging', 'cuda:0', 512 * mib]],
   };
 }
@@ -111,6 +113,16 @@ function planned(id, name, index, seconds) {
   };
 }
 
+function budget(index, [name, parent, soft_bytes, hard_bytes], seconds) {
+  const [used, peak] = [[820, 990], [176, 256], [128, 160], [48, 60], [600, 702], [23, 24]][index];
+  return {
+    name, id: 41 + index, parent: parent ? 40 + parent : 0, soft_bytes, hard_bytes,
+    in_use_bytes: used * mib - Math.round(2 * mib * wave(seconds, index)), reserved_bytes: 0,
+    peak_bytes: peak * mib, refusals: index === 5 ? 3 : 0, reclaims: index === 1 ? 41 : 0,
+    reclaimed_bytes: index === 1 ? 900 * mib : 0,
+  };
+}
+
 const arena = (id, name, kind, used, thread = 0) => ({
   version: 2, name, kind, id, thread, used_bytes: used, peak_used_bytes: used * 2,
   capacity_bytes: used * 3, peak_capacity_bytes: used * 3, reserved_bytes: 1024 * mib,
@@ -138,11 +150,12 @@ export function snapshotOf(made, time) {
       version: 1, process: made.number, process_name: made.name, library_version: '0.1.0',
       time_ns: seconds * 1e9, time_unix_ns: time * 1e9, consistent: true, committed_bytes: 1300 * mib,
       minor_faults: made.faults, resident_bytes: 1440 * mib, failed_misuse: 0, failed_leaks: 0,
-      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, planned: 0, slots: 0, scopes: 0 },
+      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, planned: 0, budgets: 0, slots: 0, scopes: 0 },
       pools,
       arenas: [arena(11, 'batch', 'growing', Math.round(20 * mib * wave(seconds, 1))), arena(12, 'header', 'buffer', 14 * kib)],
       scratches: [arena(13, 'scratch', 'scratch', 3 * mib, made.number), arena(14, 'scratch', 'scratch', mib, made.number + 1)],
       planned: made.planned.map((name, index) => planned(31 + index, name, index, seconds)),
+      budgets: made.budgets.map((one, index) => budget(index, one, seconds)),
       devices: made.devices.map(([name, on, scale], index) => device(21 + index, name, on, scale, seconds)),
       device_streams: made.devices.map((_, index) => ({
         device: 21 + index, stream: 2, capture: 0, held_bytes: 64 * mib, used_bytes: 40 * mib,

@@ -169,13 +169,36 @@ test('shows the peaks of a planned arena beside the lower bound', async () => {
   });
 });
 
-test('hides the panel of planned arenas if there are none', async () => {
+test('shows the budgets as an indented tree, with their use against the limits', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const names = await page.locator('#budgets tbody td.name').allInnerTexts();
+    assert.deepEqual(names, ['process', 'loader', 'images', 'records', 'model', 'request 4711']);
+    const indents = await page.locator('#budgets tbody td.name').evaluateAll(
+      (cells) => cells.map((cell) => parseFloat(getComputedStyle(cell).paddingLeft)));
+    assert.deepEqual(indents.map((one) => (one - indents[0]) / 16), [0, 1, 2, 2, 1, 2]);
+    const row = (name) => page.locator('#budgets tr', { hasText: name }).first().innerText();
+    assert.match(await row('loader'), /17\d MiB\s+6\d\.\d %\s+192 MiB\s+256 MiB\s+256 MiB\s+0\s+41\s+900 MiB/);
+    assert.match(await row('records'), /–\s+none\s+none/);
+    const bars = await page.locator('#budgets .budget-use').evaluateAll((all) => all.map((bar) => ({
+      used: bar.children[0].getBoundingClientRect().width / bar.getBoundingClientRect().width,
+      soft: bar.children[2].hidden ? null : parseFloat(bar.children[2].style.left),
+    })));
+    assert.ok(Math.abs(bars[1].used - 175 / 256) < 0.02, `${bars[1].used}`);
+    assert.deepEqual(bars.map(({ soft }) => soft), [null, 75, null, null, 100, null]);
+  });
+});
+
+test('hides the panels of planned arenas and budgets if there are none', async () => {
   const made = makeProcess(4711, 'train');
   made.planned = [];
+  made.budgets = [];
   server.add(made);
   await open({}, async (page) => {
     await live(page);
     assert.equal(await page.locator('#planned').isVisible(), false);
+    assert.equal(await page.locator('#budgets').isVisible(), false);
     assert.equal(await page.locator('#planned-peaks').isVisible(), false);
   });
 });

@@ -1,6 +1,7 @@
 // All panels, filled from the data of one moment.
 
 import { Buckets } from './panels/buckets.js';
+import { Budgets } from './panels/budgets.js';
 import { makeCharts } from './panels/charts.js';
 import { Devices } from './panels/devices.js';
 import { makeAbout, makeLarge } from './panels/facts.js';
@@ -30,6 +31,7 @@ export class View {
   #arenas = makeArenas();
   #devices = new Devices();
   #planned = new Planned();
+  #budgets = new Budgets();
   #threads = makeThreads();
   #pools;
   seconds = kept_seconds;
@@ -60,6 +62,7 @@ export class View {
     this.#scopes.update(snapshot?.scopes ?? []);
     this.#arenas.update([...(snapshot?.arenas ?? []), ...(snapshot?.scratches ?? [])]);
     this.#planned.update(snapshot?.planned ?? []);
+    this.#budgets.update(snapshot?.budgets ?? []);
     this.#devices.update(snapshot?.devices ?? [], snapshot?.device_streams ?? []);
     this.#threads.update(chosenThreads(snapshot, choice));
   }
