@@ -11,7 +11,8 @@ class Statistics(EnabledCase):
     def test_cover_all_objects_with_memory(self):
         statistics = tensorpool.statistics()
         self.assertEqual(sorted(statistics),
-                         ["arenas", "devices", "planned", "pools", "scopes", "scratches", "version"])
+                         ["arenas", "budgets", "devices", "planned", "pools", "scopes", "scratches",
+                          "version"])
         array = np.empty(MIB, np.uint8)
         pool = pool_statistics()
         self.assertEqual(pool["name"], "global")

@@ -69,6 +69,16 @@ DeviceStatistics device(const char* name, std::uint64_t id, std::uint64_t limit)
     return made;
 }
 
+BudgetStatistics budget(const char* name, std::uint64_t id, std::uint64_t parent) {
+    BudgetStatistics made = {.id = id, .parent = parent, .hard_bytes = 8 * mebibyte};
+    set_name(made.name, name);
+    made.in_use_bytes = 3 * mebibyte;
+    made.peak_bytes = 4 * mebibyte;
+    made.refusals = 2;
+    made.reclaimed_bytes = mebibyte;
+    return made;
+}
+
 PlannedArenaStatistics planned(const char* name, std::uint64_t id) {
     PlannedArenaStatistics made;
     set_name(made.name, name);
@@ -112,6 +122,7 @@ ProcessSnapshot process(std::uint64_t number, const char* name) {
     made.devices = {device(name, 6, 0), device("limited", 7, 16 * mebibyte),
                     device("limited", 8, 0)};
     made.planned = {planned(name, 9), planned(name, 10)};
+    made.budgets = {budget(name, 11, 0), budget(name, 12, 11)};
     made.scopes = {scope(name), scope("forward")};
     return made;
 }
