@@ -35,6 +35,9 @@ public:
         put(segment_.add_device("weights", 4).totals.capacity_bytes, 1 << 20);
         put(segment_.add_device_stream(4).counters.allocated_bytes, 4096);
         put(segment_.add_planned("step", 5).totals.capacity_bytes, 1 << 20);
+        put(segment_.header().region<statistics::BudgetRecord>().used, 1);
+        put(segment_.add_budget("process", 6, 0).totals.in_use_bytes, 4096);
+        segment_.add_budget("cache", 7, 6);
         segment_.add_site(1 << 20).frames[0] = std::uint64_t{1} << 48;
         if (view_.open()) throw std::logic_error("a valid segment was rejected");
     }

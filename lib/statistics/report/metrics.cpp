@@ -169,7 +169,21 @@ struct DerivedMetrics<PlannedArenaStatistics> {
 
 template <>
 struct DerivedMetrics<BudgetStatistics> {
-    static constexpr std::span<const DerivedMetric<BudgetStatistics>> all = {};
+    using enum MetricKind;
+    using Of = BudgetStatistics;
+
+    static std::vector<Part> soft_limit(const Of& budget) {
+        return {{"", limit_in(budget.soft_bytes)}};
+    }
+    static std::vector<Part> hard_limit(const Of& budget) {
+        return {{"", limit_in(budget.hard_bytes)}};
+    }
+
+    static constexpr DerivedMetric<Of> all[] = {
+        {"tensorpool_budget_soft_limit_bytes", gauge,
+         "Bytes charged before which holders are asked for memory.", "", soft_limit},
+        {"tensorpool_budget_limit_bytes", gauge, "Maximum of the bytes charged.", "", hard_limit},
+    };
 };
 
 template <>

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -112,6 +113,15 @@ TEST(Metrics, BudgetsHaveTheirPathAsLabel) {
     }
     EXPECT_EQ(paths, (std::vector<std::string>{"process", "process/cache", "process/cache/images",
                                                "process/cache #8"}));
+}
+
+TEST(Metrics, BudgetsWithoutALimitHaveAnInfiniteOne) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.budgets = {BudgetStatistics{.name = "process", .id = 3, .hard_bytes = 4096}};
+    const auto families = metric_families({snapshot});
+    EXPECT_EQ(family_of(families, "tensorpool_budget_limit_bytes").samples.at(0).value, 4096);
+    EXPECT_EQ(family_of(families, "tensorpool_budget_soft_limit_bytes").samples.at(0).value,
+              std::numeric_limits<double>::infinity());
 }
 
 TEST(Metrics, PathsOfBudgetsAreBounded) {
