@@ -36,7 +36,8 @@ struct BudgetLimits {
 /// Any thread may call these functions at any time between registration and its end, one thread at
 /// a time. The caller holds no lock of the library, but the thread may be inside a request for
 /// memory that the holder itself made. So they must not wait for a lock that is held around such
-/// requests: they try it, and give nothing if it is taken. They may allocate.
+/// requests: they try it, and give nothing if it is taken. They must not wait for a thread that
+/// allocates, nor end the registration of another holder. They may allocate.
 class TENSORPOOL_API MemoryHolder {
 public:
     virtual ~MemoryHolder() = default;

@@ -9,7 +9,7 @@
 
 #include "planned/learned_plan.hpp"
 #include "pool/pool.hpp"
-#include "statistics/held_budget.hpp"
+#include "statistics/budget/held_budget.hpp"
 #include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::planned {

@@ -21,7 +21,7 @@
 #include "device/deferral/stream_calls.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
-#include "statistics/held_budget.hpp"
+#include "statistics/budget/held_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {

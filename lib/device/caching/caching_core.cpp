@@ -308,14 +308,13 @@ void CachingCore::deallocate(void* address) noexcept {
     Lock lock(state_.mutex);
     Block* const block = end_use(address, lock);
     if (block == nullptr) return;
-    StreamCache& home = *block->home.load(std::memory_order_relaxed);
     if (!state_.deferred.is_empty()) free_.complete();
     if (block->slab->pool == Pool::shareable) return put_back_shareable(*block);
     if (block->uses != nullptr) return state_.deferred.defer(*block);
     // Under the allocator's lock the block's home does not change.
-    StreamCache& still_home = *block->home.load(std::memory_order_relaxed);
-    const std::lock_guard guard(still_home);
-    still_home.park(*block);
+    StreamCache& home = *block->home.load(std::memory_order_relaxed);
+    const std::lock_guard guard(home);
+    home.park(*block);
 }
 
 /// Gives the memory of a freed block back to the device, or leaves that to a later call while

@@ -18,7 +18,7 @@
 #include "device/owned_device_record.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "device/unlocked.hpp"
-#include "statistics/held_budget.hpp"
+#include "statistics/budget/held_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::device {

@@ -138,7 +138,9 @@ std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size
                                BudgetRequest& request) noexcept {
     const std::lock_guard guard(budgets().mutex);
     const bool may_pass_soft = request.may_pass_soft_ || statistics::is_inside_holder();
-    const std::size_t most = allowed(may_pass_soft);
+    std::size_t most = allowed(false);
+    // No surplus exceeds a soft limit.
+    if (most < needed && may_pass_soft) most = std::min(allowed(true), needed);
     if (most < needed) {
         request.sets_aside_ = false;
         request.needed_ = needed;

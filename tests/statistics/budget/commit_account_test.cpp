@@ -40,6 +40,22 @@ TEST_F(CommitAccountTest, SurplusIsLimitedByTheBudget) {
     account_.give_back(100 * page);
 }
 
+TEST_F(CommitAccountTest, SurplusNeverExceedsASoftLimit) {
+    class Empty : public MemoryHolder {
+        std::size_t available() const noexcept override { return 0; }
+        std::size_t give(std::size_t) noexcept override { return 0; }
+    } holder;
+    Budget budget("pools", {.soft = 10 * page});
+    const HolderRegistration registration = budget.add_holder(holder);
+    CommitAccount account(process_, BudgetAccess::node_of(&budget));
+    BudgetRequest request;
+    EXPECT_EQ(account.take(page, 500 * page, 1.0, page, request), 10 * page);
+    EXPECT_EQ(account.take(page, 500 * page, 1.0, page, request), 0U);
+    EXPECT_TRUE(request.may_retry());
+    EXPECT_EQ(account.take(page, 500 * page, 1.0, page, request), page);
+    account.give_back(11 * page);
+}
+
 TEST_F(CommitAccountTest, BudgetRefusesBeforeTheProcessIsCharged) {
     BudgetRequest request;
     EXPECT_EQ(account_.take(101 * page, 101 * page, 1.0, page, request), 0U);
