@@ -13,7 +13,8 @@
 /// - plan_memory() packs buffers with known lifetimes; PlannedArena learns them from a loop.
 /// - Runtime provides memory, streams and events of the CPU, of CUDA and of simulated devices.
 /// - ModelFile and MappedFile map files of weights.
-/// - stash() compresses a tensor at rest or moves it to a file.
+/// - stash() compresses a tensor at rest or moves it to a file; StashedMap does so for those that
+///   are used least.
 /// - PoolStatistics, take_snapshot() and StatisticsReader report where memory is.
 /// - tensorpool.h, tensorpool_arena.h, tensorpool_planned.h and tensorpool_models.h are for C.
 /// - eigen.hpp, opencv.hpp, xtensor.hpp, armadillo.hpp, dlpack.hpp and torch.hpp serve libraries.
@@ -69,6 +70,7 @@
 #if __has_include(<tensorpool/stash.hpp>)
 #include <tensorpool/freeze.hpp>
 #include <tensorpool/stash.hpp>
+#include <tensorpool/stashed_map.hpp>
 #endif
 #if __has_include(<tensorpool/planned_arena.hpp>)
 #include <tensorpool/memory_plan.hpp>

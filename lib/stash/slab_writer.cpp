@@ -8,9 +8,23 @@
 
 namespace tensorpool::stashing {
 
-SlabWriter::SlabWriter(MemoryPool& pool, SpillStore* store, std::size_t max_bytes,
-                       const std::string& tensor)
-    : pool_(pool), store_(store), tensor_(tensor), buffer_(pool, std::min(max_bytes, slab_bytes)) {}
+namespace {
+
+void settle(SpillStore& store, std::span<const Slab> slabs, const std::string& tensor) {
+    for (const Slab& slab : slabs) {
+        if (const auto problem = store.settle(slab.position, slab.bytes))
+            throw StashError(tensor, StashError::no_piece, problem.text);
+    }
+}
+
+}  // namespace
+
+SlabWriter::SlabWriter(MemoryPool& pool, MemoryPool& work_pool, SpillStore* store,
+                       std::size_t max_bytes, const std::string& tensor)
+    : pool_(pool),
+      store_(store),
+      tensor_(tensor),
+      buffer_(work_pool, std::min(max_bytes, slab_bytes)) {}
 
 SlabWriter::~SlabWriter() {
     if (store_ != nullptr) store_->free(slabs_);
@@ -28,12 +42,7 @@ void SlabWriter::take(std::size_t bytes) noexcept {
 
 std::vector<Slab> SlabWriter::finish() {
     if (current_.pieces != 0) store_slab();
-    if (store_ != nullptr) {
-        for (const Slab& slab : slabs_) {
-            if (const auto problem = store_->settle(slab.position, slab.bytes))
-                throw StashError(tensor_, StashError::no_piece, problem.text);
-        }
-    }
+    if (store_ != nullptr) settle(*store_, slabs_, tensor_);
     return std::exchange(slabs_, {});
 }
 
@@ -54,6 +63,28 @@ void SlabWriter::store_slab() {
         throw;
     }
     slabs_.back() = std::exchange(current_, {});
+}
+
+std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& store,
+                               const std::string& tensor) {
+    std::vector<Slab> copies;
+    copies.reserve(slabs.size());
+    try {
+        for (const Slab& slab : slabs) {
+            Slab copy;
+            copy.bytes = slab.bytes;
+            copy.pieces = slab.pieces;
+            const auto bytes = slab.memory.as<const std::byte>().first(slab.bytes);
+            if (const auto problem = store.write(bytes, copy.position))
+                throw StashError(tensor, StashError::no_piece, problem.text);
+            copies.push_back(std::move(copy));
+        }
+        settle(store, copies, tensor);
+    } catch (...) {
+        store.free(copies);
+        throw;
+    }
+    return copies;
 }
 
 }  // namespace tensorpool::stashing

@@ -17,9 +17,10 @@ namespace tensorpool::stashing {
 /// again unless `finish` returns it.
 class SlabWriter {
 public:
-    /// Writes to `store` if that is not nullptr, otherwise to blocks of `pool`. All encodings
-    /// together have at most `max_bytes` bytes. Throws AllocationError.
-    SlabWriter(MemoryPool& pool, SpillStore* store, std::size_t max_bytes,
+    /// Writes to `store` if that is not nullptr, otherwise to blocks of `pool`. Its buffer is a
+    /// block of `work_pool`. All encodings together have at most `max_bytes` bytes. Throws
+    /// AllocationError.
+    SlabWriter(MemoryPool& pool, MemoryPool& work_pool, SpillStore* store, std::size_t max_bytes,
                const std::string& tensor);
     ~SlabWriter();
     SlabWriter(const SlabWriter&) = delete;
@@ -43,5 +44,10 @@ private:
     Slab current_;
     std::vector<Slab> slabs_;
 };
+
+/// Copies slabs from memory to a file, waits for the disk, and returns the copies. Throws
+/// StashError; nothing is then left in the file.
+std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& store,
+                               const std::string& tensor);
 
 }  // namespace tensorpool::stashing

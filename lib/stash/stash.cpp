@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "stash/restored_block.hpp"
 #include "stash/stash_state.hpp"
 
 namespace tensorpool {
@@ -36,13 +37,6 @@ StashState& content_of(const std::unique_ptr<StashState>& state, const char* cal
     return *state;
 }
 
-/// Returns a block for callers that write all of it.
-PooledAllocation block_for(MemoryPool& pool, std::size_t bytes, std::size_t alignment) {
-    if (alignment > 64) return PooledAllocation(pool, bytes, alignment);
-    void* const address = pool.allocate_prefaulted(bytes);
-    return PooledAllocation(HeldBlock{address, bytes, BlockOwner::of_pool(&pool, alignment)});
-}
-
 }  // namespace
 
 Stash::Stash() noexcept = default;
@@ -72,7 +66,7 @@ PooledAllocation Stash::restore(MemoryPool& pool) {
     const StashState& content = content_of(state_, "restore");
     PooledAllocation block;
     if (content.size() != 0) {
-        block = block_for(pool, content.size(), content.origin().alignment);
+        block = stashing::restored_block(pool, content.size(), content.origin().alignment);
         content.decode_to(block.as<std::byte>());
     }
     state_.reset();

@@ -37,14 +37,28 @@ StashOptions checked(StashOptions options) {
 
 }  // namespace
 
-StashState::StashState(std::span<const std::byte> bytes, const Origin& origin, StashOptions options)
+StashState::StashState(std::span<const std::byte> bytes, const Origin& origin, StashOptions options,
+                       MemoryPool* work_pool)
     : options_(checked(std::move(options))),
       pool_(options_.pool != nullptr ? *options_.pool : store_pool()),
+      work_pool_(work_pool != nullptr ? *work_pool : pool_),
       origin_(origin),
       size_(bytes.size()),
       encoded_bytes_(pool_, count_pieces(bytes.size())) {
     if (is_to_spill(bytes)) store_ = SpillStore::of_folder(options_.folder, options_.name);
     if (!bytes.empty()) encode(bytes);
+}
+
+StashState::StashState(const StashState& in_memory)
+    : options_(in_memory.options_),
+      pool_(in_memory.pool_),
+      work_pool_(in_memory.work_pool_),
+      origin_(in_memory.origin_),
+      size_(in_memory.size_),
+      encoded_bytes_(pool_, in_memory.encoded_bytes_.size()),
+      store_(SpillStore::of_folder(options_.folder, options_.name)) {
+    std::ranges::copy(in_memory.encoded_bytes_, encoded_bytes_.begin());
+    slabs_ = copy_to_file(in_memory.slabs_, *store_, options_.name);
 }
 
 StashState::~StashState() {
@@ -53,13 +67,13 @@ StashState::~StashState() {
 
 bool StashState::is_to_spill(std::span<const std::byte> bytes) const {
     if (options_.method != StashMethod::by_cost) return options_.method == StashMethod::spill;
-    return estimate_ratio(bytes, options_.type, pool_) > worth_its_memory;
+    return estimate_ratio(bytes, options_.type, work_pool_) > worth_its_memory;
 }
 
 void StashState::encode(std::span<const std::byte> bytes) {
-    PooledWorkspace workspace(pool_, std::min(bytes.size(), default_piece_bytes));
+    PooledWorkspace workspace(work_pool_, std::min(bytes.size(), default_piece_bytes));
     const std::size_t max_bytes = max_encoded_bytes(std::min(bytes.size(), default_piece_bytes));
-    SlabWriter writer(pool_, store_.get(),
+    SlabWriter writer(pool_, work_pool_, store_.get(),
                       bytes.size() < slab_bytes ? encoded_bytes_.size() * max_bytes : slab_bytes,
                       options_.name);
     for (std::size_t i = 0; i < encoded_bytes_.size(); ++i) {
@@ -75,8 +89,8 @@ void StashState::encode(std::span<const std::byte> bytes) {
 
 void StashState::decode_to(std::span<std::byte> memory) const {
     if (memory.empty()) return;
-    PooledWorkspace workspace(pool_, std::min(memory.size(), default_piece_bytes));
-    SlabReader reader(pool_, store_.get(), slabs_, options_.name);
+    PooledWorkspace workspace(work_pool_, std::min(memory.size(), default_piece_bytes));
+    SlabReader reader(work_pool_, store_.get(), slabs_, options_.name);
     std::size_t number = 0;
     for (const Slab& slab : slabs_) {
         std::span<const std::byte> encodings = reader.next();
@@ -96,6 +110,10 @@ void StashState::decode_to(std::span<std::byte> memory) const {
             encodings = encodings.subspan(bytes);
         }
     }
+}
+
+std::unique_ptr<StashState> StashState::copy_in_file() const {
+    return std::unique_ptr<StashState>(new StashState(*this));
 }
 
 void StashState::read_ahead() const noexcept {

@@ -27,17 +27,22 @@ public:
     };
 
     /// Encodes the bytes. Throws what the constructor of Stash does for the options, for memory and
-    /// for the disk; nothing is then left behind.
-    StashState(std::span<const std::byte> bytes, const Origin& origin, StashOptions options);
+    /// for the disk; nothing is then left behind. `work_pool` has the memory that encoding and
+    /// decoding need meanwhile; nullptr: the pool of the options.
+    StashState(std::span<const std::byte> bytes, const Origin& origin, StashOptions options,
+               MemoryPool* work_pool = nullptr);
     /// Gives space in files back. Blocks return to their pool by themselves.
     ~StashState();
-    StashState(const StashState&) = delete;
     StashState& operator=(const StashState&) = delete;
 
     /// Decodes all pieces into memory of `size()` bytes. Throws StashError for damage and for
     /// errors of the file, and AllocationError; the content stays.
     void decode_to(std::span<std::byte> memory) const;
     void read_ahead() const noexcept;
+    /// Returns a copy in a file in the folder of the options. Copies the encodings as they are.
+    /// Throws StashError or AllocationError. REQUIRES: the content is in memory, and there is a
+    /// folder.
+    std::unique_ptr<StashState> copy_in_file() const;
 
     const Origin& origin() const noexcept { return origin_; }
     const std::string& name() const noexcept { return options_.name; }
@@ -48,11 +53,13 @@ public:
     std::span<Slab> slabs() noexcept { return slabs_; }
 
 private:
+    explicit StashState(const StashState& in_memory);
     void encode(std::span<const std::byte> bytes);
     bool is_to_spill(std::span<const std::byte> bytes) const;
 
     StashOptions options_;
     MemoryPool& pool_;
+    MemoryPool& work_pool_;
     Origin origin_;
     std::size_t size_;
     PooledArray<std::uint32_t> encoded_bytes_;  // of each piece

@@ -43,6 +43,7 @@ public:
     void refund(std::size_t bytes) const noexcept {
         if (node_ != nullptr) node_->refund(bytes);
     }
+    BudgetNode* node() const noexcept { return node_; }
 
 private:
     BudgetNode* node_ = nullptr;

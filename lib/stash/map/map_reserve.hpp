@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/pooled_allocation.hpp>
+
+namespace tensorpool::stashing {
+
+/// Returns the bytes of a pool's memory that a block takes; 0 for none.
+std::size_t usable_bytes(const PooledAllocation& block) noexcept;
+
+/// A block that a map keeps, so that it can compress a tensor while its budget has no room.
+/// Thread-safe. It allocates and frees outside its lock, which is a leaf.
+class MapReserve {
+public:
+    /// Sets the size to `bytes` if that is more than before.
+    void grow_to(std::size_t bytes) noexcept;
+    /// Frees the block. Returns the memory that it took.
+    std::size_t free() noexcept;
+    /// Makes a block of `pool` the reserve if there is none of the wanted size: `block`, which may
+    /// be none, or another one. Otherwise frees it. Returns the memory that was added to the
+    /// reserve. Does nothing if there is no memory.
+    std::size_t refill(MemoryPool& pool, PooledAllocation block) noexcept;
+
+    // Around forks.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    std::mutex mutex_;
+    std::size_t wanted_ = 0;
+    PooledAllocation block_;
+};
+
+}  // namespace tensorpool::stashing

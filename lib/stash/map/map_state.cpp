@@ -1,0 +1,252 @@
+// The entries of a map: pins, ages and sums.
+
+#include "stash/map/map_state.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include <tensorpool/pool_options.hpp>
+
+#include "stash/map/maps.hpp"
+#include "stash/spill_store.hpp"
+#include "stash/store_pool.hpp"
+
+namespace tensorpool::stashing {
+namespace {
+
+// A negative number that becomes a size is larger.
+constexpr std::size_t max_limit = std::size_t{1} << 60;
+
+// A spilled tensor leaves a small table in memory, for which a bucket may need a new span.
+constexpr std::size_t spilling_reserve = std::size_t{128} << 10;
+
+[[noreturn]] void refuse(const std::string& map, const std::string& problem) {
+    throw std::invalid_argument("tensorpool: stashed map '" + map + "': " + problem);
+}
+
+StashedMapOptions checked(StashedMapOptions&& options) {
+    const auto check = [&](const char* limit, std::size_t bytes) {
+        if (bytes <= max_limit) return;
+        refuse(options.name, std::string(limit) + " is " + std::to_string(bytes) +
+                                 " B; expected at most " + std::to_string(max_limit) +
+                                 " B, or 0 for none");
+    };
+    check("memory_bytes", options.memory_bytes);
+    check("compressed_bytes", options.compressed_bytes);
+    if (options.compressed_bytes != 0 && options.folder.empty())
+        refuse(options.name,
+               "compressed_bytes is given without a folder; expected one to spill to");
+    if (!options.folder.empty()) (void)SpillStore::of_folder(options.folder, options.name);
+    return std::move(options);
+}
+
+std::unique_ptr<MemoryPool> own_pool(const StashedMapOptions& options) {
+    if (options.pool != nullptr) return nullptr;
+    return std::make_unique<MemoryPool>(
+        PoolOptions{.name = options.name, .budget = options.budget});
+}
+
+}  // namespace
+
+MapState::MapState(StashedMapOptions&& options, EntryTable::Equal equal)
+    : options_(checked(std::move(options))),
+      own_pool_(own_pool(options_)),
+      pool_(own_pool_ != nullptr ? *own_pool_ : *options_.pool),
+      work_pool_(store_pool()),
+      budget_(options_.budget),
+      table_(equal, EntryTable::Buckets(16)) {
+    enter_map(*this);
+    if (options_.budget == nullptr) return;
+    try {
+        registration_ = options_.budget->add_holder(*this, {.name = options_.name});
+    } catch (...) {
+        leave_map(*this);
+        throw;
+    }
+}
+
+MapState::~MapState() {
+    leave_map(*this);
+}
+
+void MapState::close() noexcept {
+    registration_ = HolderRegistration();
+    (void)reserve_.free();
+    EntryTable::Buckets dropped;
+    const std::lock_guard guard(mutex_);
+    table_.for_each([this](MapEntry& entry) { detach(entry); });
+    dropped = table_.take_all();
+}
+
+void MapState::make_bucket() {
+    EntryTable::Buckets larger;
+    std::unique_lock lock(mutex_);
+    while (const std::size_t wanted = table_.wanted_buckets()) {
+        if (larger.size() == wanted) {
+            table_.exchange(larger);
+        } else {
+            lock.unlock();
+            larger = EntryTable::Buckets(wanted);
+            lock.lock();
+        }
+    }
+    lock.unlock();
+}
+
+void MapState::put(std::shared_ptr<MapEntry> entry) noexcept {
+    if (options_.budget != nullptr)
+        reserve_.grow_to(options_.folder.empty() ? entry->bytes : spilling_reserve);
+    std::shared_ptr<MapEntry> replaced;
+    {
+        const std::lock_guard guard(mutex_);
+        replaced = table_.remove(entry->hash, entry->key.get());
+        if (replaced != nullptr) detach(*replaced);
+        entry->is_attached = true;
+        count(*entry, {.in_memory = entry->bytes});
+        list(*entry);
+        table_.insert(std::move(entry));
+    }
+    make_room();
+}
+
+std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key) {
+    std::shared_ptr<MapEntry> entry;
+    std::unique_lock lock(mutex_);
+    entry = table_.find(hash, key);
+    if (entry == nullptr) return entry;
+    const bool is_hit = entry->rest == nullptr && !entry->is_busy;
+    ++(is_hit ? totals_.hits : totals_.misses);
+    wait_until_idle(*entry, lock);
+    EntryList::remove(*entry);
+    ++entry->pins;
+    entry->does_not_shrink = false;
+    if (entry->rest == nullptr) return entry;
+    entry->is_busy = true;
+    incoming_bytes_ += entry->bytes;
+    lock.unlock();
+    try {
+        restore(*entry);
+    } catch (...) {
+        lock.lock();
+        ++totals_.failures;
+        incoming_bytes_ -= entry->bytes;
+        --entry->pins;
+        finish(*entry, entry->counted);
+        throw;
+    }
+    return entry;
+}
+
+void MapState::unpin(MapEntry& entry) noexcept {
+    const std::lock_guard guard(mutex_);
+    --entry.pins;
+    list(entry);
+}
+
+bool MapState::erase(std::size_t hash, const void* key) noexcept {
+    std::shared_ptr<MapEntry> erased;
+    const std::lock_guard guard(mutex_);
+    erased = table_.remove(hash, key);
+    if (erased != nullptr) detach(*erased);
+    return erased != nullptr;
+}
+
+bool MapState::contains(std::size_t hash, const void* key) const noexcept {
+    std::shared_ptr<MapEntry> found;
+    const std::lock_guard guard(mutex_);
+    found = table_.find(hash, key);
+    return found != nullptr;
+}
+
+void MapState::prefetch(std::size_t hash, const void* key) noexcept {
+    std::shared_ptr<MapEntry> entry;
+    {
+        const std::lock_guard guard(mutex_);
+        entry = table_.find(hash, key);
+        if (entry == nullptr || entry->is_busy || entry->counted.spilled == 0) return;
+        entry->is_busy = true;
+    }
+    entry->rest->read_ahead();
+    const std::lock_guard guard(mutex_);
+    finish(*entry, entry->counted);
+}
+
+StashedMapStatistics MapState::statistics() const noexcept {
+    const std::lock_guard guard(mutex_);
+    StashedMapStatistics all = totals_;
+    all.entries = table_.size();
+    return all;
+}
+
+std::string MapState::last_failure() const {
+    char text[sizeof last_failure_];
+    {
+        const std::lock_guard guard(mutex_);
+        std::ranges::copy(last_failure_, text);
+    }
+    return text;
+}
+
+void MapState::lock() noexcept {
+    mutex_.lock();
+    reserve_.lock();
+}
+
+void MapState::unlock() noexcept {
+    reserve_.unlock();
+    mutex_.unlock();
+}
+
+void MapState::forget_movers() noexcept {
+    incoming_bytes_ = 0;
+    table_.for_each([this](MapEntry& entry) {
+        if (entry.is_busy) finish(entry, entry.counted);
+    });
+}
+
+void MapState::wait_until_idle(const MapEntry& entry, std::unique_lock<std::mutex>& lock) noexcept {
+    while (entry.is_busy) {
+        const unsigned seen = moves_.load(std::memory_order_relaxed);  // changes under the lock
+        lock.unlock();
+        moves_.wait(seen, std::memory_order_relaxed);
+        lock.lock();
+    }
+}
+
+void MapState::detach(MapEntry& entry) noexcept {
+    EntryList::remove(entry);
+    count(entry, {});
+    entry.is_attached = false;
+}
+
+void MapState::finish(MapEntry& entry, const EntrySizes& sizes) noexcept {
+    entry.is_busy = false;
+    count(entry, sizes);
+    list(entry);
+    moves_.fetch_add(1, std::memory_order_relaxed);
+    moves_.notify_all();
+}
+
+void MapState::list(MapEntry& entry) noexcept {
+    if (!entry.is_attached || entry.is_busy || entry.pins != 0) return;
+    if (entry.rest != nullptr) {
+        if (entry.counted.spilled == 0) compressed_.push_back(entry);
+    } else if (entry.bytes != 0 && !entry.does_not_shrink) {
+        in_memory_.push_back(entry);
+    }
+}
+
+void MapState::count(MapEntry& entry, const EntrySizes& sizes) noexcept {
+    if (!entry.is_attached) return;
+    const auto change = [](std::size_t& total, std::size_t& before, std::size_t now) {
+        total = total - before + now;
+        before = now;
+    };
+    change(totals_.memory_bytes, entry.counted.in_memory, sizes.in_memory);
+    change(totals_.compressed_bytes, entry.counted.compressed, sizes.compressed);
+    change(totals_.spilled_bytes, entry.counted.spilled, sizes.spilled);
+    change(totals_.stashed_bytes, entry.counted.at_rest, sizes.at_rest);
+}
+
+}  // namespace tensorpool::stashing

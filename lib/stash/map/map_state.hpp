@@ -1,0 +1,110 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <tensorpool/budget.hpp>
+#include <tensorpool/stashed_map.hpp>
+
+#include "stash/map/entry_table.hpp"
+#include "stash/map/map_entry.hpp"
+#include "stash/map/map_reserve.hpp"
+#include "statistics/held_budget.hpp"
+
+namespace tensorpool::stashing {
+
+/// The implementation of a StashedMap: the entries by key and by age, and the moves between memory
+/// and rest.
+///
+/// One lock guards the entries. It is never held while memory is allocated or freed, content is
+/// encoded or decoded, or a file is used: a thread marks the entry as busy instead, and threads
+/// that want the same entry wait. So the map can give memory to a request of its own.
+///
+/// Invariant: an attached entry is in `in_memory_` or `compressed_` if a thread may put it to rest
+/// or spill it: it is neither busy nor pinned.
+class MapState final : public MemoryHolder {
+public:
+    /// Throws what the constructor of StashedMap does.
+    MapState(StashedMapOptions&& options, EntryTable::Equal equal);
+    ~MapState() override;
+    /// Ends the registration and drops all entries that are not pinned.
+    void close() noexcept;
+
+    /// Makes room in the table for one more entry. Throws std::bad_alloc.
+    void make_bucket();
+    void put(std::shared_ptr<MapEntry> entry) noexcept;
+    /// Returns a pinned entry, or nullptr if there is none. Throws what StashedMap::get does.
+    std::shared_ptr<MapEntry> get(std::size_t hash, const void* key);
+    void unpin(MapEntry& entry) noexcept;
+    bool erase(std::size_t hash, const void* key) noexcept;
+    bool contains(std::size_t hash, const void* key) const noexcept;
+    void prefetch(std::size_t hash, const void* key) noexcept;
+
+    std::size_t available() const noexcept override;
+    std::size_t give(std::size_t bytes) noexcept override;
+
+    MemoryPool& pool() const noexcept { return pool_; }
+    const std::string& name() const noexcept { return options_.name; }
+    StashedMapStatistics statistics() const noexcept;
+    std::string last_failure() const;
+
+    // Around forks.
+    void lock() noexcept;
+    void unlock() noexcept;
+    /// Called in the child, with the lock held: the threads that moved content are gone.
+    void forget_movers() noexcept;
+    MapState* next_map = nullptr;
+
+private:
+    // REQUIRES, for these six: the lock is held.
+    void wait_until_idle(const MapEntry& entry, std::unique_lock<std::mutex>& lock) noexcept;
+    void detach(MapEntry& entry) noexcept;
+    /// Ends the move of an entry, and counts it as it is now.
+    void finish(MapEntry& entry, const EntrySizes& sizes) noexcept;
+    /// Puts an entry at the end of the list where it belongs now, if any.
+    void list(MapEntry& entry) noexcept;
+    void count(MapEntry& entry, const EntrySizes& sizes) noexcept;
+    /// Takes the oldest entry of a list, which is then busy. Returns nullptr if there is none.
+    static std::shared_ptr<MapEntry> take_oldest(EntryList& list) noexcept;
+
+    /// Takes the lock first. Returns nullptr as well if other threads keep the lock.
+    std::shared_ptr<MapEntry> try_to_take_oldest(EntryList& list) noexcept;
+    /// Puts a busy entry to rest. Returns the memory that this gained; nothing if it failed.
+    std::optional<std::size_t> put_to_rest(MapEntry& entry) noexcept;
+    std::unique_ptr<StashState> encode(const MapEntry& entry) const;
+    /// Moves a busy entry from memory to a file. Returns what `put_to_rest` does.
+    std::optional<std::size_t> spill(MapEntry& entry) noexcept;
+    /// Ends a move that changed nothing.
+    std::nullopt_t fail(MapEntry& entry, const std::exception& error) noexcept;
+    void restore(MapEntry& entry);
+    PooledAllocation allocate(const MapEntry& entry);
+    /// Puts entries to rest and spills others until the limits of the options are met.
+    void make_room() noexcept;
+    std::size_t give_entries(std::size_t bytes) noexcept;
+
+    const StashedMapOptions options_;
+    const std::unique_ptr<MemoryPool> own_pool_;
+    MemoryPool& pool_;
+    MemoryPool& work_pool_;
+    const statistics::HeldBudget budget_;
+    MapReserve reserve_;
+
+    mutable std::mutex mutex_;
+    EntryTable table_;
+    EntryList in_memory_;
+    EntryList compressed_;
+    StashedMapStatistics totals_;
+    std::size_t incoming_bytes_ = 0;  // being restored
+    char last_failure_[256] = {};
+
+    // Counts ended moves; threads that wait for one wait for its change.
+    std::atomic<unsigned> moves_ = 0;
+    HolderRegistration registration_;
+};
+
+}  // namespace tensorpool::stashing
