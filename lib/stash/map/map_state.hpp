@@ -14,7 +14,7 @@
 #include "stash/map/entry_table.hpp"
 #include "stash/map/map_entry.hpp"
 #include "stash/map/map_reserve.hpp"
-#include "statistics/held_budget.hpp"
+#include "statistics/budget/held_budget.hpp"
 
 namespace tensorpool::stashing {
 
