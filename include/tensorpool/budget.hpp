@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <tensorpool/budget_statistics.hpp>
 #include <tensorpool/export.hpp>
@@ -178,6 +179,11 @@ private:
     detail::BudgetNode* node_;
     detail::BudgetNode* outer_;
 };
+
+/// Returns what is wrong with a file of budgets, such as the one that TENSORPOOL_BUDGETS names
+/// (pool_options.hpp): for each bad line its number, what was found and what was expected. Returns
+/// nothing if the file is valid. Throws std::bad_alloc if there is no memory.
+TENSORPOOL_API std::vector<std::string> check_budget_file(const std::string& path);
 
 /// Gives the library's other layers the implementation of a budget.
 struct BudgetAccess {

@@ -167,6 +167,15 @@ TENSORPOOL_API Checks default_checks() noexcept;
 /// TENSORPOOL_ON_MISUSE=report, all pools and arenas report misuse on stderr and go on where that
 /// is safe, instead of stopping the program.
 ///
+/// TENSORPOOL_BUDGETS=FILE sets budgets (budget.hpp) for a program that makes none. Each line of
+/// the file names what it limits, such as `pool cache hard=2GiB soft=1GiB`, `scope loader
+/// hard=512MiB` or `process hard=4GiB`; a # begins a comment. All pools of that name without a
+/// budget of their own charge their capacity to it. A StatisticsScope of that name charges what its
+/// thread allocates from pools without a budget, like a BudgetScope, if it ends on its own thread.
+/// The budget of the process limits the sum of the others in the file. The file is read when the
+/// first pool is set up or the first scope begins; bad lines are reported on stderr and ignored
+/// (check_budget_file).
+///
 /// Only the environment decides where the statistics of a process lie, for all its pools and
 /// arenas. TENSORPOOL_STATISTICS=off keeps them private. TENSORPOOL_STATISTICS_DIR=/a/folder puts
 /// them into a file in that folder, for readers in another container. The file is named by the

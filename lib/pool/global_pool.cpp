@@ -9,6 +9,7 @@
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
+#include "statistics/budget/named_budgets.hpp"
 #include "statistics/misuse/misuse.hpp"
 #include "statistics/report/report_at_exit.hpp"
 #include "statistics/segment/limit_kind.hpp"
@@ -55,11 +56,12 @@ bool serves_malloc(unsigned pool_number) noexcept {
 }
 
 Pool& GlobalPool::set_up() {
-    // Both calls come before the lock is taken, and the exception is thrown after it is released:
+    // These calls come before the lock is taken, and the exception is thrown after it is released:
     // the C library may call malloc for them, under locks of its own, and this pool may serve that
     // malloc.
     statistics::report_at_exit_where_wanted();
     blocks::thread_registry().watch_forks();
+    statistics::read_named_budgets();
     Pool* const pool = set_up_under_lock();
     if (pool == nullptr) {
         throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);

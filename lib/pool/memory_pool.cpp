@@ -9,6 +9,7 @@
 #include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
+#include "statistics/budget/named_budgets.hpp"
 #include "statistics/report/report_at_exit.hpp"
 
 namespace tensorpool {
@@ -19,6 +20,7 @@ constexpr std::size_t default_alignment = 64;
 detail::Pool& make_pool(const PoolOptions& options) {
     validate(options);
     statistics::report_at_exit_where_wanted();
+    statistics::read_named_budgets();
     detail::Pool* const pool = detail::Pool::make(options);
     if (pool == nullptr) {
         throw AllocationError(options.name.c_str(), sizeof(detail::Pool), 0, 0,

@@ -19,6 +19,7 @@
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/block_server.hpp"
+#include "statistics/budget/named_budgets.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
 
@@ -29,13 +30,19 @@ namespace {
 using pages::Changes;
 using pages::SlowPath;
 
+BudgetNode* budget_of(const PoolOptions& options) noexcept {
+    using namespace statistics;
+    if (options.budget != nullptr) return BudgetAccess::node_of(options.budget);
+    return find_named_budget(BudgetSubject::pool, options.name);
+}
+
 pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
     pages::HeapOptions heap{.max_capacity = options.max_capacity,
                             .growth = options.growth,
                             .retain = options.retain,
                             .huge_pages = options.huge_pages,
                             .numa = options.numa,
-                            .budget = BudgetAccess::node_of(options.budget),
+                            .budget = budget_of(options),
                             .clock_ns = platform::monotonic_clock_ns,
                             .folios = &pages::folio_choice()};
     heap.keep_records = base::checks_calls(options.checks);

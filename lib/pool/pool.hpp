@@ -192,7 +192,7 @@ private:
     // pool_charged.cpp: blocks that a scope charges to its budget
     /// Whether a scope of the calling thread charges what it allocates here.
     bool is_in_scope() const noexcept {
-        return statistics::scope_budget != nullptr && options_.budget == nullptr;
+        return statistics::scope_budget != nullptr && heap_.options().budget == nullptr;
     }
     [[gnu::noinline]] void* allocate_charged(unsigned bucket, std::size_t bytes,
                                              std::size_t alignment, pages::SlowPath& path) noexcept;

@@ -34,6 +34,8 @@ public:
 
     /// Opens the file, folder, pipe or device of this name without blocking. Throws std::bad_alloc.
     static InputFile open(const std::string& path, std::error_code& error);
+    /// Opens it like the other function, and allocates nothing on POSIX systems.
+    static InputFile open(const char* path, std::error_code& error);
 
     explicit operator bool() const noexcept { return handle_ != none; }
     FileKind kind() const noexcept;

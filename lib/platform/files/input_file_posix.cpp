@@ -51,10 +51,14 @@ InputFile::~InputFile() {
 }
 
 InputFile InputFile::open(const std::string& path, std::error_code& error) {
+    return open(path.c_str(), error);
+}
+
+InputFile InputFile::open(const char* path, std::error_code& error) {
     const SystemCalls system_calls;
     // Opening a pipe must not wait for its writer, and a terminal must not become the controlling
     // one.
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0) error = last_error();
     return InputFile(file);
 }

@@ -61,6 +61,10 @@ InputFile InputFile::open(const std::string& path, std::error_code& error) {
     return InputFile(reinterpret_cast<Handle>(file));
 }
 
+InputFile InputFile::open(const char* path, std::error_code& error) {
+    return open(std::string(path), error);
+}
+
 FileKind InputFile::kind() const noexcept {
     switch (GetFileType(native(handle_))) {
         case FILE_TYPE_DISK:

@@ -11,6 +11,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "statistics/budget/budgets.hpp"
+#include "statistics/budget/named_budgets.hpp"
 
 namespace tensorpool {
 namespace statistics {
@@ -169,11 +170,15 @@ namespace statistics {
 // Forks do not overlap.
 void lock_budgets() noexcept {
     budgets().is_fork_locked = budgets().were_used.load(std::memory_order_relaxed);
-    if (budgets().is_fork_locked) budgets().mutex.lock();
+    if (!budgets().is_fork_locked) return;
+    budgets().naming_mutex.lock();
+    budgets().mutex.lock();
 }
 
 void unlock_budgets() noexcept {
-    if (budgets().is_fork_locked) budgets().mutex.unlock();
+    if (!budgets().is_fork_locked) return;
+    budgets().mutex.unlock();
+    budgets().naming_mutex.unlock();
 }
 
 // Without the lock, another thread may have been making the first budget, which the child does not
@@ -181,12 +186,13 @@ void unlock_budgets() noexcept {
 void budgets_in_child() noexcept {
     if (!budgets().is_fork_locked) {
         new (&budgets()) Budgets();
+        named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
         return;
     }
     for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next()) {
         root->forget_askers();
     }
-    budgets().mutex.unlock();
+    unlock_budgets();
 }
 
 }  // namespace statistics

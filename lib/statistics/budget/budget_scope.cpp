@@ -11,15 +11,15 @@ namespace {
 // Release and acquire: the hooks are set before they are found.
 constinit std::atomic<const BudgetHooks*> the_hooks = nullptr;
 
+}  // namespace
+
+constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
+
 void change_scope(BudgetNode* now, BudgetNode* ended) noexcept {
     scope_budget = now;
     const BudgetHooks* const hooks = the_hooks.load(std::memory_order_acquire);
     if (hooks != nullptr) hooks->scope_changed(ended);
 }
-
-}  // namespace
-
-constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
 
 void set_budget_hooks(const BudgetHooks& hooks) noexcept {
     the_hooks.store(&hooks, std::memory_order_release);

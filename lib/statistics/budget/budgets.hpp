@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <mutex>
 
+#include "statistics/budget/budget_file.hpp"
 #include "statistics/budget/budget_node.hpp"
 #include "statistics/segment/slab_list.hpp"
 
@@ -12,6 +13,8 @@ namespace tensorpool::statistics {
 /// All budgets of the process. The lock guards every member of every budget. It comes after the
 /// locks of pools, arenas and the commit budget, and before the segment's.
 struct Budgets {
+    std::mutex naming_mutex;  // taken before `mutex`
+    BudgetTable named;  // guarded by naming_mutex until named_budgets says that it is complete
     std::mutex mutex;
     std::atomic<bool> were_used = false;     // relaxed: set before a budget exists
     bool is_fork_locked = false;             // by the fork in progress

@@ -7,6 +7,10 @@ namespace tensorpool::statistics {
 /// The budget of the innermost BudgetScope of the calling thread, or nullptr.
 extern constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC;
 
+/// Makes `now` the budget of the calling thread. `ended` is the budget of the scope that ended, or
+/// nullptr if one began. REQUIRES: the caller holds no lock.
+void change_scope(BudgetNode* now, BudgetNode* ended) noexcept;
+
 /// What the layers above do for budgets. Set once, before the first scope begins.
 struct BudgetHooks {
     /// Called after `scope_budget` changed. `ended` is the budget of the scope that ended, or

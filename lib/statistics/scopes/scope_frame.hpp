@@ -14,6 +14,8 @@ class CountersOfThread;
 
 namespace tensorpool::detail {
 
+class BudgetNode;
+
 /// An open StatisticsScope. It is in a list of its thread, innermost first, until the scope or the
 /// thread ends. A frame is accessed under its owner's mutex. A frame without an owner is accessed
 /// by its StatisticsScope only.
@@ -28,6 +30,9 @@ struct ScopeFrame {
     // The highest net growth since the scope began, as far as it was measured. Only the innermost
     // frame is measured: when it ends, it passes its highest growth to the frame around it.
     std::int64_t highest = 0;
+    // Used by the thread that began the scope.
+    BudgetNode* budget = nullptr;        // that the scope charges, by its name; nullptr for none
+    BudgetNode* outer_budget = nullptr;  // that was charged before
     bool left_by_fork = false;  // its thread is not in this process, so it is not counted as open
 
     void raise(std::uint64_t net) noexcept {

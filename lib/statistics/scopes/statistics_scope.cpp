@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/atomics.hpp"
+#include "statistics/budget/named_budgets.hpp"
+#include "statistics/budget/scope_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/scopes/scope_frame.hpp"
@@ -64,6 +66,7 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     ScopeFrame* const frame = take_frame(*own);
     if (frame == nullptr) return nullptr;
     frame->record = record;
+    frame->budget = nullptr;
     frame->highest = 0;
     frame->left_by_fork = false;
     frame->begin = own->sums();
@@ -167,6 +170,35 @@ Counted counted_since(const ScopeFrame& frame) noexcept {
     return so_far;
 }
 
+void begin_charging(ScopeFrame& frame, std::string_view name) noexcept {
+    read_named_budgets();
+    BudgetNode* const budget = find_named_budget(BudgetSubject::scope, name);
+    if (budget == nullptr) return;
+    frame.budget = budget;
+    frame.outer_budget = scope_budget;
+    change_scope(budget, nullptr);
+}
+
+// A scope inside that ends later returns to the budget outside of this one. What a thread charges,
+// only that thread can change.
+void end_charging(ScopeFrame& frame) noexcept {
+    CountersOfThread* const own = own_counters_of_thread;
+    if (own == nullptr || frame.owner.load(std::memory_order_relaxed) != own) return;
+    BudgetNode* now = frame.outer_budget;
+    {
+        const std::lock_guard guard(own->mutex);
+        ScopeFrame* inner = nullptr;
+        for (ScopeFrame* one = own->innermost.load(std::memory_order_relaxed); one != &frame;
+             one = one->outer) {
+            if (one->budget != nullptr) inner = one;
+        }
+        if (inner != nullptr) {
+            inner->outer_budget = std::exchange(now, scope_budget);
+        }
+    }
+    change_scope(now, frame.budget);
+}
+
 ScopeStatistics statistics_of(const Counted& so_far) noexcept {
     const ThreadSums& counted = so_far.counted;
     ScopeStatistics statistics{.open = 1,
@@ -245,10 +277,19 @@ ScopeGrowth growth_of(const ThreadSums& counted) noexcept {
 }  // namespace statistics
 
 StatisticsScope::StatisticsScope(std::string_view name) noexcept
-    : frame_(statistics::begin_frame(name)) {}
+    : frame_(statistics::begin_frame(name)) {
+    // Pairs with the store when the file of budgets was read. None: this is the only cost.
+    if (statistics::named_budgets.load(std::memory_order_acquire) !=
+            statistics::NamedBudgets::none &&
+        frame_ != nullptr) [[unlikely]] {
+        statistics::begin_charging(*frame_, name);
+    }
+}
 
 StatisticsScope::~StatisticsScope() {
     if (frame_ == nullptr) return;
+    if (frame_->budget != nullptr) [[unlikely]]
+        statistics::end_charging(*frame_);
     const statistics::Counted ended = statistics::end_frame(*frame_);
     statistics::report_to_recorder(TraceAction::scope_end, ended.record);
     if (ended.record != nullptr) statistics::add_up(ended);
