@@ -10,6 +10,7 @@ namespace tensorpool::command::run {
 /// The parsed command line of `run`.
 struct Arguments {
     std::string limit;                 ///< a size; "": none
+    std::string budget;                ///< a path; "": none
     std::string trace;                 ///< a path; "": no recording
     std::string stacks;                ///< a size; "": no stacks
     std::vector<std::string> with;     ///< names of parts, or none (parts.hpp)

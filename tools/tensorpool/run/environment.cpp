@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 namespace tensorpool::command::run {
@@ -72,6 +73,10 @@ std::vector<std::string> environment_for(const Arguments& arguments,
         if (!value.empty()) environment.set(name, value);
     };
     set_given("TENSORPOOL_MAX_CAPACITY", arguments.limit);
+    // The program may start others in another folder.
+    if (!arguments.budget.empty()) {
+        environment.set("TENSORPOOL_BUDGETS", std::filesystem::absolute(arguments.budget));
+    }
     set_given("TENSORPOOL_INTERPOSE_MIN", arguments.interpose_min);
     set_given("TENSORPOOL_TRACE", arguments.trace.empty() ? "" : "observer");
     set_given("TENSORPOOL_TRACE_STACKS", arguments.stacks);

@@ -23,6 +23,9 @@ void declare_options(CLI::App& command, Arguments& arguments, Settings& settings
         ->option_text("SIZE")
         ->check(is_size);
     command
+        .add_option("--budget", arguments.budget, "Set the budgets of pools and scopes from FILE")
+        ->option_text("FILE");
+    command
         .add_option("--interpose-min", arguments.interpose_min,
                     "With malloc: minimum size of pool blocks (64KiB)")
         ->option_text("SIZE")
@@ -92,6 +95,16 @@ constexpr const char* details =
     "NULL and sets ENOMEM, C++ throws std::bad_alloc, NumPy raises MemoryError. Free memory is "
     "released first. The limit applies to the global pool of each process separately. It does not "
     "apply to arenas (TENSORPOOL_ARENA_MAX_CAPACITY) or to blocks below the minimum size.\n"
+    "\n"
+    "A file of budgets has a line for each pool or scope, such as `pool cache hard=2GiB "
+    "soft=1GiB` or `scope loader hard=512MiB`; a # begins a comment. Every pool of that name "
+    "charges its capacity to the budget. A scope of that name (StatisticsScope, tensorpool.scope) "
+    "charges the blocks that its thread allocates from pools without a budget, until they are "
+    "freed. So if the file names the pool `global`, which serves malloc, NumPy and PyTorch, "
+    "scopes do not charge what they allocate from it. `process hard=4GiB` limits the sum of the "
+    "pools and scopes in the file. Requests beyond a hard limit fail like those beyond --limit. "
+    "The limits apply to each process separately. The program gets the path of the file in "
+    "TENSORPOOL_BUDGETS.\n"
     "\n"
     "A process with a second thread of its own and more than 64 MiB free gets one more thread, "
     "tensorpool-trim. It releases memory that was free for ten seconds while the process is idle. "

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include <tensorpool/budget.hpp>
+
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "run/environment.hpp"
@@ -97,7 +99,16 @@ struct Prepared {
         if (!arguments.interpose_min.empty() && !is_put(parts, Part::malloc)) {
             throw CommandError(wrong_usage, "run: --interpose-min needs the part malloc");
         }
+        check_budgets();
         if (!arguments.trace.empty()) open_trace();
+    }
+    void check_budgets() const {
+        if (arguments.budget.empty()) return;
+        const std::vector<std::string> problems = check_budget_file(arguments.budget);
+        if (problems.empty()) return;
+        throw CommandError(run_failed,
+                           fmt::format("run: --budget {}",
+                                       printable(fmt::format("{}", fmt::join(problems, "; ")))));
     }
     void open_trace() {
         try {
