@@ -94,6 +94,11 @@ public:
     /// StashError if the folder cannot be used (such as one on tmpfs, which is memory) or the disk
     /// is full. Needs memory for the compressed content beside the block until it returns.
     explicit Stash(PooledAllocation&& allocation, StashOptions options = {});
+    /// Makes a stash of a copy of the caller's memory, for content that is in no block of a pool.
+    /// `restore()` returns it in a block of the global pool.
+    ///
+    /// Throws what the constructor from a block does. Allocates only what is compressed.
+    explicit Stash(std::span<const std::byte> content, StashOptions options = {});
     /// Drops the content.
     ~Stash();
     /// Takes the content of `other`, which then holds nothing.

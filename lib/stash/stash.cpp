@@ -53,6 +53,10 @@ Stash::Stash(PooledAllocation&& allocation, StashOptions options) {
     allocation.reset();
 }
 
+Stash::Stash(std::span<const std::byte> content, StashOptions options)
+    : state_(std::make_unique<StashState>(
+          content, StashState::Origin{.pool = &get_global_memory_pool()}, std::move(options))) {}
+
 PooledAllocation Stash::restore() {
     const StashState& content = content_of(state_, "restore");
     if (content.size() == 0) {

@@ -56,6 +56,20 @@ TEST_F(StashTest, ContentOfAnySizeComesBackExactly) {
     EXPECT_EQ(in_use(pool_), 0U);
 }
 
+TEST_F(StashTest, ACopyOfTheCallersMemoryComesBackExactly) {
+    const Bytes expected = content(999'999, generator_);
+    Stash kept(std::as_bytes(std::span(expected)), {.type = floats, .pool = &store_});
+    EXPECT_EQ(kept.bytes_at_rest(), in_use(store_));
+    EXPECT_TRUE(holds(kept.restore(pool_), expected));
+    Stash again(std::as_bytes(std::span(expected)), {.pool = &store_});
+    const PooledAllocation restored = again.restore();
+    EXPECT_TRUE(get_global_memory_pool().owns(restored.get()));
+    EXPECT_TRUE(holds(restored, expected));
+    Stash empty(std::span<const std::byte>{});
+    EXPECT_EQ(empty.size(), 0U);
+    EXPECT_FALSE(empty.restore());
+}
+
 TEST_F(StashTest, EmptyHandlesAreContentToo) {
     Stash kept = stash(PooledAllocation());
     EXPECT_TRUE(kept);
