@@ -12,11 +12,13 @@
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/timeline.hpp>
 
+#include "adaptors/python/budgets.hpp"
 #include "adaptors/python/holder_handler.hpp"
 #include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
 #include "adaptors/python/planned_loop.hpp"
 #include "adaptors/python/referents.hpp"
+#include "adaptors/python/stashes.hpp"
 
 namespace tensorpool::python {
 namespace {
@@ -99,6 +101,10 @@ PYBIND11_MODULE(_tensorpool, module) {
         .def(py::init<const std::string&>())
         .def("statistics", &OpenScope::statistics)
         .def("end", &OpenScope::end);
+    add_budgets(module);
+#ifdef TENSORPOOL_HAS_STASH
+    add_stashes(module);
+#endif
 #ifdef TENSORPOOL_HAS_PLANNING
     add_planned_loop(module);
 #endif

@@ -1,8 +1,10 @@
 #include "adaptors/python/numpy_memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 
@@ -31,14 +33,27 @@ std::size_t at_least_one(std::size_t bytes) noexcept {
     return std::max<std::size_t>(bytes, 1);
 }
 
+constinit thread_local std::array<char, 1792> refusal = {};
+
+/// Returns what `request` returns. If it throws, returns nullptr and keeps the text.
+template <class Request>
+void* keep_refusal(Request request) noexcept {
+    try {
+        return request();
+    } catch (const std::exception& error) {
+        std::snprintf(refusal.data(), refusal.size(), "%s", error.what());
+        return nullptr;
+    }
+}
+
 /// Allocates if the thread's cache cannot: at the bucket's first use, for sizes above the buckets,
 /// and if the pool is exhausted.
 void* allocate_slowly(std::size_t bytes) noexcept {
     MemoryPool& pool = get_global_memory_pool();
     const bool huge =
         bytes >= huge_from_bytes && requests_huge_pages.load(std::memory_order_relaxed);
-    if (!huge) return pool.try_allocate_prefaulted(bytes);
-    void* const block = pool.try_allocate(bytes);
+    if (!huge) return keep_refusal([&] { return pool.allocate_prefaulted(bytes); });
+    void* const block = keep_refusal([&] { return pool.allocate(bytes); });
     if (block != nullptr) platform::prefer_huge_pages(block, bytes);
     return block;
 }
@@ -67,7 +82,7 @@ void* allocate_zeroed(void*, std::size_t count, std::size_t element_bytes) noexc
     if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = SIZE_MAX;
     bytes = at_least_one(bytes);
     if (bytes > detail::largest_block_bytes) {
-        return get_global_memory_pool().try_allocate_zeroed(1, bytes);
+        return keep_refusal([&] { return get_global_memory_pool().allocate_zeroed(1, bytes); });
     }
     void* const block = allocate(nullptr, bytes);
     if (block != nullptr) std::memset(block, 0, bytes);
@@ -77,11 +92,16 @@ void* allocate_zeroed(void*, std::size_t count, std::size_t element_bytes) noexc
 // NumPy does not pass the old size, so all usable bytes are kept.
 void* reallocate(void*, void* block, std::size_t bytes) noexcept {
     MemoryPool& pool = get_global_memory_pool();
-    try {
-        return pool.reallocate(block, pool.usable_size(block), at_least_one(bytes));
-    } catch (const std::exception&) {
-        return nullptr;
-    }
+    return keep_refusal(
+        [&] { return pool.reallocate(block, pool.usable_size(block), at_least_one(bytes)); });
+}
+
+const char* last_refusal() noexcept {
+    return refusal.data();
+}
+
+void forget_refusal() noexcept {
+    refusal[0] = '\0';
 }
 
 // The size that NumPy passes is not always the requested one: an array resized to no elements

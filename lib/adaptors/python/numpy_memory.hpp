@@ -20,6 +20,11 @@ void* allocate_zeroed(void*, std::size_t count, std::size_t element_bytes) noexc
 /// Changes the size of a block to `bytes`. Returns nullptr, with the block unchanged, if the pool
 /// cannot meet the request.
 void* reallocate(void*, void* block, std::size_t bytes) noexcept;
+/// Returns the text of the calling thread's last request that the pool refused; "" if there was
+/// none since `forget_refusal`.
+const char* last_refusal() noexcept;
+void forget_refusal() noexcept;
+
 /// Frees a block. `bytes` is the size that NumPy assumes, which may be wrong; it is not used.
 void deallocate(void*, void* block, std::size_t bytes) noexcept;
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 import json
 
 from . import _tensorpool
+from ._budget import Budget, BudgetLimits, budget
 from ._holders import enable_holders
 from ._iteration import iteration
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
 from ._planned import Planned, planned
 from ._scope import Scope, ScopeStatistics, scope
 from ._sizes import bytes_of
+from ._stash import Stash, stash
 from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
 
 # Defined as in the module typing, whose import would cost more than that of the whole package.
@@ -32,9 +34,13 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Union
 
 __all__ = [
+    "Budget",
+    "BudgetLimits",
     "Planned",
     "Scope",
     "ScopeStatistics",
+    "Stash",
+    "budget",
     "disable_numpy",
     "disable_torch",
     "enable_holders",
@@ -46,6 +52,7 @@ __all__ = [
     "numpy_is_enabled",
     "planned",
     "scope",
+    "stash",
     "statistics",
     "torch_enabled",
     "torch_is_enabled",

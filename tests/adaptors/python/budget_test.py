@@ -1,0 +1,234 @@
+"""tensorpool.budget: what is charged, and what is refused."""
+
+import gc
+import os
+import threading
+import time
+import unittest
+
+from support import EnabledCase, np, tensorpool
+
+MIB = 1 << 20
+
+
+def take(size):
+    return np.ones(size, np.uint8)
+
+
+class Charges(EnabledCase):
+    def test_last_until_the_array_is_freed(self):
+        with tensorpool.budget("loader", "8MiB") as loader:
+            kept = take(3 * MIB)
+            take(2 * MIB)
+            self.assertLess(loader.in_use - 3 * MIB, MIB)  # small blocks that the thread keeps
+        take(16 * MIB)
+        self.assertEqual(loader.in_use, 3 * MIB)
+        thread = threading.Thread(target=kept.resize, args=(0,), kwargs={"refcheck": False})
+        thread.start()
+        thread.join()
+        self.assertLess(loader.in_use, MIB)
+        del kept, thread
+        self.assertEqual(loader.in_use, 0)
+
+    def test_include_small_arrays(self):
+        with tensorpool.budget("small", "4MiB") as small:
+            kept = [take(1000) for _ in range(1000)]
+            self.assertGreaterEqual(small.in_use, 1000 * 1024)
+        kept.clear()
+        self.assertEqual(small.in_use, 0)
+
+    def test_of_nested_blocks_count_for_the_parent(self):
+        with tensorpool.budget("outer", "8MiB") as outer:
+            with tensorpool.budget("inner", 4 * MIB) as inner:
+                kept = take(3 * MIB)
+            also = take(MIB)
+        self.assertIs(inner.parent, outer)
+        self.assertEqual(inner.in_use, 3 * MIB)
+        self.assertEqual(outer.in_use, 4 * MIB)
+        del kept, also
+
+    def test_are_those_of_the_given_parent(self):
+        above = tensorpool.budget("above")
+        with tensorpool.budget("elsewhere") as elsewhere:
+            with tensorpool.budget("below", parent=above):
+                kept = take(MIB)
+        self.assertEqual(above.in_use, MIB)
+        self.assertEqual(elsewhere.in_use, 0)
+        del kept
+
+    def test_of_several_threads_are_added(self):
+        shared = tensorpool.budget("shared", "8MiB")
+        kept = []
+
+        def work():
+            tensorpool.enable_numpy()
+            with shared:
+                kept.append(take(MIB))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(shared.in_use, 4 * MIB)
+        kept.clear()
+        self.assertEqual(shared.in_use, 0)
+
+    def test_of_one_thread_in_the_block_are_not_those_of_others(self):
+        with tensorpool.budget("here") as here:
+            kept = []
+
+            def work():
+                tensorpool.enable_numpy()
+                kept.append(take(MIB))
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            self.assertEqual(here.in_use, 0)
+            kept.clear()
+
+    def test_remain_with_the_parent_of_a_budget_that_ended(self):
+        with tensorpool.budget("stays") as stays:
+            with tensorpool.budget("ends"):
+                kept = take(MIB)
+        gc.collect()
+        self.assertEqual(stays.in_use, MIB)
+        del kept
+        self.assertEqual(stays.in_use, 0)
+
+
+class Refusals(EnabledCase):
+    def test_name_the_levels(self):
+        with tensorpool.budget("job", "8MiB") as job:
+            with self.assertRaises(MemoryError) as raised:
+                with tensorpool.budget("loader", "4MiB") as loader:
+                    kept = take(3 * MIB)
+                    take(2 * MIB)
+        text = str(raised.exception)
+        self.assertIn("refused by 'loader': 3 MiB in use of 4 MiB", text)
+        self.assertIn("'job': 3 MiB in use of 8 MiB", text)
+        self.assertIsInstance(raised.exception.__cause__, MemoryError)
+        self.assertEqual(loader.statistics["refusals"], 1)
+        del kept
+        raised.exception.__traceback__ = None
+        self.assertEqual(job.in_use, 0)
+
+    def test_change_nothing(self):
+        with tensorpool.budget("loader", "4MiB") as loader:
+            kept = take(3 * MIB)
+            for request in (np.empty, np.zeros, np.ones):
+                with self.assertRaises(MemoryError):
+                    request(2 * MIB, np.uint8)
+            with self.assertRaises(MemoryError):
+                kept.resize(5 * MIB, refcheck=False)
+            self.assertEqual(loader.in_use, 3 * MIB)
+            self.assertEqual(kept.sum(), 3 * MIB)
+            del kept
+            self.assertEqual(take(3 * MIB).size, 3 * MIB)
+
+    def test_of_before_are_not_reported(self):
+        with tensorpool.budget("loader", "1MiB"):
+            with self.assertRaises(MemoryError):
+                take(2 * MIB)
+        with self.assertRaisesRegex(MemoryError, "^mine$"):
+            with tensorpool.budget("other"):
+                raise MemoryError("mine")
+
+
+class Limits(EnabledCase):
+    def test_can_be_read_and_changed(self):
+        budget = tensorpool.budget("limits", hard="4MiB", soft=MIB)
+        self.assertEqual(budget.limits, tensorpool.BudgetLimits(4 * MIB, MIB))
+        budget.set_limits("1MiB")
+        self.assertEqual(budget.limits, tensorpool.BudgetLimits(MIB, None))
+        with budget:
+            with self.assertRaises(MemoryError):
+                take(2 * MIB)
+        with self.assertRaisesRegex(ValueError, "soft limit is 3 B"):
+            budget.set_limits(2, 3)
+        budget.set_limits()
+        self.assertEqual(budget.limits, tensorpool.BudgetLimits())
+        with budget:
+            take(2 * MIB)
+        self.assertEqual(budget.statistics["name"], "limits")
+        self.assertGreaterEqual(budget.statistics["peak_bytes"], 2 * MIB)
+
+    def test_below_the_charge_refuse_only_what_is_new(self):
+        with tensorpool.budget("lowered", "8MiB") as lowered:
+            kept = take(4 * MIB)
+            lowered.set_limits("2MiB")
+            with self.assertRaises(MemoryError):
+                take(MIB)
+            self.assertEqual(lowered.in_use, 4 * MIB)
+            del kept
+            take(MIB)
+
+    def test_that_are_none_are_errors(self):
+        for bad in (0, -1, "2GB", ""):
+            with self.assertRaises(ValueError):
+                tensorpool.budget("bad", bad)
+        with self.assertRaises(TypeError):
+            tensorpool.budget("bad", 1.5)
+        with self.assertRaises(ValueError):
+            tensorpool.budget("bad", 2**62)
+        with self.assertRaisesRegex(TypeError, "name is 1, expected a str"):
+            tensorpool.budget(1)
+        with self.assertRaisesRegex(TypeError, "parent is 'x', expected a Budget"):
+            tensorpool.budget("bad", parent="x")
+
+
+class Blocks(EnabledCase):
+    def test_may_be_entered_again(self):
+        with tensorpool.budget("again") as again:
+            with again:
+                kept = take(MIB)
+            also = take(MIB)
+        self.assertEqual(again.in_use, 2 * MIB)
+        del kept, also
+
+    def test_end_in_order_and_on_their_thread(self):
+        outer, inner = tensorpool.budget("outer"), tensorpool.budget("inner")
+        outer.__enter__()
+        inner.__enter__()
+        with self.assertRaisesRegex(RuntimeError, "'outer'.*in that of 'inner'"):
+            outer.__exit__(None, None, None)
+        errors = []
+
+        def leave():
+            try:
+                inner.__exit__(None, None, None)
+            except RuntimeError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=leave, name="stranger")
+        thread.start()
+        thread.join()
+        self.assertRegex(errors[0], "ends on thread 'stranger', which is in none")
+        inner.__exit__(None, None, None)
+        outer.__exit__(None, None, None)
+        take(MIB)
+        self.assertEqual(outer.in_use, 0)
+
+    def test_may_be_left_open_by_a_thread_that_ends(self):
+        budget = tensorpool.budget("open")
+
+        def work():
+            tensorpool.enable_numpy()
+            budget.__enter__()
+            take(MIB)
+            take(100)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        # The library's handler runs when the system's thread ends, which may be later.
+        while os.path.exists(f"/proc/self/task/{thread.native_id}"):
+            time.sleep(0.001)
+        gc.collect()
+        take(MIB)
+        self.assertEqual(budget.in_use, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
