@@ -18,6 +18,7 @@
 #include "adaptors/python/numpy_memory.hpp"
 #include "adaptors/python/planned_loop.hpp"
 #include "adaptors/python/referents.hpp"
+#include "adaptors/python/stashed_maps.hpp"
 #include "adaptors/python/stashes.hpp"
 
 namespace tensorpool::python {
@@ -104,6 +105,7 @@ PYBIND11_MODULE(_tensorpool, module) {
     add_budgets(module);
 #ifdef TENSORPOOL_HAS_STASH
     add_stashes(module);
+    add_stashed_maps(module);
 #endif
 #ifdef TENSORPOOL_HAS_PLANNING
     add_planned_loop(module);

@@ -25,6 +25,7 @@ from ._planned import Planned, planned
 from ._scope import Scope, ScopeStatistics, scope
 from ._sizes import bytes_of
 from ._stash import Stash, stash
+from ._stashed_dict import StashedDict
 from ._torch import disable_torch, enable_torch, torch_enabled, torch_is_enabled
 
 # Defined as in the module typing, whose import would cost more than that of the whole package.
@@ -40,6 +41,7 @@ __all__ = [
     "Scope",
     "ScopeStatistics",
     "Stash",
+    "StashedDict",
     "budget",
     "disable_numpy",
     "disable_torch",

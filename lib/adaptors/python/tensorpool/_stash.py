@@ -17,7 +17,7 @@ _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _OPAQUE = (3, 0)
 
 
-def _element_type(dtype: numpy.dtype) -> Tuple[int, int]:
+def element_type(dtype: numpy.dtype) -> Tuple[int, int]:
     """Returns the code and the bits of DLPack, which select how elements are compressed."""
     if dtype.name == "bfloat16":
         return 4, 16
@@ -26,8 +26,29 @@ def _element_type(dtype: numpy.dtype) -> Tuple[int, int]:
     return _CODES[dtype.kind], 8 * dtype.itemsize
 
 
-def _address(array: numpy.ndarray) -> int:
+def address_of(array: numpy.ndarray) -> int:
+    """Returns where the elements are."""
     return array.__array_interface__["data"][0]
+
+
+def order_of(array: numpy.ndarray) -> str:
+    """Returns the order in which the elements are kept."""
+    return "F" if array.flags.fnc else "C"
+
+
+def check_array(what: str, array: numpy.ndarray) -> None:
+    """Raises TypeError for anything but an array of plain data. Subclasses may hold more than their
+    elements, such as a mask."""
+    import numpy as np
+
+    if type(array) not in (np.ndarray, np.memmap):
+        raise TypeError(
+            f"tensorpool: {what}: got a {type(array).__name__}, expected a numpy.ndarray"
+        )
+    if array.dtype.hasobject:
+        raise TypeError(
+            f"tensorpool: {what}: the elements are Python objects, expected plain data"
+        )
 
 
 class Stash:
@@ -43,25 +64,18 @@ class Stash:
 
         if not isinstance(name, str):
             raise TypeError(f"tensorpool: stash: name is {name!r}, expected a str")
-        if type(array) not in (np.ndarray, np.memmap):
-            raise TypeError(
-                f"tensorpool: stash {name!r}: got a {type(array).__name__}, expected a numpy.ndarray"
-            )
-        if array.dtype.hasobject:
-            raise TypeError(
-                f"tensorpool: stash {name!r}: the elements are Python objects, expected plain data"
-            )
+        check_array(f"stash {name!r}", array)
         self.name = name
         self.dtype = array.dtype
         self.shape = array.shape
         self.nbytes = array.nbytes
-        self._order = "F" if array.flags.fnc else "C"
+        self._order = order_of(array)
         content = np.asarray(array, order=self._order)
         self._stash = _tensorpool.Stash(
-            _address(content),
+            address_of(content),
             content.nbytes,
             name,
-            *_element_type(array.dtype),
+            *element_type(array.dtype),
             "" if folder is None else os.fspath(folder),
         )
 
@@ -89,7 +103,7 @@ class Stash:
                 "content"
             )
         array = np.empty(self.shape, self.dtype, order=self._order)
-        self._stash.restore_to(_address(array), array.nbytes)
+        self._stash.restore_to(address_of(array), array.nbytes)
         return array
 
 
