@@ -29,6 +29,10 @@ struct ScopeFrame;
 /// on the timeline as such, and it counts up to its own end on the thread where it began, or
 /// nothing if that is another one.
 ///
+/// If the file in TENSORPOOL_BUDGETS has a budget for the name, the scope also charges that, like a
+/// BudgetScope (pool_options.hpp). It must then end on the thread where it began, or that thread
+/// goes on charging.
+///
 /// Between its beginning and its end a scope costs nothing, except where the thread's magazines are
 /// exchanged: some 15 ns for each pool that the thread uses. Beginning and end together take 80 to
 /// 110 ns, and 20 ns more for each further pool (perf/scope.cpp).
