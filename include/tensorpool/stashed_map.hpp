@@ -164,10 +164,10 @@ private:
 /// the others follow when memory is needed still. Without a folder, tensors that do not shrink stay
 /// in memory. If a tensor cannot be put to rest or restored, it stays as it was.
 ///
-/// Compressing needs memory for what it writes. So a map with a budget keeps a block free, as large
-/// as its largest tensor so far, or of 128 KiB if it has a folder. While a thread compresses or
-/// restores, it also uses up to 2 MiB of the process's pool "stash", which is not charged to the
-/// map's budget.
+/// Compressing needs memory for what it writes. So a map with a budget and no folder keeps a block
+/// free, as large as its largest tensor so far. If other threads take the memory of that block, the
+/// compressed bytes go to the process's pool "stash", and are not charged until they are restored.
+/// While a thread compresses or restores, it also uses up to 2 MiB of that pool.
 ///
 /// After a fork the child has all tensors. Those that other threads had pinned stay in memory
 /// there. A holder of a budget must not use the map while it gives. `Hash` and `Equal` are

@@ -67,10 +67,11 @@ std::optional<std::size_t> MapState::put_to_rest(MapEntry& entry) noexcept {
     return shrinks ? before - std::min(before, after) : 0;
 }
 
-// If there is no memory for the encoding, a file may take it.
+// Other threads may have taken the memory of the reserve. Then a file takes the encoding, or the
+// process's pool does, so that the tensor's memory can serve the request.
 std::unique_ptr<StashState> MapState::encode(const MapEntry& entry) const {
     const bool may_spill = !options_.folder.empty();
-    const auto encode_by = [&](StashMethod method) {
+    const auto encode_by = [&](StashMethod method, MemoryPool& pool) {
         return std::make_unique<StashState>(
             entry.tensor.as<const std::byte>(),
             StashState::Origin{.pool = &pool_, .alignment = entry.alignment},
@@ -78,14 +79,13 @@ std::unique_ptr<StashState> MapState::encode(const MapEntry& entry) const {
                          .type = options_.type,
                          .method = method,
                          .folder = options_.folder,
-                         .pool = &pool_},
+                         .pool = &pool},
             &work_pool_);
     };
-    if (!may_spill) return encode_by(StashMethod::compress);
     try {
-        return encode_by(StashMethod::by_cost);
+        return encode_by(may_spill ? StashMethod::by_cost : StashMethod::compress, pool_);
     } catch (const AllocationError&) {
-        return encode_by(StashMethod::spill);
+        return encode_by(may_spill ? StashMethod::spill : StashMethod::compress, work_pool_);
     }
 }
 

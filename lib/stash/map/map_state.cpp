@@ -18,9 +18,6 @@ namespace {
 // A negative number that becomes a size is larger.
 constexpr std::size_t max_limit = std::size_t{1} << 60;
 
-// A spilled tensor leaves a small table in memory, for which a bucket may need a new span.
-constexpr std::size_t spilling_reserve = std::size_t{128} << 10;
-
 [[noreturn]] void refuse(const std::string& map, const std::string& problem) {
     throw std::invalid_argument("tensorpool: stashed map '" + map + "': " + problem);
 }
@@ -95,8 +92,7 @@ void MapState::make_bucket() {
 }
 
 void MapState::put(std::shared_ptr<MapEntry> entry) noexcept {
-    if (options_.budget != nullptr)
-        reserve_.grow_to(options_.folder.empty() ? entry->bytes : spilling_reserve);
+    if (options_.budget != nullptr && options_.folder.empty()) reserve_.grow_to(entry->bytes);
     std::shared_ptr<MapEntry> replaced;
     {
         const std::lock_guard guard(mutex_);

@@ -113,7 +113,7 @@ TEST(StashedMapBudget, BudgetMayEndBeforeTheMap) {
 }
 
 TEST(StashedMapBudget, TwoMapsOfOneBudgetDisplaceEachOther) {
-    Budget budget("process", {.soft = 24 * MiB, .hard = 32 * MiB});
+    Budget budget("process", {.hard = 24 * MiB});
     Map first({.name = "first", .budget = &budget});
     Map second({.name = "second", .budget = &budget});
     const auto use = [](Map& map, unsigned seed) {
@@ -128,8 +128,25 @@ TEST(StashedMapBudget, TwoMapsOfOneBudgetDisplaceEachOther) {
     std::thread other([&] { use(second, 2); });
     one.join();
     other.join();
-    EXPECT_LE(budget.statistics().peak_bytes, 32 * MiB);
+    EXPECT_LE(budget.statistics().peak_bytes, 24 * MiB);
     EXPECT_EQ(first.statistics().failures + second.statistics().failures, 0U);
+}
+
+TEST(StashedMapBudget, HardLimitAloneSuffices) {
+    Budget budget("cache", {.hard = 12 * MiB});
+    Map map({.name = "kv", .budget = &budget});
+    std::vector<std::thread> threads;
+    for (int first = 0; first < 48; first += 16) {
+        threads.emplace_back([&, first] {
+            for (int key = first; key < first + 16; ++key) put(map, key, numbered(key));
+            for (int round = 0; round < 5; ++round)
+                for (int key = first; key < first + 16; ++key)
+                    ASSERT_TRUE(holds(map.get(key), numbered(key))) << key;
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(budget.statistics().peak_bytes, 12 * MiB);
+    EXPECT_EQ(map.statistics().failures, 0U) << map.last_failure();
 }
 
 TEST(StashedMapBudget, ThreadsAgreeWithAMapOfBytesUnderPressure) {

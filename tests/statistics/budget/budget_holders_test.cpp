@@ -224,5 +224,71 @@ TEST(BudgetHolders, ReclaimAsksForWhatTheCallerWants) {
     EXPECT_EQ(budget.reclaim(1000), 30U);
 }
 
+/// Holds reservations of 10 bytes in a child of a budget and gives as many as are needed.
+class GradualHolder : public MemoryHolder {
+public:
+    GradualHolder(Budget& budget, int count) : held_(budget, "held") {
+        for (int i = 0; i < count; ++i) reserved_.push_back(held_.reserve(10));
+        registration_ = budget.add_holder(*this);
+    }
+    std::size_t available() const noexcept override { return reserved_.size() * 10; }
+    std::size_t give(std::size_t bytes) noexcept override {
+        std::size_t given = 0;
+        for (; given < bytes && !reserved_.empty(); given += 10) reserved_.pop_back();
+        return given;
+    }
+
+private:
+    Budget held_;
+    std::vector<BudgetReservation> reserved_;
+    HolderRegistration registration_;
+};
+
+/// Lets another thread do something when it is asked first, and gives nothing.
+class SlowHolder : public MemoryHolder {
+public:
+    SlowHolder(Budget& budget, std::function<void()> meanwhile)
+        : meanwhile_(std::move(meanwhile)),
+          registration_(budget.add_holder(*this, {.priority = -1})) {}
+    std::size_t available() const noexcept override { return 1; }
+    std::size_t give(std::size_t /*bytes*/) noexcept override {
+        if (meanwhile_) std::thread(std::exchange(meanwhile_, nullptr)).join();
+        return 0;
+    }
+
+private:
+    std::function<void()> meanwhile_;
+    HolderRegistration registration_;
+};
+
+TEST(BudgetHolders, AreAskedAlthoughALaterRequestAskedThemMeanwhile) {
+    Budget process("process", {.hard = 100});
+    Budget part(process, "part", {.hard = 60});
+    GradualHolder gradual(part, 5);
+    BudgetReservation of_other_thread;
+    const SlowHolder slow(process, [&] { of_other_thread = part.reserve(20); });
+    const BudgetReservation more = process.reserve(80);
+    EXPECT_EQ(process.in_use(), 100U);
+    EXPECT_EQ(process.statistics().refusals, 0U);
+}
+
+/// Makes room, but says that it gave nothing, as if another thread had made it.
+class SilentHolder : public ReservationHolder {
+public:
+    using ReservationHolder::ReservationHolder;
+    std::size_t give(std::size_t bytes) noexcept override {
+        (void)ReservationHolder::give(bytes);
+        return 0;
+    }
+};
+
+TEST(BudgetHolders, RequestThatFitsMeanwhileIsNotRefused) {
+    Budget budget("cache", {.hard = 100});
+    SilentHolder holder(budget, 60);
+    const BudgetReservation more = budget.reserve(70);
+    EXPECT_EQ(budget.in_use(), 70U);
+    EXPECT_EQ(budget.statistics().refusals, 0U);
+}
+
 }  // namespace
 }  // namespace tensorpool
