@@ -182,10 +182,10 @@ perf::Cells measure(const perf::Options& options, perf::Report& report, const Wo
 void measure(const perf::Options& options, perf::Report& report, bool is_rounded) {
     std::vector<perf::Cells> rows = {{"tokens a turn", "unlimited, ms a turn", "limited", "ratio",
                                       "misses", "at rest", "peak / data"}};
-    for (const std::size_t tokens : {1, 16, 64}) {
+    for (const std::size_t tokens : {1, 16, 64, 256}) {
         Workload workload{.sequences = 40,
                           .positions = 1024,
-                          .turns = 80,
+                          .turns = 60,
                           .tokens = tokens,
                           .is_rounded = is_rounded};
         if (options.quick) workload = {12, 256, 12, 1, is_rounded};
@@ -198,7 +198,7 @@ void measure(const perf::Options& options, perf::Report& report, bool is_rounded
 }  // namespace
 
 int main(int argc, char** argv) {
-    const perf::Options options = perf::read_options(argc, argv, 5);
+    const perf::Options options = perf::read_options(argc, argv, 3);
     perf::Report report(options);
     measure(options, report, true);
     measure(options, report, false);

@@ -116,6 +116,8 @@ TEST_F(StashedMapSpillTest, DamageIsAnErrorThatNamesTheMapAndKeepsTheTensorAtRes
     byte ^= std::byte{16};
     ASSERT_EQ(pwrite(file, &byte, 1, 150'000), 1);
     EXPECT_TRUE(holds(map.get(1), random(200'000, 1)));
+    put(map, 2, random(200'000, 2));
+    EXPECT_EQ(map.statistics().memory_bytes, 0U) << "failed calls left no pin";
 }
 
 TEST_F(StashedMapSpillTest, ThreadsAgreeWithAMapOfBytes) {
