@@ -9,9 +9,9 @@
 namespace perf {
 
 /// Calls `measure()` in a child process, made by `fork`, and returns its result. Returns nullopt if
-/// the child process failed.
+/// the child process failed. Then `status`, if given, has how it ended, as waitpid(2) says it.
 template <class Measure, class Result = std::invoke_result_t<Measure>>
-std::optional<Result> in_a_child(Measure measure) {
+std::optional<Result> in_a_child(Measure measure, int* status = nullptr) {
     static_assert(std::is_trivially_copyable_v<Result>, "the result goes through a pipe");
     int ends[2];
     if (pipe(ends) != 0) return std::nullopt;
@@ -25,9 +25,10 @@ std::optional<Result> in_a_child(Measure measure) {
     Result result;
     const bool complete = child > 0 && read(ends[0], &result, sizeof(result)) == sizeof(result);
     close(ends[0]);
-    int status = 0;
-    if (child > 0) waitpid(child, &status, 0);
-    return complete && status == 0 ? std::optional(result) : std::nullopt;
+    int ended = 0;
+    if (child > 0) waitpid(child, &ended, 0);
+    if (status != nullptr) *status = ended;
+    return complete && ended == 0 ? std::optional(result) : std::nullopt;
 }
 
 }  // namespace perf
