@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -18,6 +19,8 @@
 #include <vector>
 
 #include <tensorpool/budget.hpp>
+#include <tensorpool/errors.hpp>
+#include <tensorpool/freeze.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/stashed_map.hpp>
 
@@ -91,12 +94,17 @@ private:
     std::vector<PooledAllocation> tensors_;
 };
 
-/// Memory of a map within a budget, which also has the temporary tensors.
+/// Memory of a map within a budget, which also has the temporary tensors. A quarter of it may be
+/// compressed tensors, as each takes memory in which another one need not move at all.
 class Map {
 public:
     Map(std::size_t limit, DataType type)
         : budget_("job", {.hard = limit}),
-          map_({.name = "tensors", .budget = &budget_, .folder = ".", .type = type}) {}
+          map_({.name = "tensors",
+                .budget = &budget_,
+                .compressed_bytes = limit / 4,
+                .folder = ".",
+                .type = type}) {}
     PooledAllocation make(std::size_t bytes) { return PooledAllocation(map_.pool(), bytes); }
     void put(std::size_t key, PooledAllocation&& block) { map_.put(key, std::move(block)); }
     tensorpool::StashedTensor get(std::size_t key) { return map_.get(key); }
@@ -107,36 +115,89 @@ private:
     tensorpool::StashedMap<std::size_t> map_;
 };
 
+/// Memory of a pool whose tensors are frozen in place, without a budget.
+class Frozen {
+public:
+    explicit Frozen(DataType type) : type_(type) {}
+    PooledAllocation make(std::size_t bytes) { return pool_.make(bytes); }
+    void put(std::size_t key, PooledAllocation&& block) {
+        tensorpool::freeze(block,
+                           {.type = type_, .window_bytes = MiB, .system_calls_may_fail = true});
+        pool_.put(key, std::move(block));
+    }
+    const PooledAllocation& get(std::size_t key) { return pool_.get(key); }
+    StashedMapStatistics statistics() const {
+        const tensorpool::FreezeStatistics frozen = tensorpool::freeze_statistics();
+        return {.compressed_bytes = frozen.bytes_at_rest, .restores = frozen.faults};
+    }
+
+private:
+    DataType type_;
+    Pool pool_;
+};
+
 // Jobs --------------------------------------------------------------------------------------------
 
-/// Develops photographs as workload E does, with all pictures held: each step passes over all of
-/// them, in an order of its own.
 template <class Memory>
-std::uint64_t develop(Memory& memory, const std::vector<perf::Photograph>& photographs) {
-    perf::Generator generator(1);
+void hold(Memory& memory, const std::vector<perf::Photograph>& photographs) {
     for (std::size_t i = 0; i < photographs.size(); ++i) {
         auto block = memory.make(photographs[i].bytes.size() * sizeof(float));
         perf::to_floats(photographs[i], block.template as<float>());
         memory.put(i, std::move(block));
     }
-    const auto pass = [&](auto step) {
-        for (const std::size_t i : perf::shuffled(generator, photographs.size())) {
-            const auto& tensor = memory.get(i);
-            step(perf::Image{photographs[i].height, photographs[i].width,
-                             tensor.template as<float>()});
-        }
-    };
-    const auto pass_with_blur = [&](auto step) {
-        pass([&](const perf::Image& image) {
-            const auto rows = memory.make(image.values.size_bytes());
-            const auto blurred = memory.make(image.values.size_bytes());
-            step(image, rows.template as<float>(), blurred.template as<float>());
+}
+
+/// Calls `step(image)` for each of the photographs that are held, in random order.
+template <class Memory, class Step>
+void pass_over(Memory& memory, const std::vector<perf::Photograph>& photographs,
+               perf::Generator& generator, Step step) {
+    for (const std::size_t i : perf::shuffled(generator, photographs.size())) {
+        const auto& tensor = memory.get(i);
+        step(perf::Image{photographs[i].height, photographs[i].width, tensor.template as<float>()});
+    }
+}
+
+/// Calls a step that needs two temporary pictures.
+template <class Memory, class Step>
+void with_temporaries(Memory& memory, const perf::Image& image, Step step) {
+    const auto rows = memory.make(image.values.size_bytes());
+    const auto blurred = memory.make(image.values.size_bytes());
+    step(image, rows.template as<float>(), blurred.template as<float>());
+}
+
+/// Holds photographs and develops each of them several times, as workload E does: the pictures that
+/// are held are only read.
+template <class Memory>
+std::uint64_t develop(Memory& memory, const std::vector<perf::Photograph>& photographs) {
+    perf::Generator generator(1);
+    hold(memory, photographs);
+    std::uint64_t hash = 0;
+    for (int pass = 0; pass != 3; ++pass) {
+        pass_over(memory, photographs, generator, [&](const perf::Image& image) {
+            const auto copy = memory.make(image.values.size_bytes());
+            const perf::Image developed{image.height, image.width, copy.template as<float>()};
+            std::ranges::copy(image.values, developed.values.begin());
+            perf::white_balance(developed);
+            with_temporaries(memory, developed, perf::denoise);
+            with_temporaries(memory, developed, perf::sharpen);
+            perf::curve_of_histogram(developed);
+            perf::tone_curve(developed);
+            hash = perf::hash_of_bytes(developed, hash);
         });
-    };
+    }
+    return hash;
+}
+
+/// Holds photographs and develops them in place, all of them step by step.
+template <class Memory>
+std::uint64_t develop_in_place(Memory& memory, const std::vector<perf::Photograph>& photographs) {
+    perf::Generator generator(1);
+    hold(memory, photographs);
+    const auto pass = [&](auto step) { pass_over(memory, photographs, generator, step); };
     std::uint64_t hash = 0;
     pass(perf::white_balance);
-    pass_with_blur(perf::denoise);
-    pass_with_blur(perf::sharpen);
+    pass([&](const perf::Image& image) { with_temporaries(memory, image, perf::denoise); });
+    pass([&](const perf::Image& image) { with_temporaries(memory, image, perf::sharpen); });
     pass(perf::curve_of_histogram);
     pass(perf::tone_curve);
     pass([&](const perf::Image& image) { hash = perf::hash_of_bytes(image, hash); });
@@ -166,20 +227,6 @@ std::uint64_t answer(Memory& memory, const perf::CacheShape& shape, std::size_t 
         }
     }
     return hash;
-}
-
-/// A job, for each kind of memory.
-struct Job {
-    std::string name;
-    DataType type;
-    std::function<std::uint64_t(Malloc&)> with_malloc;
-    std::function<std::uint64_t(Pool&)> with_pool;
-    std::function<std::uint64_t(Map&)> with_map;
-};
-
-template <class Work>
-Job job_of(std::string name, DataType type, Work work) {
-    return {std::move(name), type, work, work, work};
 }
 
 // Measuring ---------------------------------------------------------------------------------------
@@ -214,6 +261,9 @@ Outcome outcome_of(Memory& memory, const Work& work) {
     return outcome;
 }
 
+/// The exit status of a process whose request for memory was refused.
+constexpr int exit_of_refused = 2;
+
 /// Calls `work()` in a process of its own, in a new group where the system allows one. `limit` 0
 /// is none.
 Run run(const std::function<Outcome()>& work, std::size_t limit) {
@@ -223,7 +273,12 @@ Run run(const std::function<Outcome()>& work, std::size_t limit) {
     run.outcome = perf::in_a_child(
         [&] {
             if (has_group && ((limit != 0 && !group.set_limit(limit)) || !group.enter())) _exit(1);
-            return work();
+            try {
+                return work();
+            } catch (const tensorpool::AllocationError& error) {
+                std::fprintf(stderr, "%s\n", error.what());
+                _exit(exit_of_refused);
+            }
         },
         &run.status);
     run.peak_bytes = has_group ? group.peak_bytes() : run.outcome ? run.outcome->peak_bytes : 0;
@@ -237,81 +292,107 @@ std::string mebibytes(std::size_t bytes) {
 std::string end_of(const Run& run, std::uint64_t expected) {
     if (run.outcome) return run.outcome->result == expected ? "equal result" : "OTHER RESULT";
     if (WIFSIGNALED(run.status)) return "killed by signal " + std::to_string(WTERMSIG(run.status));
-    return "failed";
+    return WEXITSTATUS(run.status) == exit_of_refused ? "refused" : "failed";
 }
 
-void measure(const perf::Options& options, perf::Report& report, const Job& job, bool has_groups) {
+/// A kind of memory, and what the group of its process may have; 0 is no limit.
+struct Subject {
+    std::string name;
+    std::function<Outcome()> work;
+    std::size_t limit;
+};
+
+perf::Cells row_of(const Subject& subject, const Run& run, std::uint64_t expected) {
+    perf::Cells row = {subject.name,
+                       end_of(run, expected),
+                       "",
+                       "",
+                       "",
+                       "",
+                       mebibytes(run.peak_bytes),
+                       "",
+                       "",
+                       "",
+                       ""};
+    if (!run.outcome) return row;
+    row[3] = text(run.outcome->cpu_seconds);
+    const StashedMapStatistics& at_rest = run.outcome->at_rest;
+    if (at_rest.restores == 0) return row;
+    row[7] = text(static_cast<double>(at_rest.stash_ns) * 1e-9);
+    row[8] = text(static_cast<double>(at_rest.restore_ns) * 1e-9);
+    row[9] = std::to_string(at_rest.stashes) + ", " + std::to_string(at_rest.spills) + ", " +
+             std::to_string(at_rest.restores);
+    row[10] = mebibytes(at_rest.compressed_bytes) + ", " + mebibytes(at_rest.spilled_bytes);
+    return row;
+}
+
+/// Measures a job, `work(memory)`, whose tensors are of one type.
+template <class Work>
+void measure(const perf::Options& options, perf::Report& report, const std::string& name,
+             DataType type, Work work, bool with_frozen, bool has_groups) {
     const auto by_malloc = [&] {
         Malloc memory;
-        return outcome_of(memory, job.with_malloc);
+        return outcome_of(memory, work);
     };
     const Run first = run(by_malloc, 0);
     if (!first.outcome) {
-        report.print_unmeasured(job.name, "it does not end even without a limit");
+        report.print_unmeasured(name, "it does not end even without a limit");
         return;
     }
     const auto limit =
         static_cast<std::size_t>(static_cast<double>(first.peak_bytes) / need_of_the_limit);
-    const auto by_pool = [&] {
-        Pool memory;
-        return outcome_of(memory, job.with_pool);
-    };
-    const auto by_map = [&] {
-        Map memory(limit - std::min(limit / 4, beside_tensors), job.type);
-        return outcome_of(memory, job.with_map);
-    };
-    Run runs[3];
-    const auto turn_of = [&](std::size_t number, const std::function<Outcome()>& work,
-                             std::size_t its_limit) {
-        return [&runs, number, work, its_limit] {
-            runs[number] = run(work, its_limit);
-            return runs[number].outcome ? runs[number].outcome->seconds : 0;
-        };
-    };
-    const perf::Turns turns(
-        options.rounds,
-        {turn_of(0, by_malloc, 0), turn_of(1, by_pool, 0), turn_of(2, by_map, limit)}, false);
+    std::vector<Subject> subjects = {{"malloc", by_malloc, 0},
+                                     {"a pool",
+                                      [&] {
+                                          Pool memory;
+                                          return outcome_of(memory, work);
+                                      },
+                                      0},
+                                     {"a map, limited",
+                                      [&] {
+                                          Map memory(limit - beside_tensors, type);
+                                          return outcome_of(memory, work);
+                                      },
+                                      limit}};
+    if (with_frozen)
+        subjects.push_back({"frozen in place, limited",
+                            [&] {
+                                Frozen memory(type);
+                                return outcome_of(memory, work);
+                            },
+                            limit});
+    std::vector<Run> runs(subjects.size());
+    std::vector<perf::Subject> turn_of;
+    for (std::size_t i = 0; i != subjects.size(); ++i) {
+        turn_of.emplace_back([&, i] {
+            runs[i] = run(subjects[i].work, subjects[i].limit);
+            return runs[i].outcome ? runs[i].outcome->seconds : 0;
+        });
+    }
+    const perf::Turns turns(options.rounds, turn_of, false);
     std::vector<perf::Cells> rows = {{"memory from", "ended", "s", "CPU s", "of malloc's time",
                                       "of the pool's time", "peak, MiB", "put to rest, s",
                                       "restored, s", "moves to rest, to files, back",
                                       "at the end: compressed, in files, MiB"}};
-    const char* const names[] = {"malloc", "a pool", "a map, limited"};
-    for (std::size_t i = 0; i != 3; ++i) {
-        perf::Cells row = {names[i], end_of(runs[i], first.outcome->result)};
-        if (runs[i].outcome) {
-            const Outcome& outcome = *runs[i].outcome;
-            const StashedMapStatistics& at_rest = outcome.at_rest;
-            const bool is_limited = i == 2;
-            for (const std::string& cell :
-                 {text(turns.median(i)), text(outcome.cpu_seconds),
-                  is_limited ? report.judge(turns.ratio(i, 0), 2) : text(turns.ratio(i, 0)),
-                  is_limited ? report.judge(turns.ratio(i, 1), 2) : text(turns.ratio(i, 1)),
-                  mebibytes(runs[i].peak_bytes)})
-                row.push_back(cell);
-            if (is_limited)
-                for (const std::string& cell :
-                     {text(static_cast<double>(at_rest.stash_ns) * 1e-9),
-                      text(static_cast<double>(at_rest.restore_ns) * 1e-9),
-                      std::to_string(at_rest.stashes) + ", " + std::to_string(at_rest.spills) +
-                          ", " + std::to_string(at_rest.restores),
-                      mebibytes(at_rest.compressed_bytes) + ", " +
-                          mebibytes(at_rest.spilled_bytes)})
-                    row.push_back(cell);
+    const std::uint64_t expected = first.outcome->result;
+    for (std::size_t i = 0; i != subjects.size(); ++i) {
+        rows.push_back(row_of(subjects[i], runs[i], expected));
+        if (!runs[i].outcome) continue;
+        rows.back()[2] = text(turns.median(i));
+        for (const std::size_t to : {0, 1}) {
+            const double ratio = turns.ratio(i, to);
+            rows.back()[4 + to] = subjects[i].limit == 0 ? text(ratio) : report.judge(ratio, 2);
         }
-        row.resize(rows.front().size());
-        rows.push_back(row);
     }
-    if (has_groups) {
-        const Run killed = run(by_malloc, limit);
-        rows.push_back({"malloc, limited", end_of(killed, first.outcome->result)});
-        rows.back().resize(rows.front().size());
-        rows.back()[6] = mebibytes(killed.peak_bytes);
-    }
-    report.print(job.name + ": needs " + mebibytes(first.peak_bytes) + " MiB, may have " +
+    if (has_groups)
+        rows.push_back(
+            row_of({"malloc, limited", by_malloc, limit}, run(by_malloc, limit), expected));
+    report.print(name + ": needs " + mebibytes(first.peak_bytes) + " MiB, may have " +
                      mebibytes(limit) + (has_groups ? "" : ", by its budget alone"),
                  rows);
-    if (!runs[2].outcome || runs[2].outcome->result != first.outcome->result)
-        report.print_unmeasured(job.name, "the map: " + end_of(runs[2], first.outcome->result));
+    for (std::size_t i = 0; i != subjects.size(); ++i)
+        if (!runs[i].outcome || runs[i].outcome->result != expected)
+            report.print_unmeasured(name, subjects[i].name + ": " + end_of(runs[i], expected));
 }
 
 }  // namespace
@@ -324,28 +405,32 @@ int main(int argc, char** argv) {
         perf::MemoryGroup("tensorpool_at_rest_" + std::to_string(getpid())).problem();
     if (!problem.empty()) report.print_unmeasured("a limit that the system enforces", problem);
 
+    const bool has_groups = problem.empty();
+
     const std::vector<perf::Photograph> photographs =
-        options.quick ? perf::drawn_photographs(12) : perf::prepared_photographs(PERF_PHOTOGRAPHS);
+        options.quick ? perf::drawn_photographs(16) : perf::prepared_photographs(PERF_PHOTOGRAPHS);
     if (photographs.empty()) {
         report.print_unmeasured("photographs",
                                 "found none in " PERF_PHOTOGRAPHS
                                 "; perf/workloads/e_photos.py --prepare decodes them");
     } else {
-        measure(options, report,
-                job_of("photographs, all held", DataType::of<float>(),
-                       [&](auto& memory) { return develop(memory, photographs); }),
-                problem.empty());
+        measure(
+            options, report, "photographs, each developed three times", DataType::of<float>(),
+            [&](auto& memory) { return develop(memory, photographs); }, true, has_groups);
+        measure(
+            options, report, "photographs, all developed step by step", DataType::of<float>(),
+            [&](auto& memory) { return develop_in_place(memory, photographs); }, false, has_groups);
     }
     const perf::CacheShape shape =
-        options.quick ? perf::CacheShape{12, 2, 128, 512} : perf::CacheShape{40, 8, 512, 512};
+        options.quick ? perf::CacheShape{20, 4, 512, 512} : perf::CacheShape{40, 8, 512, 512};
     for (const std::size_t tokens : {64, 16, 1}) {
-        const std::size_t requests = options.quick ? 12 : 64;
+        const std::size_t requests = options.quick ? 4 : 64;
         measure(
             options, report,
-            job_of("a cache of keys and values, " + std::to_string(tokens) + " tokens a request",
-                   DataType{DataCode::bfloat, 0, 16, 1},
-                   [&](auto& memory) { return answer(memory, shape, requests, tokens); }),
-            problem.empty());
+            "a cache of keys and values, " + std::to_string(tokens) + " tokens a request",
+            DataType{DataCode::bfloat, 0, 16, 1},
+            [&](auto& memory) { return answer(memory, shape, requests, tokens); }, false,
+            has_groups);
     }
     return report.status();
 }

@@ -102,7 +102,7 @@ std::vector<Photograph> drawn_photographs(std::size_t count) {
     std::mt19937 generator(1);
     std::vector<Photograph> photographs;
     for (std::size_t number = 0; number < count; ++number) {
-        Photograph drawn = {.height = 200 + 8 * number, .width = 320, .bytes = {}};
+        Photograph drawn = {.height = 400 + 8 * number, .width = 480, .bytes = {}};
         for (std::size_t y = 0; y < drawn.height; ++y)
             for (std::size_t x = 0; x < drawn.width * channels; ++x)
                 drawn.bytes.push_back(
