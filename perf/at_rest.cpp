@@ -94,15 +94,16 @@ private:
     std::vector<PooledAllocation> tensors_;
 };
 
-/// Memory of a map within a budget, which also has the temporary tensors. A quarter of it may be
-/// compressed tensors, as each takes memory in which another one need not move at all.
+/// Memory of a map within a budget, which also has the temporary tensors. Only a sixteenth of it
+/// may be compressed tensors: a file is slower, but in their memory others can stay that then need
+/// no encoding at all, which takes longest.
 class Map {
 public:
     Map(std::size_t limit, DataType type)
         : budget_("job", {.hard = limit}),
           map_({.name = "tensors",
                 .budget = &budget_,
-                .compressed_bytes = limit / 4,
+                .compressed_bytes = limit / 16,
                 .folder = ".",
                 .type = type}) {}
     PooledAllocation make(std::size_t bytes) { return PooledAllocation(map_.pool(), bytes); }
