@@ -355,7 +355,7 @@ void measure(const perf::Options& options, perf::Report& report, const std::stri
                                           return outcome_of(memory, work);
                                       },
                                       limit}};
-    if (with_frozen)
+    if (with_frozen && has_groups)  // it has no budget that could limit it
         subjects.push_back({"frozen in place, limited",
                             [&] {
                                 Frozen memory(type);
