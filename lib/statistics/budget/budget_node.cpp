@@ -275,8 +275,10 @@ namespace tensorpool::statistics {
 bool BudgetRequest::may_retry() noexcept {
     if (refused_by_ == nullptr) return false;
     BudgetNode* const refused_by = std::exchange(refused_by_, nullptr);
-    std::size_t given = give_free_memory(*refused_by, missing_);
-    if (given < missing_) given += refused_by->ask_holders(missing_ - given, this);
+    // Nothing is given for a request that exceeds the limit even if all memory were.
+    const bool may_fit = by_soft_ || missing_ <= refused_by->in_use();
+    std::size_t given = may_fit ? give_free_memory(*refused_by, missing_) : 0;
+    if (may_fit && given < missing_) given += refused_by->ask_holders(missing_ - given, this);
     reclaimed_ += given;
     if (by_soft_) {
         may_pass_soft_ = true;

@@ -145,6 +145,16 @@ TEST(BudgetHolders, RefusalSaysWhatTheyGave) {
     }
 }
 
+TEST(BudgetHolders, AreNotAskedForWhatCannotFit) {
+    Budget budget("cache", {.hard = 100});
+    ReservationHolder holder(budget, 60);
+    EXPECT_THROW((void)budget.reserve(101), AllocationError);
+    EXPECT_EQ(holder.asked, 0);
+    EXPECT_EQ(budget.statistics().refusals, 1U);
+    const BudgetReservation all = budget.reserve(100);
+    EXPECT_EQ(holder.asked, 1);
+}
+
 TEST(BudgetHolders, MayAllocateWhileTheyGive) {
     Budget budget("cache", {.hard = 100});
     ReservationHolder holder(budget, 100);
