@@ -64,8 +64,10 @@ struct HolderOptions {
 class TENSORPOOL_API HolderRegistration {
 public:
     HolderRegistration() noexcept = default;
+    /// Takes the registration of `other`, which then has none.
     HolderRegistration(HolderRegistration&& other) noexcept
         : entry_(std::exchange(other.entry_, nullptr)) {}
+    /// Exchanges the registrations.
     HolderRegistration& operator=(HolderRegistration&& other) noexcept {
         std::swap(entry_, other.entry_);
         return *this;
@@ -83,8 +85,10 @@ private:
 class TENSORPOOL_API BudgetReservation {
 public:
     BudgetReservation() noexcept = default;
+    /// Takes what `other` set aside; `other` then sets nothing aside.
     BudgetReservation(BudgetReservation&& other) noexcept
         : node_(std::exchange(other.node_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    /// Exchanges the reservations.
     BudgetReservation& operator=(BudgetReservation&& other) noexcept {
         std::swap(node_, other.node_);
         std::swap(bytes_, other.bytes_);

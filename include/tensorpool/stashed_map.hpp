@@ -141,15 +141,23 @@ public:
     std::string last_failure() const;
 
 protected:
+    /// Compares two keys.
     using KeyEqual = bool (*)(const void*, const void*);
+    /// Owns a key.
     using KeyPointer = std::shared_ptr<const void>;
 
+    /// Makes an empty map; see StashedMap.
     StashedMapBase(StashedMapOptions&& options, KeyEqual equal);
     ~StashedMapBase();
+    /// See StashedMap::put.
     void put(std::size_t hash, KeyPointer key, PooledAllocation&& tensor);
+    /// See StashedMap::get.
     StashedTensor get(std::size_t hash, const void* key);
+    /// See StashedMap::erase.
     bool erase(std::size_t hash, const void* key) noexcept;
+    /// See StashedMap::contains.
     bool contains(std::size_t hash, const void* key) const noexcept;
+    /// See StashedMap::prefetch.
     void prefetch(std::size_t hash, const void* key) noexcept;
 
 private:
