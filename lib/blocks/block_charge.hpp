@@ -35,6 +35,7 @@ public:
     }
     /// Refunds the budget first: when no byte is left, the budget may be replaced.
     void refund(std::size_t bytes) noexcept {
+        if (bytes == 0) return;  // an idle set has no budget
         budget()->refund(bytes);
         bytes_.fetch_sub(bytes, std::memory_order_release);
     }
