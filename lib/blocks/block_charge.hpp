@@ -21,7 +21,7 @@ public:
 
     BucketSet& set;
 
-    /// The budget; nullptr if there is none. Relaxed: whoever uses it has a scope or a block.
+    /// The budget; nullptr if there is none. Relaxed: its users have a scope or a block.
     detail::BudgetNode* budget() const noexcept { return budget_.load(std::memory_order_relaxed); }
     std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
 
