@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -151,15 +152,19 @@ TEST_F(FreezerFork, ChildWithoutFrozenBlocksHasNoThread) {
     EXPECT_TRUE(holds_in_child([] { return testing::threads_named("tensorpool-thaw").empty(); }));
 }
 
+// No fork before all threads have started, for that calls malloc: AddressSanitizer's is not made for
+// forks, and the child's handler would wait for its lock for ever.
 TEST_F(FreezerFork, ForksWhileFaultsAreServed) {
     PooledAllocation block(pool_, 2048 * KiB);
     fill(block, 8);
     const auto before = content_of(block);
     freeze(block, {.window_bytes = 256 * KiB});
     std::atomic<bool> ends = false;
+    std::latch started(3);
     std::vector<std::thread> workers;
     for (unsigned worker = 0; worker != 2; ++worker) {
         workers.emplace_back([&, worker] {
+            started.count_down();
             for (std::size_t at = worker; !ends; at += 64 * KiB + 1) {
                 std::atomic_ref(block.as<unsigned char>()[at % block.size()]).fetch_or(0);
             }
@@ -167,11 +172,13 @@ TEST_F(FreezerFork, ForksWhileFaultsAreServed) {
     }
     std::thread thawing([&] {
         const PooledAllocation other(pool_, 512 * KiB);
+        started.count_down();
         while (!ends) {
             freeze(other);
             thaw(other);
         }
     });
+    started.wait();
     for (int i = 0; i != 30; ++i) {
         EXPECT_TRUE(holds_in_child([&] { return content_of(block) == before; })) << i;
     }
