@@ -18,7 +18,7 @@ namespace tensorpool {
 /// The description of one metric. All strings are valid for the lifetime of the program.
 struct MetricDescription {
     /// The kind of object it belongs to: "process", "pool", "bucket", "large", "arena", "device",
-    /// "planned", "budget", "scope" or "thread".
+    /// "planned", "budget", "stash", "scope" or "thread".
     const char* of;
     /// The name of the field, in JSON and in the structure.
     const char* name;
@@ -66,7 +66,8 @@ struct MetricFamily {
 
 /// Returns all metrics of the snapshots; families without a sample are left out.
 ///
-/// Every sample has the labels `pid` and `process`, then `pool`, `arena`, `budget` or `scope`, then
+/// Every sample has the labels `pid` and `process`, then `pool`, `arena`, `budget`,
+/// `stash` or `scope`, then
 /// the label that divides the metric (`tier`, `source`, `reason`, `kind`). If several objects of a
 /// process share a name, the later ones get their number appended, as in "images #7", so that no
 /// two samples of a family have the same labels. The label `budget` is a path such as

@@ -13,6 +13,7 @@
 #include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/scope_statistics.hpp>
+#include <tensorpool/stash_statistics.hpp>
 #include <tensorpool/statistics.hpp>
 
 namespace tensorpool {
@@ -54,6 +55,8 @@ struct LeftOut {
     std::uint64_t slots = 0;
     /// The number of budgets; nothing else is known of them.
     std::uint64_t budgets = 0;
+    /// The maps and names of stashes; nothing else is known of them.
+    std::uint64_t stashes = 0;
     /// The number of StatisticsScopes that began with a name beyond the 64th.
     std::uint64_t scopes = 0;
 };
@@ -122,6 +125,8 @@ struct ProcessSnapshot {
     std::vector<PlannedArenaStatistics> planned;
     /// The budgets, in the order in which they were made: parents come before their children.
     std::vector<BudgetStatistics> budgets;
+    /// What rests: stashes by name, maps, and frozen blocks by name.
+    std::vector<StashStatistics> stashes;
     /// The scopes, by name.
     std::vector<ScopeStatistics> scopes;
     /// The threads, by pool.
@@ -133,12 +138,12 @@ struct ProcessSnapshot {
 /// Returns one JSON object. Its elements are what `to_json` returns for each.
 TENSORPOOL_API std::string to_json(const ProcessSnapshot& snapshot);
 /// Returns the metrics in the text exposition format of Prometheus (version 0.0.4), with the labels
-/// `pid`, `process`, `pool`, `arena`, `device`, `allocator`, `planned`, `budget` and `scope`. HELP
-/// and TYPE appear once for each name.
+/// `pid`, `process`, `pool`, `arena`, `device`, `allocator`, `planned`, `budget`, `stash` and
+/// `scope`. HELP and TYPE appear once for each name.
 TENSORPOOL_API std::string to_prometheus(const ProcessSnapshot& snapshot);
 /// Returns the metrics of several processes in the text exposition format of Prometheus (version
 /// 0.0.4), with the labels `pid`, `process`, `pool`, `arena`, `device`, `allocator`, `planned`,
-/// `budget` and `scope`. HELP and TYPE appear once for each name.
+/// `budget`, `stash` and `scope`. HELP and TYPE appear once for each name.
 TENSORPOOL_API std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots);
 
 /// The rates of a pool between two snapshots. Values are a second unless a comment says otherwise.

@@ -12,6 +12,7 @@
 #include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
 #include <tensorpool/scope_statistics.hpp>
+#include <tensorpool/stash_statistics.hpp>
 #include <tensorpool/statistics.hpp>
 
 namespace tensorpool {
@@ -30,6 +31,8 @@ struct Snapshot {
     std::vector<PlannedArenaStatistics> planned;
     /// The budgets; parents come before their children.
     std::vector<BudgetStatistics> budgets;
+    /// What rests, by name.
+    std::vector<StashStatistics> stashes;
     /// The scopes that began at least once, by name.
     std::vector<ScopeStatistics> scopes;
 };
@@ -40,12 +43,12 @@ struct Snapshot {
 TENSORPOOL_API Snapshot take_snapshot();
 
 /// Returns one JSON object: {"version":1,"pools":[...],"arenas":[...],"scratches":[...],
-/// "devices":[...],"planned":[...],"budgets":[...],"scopes":[...]}. The elements are what `to_json`
-/// returns for each.
+/// "devices":[...],"planned":[...],"budgets":[...],"stashes":[...],"scopes":[...]}. The elements
+/// are what `to_json` returns for each.
 TENSORPOOL_API std::string to_json(const Snapshot& snapshot);
 /// Returns a report for people: that of each pool, device allocator and planned arena, then tables
-/// of the arenas, the scratches, the budgets as an indented tree, and the scopes. Empty lists take
-/// no line; an empty snapshot gives "".
+/// of the arenas, the scratches, the budgets as an indented tree, what rests, and the scopes. Empty
+/// lists take no line; an empty snapshot gives "".
 TENSORPOOL_API std::string to_text(const Snapshot& snapshot);
 
 }  // namespace tensorpool

@@ -20,7 +20,7 @@
 namespace tensorpool {
 
 namespace stashing {
-class StashState;
+class CountedStash;
 }  // namespace stashing
 
 /// Where the content of a stash rests.
@@ -147,7 +147,7 @@ public:
     std::size_t bytes_spilled() const noexcept;
 
 private:
-    std::unique_ptr<stashing::StashState> state_;
+    std::unique_ptr<stashing::CountedStash> state_;
 };
 
 /// Takes the content of a block of a pool and frees the block. Returns what its constructor does:

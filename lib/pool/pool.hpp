@@ -131,6 +131,9 @@ public:
     bool reserve(std::size_t capacity, pages::SlowPath& path) noexcept;
     /// Gives free memory back that is charged to `budget` or to one below it, if the pool has any.
     void give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept;
+    /// Returns the number of the budget that is charged for what the calling thread allocates now:
+    /// the pool's, or that of the thread's scope; 0 for none.
+    std::uint64_t charged_budget() const noexcept;
     std::size_t trim() noexcept;
     void set_max_capacity(std::size_t bytes) noexcept;
     std::size_t max_capacity() const noexcept;

@@ -139,6 +139,12 @@ void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcep
     if (own != nullptr && own->is_within(budget)) heap_.give_back(bytes, changes);
 }
 
+std::uint64_t Pool::charged_budget() const noexcept {
+    const BudgetNode* const own = heap_.options().budget;
+    const BudgetNode* const budget = own != nullptr ? own : statistics::scope_budget;
+    return budget == nullptr ? 0 : budget->statistics().id;
+}
+
 void watch_budgets() noexcept {
     static constexpr statistics::BudgetHooks hooks{
         [](BudgetNode* ended) noexcept { blocks::thread_registry().change_scope(ended); },

@@ -3,12 +3,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "stash/counted_stash.hpp"
 #include "stash/restored_block.hpp"
-#include "stash/stash_state.hpp"
 
 namespace tensorpool {
 namespace {
 
+using stashing::CountedStash;
 using stashing::StashState;
 
 /// Returns the block of a handle, which keeps it.
@@ -28,7 +29,7 @@ StashState::Origin origin_of(const HeldBlock& block, const std::string& tensor) 
     return {static_cast<MemoryPool*>(block.owner.pool()), block.owner.alignment()};
 }
 
-StashState& content_of(const std::unique_ptr<StashState>& state, const char* call) {
+const CountedStash& content_of(const std::unique_ptr<CountedStash>& state, const char* call) {
     if (state == nullptr) {
         throw std::logic_error(std::string("tensorpool: ") + call +
                                ": the stash holds nothing; expected one that was neither restored "
@@ -47,30 +48,31 @@ Stash& Stash::operator=(Stash&& other) noexcept = default;
 Stash::Stash(PooledAllocation&& allocation, StashOptions options) {
     const HeldBlock block = block_of(allocation);
     const StashState::Origin origin = origin_of(block, options.name);
-    state_ = std::make_unique<StashState>(
+    state_ = std::make_unique<CountedStash>(
         std::span(static_cast<const std::byte*>(block.address), block.bytes), origin,
         std::move(options));
     allocation.reset();
 }
 
 Stash::Stash(std::span<const std::byte> content, StashOptions options)
-    : state_(std::make_unique<StashState>(
+    : state_(std::make_unique<CountedStash>(
           content, StashState::Origin{.pool = &get_global_memory_pool()}, std::move(options))) {}
 
 PooledAllocation Stash::restore() {
-    const StashState& content = content_of(state_, "restore");
-    if (content.size() == 0) {
+    const CountedStash& content = content_of(state_, "restore");
+    if (content.state().size() == 0) {
         state_.reset();
         return {};
     }
-    return restore(*content.origin().pool);
+    return restore(*content.state().origin().pool);
 }
 
 PooledAllocation Stash::restore(MemoryPool& pool) {
-    const StashState& content = content_of(state_, "restore");
+    const CountedStash& content = content_of(state_, "restore");
     PooledAllocation block;
-    if (content.size() != 0) {
-        block = stashing::restored_block(pool, content.size(), content.origin().alignment);
+    if (content.state().size() != 0) {
+        block = stashing::restored_block(pool, content.state().size(),
+                                         content.state().origin().alignment);
         content.decode_to(block.as<std::byte>());
     }
     state_.reset();
@@ -78,35 +80,36 @@ PooledAllocation Stash::restore(MemoryPool& pool) {
 }
 
 void Stash::restore_to(std::span<std::byte> memory) {
-    const StashState& content = content_of(state_, "restore_to");
-    if (memory.size() != content.size()) {
-        throw std::invalid_argument("tensorpool: stash '" + content.name() + "': found memory of " +
-                                    std::to_string(memory.size()) + " bytes, expected " +
-                                    std::to_string(content.size()));
+    const CountedStash& content = content_of(state_, "restore_to");
+    if (memory.size() != content.state().size()) {
+        throw std::invalid_argument("tensorpool: stash '" + content.state().name() +
+                                    "': found memory of " + std::to_string(memory.size()) +
+                                    " bytes, expected " + std::to_string(content.state().size()));
     }
     content.decode_to(memory);
     state_.reset();
 }
 
 void Stash::prefetch() const noexcept {
-    if (state_ != nullptr) state_->read_ahead();
+    if (state_ != nullptr) state_->state().read_ahead();
 }
 
 const std::string& Stash::name() const noexcept {
     static const std::string none;
-    return state_ == nullptr ? none : state_->name();
+    return state_ == nullptr ? none : state_->state().name();
 }
 
 std::size_t Stash::size() const noexcept {
-    return state_ == nullptr ? 0 : state_->size();
+    return state_ == nullptr ? 0 : state_->state().size();
 }
 
 std::size_t Stash::bytes_at_rest() const noexcept {
-    return state_ == nullptr ? 0 : state_->bytes_in_memory() + state_->bytes_in_file();
+    return state_ == nullptr ? 0
+                             : state_->state().bytes_in_memory() + state_->state().bytes_in_file();
 }
 
 std::size_t Stash::bytes_spilled() const noexcept {
-    return state_ == nullptr ? 0 : state_->bytes_in_file();
+    return state_ == nullptr ? 0 : state_->state().bytes_in_file();
 }
 
 }  // namespace tensorpool

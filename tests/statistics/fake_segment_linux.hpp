@@ -60,6 +60,7 @@ public:
         return at<statistics::CountersRecord>(index);
     }
     statistics::ScopeRecord& scope(std::size_t index) { return at<statistics::ScopeRecord>(index); }
+    statistics::StashRecord& stash(std::size_t index) { return at<statistics::StashRecord>(index); }
     statistics::BudgetRecord& budget(std::size_t index) {
         return at<statistics::BudgetRecord>(index);
     }
@@ -110,6 +111,14 @@ public:
         put(budget(index).parent, parent);
         statistics::store_name(budget(index).name, name);
         return budget(index);
+    }
+
+    statistics::StashRecord& add_stash(const char* name, std::uint64_t id, std::uint64_t budget) {
+        const auto index = header().region<statistics::StashRecord>().used.fetch_add(1);
+        put(stash(index).id, id);
+        put(stash(index).budget, budget);
+        statistics::store_name(stash(index).name, name);
+        return stash(index);
     }
 
     statistics::SiteRecord& add_site(std::uint64_t allocated_bytes) {

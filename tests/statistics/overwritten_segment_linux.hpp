@@ -38,6 +38,8 @@ public:
         put(segment_.header().region<statistics::BudgetRecord>().used, 1);
         put(segment_.add_budget("process", 6, 0).totals.in_use_bytes, 4096);
         segment_.add_budget("cache", 7, 6);
+        put(segment_.header().region<statistics::StashRecord>().used, 1);
+        put(segment_.add_stash("weights", 8, 7).totals.tensors, 3);
         segment_.add_site(1 << 20).frames[0] = std::uint64_t{1} << 48;
         if (view_.open()) throw std::logic_error("a valid segment was rejected");
     }
@@ -52,6 +54,7 @@ private:
 
     void execute(unsigned what) {
         using namespace statistics;
+        if (what > 251) return overwrite(&segment_.stash(byte() % 4), sizeof(StashRecord));
         if (what > 247) return overwrite(&segment_.budget(byte() % 4), sizeof(BudgetRecord));
         switch (what % 13) {
             case 0:
@@ -136,6 +139,7 @@ private:
         if (snapshot.pools.size() > count_of<PoolRecord> ||
             snapshot.scopes.size() > count_of<ScopeRecord> ||
             snapshot.budgets.size() > count_of<BudgetRecord> ||
+            snapshot.stashes.size() > count_of<StashRecord> ||
             snapshot.arenas.size() + snapshot.scratches.size() > count_of<ArenaRecord> ||
             snapshot.devices.size() > count_of<DeviceRecord> ||
             snapshot.planned.size() > count_of<PlannedRecord> ||

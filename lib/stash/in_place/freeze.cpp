@@ -89,6 +89,7 @@ void freeze(MemoryPool& memory_pool, void* block, const FreezeOptions& options) 
                       .range = range,
                       .type = options.type,
                       .window_bytes = options.window_bytes,
+                      .budget = pool.charged_budget(),
                       .name = options.name.c_str()},
                      options.system_calls_may_fail);
 }

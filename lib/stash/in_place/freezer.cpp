@@ -52,6 +52,7 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
     }
     if (!platform::watch_faults(source_, settings.range.begin, settings.range.bytes) ||
         !encode_all(*block)) {
+        ++block->totals().failures;
         std::uint32_t piece = 0;
         (void)bring_all_back(*block, piece);
         end(*block);
@@ -60,6 +61,7 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
             "the system refused to watch or to drop its pages; a frozen block takes up to four "
             "of the mappings that vm.max_map_count allows");
     }
+    ++block->totals().stashes;
     const std::lock_guard guard(lock_);
     block->set_in_use(false);
 }
@@ -78,6 +80,7 @@ bool Freezer::thaw(const void* p) {
     if (block == nullptr) return false;
     std::uint32_t piece = 0;
     const Done done = bring_all_back(*block, piece);
+    ++(done == Done::yes ? block->totals().restores : block->totals().failures);
     if (done == Done::yes) {
         end(*block);
         return true;

@@ -65,7 +65,7 @@ FrozenBlock* FrozenBlock::make(const Settings& settings) noexcept {
 void FrozenBlock::destroy(FrozenBlock& block) noexcept {
     const std::uint32_t count = block.piece_count_;
     platform::unmap(block.encodings_, count * room_for_encoding());
-    std::destroy_at(&block);
+    block.~FrozenBlock();
     platform::unmap(&block, record_bytes<FrozenBlock, Piece>(count));
 }
 
@@ -76,8 +76,19 @@ FrozenBlock::FrozenBlock(const Settings& settings) noexcept
       type_(settings.type),
       piece_count_(pieces_in(settings.range.bytes)),
       kept_pieces_(pieces_to_keep(settings.window_bytes, piece_count_)),
-      resident_bytes_(settings.range.bytes) {
+      resident_bytes_(settings.range.bytes),
+      group_(StashStatistics::Kind::frozen, *settings.name == '\0' ? "unnamed" : settings.name,
+             settings.budget) {
     base::FixedText(name_, sizeof(name_)).add("%s", settings.name);
+    ++totals().tensors;
+    totals().memory_bytes += resident_bytes_;
+}
+
+FrozenBlock::~FrozenBlock() {
+    --totals().tensors;
+    totals().memory_bytes -= resident_bytes_;
+    totals().stashed_bytes -= range_.bytes - resident_bytes_;
+    totals().compressed_bytes -= bytes_at_rest_;
 }
 
 std::size_t FrozenBlock::bytes_of(std::uint32_t piece) const noexcept {
@@ -105,10 +116,12 @@ void FrozenBlock::store(std::uint32_t number, std::span<const std::byte> encodin
     // Pages that the system keeps are used by a later encoding.
     if (before > now) (void)platform::decommit(room + now, before - now);
     bytes_at_rest_ += now - before;
+    totals().compressed_bytes += now - before;
 }
 
 Done FrozenBlock::put_to_rest(std::uint32_t number, const FaultSource& source,
                               PieceTools& tools) noexcept {
+    const std::uint64_t begin = platform::monotonic_clock_ns();
     Piece& piece = pieces_[number];
     std::byte* const address = address_of(number);
     const std::size_t bytes = bytes_of(number);
@@ -123,11 +136,15 @@ Done FrozenBlock::put_to_rest(std::uint32_t number, const FaultSource& source,
     if (!platform::decommit(address, bytes)) return Done::refused;
     piece.state = State::at_rest;
     resident_bytes_ -= bytes;
+    totals().memory_bytes -= bytes;
+    totals().stashed_bytes += bytes;
+    totals().stash_ns += platform::monotonic_clock_ns() - begin;
     return Done::yes;
 }
 
 Done FrozenBlock::fill(std::uint32_t number, Writable writable, const FaultSource& source,
                        PieceTools& tools) noexcept {
+    const std::uint64_t begin = platform::monotonic_clock_ns();
     const std::size_t bytes = bytes_of(number);
     const std::span<const std::byte> decoded = tools.decode(encoding(number), bytes);
     if (decoded.empty()) return Done::damaged;
@@ -135,12 +152,16 @@ Done FrozenBlock::fill(std::uint32_t number, Writable writable, const FaultSourc
         return Done::refused;
     }
     become_resident(number, writable == Writable::yes ? State::dirty : State::clean);
+    totals().restore_ns += platform::monotonic_clock_ns() - begin;
     return Done::yes;
 }
 
 void FrozenBlock::become_resident(std::uint32_t number, State state) noexcept {
     pieces_[number].state = state;
-    resident_bytes_ += bytes_of(number);
+    const std::size_t bytes = bytes_of(number);
+    resident_bytes_ += bytes;
+    totals().memory_bytes += bytes;
+    totals().stashed_bytes -= bytes;
 }
 
 Done FrozenBlock::serve(std::uint32_t number, bool is_write, const FaultSource& source,
@@ -148,6 +169,7 @@ Done FrozenBlock::serve(std::uint32_t number, bool is_write, const FaultSource& 
     Piece& piece = pieces_[number];
     if (piece.state == State::at_rest) {
         ++faults_;
+        ++totals().misses;
         make_room(source, tools);
         const Done done = fill(number, is_write ? Writable::yes : Writable::no, source, tools);
         if (done == Done::yes) push_to_window(number);

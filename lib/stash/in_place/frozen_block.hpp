@@ -9,6 +9,7 @@
 
 #include "platform/memory/page_faults.hpp"
 #include "stash/in_place/piece_tools.hpp"
+#include "stash/stash_group.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -46,7 +47,8 @@ public:
         FrozenRange range;
         DataType type;
         std::size_t window_bytes = 0;
-        const char* name = "";  // for messages; cut off if it is long
+        std::uint64_t budget = 0;  // the number of the one that is charged for the block
+        const char* name = "";     // for messages and statistics; cut off if it is long
     };
     /// Makes the record of a block whose pieces are all resident. Returns nullptr if the system has
     /// no memory for it.
@@ -93,6 +95,8 @@ public:
     std::size_t resident_bytes() const noexcept { return resident_bytes_; }
     std::uint64_t faults() const noexcept { return faults_; }
     std::uint64_t encoded_again() const noexcept { return encoded_again_; }
+    /// The statistics of its name.
+    statistics::StashTotals& totals() const noexcept { return group_.totals(); }
 
     /// Returns the stored encoding of a piece at rest, for tests that damage it.
     std::span<std::byte> encoding(std::uint32_t piece) noexcept;
@@ -108,6 +112,7 @@ private:
     };
 
     explicit FrozenBlock(const Settings& settings) noexcept;
+    ~FrozenBlock();
 
     std::byte* address_of(std::uint32_t piece) const noexcept {
         return range_.begin + std::size_t{piece} * PieceTools::piece_bytes;
@@ -143,6 +148,7 @@ private:
     std::uint64_t faults_ = 0;
     std::uint64_t encoded_again_ = 0;
     char name_[48] = {};
+    const StashGroup group_;
 };
 
 }  // namespace tensorpool::stashing

@@ -153,7 +153,7 @@ void MapState::make_room() noexcept {
     const auto in_memory = [this] { return totals_.memory_bytes + incoming_bytes_; };
     while (const auto entry = take(options_.memory_bytes, in_memory, in_memory_))
         if (!put_to_rest(*entry)) break;
-    const auto compressed = [this] { return totals_.compressed_bytes; };
+    const auto compressed = [this] { return totals_.compressed_bytes.load(); };
     while (const auto entry = take(options_.compressed_bytes, compressed, compressed_))
         if (!spill(*entry)) break;
 }
@@ -161,7 +161,8 @@ void MapState::make_room() noexcept {
 std::size_t MapState::available() const noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return SIZE_MAX;
-    return totals_.memory_bytes + (options_.folder.empty() ? 0 : totals_.compressed_bytes);
+    const std::size_t compressed = totals_.compressed_bytes;
+    return totals_.memory_bytes + (options_.folder.empty() ? 0 : compressed);
 }
 
 std::size_t MapState::give(std::size_t bytes) noexcept {

@@ -52,7 +52,10 @@ MapState::MapState(StashedMapOptions&& options, EntryTable::Equal equal)
       pool_(own_pool_ != nullptr ? *own_pool_ : *options_.pool),
       work_pool_(store_pool()),
       budget_(options_.budget),
-      table_(equal, EntryTable::Buckets(16)) {
+      table_(equal, EntryTable::Buckets(16)),
+      words_(StashStatistics::Kind::map, options_.name,
+             budget_.node() == nullptr ? 0 : budget_.node()->statistics().id),
+      totals_(words_.totals()) {
     enter_map(*this);
     if (options_.budget == nullptr) return;
     try {
@@ -99,6 +102,7 @@ void MapState::put(std::shared_ptr<MapEntry> entry) noexcept {
         replaced = table_.remove(entry->hash, entry->key.get());
         if (replaced != nullptr) detach(*replaced);
         entry->is_attached = true;
+        ++totals_.tensors;
         count(*entry, {.in_memory = entry->bytes});
         list(*entry);
         table_.insert(std::move(entry));
@@ -170,9 +174,19 @@ void MapState::prefetch(std::size_t hash, const void* key) noexcept {
 
 StashedMapStatistics MapState::statistics() const noexcept {
     const std::lock_guard guard(mutex_);
-    StashedMapStatistics all = totals_;
-    all.entries = table_.size();
-    return all;
+    return {.entries = totals_.tensors,
+            .memory_bytes = totals_.memory_bytes,
+            .stashed_bytes = totals_.stashed_bytes,
+            .compressed_bytes = totals_.compressed_bytes,
+            .spilled_bytes = totals_.spilled_bytes,
+            .hits = totals_.hits,
+            .misses = totals_.misses,
+            .stashes = totals_.stashes,
+            .spills = totals_.spills,
+            .restores = totals_.restores,
+            .failures = totals_.failures,
+            .stash_ns = totals_.stash_ns,
+            .restore_ns = totals_.restore_ns};
 }
 
 std::string MapState::last_failure() const {
@@ -213,6 +227,7 @@ void MapState::wait_until_idle(const MapEntry& entry, std::unique_lock<std::mute
 void MapState::detach(MapEntry& entry) noexcept {
     EntryList::remove(entry);
     count(entry, {});
+    --totals_.tensors;
     entry.is_attached = false;
 }
 
@@ -235,8 +250,8 @@ void MapState::list(MapEntry& entry) noexcept {
 
 void MapState::count(MapEntry& entry, const EntrySizes& sizes) noexcept {
     if (!entry.is_attached) return;
-    const auto change = [](std::size_t& total, std::size_t& before, std::size_t now) {
-        total = total - before + now;
+    const auto change = [](detail::Counter& total, std::size_t& before, std::size_t now) {
+        total += now - before;  // of unsigned numbers: a difference below 0 wraps, and back
         before = now;
     };
     change(totals_.memory_bytes, entry.counted.in_memory, sizes.in_memory);

@@ -14,6 +14,7 @@
 #include "stash/map/entry_table.hpp"
 #include "stash/map/map_entry.hpp"
 #include "stash/map/map_reserve.hpp"
+#include "stash/stash_words.hpp"
 #include "statistics/budget/held_budget.hpp"
 
 namespace tensorpool::stashing {
@@ -98,8 +99,9 @@ private:
     EntryTable table_;
     EntryList in_memory_;
     EntryList compressed_;
-    StashedMapStatistics totals_;
-    std::size_t incoming_bytes_ = 0;  // being restored
+    StashWords words_;
+    statistics::StashTotals& totals_;  // those of words_
+    std::size_t incoming_bytes_ = 0;   // being restored
     char last_failure_[256] = {};
 
     // Counts ended moves; threads that wait for one wait for its change.

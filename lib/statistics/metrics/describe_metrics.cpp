@@ -5,6 +5,7 @@
 #include "statistics/metrics/budget_metrics.hpp"
 #include "statistics/metrics/process_metrics.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
+#include "statistics/metrics/stash_metrics.hpp"
 
 namespace tensorpool {
 namespace {
@@ -36,7 +37,7 @@ std::span<const MetricDescription> describe_metrics() {
     static const auto all =
         describe<ProcessSnapshot, PoolStatistics, BucketStatistics, LargeStatistics,
                  ArenaStatistics, DeviceStatistics, PlannedArenaStatistics, BudgetStatistics,
-                 ScopeStatistics, ThreadStatistics>();
+                 StashStatistics, ScopeStatistics, ThreadStatistics>();
     return all;
 }
 

@@ -25,7 +25,8 @@ std::string json_of(const LeftOut& left_out) {
            member("devices", left_out.devices) + ',' +
            member("device_streams", left_out.device_streams) + ',' +
            member("planned", left_out.planned) + ',' + member("slots", left_out.slots) + ',' +
-           member("budgets", left_out.budgets) + ',' + member("scopes", left_out.scopes) + '}';
+           member("budgets", left_out.budgets) + ',' + member("stashes", left_out.stashes) + ',' +
+           member("scopes", left_out.scopes) + '}';
 }
 
 std::string json_of(const std::vector<ThreadStatistics>& threads) {
@@ -62,6 +63,7 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     add("device_streams", array_of(snapshot.device_streams));
     add("planned", array_of(snapshot.planned));
     add("budgets", array_of(snapshot.budgets));
+    add("stashes", array_of(snapshot.stashes));
     add("scopes", array_of(snapshot.scopes));
     add("threads", json_of(snapshot.threads));
     add("entries", std::to_string(snapshot.entries));

@@ -21,6 +21,7 @@
 #include "statistics/sums/device_statistics.hpp"
 #include "statistics/sums/planned_statistics.hpp"
 #include "statistics/sums/pool_statistics.hpp"
+#include "statistics/sums/stash_statistics.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -276,6 +277,7 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
                    .planned = read(header.region<PlannedRecord>().left_out),
                    .slots = read(header.region<CountersRecord>().left_out),
                    .budgets = read(header.region<BudgetRecord>().left_out),
+                   .stashes = read(header.region<StashRecord>().left_out),
                    .scopes = read(header.region<ScopeRecord>().left_out)};
 }
 
@@ -299,6 +301,7 @@ ProcessSnapshot snapshot_in(const SegmentView& view) {
     add_device_streams(statistics, view.later());
     add_planned(statistics, view.later());
     statistics.budgets = budgets_in(view.later());
+    statistics.stashes = stashes_in(view.later());
     statistics.scopes = scopes_in(view.later());
     statistics.committed_bytes = committed_bytes_of(statistics);
     return statistics;

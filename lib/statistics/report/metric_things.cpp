@@ -82,13 +82,14 @@ MetricThings::MetricThings(const std::vector<ProcessSnapshot>& snapshots) {
     for (const ProcessSnapshot& snapshot : snapshots) {
         const Labels process = labels_of(snapshot);
         processes.push_back({process, &snapshot});
-        Names of_pools, of_arenas, of_devices, of_planned, of_scopes;
+        Names of_pools, of_arenas, of_devices, of_planned, of_stashes, of_scopes;
         add(pools, process, "pool", of_pools, snapshot.pools);
         add(arenas, process, "arena", of_arenas, snapshot.arenas);
         add(arenas, process, "arena", of_arenas, snapshot.scratches);
         add(devices, process, "allocator", of_devices, snapshot.devices);
         add(planned, process, "planned", of_planned, snapshot.planned);
         add_budgets(budgets, process, snapshot.budgets);
+        add(stashes, process, "stash", of_stashes, snapshot.stashes);
         add(scopes, process, "scope", of_scopes, snapshot.scopes);
     }
 }

@@ -27,6 +27,7 @@ struct MetricThings {
     std::vector<MetricThing<DeviceStatistics>> devices;
     std::vector<MetricThing<PlannedArenaStatistics>> planned;
     std::vector<MetricThing<BudgetStatistics>> budgets;
+    std::vector<MetricThing<StashStatistics>> stashes;
     std::vector<MetricThing<ScopeStatistics>> scopes;
 };
 

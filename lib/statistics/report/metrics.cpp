@@ -8,6 +8,7 @@
 #include "statistics/metrics/budget_metrics.hpp"
 #include "statistics/metrics/process_metrics.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
+#include "statistics/metrics/stash_metrics.hpp"
 #include "statistics/report/metric_things.hpp"
 #include "statistics/report/report_parts.hpp"
 #include "statistics/report/sources.hpp"
@@ -187,6 +188,31 @@ struct DerivedMetrics<BudgetStatistics> {
 };
 
 template <>
+struct DerivedMetrics<StashStatistics> {
+    using enum MetricKind;
+    using Of = StashStatistics;
+
+    static std::vector<Part> by_place(const Of& stash) {
+        return {part("memory", stash.compressed_bytes), part("file", stash.spilled_bytes)};
+    }
+    static std::vector<Part> stash_seconds(const Of& stash) {
+        return {{"", static_cast<double>(stash.stash_ns) / 1e9}};
+    }
+    static std::vector<Part> restore_seconds(const Of& stash) {
+        return {{"", static_cast<double>(stash.restore_ns) / 1e9}};
+    }
+
+    static constexpr DerivedMetric<Of> all[] = {
+        {"tensorpool_stash_rest_bytes", gauge,
+         "Bytes that what rests takes: compressed in memory, or in files.", "place", by_place},
+        {"tensorpool_stash_seconds_total", total, "Time of putting to rest, spilling included.", "",
+         stash_seconds},
+        {"tensorpool_stash_restore_seconds_total", total,
+         "Time of bringing back, page faults included.", "", restore_seconds},
+    };
+};
+
+template <>
 struct DerivedMetrics<ScopeStatistics> {
     static constexpr std::span<const DerivedMetric<ScopeStatistics>> all = {};
 };
@@ -274,6 +300,7 @@ std::vector<MetricFamily> metric_families(const std::vector<ProcessSnapshot>& sn
     add(families, things.devices);
     add(families, things.planned);
     add(families, things.budgets);
+    add(families, things.stashes);
     add(families, things.scopes);
     add(families, things.processes);
     add_build(families, things.processes);

@@ -122,6 +122,30 @@ void add_budgets(std::string& out, const std::vector<BudgetStatistics>& budgets)
     }
 }
 
+double ms(std::uint64_t nanoseconds) noexcept {
+    return static_cast<double>(nanoseconds) / 1e6;
+}
+
+void add_stashes(std::string& out, const std::vector<StashStatistics>& stashes) {
+    if (stashes.empty()) return;
+    std::size_t width = 12;
+    for (const StashStatistics& one : stashes) width = std::max(width, columns(one.name));
+    out += "tensorpool: at rest; the ratio is that of compressed and spilled bytes to the size\n";
+    out += "  " + padded("name", width);
+    add_line(out, " %-7s %8s %10s %10s %10s %10s %6s %9s %9s %9s %9s", "kind", "tensors",
+             "in memory", "size", "compressed", "spilled", "ratio", "misses", "restores",
+             "stash ms", "back ms");
+    for (const StashStatistics& one : stashes) {
+        out += "  " + padded(one.name, width);
+        add_line(out, " %-7s %8llu %10s %10s %10s %10s %6.3f %9llu %9llu %9.1f %9.1f",
+                 to_string(one.kind), static_cast<Count>(one.tensors),
+                 BytesText(one.memory_bytes).c_str(), BytesText(one.stashed_bytes).c_str(),
+                 BytesText(one.compressed_bytes).c_str(), BytesText(one.spilled_bytes).c_str(),
+                 one.ratio(), static_cast<Count>(one.misses), static_cast<Count>(one.restores),
+                 ms(one.stash_ns), ms(one.restore_ns));
+    }
+}
+
 void add_scopes(std::string& out, const std::vector<ScopeStatistics>& scopes) {
     if (scopes.empty()) return;
     std::size_t width = 12;
@@ -186,6 +210,7 @@ std::string to_json(const Snapshot& snapshot) {
            ",\"devices\":" + array_of(snapshot.devices) +
            ",\"planned\":" + array_of(snapshot.planned) +
            ",\"budgets\":" + array_of(snapshot.budgets) +
+           ",\"stashes\":" + array_of(snapshot.stashes) +
            ",\"scopes\":" + array_of(snapshot.scopes) + '}';
 }
 
@@ -197,6 +222,7 @@ std::string to_text(const Snapshot& snapshot) {
     add_table(out, "arenas", snapshot.arenas);
     add_table(out, "scratches", snapshot.scratches);
     add_budgets(out, snapshot.budgets);
+    add_stashes(out, snapshot.stashes);
     add_scopes(out, snapshot.scopes);
     return out;
 }

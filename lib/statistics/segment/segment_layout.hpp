@@ -13,6 +13,7 @@
 #include "statistics/metrics/device_metrics.hpp"
 #include "statistics/metrics/planned_metrics.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
+#include "statistics/metrics/stash_metrics.hpp"
 
 /// The layout of a process's segment: one file of fixed size, of which only the used pages take
 /// memory. The process writes it, and other processes may read it. It contains offsets and numbers
@@ -20,7 +21,8 @@
 /// share.
 ///
 ///     header | timeline | scopes | pools | arenas and scratches | devices | device streams |
-///     planned arenas | counters of threads | names of frames | sites
+///     planned arenas | counters of threads | names of frames | sites | budgets |
+///     stashes
 ///
 /// A record in use has a number above 0 in `id`, which no other object of its kind ever had. The
 /// structure (which records are in use, and for what) changes between two additions to `epoch`,
@@ -36,7 +38,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 8;
+inline constexpr std::uint64_t segment_version = 9;
 inline constexpr std::size_t segment_bytes = std::size_t{20} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
@@ -142,6 +144,15 @@ struct alignas(64) BudgetRecord {
     Name name;
     Counter parent;  // the number of the budget above it; 0 for a root
     BudgetTotals totals;
+};
+
+/// What rests under one name: stashes, a map, or frozen blocks.
+struct alignas(64) StashRecord {
+    Counter id;
+    Name name;
+    Counter kind;    // a StashStatistics::Kind
+    Counter budget;  // the number of the budget that is charged; 0 for none
+    StashTotals totals;
 };
 
 /// One arena that serves a plan.
@@ -264,6 +275,7 @@ inline constexpr std::tuple record_kinds{
     RecordKind<FrameNameRecord>{.count = 4096, .first = First::record},
     RecordKind<SiteRecord>{.count = 4096, .first = First::record},
     RecordKind<BudgetRecord>{.count = 1024, .first = First::other_later},
+    RecordKind<StashRecord>{.count = 512, .first = First::other_later},
 };
 inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
 
@@ -371,18 +383,20 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.
-static_assert(segment_version == 8 && sizeof(SegmentHeader) == 768 && sizeof(PoolRecord) == 2048 &&
+static_assert(segment_version == 9 && sizeof(SegmentHeader) == 768 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 512 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
               sizeof(CountersRecord) == 832 && sizeof(FrameNameRecord) == 256 &&
-              sizeof(SiteRecord) == 768 && sizeof(BudgetRecord) == 128);
+              sizeof(SiteRecord) == 768 && sizeof(BudgetRecord) == 128 &&
+              sizeof(StashRecord) == 192);
 static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
               offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
               offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 4243456 &&
               offset_of<DeviceStreamRecord> == 4358144 && offset_of<PlannedRecord> == 4489216 &&
               offset_of<CountersRecord> == 4571392 && offset_of<FrameNameRecord> == 14798848 &&
-              offset_of<SiteRecord> == 15847424 && offset_of<BudgetRecord> == 18993152);
-static_assert(offset_of<BudgetRecord> + count_of<BudgetRecord> * sizeof(BudgetRecord) <=
+              offset_of<SiteRecord> == 15847424 && offset_of<BudgetRecord> == 18993152 &&
+              offset_of<StashRecord> == 19124224);
+static_assert(offset_of<StashRecord> + count_of<StashRecord> * sizeof(StashRecord) <=
               segment_bytes);
 
 }  // namespace tensorpool::statistics

@@ -5,6 +5,7 @@
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/budget_statistics.hpp"
+#include "statistics/sums/stash_statistics.hpp"
 
 namespace tensorpool {
 namespace statistics {
@@ -88,6 +89,7 @@ Snapshot take_snapshot() {
         statistics::SegmentImage image(header);
         image.count();
         snapshot.budgets = statistics::budgets_in(image);
+        snapshot.stashes = statistics::stashes_in(image);
         snapshot.scopes = statistics::scopes_in(image);
     }
     return snapshot;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/snapshot.hpp>
 #include <tensorpool/stash.hpp>
 
 #include "stash/in_place/frozen_blocks.hpp"
@@ -351,6 +352,33 @@ TEST_F(Freezes, RefusalsNameWhatWasFoundAndExpected) {
     MemoryPool other;
     EXPECT_TRUE(contains(message_of<std::invalid_argument>([&] { freeze(other, large.get()); }),
                          "expected the address of a block in use of pool"));
+}
+
+TEST_F(Freezes, BlocksAreInSnapshotsByName) {
+    const auto named = [] {
+        for (const StashStatistics& one : take_snapshot().stashes)
+            if (std::string(one.name) == "in a snapshot") return one;
+        return StashStatistics();
+    };
+    PooledAllocation block(pool_, 1024 * KiB);
+    fill(block, 1);
+    freeze(block, {.name = "in a snapshot", .window_bytes = 256 * KiB});
+    (void)*static_cast<volatile char*>(block.get());
+    StashStatistics seen = named();
+    const FreezeStatistics own = freeze_statistics(block.get());
+    EXPECT_EQ(seen.kind, StashStatistics::Kind::frozen);
+    EXPECT_EQ(seen.tensors, 1U);
+    EXPECT_EQ(seen.memory_bytes, own.resident_bytes);
+    EXPECT_EQ(seen.memory_bytes, piece_bytes);
+    EXPECT_EQ(seen.stashed_bytes, 1024 * KiB - piece_bytes);
+    EXPECT_EQ(seen.compressed_bytes, own.bytes_at_rest);
+    EXPECT_EQ(seen.misses, 1U);
+    EXPECT_EQ(seen.stashes, 1U);
+    EXPECT_GT(seen.restore_ns, 0U);
+    thaw(block);
+    seen = named();
+    EXPECT_EQ(seen.restores, 1U);
+    EXPECT_EQ(seen.tensors + seen.memory_bytes + seen.stashed_bytes + seen.compressed_bytes, 0U);
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ TEST(ProcessSnapshotToJson, ContainsFieldsByName) {
     snapshot.left_out.planned = 15;
     snapshot.budgets.emplace_back().in_use_bytes = 16;
     snapshot.left_out.budgets = 17;
+    snapshot.stashes.emplace_back().spilled_bytes = 18;
+    snapshot.left_out.stashes = 19;
     snapshot.scopes.emplace_back().calls = 9;
     snapshot.threads.emplace_back().name = "worker";
     snapshot.entries = 10;
@@ -68,6 +70,8 @@ TEST(ProcessSnapshotToJson, ContainsFieldsByName) {
     EXPECT_EQ(members.at("left_out").members.at("planned").number, 15U);
     EXPECT_EQ(members.at("budgets").elements.at(0).members.at("in_use_bytes").number, 16U);
     EXPECT_EQ(members.at("left_out").members.at("budgets").number, 17U);
+    EXPECT_EQ(members.at("stashes").elements.at(0).members.at("spilled_bytes").number, 18U);
+    EXPECT_EQ(members.at("left_out").members.at("stashes").number, 19U);
     EXPECT_EQ(members.at("threads").elements.at(0).members.at("name").text, "worker");
     EXPECT_EQ(members.at("entries").number, 10U);
     for (const auto& metric : statistics::Metrics<ProcessSnapshot>::all) {
@@ -83,8 +87,8 @@ TEST(ProcessSnapshotToJson, ReportsWhetherSnapshotIsConsistent) {
 
 TEST(ProcessSnapshotToJson, EmptySnapshotHasEmptyLists) {
     const Json read = JsonReader::read(without_booleans(to_json(ProcessSnapshot()))).value();
-    for (const char* list :
-         {"pools", "arenas", "scratches", "devices", "planned", "budgets", "scopes", "threads"}) {
+    for (const char* list : {"pools", "arenas", "scratches", "devices", "planned", "budgets",
+                             "stashes", "scopes", "threads"}) {
         EXPECT_TRUE(read.members.at(list).elements.empty()) << list;
     }
 }

@@ -262,6 +262,47 @@ TEST_P(SegmentSnapshot, ContainsBudgetsInTheOrderInWhichTheyWereMade) {
     EXPECT_EQ(statistics.budgets[1].reserved_bytes, 300U);
 }
 
+TEST_P(SegmentSnapshot, ContainsWhatRestsInTheOrderInWhichItWasMade) {
+    put(segment.header().region<StashRecord>().used, 1);
+    put(segment.header().region<StashRecord>().left_out, 2);
+    StashRecord& map = segment.add_stash("cache", 9, 0);
+    put(map.kind, 1);
+    put(map.totals.tensors, 5);
+    put(map.totals.stashed_bytes, 4000);
+    put(map.totals.compressed_bytes, 500);
+    put(map.totals.spilled_bytes, 1500);
+    put(map.totals.restore_ns, 77);
+    segment.add_stash("ended", 0, 0);
+    put(segment.add_stash("overwritten", 11, 0).kind, 3);
+    segment.add_stash("weights", 7, 0);
+    const ProcessSnapshot statistics = snapshot();
+    EXPECT_EQ(statistics.left_out.stashes, 2U);
+    ASSERT_EQ(statistics.stashes.size(), 3U);
+    EXPECT_STREQ(statistics.stashes[0].name, "weights");
+    const StashStatistics& cache = statistics.stashes[1];
+    EXPECT_STREQ(cache.name, "cache");
+    EXPECT_EQ(cache.kind, StashStatistics::Kind::map);
+    EXPECT_EQ(cache.tensors, 5U);
+    EXPECT_EQ(cache.restore_ns, 77U);
+    EXPECT_EQ(cache.bytes_at_rest(), 2000U);
+    EXPECT_EQ(cache.ratio(), 0.5);
+    EXPECT_EQ(statistics.stashes[2].kind, StashStatistics::Kind::stashes);
+}
+
+// Their totals interest nobody, and a program may have a budget for each request.
+TEST_P(SegmentSnapshot, LeavesOutStashesWithoutTensorsOfBudgetsThatEnded) {
+    put(segment.header().region<BudgetRecord>().used, 1);
+    put(segment.header().region<StashRecord>().used, 1);
+    segment.add_budget("request 2", 3, 0);
+    segment.add_stash("request 1, all restored", 10, 2);
+    segment.add_stash("request 2, all restored", 11, 3);
+    put(segment.add_stash("request 1", 12, 2).totals.tensors, 1);
+    const ProcessSnapshot statistics = snapshot();
+    ASSERT_EQ(statistics.stashes.size(), 2U);
+    EXPECT_STREQ(statistics.stashes[0].name, "request 2, all restored");
+    EXPECT_STREQ(statistics.stashes[1].name, "request 1");
+}
+
 TEST_P(SegmentSnapshot, ReportsInconsistentSnapshot) {
     segment.add_pool("pool", 3);
     put(segment.header().epoch, 7);

@@ -67,9 +67,9 @@ TEST_P(SegmentViewOf, ConcurrentChangeIsNotSteady) {
 }
 
 TEST_P(SegmentViewOf, ReportsOtherVersion) {
-    put(segment.header().version, 9);
+    put(segment.header().version, 10);
     EXPECT_EQ(failure(), AttachFailure::other_version);
-    EXPECT_NE(problem().find("version 9"), std::string::npos) << problem();
+    EXPECT_NE(problem().find("version 10"), std::string::npos) << problem();
 }
 
 // The layout of tensorpool before it supported devices.

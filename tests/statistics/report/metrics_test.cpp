@@ -74,6 +74,7 @@ TEST(Metrics, OnlyCountersEndInTotal) {
     snapshot.devices.emplace_back();
     snapshot.planned.emplace_back();
     snapshot.budgets.emplace_back();
+    snapshot.stashes.emplace_back();
     snapshot.scopes.emplace_back();
     for (const MetricFamily& family : metric_families({snapshot})) {
         EXPECT_EQ(family.name.ends_with("_total"), family.kind == MetricFamily::Kind::counter)
@@ -122,6 +123,22 @@ TEST(Metrics, BudgetsWithoutALimitHaveAnInfiniteOne) {
     EXPECT_EQ(family_of(families, "tensorpool_budget_limit_bytes").samples.at(0).value, 4096);
     EXPECT_EQ(family_of(families, "tensorpool_budget_soft_limit_bytes").samples.at(0).value,
               std::numeric_limits<double>::infinity());
+}
+
+TEST(Metrics, BytesAtRestAreDividedByTheirPlace) {
+    ProcessSnapshot snapshot = process_of(5);
+    snapshot.stashes = {
+        StashStatistics{.name = "cache", .id = 3, .compressed_bytes = 40, .spilled_bytes = 50},
+        StashStatistics{.name = "cache", .id = 4, .restore_ns = 1'500'000'000}};
+    const auto families = metric_families({snapshot});
+    const auto& rest = family_of(families, "tensorpool_stash_rest_bytes").samples;
+    ASSERT_EQ(rest.size(), 4U);
+    using Label = std::pair<std::string, std::string>;
+    EXPECT_EQ(rest[1].labels.back(), Label("place", "file"));
+    EXPECT_EQ(rest[1].value, 50);
+    EXPECT_EQ(rest[2].labels[rest[2].labels.size() - 2], Label("stash", "cache #4"));
+    const auto& time = family_of(families, "tensorpool_stash_restore_seconds_total").samples;
+    EXPECT_EQ(time.at(1).value, 1.5);
 }
 
 TEST(Metrics, PathsOfBudgetsAreBounded) {

@@ -135,7 +135,7 @@ TEST(ArenaToText, UnusedArenaShowsNeitherLimitNorRefusals) {
 TEST(SnapshotToJson, EmptySnapshotHasEmptyGroups) {
     EXPECT_EQ(to_json(Snapshot()),
               "{\"version\":1,\"pools\":[],\"arenas\":[],\"scratches\":[],\"devices\":[],"
-              "\"planned\":[],\"budgets\":[],\"scopes\":[]}");
+              "\"planned\":[],\"budgets\":[],\"stashes\":[],\"scopes\":[]}");
 }
 
 TEST(SnapshotToJson, ContainsJsonOfEachObject) {
@@ -146,6 +146,7 @@ TEST(SnapshotToJson, ContainsJsonOfEachObject) {
     snapshot.devices = {DeviceStatistics{.name = "gpu", .slabs = 4}};
     snapshot.planned = {PlannedArenaStatistics{.name = "step", .buffers = 5}};
     snapshot.budgets = {BudgetStatistics{.name = "process", .id = 6}};
+    snapshot.stashes = {StashStatistics{.name = "weights", .id = 7}};
     snapshot.scopes = {ScopeStatistics{.name = "forward", .calls = 3}};
     const std::string json = to_json(snapshot);
     ASSERT_TRUE(JsonReader::read(json)) << json;
@@ -155,7 +156,8 @@ TEST(SnapshotToJson, ContainsJsonOfEachObject) {
                         to_json(snapshot.scratches[0]) + ',' + to_json(snapshot.scratches[1]) +
                         "],\"devices\":[" + to_json(snapshot.devices[0]) + "],\"planned\":[" +
                         to_json(snapshot.planned[0]) + "],\"budgets\":[" +
-                        to_json(snapshot.budgets[0]) + "],\"scopes\":[" +
+                        to_json(snapshot.budgets[0]) + "],\"stashes\":[" +
+                        to_json(snapshot.stashes[0]) + "],\"scopes\":[" +
                         to_json(snapshot.scopes[0]) + "]}");
 }
 
@@ -252,6 +254,34 @@ TEST(SnapshotToText, LinesOfLargestValuesFitAHundredColumns) {
     snapshot.arenas = {distinct_statistics()};
     snapshot.arenas[0].used_bytes = snapshot.arenas[0].reserved_bytes = UINT64_MAX;
     for (const std::string& line : lines_of(to_text(snapshot))) EXPECT_LE(line.size(), 100U);
+}
+
+TEST(SnapshotToText, ShowsWhatRests) {
+    Snapshot snapshot;
+    snapshot.stashes = {{.name = "kv-cache",
+                         .kind = StashStatistics::Kind::map,
+                         .id = 3,
+                         .tensors = 12,
+                         .memory_bytes = 4096,
+                         .stashed_bytes = 8192,
+                         .compressed_bytes = 1024,
+                         .spilled_bytes = 2048,
+                         .misses = 7,
+                         .restores = 6,
+                         .stash_ns = 2'500'000,
+                         .restore_ns = 250'000},
+                        {.name = "weights", .id = 4}};
+    EXPECT_EQ(
+        to_text(snapshot),
+        "tensorpool: at rest; the ratio is that of compressed and spilled bytes to the size\n"
+        "  name         kind     tensors  in memory       size compressed    spilled  ratio    "
+        "misses  restores  stash ms   back ms\n"
+        "  kv-cache     map           12      4 KiB      8 KiB      1 KiB      2 KiB  0.375        "
+        " "
+        "7         6       2.5       0.2\n"
+        "  weights      stashes        0        0 B        0 B        0 B        0 B  0.000        "
+        " "
+        "0         0       0.0       0.0\n");
 }
 
 }  // namespace

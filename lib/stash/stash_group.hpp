@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tensorpool/stash_statistics.hpp>
+
+#include "statistics/metrics/stash_metrics.hpp"
+
+namespace tensorpool::stashing {
+
+struct SharedWords;
+
+/// A use of the counters that all stashes, or all frozen blocks, of one name and one budget share.
+///
+/// Counters remain without a user, so that totals do, until others need their place. There are 255
+/// places, and one named "other" for what finds none. No lock is taken but the segment's, which
+/// forks take too: a thread that is lost at a fork costs the child one place at most. Thread-safe.
+class StashGroup {
+public:
+    /// `budget` is the number of the one that is charged; 0 for none.
+    StashGroup(StashStatistics::Kind kind, std::string_view name, std::uint64_t budget) noexcept;
+    ~StashGroup();
+    StashGroup(const StashGroup&) = delete;
+    StashGroup& operator=(const StashGroup&) = delete;
+
+    statistics::StashTotals& totals() const noexcept;
+
+private:
+    SharedWords& words_;
+};
+
+}  // namespace tensorpool::stashing
