@@ -12,7 +12,7 @@ class Statistics(EnabledCase):
         statistics = tensorpool.statistics()
         self.assertEqual(sorted(statistics),
                          ["arenas", "budgets", "devices", "planned", "pools", "scopes", "scratches",
-                          "version"])
+                          "stashes", "version"])
         array = np.empty(MIB, np.uint8)
         pool = pool_statistics()
         self.assertEqual(pool["name"], "global")

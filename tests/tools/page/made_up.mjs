@@ -16,6 +16,8 @@ export function makeProcess(number, name, pools = ['tensors', 'batches', 'decode
     planned: ['training step', 'validation'],
     budgets: [['process', 0, 0, 1300 * mib], ['loader', 1, 192 * mib, 256 * mib], ['images', 2, 0, 160 * mib],
       ['records', 2, 0, 0], ['model', 1, 640 * mib, 0], ['request 4711', 5, 0, 24 * mib]],
+    stashes: [['images', 'map', 43, 90, 620, 150, 110], ['optimizer state', 'stashes', 0, 0, 512, 410, 0],
+      ['embeddings', 'frozen', 45, 4, 252, 160, 0]],
     devices: [['activations', 'cuda:0', 38 * 1024 * mib], ['staging', 'cuda:0', 512 * mib]],
   };
 }
@@ -113,6 +115,15 @@ function planned(id, name, index, seconds) {
   };
 }
 
+function stash(index, [name, kind, budget, memory, resting, compressed, spilled], seconds) {
+  return {
+    name, kind, id: 61 + index, budget, tensors: [940, 12, 1][index], memory_bytes: memory * mib,
+    stashed_bytes: resting * mib, compressed_bytes: compressed * mib - Math.round(mib * wave(seconds, index)),
+    spilled_bytes: spilled * mib, hits: 9000, misses: [1200, 0, 31][index], stashes: 1500, spills: 300,
+    restores: 1200, failures: 0, stash_ns: 5.5e9, restore_ns: 2.25e9,
+  };
+}
+
 function budget(index, [name, parent, soft_bytes, hard_bytes], seconds) {
   const [used, peak] = [[820, 990], [176, 256], [128, 160], [48, 60], [600, 702], [23, 24]][index];
   return {
@@ -150,12 +161,13 @@ export function snapshotOf(made, time) {
       version: 1, process: made.number, process_name: made.name, library_version: '0.1.0',
       time_ns: seconds * 1e9, time_unix_ns: time * 1e9, consistent: true, committed_bytes: 1300 * mib,
       minor_faults: made.faults, resident_bytes: 1440 * mib, failed_misuse: 0, failed_leaks: 0,
-      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, planned: 0, budgets: 0, slots: 0, scopes: 0 },
+      failed_threads: 0, failed_scope_orders: 1, left_out: { pools: 0, arenas: 0, devices: 0, device_streams: 0, planned: 0, budgets: 0, stashes: 0, slots: 0, scopes: 0 },
       pools,
       arenas: [arena(11, 'batch', 'growing', Math.round(20 * mib * wave(seconds, 1))), arena(12, 'header', 'buffer', 14 * kib)],
       scratches: [arena(13, 'scratch', 'scratch', 3 * mib, made.number), arena(14, 'scratch', 'scratch', mib, made.number + 1)],
       planned: made.planned.map((name, index) => planned(31 + index, name, index, seconds)),
       budgets: made.budgets.map((one, index) => budget(index, one, seconds)),
+      stashes: made.stashes.map((one, index) => stash(index, one, seconds)),
       devices: made.devices.map(([name, on, scale], index) => device(21 + index, name, on, scale, seconds)),
       device_streams: made.devices.map((_, index) => ({
         device: 21 + index, stream: 2, capture: 0, held_bytes: 64 * mib, used_bytes: 40 * mib,

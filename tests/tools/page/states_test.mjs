@@ -190,15 +190,32 @@ test('shows the budgets as an indented tree, with their use against the limits',
   });
 });
 
-test('hides the panels of planned arenas and budgets if there are none', async () => {
+test('shows what rests, where, and which budget is charged', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const row = (name) => page.locator('#stashes tr', { hasText: name }).first().innerText();
+    assert.match(await row('embeddings'), /frozen\s+model\s+1\s+4.00 MiB\s+252 MiB\s+1\d\d MiB\s+6\d\.\d %\s+31\s+5.50 s\s+2.25 s/);
+    assert.match(await row('optimizer state'), /stashes\s+none\s+12\s+0 B\s+512 MiB/);
+    const widths = await page.locator('#stashes .stash-places').first().evaluate((bar) =>
+      [...bar.children].map((part) => part.getBoundingClientRect().width / bar.getBoundingClientRect().width));
+    [90 / 710, 150 / 710, 110 / 710].forEach((part, index) => assert.ok(Math.abs(widths[index] - part) < 0.02, `${widths}`));
+    await page.locator('#stashes th button', { hasText: 'takes' }).click();
+    assert.deepEqual(await page.locator('#stashes tbody td.name').allInnerTexts(), ['optimizer state', 'images', 'embeddings']);
+  });
+});
+
+test('hides the panels of planned arenas, budgets and what rests if there are none', async () => {
   const made = makeProcess(4711, 'train');
   made.planned = [];
   made.budgets = [];
+  made.stashes = [];
   server.add(made);
   await open({}, async (page) => {
     await live(page);
     assert.equal(await page.locator('#planned').isVisible(), false);
     assert.equal(await page.locator('#budgets').isVisible(), false);
+    assert.equal(await page.locator('#stashes').isVisible(), false);
     assert.equal(await page.locator('#planned-peaks').isVisible(), false);
   });
 });
@@ -387,7 +404,7 @@ test('shows the focus, in the order of the page', async () => {
   await open({}, async (page) => {
     await live(page);
     const seen = [];
-    for (let times = 0; times < 60; ++times) {
+    for (let times = 0; times < 75; ++times) {
       await page.keyboard.press('Tab');
       const [name, outline] = await page.evaluate(() => {
         const { activeElement: one } = document;

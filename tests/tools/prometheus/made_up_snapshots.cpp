@@ -69,6 +69,17 @@ DeviceStatistics device(const char* name, std::uint64_t id, std::uint64_t limit)
     return made;
 }
 
+StashStatistics stash(const char* name, std::uint64_t id) {
+    StashStatistics made = {.kind = StashStatistics::Kind::map, .id = id, .tensors = 3};
+    set_name(made.name, name);
+    made.stashed_bytes = 8 * mebibyte;
+    made.compressed_bytes = mebibyte;
+    made.spilled_bytes = 2 * mebibyte;
+    made.misses = 40;
+    made.restore_ns = 1'500'000'000;
+    return made;
+}
+
 BudgetStatistics budget(const char* name, std::uint64_t id, std::uint64_t parent) {
     BudgetStatistics made = {.id = id, .parent = parent, .hard_bytes = 8 * mebibyte};
     set_name(made.name, name);
@@ -123,6 +134,7 @@ ProcessSnapshot process(std::uint64_t number, const char* name) {
                     device("limited", 8, 0)};
     made.planned = {planned(name, 9), planned(name, 10)};
     made.budgets = {budget(name, 11, 0), budget(name, 12, 11)};
+    made.stashes = {stash(name, 13), stash(name, 14)};
     made.scopes = {scope(name), scope("forward")};
     return made;
 }

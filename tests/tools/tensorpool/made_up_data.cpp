@@ -94,6 +94,27 @@ BudgetStatistics made_up_budget(const char* name, std::uint64_t id, std::uint64_
     return budget;
 }
 
+std::vector<StashStatistics> made_up_stashes() {
+    StashStatistics map = {.kind = StashStatistics::Kind::map, .id = 21, .budget = 10};
+    give_name(map, "kv-cache");
+    map.tensors = 40;
+    map.memory_bytes = 96 * mib;
+    map.stashed_bytes = 400 * mib;
+    map.compressed_bytes = 60 * mib;
+    map.spilled_bytes = 40 * mib;
+    map.hits = 900;
+    map.misses = 120;
+    map.stashes = 140;
+    map.spills = 30;
+    map.restores = 120;
+    map.failures = 1;
+    map.stash_ns = 2'500'000'000;
+    map.restore_ns = 750'000'000;
+    StashStatistics stashes = {.id = 22, .budget = 99};
+    give_name(stashes, "optimizer");
+    return {map, stashes};
+}
+
 std::vector<BudgetStatistics> made_up_budgets() {
     std::vector<BudgetStatistics> budgets = {
         made_up_budget("process", 8, 0), made_up_budget("model", 9, 8),
@@ -132,6 +153,7 @@ ProcessSnapshot made_up_snapshot() {
                                 .waiting_ns = 5'200'000'000}};
     snapshot.planned = {made_up_planned("step", 7)};
     snapshot.budgets = made_up_budgets();
+    snapshot.stashes = made_up_stashes();
     ScopeStatistics scope;
     give_name(scope, "forward");
     scope.calls = 10;

@@ -173,7 +173,8 @@ TEST_F(Program, PrintsThePeaksOfPlannedArenasBesideTheLowerBound) {
 
 TEST_F(Program, PrintsTheTreeOfBudgets) {
     HolderProcess holder(path());
-    EXPECT_EQ(run({"stat", "--budgets", "--name", name_, "-n", "1"}).output, "no budget now\n");
+    EXPECT_EQ(run({"stat", "--budgets", "--name", name_, "-n", "1"}).output,
+              "no budget and nothing at rest now\n");
     holder.order("budget");
     const ProgramResult text = run({"stat", "--budgets", "--name", name_, "-n", "1"});
     EXPECT_EQ(text.exit_code, 0) << text.errors;

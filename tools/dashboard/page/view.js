@@ -2,6 +2,7 @@
 
 import { Buckets } from './panels/buckets.js';
 import { Budgets } from './panels/budgets.js';
+import { Stashes } from './panels/stashes.js';
 import { makeCharts } from './panels/charts.js';
 import { Devices } from './panels/devices.js';
 import { makeAbout, makeLarge } from './panels/facts.js';
@@ -32,6 +33,7 @@ export class View {
   #devices = new Devices();
   #planned = new Planned();
   #budgets = new Budgets();
+  #stashes = new Stashes();
   #threads = makeThreads();
   #pools;
   seconds = kept_seconds;
@@ -63,6 +65,7 @@ export class View {
     this.#arenas.update([...(snapshot?.arenas ?? []), ...(snapshot?.scratches ?? [])]);
     this.#planned.update(snapshot?.planned ?? []);
     this.#budgets.update(snapshot?.budgets ?? []);
+    this.#stashes.update(snapshot?.stashes ?? [], snapshot?.budgets ?? []);
     this.#devices.update(snapshot?.devices ?? [], snapshot?.device_streams ?? []);
     this.#threads.update(chosenThreads(snapshot, choice));
   }

@@ -162,7 +162,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
     command->add_flag("--planned", options->planned, "Instead, planned arenas with their peaks")
         ->excludes("--pool")
         ->excludes("--devices");
-    command->add_flag("--budgets", options->budgets, "Instead, the tree of budgets")
+    command->add_flag("--budgets", options->budgets, "Instead, the tree of budgets and what rests")
         ->excludes("--pool")
         ->excludes("--devices")
         ->excludes("--planned");
@@ -195,7 +195,15 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "REFUSED counts the requests that one of its limits refused, ASKED how often a holder was "
         "asked for memory because of them, and RECLAIMED what holders gave. RESERVED is the part "
         "of "
-        "the memory in use that was set aside and no request has used yet.\n";
+        "the memory in use that was set aside and no request has used yet.\n\n"
+        "Below it is a row for each name of stashes or frozen blocks, and for each StashedMap. "
+        "COUNT "
+        "is the number of tensors, IN MEM the bytes of those that are in memory, and RESTING those "
+        "of the others. TAKES is what the latter take, compressed or IN FILES, and RATIO its part "
+        "of "
+        "RESTING. MISSES counts the requests and page faults that found a tensor at rest, RESTORES "
+        "the tensors that were brought back as a whole. STASH and BACK are the seconds that this "
+        "took, and BUDGET is charged for what rests in memory.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

@@ -7,6 +7,7 @@
 #include "common/device_names.hpp"
 #include "common/planned_table.hpp"
 #include "common/printable.hpp"
+#include "common/stash_table.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -143,12 +144,24 @@ std::string stat_planned_json(const ProcessSnapshot& snapshot) {
 }
 
 std::string stat_budgets(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
-    if (snapshot.budgets.empty()) return "no budget now";
-    return table_text(budget_table(snapshot.budgets, sizes), is_first);
+    if (snapshot.budgets.empty() && snapshot.stashes.empty()) {
+        return "no budget and nothing at rest now";
+    }
+    std::string text;
+    if (!snapshot.budgets.empty()) {
+        text = table_text(budget_table(snapshot.budgets, sizes), is_first);
+    }
+    if (!snapshot.stashes.empty()) {
+        if (!text.empty()) text += '\n';
+        text += table_text(stash_table(snapshot, sizes), is_first && text.empty());
+    }
+    return text;
 }
 
 std::string stat_budgets_json(const ProcessSnapshot& snapshot) {
-    return list_json(snapshot, "budgets", snapshot.budgets);
+    std::string text = list_json(snapshot, "budgets", snapshot.budgets);
+    text.pop_back();
+    return text + ",\"stashes\":" + array_json(snapshot.stashes) + '}';
 }
 
 }  // namespace tensorpool::command

@@ -41,9 +41,11 @@ std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_f
 /// Returns `{"process":...,"time_unix_ns":...,"planned":[...]}`, with `to_json` of each arena.
 std::string stat_planned_json(const ProcessSnapshot& snapshot);
 
-/// Returns the tree of budgets. An empty line precedes all samples but the first.
+/// Returns the tree of budgets, and below it a table of what rests. An empty line precedes each
+/// table but the first.
 std::string stat_budgets(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
-/// Returns `{"process":...,"time_unix_ns":...,"budgets":[...]}`, with `to_json` of each budget.
+/// Returns `{"process":...,"time_unix_ns":...,"budgets":[...],"stashes":[...]}`, with `to_json` of
+/// each.
 std::string stat_budgets_json(const ProcessSnapshot& snapshot);
 
 }  // namespace tensorpool::command

@@ -101,6 +101,7 @@ void keep_pool(ProcessSnapshot& snapshot, const std::string& pool) {
     snapshot.devices.clear();
     snapshot.planned.clear();
     snapshot.budgets.clear();
+    snapshot.stashes.clear();
 }
 
 }  // namespace tensorpool::command

@@ -53,9 +53,9 @@ std::string left_out_text(const LeftOut& left_out) {
     return fmt::format(
         "Without a record in the segment, counted together as \"other\": "
         "{} pools, {} arenas, {} threads, {} scopes, {} devices, {} streams, {} planned arenas, "
-        "{} budgets.",
+        "{} budgets, {} names at rest.",
         left_out.pools, left_out.arenas, left_out.slots, left_out.scopes, left_out.devices,
-        left_out.device_streams, left_out.planned, left_out.budgets);
+        left_out.device_streams, left_out.planned, left_out.budgets, left_out.stashes);
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ std::vector<std::string> notes_of(const TopData& data) {
     if (!watched.now) return notes;
     const LeftOut& out = watched.now->left_out;
     if (out.pools + out.arenas + out.slots + out.scopes + out.devices + out.device_streams +
-            out.planned + out.budgets >
+            out.planned + out.budgets + out.stashes >
         0) {
         notes.push_back(left_out_text(out));
     }

@@ -7,7 +7,7 @@ namespace tensorpool::command {
 std::vector<ScreenLine> help_screen() {
     static constexpr std::array text = {
         "o p b c s t     processes, pools, buckets, call sites, scopes, threads",
-        "a l d g e       arenas, plans (of PlannedArena), devices, budgets, events",
+        "a l d g n e     arenas, plans, devices, budgets, resting tensors, events",
         "Tab             the next of these views; Shift-Tab the previous one",
         "Up Down Home End PageUp PageDown    move the cursor",
         "Enter           open this process; for a pool: its buckets; for a device",
@@ -21,7 +21,7 @@ std::vector<ScreenLine> help_screen() {
         "q Ctrl-C        quit",
         "",
         "IN USE    memory held by callers     CAPACITY  committed memory",
-        "PEAK      the process's own          HIGHEST   seen since start or r",
+        "PEAK      the process's own          RESTING   compressed or in files",
         "UTIL      in use of the capacity     HITS      served by the thread's own cache",
         "WASTE     allocated, not requested   PARKED    free in caches",
         "FAIL      failed requests            CHANGE    of live bytes, since start or r",

@@ -106,6 +106,8 @@ Action press_character(TopState& state, char character, const Table& table) {
             return change_view(state, View::devices);
         case 'g':
             return change_view(state, View::budgets);
+        case 'n':
+            return change_view(state, View::stashes);
         case 'e':
             return change_view(state, View::events);
         default:
@@ -129,6 +131,7 @@ TopState::TopState() {
     sort(View::arenas, 2);
     sort(View::planned, 4);  // the plan's peak
     sort(View::devices, 2);
+    sort(View::stashes, 4);  // what rests
     sort(View::events, 0);
 }
 

@@ -23,9 +23,10 @@ enum class View : unsigned {
     planned,
     devices,
     budgets,
+    stashes,
     events
 };
-inline constexpr std::size_t view_count = 11;
+inline constexpr std::size_t view_count = 12;
 
 enum class Key {
     character,

@@ -5,6 +5,7 @@
 #include "common/budget_table.hpp"
 #include "common/cells.hpp"
 #include "common/planned_table.hpp"
+#include "common/stash_table.hpp"
 #include "stat/totals.hpp"
 
 namespace tensorpool::command {
@@ -142,6 +143,10 @@ Table budgets_table(const TopData& data, Sizes sizes) {
         shown(data) != nullptr ? shown(data)->budgets : std::vector<BudgetStatistics>(), sizes);
 }
 
+Table stashes_table(const TopData& data, Sizes sizes) {
+    return stash_table(shown(data) != nullptr ? *shown(data) : ProcessSnapshot(), sizes);
+}
+
 Table events_table(const TopData& data, Sizes sizes) {
     Table table;
     table.columns = {text_column("TIME (UTC)", 12), text_column("WHAT", 9),
@@ -185,6 +190,8 @@ Table table_of(const TopData& data, const TopState& state) {
                                          : device_table(data, state.device, sizes);
             case View::budgets:
                 return budgets_table(data, sizes);
+            case View::stashes:
+                return stashes_table(data, sizes);
             case View::events:
                 return events_table(data, sizes);
         }

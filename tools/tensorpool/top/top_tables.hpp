@@ -30,6 +30,7 @@ Table devices_table(const TopData& data, Sizes sizes);
 Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);
 /// In the order of the tree.
 Table budgets_table(const TopData& data, Sizes sizes);
+Table stashes_table(const TopData& data, Sizes sizes);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

@@ -65,8 +65,8 @@ __all__ = [
 def statistics() -> Dict[str, Any]:
     """Returns the statistics of all objects of this process that hold tensorpool's memory.
 
-    The keys are "pools", "arenas", "scratches", "devices", "planned", "budgets" and "scopes". Each
-    value is a list of dicts, each with its "name". The global pool is among the pools once it was
+    The keys are "pools", "arenas", "scratches", "devices", "planned", "budgets", "stashes" and
+    "scopes". Each value is a list of dicts, each with its "name". The global pool is among the pools once it was
     used. Raises MemoryError if there is no memory for the statistics.
     """
     return json.loads(_tensorpool.snapshot_json().decode("utf-8", "replace"))

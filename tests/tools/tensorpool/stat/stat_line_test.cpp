@@ -85,7 +85,9 @@ TEST(StatPlanned, ShowsThePeaksBesideTheBoundWithin80Columns) {
 }
 
 TEST(StatBudgets, ShowsTheTreeWithUseAndLimits) {
-    const std::string text = stat_budgets(made_up_snapshot(), Sizes::iec, true);
+    ProcessSnapshot snapshot = made_up_snapshot();
+    snapshot.stashes.clear();
+    const std::string text = stat_budgets(snapshot, Sizes::iec, true);
     const std::string expected =
         "BUDGET           IN USE     HARD SHARE                  SOFT     PEAK REFUSED  ASKED "
         "RECLAIMED RESERVED\n"
@@ -99,7 +101,20 @@ TEST(StatBudgets, ShowsTheTreeWithUseAndLimits) {
         " 50.0 MiB        0";
     EXPECT_EQ(text, expected);
     EXPECT_TRUE(stat_budgets(made_up_snapshot(), Sizes::iec, false).starts_with("\nBUDGET"));
-    EXPECT_EQ(stat_budgets({}, Sizes::iec, true), "no budget now");
+    EXPECT_EQ(stat_budgets({}, Sizes::iec, true), "no budget and nothing at rest now");
+}
+
+TEST(StatBudgets, ShowsWhatRestsBelowTheTree) {
+    ProcessSnapshot snapshot = made_up_snapshot();
+    EXPECT_NE(stat_budgets(snapshot, Sizes::iec, true).find("\n\nAT REST "), std::string::npos);
+    snapshot.budgets.clear();
+    const std::string text = stat_budgets(snapshot, Sizes::iec, true);
+    EXPECT_TRUE(text.starts_with("AT REST        KIND     COUNT   IN MEM  RESTING    TAKES RATIO"))
+        << text;
+    EXPECT_NE(text.find("\nkv-cache       map         40 96.0 MiB  400 MiB  100 MiB 25.0%    120"),
+              std::string::npos)
+        << text;
+    EXPECT_TRUE(stat_budgets(snapshot, Sizes::iec, false).starts_with("\nAT REST"));
 }
 
 TEST(StatBudgets, JsonHasAllMetricsOfEach) {
@@ -108,7 +123,9 @@ TEST(StatBudgets, JsonHasAllMetricsOfEach) {
     EXPECT_EQ(json["budgets"][2]["name"], "loader");
     EXPECT_EQ(json["budgets"][2]["parent"], 8);
     EXPECT_EQ(json["budgets"][2]["hard_bytes"], 250u << 20);
+    EXPECT_EQ(json["stashes"][0]["misses"], 120);
     EXPECT_TRUE(nlohmann::json::parse(stat_budgets_json({}))["budgets"].empty());
+    EXPECT_TRUE(nlohmann::json::parse(stat_budgets_json({}))["stashes"].empty());
 }
 
 TEST(StatPlanned, JsonHasAllMetricsOfEach) {

@@ -63,7 +63,8 @@ TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets [e]vents\n"), std::string::npos)
+    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets resti[n]g [e]vents\n"),
+              std::string::npos)
         << text;
     state.device = 5;
     text = text_of(draw(made_up_data(), state, {80, 24}));
@@ -79,7 +80,8 @@ TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {
     EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices bud[g]ets [e]vents\n"), std::string::npos)
+    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices bud[g]ets resti[n]g [e]vents\n"),
+              std::string::npos)
         << text;
     EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
 }
@@ -96,6 +98,21 @@ TEST(TopScreen, ShowsTheTreeOfBudgetsIn80Columns) {
         << text;
     EXPECT_LT(text.find("  model "), text.find("    request ")) << "the order of the tree";
     EXPECT_LT(text.find("    request "), text.find("  loader "));
+}
+
+TEST(TopScreen, ShowsWhatRestsIn80Columns) {
+    const std::string text = text_of(draw(made_up_data(), in(View::stashes), {80, 24}));
+    EXPECT_NE(text.find("KIND     COUNT   IN MEM  RESTING    TAKES RATIO MISSES IN FILES\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("kv-cache       map         40 96.0 MiB  400 MiB  100 MiB 25.0%    120"),
+              std::string::npos)
+        << text;
+    EXPECT_LT(text.find("kv-cache"), text.find("optimizer"));
+    const std::string wide = text_of(draw(made_up_data(), in(View::stashes), {160, 24}));
+    EXPECT_NE(wide.find("40.0 MiB      120      1    2.50    0.75 loader"), std::string::npos)
+        << wide;
+    EXPECT_NE(wide.find("ended"), std::string::npos) << "the budget of optimizer: " << wide;
 }
 
 TEST(TopScreen, ShowsTheCallStackOfTheSelectedSite) {
@@ -189,8 +206,10 @@ TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
     TopData data = made_up_data();
     data.chosen->now->left_out.pools = 3;
     EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
+    data.chosen->now->stashes.clear();
+    EXPECT_TRUE(shows(data, in(View::stashes), "Nothing of this process rests now"));
     data.chosen->now->left_out.budgets = 4;
-    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets."));
+    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets, 0 names at rest."));
     data.chosen->now->consistent = false;
     EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
 }

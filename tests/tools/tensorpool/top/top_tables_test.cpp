@@ -160,13 +160,14 @@ TEST(TopTables, NamesOfAnotherProcessCannotControlTheTerminal) {
     data.chosen->now->threads[0].name = "\x1b[2J";
     std::strcpy(data.chosen->now->planned[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->budgets[1].name, "\x1b[2J");
+    std::strcpy(data.chosen->now->stashes[1].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
     for (const Table& table : {pools_table(data, Sizes::iec), scopes_table(data, Sizes::iec),
                                threads_table(data, 0, Sizes::iec), devices_table(data, Sizes::iec),
                                events_table(data, Sizes::iec), planned_table(data, Sizes::iec),
-                               budgets_table(data, Sizes::iec)}) {
+                               budgets_table(data, Sizes::iec), stashes_table(data, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
             EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
         }
