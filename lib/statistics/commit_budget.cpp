@@ -38,10 +38,12 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
     return taken;
 }
 
-// Reads the system's values again and does not count memory that was never handed out.
+// Reads the system's values again and does not count memory that was never handed out, nor what is
+// kept out of memory.
 bool CommitBudget::has_room_for(std::size_t needed) noexcept {
     const std::size_t committed = committed_.load(std::memory_order_relaxed);
-    const std::size_t charged = committed - std::min(committed, source_.untouched());
+    const std::size_t gone = source_.untouched() + kept_out();
+    const std::size_t charged = committed - std::min(committed, gone);
     look(charged);
     return room(charged, 1.0) >= needed;
 }

@@ -15,8 +15,9 @@ namespace tensorpool::statistics {
 /// counts whether it was touched or not. The limit is what the system and the container still have
 /// available plus the part of tensorpool's memory that is already resident. The resident part is
 /// not known exactly: it is at most what is committed and at most what the whole process has
-/// resident. Memory that was never handed out does not prevent an allocation for which memory is
-/// available. Thread-safe. The process has one budget, which `commit_budget` returns.
+/// resident. Memory that was never handed out, or that is kept out of memory, does not prevent an
+/// allocation for which memory is available. Thread-safe. The process has one budget, which
+/// `commit_budget` returns.
 class CommitBudget {
 public:
     /// Where the budget reads the state of the system. Tests replace it.
@@ -52,6 +53,15 @@ public:
         base::lower_to(lowest_, before - bytes);
     }
 
+    /// Counts committed bytes whose pages are gone, and will not come back all at once.
+    void keep_out(std::size_t bytes) noexcept {
+        kept_out_.fetch_add(bytes, std::memory_order_relaxed);
+    }
+    void let_in(std::size_t bytes) noexcept {
+        kept_out_.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+    std::size_t kept_out() const noexcept { return kept_out_.load(std::memory_order_relaxed); }
+
     std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
     /// Returns the most bytes that tensorpool may have committed in total, as last read from the
     /// system.
@@ -74,6 +84,7 @@ private:
     std::mutex mutex_;
     // Relaxed: sums that order nothing. Growth itself happens under the mutex.
     std::atomic<std::size_t> committed_ = 0;
+    std::atomic<std::size_t> kept_out_ = 0;
     std::atomic<std::size_t> ceiling_ = 0;
     // Reading the system's files takes tens of microseconds. It is therefore repeated only when the
     // committed bytes exceed their lowest value since the last reading by a sixty-fourth of what

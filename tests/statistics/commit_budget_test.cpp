@@ -130,6 +130,18 @@ TEST(CommitBudget, UntouchedMemoryDoesNotBlockAvailableMemory) {
     EXPECT_EQ(budget.take(6 * mib, 6 * mib, 1.0, 4096), 0U);
 }
 
+TEST(CommitBudget, MemoryThatIsKeptOutDoesNotBlockAvailableMemory) {
+    FakeSystem::set(100 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_EQ(budget.take(90 * mib, 90 * mib, 1.0, 4096), 90 * mib);
+    budget.keep_out(80 * mib);
+    FakeSystem::set(70 * mib, 30 * mib);
+    EXPECT_EQ(budget.take(71 * mib, 71 * mib, 1.0, 4096), 71 * mib);
+    budget.let_in(80 * mib);
+    FakeSystem::set(9 * mib, 91 * mib);
+    EXPECT_EQ(budget.take(mib, mib, 1.0, 4096), 0U) << "161 of 100 MiB are committed";
+}
+
 TEST(CommitBudget, RarelyRereadsWhileMemoryIsPlentiful) {
     FakeSystem::set(6400 * mib, 0);
     CommitBudget budget(FakeSystem::source());

@@ -63,6 +63,7 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
     }
     ++block->totals().stashes;
     const std::lock_guard guard(lock_);
+    block->end_freeze();
     block->set_in_use(false);
 }
 

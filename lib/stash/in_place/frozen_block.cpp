@@ -4,11 +4,13 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
+#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -85,6 +87,7 @@ FrozenBlock::FrozenBlock(const Settings& settings) noexcept
 }
 
 FrozenBlock::~FrozenBlock() {
+    begin_thaw();
     --totals().tensors;
     totals().memory_bytes -= resident_bytes_;
     totals().stashed_bytes -= range_.bytes - resident_bytes_;
@@ -201,6 +204,18 @@ void FrozenBlock::make_room(const FaultSource& source, PieceTools& tools) noexce
     }
 }
 
+// One piece more than what stays is resident while a fault is served.
+void FrozenBlock::end_freeze() noexcept {
+    kept_out_bytes_ = range_.bytes - std::min(range_.bytes, (kept_pieces_ + std::size_t{1}) *
+                                                                PieceTools::piece_bytes);
+    statistics::commit_budget().keep_out(kept_out_bytes_);
+}
+
+void FrozenBlock::begin_thaw() noexcept {
+    is_thawing_ = true;
+    statistics::commit_budget().let_in(std::exchange(kept_out_bytes_, 0));
+}
+
 Done FrozenBlock::bring_back(std::uint32_t number, const FaultSource& source,
                              PieceTools& tools) noexcept {
     if (pieces_[number].state != State::at_rest) return Done::yes;
@@ -218,6 +233,7 @@ Done FrozenBlock::bring_back_unwatched(std::uint32_t number, PieceTools& tools) 
 
 void FrozenBlock::begin_anew() noexcept {
     is_thawing_ = false;
+    if (kept_out_bytes_ == 0) end_freeze();
     is_in_use_ = false;
     window_first_ = 0;
     window_count_ = 0;

@@ -82,8 +82,10 @@ public:
                     PieceTools& tools) noexcept;
     /// Brings a piece back that is not watched.
     Done bring_back_unwatched(std::uint32_t piece, PieceTools& tools) noexcept;
+    /// The block is frozen: the process may commit the memory that its window leaves free.
+    void end_freeze() noexcept;
     /// From now on, pieces that came back stay.
-    void begin_thaw() noexcept { is_thawing_ = true; }
+    void begin_thaw() noexcept;
     /// Whether a thread freezes or thaws the block, so that no other thread may thaw it.
     bool is_in_use() const noexcept { return is_in_use_; }
     void set_in_use(bool in_use) noexcept { is_in_use_ = in_use; }
@@ -135,6 +137,7 @@ private:
     // fits, or all if the window holds all.
     const std::uint32_t kept_pieces_;
     bool is_thawing_ = false;
+    std::size_t kept_out_bytes_ = 0;  // of the commit budget
     bool is_in_use_ = false;
     Piece* pieces_ = nullptr;
     // The pieces that came back, the oldest first: a ring with room for all.

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "platform/platform.hpp"
 #include "stash/in_place/frozen_blocks.hpp"
+#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -147,6 +149,20 @@ TEST_F(FrozenBlockTest, ResidentPiecesOfARangeThatIsWatchedAnewFillTheWindow) {
     EXPECT_LE(block_->resident_bytes(), 4 * piece_bytes);
     ASSERT_EQ(serve(0, false), Done::yes);
     EXPECT_TRUE(is_right(0));
+}
+
+TEST_F(FrozenBlockTest, CommitBudgetDoesNotCountWhatTheWindowLeavesFree) {
+    const statistics::CommitBudget& budget = statistics::commit_budget();
+    put_all_to_rest();
+    EXPECT_EQ(budget.kept_out(), 0U) << "it is being frozen";
+    block_->end_freeze();
+    EXPECT_EQ(budget.kept_out(), bytes - 4 * piece_bytes);
+    block_->begin_thaw();
+    EXPECT_EQ(budget.kept_out(), 0U);
+    block_->begin_anew();
+    EXPECT_EQ(budget.kept_out(), bytes - 4 * piece_bytes);
+    FrozenBlock::destroy(*std::exchange(block_, nullptr));
+    EXPECT_EQ(budget.kept_out(), 0U);
 }
 
 }  // namespace
