@@ -28,6 +28,13 @@ if(TENSORPOOL_BUILD_PLANNING)
 endif()
 if(TENSORPOOL_BUILD_STASH)
   tensorpool_add_tests(stash)
+  # Gives arbitrary bytes to the codec of pieces, here and in fuzz/piece_fuzz.cpp.
+  add_library(piece_feed STATIC stash/pieces/fed_piece.cpp)
+  target_include_directories(piece_feed PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
+  target_link_libraries(piece_feed PUBLIC tensorpool_internal tensorpool_settings)
+  target_link_libraries(stash_tests PRIVATE piece_feed)
+  target_compile_definitions(stash_tests PRIVATE
+    TENSORPOOL_PIECE_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/piece_corpus")
 endif()
 
 # What segment_fuzz found, for segment_corpus_linux_test.cpp.
