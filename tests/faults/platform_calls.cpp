@@ -1,8 +1,10 @@
 #include "faults/platform_calls.hpp"
 
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -138,6 +140,7 @@ int __real_memfd_create(const char*, unsigned);
 int __real_ftruncate(int, off_t);
 int __real_fcntl(int, int, ...);
 int __real_fstat(int, struct stat*);
+int __real_ioctl(int, unsigned long, ...);
 
 void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t at) {
     if (refuses("mmap")) return fail_with(ENOMEM), MAP_FAILED;
@@ -234,6 +237,16 @@ int __wrap_fcntl(int file, int command, ...) {
 
 int __wrap_fstat(int file, struct stat* status) {
     return refuses("fstat") ? fail_with(EIO) : __real_fstat(file, status);
+}
+
+// A request to wake threads can only be wrong, not refused.
+int __wrap_ioctl(int file, unsigned long request, ...) {
+    std::va_list list;
+    va_start(list, request);
+    void* const argument = va_arg(list, void*);
+    va_end(list);
+    if (request != UFFDIO_WAKE && refuses("ioctl")) return fail_with(ENOMEM);
+    return __real_ioctl(file, request, argument);
 }
 
 long __wrap_syscall(long number, ...) {

@@ -16,4 +16,10 @@ void run_scenario(Failures failures);
 /// Runs a smaller scenario on the global pool of the process, whose memory stays.
 void run_scenario_with_global_pool(Failures failures);
 
+/// Freezes blocks in place, uses them, also in children of forks, and thaws them. A page fault that
+/// cannot be served ends the process. Built with the component `stash`.
+void run_scenario_with_frozen_blocks(Failures failures);
+/// Returns whether the system lets this process freeze blocks.
+bool may_freeze();
+
 }  // namespace tensorpool::faults

@@ -50,21 +50,16 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
         const std::lock_guard guard(lock_);
         blocks_.insert(*block);
     }
-    if (!platform::watch_faults(source_, settings.range.begin, settings.range.bytes) ||
-        !encode_all(*block)) {
-        ++block->totals().failures;
-        std::uint32_t piece = 0;
-        (void)bring_all_back(*block, piece);
-        end(*block);
-        throw FreezeError(
-            block_message("freeze", settings.name, settings.block) +
-            "the system refused to watch or to drop its pages; a frozen block takes up to four "
-            "of the mappings that vm.max_map_count allows");
+    if (platform::watch_faults(source_, settings.range.begin, settings.range.bytes) &&
+        encode_all(*block)) {
+        ++block->totals().stashes;
+        return end_use(*block);
     }
-    ++block->totals().stashes;
-    const std::lock_guard guard(lock_);
-    block->end_freeze();
-    block->set_in_use(false);
+    ++block->totals().failures;
+    std::uint32_t piece = 0;
+    const bool is_whole = bring_all_back(*block, piece) == Done::yes;
+    is_whole ? end(*block) : end_use(*block);
+    throw FreezeError(refused_message(settings, is_whole));
 }
 
 // One piece at a time, so that faults are served meanwhile.
@@ -87,8 +82,7 @@ bool Freezer::thaw(const void* p) {
         return true;
     }
     const std::string message = thaw_message(*block, piece, done);
-    const std::lock_guard guard(lock_);
-    block->set_in_use(false);
+    end_use(*block);
     throw FreezeError(message);
 }
 
@@ -116,6 +110,11 @@ FrozenBlock* Freezer::begin_use(const void* p) noexcept {
         }
         std::this_thread::yield();
     }
+}
+
+void Freezer::end_use(FrozenBlock& block) noexcept {
+    const std::lock_guard guard(lock_);
+    block.set_in_use(false);
 }
 
 void Freezer::end(FrozenBlock& block) noexcept {

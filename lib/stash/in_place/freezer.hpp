@@ -45,6 +45,7 @@ private:
     // freezer.cpp
     bool encode_all(FrozenBlock& block) noexcept;
     Done bring_all_back(FrozenBlock& block, std::uint32_t& piece) noexcept;
+    void end_use(FrozenBlock& block) noexcept;
     void end(FrozenBlock& block) noexcept;
     void take_out(FrozenBlock& block) noexcept;
     FrozenBlock* begin_use(const void* block) noexcept;
@@ -85,6 +86,9 @@ private:
     HandlerLock lock_;
     PieceTools tools_;  // guarded by lock_
     Blocks blocks_;     // guarded by lock_
+    // Whether the handler has ended, because it could not read the source. Guarded by lock_ once it
+    // has started.
+    bool is_handler_lost_ = false;
 };
 
 Freezer& freezer() noexcept;

@@ -42,7 +42,8 @@ void Freezer::set_up(bool system_calls_may_fail) {
         state_ = State::none;
         throw;
     }
-    state_ = State::running;
+    const std::lock_guard guard(lock_);
+    state_ = is_handler_lost_ ? State::none : State::running;
 }
 
 void Freezer::try_set_up(bool system_calls_may_fail) {
@@ -68,6 +69,7 @@ void Freezer::try_set_up(bool system_calls_may_fail) {
 }
 
 bool Freezer::start_handler() noexcept {
+    is_handler_lost_ = false;
     return static_cast<bool>(platform::start_own_thread(
         "tensorpool-thaw", [] { freezer().serve_faults(); }, platform::Priority::same));
 }
@@ -81,20 +83,26 @@ void Freezer::serve_faults() noexcept {
     }
     lock_.lock_as_handler();
     if (!blocks_.empty()) fail_without_source();
+    // A block that is frozen now is refused; the next one gets another source and handler.
+    platform::close_fault_source(source_);
+    is_handler_lost_ = true;
+    if (state_ == State::running) state_ = State::none;
     lock_.unlock();
 }
 
 void Freezer::fail_without_source() noexcept {
     platform::fail(
-        "freeze: the program closed descriptor %d, through which the page faults of %zu "
-        "frozen blocks are served",
+        "freeze: %s descriptor %d, through which the page faults of %zu frozen blocks are served",
+        platform::is_open(source_) ? "the system refused to read" : "the program closed",
         source_.file, blocks_.size());
 }
 
-// A thread may still wait for a block that was thawed or freed meanwhile.
+// A thread may still wait for a block that was thawed or freed meanwhile, or touch one whose watch
+// the system refused to end.
 void Freezer::serve(const platform::PageFault& fault) noexcept {
     FrozenBlock* const block = find_range(fault.address);
     if (block == nullptr) {
+        platform::unwatch_faults(source_, fault.address, platform::page_bytes());
         return platform::wake_faults(source_, fault.address, platform::page_bytes());
     }
     const std::uint32_t piece = block->piece_of(fault.address);
