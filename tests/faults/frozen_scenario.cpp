@@ -153,8 +153,10 @@ void run_scenario_with_frozen_blocks(Failures failures) {
         Block second(pool, failures);
         if (first && second) {
             first.freeze();
-            use_in_child(first, failures);
+            // So that the handler has started: AddressSanitizer frees memory while a thread starts,
+            // and its malloc is not made for forks.
             first.use();
+            use_in_child(first, failures);
             second.freeze();
             first.thaw();
             first.use();
