@@ -1,5 +1,7 @@
 #include "stash/slab_reader.hpp"
 
+#include <algorithm>
+
 #include <tensorpool/stash.hpp>
 
 namespace tensorpool::stashing {
@@ -7,7 +9,8 @@ namespace tensorpool::stashing {
 SlabReader::SlabReader(MemoryPool& pool, const SpillStore* store, std::span<const Slab> slabs,
                        const std::string& tensor)
     : store_(store), left_(slabs), tensor_(tensor) {
-    if (store != nullptr) buffer_ = PooledAllocation(pool, slab_bytes);
+    if (store == nullptr) return;
+    buffer_ = PooledAllocation(pool, std::ranges::max_element(slabs, {}, &Slab::bytes)->bytes);
 }
 
 std::span<const std::byte> SlabReader::next() {

@@ -57,6 +57,14 @@ TEST_F(StashSpillTest, ContentOfAnySizeComesBackExactly) {
     }
 }
 
+TEST_F(StashSpillTest, SmallContentNeedsLittleMemoryToComeBack) {
+    MemoryPool small(PoolOptions{.name = "small", .max_capacity = 768 << 10});
+    const Bytes expected = random(10'000);
+    Stash kept = stash(block_with(expected, pool_),
+                       {.method = StashMethod::spill, .folder = ".", .pool = &small});
+    EXPECT_TRUE(holds(kept.restore(), expected));
+}
+
 TEST_F(StashSpillTest, ByCostSpillsWhatDoesNotShrink) {
     EXPECT_EQ(spilled(Bytes(1 << 20), StashMethod::by_cost).bytes_spilled(), 0U);
     EXPECT_GT(spilled(random(1 << 20), StashMethod::by_cost).bytes_spilled(), 1U << 20);
