@@ -142,6 +142,9 @@ public:
     [[nodiscard]] BudgetReservation reserve(std::size_t bytes);
     /// Registers a holder, which is asked when this budget or one above it needs memory. `holder`
     /// must outlive the registration. Throws std::bad_alloc if there is no memory.
+    ///
+    /// While there are holders, slow paths look for pressure in the system. Where control groups of
+    /// version 1 report it, the first look opens a descriptor for that, which exec closes.
     [[nodiscard]] HolderRegistration add_holder(MemoryHolder& holder, HolderOptions options = {});
     /// Asks holders of this budget and those below it for `bytes` bytes. Returns what they gave.
     std::size_t reclaim(std::size_t bytes) noexcept;

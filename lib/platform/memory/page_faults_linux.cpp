@@ -1,32 +1,18 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
+#include "platform/files/high_descriptor_linux.hpp"
 #include "platform/memory/page_faults.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
-
-// Descriptors of programs rarely have such numbers; 64 are tried below the limit or 1024.
-constexpr int beyond_others = 1024;
-
-int move_high(int file) noexcept {
-    rlimit limit{};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, beyond_others));
-    const int high = fcntl(file, F_DUPFD_CLOEXEC, std::max(3, end - 64));
-    if (high < 0) return file;
-    close(file);
-    return high;
-}
 
 // A source with protection from writes, which Linux has since 5.7.
 bool begin(int file) noexcept {

@@ -1,7 +1,9 @@
 #include "statistics/budget/pressure_watch.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "platform/memory/pressure_event.hpp"
 #include "platform/platform.hpp"
 #include "statistics/commit_budget.hpp"
 
@@ -9,7 +11,17 @@ namespace tensorpool {
 namespace statistics {
 namespace {
 
-constinit PressureWatch the_watch({platform::read_memory_pressure,
+/// Called by one thread at a time. The first call requests reports, so a program without holders
+/// has no descriptor for them.
+platform::MemoryPressure read_pressure() noexcept {
+    static constinit std::optional<platform::PressureEvent> event;
+    if (!event) event = platform::open_pressure_event();
+    platform::MemoryPressure pressure = platform::read_memory_pressure();
+    pressure.events += platform::count_reports(*event);
+    return pressure;
+}
+
+constinit PressureWatch the_watch({read_pressure,
                                    []() noexcept { return commit_budget().short_of_memory(); }});
 
 }  // namespace

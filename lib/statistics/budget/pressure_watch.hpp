@@ -11,7 +11,8 @@ namespace tensorpool::statistics {
 
 /// Finds out, at most ten times a second, whether the system is short of memory: whether threads
 /// waited for memory in a tenth of the time since the last look, whether a control group met a
-/// limit since then, or whether less than a sixteenth of the process's memory is left. Thread-safe.
+/// limit or reported pressure since then, or whether less than a sixteenth of the process's memory
+/// is left. Thread-safe.
 class PressureWatch {
 public:
     /// Where it reads the state of the system. Tests replace it.
