@@ -46,9 +46,10 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
     read_each_page(settings.range);
     settings.pool->note_free_of(const_cast<void*>(settings.block));
     block->set_in_use(true);
-    {
-        const std::lock_guard guard(lock_);
-        blocks_.insert(*block);
+    if (!insert(*block)) {
+        FrozenBlock::destroy(*block);
+        throw std::invalid_argument(block_message("freeze", settings.name, settings.block) +
+                                    "it is frozen already");
     }
     if (platform::watch_faults(source_, settings.range.begin, settings.range.bytes) &&
         encode_all(*block)) {
@@ -60,6 +61,12 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
     const bool is_whole = bring_all_back(*block, piece) == Done::yes;
     is_whole ? end(*block) : end_use(*block);
     throw FreezeError(refused_message(settings, is_whole));
+}
+
+// Two threads may have begun to freeze the same block.
+bool Freezer::insert(FrozenBlock& block) noexcept {
+    const std::lock_guard guard(lock_);
+    return blocks_.insert(block).second;
 }
 
 // One piece at a time, so that faults are served meanwhile.
@@ -81,9 +88,8 @@ bool Freezer::thaw(const void* p) {
         end(*block);
         return true;
     }
-    const std::string message = thaw_message(*block, piece, done);
-    end_use(*block);
-    throw FreezeError(message);
+    const EndOfUse end_of_use(*this, *block);  // also if there is no memory for the message
+    throw FreezeError(thaw_message(*block, piece, done));
 }
 
 Done Freezer::bring_all_back(FrozenBlock& block, std::uint32_t& piece) noexcept {
@@ -114,7 +120,7 @@ FrozenBlock* Freezer::begin_use(const void* p) noexcept {
 
 void Freezer::end_use(FrozenBlock& block) noexcept {
     const std::lock_guard guard(lock_);
-    block.set_in_use(false);
+    block.end_use();
 }
 
 void Freezer::end(FrozenBlock& block) noexcept {

@@ -43,6 +43,13 @@ private:
     using Blocks = boost::intrusive::set<FrozenBlock, boost::intrusive::key_of_value<BeginOf>>;
 
     // freezer.cpp
+    struct EndOfUse {
+        EndOfUse(Freezer& of, FrozenBlock& used) noexcept : freezer(of), block(used) {}
+        ~EndOfUse() { freezer.end_use(block); }
+        Freezer& freezer;
+        FrozenBlock& block;
+    };
+    bool insert(FrozenBlock& block) noexcept;
     bool encode_all(FrozenBlock& block) noexcept;
     Done bring_all_back(FrozenBlock& block, std::uint32_t& piece) noexcept;
     void end_use(FrozenBlock& block) noexcept;

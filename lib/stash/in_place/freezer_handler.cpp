@@ -33,6 +33,7 @@ void Freezer::set_up(bool system_calls_may_fail) {
             const bool suffices = source_.scope == FaultScope::all || system_calls_may_fail;
             return suffices ? void() : throw FreezeError(user_mode_only);
         }
+        std::this_thread::yield();
     }
     try {
         try_set_up(system_calls_may_fail);

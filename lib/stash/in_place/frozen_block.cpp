@@ -135,12 +135,17 @@ Done FrozenBlock::put_to_rest(std::uint32_t number, const FaultSource& source,
         store(number, tools.encode({address, bytes}, type_));
         piece.state = State::clean;
     }
-    // The piece stays protected if this fails: its first write is then a fault, as of others.
-    if (!platform::decommit(address, bytes)) return Done::refused;
+    const bool is_dropped = platform::decommit(address, bytes);
     piece.state = State::at_rest;
     resident_bytes_ -= bytes;
     totals().memory_bytes -= bytes;
     totals().stashed_bytes += bytes;
+    if (!is_dropped) {
+        // Some of its pages may be gone. Those that stay are protected, and as encoded, so the
+        // piece may rest as it is if this fails.
+        (void)fill(number, Writable::no, source, tools);
+        return Done::refused;
+    }
     totals().stash_ns += platform::monotonic_clock_ns() - begin;
     return Done::yes;
 }
@@ -151,10 +156,13 @@ Done FrozenBlock::fill(std::uint32_t number, Writable writable, const FaultSourc
     const std::size_t bytes = bytes_of(number);
     const std::span<const std::byte> decoded = tools.decode(encoding(number), bytes);
     if (decoded.empty()) return Done::damaged;
+    Piece& piece = pieces_[number];
+    piece.is_partly_written |= writable == Writable::yes;
     if (!platform::fill_missing(source, address_of(number), decoded.data(), bytes, writable)) {
         return Done::refused;
     }
-    become_resident(number, writable == Writable::yes ? State::dirty : State::clean);
+    become_resident(number,
+                    std::exchange(piece.is_partly_written, false) ? State::dirty : State::clean);
     totals().restore_ns += platform::monotonic_clock_ns() - begin;
     return Done::yes;
 }
@@ -204,13 +212,6 @@ void FrozenBlock::make_room(const FaultSource& source, PieceTools& tools) noexce
     }
 }
 
-// One piece more than what stays is resident while a fault is served.
-void FrozenBlock::end_freeze() noexcept {
-    kept_out_bytes_ = range_.bytes - std::min(range_.bytes, (kept_pieces_ + std::size_t{1}) *
-                                                                PieceTools::piece_bytes);
-    statistics::commit_budget().keep_out(kept_out_bytes_);
-}
-
 void FrozenBlock::begin_thaw() noexcept {
     is_thawing_ = true;
     statistics::commit_budget().let_in(std::exchange(kept_out_bytes_, 0));
@@ -231,16 +232,30 @@ Done FrozenBlock::bring_back_unwatched(std::uint32_t number, PieceTools& tools) 
     return Done::yes;
 }
 
-void FrozenBlock::begin_anew() noexcept {
-    is_thawing_ = false;
-    if (kept_out_bytes_ == 0) end_freeze();
+// One piece more than what stays is resident while a fault is served.
+void FrozenBlock::end_use() noexcept {
     is_in_use_ = false;
+    if (std::exchange(is_thawing_, false)) refill_window();
+    if (kept_out_bytes_ != 0) return;
+    kept_out_bytes_ = range_.bytes - std::min(range_.bytes, (kept_pieces_ + std::size_t{1}) *
+                                                                PieceTools::piece_bytes);
+    statistics::commit_budget().keep_out(kept_out_bytes_);
+}
+
+void FrozenBlock::begin_anew() noexcept {
+    for (std::uint32_t piece = 0; piece != piece_count_; ++piece) {
+        if (pieces_[piece].state != State::at_rest) pieces_[piece].state = State::dirty;
+    }
+    refill_window();
+    is_thawing_ = false;
+    end_use();
+}
+
+void FrozenBlock::refill_window() noexcept {
     window_first_ = 0;
     window_count_ = 0;
     for (std::uint32_t piece = 0; piece != piece_count_; ++piece) {
-        if (pieces_[piece].state == State::at_rest) continue;
-        pieces_[piece].state = State::dirty;
-        push_to_window(piece);
+        if (pieces_[piece].state != State::at_rest) push_to_window(piece);
     }
 }
 

@@ -82,15 +82,16 @@ public:
                     PieceTools& tools) noexcept;
     /// Brings a piece back that is not watched.
     Done bring_back_unwatched(std::uint32_t piece, PieceTools& tools) noexcept;
-    /// The block is frozen: the process may commit the memory that its window leaves free.
-    void end_freeze() noexcept;
     /// From now on, pieces that came back stay.
     void begin_thaw() noexcept;
     /// Whether a thread freezes or thaws the block, so that no other thread may thaw it.
     bool is_in_use() const noexcept { return is_in_use_; }
     void set_in_use(bool in_use) noexcept { is_in_use_ = in_use; }
-    /// Ends `begin_thaw` and the use by another thread, and takes all resident pieces for written
-    /// ones that came back: the range is watched anew, and no page of it is protected.
+    /// The block is frozen, or remains so: the window holds again, and the process may commit the
+    /// memory that it leaves free.
+    void end_use() noexcept;
+    /// Does what `end_use` does, and takes all resident pieces for written ones: the range is
+    /// watched anew, and no page of it is protected.
     void begin_anew() noexcept;
 
     std::size_t bytes_at_rest() const noexcept { return bytes_at_rest_; }
@@ -109,6 +110,8 @@ private:
     static constexpr std::size_t small_bytes = 64;
     struct Piece {
         State state = State::dirty;
+        // It was written while it came back in parts: it is not what its encoding says.
+        bool is_partly_written = false;
         std::uint32_t encoded_bytes = 0;
         std::byte small[small_bytes];
     };
@@ -123,8 +126,8 @@ private:
     void store(std::uint32_t piece, std::span<const std::byte> encoding) noexcept;
     Done fill(std::uint32_t piece, platform::Writable writable, const platform::FaultSource& source,
               PieceTools& tools) noexcept;
-    bool drop(std::uint32_t piece) noexcept;
     void become_resident(std::uint32_t piece, State state) noexcept;
+    void refill_window() noexcept;
     void push_to_window(std::uint32_t piece) noexcept;
     std::uint32_t pop_from_window() noexcept;
 

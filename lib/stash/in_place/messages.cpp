@@ -12,6 +12,15 @@ std::string block_message(const char* call, const char* name, const void* block)
     return text + "block " + address + ": ";
 }
 
+std::string refused_message(const FrozenBlock::Settings& settings, bool is_whole) {
+    return block_message("freeze", settings.name, settings.block) +
+           "the system refused to watch or to drop its pages; a frozen block takes up to four of "
+           "the mappings that vm.max_map_count allows" +
+           (is_whole ? ""
+                     : "; it stays frozen, because the system provides no memory for what rests "
+                       "already");
+}
+
 std::string thaw_message(const FrozenBlock& block, std::uint32_t piece, Done done) {
     return block_message("thaw", block.name(), block.block()) + "piece " + std::to_string(piece) +
            " of " + std::to_string(block.piece_count()) + " cannot come back: " + reason_of(done);
