@@ -68,12 +68,13 @@ public:
 /// it.
 ///
 /// If a piece cannot come back, because its encoding was overwritten or the system has no memory, a
-/// line on stderr names the block and the process ends: no access can be told of an error.
+/// line on stderr names the block and the process ends: no error can be reported to the thread that
+/// waits.
 ///
 /// Throws FreezeError if the system does not allow it, and if only faults of instructions are
 /// allowed and the options do not accept that. Throws std::invalid_argument for any other pointer
-/// and for a window that is too small. The block is then unchanged; but if the system refuses halfway
-/// and has no memory for what rests already, it stays frozen, and the message says so.
+/// and for a window that is too small. The block is then unchanged; but if the system refuses
+/// halfway and has no memory for what rests already, it stays frozen, and the message says so.
 TENSORPOOL_API void freeze(MemoryPool& pool, void* block, const FreezeOptions& options = {});
 /// Freezes the block of a handle, which must be of a pool, as `freeze(pool, p)` describes. The
 /// handle stays the owner, and may be moved and ended.

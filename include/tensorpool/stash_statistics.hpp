@@ -28,15 +28,17 @@ struct StashStatistics {
     /// A number that no other object of the process has.
     std::uint64_t id = 0;
     /// The number of the budget that is charged for what rests in memory; 0 for none. That budget
-    /// may have ended.
+    /// may have ended. Of frozen blocks, it is the budget of their pool, or of the scope of the
+    /// thread that froze them; their compressed content is charged to none.
     std::uint64_t budget = 0;
     /// The tensors: the stashes, the tensors in the map, or the frozen blocks.
     std::uint64_t tensors = 0;
-    /// The bytes of these tensors that are in memory as they are.
+    /// The uncompressed bytes of these tensors that are in memory.
     std::uint64_t memory_bytes = 0;
-    /// The bytes that what rests would take in memory as it was.
+    /// The uncompressed size of what is at rest.
     std::uint64_t stashed_bytes = 0;
-    /// The memory that compressed content takes.
+    /// The memory that compressed content takes. Of frozen blocks, it includes that of pieces that
+    /// came back, which is kept while they are not written.
     std::uint64_t compressed_bytes = 0;
     /// The bytes of spilled content in files.
     std::uint64_t spilled_bytes = 0;
@@ -60,7 +62,8 @@ struct StashStatistics {
 
     /// Returns the bytes that rest takes, in memory and in files.
     std::uint64_t bytes_at_rest() const noexcept { return compressed_bytes + spilled_bytes; }
-    /// Returns `bytes_at_rest()` as a part of `stashed_bytes`; 0 if nothing rests.
+    /// Returns `bytes_at_rest()` as a part of `stashed_bytes`; 0 if nothing rests. It may exceed 1
+    /// for frozen blocks of which much came back.
     double ratio() const noexcept {
         return stashed_bytes == 0
                    ? 0

@@ -1,9 +1,11 @@
 #include "stash/counted_stash.hpp"
 
+#include <exception>
 #include <utility>
 
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
+#include "stash/restored_block.hpp"
 #include "stash/store_pool.hpp"
 
 namespace tensorpool::stashing {
@@ -63,6 +65,18 @@ CountedStash::~CountedStash() {
     totals.stashed_bytes -= state_.size();
     totals.compressed_bytes -= state_.bytes_in_memory();
     totals.spilled_bytes -= state_.bytes_in_file();
+}
+
+PooledAllocation CountedStash::restore(MemoryPool& pool) const {
+    PooledAllocation block;
+    try {
+        block = restored_block(pool, state_.size(), state_.origin().alignment);
+    } catch (...) {
+        ++group_.totals().failures;
+        throw;
+    }
+    decode_to(block.as<std::byte>());
+    return block;
 }
 
 void CountedStash::decode_to(std::span<std::byte> memory) const {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include <tensorpool/pooled_allocation.hpp>
+
 #include "stash/stash_group.hpp"
 #include "stash/stash_state.hpp"
 
@@ -18,6 +20,8 @@ public:
     ~CountedStash();
     CountedStash& operator=(const CountedStash&) = delete;
 
+    /// Returns the content in a block of `pool`. Throws AllocationError and StashError.
+    PooledAllocation restore(MemoryPool& pool) const;
     /// Does what StashState::decode_to does, and counts it as a restore.
     void decode_to(std::span<std::byte> memory) const;
     const StashState& state() const noexcept { return state_; }

@@ -1,5 +1,6 @@
 #include "stash/spill_store.hpp"
 
+#include <cstdio>
 #include <mutex>
 #include <utility>
 
@@ -60,10 +61,9 @@ Stores& present_stores() {
 }
 
 bool watches_forks() noexcept {
-    static const bool are_set = platform::set_fork_handlers(
+    return platform::set_fork_handlers(
         platform::ForkStage::stashes, [] { forks.fetch_add(1, std::memory_order_seq_cst); }, [] {},
         leave_stores_behind);
-    return are_set;
 }
 
 std::shared_ptr<SpillStore> present_store(Stores& all, const std::string& folder) {
@@ -108,6 +108,7 @@ std::shared_ptr<SpillStore> SpillStore::of_folder(const std::string& folder,
 
 bool SpillStore::is_present() const noexcept {
     return forks.load(std::memory_order_seq_cst) == forks_ &&
+           !has_lost_bytes_.load(std::memory_order_relaxed) &&
            end_.load(std::memory_order_relaxed) < max_end;
 }
 
@@ -116,6 +117,21 @@ platform::FileProblem SpillStore::write(std::span<const std::byte> bytes,
     position = end_.fetch_add(base::align_up(bytes.size(), unit), std::memory_order_relaxed);
     platform::FileProblem problem = file_.write(position, bytes);
     if (problem) free(position, bytes.size());
+    return problem;
+}
+
+// The system reports an error of the disk once, to whichever writer asks first: it may be that of
+// another's bytes.
+platform::FileProblem SpillStore::settle(std::uint64_t position, std::uint64_t bytes) noexcept {
+    const std::lock_guard guard(settling_);
+    if (has_lost_bytes_.load(std::memory_order_relaxed)) {
+        platform::FileProblem problem;
+        std::snprintf(problem.text, sizeof problem.text,
+                      "the disk failed to store other tensors in the same file");
+        return problem;
+    }
+    const platform::FileProblem problem = file_.settle(position, bytes);
+    if (problem) has_lost_bytes_.store(true, std::memory_order_relaxed);
     return problem;
 }
 

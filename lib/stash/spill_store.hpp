@@ -29,18 +29,16 @@ public:
     [[nodiscard]] platform::FileProblem open(const char* folder) noexcept {
         return file_.open(folder);
     }
-    /// Whether new slabs may be written to it: not after a fork, nor when it has used up its
-    /// positions.
+    /// Whether new slabs may be written to it: not after a fork, nor after an error of the disk,
+    /// nor when it has used up its positions.
     bool is_present() const noexcept;
 
     /// Writes a slab and sets its position.
     [[nodiscard]] platform::FileProblem write(std::span<const std::byte> bytes,
                                               std::uint64_t& position) noexcept;
-    /// Waits until a slab is on the disk.
+    /// Waits until a slab is on the disk. Also fails after another writer's failed.
     [[nodiscard]] platform::FileProblem settle(std::uint64_t position,
-                                               std::uint64_t bytes) noexcept {
-        return file_.settle(position, bytes);
-    }
+                                               std::uint64_t bytes) noexcept;
     [[nodiscard]] platform::FileProblem read(std::uint64_t position,
                                              std::span<std::byte> bytes) const noexcept {
         return file_.read(position, bytes);
@@ -58,6 +56,8 @@ private:
 
     platform::SpillFile file_;
     const std::uint64_t forks_;  // forks before the store was made
+    std::mutex settling_;        // not used in the child of a fork
+    std::atomic<bool> has_lost_bytes_ = false;
     // Relaxed: positions need only be distinct.
     std::atomic<std::uint64_t> end_ = 0;
 };

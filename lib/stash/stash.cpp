@@ -4,20 +4,12 @@
 #include <utility>
 
 #include "stash/counted_stash.hpp"
-#include "stash/restored_block.hpp"
 
 namespace tensorpool {
 namespace {
 
 using stashing::CountedStash;
 using stashing::StashState;
-
-/// Returns the block of a handle, which keeps it.
-HeldBlock block_of(PooledAllocation& allocation) noexcept {
-    const HeldBlock block = allocation.detach();
-    allocation = PooledAllocation(block);
-    return block;
-}
 
 StashState::Origin origin_of(const HeldBlock& block, const std::string& tensor) {
     if (block.address == nullptr) return {};
@@ -46,7 +38,7 @@ Stash::Stash(Stash&& other) noexcept = default;
 Stash& Stash::operator=(Stash&& other) noexcept = default;
 
 Stash::Stash(PooledAllocation&& allocation, StashOptions options) {
-    const HeldBlock block = block_of(allocation);
+    const HeldBlock& block = allocation.held();
     const StashState::Origin origin = origin_of(block, options.name);
     state_ = std::make_unique<CountedStash>(
         std::span(static_cast<const std::byte*>(block.address), block.bytes), origin,
@@ -70,11 +62,7 @@ PooledAllocation Stash::restore() {
 PooledAllocation Stash::restore(MemoryPool& pool) {
     const CountedStash& content = content_of(state_, "restore");
     PooledAllocation block;
-    if (content.state().size() != 0) {
-        block = stashing::restored_block(pool, content.state().size(),
-                                         content.state().origin().alignment);
-        content.decode_to(block.as<std::byte>());
-    }
+    if (content.state().size() != 0) block = content.restore(pool);
     state_.reset();
     return block;
 }

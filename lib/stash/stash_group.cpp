@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "base/never_destroyed.hpp"
 #include "base/text.hpp"
@@ -35,8 +36,8 @@ struct Key {
 
 }  // namespace
 
-/// One place. The key and the words change only while `users` is `changing`; a user that was
-/// counted before keeps them as they are.
+/// The counters of one name. The key and the words change only while `users` is `changing`; a user
+/// that was counted before keeps them as they are.
 struct SharedWords {
     static constexpr std::uint32_t never_used = UINT32_MAX;
     static constexpr std::uint32_t changing = UINT32_MAX - 1;
@@ -45,11 +46,18 @@ struct SharedWords {
     std::atomic<std::size_t> hash = 0;
     Key key;
     std::optional<StashWords> words;
+    statistics::StashTotals unseen;  // without words
 
-    /// Adds a user if the place has this key.
+    statistics::StashTotals& totals() noexcept { return words ? words->totals() : unseen; }
+    /// Adds a user if they are of this key.
     bool use(const Key& wanted) noexcept {
-        if (hash.load(std::memory_order_relaxed) != wanted.hash()) return false;
-        std::uint32_t seen = users.load(std::memory_order_relaxed);
+        if (hash.load() != wanted.hash()) return false;
+        std::uint32_t seen = users.load();
+        // Another thread makes the words. It is lost if this is the child of a fork.
+        for (int i = 0; seen == changing && i != 1000; ++i) {
+            std::this_thread::yield();
+            seen = users.load();
+        }
         do {
             if (seen >= changing) return false;
         } while (!users.compare_exchange_weak(seen, seen + 1));
@@ -58,70 +66,79 @@ struct SharedWords {
         return false;
     }
     void leave() noexcept { users.fetch_sub(1); }
-    /// Takes a place that has `expected` for its users, and gives it to this key, with one user.
+    /// Gives them to this key, with one user, if they have `expected` users.
     bool take(std::uint32_t expected, const Key& wanted) noexcept {
         if (!users.compare_exchange_strong(expected, changing)) return false;
-        words.reset();
         key = wanted;
+        hash.store(wanted.hash());  // ahead of the words, which take longer
+        words.reset();
         words.emplace(wanted.kind, wanted.name, wanted.budget);
-        hash.store(wanted.hash(), std::memory_order_relaxed);
         users.store(1);
         return true;
+    }
+    /// Gives up what `take` gave, unless others use it already.
+    void give_up() noexcept {
+        std::uint32_t one = 1;
+        if (!users.compare_exchange_strong(one, changing)) return leave();
+        hash.store(0);
+        words.reset();
+        users.store(never_used);
     }
 };
 
 namespace {
 
-using Places = std::array<SharedWords, 256>;  // the first one is for "other"
-constinit base::NeverDestroyed<Places> places;
-// Used in the child of a fork whose parent was making "other" meanwhile. Nobody sees it.
+using Table = std::array<SharedWords, 256>;  // the first entry is for "other"
+constinit base::NeverDestroyed<Table> table;
+// No reader sees it. Used in the child of a fork whose parent was making "other" meanwhile.
 constinit base::NeverDestroyed<SharedWords> nowhere;
 
 SharedWords* find(std::span<SharedWords> among, const Key& key) noexcept {
-    for (SharedWords& place : among)
-        if (place.use(key)) return &place;
+    for (SharedWords& words : among)
+        if (words.use(key)) return &words;
     return nullptr;
 }
 
 SharedWords* take(std::span<SharedWords> among, const Key& key) noexcept {
     for (const std::uint32_t users : {SharedWords::never_used, std::uint32_t{0}})
-        for (SharedWords& place : among)
-            if (place.take(users, key)) return &place;
+        for (SharedWords& words : among)
+            if (words.take(users, key)) return &words;
     return nullptr;
 }
 
 SharedWords& other() noexcept {
     const Key key(Kind::stashes, 0, "other");
-    const std::span<SharedWords> first(places.get().data(), 1);
-    SharedWords* place = find(first, key);
-    if (place == nullptr) place = take(first, key);
-    return place != nullptr ? *place : nowhere.get();
+    const std::span<SharedWords> first(table.get().data(), 1);
+    SharedWords* words = find(first, key);
+    if (words == nullptr) words = take(first, key);
+    if (words == nullptr) words = find(first, key);  // another thread has just made them
+    return words != nullptr ? *words : nowhere.get();
 }
 
-// Of two threads that take a place for the same key, at least one sees the other's: the later place
-// is left.
-SharedWords& place_for(const Key& key) noexcept {
-    const std::span<SharedWords> all(places.get().data() + 1, places.get().size() - 1);
+// Of two threads that make words for the same key, at least one sees the other's, unless both took
+// theirs in the same nanoseconds: the later ones are given up.
+SharedWords& words_for(const Key& key) noexcept {
+    const std::span<SharedWords> all(table.get().data() + 1, table.get().size() - 1);
     if (SharedWords* const found = find(all, key)) return *found;
     SharedWords* const taken = take(all, key);
     if (taken == nullptr) return other();
     SharedWords* const earlier = find({all.data(), taken}, key);
     if (earlier == nullptr) return *taken;
-    taken->leave();
+    taken->give_up();
     return *earlier;
 }
 
 }  // namespace
 
 StashGroup::StashGroup(Kind kind, std::string_view name, std::uint64_t budget) noexcept
-    : words_(place_for({kind, budget, name})) {}
+    : words_(words_for({kind, budget, name})) {}
 
 StashGroup::~StashGroup() {
     words_.leave();
 }
 
 statistics::StashTotals& StashGroup::totals() const noexcept {
-    return words_.words->totals();
+    return words_.totals();
 }
 
 }  // namespace tensorpool::stashing

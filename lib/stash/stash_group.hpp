@@ -13,9 +13,10 @@ struct SharedWords;
 
 /// A use of the counters that all stashes, or all frozen blocks, of one name and one budget share.
 ///
-/// Counters remain without a user, so that totals do, until others need their place. There are 255
-/// places, and one named "other" for what finds none. No lock is taken but the segment's, which
-/// forks take too: a thread that is lost at a fork costs the child one place at most. Thread-safe.
+/// Counters stay after their last user, until another name needs them. There are 255, and one more
+/// named "other" for names that find none. No lock is taken but the segment's, which forks take
+/// too: a thread that is lost at a fork costs the child the counters of one name at most.
+/// Thread-safe.
 class StashGroup {
 public:
     /// `budget` is the number of the one that is charged; 0 for none.

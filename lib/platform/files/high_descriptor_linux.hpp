@@ -9,8 +9,10 @@
 namespace tensorpool::platform {
 
 /// Gives a descriptor of the library, which exec closes, a high number, out of the way of the
-/// program's own: programs rarely have such numbers. 64 are tried below the limit or 1024. Returns
-/// the descriptor as it is if none is free.
+/// program's own: programs expect low ones for their files, close those that they inherited, and
+/// may have closed their standard streams, whose output must not go into a file of the library.
+/// 64 numbers are tried below the limit or 1024, above which select(2) does not work and the
+/// process's table of descriptors would grow. Returns the descriptor as it is if none is free.
 inline int move_high(int file) noexcept {
     constexpr rlim_t beyond_others = 1024;
     rlimit limit{};

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "platform/files/high_descriptor_linux.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
 #include "platform/system_calls.hpp"
 
@@ -62,7 +63,7 @@ FileProblem SpillFile::open(const char* folder) noexcept {
     if (problem) {
         ::close(file);
     } else {
-        file_ = file;
+        file_ = move_high(file);
     }
     return problem;
 }

@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 #include "platform/files/fields_linux.hpp"
+#include "platform/files/high_descriptor_linux.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 
@@ -25,12 +27,6 @@ namespace {
 constexpr int seal_future_write = 0x0010;
 constexpr int advice_populate_write = 23;  // mman-common.h
 constexpr int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
-
-// Programs expect low descriptors for their files, and select(2) does not support much higher ones
-// than this. Even higher numbers would make the descriptor table of the process grow.
-constexpr int beyond_others = 960;
-// If a program closed one of its three standard streams, its output must not go into the segment.
-constexpr int beyond_standard = 3;
 
 /// A descriptor that is closed by the destructor unless it is released.
 class File {
@@ -45,16 +41,7 @@ public:
     int number() const noexcept { return number_; }
 
     /// Releases the descriptor, moved to a high number if one is free.
-    int release_high() noexcept {
-        rlimit limit{};
-        getrlimit(RLIMIT_NOFILE, &limit);
-        const auto end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, beyond_others + 64));
-        const int high = fcntl(number_, F_DUPFD_CLOEXEC, std::max(beyond_standard, end - 64));
-        const int kept = high >= 0 ? high : number_;
-        if (high >= 0) ::close(number_);
-        number_ = -1;
-        return kept;
-    }
+    int release_high() noexcept { return move_high(std::exchange(number_, -1)); }
 
 private:
     int number_;

@@ -112,7 +112,7 @@ void Freezer::serve(const platform::PageFault& fault) noexcept {
     block->make_room(source_, tools_);
 }
 
-// The thread that waits for the piece cannot be told of an error.
+// No error can be reported to the thread that waits for the piece.
 void Freezer::fail(const FrozenBlock& block, std::uint32_t piece, Done done) noexcept {
     if (state_ == State::running && !platform::is_open(source_)) fail_without_source();
     const bool has_name = *block.name() != '\0';

@@ -8,6 +8,7 @@
 
 #include <tensorpool/pool_options.hpp>
 
+#include "pool/pool.hpp"
 #include "stash/map/maps.hpp"
 #include "stash/spill_store.hpp"
 #include "stash/store_pool.hpp"
@@ -54,7 +55,7 @@ MapState::MapState(StashedMapOptions&& options, EntryTable::Equal equal)
       budget_(options_.budget),
       table_(equal, EntryTable::Buckets(16)),
       words_(StashStatistics::Kind::map, options_.name,
-             budget_.node() == nullptr ? 0 : budget_.node()->statistics().id),
+             detail::PoolAccess::of(pool_).charged_budget()),
       totals_(words_.totals()) {
     enter_map(*this);
     if (options_.budget == nullptr) return;

@@ -23,7 +23,7 @@ void for_each_map(Function function) noexcept {
 }
 
 bool watches_forks() noexcept {
-    static const bool are_set = platform::set_fork_handlers(
+    return platform::set_fork_handlers(
         platform::ForkStage::stashed_maps,
         [] {
             maps->mutex.lock();
@@ -40,7 +40,6 @@ bool watches_forks() noexcept {
             });
             maps->mutex.unlock();
         });
-    return are_set;
 }
 
 }  // namespace

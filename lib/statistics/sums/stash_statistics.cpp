@@ -36,8 +36,8 @@ std::vector<StashStatistics> stashes_in(const SegmentImage& image) {
     }
     std::ranges::sort(budgets);
     const auto is_over = [&](const StashStatistics& stash) {
-        return stash.tensors == 0 && stash.budget != 0 &&
-               !std::ranges::binary_search(budgets, stash.budget);
+        return stash.kind != StashStatistics::Kind::map && stash.tensors == 0 &&
+               stash.budget != 0 && !std::ranges::binary_search(budgets, stash.budget);
     };
     // The first record is for those without one, of which nothing is known.
     for (const StashRecord& record : image.records<StashRecord>()) {

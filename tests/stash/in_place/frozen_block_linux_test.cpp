@@ -155,7 +155,7 @@ TEST_F(FrozenBlockTest, CommitBudgetDoesNotCountWhatTheWindowLeavesFree) {
     const statistics::CommitBudget& budget = statistics::commit_budget();
     put_all_to_rest();
     EXPECT_EQ(budget.kept_out(), 0U) << "it is being frozen";
-    block_->end_freeze();
+    block_->end_use();
     EXPECT_EQ(budget.kept_out(), bytes - 4 * piece_bytes);
     block_->begin_thaw();
     EXPECT_EQ(budget.kept_out(), 0U);

@@ -99,10 +99,14 @@ class StashedDict(MutableMapping):
     def __getitem__(self, key: Hashable) -> numpy.ndarray:
         import numpy as np
 
-        number, dtype, shape, order = self._entries[key]
-        pin = self._map.get(number)
-        if not pin:
-            raise KeyError(key)  # another thread dropped it
+        entry = self._entries[key]
+        pin = self._map.get(entry[0])
+        while not pin:  # another thread has dropped or replaced it
+            before, entry = entry, self._entries[key]
+            if entry is before:
+                raise KeyError(key)
+            pin = self._map.get(entry[0])
+        _, dtype, shape, order = entry
         return np.ndarray(shape, dtype, buffer=pin, order=order)
 
     def __delitem__(self, key: Hashable) -> None:
