@@ -171,8 +171,8 @@ void tone_curve(const Image& image) {
     }
 }
 
-std::uint64_t hash_of_bytes(const Image& image, std::uint64_t hash) {
-    for (const float value : image.values) {
+std::uint64_t hash_of_bytes(std::span<const float> values, std::uint64_t hash) {
+    for (const float value : values) {
         const auto byte = static_cast<std::uint8_t>(std::clamp(value, 0.0F, 1.0F) * 255 + 0.5F);
         hash = (hash ^ byte) * 0x100000001b3;  // FNV-1a
     }

@@ -42,7 +42,7 @@ void sharpen(const Image& image, std::span<float> rows, std::span<float> blurred
 void curve_of_histogram(const Image& image);
 /// Applies an S-shaped curve.
 void tone_curve(const Image& image);
-/// Returns a hash of the picture as bytes, added to `hash`.
-std::uint64_t hash_of_bytes(const Image& image, std::uint64_t hash);
+/// Returns a hash of a picture as bytes, added to `hash`.
+std::uint64_t hash_of_bytes(std::span<const float> values, std::uint64_t hash);
 
 }  // namespace perf

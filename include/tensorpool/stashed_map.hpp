@@ -55,21 +55,24 @@ struct StashedMapStatistics {
     std::size_t memory_bytes = 0;
     /// The bytes that tensors at rest would have in memory.
     std::size_t stashed_bytes = 0;
-    /// The memory that compressed tensors take.
+    /// The memory that compressed tensors take, including those that are kept beside a tensor in
+    /// memory.
     std::size_t compressed_bytes = 0;
-    /// The bytes of spilled tensors in files.
+    /// The bytes of spilled tensors in files, including those that are kept beside a tensor in
+    /// memory.
     std::size_t spilled_bytes = 0;
-    /// The calls of `get` that found the tensor in memory.
+    /// The calls of `get` and `read` that found the tensor in memory.
     std::size_t hits = 0;
-    /// The calls of `get` that found the tensor at rest, or on its way.
+    /// The calls of `get` and `read` that found the tensor at rest, or on its way.
     std::size_t misses = 0;
-    /// How often a tensor was put to rest.
+    /// How often a tensor was put to rest, which only frees its memory if it was kept there.
     std::size_t stashes = 0;
     /// How often a compressed tensor was spilled.
     std::size_t spills = 0;
     /// How often a tensor was restored.
     std::size_t restores = 0;
-    /// How often a tensor could not be put to rest or restored. It then stays as it was.
+    /// How often a tensor could not be put to rest or restored. It then stays as it was. Also how
+    /// often one that is kept beside a tensor in memory could not be spilled, and was dropped.
     std::size_t failures = 0;
     /// The time of putting tensors to rest, spilling included, in nanoseconds.
     std::uint64_t stash_ns = 0;
@@ -122,6 +125,32 @@ private:
     std::shared_ptr<stashing::MapEntry> entry_;
 };
 
+/// A StashedTensor for reading only. Other threads may pin the same tensor for reading or writing;
+/// those that write it must agree with those that read it.
+class StashedTensorView {
+public:
+    /// Pins nothing.
+    StashedTensorView() noexcept = default;
+
+    /// Returns whether it pins a tensor.
+    explicit operator bool() const noexcept { return static_cast<bool>(pin_); }
+    /// Returns the tensor's address; nullptr if it pins nothing, or a tensor of 0 bytes.
+    const void* get() const noexcept { return pin_.get(); }
+    /// Returns the tensor's size; 0 if it pins nothing.
+    std::size_t size() const noexcept { return pin_.size(); }
+    /// Returns the tensor as `size() / sizeof(T)` elements.
+    template <class T>
+    std::span<const T> as() const noexcept {
+        return pin_.template as<const T>();
+    }
+
+private:
+    friend class StashedMapBase;
+    explicit StashedTensorView(StashedTensor&& pin) noexcept : pin_(std::move(pin)) {}
+
+    StashedTensor pin_;
+};
+
 /// A StashedMap for keys of any type.
 class TENSORPOOL_API StashedMapBase {
 public:
@@ -153,6 +182,8 @@ protected:
     void put(std::size_t hash, KeyPointer key, PooledAllocation&& tensor);
     /// See StashedMap::get.
     StashedTensor get(std::size_t hash, const void* key);
+    /// See StashedMap::read.
+    StashedTensorView read(std::size_t hash, const void* key);
     /// See StashedMap::erase.
     bool erase(std::size_t hash, const void* key) noexcept;
     /// See StashedMap::contains.
@@ -171,6 +202,10 @@ private:
 /// that are not pinned: with a folder, those that do not shrink to three quarters go to a file, and
 /// the others follow when memory is needed still. Without a folder, tensors that do not shrink stay
 /// in memory. If a tensor cannot be put to rest or restored, it stays as it was.
+///
+/// What `read` restored is also kept at rest, so that it can go to rest again at once. When memory
+/// is needed, kept compressed bytes go to a file, or are dropped if there is no folder, before any
+/// tensor is compressed.
 ///
 /// Compressing needs memory for what it writes. So a map with a budget and no folder keeps a block
 /// free, as large as its largest tensor so far. If other threads take the memory of that block, the
@@ -200,14 +235,23 @@ public:
         const std::size_t hash = Hash()(key);
         StashedMapBase::put(hash, std::make_shared<const Key>(std::move(key)), std::move(tensor));
     }
-    /// Pins the tensor of `key`, and restores it if it is at rest. Returns a pin of nothing if
-    /// there is none.
+    /// Pins the tensor of `key` for reading and writing, and restores it if it is at rest. Returns
+    /// a pin of nothing if there is none.
     ///
     /// If this fails, the tensor stays at rest. Throws AllocationError if there is no memory
     /// although all other tensors were put to rest; StashError for damage and for errors of the
     /// file.
     [[nodiscard]] StashedTensor get(const Key& key) {
         return StashedMapBase::get(Hash()(key), &key);
+    }
+    /// Pins the tensor of `key` for reading only, and restores it if it is at rest. Returns a pin
+    /// of nothing if there is none.
+    ///
+    /// A tensor that is only read need not be compressed or written again when it goes to rest: it
+    /// is kept there as well until the next `get`. Bytes that are changed nevertheless may be lost.
+    /// Throws what `get` does.
+    [[nodiscard]] StashedTensorView read(const Key& key) {
+        return StashedMapBase::read(Hash()(key), &key);
     }
     /// Drops the tensor of `key`. Returns whether there was one.
     bool erase(const Key& key) noexcept { return StashedMapBase::erase(Hash()(key), &key); }

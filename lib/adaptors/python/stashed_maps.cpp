@@ -40,12 +40,21 @@ StashedTensor get(Map& map, std::uint64_t key) {
     return map.get(key);
 }
 
+StashedTensorView read(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.read(key);
+}
+
 bool erase(Map& map, std::uint64_t key) {
     const py::gil_scoped_release release;
     return map.erase(key);
 }
 
 py::buffer_info buffer_of(const StashedTensor& tensor) {
+    return {tensor.as<std::uint8_t>().data(), static_cast<py::ssize_t>(tensor.size())};
+}
+
+py::buffer_info buffer_of_view(const StashedTensorView& tensor) {
     return {tensor.as<std::uint8_t>().data(), static_cast<py::ssize_t>(tensor.size())};
 }
 
@@ -74,10 +83,14 @@ void add_stashed_maps(py::module_& module) {
     py::class_<StashedTensor>(module, "StashedTensor", py::buffer_protocol())
         .def_buffer(&buffer_of)
         .def("__bool__", [](const StashedTensor& tensor) { return static_cast<bool>(tensor); });
+    py::class_<StashedTensorView>(module, "StashedTensorView", py::buffer_protocol())
+        .def_buffer(&buffer_of_view)
+        .def("__bool__", [](const StashedTensorView& tensor) { return static_cast<bool>(tensor); });
     py::class_<Map>(module, "StashedMap")
         .def(py::init(&make_map))
         .def("put", &put)
         .def("get", &get)
+        .def("read", &read)
         .def("erase", &erase)
         .def("prefetch", &Map::prefetch)
         .def("statistics", &statistics_of)

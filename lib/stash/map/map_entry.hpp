@@ -11,6 +11,7 @@
 namespace tensorpool::stashing {
 
 class EntryList;
+struct MapEntry;
 
 /// What an entry adds to the sums of its map.
 struct EntrySizes {
@@ -20,7 +21,15 @@ struct EntrySizes {
     std::size_t at_rest = 0;     // bytes that the tensor would have in memory
 };
 
-/// A tensor of a map. It is in memory if `rest` is nullptr, otherwise at rest.
+/// The neighbors of an entry in a list.
+struct EntryLinks {
+    EntryList* list = nullptr;
+    MapEntry* next = nullptr;
+    MapEntry* previous = nullptr;
+};
+
+/// A tensor of a map. It is in memory, or `rest` has its encoding, or both: the encoding of a
+/// tensor that was restored for reading only is kept until a thread pins it for writing.
 ///
 /// The lock of the map guards all members that are not const. A thread that makes the entry busy
 /// moves its content without the lock, while `tensor` and `rest` stay as they are: it builds the
@@ -39,6 +48,8 @@ struct MapEntry : std::enable_shared_from_this<MapEntry> {
     const std::size_t bytes;
     const std::size_t alignment;
 
+    bool is_in_memory() const noexcept { return rest == nullptr || tensor; }
+
     PooledAllocation tensor;
     std::unique_ptr<StashState> rest;
     std::size_t pins = 0;
@@ -48,37 +59,43 @@ struct MapEntry : std::enable_shared_from_this<MapEntry> {
     EntrySizes counted;            // in the sums of the map
 
     std::shared_ptr<MapEntry> next_in_bucket;
-    EntryList* list = nullptr;  // that it is in
-    MapEntry* next = nullptr;
-    MapEntry* previous = nullptr;
+    EntryLinks by_use;   // in the list of those in memory, or of the compressed ones
+    EntryLinks as_kept;  // in the list of those whose encoding is kept
 };
 
-/// Entries from the least to the most recently used.
+/// Entries from the least to the most recently used. An entry is in one list for each of its links.
 class EntryList {
 public:
-    EntryList() noexcept = default;
+    explicit EntryList(EntryLinks MapEntry::*links) noexcept : links_(links) {}
     EntryList(const EntryList&) = delete;
     EntryList& operator=(const EntryList&) = delete;
 
     MapEntry* first() const noexcept { return first_; }
+    /// Puts an entry at the end, and takes it out of the list that it was in by these links, if
+    /// any.
     void push_back(MapEntry& entry) noexcept {
-        entry.list = this;
-        entry.next = nullptr;
-        entry.previous = last_;
-        (last_ == nullptr ? first_ : last_->next) = &entry;
+        remove(entry.*links_);
+        entry.*links_ = {.list = this, .next = nullptr, .previous = last_};
+        (last_ == nullptr ? first_ : (last_->*links_).next) = &entry;
         last_ = &entry;
     }
-    /// Takes an entry out of the list that it is in, if any.
+    /// Takes an entry out of the list that it is in by these links, if any.
+    static void remove(EntryLinks& links) noexcept {
+        if (EntryList* const list = std::exchange(links.list, nullptr)) list->unlink(links);
+    }
+    /// Takes an entry out of all lists.
     static void remove(MapEntry& entry) noexcept {
-        if (EntryList* const list = std::exchange(entry.list, nullptr)) list->unlink(entry);
+        remove(entry.by_use);
+        remove(entry.as_kept);
     }
 
 private:
-    void unlink(MapEntry& entry) noexcept {
-        (entry.previous == nullptr ? first_ : entry.previous->next) = entry.next;
-        (entry.next == nullptr ? last_ : entry.next->previous) = entry.previous;
+    void unlink(const EntryLinks& links) noexcept {
+        (links.previous == nullptr ? first_ : (links.previous->*links_).next) = links.next;
+        (links.next == nullptr ? last_ : (links.next->*links_).previous) = links.previous;
     }
 
+    EntryLinks MapEntry::*const links_;
     MapEntry* first_ = nullptr;
     MapEntry* last_ = nullptr;
 };

@@ -35,9 +35,35 @@ std::shared_ptr<MapEntry> MapState::take_oldest(EntryList& list) noexcept {
     return entry->shared_from_this();
 }
 
+MapState::Taken MapState::take_oldest_in_memory() noexcept {
+    MapEntry* const entry = in_memory_.first();
+    if (entry == nullptr || entry->rest == nullptr) return {take_oldest(in_memory_), {}};
+    Taken taken{nullptr, std::move(entry->tensor)};
+    ++totals_.stashes;
+    EntryList::remove(*entry);
+    count(*entry, {.compressed = entry->counted.compressed,
+                   .spilled = entry->counted.spilled,
+                   .at_rest = entry->bytes});
+    list(*entry);
+    return taken;
+}
+
+std::unique_ptr<StashState> MapState::take_kept(MapEntry& entry) noexcept {
+    std::unique_ptr<StashState> kept = std::move(entry.rest);
+    EntryList::remove(entry.as_kept);
+    if (kept != nullptr) count(entry, {.in_memory = entry.bytes});
+    return kept;
+}
+
 // What it writes may be all the memory that a budget still lacks, so the reserve is freed first.
 // The tensor's block may become the next one.
-std::optional<std::size_t> MapState::put_to_rest(MapEntry& entry) noexcept {
+std::optional<std::size_t> MapState::put_to_rest(Taken taken) noexcept {
+    if (taken.tensor) {
+        const std::size_t bytes = usable_bytes(taken.tensor);
+        return bytes - std::min(bytes, reserve_.refill(pool_, std::move(taken.tensor)));
+    }
+    if (taken.entry == nullptr) return std::nullopt;
+    MapEntry& entry = *taken.entry;
     const std::uint64_t begin = platform::monotonic_clock_ns();
     const std::size_t from_reserve = reserve_.free();
     std::unique_ptr<StashState> rest;
@@ -91,17 +117,24 @@ std::unique_ptr<StashState> MapState::encode(const MapEntry& entry) const {
 
 std::optional<std::size_t> MapState::spill(MapEntry& entry) noexcept {
     const std::uint64_t begin = platform::monotonic_clock_ns();
+    const bool is_kept = entry.is_in_memory();
     std::unique_ptr<StashState> spilled;
     try {
-        spilled = entry.rest->copy_in_file();
+        if (!options_.folder.empty()) spilled = entry.rest->copy_in_file();
     } catch (const std::exception& error) {
-        return fail(entry, error);
+        if (!is_kept) return fail(entry, error);
+        const std::lock_guard guard(mutex_);
+        note(error);
     }
-    const EntrySizes sizes = sizes_of(*spilled);
+    EntrySizes sizes = spilled == nullptr ? EntrySizes() : sizes_of(*spilled);
+    if (is_kept) {
+        sizes.in_memory = entry.bytes;
+        sizes.at_rest = 0;
+    }
     const std::size_t before = entry.rest->bytes_in_memory();
     const std::lock_guard guard(mutex_);
     totals_.stash_ns += platform::monotonic_clock_ns() - begin;
-    ++totals_.spills;
+    if (spilled != nullptr) ++totals_.spills;
     entry.rest.swap(spilled);
     finish(entry, sizes);
     return before - std::min(before, sizes.compressed);
@@ -110,13 +143,17 @@ std::optional<std::size_t> MapState::spill(MapEntry& entry) noexcept {
 // Goes to the end of its list, so that the next attempt takes another entry.
 std::nullopt_t MapState::fail(MapEntry& entry, const std::exception& error) noexcept {
     const std::lock_guard guard(mutex_);
-    ++totals_.failures;
-    std::snprintf(last_failure_, sizeof last_failure_, "%s", error.what());
+    note(error);
     finish(entry, entry.counted);
     return std::nullopt;
 }
 
-void MapState::restore(MapEntry& entry) {
+void MapState::note(const std::exception& error) noexcept {
+    ++totals_.failures;
+    std::snprintf(last_failure_, sizeof last_failure_, "%s", error.what());
+}
+
+void MapState::restore(MapEntry& entry, Access access) {
     make_room();
     PooledAllocation tensor = allocate(entry);
     const std::uint64_t begin = platform::monotonic_clock_ns();
@@ -128,8 +165,14 @@ void MapState::restore(MapEntry& entry) {
     ++totals_.restores;
     incoming_bytes_ -= entry.bytes;
     entry.tensor = std::move(tensor);
-    freed = std::move(entry.rest);
-    finish(entry, {.in_memory = entry.bytes});
+    EntrySizes sizes = {.in_memory = entry.bytes};
+    if (access == Access::write || !entry.is_attached) {
+        freed = std::move(entry.rest);
+    } else {
+        sizes.compressed = entry.counted.compressed;
+        sizes.spilled = entry.counted.spilled;
+    }
+    finish(entry, sizes);
 }
 
 // A pool with a limit of its own asks no holder.
@@ -146,23 +189,32 @@ PooledAllocation MapState::allocate(const MapEntry& entry) {
 
 void MapState::make_room() noexcept {
     reserve_.refill(pool_, {});
-    const auto take = [this](std::size_t limit, auto used, EntryList& list) {
-        const std::lock_guard guard(mutex_);
-        return limit != 0 && used() > limit ? take_oldest(list) : nullptr;
+    const auto exceeds = [](std::size_t bytes, std::size_t limit) {
+        return limit != 0 && bytes > limit;
     };
-    const auto in_memory = [this] { return totals_.memory_bytes + incoming_bytes_; };
-    while (const auto entry = take(options_.memory_bytes, in_memory, in_memory_))
-        if (!put_to_rest(*entry)) break;
-    const auto compressed = [this] { return totals_.compressed_bytes.load(); };
-    while (const auto entry = take(options_.compressed_bytes, compressed, compressed_))
-        if (!spill(*entry)) break;
+    const auto put_one_to_rest = [&] {
+        std::unique_lock lock(mutex_);
+        if (!exceeds(totals_.memory_bytes + incoming_bytes_, options_.memory_bytes)) return false;
+        Taken taken = take_oldest_in_memory();
+        lock.unlock();
+        return put_to_rest(std::move(taken)).has_value();
+    };
+    const auto spill_one = [&] {
+        std::unique_lock lock(mutex_);
+        if (!exceeds(totals_.compressed_bytes, options_.compressed_bytes)) return false;
+        const auto entry = take_oldest(compressed_.first() != nullptr ? compressed_ : kept_);
+        lock.unlock();
+        return entry != nullptr && spill(*entry);
+    };
+    while (put_one_to_rest()) continue;
+    while (spill_one()) continue;
 }
 
 std::size_t MapState::available() const noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return SIZE_MAX;
     const std::size_t compressed = totals_.compressed_bytes;
-    return totals_.memory_bytes + (options_.folder.empty() ? 0 : compressed);
+    return totals_.memory_bytes + (options_.folder.empty() ? kept_bytes_ : compressed);
 }
 
 std::size_t MapState::give(std::size_t bytes) noexcept {
@@ -174,29 +226,44 @@ std::size_t MapState::give(std::size_t bytes) noexcept {
 
 std::size_t MapState::give_entries(std::size_t bytes) noexcept {
     std::size_t given = 0;
-    while (given < bytes) {
-        const std::shared_ptr<MapEntry> entry = try_to_take_oldest(in_memory_);
-        const auto gained = entry == nullptr ? std::nullopt : put_to_rest(*entry);
-        if (!gained) break;
-        given += *gained;
-    }
-    while (given < bytes && !options_.folder.empty()) {
-        const std::shared_ptr<MapEntry> entry = try_to_take_oldest(compressed_);
-        const auto gained = entry == nullptr ? std::nullopt : spill(*entry);
-        if (!gained) break;
-        given += *gained;
-    }
+    const auto give_by = [&](auto step) {
+        while (given < bytes) {
+            const std::optional<std::size_t> gained = (this->*step)();
+            if (!gained) break;
+            given += *gained;
+        }
+    };
+    give_by(&MapState::give_oldest_in_memory);
+    give_by(&MapState::give_oldest_compressed);
     return given;
 }
 
-// The lock is held only for some instructions, unless this thread holds it.
-std::shared_ptr<MapEntry> MapState::try_to_take_oldest(EntryList& list) noexcept {
-    for (int attempt = 0; attempt < attempts_to_lock; ++attempt) {
-        const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (lock) return take_oldest(list);
+std::optional<std::size_t> MapState::give_oldest_in_memory() noexcept {
+    std::unique_lock lock = try_to_lock();
+    if (!lock) return std::nullopt;
+    Taken taken = take_oldest_in_memory();
+    lock.unlock();
+    return put_to_rest(std::move(taken));
+}
+
+// An encoding that is kept is worth an encoding, so it is not given before tensors are encoded: a
+// tensor would then be encoded for each that is only read.
+std::optional<std::size_t> MapState::give_oldest_compressed() noexcept {
+    std::unique_lock lock = try_to_lock();
+    if (!lock) return std::nullopt;
+    std::shared_ptr<MapEntry> entry = take_oldest(kept_);
+    if (entry == nullptr && !options_.folder.empty()) entry = take_oldest(compressed_);
+    lock.unlock();
+    return entry == nullptr ? std::nullopt : spill(*entry);
+}
+
+std::unique_lock<std::mutex> MapState::try_to_lock() noexcept {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    for (int attempt = 1; !lock && attempt < attempts_to_lock; ++attempt) {
         std::this_thread::yield();
+        (void)lock.try_lock();
     }
-    return nullptr;
+    return lock;
 }
 
 }  // namespace tensorpool::stashing

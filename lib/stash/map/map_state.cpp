@@ -111,23 +111,28 @@ void MapState::put(std::shared_ptr<MapEntry> entry) noexcept {
     make_room();
 }
 
-std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key) {
+std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key, Access access) {
     std::shared_ptr<MapEntry> entry;
+    std::unique_ptr<StashState> dropped;  // outside the lock
     std::unique_lock lock(mutex_);
     entry = table_.find(hash, key);
     if (entry == nullptr) return entry;
-    const bool is_hit = entry->rest == nullptr && !entry->is_busy;
+    // A tensor whose encoding is kept is only busy while that is spilled.
+    const bool is_hit = entry->is_in_memory() && (!entry->is_busy || entry->rest != nullptr);
     ++(is_hit ? totals_.hits : totals_.misses);
-    wait_until_idle(*entry, lock);
-    EntryList::remove(*entry);
+    if (!is_hit || access == Access::write) wait_until_idle(*entry, lock);
+    EntryList::remove(entry->by_use);
     ++entry->pins;
-    entry->does_not_shrink = false;
-    if (entry->rest == nullptr) return entry;
+    if (access == Access::write) entry->does_not_shrink = false;
+    if (entry->is_in_memory()) {
+        if (access == Access::write) dropped = take_kept(*entry);
+        return entry;
+    }
     entry->is_busy = true;
     incoming_bytes_ += entry->bytes;
     lock.unlock();
     try {
-        restore(*entry);
+        restore(*entry, access);
     } catch (...) {
         lock.lock();
         ++totals_.failures;
@@ -165,7 +170,9 @@ void MapState::prefetch(std::size_t hash, const void* key) noexcept {
     {
         const std::lock_guard guard(mutex_);
         entry = table_.find(hash, key);
-        if (entry == nullptr || entry->is_busy || entry->counted.spilled == 0) return;
+        if (entry == nullptr || entry->is_busy || entry->is_in_memory() ||
+            entry->counted.spilled == 0)
+            return;
         entry->is_busy = true;
     }
     entry->rest->read_ahead();
@@ -241,9 +248,12 @@ void MapState::finish(MapEntry& entry, const EntrySizes& sizes) noexcept {
 }
 
 void MapState::list(MapEntry& entry) noexcept {
-    if (!entry.is_attached || entry.is_busy || entry.pins != 0) return;
-    if (entry.rest != nullptr) {
-        if (entry.counted.spilled == 0) compressed_.push_back(entry);
+    if (!entry.is_attached || entry.is_busy) return;
+    const bool is_compressed = entry.rest != nullptr && entry.counted.spilled == 0;
+    if (is_compressed && entry.tensor) kept_.push_back(entry);
+    if (entry.pins != 0) return;
+    if (!entry.is_in_memory()) {
+        if (is_compressed) compressed_.push_back(entry);
     } else if (entry.bytes != 0 && !entry.does_not_shrink) {
         in_memory_.push_back(entry);
     }
@@ -255,6 +265,8 @@ void MapState::count(MapEntry& entry, const EntrySizes& sizes) noexcept {
         total += now - before;  // of unsigned numbers: a difference below 0 wraps, and back
         before = now;
     };
+    const auto kept = [](const EntrySizes& of) { return of.in_memory == 0 ? 0 : of.compressed; };
+    kept_bytes_ = kept_bytes_ - kept(entry.counted) + kept(sizes);
     change(totals_.memory_bytes, entry.counted.in_memory, sizes.in_memory);
     change(totals_.compressed_bytes, entry.counted.compressed, sizes.compressed);
     change(totals_.spilled_bytes, entry.counted.spilled, sizes.spilled);

@@ -19,6 +19,9 @@
 
 namespace tensorpool::stashing {
 
+/// What a pin is for.
+enum class Access : bool { read, write };
+
 /// The implementation of a StashedMap: the entries by key and by age, and the moves between memory
 /// and rest.
 ///
@@ -26,8 +29,9 @@ namespace tensorpool::stashing {
 /// encoded or decoded, or a file is used: a thread marks the entry as busy instead, and threads
 /// that want the same entry wait. So the map can give memory to a request of its own.
 ///
-/// Invariant: an attached entry is in `in_memory_` or `compressed_` if a thread may put it to rest
-/// or spill it: it is neither busy nor pinned.
+/// Invariants: an attached entry is in `in_memory_` or `compressed_` if a thread may put it to rest
+/// or spill it: it is neither busy nor pinned. It is in `kept_` if it is in memory, its encoding is
+/// kept in memory as well, and it is not busy. No entry that is pinned for writing has an encoding.
 class MapState final : public MemoryHolder {
 public:
     /// Throws what the constructor of StashedMap does.
@@ -40,7 +44,7 @@ public:
     void make_bucket();
     void put(std::shared_ptr<MapEntry> entry) noexcept;
     /// Returns a pinned entry, or nullptr if there is none. Throws what StashedMap::get does.
-    std::shared_ptr<MapEntry> get(std::size_t hash, const void* key);
+    std::shared_ptr<MapEntry> get(std::size_t hash, const void* key, Access access);
     void unpin(MapEntry& entry) noexcept;
     bool erase(std::size_t hash, const void* key) noexcept;
     bool contains(std::size_t hash, const void* key) const noexcept;
@@ -62,7 +66,14 @@ public:
     MapState* next_map = nullptr;
 
 private:
-    // REQUIRES, for these six: the lock is held.
+    /// A tensor that goes to rest: a busy entry that must be encoded, or the memory of one whose
+    /// encoding was kept.
+    struct Taken {
+        std::shared_ptr<MapEntry> entry;
+        PooledAllocation tensor;
+    };
+
+    // REQUIRES, for these nine: the lock is held.
     void wait_until_idle(const MapEntry& entry, std::unique_lock<std::mutex>& lock) noexcept;
     void detach(MapEntry& entry) noexcept;
     /// Ends the move of an entry, and counts it as it is now.
@@ -70,19 +81,32 @@ private:
     /// Puts an entry at the end of the list where it belongs now, if any.
     void list(MapEntry& entry) noexcept;
     void count(MapEntry& entry, const EntrySizes& sizes) noexcept;
+    /// Counts a failure and keeps its message.
+    void note(const std::exception& error) noexcept;
     /// Takes the oldest entry of a list, which is then busy. Returns nullptr if there is none.
     static std::shared_ptr<MapEntry> take_oldest(EntryList& list) noexcept;
+    /// Takes the oldest tensor in memory. Takes nothing if there is none.
+    Taken take_oldest_in_memory() noexcept;
+    /// Takes the encoding, if any, of an entry in memory that is not busy.
+    std::unique_ptr<StashState> take_kept(MapEntry& entry) noexcept;
 
-    /// Takes the lock first. Returns nullptr as well if other threads keep the lock.
-    std::shared_ptr<MapEntry> try_to_take_oldest(EntryList& list) noexcept;
-    /// Puts a busy entry to rest. Returns the memory that this gained; nothing if it failed.
-    std::optional<std::size_t> put_to_rest(MapEntry& entry) noexcept;
+    /// Takes the lock, which other threads hold only for some instructions. Returns no lock if they
+    /// keep it, which includes this thread.
+    std::unique_lock<std::mutex> try_to_lock() noexcept;
+    /// Puts a tensor to rest. Returns the memory that this gained; nothing if there is no tensor or
+    /// it failed.
+    std::optional<std::size_t> put_to_rest(Taken taken) noexcept;
     std::unique_ptr<StashState> encode(const MapEntry& entry) const;
-    /// Moves a busy entry from memory to a file. Returns what `put_to_rest` does.
+    /// Moves the encoding of a busy entry from memory to a file. Drops it instead if it is kept
+    /// beside the tensor and cannot be spilled. Returns what `put_to_rest` does.
     std::optional<std::size_t> spill(MapEntry& entry) noexcept;
+    // These give memory and return what `put_to_rest` does.
+    std::optional<std::size_t> give_oldest_in_memory() noexcept;
+    std::optional<std::size_t> give_oldest_compressed() noexcept;
     /// Ends a move that changed nothing.
     std::nullopt_t fail(MapEntry& entry, const std::exception& error) noexcept;
-    void restore(MapEntry& entry);
+    /// Keeps the encoding if `access` is to read.
+    void restore(MapEntry& entry, Access access);
     PooledAllocation allocate(const MapEntry& entry);
     /// Puts entries to rest and spills others until the limits of the options are met.
     void make_room() noexcept;
@@ -97,11 +121,13 @@ private:
 
     mutable std::mutex mutex_;
     EntryTable table_;
-    EntryList in_memory_;
-    EntryList compressed_;
+    EntryList in_memory_{&MapEntry::by_use};
+    EntryList compressed_{&MapEntry::by_use};
+    EntryList kept_{&MapEntry::as_kept};
     StashWords words_;
     statistics::StashTotals& totals_;  // those of words_
-    std::size_t incoming_bytes_ = 0;   // being restored
+    std::size_t kept_bytes_ = 0;      // of compressed bytes, beside tensors in memory
+    std::size_t incoming_bytes_ = 0;  // being restored
     char last_failure_[256] = {};
 
     // Counts ended moves; threads that wait for one wait for its change.

@@ -4,6 +4,7 @@
 
 namespace tensorpool {
 
+using stashing::Access;
 using stashing::MapEntry;
 using stashing::MapState;
 
@@ -48,9 +49,15 @@ void StashedMapBase::put(std::size_t hash, KeyPointer key, PooledAllocation&& te
 }
 
 StashedTensor StashedMapBase::get(std::size_t hash, const void* key) {
-    std::shared_ptr<MapEntry> entry = state_->get(hash, key);
+    std::shared_ptr<MapEntry> entry = state_->get(hash, key, Access::write);
     if (entry == nullptr) return {};
     return {state_, std::move(entry)};
+}
+
+StashedTensorView StashedMapBase::read(std::size_t hash, const void* key) {
+    std::shared_ptr<MapEntry> entry = state_->get(hash, key, Access::read);
+    if (entry == nullptr) return {};
+    return StashedTensorView({state_, std::move(entry)});
 }
 
 bool StashedMapBase::erase(std::size_t hash, const void* key) noexcept {

@@ -102,6 +102,18 @@ class Dict(EnabledCase):
         gc.collect()
         self.assertEqual(last[10], 5)
 
+    def test_an_array_that_is_read_cannot_be_written(self):
+        kept = tensorpool.StashedDict("read", memory="1MiB")
+        kept["a"] = array_of(1)
+        kept["b"] = array_of(2)
+        array = kept.read("a")
+        self.assertTrue((array == 1).all())
+        self.assertEqual((array.dtype, array.shape), (np.float32, (MIB // 4,)))
+        with self.assertRaises(ValueError):
+            array[0] = 2
+        with self.assertRaises(KeyError):
+            kept.read("c")
+
     def test_gives_memory_to_its_budget(self):
         job = tensorpool.budget("job", "16MiB", soft="12MiB")
         kept = tensorpool.StashedDict("in a budget", budget=job)

@@ -18,9 +18,16 @@ using Map = StashedMap<int>;
 
 inline constexpr std::size_t tensor_bytes = 1 << 20;
 
-inline bool holds(const StashedTensor& tensor, const Bytes& bytes) {
+template <class Pin>
+bool holds(const Pin& tensor, const Bytes& bytes) {
     return tensor.size() == bytes.size() &&
-           std::ranges::equal(tensor.as<const std::byte>(), std::span(bytes));
+           std::ranges::equal(tensor.template as<const std::byte>(), std::span(bytes));
+}
+
+/// Changes a tensor that is pinned for reading, which programs must not do. If the change is lost,
+/// the tensor was not encoded when it went to rest.
+inline void overwrite(const StashedTensorView& tensor) {
+    *static_cast<std::byte*>(const_cast<void*>(tensor.get())) ^= std::byte{0xFF};
 }
 
 /// Bytes that shrink to less than an eighth, and differ by number.
@@ -67,6 +74,13 @@ inline void use_randomly(Map& map, Model& model, unsigned seed, int steps) {
             slot.bytes.reset();
         } else if (action == 5) {
             map.prefetch(key);
+        } else if (action < 11) {
+            const StashedTensorView tensor = map.read(key);
+            ASSERT_EQ(static_cast<bool>(tensor), slot.bytes.has_value());
+            if (!tensor) continue;
+            ASSERT_TRUE(holds(tensor, *slot.bytes)) << key;
+            const StashedTensorView second = map.read(key);
+            ASSERT_EQ(second.get(), tensor.get());
         } else {
             StashedTensor tensor = map.get(key);
             ASSERT_EQ(static_cast<bool>(tensor), slot.bytes.has_value());

@@ -86,6 +86,36 @@ TEST(StashedMapBudget, PinnedTensorsAreNotGiven) {
     EXPECT_EQ(map.statistics().memory_bytes, MiB);
 }
 
+TEST(StashedMapBudget, KeptBytesAreGivenWhenAllTensorsArePinned) {
+    Budget budget("cache");
+    Map map({.budget = &budget});
+    put(map, 1, numbered(1));
+    budget.reclaim(1);
+    const StashedTensorView view = map.read(1);
+    EXPECT_GT(map.statistics().compressed_bytes, 0U);
+    EXPECT_EQ(map.statistics().stashed_bytes, 0U);
+    EXPECT_GT(budget.reclaim(1), 0U);
+    EXPECT_EQ(map.statistics().compressed_bytes, 0U);
+    EXPECT_EQ(map.statistics().memory_bytes, MiB);
+    EXPECT_EQ(budget.reclaim(1), 0U);
+    EXPECT_TRUE(holds(view, numbered(1)));
+}
+
+TEST(StashedMapBudget, TensorsThatAreOnlyReadAreEncodedOnce) {
+    Budget budget("cache", {.hard = 16 * MiB});
+    Map map({.budget = &budget});
+    for (int key = 0; key < 24; ++key) put(map, key, numbered(key));
+    for (int round = 0; round < 2; ++round)
+        for (int key = 0; key < 24; ++key) ASSERT_TRUE(holds(map.read(key), numbered(key)));
+    for (int key = 0; key < 24; ++key) overwrite(map.read(key));
+    int changed = 0;
+    for (int key = 0; key < 24; ++key)
+        if (!holds(map.read(key), numbered(key))) ++changed;
+    EXPECT_EQ(changed, 0);
+    EXPECT_LE(budget.statistics().peak_bytes, 16 * MiB);
+    EXPECT_EQ(map.statistics().failures, 0U) << map.last_failure();
+}
+
 TEST(StashedMapBudget, RefusalNamesTheBudgetAndKeepsAllTensors) {
     Budget budget("cache", {.hard = 8 * MiB});
     Map map({.name = "kv", .budget = &budget});

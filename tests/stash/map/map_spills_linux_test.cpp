@@ -67,6 +67,63 @@ TEST_F(StashedMapSpillTest, CompressedTensorsAreGivenLast) {
     for (int key = 0; key < 8; ++key) EXPECT_TRUE(holds(map.get(key), numbered(key)));
 }
 
+TEST_F(StashedMapSpillTest, SpilledTensorsThatWereOnlyReadAreNotWrittenAgain) {
+    Map map({.memory_bytes = MiB, .folder = "."});
+    for (int key = 0; key < 4; ++key) put(map, key, random(MiB, static_cast<unsigned>(key)));
+    for (int key = 0; key < 4; ++key) (void)map.read(key);
+    const std::size_t spilled = map.statistics().spilled_bytes;
+    EXPECT_GE(spilled, 4 * MiB);
+    for (int round = 0; round < 2; ++round) {
+        for (int key = 0; key < 4; ++key) {
+            const StashedTensorView view = map.read(key);
+            ASSERT_TRUE(holds(view, random(MiB, static_cast<unsigned>(key))));
+            map.prefetch(key);  // does nothing
+            overwrite(view);
+        }
+    }
+    EXPECT_EQ(map.statistics().spilled_bytes, spilled);
+    map.get(3).as<std::byte>()[5] = std::byte{7};
+    EXPECT_LE(map.statistics().spilled_bytes, spilled - MiB);
+    (void)map.read(1);
+    EXPECT_EQ(map.read(3).as<const std::byte>()[5], std::byte{7});
+}
+
+TEST_F(StashedMapSpillTest, KeptBytesOfPinnedTensorsAreSpilled) {
+    Budget budget("cache");
+    Map map({.budget = &budget, .folder = "."});
+    put(map, 1, numbered(1));
+    budget.reclaim(1);
+    {
+        const StashedTensorView view = map.read(1);
+        EXPECT_GT(budget.reclaim(1), 0U);
+        const StashedMapStatistics now = map.statistics();
+        EXPECT_EQ(now.spills, 1U);
+        EXPECT_GT(now.spilled_bytes, 0U);
+        EXPECT_EQ(now.memory_bytes, MiB);
+        EXPECT_EQ(now.stashed_bytes, 0U);
+        overwrite(view);
+    }
+    EXPECT_GE(budget.reclaim(1), MiB);
+    EXPECT_EQ(map.statistics().stashed_bytes, MiB);
+    EXPECT_TRUE(holds(map.read(1), numbered(1)));
+}
+
+TEST_F(StashedMapSpillTest, KeptBytesAreDroppedIfTheDiskIsFull) {
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        Budget budget("cache");
+        Map map({.budget = &budget, .folder = "."});
+        put(map, 1, numbered(1));
+        budget.reclaim(1);
+        StashedTensorView view = map.read(1);
+        const rlimit limit = {1 << 10, 1 << 10};
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+        if (budget.reclaim(1) == 0) return false;
+        const StashedMapStatistics now = map.statistics();
+        return now.failures == 1 && now.compressed_bytes == 0 && now.spilled_bytes == 0 &&
+               holds(view, numbered(1)) && !map.last_failure().empty();
+    }));
+}
+
 TEST_F(StashedMapSpillTest, HardLimitAloneSufficesWithAFolder) {
     Budget budget("cache", {.hard = 12 * MiB});
     Map map({.budget = &budget, .folder = "."});
@@ -165,7 +222,9 @@ TEST_F(StashedMapSpillTest, ForksWhileThreadsMoveTensors) {
             Generator generator(seed);
             while (!is_over) {
                 const int key = static_cast<int>(generator() % 16);
-                EXPECT_TRUE(holds(map.get(key), contents[static_cast<std::size_t>(key)]));
+                const Bytes& expected = contents[static_cast<std::size_t>(key)];
+                EXPECT_TRUE(generator() % 2 == 0 ? holds(map.get(key), expected)
+                                                 : holds(map.read(key), expected));
             }
         });
     }

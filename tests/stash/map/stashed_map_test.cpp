@@ -93,6 +93,60 @@ TEST(StashedMap, PinnedTensorsStayWhereTheyAre) {
     EXPECT_EQ(map.statistics().misses, 1U);
 }
 
+TEST(StashedMap, TensorsThatWereOnlyReadRestWithoutBeingEncoded) {
+    Map map({.memory_bytes = tensor_bytes});
+    put(map, 1, numbered(1));
+    put(map, 2, numbered(2));
+    const StashedMapStatistics before = map.statistics();
+    {
+        const StashedTensorView tensor = map.read(1);
+        EXPECT_TRUE(holds(tensor, numbered(1)));
+        EXPECT_EQ(tensor.as<const std::byte>().data(), tensor.get());
+        EXPECT_EQ(map.read(1).get(), tensor.get());
+        // 2 rests as well now.
+        EXPECT_GT(map.statistics().compressed_bytes, before.compressed_bytes);
+        EXPECT_EQ(map.statistics().stashed_bytes, tensor_bytes);
+        overwrite(tensor);
+    }
+    EXPECT_TRUE(holds(map.get(2), numbered(2)));
+    EXPECT_EQ(map.statistics().stashes, before.stashes + 2);
+    EXPECT_EQ(map.statistics().compressed_bytes, before.compressed_bytes);
+    EXPECT_TRUE(holds(map.read(1), numbered(1)));
+    EXPECT_FALSE(map.read(3));
+}
+
+TEST(StashedMap, TensorsThatMayHaveBeenWrittenAreEncodedAgain) {
+    Map map({.memory_bytes = tensor_bytes});
+    put(map, 1, numbered(1));
+    put(map, 2, numbered(2));
+    StashedTensorView view = map.read(1);
+    const std::size_t with_kept = map.statistics().compressed_bytes;
+    {
+        const StashedTensor tensor = map.get(1);
+        EXPECT_EQ(tensor.get(), view.get());
+        EXPECT_LT(map.statistics().compressed_bytes, with_kept);
+        tensor.as<std::byte>()[0] = std::byte{77};
+        view = map.read(1);
+    }
+    view = StashedTensorView();
+    EXPECT_TRUE(holds(map.read(2), numbered(2)));
+    EXPECT_EQ(map.read(1).as<const std::byte>()[0], std::byte{77});
+}
+
+TEST(StashedMap, ErasedTensorsThatAreReadExistUntilTheirPinsEnd) {
+    Map map({.memory_bytes = tensor_bytes});
+    put(map, 1, numbered(1));
+    put(map, 2, numbered(2));
+    StashedTensorView view = map.read(1);
+    EXPECT_TRUE(map.erase(1));
+    EXPECT_TRUE(map.erase(2));
+    const StashedMapStatistics now = map.statistics();
+    EXPECT_EQ(now.memory_bytes + now.compressed_bytes + now.stashed_bytes, 0U);
+    EXPECT_TRUE(holds(view, numbered(1)));
+    view = StashedTensorView();
+    EXPECT_EQ(map.pool().statistics().in_use_bytes, 0U);
+}
+
 TEST(StashedMap, ErasedAndReplacedTensorsExistUntilTheirPinsEnd) {
     Map map;
     put(map, 1, numbered(1));
