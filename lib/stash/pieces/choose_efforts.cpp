@@ -10,9 +10,10 @@
 namespace tensorpool::stashing {
 namespace {
 
-constexpr std::size_t chunk_bytes = 2048;
 constexpr std::size_t chunks = 4;
-constexpr std::size_t sample_bytes = chunks * chunk_bytes;
+/// The most bytes of a sample. One of several planes needs fewer: it has fewer kinds of bytes.
+constexpr std::size_t max_sample_bytes = 8192;
+constexpr std::size_t sample_bytes_of_planes = 4096;
 
 /// Decoding costs in nanoseconds for each byte of a plane, and what 1.5 GB/s leaves for all planes
 /// beside merging and the checksum: perf/results/stash.md.
@@ -33,14 +34,16 @@ struct Prospects {
     double lz4 = 1;
 };
 
-using Sample = std::array<std::byte, sample_bytes>;
+using Sample = std::array<std::byte, max_sample_bytes>;
 
-/// Copies chunks at equal distances and returns their bytes.
-std::size_t take_sample(const std::byte* plane, std::size_t count, Sample& sample) noexcept {
+/// Copies chunks at equal distances, which have `sample_bytes` bytes, and returns their bytes.
+std::size_t take_sample(const std::byte* plane, std::size_t count, std::size_t sample_bytes,
+                        Sample& sample) noexcept {
     if (count <= sample_bytes) {
         std::memcpy(sample.data(), plane, count);
         return count;
     }
+    const std::size_t chunk_bytes = sample_bytes / chunks;
     const std::size_t distance = (count - chunk_bytes) / (chunks - 1);
     for (std::size_t i = 0; i < chunks; ++i)
         std::memcpy(sample.data() + i * chunk_bytes, plane + i * distance, chunk_bytes);
@@ -49,25 +52,38 @@ std::size_t take_sample(const std::byte* plane, std::size_t count, Sample& sampl
 
 /// Returns the entropy of the bytes as a part of 8 bits.
 double entropy_of(const std::byte* bytes, std::size_t count) noexcept {
-    std::array<std::uint32_t, 256> frequency = {};
-    for (std::size_t i = 0; i < count; ++i) ++frequency[static_cast<std::uint8_t>(bytes[i])];
-    double sum = 0;
-    for (const std::uint32_t times : frequency)
+    // Equal bytes that follow one another would wait for each other in one table.
+    std::array<std::array<std::uint16_t, 256>, 4> frequency = {};
+    for (std::size_t i = 0; i < count; ++i)
+        ++frequency[i % frequency.size()][static_cast<std::uint8_t>(bytes[i])];
+    float sum = 0;
+    for (std::size_t i = 0; i < 256; ++i) {
+        const auto times = static_cast<float>(frequency[0][i] + frequency[1][i] + frequency[2][i] +
+                                              frequency[3][i]);
         if (times > 1) sum += times * std::log2(times);
+    }
     const auto total = static_cast<double>(count);
     return (std::log2(total) - sum / total) / 8;
 }
 
-Prospects prospects_of(const std::byte* plane, std::size_t count, void* lz4_state) noexcept {
+bool has_few_symbols(const Prospects& found) noexcept {
+    return found.entropy * 8 <= few_symbols_bits;
+}
+
+Prospects prospects_of(const std::byte* plane, std::size_t count, std::size_t sample_bytes,
+                       void* lz4_state) noexcept {
     Sample sample;
-    const std::size_t taken = take_sample(plane, count, sample);
-    std::array<char, sample_bytes> out;
-    const int bytes =
-        LZ4_compress_fast_extState(lz4_state, reinterpret_cast<const char*>(sample.data()),
-                                   out.data(), static_cast<int>(taken), static_cast<int>(taken), 1);
+    const std::size_t taken = take_sample(plane, count, sample_bytes, sample);
     Prospects found;
-    if (bytes > 0) found.lz4 = static_cast<double>(bytes) / static_cast<double>(taken);
     found.entropy = entropy_of(sample.data(), taken);
+    // Few symbols are always cheap enough for an entropy coder, so LZ4 only matters, and need only
+    // go on, while it saves more.
+    const double most = has_few_symbols(found) ? std::max(found.entropy, repetitive) : 1;
+    std::array<char, max_sample_bytes> out;
+    const int bytes = LZ4_compress_fast_extState(
+        lz4_state, reinterpret_cast<const char*>(sample.data()), out.data(),
+        static_cast<int>(taken), static_cast<int>(std::ceil(most * static_cast<double>(taken))), 1);
+    if (bytes > 0) found.lz4 = static_cast<double>(bytes) / static_cast<double>(taken);
     return found;
 }
 
@@ -79,10 +95,10 @@ struct Choice {
 
 Choice choose(const Prospects& found) noexcept {
     if (found.lz4 <= repetitive) return {Effort::matches, found.lz4, lz4_ns};
-    const bool is_cheap = found.entropy * 8 <= few_symbols_bits;
     if (std::min(found.lz4, found.entropy) > worth_it) return {Effort::raw, 1, 0};
     if (found.lz4 <= found.entropy) return {Effort::lz4, found.lz4, lz4_ns};
-    return {Effort::entropy, found.entropy, is_cheap ? few_symbols_ns : many_symbols_ns};
+    return {Effort::entropy, found.entropy,
+            has_few_symbols(found) ? few_symbols_ns : many_symbols_ns};
 }
 
 }  // namespace
@@ -92,8 +108,9 @@ Efforts choose_efforts(const std::byte* planes, std::size_t count, std::size_t w
     std::array<Prospects, max_planes> found;
     std::array<Choice, max_planes> choices;
     std::array<std::size_t, max_planes> order;
+    const std::size_t sample_bytes = width == 1 ? max_sample_bytes : sample_bytes_of_planes;
     for (std::size_t i = 0; i < width; ++i) {
-        found[i] = prospects_of(planes + i * count, count, lz4_state);
+        found[i] = prospects_of(planes + i * count, count, sample_bytes, lz4_state);
         choices[i] = choose(found[i]);
         order[i] = i;
     }
