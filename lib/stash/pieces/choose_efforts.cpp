@@ -134,4 +134,13 @@ Efforts choose_efforts(const std::byte* planes, std::size_t count, std::size_t w
     return efforts;
 }
 
+double estimate_entropy(const std::byte* planes, std::size_t count, std::size_t width) noexcept {
+    Sample sample;
+    double sum = 0;
+    for (std::size_t i = 0; i < width; ++i)
+        sum += entropy_of(sample.data(),
+                          take_sample(planes + i * count, count, sample_bytes_of_planes, sample));
+    return sum / static_cast<double>(width);
+}
+
 }  // namespace tensorpool::stashing

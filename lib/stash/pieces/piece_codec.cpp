@@ -6,6 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,8 @@ static_assert(sizeof(Header) == 16);
 
 using PlaneWord = std::uint32_t;
 constexpr unsigned coding_shift = 28;
+/// Where LZ4 leaves at most this part of a sample, zstd is tried first.
+constexpr double worth_a_search = 0.5;
 constexpr PlaneWord bytes_mask = (PlaneWord{1} << coding_shift) - 1;
 static_assert(max_piece_bytes <= bytes_mask);
 
@@ -102,6 +105,12 @@ Efforts choose_layout(std::span<const std::byte> piece, ElementLayout& layout,
     const Efforts whole = choose_efforts(piece.data(), piece.size(), 1, workspace.lz4_state());
     if (layout.width == 1) return whole;
     split_planes(piece.data(), count, layout, workspace.planes().data());
+    // Elements that repeat, such as those of pictures, seldom do better divided.
+    if (whole.ratio <= worth_a_search &&
+        whole.ratio < estimate_entropy(workspace.planes().data(), count, layout.width)) {
+        layout = {};
+        return whole;
+    }
     const Efforts divided =
         choose_efforts(workspace.planes().data(), count, layout.width, workspace.lz4_state());
     if (divided.ratio <= whole.ratio) return divided;
@@ -149,15 +158,16 @@ private:
     std::byte* next_;
 };
 
-/// Replaces an encoding of `bytes` bytes at `out` by one whose elements are undivided, if zstd
-/// finds so many repetitions that the piece becomes smaller and restores fast. A sample finds too
-/// few of them in pictures, where they are a row apart. Returns the bytes of the encoding.
+/// Encodes a piece undivided if zstd finds so many repetitions that it takes less than `bytes`
+/// bytes and restores fast. A sample finds too few of them in pictures, where they are a row apart.
+/// Returns the bytes of the encoding; 0 if it wrote nothing.
 std::size_t encode_repetitions(std::span<const std::byte> piece, std::size_t bytes,
                                std::span<std::byte> out, PieceWorkspace& workspace) noexcept {
+    constexpr std::size_t before_plane = sizeof(Header) + sizeof(PlaneWord);
+    const std::size_t most = std::min(piece.size() / 4, bytes - std::min(bytes, before_plane));
     std::byte* const room = workspace.planes().data();
     const EncodedPlane plane = encode_plane(piece, Effort::fast_matches, room, workspace);
-    const bool restores_fast = plane.coding == Coding::zstd && plane.bytes <= piece.size() / 4;
-    if (!restores_fast || sizeof(Header) + sizeof(PlaneWord) + plane.bytes >= bytes) return bytes;
+    if (plane.coding != Coding::zstd || plane.bytes > most) return 0;
     Writer writer(piece, {}, out);
     std::memcpy(writer.next(), room, plane.bytes);
     writer.take(0, plane);
@@ -176,6 +186,12 @@ std::size_t encode_piece(std::span<const std::byte> piece, const DataType& type,
     const Efforts efforts = choose_layout(piece, layout, workspace);
     const std::size_t count = piece.size() / layout.width;
     const std::byte* const planes = layout.width == 1 ? piece.data() : workspace.planes().data();
+    const bool is_repetitive =
+        layout.width == 1 && efforts.of_plane[0] == Effort::lz4 && efforts.ratio <= worth_a_search;
+    if (is_repetitive) {
+        const std::size_t bytes = encode_repetitions(piece, piece.size(), out, workspace);
+        if (bytes != 0) return bytes;
+    }
 
     Writer writer(piece, layout, out);
     for (std::size_t i = 0; i < layout.width; ++i) {
@@ -183,8 +199,10 @@ std::size_t encode_piece(std::span<const std::byte> piece, const DataType& type,
                                     workspace));
     }
     const std::size_t bytes = writer.finish();
+    if (is_repetitive || bytes > piece.size() / 2) return bytes;
     if (efforts.of_plane[0] == Effort::matches && layout.width == 1) return bytes;
-    return bytes <= piece.size() / 2 ? encode_repetitions(piece, bytes, out, workspace) : bytes;
+    const std::size_t fewer = encode_repetitions(piece, bytes, out, workspace);
+    return fewer != 0 ? fewer : bytes;
 }
 
 bool decode_piece(std::span<const std::byte> encoded, std::span<std::byte> piece,

@@ -139,6 +139,30 @@ TEST(PieceCodec, WeightsShrinkByTheEntropyOfTheirExponents) {
               65'536 * 0.85);
 }
 
+TEST(PieceCodec, FloatsOfFewValuesShrinkByTheirRepetitions) {
+    Generator generator(9);
+    OwnedWorkspace workspace(65'536);
+    // Pixels of three channels divided by 255, in rows of 1,000 that differ little.
+    std::vector<float> row(3000);
+    for (float& value : row) value = static_cast<float>(generator() % 256) / 255;
+    Bytes piece(65'536);
+    for (std::size_t i = 0; i < piece.size() / 4; ++i) {
+        if (generator() % 64 == 0)
+            row[i % row.size()] = static_cast<float>(generator() % 256) / 255;
+        std::memcpy(&piece[4 * i], &row[i % row.size()], 4);
+    }
+    EXPECT_LT(encode(piece, DataType::of<float>(), *workspace).size(), piece.size() / 2);
+}
+
+TEST(PieceCodec, CountersShrinkByTheirPlanes) {
+    OwnedWorkspace workspace(65'536);
+    std::vector<std::uint32_t> numbers(16'384);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::uint32_t>(i);
+    Bytes piece(65'536);
+    std::memcpy(piece.data(), numbers.data(), piece.size());
+    EXPECT_LT(encode(piece, DataType::of<std::uint32_t>(), *workspace).size(), piece.size() / 32);
+}
+
 TEST(PieceCodec, RandomBytesGrowByTheHeaderOnly) {
     Generator generator(4);
     OwnedWorkspace workspace(65'536);
