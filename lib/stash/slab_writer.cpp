@@ -40,6 +40,11 @@ void SlabWriter::take(std::size_t bytes) noexcept {
     ++current_.pieces;
 }
 
+void SlabWriter::spill_to(SpillStore& store) {
+    slabs_ = copy_to_file(slabs_, store, tensor_);
+    store_ = &store;
+}
+
 std::vector<Slab> SlabWriter::finish() {
     if (current_.pieces != 0) store_slab();
     if (store_ != nullptr) settle(*store_, slabs_, tensor_);

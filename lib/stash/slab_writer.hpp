@@ -31,6 +31,9 @@ public:
     std::span<std::byte> room(std::size_t bytes);
     /// Takes the first `bytes` bytes of the room as the encoding of a piece.
     void take(std::size_t bytes) noexcept;
+    /// Moves all slabs from memory to a file, and writes further ones there. Throws StashError; the
+    /// slabs then stay in memory.
+    void spill_to(SpillStore& store);
     /// Stores the last slab, waits for the disk, and returns all slabs.
     std::vector<Slab> finish();
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <tensorpool/errors.hpp>
+
 #include "stash/estimate_ratio.hpp"
 #include "stash/pieces/piece_codec.hpp"
 #include "stash/pooled_workspace.hpp"
@@ -76,15 +78,26 @@ void StashState::encode(std::span<const std::byte> bytes) {
     SlabWriter writer(pool_, work_pool_, store_.get(),
                       bytes.size() < slab_bytes ? encoded_bytes_.size() * max_bytes : slab_bytes,
                       options_.name);
+    // What was encoded before the memory was used up is not encoded again.
+    const auto or_in_a_file = [&](auto store) {
+        try {
+            return store();
+        } catch (const AllocationError&) {
+            if (options_.method != StashMethod::by_cost || store_ != nullptr) throw;
+        }
+        store_ = SpillStore::of_folder(options_.folder, options_.name);
+        writer.spill_to(*store_);
+        return store();
+    };
     for (std::size_t i = 0; i < encoded_bytes_.size(); ++i) {
         const std::size_t at = i * default_piece_bytes;
         const auto piece = bytes.subspan(at, std::min(default_piece_bytes, bytes.size() - at));
-        const std::size_t taken =
-            encode_piece(piece, options_.type, writer.room(max_bytes), workspace.get());
+        const std::span<std::byte> room = or_in_a_file([&] { return writer.room(max_bytes); });
+        const std::size_t taken = encode_piece(piece, options_.type, room, workspace.get());
         encoded_bytes_[i] = static_cast<std::uint32_t>(taken);
         writer.take(taken);
     }
-    slabs_ = writer.finish();
+    slabs_ = or_in_a_file([&] { return writer.finish(); });
 }
 
 void StashState::decode_to(std::span<std::byte> memory) const {

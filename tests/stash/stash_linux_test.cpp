@@ -71,6 +71,27 @@ TEST_F(StashSpillTest, ByCostSpillsWhatDoesNotShrink) {
     EXPECT_EQ(spilled(Bytes(), StashMethod::by_cost).bytes_spilled(), 0U);
 }
 
+TEST_F(StashSpillTest, ByCostSpillsWhatThePoolHasNoRoomFor) {
+    MemoryPool small(PoolOptions{.name = "small", .max_capacity = 6 << 20});
+    Bytes expected(16 << 20);  // shrinks to a little more than half
+    Generator generator(1);
+    for (std::size_t i = 0; i < expected.size(); i += 2)
+        expected[i] = static_cast<std::byte>(generator());
+    const auto make = [&](StashMethod method) {
+        return Stash(std::span<const std::byte>(expected), {.type = DataType::of<std::uint16_t>(),
+                                                            .method = method,
+                                                            .folder = ".",
+                                                            .pool = &small});
+    };
+    EXPECT_THROW((void)make(StashMethod::compress), AllocationError);
+    Stash kept = make(StashMethod::by_cost);
+    EXPECT_GT(kept.bytes_spilled(), 8U << 20);
+    EXPECT_LT(small.statistics().in_use_bytes, 1U << 20);
+    EXPECT_TRUE(holds(kept.restore(), expected));
+    EXPECT_EQ(small.statistics().in_use_bytes, 0U);
+    EXPECT_EQ(spill_file(), -1);
+}
+
 TEST_F(StashSpillTest, ManyStashesShareOneFileWhichTheLastOneCloses) {
     const std::size_t before = open_files();
     {
