@@ -96,18 +96,12 @@ private:
     std::vector<PooledAllocation> tensors_;
 };
 
-/// Memory of a map within a budget, which also has the temporary tensors. Only a sixteenth of it
-/// may be compressed tensors: a file is slower, but in their memory others can stay that then need
-/// no encoding at all, which takes longest.
+/// Memory of a map within a budget, which also has the temporary tensors.
 class Map {
 public:
     Map(std::size_t limit, DataType type)
         : budget_("job", {.hard = limit}),
-          map_({.name = "tensors",
-                .budget = &budget_,
-                .compressed_bytes = limit / 16,
-                .folder = ".",
-                .type = type}) {}
+          map_({.name = "tensors", .budget = &budget_, .folder = ".", .type = type}) {}
     PooledAllocation make(std::size_t bytes) { return PooledAllocation(map_.pool(), bytes); }
     void put(std::size_t key, PooledAllocation&& block) { map_.put(key, std::move(block)); }
     tensorpool::StashedTensor get(std::size_t key) { return map_.get(key); }

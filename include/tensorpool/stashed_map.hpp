@@ -38,7 +38,8 @@ struct StashedMapOptions {
     MemoryPool* pool = nullptr;
     /// The most bytes of tensors in memory. Pinned tensors may exceed it. 0: no limit of its own.
     std::size_t memory_bytes = 0;
-    /// The most bytes of compressed tensors in memory. Requires a folder. 0: no limit of its own.
+    /// The most bytes of compressed tensors in memory. Requires a folder. 0: a sixteenth of the
+    /// budget's hard limit, or else of its soft limit; without either, or a folder, no limit.
     std::size_t compressed_bytes = 0;
     /// The folder for files, on a disk; see StashMethod::spill. "": nothing is spilled.
     std::string folder = {};

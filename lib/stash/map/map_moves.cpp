@@ -18,6 +18,10 @@ namespace tensorpool::stashing {
 namespace {
 
 constexpr int attempts_to_lock = 64;
+/// Of a budget, one part in so many is for compressed tensors if others go to a file: in their
+/// memory, tensors can stay that then need no encoding, which takes longest.
+/// perf/results/stash.md
+constexpr std::size_t part_to_compress = 16;
 
 EntrySizes sizes_of(const StashState& rest) noexcept {
     return {.compressed = rest.bytes_in_memory(),
@@ -199,15 +203,23 @@ void MapState::make_room() noexcept {
         lock.unlock();
         return put_to_rest(std::move(taken)).has_value();
     };
+    const std::size_t most_compressed = compressed_limit();
     const auto spill_one = [&] {
         std::unique_lock lock(mutex_);
-        if (!exceeds(totals_.compressed_bytes, options_.compressed_bytes)) return false;
+        if (!exceeds(totals_.compressed_bytes, most_compressed)) return false;
         const auto entry = take_oldest(compressed_.first() != nullptr ? compressed_ : kept_);
         lock.unlock();
         return entry != nullptr && spill(*entry);
     };
     while (put_one_to_rest()) continue;
     while (spill_one()) continue;
+}
+
+std::size_t MapState::compressed_limit() const noexcept {
+    const bool has_default = !options_.folder.empty() && budget_.node() != nullptr;
+    if (options_.compressed_bytes != 0 || !has_default) return options_.compressed_bytes;
+    const BudgetStatistics budget = budget_.node()->statistics();
+    return (budget.hard_bytes != 0 ? budget.hard_bytes : budget.soft_bytes) / part_to_compress;
 }
 
 std::size_t MapState::available() const noexcept {

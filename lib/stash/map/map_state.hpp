@@ -110,6 +110,8 @@ private:
     PooledAllocation allocate(const MapEntry& entry);
     /// Puts entries to rest and spills others until the limits of the options are met.
     void make_room() noexcept;
+    /// Returns the most bytes of compressed tensors; 0 is no limit. Takes the lock of the budgets.
+    std::size_t compressed_limit() const noexcept;
     std::size_t give_entries(std::size_t bytes) noexcept;
 
     const StashedMapOptions options_;

@@ -53,6 +53,21 @@ TEST_F(StashedMapSpillTest, CompressedTensorsBeyondTheirLimitAreSpilled) {
     EXPECT_EQ(map.statistics().failures, 0U);
 }
 
+TEST_F(StashedMapSpillTest, ASixteenthOfTheBudgetMayBeCompressedByDefault) {
+    Budget budget("cache", {.hard = 8 * MiB});
+    Map map({.budget = &budget, .memory_bytes = 2 * MiB, .folder = "."});
+    for (int key = 0; key < 64; ++key) put(map, key, numbered(key));
+    StashedMapStatistics now = map.statistics();
+    EXPECT_GT(now.compressed_bytes, 0U);
+    EXPECT_LE(now.compressed_bytes, MiB / 2);
+    EXPECT_GT(now.spills, 0U);
+    const std::size_t spills = now.spills;
+    budget.set_limits({});
+    for (int key = 64; key < 128; ++key) put(map, key, numbered(key));
+    EXPECT_EQ(map.statistics().spills, spills);
+    EXPECT_GT(map.statistics().compressed_bytes, MiB / 2);
+}
+
 TEST_F(StashedMapSpillTest, CompressedTensorsAreGivenLast) {
     Budget budget("cache");
     Map map({.budget = &budget, .folder = "."});
