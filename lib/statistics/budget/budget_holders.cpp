@@ -95,14 +95,18 @@ void BudgetNode::count_holders(int more) noexcept {
 // A holder that is asked by another thread is waited for: what it gives may suffice. That thread is
 // inside the holder, so it waits for no budget, and the wait ends.
 std::size_t BudgetNode::ask_holders(std::size_t bytes,
-                                    const statistics::BudgetRequest* request) noexcept {
+                                    statistics::BudgetRequest* request) noexcept {
     if (statistics::inside_holder) return 0;
     std::unique_lock lock(budgets().mutex);
     // Each request goes through the order by itself: what another request asked of a holder says
     // nothing about what the holder can still give.
     HolderPosition asked;
     const HolderPosition* after = nullptr;
-    const auto fits = [&] { return request != nullptr && request->charged_->fits(*request); };
+    const auto fits = [&] {
+        if (request == nullptr || !request->charged_->fits(*request)) return false;
+        request->has_fitted_ = true;
+        return true;
+    };
     ++holds_;
     std::size_t given = 0;
     while (given < bytes && !fits()) {

@@ -275,6 +275,7 @@ namespace tensorpool::statistics {
 bool BudgetRequest::may_retry() noexcept {
     if (refused_by_ == nullptr) return false;
     BudgetNode* const refused_by = std::exchange(refused_by_, nullptr);
+    has_fitted_ = false;
     // Nothing is given for a request that exceeds the limit even if all memory were.
     const bool may_fit = by_soft_ || missing_ <= refused_by->in_use();
     std::size_t given = may_fit ? give_free_memory(*refused_by, missing_) : 0;
@@ -284,8 +285,9 @@ bool BudgetRequest::may_retry() noexcept {
         may_pass_soft_ = true;
         return true;
     }
-    // What holders gave to another request, or a refund, may be enough.
-    if (given != 0 || charged_->would_fit(*this)) return true;
+    // What holders gave to another request, or a refund, may be enough. If it was, but another
+    // request was faster, holders may have more.
+    if (given != 0 || has_fitted_ || charged_->would_fit(*this)) return true;
     refused_by_ = refused_by;
     refused_by->count_refusal();
     return false;

@@ -89,7 +89,7 @@ public:
     /// Asks the holders of this budget and of those below it, in their order, until they have given
     /// `bytes`, or until `request` would fit if it is not nullptr. Returns what they gave. The
     /// caller holds no lock. Returns 0 if the calling thread is inside a holder.
-    std::size_t ask_holders(std::size_t bytes, const statistics::BudgetRequest* request) noexcept;
+    std::size_t ask_holders(std::size_t bytes, statistics::BudgetRequest* request) noexcept;
 
     /// Called in the child of a fork: threads that were asking holders do not exist there.
     void forget_askers() noexcept;

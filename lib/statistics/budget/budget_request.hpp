@@ -56,6 +56,7 @@ private:
     bool sets_aside_ = false;  // cannot use what is reserved already
     std::size_t needed_ = 0;
     std::size_t missing_ = 0;    // in the budget that refused
+    bool has_fitted_ = false;    // while holders were asked
     std::size_t reclaimed_ = 0;  // what holders gave for this request
 };
 
