@@ -30,7 +30,8 @@ enum class StashMethod : std::uint8_t {
     /// Compressed, in a file. The file has no name, is readable by this user only, and is gone when
     /// the process ends, however it ends. Its bytes are **not encrypted**.
     spill,
-    /// In memory if a sample shrinks to three quarters or less and the pool has room, otherwise in a
+    /// In memory if a sample shrinks to three quarters or less and the pool has room, otherwise in
+    /// a
     /// file.
     by_cost,
 };

@@ -128,8 +128,8 @@ private:
     EntryList kept_{&MapEntry::as_kept};
     StashWords words_;
     statistics::StashTotals& totals_;  // those of words_
-    std::size_t kept_bytes_ = 0;      // of compressed bytes, beside tensors in memory
-    std::size_t incoming_bytes_ = 0;  // being restored
+    std::size_t kept_bytes_ = 0;       // of compressed bytes, beside tensors in memory
+    std::size_t incoming_bytes_ = 0;   // being restored
     char last_failure_[256] = {};
 
     // Counts ended moves; threads that wait for one wait for its change.

@@ -152,8 +152,8 @@ TEST_F(FreezerFork, ChildWithoutFrozenBlocksHasNoThread) {
     EXPECT_TRUE(holds_in_child([] { return testing::threads_named("tensorpool-thaw").empty(); }));
 }
 
-// No fork before all threads have started, for that calls malloc: AddressSanitizer's is not made for
-// forks, and the child's handler would wait for its lock for ever.
+// No fork before all threads have started, for that calls malloc: AddressSanitizer's is not made
+// for forks, and the child's handler would wait for its lock for ever.
 TEST_F(FreezerFork, ForksWhileFaultsAreServed) {
     PooledAllocation block(pool_, 2048 * KiB);
     fill(block, 8);
