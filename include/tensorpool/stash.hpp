@@ -31,8 +31,7 @@ enum class StashMethod : std::uint8_t {
     /// the process ends, however it ends. Its bytes are **not encrypted**.
     spill,
     /// In memory if a sample shrinks to three quarters or less and the pool has room, otherwise in
-    /// a
-    /// file.
+    /// a file.
     by_cost,
 };
 

@@ -49,7 +49,8 @@ struct StashStatistics {
     std::uint64_t misses = 0;
     /// How often a tensor was put to rest.
     std::uint64_t stashes = 0;
-    /// How often the content of a tensor was written to a file.
+    /// How often the content of a tensor went to a file; of a map, after it was compressed in
+    /// memory.
     std::uint64_t spills = 0;
     /// How often a tensor was brought back as a whole.
     std::uint64_t restores = 0;

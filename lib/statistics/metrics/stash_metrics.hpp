@@ -59,7 +59,7 @@ struct Metrics<StashStatistics> {
         {"stashes", &Of::stashes, "times", total, "Times that a tensor was put to rest.",
          "tensorpool_stash_stashes_total", &In::stashes},
         {"spills", &Of::spills, "times", total,
-         "Times that the content of a tensor was written to a file.",
+         "Times that content went to a file; of a map, after it was compressed in memory.",
          "tensorpool_stash_spills_total", &In::spills},
         {"restores", &Of::restores, "times", total,
          "Times that a tensor was brought back as a whole.", "tensorpool_stash_restores_total",
