@@ -99,10 +99,15 @@ SharedWords* find(std::span<SharedWords> among, const Key& key) noexcept {
     return nullptr;
 }
 
+// Names without a user make way in turns.
 SharedWords* take(std::span<SharedWords> among, const Key& key) noexcept {
-    for (const std::uint32_t users : {SharedWords::never_used, std::uint32_t{0}})
-        for (SharedWords& words : among)
-            if (words.take(users, key)) return &words;
+    static constinit std::atomic<std::size_t> turn = 0;
+    for (SharedWords& words : among)
+        if (words.take(SharedWords::never_used, key)) return &words;
+    for (std::size_t i = 0; i != among.size(); ++i) {
+        SharedWords& words = among[turn.fetch_add(1, std::memory_order_relaxed) % among.size()];
+        if (words.take(0, key)) return &words;
+    }
     return nullptr;
 }
 

@@ -65,6 +65,16 @@ TEST(StashesInSnapshots, CountFailures) {
     EXPECT_EQ(named("failing").tensors, 0U);
 }
 
+TEST(StashesInSnapshots, CountRestoresWithoutMemory) {
+    MemoryPool pool;
+    MemoryPool full(PoolOptions{.max_capacity = 65536});
+    Stash kept = make("restored in vain", pool, 1'000'000);
+    EXPECT_THROW((void)kept.restore(full), AllocationError);
+    EXPECT_EQ(named("restored in vain").failures, 1U);
+    EXPECT_EQ(named("restored in vain").restores, 0U);
+    EXPECT_EQ(named("restored in vain").tensors, 1U);
+}
+
 TEST(StashesInSnapshots, NameTheBudgetThatIsCharged) {
     Budget budget("of stashes");
     MemoryPool with_budget(PoolOptions{.budget = &budget});

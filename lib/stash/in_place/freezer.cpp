@@ -44,7 +44,6 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
                           "the system has no address space for the encoded content");
     }
     read_each_page(settings.range);
-    settings.pool->note_free_of(const_cast<void*>(settings.block));
     block->set_in_use(true);
     if (!insert(*block)) {
         FrozenBlock::destroy(*block);
@@ -66,7 +65,9 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
 // Two threads may have begun to freeze the same block.
 bool Freezer::insert(FrozenBlock& block) noexcept {
     const std::lock_guard guard(lock_);
-    return blocks_.insert(block).second;
+    if (!blocks_.insert(block).second) return false;
+    block.pool()->note_free_of(const_cast<void*>(block.block()));
+    return true;
 }
 
 // One piece at a time, so that faults are served meanwhile.

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <latch>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -354,6 +356,33 @@ TEST_F(Freezes, RefusalsNameWhatWasFoundAndExpected) {
                          "expected the address of a block in use of pool"));
 }
 
+TEST_F(Freezes, OnlyOneOfTwoThreadsFreezesABlock) {
+    PooledAllocation block(pool_, 1024 * KiB);
+    fill(block, 3);
+    const auto before = content_of(block);
+    for (int round = 0; round != 20; ++round) {
+        std::latch begin(2);
+        std::atomic<int> refused = 0;
+        const auto freeze_it = [&] {
+            begin.arrive_and_wait();
+            try {
+                freeze(block, {.window_bytes = 256 * KiB});
+            } catch (const std::invalid_argument& error) {
+                EXPECT_NE(std::string(error.what()).find("it is frozen already"), std::string::npos)
+                    << error.what();
+                ++refused;
+            }
+        };
+        std::thread other(freeze_it);
+        freeze_it();
+        other.join();
+        ASSERT_EQ(refused, 1);
+        ASSERT_EQ(freeze_statistics().blocks, 1U);
+        ASSERT_EQ(content_of(block), before);
+        ASSERT_TRUE(thaw(block));
+    }
+}
+
 TEST_F(Freezes, BlocksAreInSnapshotsByName) {
     const auto named = [] {
         for (const StashStatistics& one : take_snapshot().stashes)
@@ -364,8 +393,9 @@ TEST_F(Freezes, BlocksAreInSnapshotsByName) {
     fill(block, 1);
     freeze(block, {.name = "in a snapshot", .window_bytes = 256 * KiB});
     (void)*static_cast<volatile char*>(block.get());
-    StashStatistics seen = named();
+    // Waits until the handler is done with the fault.
     const FreezeStatistics own = freeze_statistics(block.get());
+    StashStatistics seen = named();
     EXPECT_EQ(seen.kind, StashStatistics::Kind::frozen);
     EXPECT_EQ(seen.tensors, 1U);
     EXPECT_EQ(seen.memory_bytes, own.resident_bytes);

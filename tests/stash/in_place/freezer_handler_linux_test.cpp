@@ -170,6 +170,22 @@ TEST_F(FreezerHandlerDeath, ThawOfADamagedPieceIsAnErrorAndTheBlockStaysFrozen) 
     EXPECT_EQ(content_of(block), before);
 }
 
+TEST_F(FreezerHandlerDeath, WindowHoldsAgainAfterAFailedThaw) {
+    PooledAllocation block(pool_, 1024 * KiB);
+    fill(block, 5);
+    const auto before = content_of(block);
+    freeze(block, {.window_bytes = 256 * KiB});
+    freezer().damage(block.get(), 15);
+    EXPECT_THROW(thaw(block), FreezeError);
+    freezer().damage(block.get(), 15);
+    EXPECT_EQ(block.as<std::byte>().back(), before.back());
+    // The next fault comes after the handler has made room.
+    EXPECT_EQ(content_of(block), before);
+    EXPECT_LE(freeze_statistics().resident_bytes, 256 * KiB);
+    EXPECT_TRUE(thaw(block));
+    EXPECT_EQ(content_of(block), before);
+}
+
 #ifndef __SANITIZE_THREAD__
 TEST_F(FreezerHandlerDeath, ExitWithFrozenBlocksAndThreadsThatWait) {
     for (int round = 0; round != 10; ++round) {
