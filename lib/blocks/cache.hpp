@@ -133,7 +133,6 @@ public:
     // Of a charged set; used by the thread and, under the registry's lock, after its end.
     /// Whether a scope of the thread uses the cache. Otherwise it parks nothing.
     bool is_in_scope = false;
-    Cache* next_in_scope = nullptr;
 
     BucketSet& set() const noexcept { return *set_; }
     statistics::OwnedCounters& owned_counters() const noexcept { return *owned_counters_; }

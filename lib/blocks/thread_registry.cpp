@@ -265,7 +265,6 @@ void ThreadRegistry::end_thread() noexcept {
         cache.give_back_all(changes);
         detach(cache);
     });
-    forget_own_scopes();
     free_table(table);
     detail::thread_table = &no_caches;
 }

@@ -105,7 +105,6 @@ private:
     BucketSet* make_charged_set(BucketSet& first) noexcept;
     static void watch_frees(BucketSet& first) noexcept;
     static void end_if_unused(BucketSet& set) noexcept;
-    static void forget_own_scopes() noexcept;
     unsigned take_free_number() noexcept;
     // Separate functions, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;

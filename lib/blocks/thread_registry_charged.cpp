@@ -7,19 +7,16 @@
 #include "statistics/budget/scope_budget.hpp"
 
 namespace tensorpool::blocks {
-namespace {
-
-// The caches that scopes of the calling thread use.
-constinit thread_local Cache* caches_in_scopes TENSORPOOL_INITIAL_EXEC = nullptr;
-
-}  // namespace
 
 Cache* ThreadRegistry::enter_scope(BucketSet& first) noexcept {
     detail::BudgetNode* const budget = statistics::scope_budget;
-    for (Cache* cache = caches_in_scopes; cache != nullptr; cache = cache->next_in_scope) {
-        BucketSet& set = cache->set();
-        if (&set.first() == &first && set.charge().budget() == budget) return attached(set);
-    }
+    Cache* entered = nullptr;
+    first.for_each_series([&](const BucketSet& set) {
+        if (!set.is_charged() || set.charge().budget() != budget) return;
+        Cache* const own = own_cache(set);
+        if (own != nullptr && own->is_in_scope) entered = own;
+    });
+    if (entered != nullptr) return attached(entered->set());
     if (!first.may_cache() || attach(first) == nullptr) return nullptr;
     const std::lock_guard guard(mutex_);
     BucketSet* const set = charged_set(first, *budget);
@@ -32,7 +29,6 @@ Cache* ThreadRegistry::enter_scope(BucketSet& first) noexcept {
     }
     ++set->charge().users;
     cache->is_in_scope = true;
-    cache->next_in_scope = std::exchange(caches_in_scopes, cache);
     show(own_caches(), *set);
     return cache;
 }
@@ -77,38 +73,27 @@ void ThreadRegistry::end_if_unused(BucketSet& set) noexcept {
     if (--set.first().charged_sets == 0) watch_frees(set.first());
 }
 
-// The caches were detached.
-void ThreadRegistry::forget_own_scopes() noexcept {
-    caches_in_scopes = nullptr;
-}
-
 void ThreadRegistry::release_unused(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     end_if_unused(set);
 }
 
+// The mutex is held throughout, so that no other thread destroys a pool meanwhile.
 void ThreadRegistry::change_scope(const detail::BudgetNode* ended) noexcept {
     if (detail::thread_table == &no_caches) return;
-    {
-        const std::lock_guard guard(mutex_);
-        ThreadCaches& table = own_caches();
-        for_each_number(table, [&](unsigned number) { table.set_view(number, empty_cache); });
-    }
-    Cache** link = &caches_in_scopes;
-    while (*link != nullptr) {
-        Cache& cache = **link;
-        BucketSet& set = cache.set();
-        if (ended == nullptr || set.charge().budget() != ended) {
-            link = &cache.next_in_scope;
-            continue;
-        }
-        *link = cache.next_in_scope;
-        cache.give_back_blocks();
-        const std::lock_guard guard(mutex_);
-        cache.is_in_scope = false;
+    const std::lock_guard guard(mutex_);
+    ThreadCaches& table = own_caches();
+    for_each_number(table, [&](unsigned number) {
+        table.set_view(number, empty_cache);
+        Cache* const cache = table.own(number);
+        if (cache == nullptr || !cache->is_in_scope) return;
+        BucketSet& set = cache->set();
+        if (set.charge().budget() != ended) return;
+        cache->give_back_blocks();
+        cache->is_in_scope = false;
         --set.charge().users;
         end_if_unused(set);
-    }
+    });
 }
 
 }  // namespace tensorpool::blocks

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -343,6 +344,41 @@ TEST(BudgetScope, PoolDestroyedWithChargedBlocksRefundsThem) {
         }
         EXPECT_EQ(budget.in_use(), mib + kib);
     }
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST(BudgetScope, PoolMayEndInsideTheScope) {
+    Budget budget("request");
+    MemoryPool other;
+    {
+        const BudgetScope scope(budget);
+        std::optional<MemoryPool> pool(std::in_place);
+        pool->deallocate(pool->allocate(100), 100);
+        pool.reset();
+        EXPECT_EQ(budget.in_use(), 0U) << "what the thread parked ended with the pool";
+        other.deallocate(other.allocate(100), 100);
+        EXPECT_GT(budget.in_use(), 0U);
+    }
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST(BudgetScope, PoolMayEndWhileOtherThreadsAreInsideTheScope) {
+    Budget budget("request");
+    MemoryPool other;
+    std::optional<MemoryPool> pool(std::in_place);
+    std::atomic<bool> has_used = false;
+    std::atomic<bool> is_destroyed = false;
+    std::thread thread([&] {
+        const BudgetScope scope(budget);
+        pool->deallocate(pool->allocate(100), 100);
+        has_used = true;
+        while (!is_destroyed) std::this_thread::yield();
+        other.deallocate(other.allocate(100), 100);
+    });
+    while (!has_used) std::this_thread::yield();
+    pool.reset();
+    is_destroyed = true;
+    thread.join();
     EXPECT_EQ(budget.in_use(), 0U);
 }
 
