@@ -32,7 +32,7 @@ struct BudgetLimits {
 /// Something that can give memory when a budget needs it, such as a cache.
 ///
 /// It is also asked when the machine, or the control group of the process, is short of memory:
-/// slow paths of pools look for that at most ten times a second.
+/// slow paths of requests to pools look for that at most ten times a second, frees never.
 ///
 /// Any thread may call these functions at any time between registration and its end, one thread at
 /// a time. The caller holds no lock of the library, but the thread may be inside a request for
@@ -143,8 +143,9 @@ public:
     /// Registers a holder, which is asked when this budget or one above it needs memory. `holder`
     /// must outlive the registration. Throws std::bad_alloc if there is no memory.
     ///
-    /// While there are holders, slow paths look for pressure in the system. Where control groups of
-    /// version 1 report it, the first look opens a descriptor for that, which exec closes.
+    /// While there are holders, slow paths of requests look for pressure in the system. Where
+    /// control groups of version 1 report it, the first look opens a descriptor for that, which
+    /// exec closes.
     [[nodiscard]] HolderRegistration add_holder(MemoryHolder& holder, HolderOptions options = {});
     /// Asks holders of this budget and those below it for `bytes` bytes. Returns what they gave.
     std::size_t reclaim(std::size_t bytes) noexcept;

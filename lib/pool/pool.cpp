@@ -20,6 +20,7 @@
 #include "pool/background_trimmer.hpp"
 #include "pool/block_server.hpp"
 #include "statistics/budget/named_budgets.hpp"
+#include "statistics/budget/pressure_watch.hpp"
 #include "statistics/recorder_hooks.hpp"
 #include "statistics/timeline/timeline.hpp"
 
@@ -198,6 +199,8 @@ void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
     }
     if (path.untried.count != 0 && !serves_malloc(heap_.pool_number())) heap_.try_huge_page(path);
     end_slow_path(path);
+    // Never on frees: a holder may free its blocks while it holds a lock that `give` takes.
+    statistics::look_at_pressure();
     if (block == nullptr) count_failure(bytes, path.refusal);
     if (block != nullptr && is_marked()) [[unlikely]]
         mark_new(block, bytes);

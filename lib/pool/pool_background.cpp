@@ -5,7 +5,6 @@
 #include "platform/threads/own_thread.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
-#include "statistics/budget/pressure_watch.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -23,7 +22,6 @@ constexpr std::uint64_t min_pause_ns = 10'000'000;
 
 void Pool::end_slow_path(const pages::Changes& changes) noexcept {
     report(changes);
-    statistics::look_at_pressure();
     background_trimmer().wake_if_asleep();
     if (options_.retain.background == BackgroundTrim::off) [[likely]]
         return;
