@@ -159,7 +159,8 @@ void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
 bool ThreadRegistry::may_show(const BucketSet& set) noexcept {
     if (!set.serves_inline()) return false;
     const detail::BudgetNode* const scope = statistics::scope_budget;
-    if (set.is_charged()) return set.charge().budget() == scope;
+    // An idle charged set has no budget.
+    if (set.is_charged()) return scope != nullptr && set.charge().budget() == scope;
     return scope == nullptr || !set.may_charge();
 }
 

@@ -14,6 +14,9 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "platform/tools/memory_tools.hpp"
+#include "pool/pool.hpp"
+
 namespace tensorpool {
 namespace {
 
@@ -380,6 +383,22 @@ TEST(BudgetScope, PoolMayEndWhileOtherThreadsAreInsideTheScope) {
     is_destroyed = true;
     thread.join();
     EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST(BudgetScope, InlinePathsServeTheThreadAgainAfterATrim) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "inline paths find no cache";
+    MemoryPool pool;
+    Budget budget("request");
+    {
+        const BudgetScope scope(budget);
+        pool.deallocate(pool.allocate(100), 100);
+    }
+    pool.trim();
+    pool.deallocate(pool.allocate(100), 100);
+    const detail::TablePlace place(detail::PoolAccess::of(pool).table_number());
+    void* const block = detail::thread_cache(place).pop(detail::bucket_of(100), 100);
+    EXPECT_NE(block, nullptr) << "the thread sees the cache of a budget that has no scope";
+    if (block != nullptr) pool.deallocate(block, 100);
 }
 
 TEST(BudgetScope, ChargesTheGlobalPool) {
