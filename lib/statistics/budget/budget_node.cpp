@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <tensorpool/detail/saturating.hpp>
+
 #include "base/alignment.hpp"
 #include "base/atomics.hpp"
 #include "statistics/budget/budgets.hpp"
@@ -20,9 +22,6 @@ std::size_t value_of(const Counter& counter) noexcept {
 }
 void set(Counter& counter, std::size_t value) noexcept {
     counter.store(value, std::memory_order_relaxed);
-}
-std::size_t add_saturating(std::size_t a, std::size_t b) noexcept {
-    return b > SIZE_MAX - a ? SIZE_MAX : a + b;
 }
 
 }  // namespace
@@ -118,8 +117,7 @@ std::size_t BudgetNode::room(bool may_pass_soft) const noexcept {
 
 // Reserved bytes are charged already, here and above.
 std::size_t BudgetNode::allowed(bool may_pass_soft) const noexcept {
-    return add_saturating(value_of(totals().reserved_bytes),
-                          allowed_beyond_reserved(may_pass_soft));
+    return sum(value_of(totals().reserved_bytes), allowed_beyond_reserved(may_pass_soft));
 }
 
 std::size_t BudgetNode::allowed_beyond_reserved(bool may_pass_soft) const noexcept {
@@ -216,10 +214,11 @@ void BudgetNode::note_refusal(BudgetRequest& request) noexcept {
     for (BudgetNode* node = this; node != nullptr; node = node->parent_) {
         const std::size_t reserved = value_of(node->totals().reserved_bytes);
         if (node != this || !request.sets_aside_) needed -= std::min(needed, reserved);
-        const std::size_t room = node->room(may_pass_soft);
-        if (room >= needed) continue;
+        if (node->room(may_pass_soft) >= needed) continue;
         request.refused_by_ = node;
-        request.missing_ = needed - room;
+        // A limit may have been lowered below what is in use.
+        request.missing_ =
+            sum(value_of(node->totals().in_use_bytes), needed) - node->limit(may_pass_soft);
         return;
     }
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <cinttypes>
 
+#include <tensorpool/detail/saturating.hpp>
+
 #include "statistics/budget/budgets.hpp"
 #include "statistics/sums/budget_statistics.hpp"
 
@@ -53,7 +55,7 @@ namespace tensorpool::statistics {
 base::Refusal BudgetRequest::refusal() const noexcept {
     const BudgetStatistics budget = refused_by_->statistics();
     base::Refusal refusal = {"the budget's hard limit", budget.hard_bytes};
-    refusal.needed_limit = budget.hard_bytes + missing_;
+    refusal.needed_limit = detail::sum(budget.hard_bytes, missing_);
     return refusal;
 }
 
@@ -61,8 +63,10 @@ void BudgetRequest::describe(base::FixedText& text) const noexcept {
     if (refused_by_ == nullptr) return;
     const std::lock_guard guard(budgets().mutex);
     text.add("\n  holders gave %s", base::BytesText(reclaimed_).c_str());
+    // First, so that a long text is not cut off before it.
+    if (!refused_by_->is_ended_) refused_by_->describe_level(text, true);
     for (const BudgetNode* node = charged_; node != nullptr; node = node->parent_) {
-        if (!node->is_ended_) node->describe_level(text, node == refused_by_);
+        if (!node->is_ended_ && node != refused_by_) node->describe_level(text, false);
     }
 }
 

@@ -225,6 +225,25 @@ TEST(BudgetHolders, ALowerLimitAsksForTheDifference) {
     EXPECT_EQ(budget.in_use(), 0U);
 }
 
+TEST(BudgetHolders, AreAskedForAllThatALoweredLimitMisses) {
+    class Unwilling : public MemoryHolder {
+    public:
+        std::size_t available() const noexcept override { return 1000; }
+        std::size_t give(std::size_t bytes) noexcept override {
+            asked = bytes;
+            return 0;
+        }
+        std::size_t asked = 0;
+    } holder;
+    Budget budget("cache", {.hard = 100});
+    const BudgetReservation reserved = budget.reserve(90);
+    const HolderRegistration registration = budget.add_holder(holder);
+    budget.set_limits({.hard = 50});
+    EXPECT_EQ(holder.asked, 40U);
+    EXPECT_THROW((void)budget.reserve(5), AllocationError);
+    EXPECT_EQ(holder.asked, 45U);
+}
+
 TEST(BudgetHolders, ReclaimAsksForWhatTheCallerWants) {
     Budget budget("cache");
     ReservationHolder one(budget, 30);

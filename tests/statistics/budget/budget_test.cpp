@@ -114,6 +114,38 @@ TEST(Budget, LimitBelowWhatIsInUseLetsNothingMoreIn) {
     EXPECT_FALSE(budget.would_fit(51));
 }
 
+TEST(Budget, RefusalUnderALoweredLimitNamesTheLimitThatSuffices) {
+    Budget budget("cache", {.hard = 100});
+    const BudgetReservation reserved = budget.reserve(90);
+    budget.set_limits({.hard = 50});
+    try {
+        (void)budget.reserve(5);
+        FAIL();
+    } catch (const AllocationError& error) {
+        EXPECT_NE(std::string(error.what()).find("at least 95 B"), std::string::npos)
+            << error.what();
+    }
+}
+
+TEST(Budget, LongRefusalNamesTheBudgetThatRefused) {
+    const std::string long_name(47, 'x');
+    Budget process("process", {.hard = 100});
+    std::vector<std::unique_ptr<Budget>> levels;
+    std::vector<BudgetReservation> reserved;
+    levels.push_back(std::make_unique<Budget>(process, long_name));
+    for (int level = 0; level != 10; ++level) {
+        levels.push_back(std::make_unique<Budget>(*levels.back(), long_name));
+        reserved.push_back(levels.back()->reserve(1));
+    }
+    try {
+        (void)levels.back()->reserve(200);
+        FAIL();
+    } catch (const AllocationError& error) {
+        EXPECT_NE(std::string(error.what()).find("refused by 'process'"), std::string::npos)
+            << error.what();
+    }
+}
+
 TEST(Budget, ReservationThatOutlivesItsBudgetStaysWithNobody) {
     Budget process("process");
     BudgetReservation reserved;
