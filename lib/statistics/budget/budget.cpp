@@ -34,6 +34,14 @@ BudgetLimits validated(const std::string& name, BudgetLimits limits) {
     return limits;
 }
 
+// More would overflow the sums of what is in use.
+void check_reservation(const std::string& name, std::size_t bytes) {
+    if (bytes <= max_limit) return;
+    throw AllocationError(name.c_str(), AllocationFailure{.asked = bytes,
+                                                          .limit = "the largest reservation",
+                                                          .limit_bytes = max_limit});
+}
+
 [[noreturn]] void refuse(const std::string& name, std::size_t bytes,
                          const statistics::BudgetRequest& request) {
     AllocationFailure failure = base::failure_of(request.refusal(), bytes, 0, 0);
@@ -78,6 +86,7 @@ void Budget::set_limits(BudgetLimits limits) {
 }
 
 BudgetReservation Budget::reserve(std::size_t bytes) {
+    check_reservation(name_, bytes);
     statistics::BudgetRequest request;
     while (!node_->reserve(bytes, request)) {
         if (!request.may_retry()) refuse(name_, bytes, request);

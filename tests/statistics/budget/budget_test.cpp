@@ -146,6 +146,13 @@ TEST(Budget, LongRefusalNamesTheBudgetThatRefused) {
     }
 }
 
+TEST(Budget, ReservationBeyondAllLimitsIsRefusedWithoutALimit) {
+    Budget budget("cache");
+    EXPECT_THROW((void)budget.reserve(SIZE_MAX), AllocationError);
+    EXPECT_THROW((void)budget.reserve((std::size_t{1} << 60) + 1), AllocationError);
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
 TEST(Budget, ReservationThatOutlivesItsBudgetStaysWithNobody) {
     Budget process("process");
     BudgetReservation reserved;
