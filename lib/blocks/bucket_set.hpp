@@ -121,8 +121,9 @@ public:
     CacheList caches;
     CacheList free_caches;
     BucketSet* next = nullptr;
-    /// Of the first set of a pool: how many sets are charged to a budget now.
-    unsigned charged_sets = 0;
+    /// Of the first set of a pool: how many sets are charged to a budget now. Relaxed: read without
+    /// the lock as an estimate.
+    std::atomic<unsigned> charged_sets = 0;
 
     /// Takes all locks of this series and, with the first series, those that the series share. For
     /// fork handlers, which lock finer series before the first.

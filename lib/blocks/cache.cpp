@@ -28,7 +28,7 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     owned_counters_ = &owned;
     counters = owned.counters;
     bytes_to_sample = set.samples_requests() ? 0 : never_sampled;
-    hide_frees(set.first().charged_sets != 0);
+    hide_frees(set.first().charged_sets.load(std::memory_order_relaxed) != 0);
     is_in_scope = false;
     distances = {};
     guard_pace = {};

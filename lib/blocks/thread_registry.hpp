@@ -56,6 +56,9 @@ public:
     /// Called when a scope of the calling thread began, or when that of `ended` ended: returns the
     /// blocks that the thread parked for it.
     void change_scope(const detail::BudgetNode* ended) noexcept;
+    /// Returns whether scopes of `budget`, or of one below it, charge blocks of the pool of
+    /// `first`.
+    bool has_charges_within(BucketSet& first, const detail::BudgetNode& budget) noexcept;
     /// Ends the use of a charged set if nothing uses it any more.
     void release_unused(BucketSet& set) noexcept;
 

@@ -45,7 +45,7 @@ BucketSet* ThreadRegistry::charged_set(BucketSet& first, detail::BudgetNode& bud
     if (idle == nullptr) idle = make_charged_set(first);
     if (idle == nullptr) return nullptr;
     idle->charge().begin(budget);
-    if (first.charged_sets++ == 0) watch_frees(first);
+    if (first.charged_sets.fetch_add(1, std::memory_order_relaxed) == 0) watch_frees(first);
     return idle;
 }
 
@@ -62,15 +62,29 @@ BucketSet* ThreadRegistry::make_charged_set(BucketSet& first) noexcept {
 // While blocks are charged, every free of the pool takes the slow path, which looks into the page
 // map. A thread that frees a charged block got it from one that allocated it after this.
 void ThreadRegistry::watch_frees(BucketSet& first) noexcept {
+    const bool is_hidden = first.charged_sets.load(std::memory_order_relaxed) != 0;
     first.for_each_series([&](BucketSet& set) {
-        for (Cache& cache : set.caches) cache.hide_frees(first.charged_sets != 0);
+        for (Cache& cache : set.caches) cache.hide_frees(is_hidden);
     });
 }
 
 void ThreadRegistry::end_if_unused(BucketSet& set) noexcept {
     if (set.charge().budget() == nullptr || !set.charge().is_unused()) return;
     set.charge().end();
-    if (--set.first().charged_sets == 0) watch_frees(set.first());
+    BucketSet& first = set.first();
+    if (first.charged_sets.fetch_sub(1, std::memory_order_relaxed) == 1) watch_frees(first);
+}
+
+bool ThreadRegistry::has_charges_within(BucketSet& first,
+                                        const detail::BudgetNode& budget) noexcept {
+    if (first.charged_sets.load(std::memory_order_relaxed) == 0) return false;
+    const std::lock_guard guard(mutex_);
+    bool has_charges = false;
+    first.for_each_series([&](const BucketSet& set) {
+        const detail::BudgetNode* const charged = set.charge().budget();
+        has_charges = has_charges || (charged != nullptr && charged->is_within(budget));
+    });
+    return has_charges;
 }
 
 void ThreadRegistry::release_unused(BucketSet& set) noexcept {

@@ -447,5 +447,10 @@ void watch_budgets() noexcept;
 /// pool, but must not hold a lock of one.
 std::size_t trim_all_pools() noexcept;
 
+/// Gives free memory of pools back that is charged to `budget` or to one below it, until `bytes`
+/// bytes were given or there is no more. Returns the bytes by which the charge fell. Does not call
+/// `on_event`. The caller holds no lock.
+std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t bytes) noexcept;
+
 }  // namespace abi_2
 }  // namespace tensorpool::detail

@@ -133,10 +133,15 @@ Pool::Finding Pool::find_charged(const void* p) noexcept {
 
 // Parked blocks of scopes are taken back, and of a pool with a budget free memory is given back.
 void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept {
-    Changes changes;
     const BudgetNode* const own = heap_.options().budget;
-    if (own == nullptr ? buckets_.charged_sets != 0 : own->is_within(budget)) gather(changes);
-    if (own != nullptr && own->is_within(budget)) heap_.give_back(bytes, changes);
+    const bool is_charged = own != nullptr
+                                ? own->is_within(budget)
+                                : blocks::thread_registry().has_charges_within(buckets_, budget);
+    if (!is_charged) return;
+    Changes changes;
+    gather(changes);
+    if (own != nullptr) heap_.give_back(bytes, changes);
+    report(changes);
 }
 
 std::uint64_t Pool::charged_budget() const noexcept {
@@ -149,10 +154,7 @@ void watch_budgets() noexcept {
     static constexpr statistics::BudgetHooks hooks{
         [](BudgetNode* ended) noexcept { blocks::thread_registry().change_scope(ended); },
         [](BudgetNode& budget, std::size_t bytes) noexcept {
-            const std::size_t before = budget.in_use();
-            pool_list().visit([&](Pool& pool) { pool.give_free_memory(budget, bytes); });
-            const std::size_t after = budget.in_use();
-            return before - std::min(before, after);
+            return give_free_memory_of_pools(budget, bytes);
         }};
     statistics::set_budget_hooks(hooks);
 }

@@ -122,6 +122,20 @@ std::size_t trim_all_pools() noexcept {
     return bytes;
 }
 
+// The caller's request may belong to another pool or an arena, so no callback runs here either.
+std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t bytes) noexcept {
+    const bool was_reporting = std::exchange(is_reporting, true);
+    const std::size_t before = budget.in_use();
+    std::size_t given = 0;
+    pool_list().visit([&](Pool& pool) {
+        if (given >= bytes) return;
+        pool.give_free_memory(budget, bytes - given);
+        given = before - std::min(before, budget.in_use());
+    });
+    is_reporting = was_reporting;
+    return given;
+}
+
 // No callback runs under the lock: it may free blocks, which takes the lock.
 bool give_back_idle_plans(std::size_t wanted) noexcept {
     if (idle_plan_count.load(std::memory_order_relaxed) == 0) return true;

@@ -334,6 +334,24 @@ TEST(BudgetScope, ParkedBlocksOfOtherThreadsMakeWayBeforeARefusal) {
     EXPECT_LE(budget.statistics().peak_bytes, mib);
 }
 
+TEST(BudgetScope, PoolsWithoutChargesOfTheBudgetKeepTheirParkedBlocks) {
+    MemoryPool pool;
+    Budget budget("full", {.hard = mib});
+    Budget other("other");
+    void* charged = nullptr;
+    {
+        const BudgetScope scope(other);
+        charged = pool.allocate(100);
+    }
+    pool.deallocate(pool.allocate(1000), 1000);
+    const std::size_t parked = pool.statistics().parked_bytes;
+    EXPECT_GT(parked, 0U);
+    const BudgetReservation reserved = budget.reserve(mib);
+    EXPECT_THROW((void)budget.reserve(1), AllocationError);
+    EXPECT_EQ(pool.statistics().parked_bytes, parked);
+    pool.deallocate(charged, 100);
+}
+
 TEST(BudgetScope, PoolDestroyedWithChargedBlocksRefundsThem) {
     Budget budget("request");
     {

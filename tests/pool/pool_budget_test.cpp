@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/timeline.hpp>
 
 namespace tensorpool {
 namespace {
@@ -139,6 +141,41 @@ TEST(PoolBudget, HolderInOnePoolMakesRoomForAnother) {
     void* const block = of_work.allocate(6 * mib);
     EXPECT_LE(process.statistics().peak_bytes, 10 * mib);
     of_work.deallocate(block, 6 * mib);
+}
+
+void keep_free(MemoryPool& pool, std::size_t bytes) {
+    pool.deallocate(pool.allocate(bytes), bytes);
+}
+
+TEST(PoolBudget, PoolsGiveNoMoreThanTheRequestOfAnotherMisses) {
+    Budget budget("pools", {.hard = 10 * mib});
+    MemoryPool first(options_with(budget));
+    MemoryPool second(options_with(budget));
+    MemoryPool work(options_with(budget));
+    keep_free(first, 4 * mib);
+    keep_free(second, 4 * mib);
+    void* const block = work.allocate(5 * mib);
+    EXPECT_GE(first.get_total_capacity() + second.get_total_capacity(), 4 * mib);
+    work.deallocate(block, 5 * mib);
+}
+
+TEST(PoolBudget, WhatAPoolGivesForAnotherIsInTheTimeline) {
+    Budget budget("pools", {.hard = 10 * mib});
+    PoolOptions options = options_with(budget);
+    options.name = "gives";
+    MemoryPool gives(options);
+    MemoryPool work(options_with(budget));
+    keep_free(gives, 8 * mib);
+    const std::size_t free = gives.get_total_capacity();
+    const std::uint64_t before = timeline_since().last;
+    void* const block = work.allocate(6 * mib);
+    std::size_t given = 0;
+    for (const TimelineEntry& entry : timeline_since(before).entries) {
+        if (entry.name == "gives" && entry.kind == EntryKind::give_back) given += entry.bytes;
+    }
+    EXPECT_EQ(given, free - gives.get_total_capacity());
+    EXPECT_GT(given, 0U);
+    work.deallocate(block, 6 * mib);
 }
 
 TEST(PoolBudget, SoftLimitMakesHoldersGiveFirst) {
