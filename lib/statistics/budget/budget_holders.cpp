@@ -12,6 +12,7 @@
 #include "base/never_destroyed.hpp"
 #include "statistics/budget/budgets.hpp"
 #include "statistics/budget/named_budgets.hpp"
+#include "statistics/budget/pressure_watch.hpp"
 
 namespace tensorpool {
 namespace statistics {
@@ -188,6 +189,7 @@ void unlock_budgets() noexcept {
 // Without the lock, another thread may have been making the first budget, which the child does not
 // have.
 void budgets_in_child() noexcept {
+    forget_pressure_looker();
     if (!budgets().is_fork_locked) {
         new (&budgets()) Budgets();
         named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "platform/memory/pressure_event.hpp"
 #include "platform/platform.hpp"
@@ -24,6 +25,15 @@ platform::MemoryPressure read_pressure() noexcept {
 constinit PressureWatch the_watch({read_pressure,
                                    []() noexcept { return commit_budget().short_of_memory(); }});
 
+/// Returns what was counted since `seen`, and updates it. A file that cannot be read, with too many
+/// open files for instance, counts as 0, which is therefore ignored. A decrease is the move to
+/// another group.
+std::uint64_t take_new(std::uint64_t& seen, std::uint64_t now) noexcept {
+    if (now == 0) return 0;
+    const std::uint64_t before = std::exchange(seen, now);
+    return now > before ? now - before : 0;
+}
+
 }  // namespace
 
 bool PressureWatch::is_under_pressure(std::uint64_t now_ns) noexcept {
@@ -31,15 +41,24 @@ bool PressureWatch::is_under_pressure(std::uint64_t now_ns) noexcept {
     if (is_looking_.exchange(true, std::memory_order_acquire)) return false;
     next_look_ns_.store(now_ns + pause_ns, std::memory_order_relaxed);
     const platform::MemoryPressure now = source_.pressure();
-    const platform::MemoryPressure before = std::exchange(seen_, now);
+    const std::uint64_t events = take_new(seen_.events, now.events);
+    const std::uint64_t stalled_us =
+        std::max(take_new(seen_.machine_stalled_us, now.machine_stalled_us),
+                 take_new(seen_.group_stalled_us, now.group_stalled_us));
     const std::uint64_t elapsed_ns = now_ns - std::exchange(last_look_ns_, now_ns);
     const bool is_first = elapsed_ns == now_ns;
     is_looking_.store(false, std::memory_order_release);
     if (source_.is_short()) return true;
     if (is_first) return false;
-    const std::uint64_t stalled_us = std::max(now.machine_stalled_us - before.machine_stalled_us,
-                                              now.group_stalled_us - before.group_stalled_us);
-    return now.events != before.events || stalled_us * 1000 > elapsed_ns / 10;
+    return events != 0 || stalled_us * 1000 > elapsed_ns / 10;
+}
+
+void PressureWatch::forget_looker() noexcept {
+    if (is_looking_.exchange(false, std::memory_order_acquire)) last_look_ns_ = 0;
+}
+
+void forget_pressure_looker() noexcept {
+    the_watch.forget_looker();
 }
 
 void ask_under_pressure() noexcept {

@@ -26,6 +26,9 @@ public:
     /// Returns whether memory is short. Returns false if the last look is more recent than
     /// `pause_ns`, or if another thread looks now.
     bool is_under_pressure(std::uint64_t now_ns) noexcept;
+    /// Called in the child of a fork: a thread that was looking does not exist there. What it was
+    /// writing is not used, so the next look is as the first.
+    void forget_looker() noexcept;
 
 private:
     Source source_;
@@ -36,9 +39,11 @@ private:
 };
 
 void ask_under_pressure() noexcept;
+/// Calls PressureWatch::forget_looker for the watch of the process.
+void forget_pressure_looker() noexcept;
 
 /// Asks holders for a sixteenth of what the roots hold if the system is short of memory. Called on
-/// slow paths by a thread that holds no lock. Costs one load if there is no holder.
+/// slow paths of requests, by a thread that holds no lock. Costs one load if there is no holder.
 inline void look_at_pressure() noexcept {
     if (budgets().holder_count.load(std::memory_order_relaxed) != 0) [[unlikely]]
         ask_under_pressure();

@@ -64,6 +64,41 @@ TEST_F(PressureWatchTest, LittleMemoryLeftIsPressure) {
     EXPECT_FALSE(watch_.is_under_pressure(3 * second_ns + 1)) << "it looked just now";
 }
 
+TEST_F(PressureWatchTest, FilesThatCannotBeReadForAWhileAreNoPressure) {
+    const platform::MemoryPressure counted = FakePressure::now;
+    FakePressure::now = {};
+    EXPECT_FALSE(watch_.is_under_pressure(2 * second_ns));
+    FakePressure::now = counted;
+    EXPECT_FALSE(watch_.is_under_pressure(3 * second_ns));
+    ++FakePressure::now.events;
+    EXPECT_TRUE(watch_.is_under_pressure(4 * second_ns));
+}
+
+TEST_F(PressureWatchTest, MoveToAGroupThatCountedLessIsNoPressure) {
+    FakePressure::now.group_stalled_us = 100;
+    FakePressure::now.events = 2;
+    EXPECT_FALSE(watch_.is_under_pressure(2 * second_ns));
+    FakePressure::now.events = 3;
+    EXPECT_TRUE(watch_.is_under_pressure(3 * second_ns));
+}
+
+TEST(PressureWatchFork, ChildLooksAlthoughAThreadOfItsParentWasLooking) {
+    static constinit PressureWatch watch({[]() noexcept {
+                                              if (FakePressure::looks++ == 0) {
+                                                  EXPECT_FALSE(watch.is_under_pressure(second_ns));
+                                                  watch.forget_looker();  // as if in a child
+                                                  EXPECT_TRUE(
+                                                      watch.is_under_pressure(2 * second_ns));
+                                              }
+                                              return FakePressure::now;
+                                          },
+                                          []() noexcept { return FakePressure::is_short; }});
+    FakePressure::reset();
+    FakePressure::is_short = true;
+    EXPECT_TRUE(watch.is_under_pressure(second_ns));
+    EXPECT_EQ(FakePressure::looks, 2);
+}
+
 TEST(AskAllHolders, AsksEachRootForASixteenth) {
     class Holder : public MemoryHolder {
     public:
