@@ -29,9 +29,11 @@ constexpr std::size_t min_window_bytes = 4 * stashing::PieceTools::piece_bytes;
 
 // What a block is that cannot be frozen.
 std::string kind_of(const PageEntry& entry, const void* block) {
-    if (entry.is_bucket()) {
+    if (entry.is_bucket() || entry.is_charged()) {
+        const unsigned bucket =
+            entry.is_bucket() ? entry.bucket() : entry.span()->charged_bucket_number();
         return "it shares pages with others: it has " +
-               std::to_string(detail::bucket_bytes(entry.bucket())) +
+               std::to_string(detail::bucket_bytes(bucket)) +
                " B; expected a block of whole pages, of more than 65536 B";
     }
     switch (entry.kind()) {

@@ -335,6 +335,13 @@ TEST_F(Freezes, RefusalsNameWhatWasFoundAndExpected) {
     EXPECT_TRUE(contains(refusal(nullptr), "expected the address of a block in use of pool"));
     EXPECT_TRUE(contains(refusal(&local), "expected the address of a block in use of pool"));
     EXPECT_TRUE(contains(refusal(small.get()), "it has 1024 B; expected a block of whole pages"));
+    Budget budget("request");
+    const auto allocate_charged = [&] {
+        const BudgetScope scope(budget);
+        return PooledAllocation(pool_, 1000);
+    };
+    const PooledAllocation charged = allocate_charged();
+    EXPECT_TRUE(contains(refusal(charged.get()), "it has 1024 B; expected a block of whole pages"));
     EXPECT_TRUE(contains(refusal(static_cast<char*>(large.get()) + 1020 * KiB),
                          "an address inside a block"));
     EXPECT_TRUE(
