@@ -39,6 +39,12 @@ public:
         budget()->refund(bytes);
         bytes_.fetch_sub(bytes, std::memory_order_release);
     }
+    /// Undoes a charge that came to nothing; see BudgetNode::cancel.
+    void cancel(std::size_t bytes) noexcept {
+        if (bytes == 0) return;
+        budget()->cancel(bytes);
+        bytes_.fetch_sub(bytes, std::memory_order_release);
+    }
 
     // REQUIRES, for all that follow: the registry's lock is held.
     void begin(detail::BudgetNode& budget) noexcept {

@@ -34,7 +34,7 @@ unsigned Bucket::take(void** blocks, unsigned max_count, SlowPath& path) noexcep
         return take_uncharged(blocks, max_count, path);
     const unsigned charged = charge->charge(max_count, block_bytes(), path);
     const unsigned count = charged == 0 ? 0 : take_uncharged(blocks, charged, path);
-    if (count != charged) charge->refund((charged - count) * block_bytes());
+    if (count != charged) charge->cancel((charged - count) * block_bytes());
     return count;
 }
 

@@ -174,7 +174,7 @@ bool ServedPlan::borrow_memory(pages::SlowPath& path) noexcept {
         span_ = pool_.lend(plan_.peak_bytes, alignment_of(plan_), owner(), path);
     } while (span_ == nullptr && path.budget.may_retry());
     if (span_ == nullptr) {
-        budget_.refund(bytes);
+        budget_.cancel(bytes);
         return false;
     }
     set_addresses(static_cast<std::byte*>(pool_.address_of(*span_)));

@@ -53,7 +53,7 @@ void* Pool::sample_charged(blocks::Cache& cache, unsigned bucket, std::size_t by
     void* const block = allocate_sampled(cache.set(), cache, bucket, bytes, alignment, path);
     // Without a record of the sample, its free could not find the charge.
     const bool has_charge = block != nullptr && SampledArea::find(block).profiled() != nullptr;
-    if (!has_charge) charge.refund(block_bytes);
+    if (!has_charge) charge.cancel(block_bytes);
     return block;
 }
 
@@ -69,7 +69,7 @@ void* Pool::allocate_charged_pages(blocks::Cache* cache, std::size_t bytes, std:
     if (charge.charge(1, needed, path) == 0) return nullptr;
     void* const block = allocate_whole_pages(cache, bytes, alignment, path);
     if (block == nullptr) {
-        charge.refund(needed);
+        charge.cancel(needed);
         return nullptr;
     }
     // A block that was free may be larger.
@@ -80,7 +80,7 @@ void* Pool::allocate_charged_pages(blocks::Cache* cache, std::size_t bytes, std:
         return block;
     }
     free_large(span);
-    charge.refund(needed);
+    charge.cancel(needed);
     return nullptr;
 }
 

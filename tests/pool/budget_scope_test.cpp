@@ -352,6 +352,17 @@ TEST(BudgetScope, PoolsWithoutChargesOfTheBudgetKeepTheirParkedBlocks) {
     pool.deallocate(charged, 100);
 }
 
+TEST(BudgetScope, AttemptThatGetsNoBlockUsesNoReservation) {
+    MemoryPool pool;
+    Budget budget("request");
+    const BudgetReservation reserved = budget.reserve(mib);
+    const BudgetScope scope(budget);
+    // The first attempt of a thread does not let the pool grow.
+    void* const block = pool.allocate(1000);
+    EXPECT_EQ(budget.in_use(), mib) << "the block comes from what was reserved";
+    pool.deallocate(block, 1000);
+}
+
 TEST(BudgetScope, PoolDestroyedWithChargedBlocksRefundsThem) {
     Budget budget("request");
     {

@@ -51,6 +51,7 @@ BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
 void BudgetNode::end() noexcept {
     const std::lock_guard guard(budgets().mutex);
     is_ended_ = true;
+    living_reservations_ = 0;
     const std::size_t reserved = value_of(totals().reserved_bytes);
     if (reserved != 0) {
         set(totals().reserved_bytes, 0);
@@ -162,6 +163,7 @@ bool BudgetNode::reserve(std::size_t bytes, BudgetRequest& request) noexcept {
     }
     charge_up(bytes, false);
     add(totals().reserved_bytes, bytes);
+    living_reservations_ += bytes;
     ++holds_;
     return true;
 }
@@ -171,6 +173,7 @@ void BudgetNode::end_reservation(std::size_t bytes) noexcept {
     const std::size_t left = std::min(bytes, value_of(totals().reserved_bytes));
     set(totals().reserved_bytes, value_of(totals().reserved_bytes) - left);
     refund_up(left);
+    living_reservations_ -= std::min(bytes, living_reservations_);  // none after the budget's end
     --holds_;
     drop_unused(this);
 }
@@ -194,6 +197,20 @@ void BudgetNode::refund(std::size_t bytes) noexcept {
     if (bytes == 0) return;
     const std::lock_guard guard(budgets().mutex);
     refund_up(bytes);
+    drop_unused(this);
+}
+
+void BudgetNode::cancel(std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    const std::lock_guard guard(budgets().mutex);
+    for (BudgetNode* node = this; node != nullptr && bytes != 0; node = node->parent_) {
+        statistics::BudgetTotals& totals = node->totals();
+        const std::size_t reserved = value_of(totals.reserved_bytes);
+        const std::size_t restored = std::min(bytes, node->living_reservations_ - reserved);
+        set(totals.reserved_bytes, reserved + restored);
+        bytes -= restored;
+        set(totals.in_use_bytes, value_of(totals.in_use_bytes) - bytes);
+    }
     drop_unused(this);
 }
 

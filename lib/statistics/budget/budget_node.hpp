@@ -69,6 +69,9 @@ public:
     std::size_t charge(std::size_t needed, std::size_t wanted, std::size_t unit,
                        statistics::BudgetRequest& request) noexcept;
     void refund(std::size_t bytes) noexcept;
+    /// Undoes a charge that came to nothing: unlike what `refund` frees, the bytes serve living
+    /// reservations again, as far as these lack bytes.
+    void cancel(std::size_t bytes) noexcept;
     /// Charges `bytes` that later charges use first. Returns false if they do not fit.
     bool reserve(std::size_t bytes, statistics::BudgetRequest& request) noexcept;
     void end_reservation(std::size_t bytes) noexcept;
@@ -134,6 +137,7 @@ private:
     HolderEntry* holders_ = nullptr;
     unsigned holders_below_ = 0;  // its own included
     std::size_t holds_ = 0;
+    std::size_t living_reservations_ = 0;  // bytes, with those that requests have used
     bool is_ended_ = false;
     std::optional<statistics::OwnedRecord<statistics::BudgetRecord>> record_;
     statistics::BudgetTotals ended_;  // the charge after the end

@@ -31,7 +31,7 @@ public:
         const std::size_t charged = budget_->charge(needed, wanted, unit, request);
         if (charged == 0) return 0;
         const std::size_t taken = process_.take(needed, charged, fraction, unit);
-        budget_->refund(charged - taken);
+        budget_->cancel(charged - taken);
         return taken;
     }
     /// Does what CommitBudget::take_and_get does, within the limits of the budget as well.
@@ -40,10 +40,15 @@ public:
                              std::size_t unit, BudgetRequest& request, Get get) noexcept {
         const std::size_t taken = take(needed, wanted, fraction, unit, request);
         if (taken == 0 || get(taken)) return taken;
-        give_back(taken - needed);
+        undo(taken - needed);
         if (taken != needed && get(needed)) return needed;
-        give_back(needed);
+        undo(needed);
         return 0;
+    }
+    /// Gives back bytes that were taken but never used; see BudgetNode::cancel.
+    void undo(std::size_t bytes) noexcept {
+        process_.give_back(bytes);
+        if (budget_ != nullptr) budget_->cancel(bytes);
     }
     void give_back(std::size_t bytes) noexcept {
         process_.give_back(bytes);

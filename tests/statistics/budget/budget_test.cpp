@@ -12,6 +12,8 @@
 #include <tensorpool/errors.hpp>
 #include <tensorpool/snapshot.hpp>
 
+#include "statistics/budget/budget_node.hpp"
+
 namespace tensorpool {
 namespace {
 
@@ -163,6 +165,52 @@ TEST(Budget, ReservationThatOutlivesItsBudgetStaysWithNobody) {
     EXPECT_EQ(process.in_use(), 0U) << "what no request has used goes back at the budget's end";
     reserved.give_back();
     EXPECT_EQ(process.in_use(), 0U);
+}
+
+TEST(Budget, CancelledChargesServeTheReservationAgain) {
+    Budget process("process", {.hard = 100});
+    Budget part(process, "part");
+    detail::BudgetNode& node = *BudgetAccess::node_of(&part);
+    statistics::BudgetRequest request;
+    BudgetReservation above = process.reserve(30);
+    BudgetReservation reserved = part.reserve(40);
+    ASSERT_EQ(process.in_use(), 40U);
+    ASSERT_EQ(node.charge(60, 60, 1, request), 60U);
+    node.cancel(60);
+    EXPECT_EQ(part.in_use(), 40U);
+    EXPECT_EQ(part.statistics().reserved_bytes, 40U);
+    EXPECT_EQ(process.in_use(), 60U) << "what `part` reserved no longer comes from `above`";
+    reserved.give_back();
+    above.give_back();
+    EXPECT_EQ(process.in_use(), 0U);
+    EXPECT_EQ(part.in_use(), 0U);
+}
+
+TEST(Budget, RefundsDoNotFillReservationsAgain) {
+    Budget budget("part");
+    detail::BudgetNode& node = *BudgetAccess::node_of(&budget);
+    statistics::BudgetRequest request;
+    const BudgetReservation reserved = budget.reserve(40);
+    ASSERT_EQ(node.charge(40, 40, 1, request), 40U);
+    node.refund(40);
+    EXPECT_EQ(budget.in_use(), 0U);
+    EXPECT_EQ(budget.statistics().reserved_bytes, 0U);
+}
+
+TEST(Budget, ChargeThatOutlivesItsBudgetMayBeCancelled) {
+    Budget process("process");
+    std::optional<Budget> part(std::in_place, process, "part");
+    detail::BudgetNode& node = *BudgetAccess::node_of(&*part);
+    node.hold();
+    statistics::BudgetRequest request;
+    BudgetReservation reserved = part->reserve(40);
+    ASSERT_EQ(node.charge(60, 60, 1, request), 60U);
+    part.reset();
+    node.cancel(60);
+    EXPECT_EQ(process.in_use(), 0U);
+    reserved.give_back();
+    EXPECT_EQ(process.in_use(), 0U);
+    node.let_go();
 }
 
 TEST(Budget, SnapshotListsParentsBeforeChildren) {
