@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <tensorpool/detail/saturating.hpp>
+
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "statistics/sums/arena_statistics.hpp"
@@ -13,11 +15,8 @@ namespace {
 constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory,
                                    bytes_above_peaks_of_arenas});
 
-/// Returns `a + b`, or SIZE_MAX if the sum is larger: a system that cannot be read reports SIZE_MAX
-/// as available.
-std::size_t add_saturating(std::size_t a, std::size_t b) noexcept {
-    return b > SIZE_MAX - a ? SIZE_MAX : a + b;
-}
+// Saturating, because a system that cannot be read reports SIZE_MAX as available.
+using detail::sum;
 
 }  // namespace
 
@@ -30,7 +29,7 @@ std::size_t CommitBudget::take(std::size_t needed, std::size_t wanted, double fr
     const std::lock_guard guard(mutex_);
     const std::size_t committed = committed_.load(std::memory_order_relaxed);
     const std::size_t lowest = lowest_.load(std::memory_order_relaxed);
-    if (committed + needed >= add_saturating(lowest, look_again_after_)) look(committed);
+    if (committed + needed >= sum(lowest, look_again_after_)) look(committed);
     if (room(committed, 1.0) < needed && !has_room_for(needed)) return 0;
     const std::size_t surplus_ends = base::align_down(room(committed, fraction), unit);
     const std::size_t taken = std::max(needed, std::min(wanted, surplus_ends));
@@ -57,7 +56,7 @@ base::Refusal CommitBudget::refuse(std::size_t needed, bool system_refused) cons
         return refusal;
     }
     base::Refusal refusal = {"available memory", ceiling()};
-    const std::size_t wanted = add_saturating(committed(), needed);
+    const std::size_t wanted = sum(committed(), needed);
     // If the limit is no longer exceeded, another thread has released memory in the meantime.
     if (wanted > refusal.limit_bytes) {
         refusal.needed_limit = wanted;
@@ -68,7 +67,7 @@ base::Refusal CommitBudget::refuse(std::size_t needed, bool system_refused) cons
 
 bool CommitBudget::short_of_memory() const noexcept {
     const std::size_t available = source_.available();
-    return available < add_saturating(available, source_.resident()) / 16;
+    return available < sum(available, source_.resident()) / 16;
 }
 
 void CommitBudget::look(std::size_t committed) noexcept {
@@ -76,7 +75,7 @@ void CommitBudget::look(std::size_t committed) noexcept {
     // Resident memory that is not this library's reduces what is available to it. At most the
     // committed bytes can be this library's.
     const std::size_t ours = std::min(source_.resident(), committed);
-    ceiling_.store(add_saturating(available, ours), std::memory_order_relaxed);
+    ceiling_.store(sum(available, ours), std::memory_order_relaxed);
     look_again_after_ = available / 64;
     lowest_.store(committed, std::memory_order_relaxed);
     base::lower_to(lowest_, committed_.load(std::memory_order_relaxed));

@@ -15,7 +15,7 @@ namespace {
 using base::BytesText;
 using statistics::budgets;
 
-constexpr std::size_t most_children = 3;
+constexpr std::size_t max_children = 3;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void BudgetNode::describe_level(base::FixedText& text, bool has_refused) const n
     text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
     text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
     if (now.reserved_bytes != 0) text.add(", reserved %s", BytesText(now.reserved_bytes).c_str());
-    std::array<const BudgetNode*, most_children> largest = {};
+    std::array<const BudgetNode*, max_children> largest = {};
     const auto charge = [](const BudgetNode* node) {
         return node == nullptr ? 0 : node->totals().in_use_bytes.load(std::memory_order_relaxed);
     };

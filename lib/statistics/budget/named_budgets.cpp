@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "platform/fail.hpp"
@@ -56,9 +57,22 @@ detail::BudgetNode* find_named_budget(BudgetSubject subject, std::string_view na
 
 }  // namespace statistics
 
+namespace {
+
+// The two errors that BudgetText finds itself have messages that do not fit.
+std::string text_of(const std::error_code& error) {
+    if (error == std::errc::invalid_seek) return "expected a regular file";
+    if (error == std::errc::file_too_large) {
+        return "expected at most " + std::to_string(statistics::BudgetText::max_bytes) + " B";
+    }
+    return error.message();
+}
+
+}  // namespace
+
 std::vector<std::string> check_budget_file(const std::string& path) {
     const statistics::BudgetText file(path.c_str());
-    if (file.error()) return {path + ": cannot be read: " + file.error().message()};
+    if (file.error()) return {path + ": cannot be read: " + text_of(file.error())};
     std::vector<std::string> problems;
     std::make_unique<statistics::BudgetTable>()->add(
         file.text(), [&](unsigned line, const statistics::BudgetProblem& problem) {

@@ -70,7 +70,7 @@ void ask_under_pressure() noexcept {
 
 namespace detail {
 
-// A root stays while it is asked, and the next one while this one does.
+// A hold keeps each root while its holders are asked, so that its successor can be read afterwards.
 void BudgetNode::ask_all_holders() noexcept {
     constexpr std::size_t share = 16;
     BudgetNode* root = nullptr;
