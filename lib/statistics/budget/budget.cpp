@@ -37,9 +37,9 @@ BudgetLimits validated(const std::string& name, BudgetLimits limits) {
 // More would overflow the sums of what is in use.
 void check_reservation(const std::string& name, std::size_t bytes) {
     if (bytes <= max_limit) return;
-    throw AllocationError(name.c_str(), AllocationFailure{.asked = bytes,
-                                                          .limit = "the largest reservation",
-                                                          .limit_bytes = max_limit});
+    throw AllocationError(
+        name.c_str(),
+        AllocationFailure{.asked = bytes, .limit = "the largest size", .limit_bytes = max_limit});
 }
 
 [[noreturn]] void refuse(const std::string& name, std::size_t bytes,
