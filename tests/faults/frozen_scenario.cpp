@@ -90,6 +90,8 @@ private:
                 mismatch("a failed call has changed the block");
             if (failures_ == Failures::none) mismatch("a call failed without a refusal");
             check();
+            // A freeze that could not bring back what rests says that the block stays frozen.
+            if (is_frozen(block_) != was_frozen) return;
         }
         if (failures_ == Failures::one) mismatch("after one refusal: %s", last.c_str());
     }
