@@ -388,8 +388,9 @@ TEST(BudgetScope, PoolMayEndInsideTheScope) {
         pool->deallocate(pool->allocate(100), 100);
         pool.reset();
         EXPECT_EQ(budget.in_use(), 0U) << "what the thread parked ended with the pool";
-        other.deallocate(other.allocate(100), 100);
+        void* const block = other.allocate(100);
         EXPECT_GT(budget.in_use(), 0U);
+        other.deallocate(block, 100);
     }
     EXPECT_EQ(budget.in_use(), 0U);
 }
