@@ -251,11 +251,18 @@ protected:
     Pools pools_;
 };
 
+// Three pools have more locks than ThreadSanitizer follows at a fork.
+#ifdef __SANITIZE_THREAD__
+constexpr bool may_fork = false;
+#else
+constexpr bool may_fork = true;
+#endif
+
 TEST_F(StashProgramTest, AgreesWithAMapOfBytes) {
     Met met;
     for (unsigned seed = 0; seed < 5; ++seed) {
         Program program(seed, pools_, met);
-        program.run(300, true, true);
+        program.run(300, true, may_fork);
         program.restore_all();
         ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     }
@@ -264,7 +271,7 @@ TEST_F(StashProgramTest, AgreesWithAMapOfBytes) {
     EXPECT_GT(met.full_folders, 10U);
     EXPECT_GT(met.refused_stashes, 10U);
     EXPECT_GT(met.refused_restores, 2U);
-    EXPECT_GT(met.forks, 10U);
+    if (may_fork) EXPECT_GT(met.forks, 10U);
     expect_all_free();
 }
 
