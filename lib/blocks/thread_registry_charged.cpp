@@ -92,7 +92,7 @@ void ThreadRegistry::release_unused(BucketSet& set) noexcept {
     end_if_unused(set);
 }
 
-// The mutex is held throughout, so that no other thread destroys a pool meanwhile.
+// The mutex is held for all caches, so that no other thread destroys a pool with one of them.
 void ThreadRegistry::change_scope(const detail::BudgetNode* ended) noexcept {
     if (detail::thread_table == &no_caches) return;
     const std::lock_guard guard(mutex_);

@@ -13,10 +13,10 @@ struct PressureEvent {
 };
 
 /// Requests such reports: pressure of level `medium` in the process's group of version 1 or in one
-/// of its ancestors, whoever caused it there (Linux: memory.pressure_level and cgroup.event_control
-/// of cgroup-v1/memory.rst, mode `local`). The descriptor is closed by exec, does not block, and
-/// has a high number, out of the way of the program's own. Its file is -1 if no group is of version
-/// 1 or the system refuses.
+/// of its ancestors, whichever process caused it (Linux: memory.pressure_level and
+/// cgroup.event_control of cgroup-v1/memory.rst, mode `local`). The descriptor is closed by exec,
+/// does not block, and has a high number, out of the way of the program's own. Its file is -1 if no
+/// group is of version 1 or the system refuses.
 PressureEvent open_pressure_event() noexcept;
 /// Closes the descriptor, unless the program has closed it. This ends the reports.
 void close_pressure_event(const PressureEvent& event) noexcept;

@@ -98,8 +98,8 @@ void Freezer::fail_without_source() noexcept {
         source_.file, blocks_.size());
 }
 
-// A thread may still wait for a block that was thawed or freed meanwhile, or touch one whose watch
-// the system refused to end.
+// A thread may still wait for a block that was thawed or freed since, or touch a block that the
+// system refused to take out of the source.
 void Freezer::serve(const platform::PageFault& fault) noexcept {
     FrozenBlock* const block = find_range(fault.address);
     if (block == nullptr) {

@@ -90,8 +90,8 @@ public:
     /// The block is frozen, or remains so: the window holds again, and the process may commit the
     /// memory that it leaves free.
     void end_use() noexcept;
-    /// Does what `end_use` does, and takes all resident pieces for written ones: the range is
-    /// watched anew, and no page of it is protected.
+    /// Like `end_use`, in the child of a fork, whose pages have no protection: all resident pieces
+    /// count as written.
     void begin_anew() noexcept;
 
     std::size_t bytes_at_rest() const noexcept { return bytes_at_rest_; }
