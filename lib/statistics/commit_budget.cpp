@@ -66,8 +66,13 @@ base::Refusal CommitBudget::refuse(std::size_t needed, bool system_refused) cons
 }
 
 bool CommitBudget::short_of_memory() const noexcept {
+    return missing_bytes(16) != 0;
+}
+
+std::size_t CommitBudget::missing_bytes(std::size_t part) const noexcept {
     const std::size_t available = source_.available();
-    return available < sum(available, source_.resident()) / 16;
+    const std::size_t least = sum(available, source_.resident()) / part;
+    return least - std::min(least, available);
 }
 
 void CommitBudget::look(std::size_t committed) noexcept {

@@ -71,6 +71,9 @@ public:
     base::Refusal refuse(std::size_t needed, bool system_refused) const noexcept;
     /// Returns whether less than a sixteenth of the process's present and available memory is left.
     bool short_of_memory() const noexcept;
+    /// Returns how many bytes more should be available so that one part in `part` of the process's
+    /// present and available memory is left.
+    std::size_t missing_bytes(std::size_t part) const noexcept;
 
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }

@@ -151,6 +151,13 @@ TEST(CommitBudget, RarelyRereadsWhileMemoryIsPlentiful) {
     EXPECT_EQ(FakeSystem::looks, 1U);
 }
 
+TEST(CommitBudget, MissesWhatIsNotLeftOfAPart) {
+    const CommitBudget budget(FakeSystem::source());
+    FakeSystem::set(10 * mib, 150 * mib);
+    EXPECT_EQ(budget.missing_bytes(16), 0U);
+    EXPECT_EQ(budget.missing_bytes(8), 10 * mib);
+}
+
 TEST(CommitBudget, ShortWhenLessThanOneSixteenthIsLeft) {
     const CommitBudget budget(FakeSystem::source());
     FakeSystem::set(10 * mib, 150 * mib);

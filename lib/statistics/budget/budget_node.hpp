@@ -96,8 +96,9 @@ public:
 
     /// Called in the child of a fork: threads that were asking holders do not exist there.
     void forget_askers() noexcept;
-    /// Asks the holders of each root for a sixteenth of what it holds. The caller holds no lock.
-    static void ask_all_holders() noexcept;
+    /// Asks the holders of each root for a sixteenth of what it holds, until `bytes` bytes were
+    /// given. The caller holds no lock.
+    static void ask_all_holders(std::size_t bytes) noexcept;
     /// Returns nullptr if there is no memory.
     HolderEntry* add_holder(MemoryHolder& holder, const HolderOptions& options) noexcept;
     static void remove_holder(HolderEntry& entry) noexcept;

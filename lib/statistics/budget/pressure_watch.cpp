@@ -22,8 +22,13 @@ platform::MemoryPressure read_pressure() noexcept {
     return pressure;
 }
 
-constinit PressureWatch the_watch({read_pressure,
-                                   []() noexcept { return commit_budget().short_of_memory(); }});
+/// What holders give costs them more than free memory costs a pool, which gives it back when a
+/// sixteenth is left. A budget may fill a memory group up to this part.
+constexpr std::size_t part_to_leave = 64;
+
+constinit PressureWatch the_watch({read_pressure, []() noexcept {
+                                       return commit_budget().missing_bytes(part_to_leave);
+                                   }});
 
 /// Returns what was counted since `seen`, and updates it. A file that cannot be read, with too many
 /// open files for instance, counts as 0, which is therefore ignored. A decrease is the move to
@@ -36,9 +41,9 @@ std::uint64_t take_new(std::uint64_t& seen, std::uint64_t now) noexcept {
 
 }  // namespace
 
-bool PressureWatch::is_under_pressure(std::uint64_t now_ns) noexcept {
-    if (now_ns < next_look_ns_.load(std::memory_order_relaxed)) return false;
-    if (is_looking_.exchange(true, std::memory_order_acquire)) return false;
+std::size_t PressureWatch::wanted_bytes(std::uint64_t now_ns) noexcept {
+    if (now_ns < next_look_ns_.load(std::memory_order_relaxed)) return 0;
+    if (is_looking_.exchange(true, std::memory_order_acquire)) return 0;
     next_look_ns_.store(now_ns + pause_ns, std::memory_order_relaxed);
     const platform::MemoryPressure now = source_.pressure();
     const std::uint64_t events = take_new(seen_.events, now.events);
@@ -48,9 +53,8 @@ bool PressureWatch::is_under_pressure(std::uint64_t now_ns) noexcept {
     const std::uint64_t elapsed_ns = now_ns - std::exchange(last_look_ns_, now_ns);
     const bool is_first = elapsed_ns == now_ns;
     is_looking_.store(false, std::memory_order_release);
-    if (source_.is_short()) return true;
-    if (is_first) return false;
-    return events != 0 || stalled_us * 1000 > elapsed_ns / 10;
+    if (!is_first && (events != 0 || stalled_us * 1000 > elapsed_ns / 10)) return unknown_bytes;
+    return source_.missing_bytes();
 }
 
 void PressureWatch::forget_looker() noexcept {
@@ -62,8 +66,9 @@ void forget_pressure_looker() noexcept {
 }
 
 void ask_under_pressure() noexcept {
-    if (is_inside_holder() || !the_watch.is_under_pressure(platform::monotonic_clock_ns())) return;
-    detail::BudgetNode::ask_all_holders();
+    if (is_inside_holder()) return;
+    const std::size_t wanted = the_watch.wanted_bytes(platform::monotonic_clock_ns());
+    if (wanted != 0) detail::BudgetNode::ask_all_holders(wanted);
 }
 
 }  // namespace statistics
@@ -71,7 +76,7 @@ void ask_under_pressure() noexcept {
 namespace detail {
 
 // A hold keeps each root while its holders are asked, so that its successor can be read afterwards.
-void BudgetNode::ask_all_holders() noexcept {
+void BudgetNode::ask_all_holders(std::size_t bytes) noexcept {
     constexpr std::size_t share = 16;
     BudgetNode* root = nullptr;
     std::size_t wanted = 0;
@@ -88,8 +93,10 @@ void BudgetNode::ask_all_holders() noexcept {
         }
         return next;
     };
-    while ((root = go_on(root)) != nullptr)
-        root->ask_holders(std::max<std::size_t>(wanted, 1), nullptr);
+    while ((root = go_on(root)) != nullptr) {
+        const std::size_t asked = std::min(bytes, std::max<std::size_t>(wanted, 1));
+        if (asked != 0) bytes -= std::min(bytes, root->ask_holders(asked, nullptr));
+    }
 }
 
 }  // namespace detail

@@ -6,14 +6,15 @@ namespace tensorpool::statistics {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
+constexpr std::size_t unknown_bytes = PressureWatch::unknown_bytes;
 
 struct FakePressure {
     static inline platform::MemoryPressure now = {};
-    static inline bool is_short = false;
+    static inline std::size_t missing_bytes = 0;
     static inline int looks = 0;
     static void reset() {
         now = {.machine_stalled_us = 1'000'000, .group_stalled_us = 500, .events = 7};
-        is_short = false;
+        missing_bytes = 0;
         looks = 0;
     }
     static PressureWatch::Source source() {
@@ -21,7 +22,7 @@ struct FakePressure {
                     ++looks;
                     return now;
                 },
-                []() noexcept { return is_short; }};
+                []() noexcept { return missing_bytes; }};
     }
 };
 
@@ -29,73 +30,73 @@ class PressureWatchTest : public ::testing::Test {
 protected:
     void SetUp() override {
         FakePressure::reset();
-        EXPECT_FALSE(watch_.is_under_pressure(second_ns)) << "what was before is not known";
+        EXPECT_EQ(watch_.wanted_bytes(second_ns), 0U) << "what was before is not known";
     }
     PressureWatch watch_{FakePressure::source()};
 };
 
 TEST_F(PressureWatchTest, LooksAtMostTenTimesASecond) {
     for (std::uint64_t ms = 0; ms != 1000; ++ms) {
-        EXPECT_FALSE(watch_.is_under_pressure(second_ns + ms * 1'000'000));
+        EXPECT_EQ(watch_.wanted_bytes(second_ns + ms * 1'000'000), 0U);
     }
     EXPECT_EQ(FakePressure::looks, 10);
 }
 
 TEST_F(PressureWatchTest, StallsOfATenthOfTheTimeArePressure) {
     FakePressure::now.machine_stalled_us += 90'000;
-    EXPECT_FALSE(watch_.is_under_pressure(2 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(2 * second_ns), 0U);
     FakePressure::now.machine_stalled_us += 110'000;
-    EXPECT_TRUE(watch_.is_under_pressure(3 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(3 * second_ns), unknown_bytes);
     FakePressure::now.group_stalled_us += 110'000;
-    EXPECT_TRUE(watch_.is_under_pressure(4 * second_ns));
-    EXPECT_FALSE(watch_.is_under_pressure(5 * second_ns)) << "no thread waited since";
+    EXPECT_EQ(watch_.wanted_bytes(4 * second_ns), unknown_bytes);
+    EXPECT_EQ(watch_.wanted_bytes(5 * second_ns), 0U) << "no thread waited since";
 }
 
 TEST_F(PressureWatchTest, LimitOfAGroupThatWasMetIsPressure) {
     ++FakePressure::now.events;
-    EXPECT_TRUE(watch_.is_under_pressure(2 * second_ns));
-    EXPECT_FALSE(watch_.is_under_pressure(3 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(2 * second_ns), unknown_bytes);
+    EXPECT_EQ(watch_.wanted_bytes(3 * second_ns), 0U);
 }
 
 TEST_F(PressureWatchTest, LittleMemoryLeftIsPressure) {
-    FakePressure::is_short = true;
-    EXPECT_TRUE(watch_.is_under_pressure(2 * second_ns));
-    EXPECT_TRUE(watch_.is_under_pressure(3 * second_ns));
-    EXPECT_FALSE(watch_.is_under_pressure(3 * second_ns + 1)) << "it looked just now";
+    FakePressure::missing_bytes = 1000;
+    EXPECT_EQ(watch_.wanted_bytes(2 * second_ns), 1000U);
+    EXPECT_EQ(watch_.wanted_bytes(3 * second_ns), 1000U);
+    EXPECT_EQ(watch_.wanted_bytes(3 * second_ns + 1), 0U) << "it looked just now";
 }
 
 TEST_F(PressureWatchTest, FilesThatCannotBeReadForAWhileAreNoPressure) {
     const platform::MemoryPressure counted = FakePressure::now;
     FakePressure::now = {};
-    EXPECT_FALSE(watch_.is_under_pressure(2 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(2 * second_ns), 0U);
     FakePressure::now = counted;
-    EXPECT_FALSE(watch_.is_under_pressure(3 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(3 * second_ns), 0U);
     ++FakePressure::now.events;
-    EXPECT_TRUE(watch_.is_under_pressure(4 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(4 * second_ns), unknown_bytes);
 }
 
 TEST_F(PressureWatchTest, MoveToAGroupThatCountedLessIsNoPressure) {
     FakePressure::now.group_stalled_us = 100;
     FakePressure::now.events = 2;
-    EXPECT_FALSE(watch_.is_under_pressure(2 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(2 * second_ns), 0U);
     FakePressure::now.events = 3;
-    EXPECT_TRUE(watch_.is_under_pressure(3 * second_ns));
+    EXPECT_EQ(watch_.wanted_bytes(3 * second_ns), unknown_bytes);
 }
 
 TEST(PressureWatchFork, ChildLooksAlthoughAThreadOfItsParentWasLooking) {
     static constinit PressureWatch watch({[]() noexcept {
                                               if (FakePressure::looks++ == 0) {
-                                                  EXPECT_FALSE(watch.is_under_pressure(second_ns));
+                                                  EXPECT_EQ(watch.wanted_bytes(second_ns), 0U);
                                                   watch.forget_looker();  // as if in a child
-                                                  EXPECT_TRUE(
-                                                      watch.is_under_pressure(2 * second_ns));
+                                                  EXPECT_EQ(watch.wanted_bytes(2 * second_ns),
+                                                            1000U);
                                               }
                                               return FakePressure::now;
                                           },
-                                          []() noexcept { return FakePressure::is_short; }});
+                                          []() noexcept { return FakePressure::missing_bytes; }});
     FakePressure::reset();
-    FakePressure::is_short = true;
-    EXPECT_TRUE(watch.is_under_pressure(second_ns));
+    FakePressure::missing_bytes = 1000;
+    EXPECT_EQ(watch.wanted_bytes(second_ns), 1000U);
     EXPECT_EQ(FakePressure::looks, 2);
 }
 
@@ -117,9 +118,13 @@ TEST(AskAllHolders, AsksEachRootForASixteenth) {
     const BudgetReservation of_without = without.reserve(160);
     const HolderRegistration asked_for_one = one.add_holder(first);
     const HolderRegistration asked_for_two = two.add_holder(second);
-    detail::BudgetNode::ask_all_holders();
+    detail::BudgetNode::ask_all_holders(PressureWatch::unknown_bytes);
     EXPECT_EQ(first.asked, 100U);
     EXPECT_EQ(second.asked, 10U);
+    // Roots are asked in the order in which they were made, the last one first.
+    detail::BudgetNode::ask_all_holders(30);
+    EXPECT_EQ(first.asked, 120U) << "less is missing than a sixteenth";
+    EXPECT_EQ(second.asked, 20U);
 }
 
 }  // namespace
