@@ -12,13 +12,12 @@
 
 namespace tensorpool::stashing {
 
-/// Returns the bytes of slabs one after another. The slabs of a file follow one another in it, so
-/// the system reads the next ones while the caller decodes one.
+/// Returns the bytes of slabs one after another.
 class SlabReader {
 public:
-    /// Reads from `store` if that is not nullptr. Throws AllocationError.
-    SlabReader(MemoryPool& pool, const SpillStore* store, std::span<const Slab> slabs,
-               const std::string& tensor);
+    /// Reads `from` the disk or its cache if `store` is not nullptr. Throws AllocationError.
+    SlabReader(MemoryPool& pool, const SpillStore* store, platform::ReadFrom from,
+               std::span<const Slab> slabs, const std::string& tensor);
 
     /// Returns the next slab, which is valid until the next call. Throws StashError if the file
     /// cannot be read. REQUIRES: there is one.
@@ -26,6 +25,7 @@ public:
 
 private:
     const SpillStore* store_;
+    platform::ReadFrom from_;
     std::span<const Slab> left_;
     const std::string& tensor_;
     PooledAllocation buffer_;

@@ -15,6 +15,9 @@ namespace {
 /// Common file systems hold files of 8 TiB or more.
 constexpr std::uint64_t max_end = std::uint64_t{1} << 40;
 
+/// Slabs begin at multiples of this.
+constexpr std::uint64_t unit = platform::SpillFile::unit;
+
 /// The number of forks. It changes before the fork, so a thread that frees a slab while its stash
 /// is copied to a child has seen the fork.
 constinit std::atomic<std::uint64_t> forks = 0;

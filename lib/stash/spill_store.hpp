@@ -16,9 +16,6 @@ namespace tensorpool::stashing {
 /// after a fork read what they expect. Any thread may call it.
 class SpillStore {
 public:
-    /// Slabs begin at multiples of this, which the pages of most file systems divide.
-    static constexpr std::uint64_t unit = 4096;
-
     /// Returns the present store of a folder, or makes one. It closes its file when the last stash
     /// in it ends. Throws StashError for `tensor` if the folder cannot be used.
     static std::shared_ptr<SpillStore> of_folder(const std::string& folder,
@@ -39,9 +36,9 @@ public:
     /// Waits until a slab is on the disk. Also fails after another writer's failed.
     [[nodiscard]] platform::FileProblem settle(std::uint64_t position,
                                                std::uint64_t bytes) noexcept;
-    [[nodiscard]] platform::FileProblem read(std::uint64_t position,
-                                             std::span<std::byte> bytes) const noexcept {
-        return file_.read(position, bytes);
+    [[nodiscard]] platform::FileProblem read(std::uint64_t position, std::span<std::byte> bytes,
+                                             platform::ReadFrom from) const noexcept {
+        return file_.read(position, bytes, from);
     }
     void read_ahead(std::uint64_t position, std::uint64_t bytes) const noexcept {
         file_.read_ahead(position, bytes);

@@ -103,7 +103,11 @@ void StashState::encode(std::span<const std::byte> bytes) {
 void StashState::decode_to(std::span<std::byte> memory) const {
     if (memory.empty()) return;
     PooledWorkspace workspace(work_pool_, std::min(memory.size(), default_piece_bytes));
-    SlabReader reader(work_pool_, store_.get(), slabs_, options_.name);
+    // The system reads several slabs ahead while one is decoded, which is faster by a fifth. One
+    // alone is read faster past the cache, which would also need memory when there is the least.
+    const bool is_cached = slabs_.size() > 1 || was_read_ahead_.load(std::memory_order_relaxed);
+    const auto from = is_cached ? platform::ReadFrom::page_cache : platform::ReadFrom::disk;
+    SlabReader reader(work_pool_, store_.get(), from, slabs_, options_.name);
     std::size_t number = 0;
     for (const Slab& slab : slabs_) {
         std::span<const std::byte> encodings = reader.next();
@@ -131,6 +135,7 @@ std::unique_ptr<StashState> StashState::copy_in_file() const {
 
 void StashState::read_ahead() const noexcept {
     if (store_ == nullptr) return;
+    was_read_ahead_.store(true, std::memory_order_relaxed);
     for (const Slab& slab : slabs_) store_->read_ahead(slab.position, slab.bytes);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,7 @@ public:
     /// Decodes all pieces into memory of `size()` bytes. Throws StashError for damage and for
     /// errors of the file, and AllocationError; the content stays.
     void decode_to(std::span<std::byte> memory) const;
+    /// Lets the system read what is in a file into its cache, from where it is then decoded.
     void read_ahead() const noexcept;
     /// Returns a copy in a file in the folder of the options. Copies the encodings as they are.
     /// Throws StashError or AllocationError. REQUIRES: the content is in memory, and there is a
@@ -65,6 +67,7 @@ private:
     PooledArray<std::uint32_t> encoded_bytes_;  // of each piece
     std::shared_ptr<SpillStore> store_;         // nullptr if the content is in memory
     std::vector<Slab> slabs_;
+    mutable std::atomic<bool> was_read_ahead_ = false;  // relaxed: a hint
 };
 
 }  // namespace tensorpool::stashing

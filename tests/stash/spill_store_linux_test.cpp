@@ -44,12 +44,12 @@ TEST_F(SpillStoreTest, FreedSlabsGoBackToTheDisk) {
     ASSERT_FALSE(store->write(bytes, second));
     ASSERT_FALSE(store->settle(first, bytes.size()));
     ASSERT_FALSE(store->settle(second, bytes.size()));
-    EXPECT_EQ(second % SpillStore::unit, 0U);
+    EXPECT_EQ(second % platform::SpillFile::unit, 0U);
     EXPECT_GE(disk_space(), before + 200'000);
     free_one(*store, first, bytes.size());
     EXPECT_LT(disk_space(), before + 150'000);
     Bytes back(bytes.size());
-    ASSERT_FALSE(store->read(second, back));
+    ASSERT_FALSE(store->read(second, back, platform::ReadFrom::disk));
     EXPECT_TRUE(back == bytes);
 }
 
@@ -65,10 +65,10 @@ TEST_F(SpillStoreTest, FreesSlabsThatAreNoNeighbors) {
     store->free(slabs);
     Bytes back(bytes.size());
     for (const Slab& slab : slabs) {
-        ASSERT_FALSE(store->read(slab.position, back));
+        ASSERT_FALSE(store->read(slab.position, back, platform::ReadFrom::disk));
         EXPECT_TRUE(back == Bytes(bytes.size()));
     }
-    ASSERT_FALSE(store->read(kept.position, back));
+    ASSERT_FALSE(store->read(kept.position, back, platform::ReadFrom::disk));
     EXPECT_TRUE(back == bytes);
 }
 
@@ -81,7 +81,7 @@ TEST_F(SpillStoreTest, ForkRetiresTheStoreInBothProcesses) {
         free_one(*store, position, bytes.size());  // does nothing
         Bytes back(bytes.size());
         return !store->is_present() && SpillStore::of_folder(".", "x") != store &&
-               !store->read(position, back) && back == bytes;
+               !store->read(position, back, platform::ReadFrom::disk) && back == bytes;
     };
     EXPECT_TRUE(testing::holds_in_child(is_retired));
     EXPECT_TRUE(is_retired());

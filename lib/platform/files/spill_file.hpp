@@ -13,11 +13,21 @@ struct FileProblem {
     explicit operator bool() const noexcept { return text[0] != '\0'; }
 };
 
+/// Where a spill file is read from: past the page cache, or through it if the bytes were read
+/// ahead.
+enum class ReadFrom : std::uint8_t { disk, page_cache };
+
 /// A file without a name, to which a process moves content of its memory. Readable by this user
 /// only, closed by exec, and gone when the last process that has it ends, however it ends. Its
-/// bytes are not encrypted. Any thread may call it. Neither throws nor allocates.
+/// bytes are not encrypted. Reads and writes pass the page cache by where the file system allows it
+/// (O_DIRECT of open(2)): the cache would need memory when there is the least, and a copy. Any
+/// thread may call it. Neither throws nor allocates.
 class SpillFile {
 public:
+    /// Positions are multiples of this, and bytes to the next multiple are written as zeros. It is
+    /// the largest block of common disks.
+    static constexpr std::size_t unit = 4096;
+
     SpillFile() noexcept = default;
     /// Closes the file.
     ~SpillFile();
@@ -28,15 +38,15 @@ public:
     /// file system has no unnamed files or cannot free parts of a file.
     [[nodiscard]] FileProblem open(const char* folder) noexcept;
 
-    /// Writes all of the bytes at `position`, and starts their way to the disk. Fails if the disk
-    /// is full or the file would exceed a limit; a part may then have been written.
+    /// Writes all of the bytes at `position`, or starts their way to the disk. Fails if the disk is
+    /// full or the file would exceed a limit; a part may then have been written.
     [[nodiscard]] FileProblem write(std::uint64_t position,
                                     std::span<const std::byte> bytes) noexcept;
     /// Waits until the bytes are on the disk, and drops them from the page cache.
     [[nodiscard]] FileProblem settle(std::uint64_t position, std::uint64_t bytes) noexcept;
     /// Reads as many bytes as `bytes` has. Fails if the file ends before.
-    [[nodiscard]] FileProblem read(std::uint64_t position,
-                                   std::span<std::byte> bytes) const noexcept;
+    [[nodiscard]] FileProblem read(std::uint64_t position, std::span<std::byte> bytes,
+                                   ReadFrom from) const noexcept;
     /// Lets the system read bytes into the page cache. Returns at once.
     void read_ahead(std::uint64_t position, std::uint64_t bytes) const noexcept;
     /// Frees the disk space of whole pages of the file, which then read as zeros. Returns false if
@@ -45,6 +55,7 @@ public:
 
 private:
     int file_ = -1;
+    int direct_ = -1;  // the same file, past the page cache; -1 if that is refused
 };
 
 }  // namespace tensorpool::platform

@@ -3,13 +3,17 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "base/alignment.hpp"
 #include "platform/files/high_descriptor_linux.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
 #include "platform/system_calls.hpp"
@@ -43,29 +47,81 @@ bool free_range(int file, std::uint64_t position, std::uint64_t bytes) noexcept 
                      static_cast<off_t>(bytes)) == 0;
 }
 
+/// Opens the file anew so that reads and writes pass the page cache by (O_DIRECT). Returns -1 if
+/// its file system or disk refuses that, or without /proc.
+int open_direct(int file) noexcept {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const int direct = ::open(path, O_RDWR | O_CLOEXEC | O_DIRECT);
+    if (direct < 0) return -1;
+    alignas(SpillFile::unit) static constexpr std::array<std::byte, SpillFile::unit> zeros = {};
+    if (pwrite(direct, zeros.data(), zeros.size(), 0) == std::ssize(zeros))
+        return move_high(direct);
+    ::close(direct);
+    return -1;
+}
+
+/// The memory of one call: whole units where the bytes are, and the rest staged. What passes the
+/// page cache by must have addresses and sizes of whole units.
+class Parts {
+public:
+    Parts(std::byte* bytes, std::size_t size) noexcept
+        : rest_(bytes), rest_bytes_(std::min(size, staged_.size())) {
+        if (base::is_aligned(bytes, SpillFile::unit)) {
+            const std::size_t whole = base::align_down(size, SpillFile::unit);
+            parts_[0] = {bytes, whole};
+            rest_ += whole;
+            rest_bytes_ = size - whole;
+        }
+        parts_[1] = {staged_.data(), base::align_up(rest_bytes_, SpillFile::unit)};
+    }
+
+    const iovec* data() const noexcept { return parts_.data(); }
+    int count() const noexcept { return static_cast<int>(parts_.size()); }
+
+    /// Copies the rest to where it is staged, before a write.
+    void stage() noexcept {
+        std::memset(staged_.data(), 0, parts_[1].iov_len);
+        std::memcpy(staged_.data(), rest_, rest_bytes_);
+    }
+    /// Copies the rest to its place, after a read of `bytes` bytes. Returns how many of them were
+    /// wanted.
+    std::size_t take(std::size_t bytes) noexcept {
+        const std::size_t whole = parts_[0].iov_len;
+        if (bytes <= whole) return bytes;
+        const std::size_t rest = std::min(bytes - whole, rest_bytes_);
+        std::memcpy(rest_, staged_.data(), rest);
+        return whole + rest;
+    }
+    std::size_t size() const noexcept { return parts_[0].iov_len + rest_bytes_; }
+
+private:
+    alignas(SpillFile::unit) std::array<std::byte, 4 * SpillFile::unit> staged_;
+    std::array<iovec, 2> parts_ = {iovec{staged_.data(), 0}, iovec{}};
+    std::byte* rest_;
+    std::size_t rest_bytes_;
+};
+
 }  // namespace
 
 SpillFile::~SpillFile() {
     const SystemCalls system_calls;
+    if (direct_ >= 0) ::close(direct_);
     if (file_ >= 0) ::close(file_);
 }
 
 FileProblem SpillFile::open(const char* folder) noexcept {
     const SystemCalls system_calls;
+    const NoSizeSignal no_size_signal;
     const int file = ::open(folder, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file < 0) return problem_with("no unnamed file can be created there (O_TMPFILE)");
-    FileProblem problem;
-    if (lies_in_memory(file)) {
-        problem = plain("found a file system in memory (tmpfs or ramfs), expected one on a disk");
-    } else if (!free_range(file, 0, 4096)) {
-        problem = problem_with("its file system cannot free parts of a file (fallocate)");
-    }
-    if (problem) {
-        ::close(file);
-    } else {
-        file_ = move_high(file);
-    }
-    return problem;
+    file_ = move_high(file);
+    if (lies_in_memory(file_))
+        return plain("found a file system in memory (tmpfs or ramfs), expected one on a disk");
+    direct_ = open_direct(file_);
+    if (!free_range(file_, 0, unit))
+        return problem_with("its file system cannot free parts of a file (fallocate)");
+    return {};
 }
 
 FileProblem SpillFile::write(std::uint64_t position, std::span<const std::byte> bytes) noexcept {
@@ -74,12 +130,21 @@ FileProblem SpillFile::write(std::uint64_t position, std::span<const std::byte> 
     std::span<const std::byte> left = bytes;
     while (!left.empty()) {
         const off_t at = static_cast<off_t>(position + bytes.size() - left.size());
-        const ssize_t written = pwrite(file_, left.data(), left.size(), at);
+        Parts parts(const_cast<std::byte*>(left.data()), left.size());
+        parts.stage();
+        const ssize_t written =
+            pwritev(direct_ >= 0 ? direct_ : file_, parts.data(), parts.count(), at);
         if (written < 0 && errno == EINTR) continue;
-        if (written == 0) errno = ENOSPC;
-        if (written <= 0) return problem_with("write");
-        left = left.subspan(static_cast<std::size_t>(written));
+        if (written < 0) return problem_with("write");
+        // The next call must begin at a whole unit, so it may write a part again.
+        const auto count = static_cast<std::size_t>(written);
+        const std::size_t done =
+            count < parts.size() ? base::align_down(count, unit) : parts.size();
+        if (done == 0) errno = ENOSPC;
+        if (done == 0) return problem_with("write");
+        left = left.subspan(done);
     }
+    if (direct_ >= 0) return {};
     // So that the disk works while the next bytes are made. `settle` reports what fails.
     (void)sync_file_range(file_, static_cast<off_t>(position), static_cast<off_t>(bytes.size()),
                           SYNC_FILE_RANGE_WRITE);
@@ -101,22 +166,26 @@ FileProblem SpillFile::settle(std::uint64_t position, std::uint64_t bytes) noexc
     return {};
 }
 
-FileProblem SpillFile::read(std::uint64_t position, std::span<std::byte> bytes) const noexcept {
+FileProblem SpillFile::read(std::uint64_t position, std::span<std::byte> bytes,
+                            ReadFrom from) const noexcept {
     const SystemCalls system_calls;
+    const int file = from == ReadFrom::disk && direct_ >= 0 ? direct_ : file_;
     std::size_t done = 0;
     while (done < bytes.size()) {
-        const ssize_t got = pread(file_, bytes.data() + done, bytes.size() - done,
-                                  static_cast<off_t>(position + done));
+        Parts parts(bytes.data() + done, bytes.size() - done);
+        const ssize_t got =
+            preadv(file, parts.data(), parts.count(), static_cast<off_t>(position + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return problem_with("read");
-        if (got == 0) {
+        done += parts.take(static_cast<std::size_t>(got));
+        // A file that ends has no whole unit there, and the next call could not begin there.
+        if (done < bytes.size() && (got == 0 || done % unit != 0)) {
             FileProblem problem;
             std::snprintf(problem.text, sizeof problem.text,
                           "found the end of the file after %zu bytes, expected %zu", done,
                           bytes.size());
             return problem;
         }
-        done += static_cast<std::size_t>(got);
     }
     return {};
 }

@@ -24,7 +24,7 @@ FileProblem SpillFile::write(std::uint64_t, std::span<const std::byte>) noexcept
 FileProblem SpillFile::settle(std::uint64_t, std::uint64_t) noexcept {
     return unsupported();
 }
-FileProblem SpillFile::read(std::uint64_t, std::span<std::byte>) const noexcept {
+FileProblem SpillFile::read(std::uint64_t, std::span<std::byte>, ReadFrom) const noexcept {
     return unsupported();
 }
 void SpillFile::read_ahead(std::uint64_t, std::uint64_t) const noexcept {}

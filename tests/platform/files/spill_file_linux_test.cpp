@@ -1,11 +1,15 @@
 #include "platform/files/spill_file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +32,26 @@ protected:
         for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>(i * 31 + i / 256);
         return all;
     }
+    /// Returns a descriptor of the file: the one file of this process without a name.
+    static int descriptor() {
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            struct stat found = {};
+            if (stat(entry.path().c_str(), &found) == 0 && S_ISREG(found.st_mode) &&
+                found.st_nlink == 0)
+                return std::stoi(entry.path().filename());
+        }
+        return -1;
+    }
+    /// Returns how many of the file's first 16 pages of 4096 B are in the page cache.
+    static std::size_t cached_pages() {
+        void* const mapped =
+            mmap(nullptr, 16 * SpillFile::unit, PROT_READ, MAP_SHARED, descriptor(), 0);
+        std::array<unsigned char, 16> pages = {};
+        EXPECT_EQ(mincore(mapped, 16 * SpillFile::unit, pages.data()), 0);
+        munmap(mapped, 16 * SpillFile::unit);
+        return static_cast<std::size_t>(
+            std::ranges::count_if(pages, [](unsigned char page) { return (page & 1) != 0; }));
+    }
     SpillFile file_;
 };
 
@@ -37,8 +61,37 @@ TEST_F(SpillFileTest, ReadsBackWhatWasWritten) {
     ASSERT_FALSE(file_.settle(8192, bytes.size()));
     file_.read_ahead(8192, bytes.size());
     Bytes back(bytes.size());
-    ASSERT_FALSE(file_.read(8192, back));
-    EXPECT_TRUE(back == bytes);
+    for (const ReadFrom from : {ReadFrom::disk, ReadFrom::page_cache}) {
+        std::ranges::fill(back, std::byte{0});
+        ASSERT_FALSE(file_.read(8192, back, from));
+        EXPECT_TRUE(back == bytes);
+    }
+}
+
+TEST_F(SpillFileTest, TakesBytesOfAnySizeAndAddress) {
+    const Bytes all = pattern(70'000);
+    Bytes back(all.size() + 1, std::byte{'x'});
+    for (const std::size_t begin : {0, 1, 512}) {
+        for (const std::size_t size : {1, 4095, 4096, 4097, 16'384, 16'385, 69'000}) {
+            ASSERT_FALSE(file_.write(4096, std::span(all).subspan(begin, size)));
+            const std::span read = std::span(back).subspan(begin, size);
+            ASSERT_FALSE(file_.read(4096, read, ReadFrom::disk));
+            EXPECT_TRUE(std::ranges::equal(read, std::span(all).subspan(begin, size)));
+            EXPECT_EQ(back[begin + size], std::byte{'x'}) << begin << " " << size;
+            std::ranges::fill(back, std::byte{'x'});
+        }
+    }
+}
+
+TEST_F(SpillFileTest, WholeUnitsPassThePageCacheBy) {
+    alignas(SpillFile::unit) static std::byte bytes[16 * SpillFile::unit];
+    ASSERT_FALSE(file_.write(0, bytes));
+    ASSERT_FALSE(file_.settle(0, sizeof bytes));
+    ASSERT_FALSE(file_.read(0, bytes, ReadFrom::disk));
+    if (cached_pages() != 0) GTEST_SKIP() << "the file system knows no direct reads and writes";
+    file_.read_ahead(0, sizeof bytes);
+    ASSERT_FALSE(file_.read(0, bytes, ReadFrom::page_cache));
+    EXPECT_EQ(cached_pages(), 16U);
 }
 
 TEST_F(SpillFileTest, FreedBytesReadAsZeros) {
@@ -46,7 +99,7 @@ TEST_F(SpillFileTest, FreedBytesReadAsZeros) {
     ASSERT_FALSE(file_.write(0, bytes));
     ASSERT_TRUE(file_.free(4096, 8192));
     Bytes back(bytes.size());
-    ASSERT_FALSE(file_.read(0, back));
+    ASSERT_FALSE(file_.read(0, back, ReadFrom::disk));
     EXPECT_EQ(back[4095], bytes[4095]);
     EXPECT_EQ(back[4096], std::byte{0});
     EXPECT_EQ(back[12'287], std::byte{0});
@@ -54,21 +107,16 @@ TEST_F(SpillFileTest, FreedBytesReadAsZeros) {
 }
 
 TEST_F(SpillFileTest, EndOfFileIsAProblem) {
-    ASSERT_FALSE(file_.write(0, pattern(1000)));
-    Bytes back(1500);
-    EXPECT_STREQ(file_.read(0, back).text,
-                 "found the end of the file after 1000 bytes, expected 1500");
+    ASSERT_FALSE(file_.write(0, pattern(SpillFile::unit)));
+    Bytes back(5000);
+    EXPECT_STREQ(file_.read(0, back, ReadFrom::disk).text,
+                 "found the end of the file after 4096 bytes, expected 5000");
 }
 
 TEST_F(SpillFileTest, HasNoNameAndNoOtherReaders) {
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        struct stat found = {};
-        if (stat(entry.path().c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
-        if (found.st_nlink != 0) continue;
-        EXPECT_EQ(found.st_mode & 0777U, 0600U);
-        return;
-    }
-    ADD_FAILURE() << "no open file without a name";
+    struct stat found = {};
+    ASSERT_EQ(fstat(descriptor(), &found), 0) << "no open file without a name";
+    EXPECT_EQ(found.st_mode & 0777U, 0600U);
 }
 
 TEST_F(SpillFileTest, LimitOnFileSizesIsAProblemAndNoSignal) {
