@@ -26,8 +26,8 @@ std::size_t rounded(std::size_t bytes) noexcept {
 Parts parts_for(std::size_t piece_bytes) noexcept {
     return {.planes = rounded(piece_bytes),
             .lz4 = rounded(static_cast<std::size_t>(LZ4_sizeofState())),
-            .compressor = rounded(
-                ZSTD_estimateCCtxSize_usingCParams(zstd_parameters(ZstdUse::matches, piece_bytes))),
+            .compressor = rounded(ZSTD_estimateCCtxSize_usingCParams(
+                zstd_parameters(ZstdUse::fast_matches, piece_bytes))),
             .decompressor = rounded(ZSTD_estimateDCtxSize())};
 }
 

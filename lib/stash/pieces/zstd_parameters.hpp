@@ -14,10 +14,11 @@ namespace tensorpool::stashing {
 enum class ZstdUse {
     entropy,  ///< codes each byte by its frequency; looks for repetitions in few positions only
     matches,  ///< looks for repetitions, as zstd's level 1
-    fast_matches,  ///< looks for shorter repetitions too, and leaves the rest as it is
+    fast_matches,  ///< looks for repetitions from 4 bytes too, and leaves the rest as it is
 };
 
-/// Returns the parameters of zstd for planes of up to `plane_bytes` bytes.
+/// Returns the parameters of zstd for planes of up to `plane_bytes` bytes. `fast_matches` needs the
+/// most memory.
 inline ZSTD_compressionParameters zstd_parameters(ZstdUse use, std::size_t plane_bytes) noexcept {
     const unsigned window =
         std::clamp(static_cast<unsigned>(std::bit_width(plane_bytes)), 10U, 21U);
@@ -32,10 +33,16 @@ inline ZSTD_compressionParameters zstd_parameters(ZstdUse use, std::size_t plane
         parameters.hashLog = 12;
         parameters.minMatch = ZSTD_MINMATCH_MAX;
         parameters.targetLength = 50;
-    } else {
+    } else if (use == ZstdUse::matches) {
         parameters.hashLog = 14;
-        parameters.minMatch = use == ZstdUse::matches ? 6 : 5;
+        parameters.minMatch = 6;
         parameters.targetLength = 1;
+    } else {
+        // Elements of known values, such as pictures, repeat from one float on.
+        parameters.hashLog = 14;
+        parameters.chainLog = 14;
+        parameters.minMatch = 4;
+        parameters.strategy = ZSTD_dfast;
     }
     return parameters;
 }
