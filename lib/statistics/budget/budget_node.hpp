@@ -130,6 +130,7 @@ private:
     std::size_t ask(HolderEntry& entry, std::size_t bytes,
                     std::unique_lock<std::mutex>& lock) noexcept;
     void describe_level(base::FixedText& text, bool has_refused) const noexcept;
+    void list_holders(base::FixedText& text) const noexcept;
 
     BudgetNode* parent_ = nullptr;
     BudgetNode* children_ = nullptr;  // as the next two: a list without order

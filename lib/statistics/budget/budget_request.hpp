@@ -42,9 +42,9 @@ public:
     void clear() noexcept { refused_by_ = nullptr; }
     /// Describes the latest refusal. REQUIRES: `is_refused()`.
     base::Refusal refusal() const noexcept;
-    /// Adds lines: what holders gave, and for the budget that refused, then for each other level
-    /// from the charged budget up, its hard limit, its charge and its largest children. Adds
-    /// nothing if no budget refused the request.
+    /// Adds lines: what holders gave and which there are, and for the budget that refused, then for
+    /// each other level from the charged budget up, its hard limit, its charge and its largest
+    /// children. Adds nothing if no budget refused the request.
     void describe(base::FixedText& text) const noexcept;
 
 private:

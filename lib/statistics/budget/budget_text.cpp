@@ -16,6 +16,7 @@ using base::BytesText;
 using statistics::budgets;
 
 constexpr std::size_t max_children = 3;
+constexpr std::size_t max_holders = 3;
 
 }  // namespace
 
@@ -48,6 +49,16 @@ void BudgetNode::describe_level(base::FixedText& text, bool has_refused) const n
     }
 }
 
+// In the order in which they are asked.
+void BudgetNode::list_holders(base::FixedText& text) const noexcept {
+    const HolderEntry* entry = next_holder(nullptr);
+    for (std::size_t i = 0; entry != nullptr && i != max_holders; ++i) {
+        text.add("%s'%s'", i == 0 ? ": " : ", ", entry->name);
+        entry = next_holder(&entry->position);
+    }
+    if (entry != nullptr) text.add(", ...");
+}
+
 }  // namespace tensorpool::detail
 
 namespace tensorpool::statistics {
@@ -63,6 +74,7 @@ void BudgetRequest::describe(base::FixedText& text) const noexcept {
     if (refused_by_ == nullptr) return;
     const std::lock_guard guard(budgets().mutex);
     text.add("\n  holders gave %s", base::BytesText(reclaimed_).c_str());
+    refused_by_->list_holders(text);
     // First, so that a long text is not cut off before it.
     if (!refused_by_->is_ended_) refused_by_->describe_level(text, true);
     for (const BudgetNode* node = charged_; node != nullptr; node = node->parent_) {

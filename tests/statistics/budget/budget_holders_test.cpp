@@ -132,15 +132,17 @@ TEST(BudgetHolders, OfOtherBranchesAreNotAskedForALimitOfThisOne) {
     EXPECT_EQ(holder.asked, 0);
 }
 
-TEST(BudgetHolders, RefusalSaysWhatTheyGave) {
+TEST(BudgetHolders, RefusalSaysWhatTheyGaveAndWhichThereAreInTheirOrder) {
     Budget budget("cache", {.hard = 100});
-    ReservationHolder holder(budget, 40);
+    ReservationHolder holder(budget, 40, {.name = "masks"});
+    ReservationHolder first(budget, 0, {.name = "pictures", .priority = -1});
     const BudgetReservation reserved = budget.reserve(60);
     try {
         (void)budget.reserve(80);
         FAIL();
     } catch (const AllocationError& error) {
-        EXPECT_NE(std::string(error.what()).find("holders gave 40 B"), std::string::npos)
+        EXPECT_NE(std::string(error.what()).find("holders gave 40 B: 'pictures', 'masks'\n"),
+                  std::string::npos)
             << error.what();
     }
 }
