@@ -97,7 +97,9 @@ TEST_F(StashSpillTest, ManyStashesShareOneFileWhichTheLastOneCloses) {
     {
         std::vector<Stash> all;
         for (int i = 0; i < 20; ++i) all.push_back(spilled(content(100'000, generator_)));
-        EXPECT_EQ(open_files(), before + 2) << "with and without the page cache";
+        EXPECT_GT(open_files(), before);
+        EXPECT_LE(open_files(), before + 2)
+            << "one through the page cache, and one that bypasses it";
     }
     EXPECT_EQ(open_files(), before);
 }

@@ -13,19 +13,18 @@ struct FileProblem {
     explicit operator bool() const noexcept { return text[0] != '\0'; }
 };
 
-/// Where a spill file is read from: past the page cache, or through it if the bytes were read
-/// ahead.
+/// Where a spill file is read from: the disk, or the page cache, into which the system reads ahead.
 enum class ReadFrom : std::uint8_t { disk, page_cache };
 
 /// A file without a name, to which a process moves content of its memory. Readable by this user
 /// only, closed by exec, and gone when the last process that has it ends, however it ends. Its
-/// bytes are not encrypted. Reads and writes pass the page cache by where the file system allows it
-/// (O_DIRECT of open(2)): the cache would need memory when there is the least, and a copy. Any
-/// thread may call it. Neither throws nor allocates.
+/// bytes are not encrypted. Reads and writes bypass the page cache (O_DIRECT of open(2)) where the
+/// file system allows it and the memory begins at a multiple of `unit`: the cache would need memory
+/// when there is the least, and a copy. Any thread may call it. Neither throws nor allocates.
 class SpillFile {
 public:
-    /// Positions are multiples of this, and bytes to the next multiple are written as zeros. It is
-    /// the largest block of common disks.
+    /// Positions are multiples of this, and bytes up to the next multiple may be written as zeros.
+    /// It is the largest block of common disks.
     static constexpr std::size_t unit = 4096;
 
     SpillFile() noexcept = default;

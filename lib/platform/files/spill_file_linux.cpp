@@ -47,33 +47,40 @@ bool free_range(int file, std::uint64_t position, std::uint64_t bytes) noexcept 
                      static_cast<off_t>(bytes)) == 0;
 }
 
-/// Opens the file anew so that reads and writes pass the page cache by (O_DIRECT). Returns -1 if
-/// its file system or disk refuses that, or without /proc.
+bool is_same_file(int one, int other) noexcept {
+    struct stat first = {};
+    struct stat second = {};
+    return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/// Opens the file anew so that reads and writes bypass the page cache (O_DIRECT). Returns -1 if its
+/// file system or disk refuses that, or without /proc.
 int open_direct(int file) noexcept {
     char path[64];
-    std::snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", file);
     const int direct = ::open(path, O_RDWR | O_CLOEXEC | O_DIRECT);
     if (direct < 0) return -1;
     alignas(SpillFile::unit) static constexpr std::array<std::byte, SpillFile::unit> zeros = {};
-    if (pwrite(direct, zeros.data(), zeros.size(), 0) == std::ssize(zeros))
+    if (is_same_file(file, direct) &&
+        pwrite(direct, zeros.data(), zeros.size(), 0) == std::ssize(zeros))
         return move_high(direct);
     ::close(direct);
     return -1;
 }
 
-/// The memory of one call: whole units where the bytes are, and the rest staged. What passes the
-/// page cache by must have addresses and sizes of whole units.
+/// The memory of one call. What bypasses the page cache must have addresses and sizes of whole
+/// units, so the rest behind the last whole one is staged. No other thread writes to these pages
+/// meanwhile: a fork could otherwise keep what is read from its process (BUGS and NOTES of
+/// open(2)).
 class Parts {
 public:
-    Parts(std::byte* bytes, std::size_t size) noexcept
-        : rest_(bytes), rest_bytes_(std::min(size, staged_.size())) {
-        if (base::is_aligned(bytes, SpillFile::unit)) {
-            const std::size_t whole = base::align_down(size, SpillFile::unit);
-            parts_[0] = {bytes, whole};
-            rest_ += whole;
-            rest_bytes_ = size - whole;
-        }
-        parts_[1] = {staged_.data(), base::align_up(rest_bytes_, SpillFile::unit)};
+    Parts(std::byte* bytes, std::size_t size, bool is_direct) noexcept {
+        const std::size_t whole = is_direct ? base::align_down(size, SpillFile::unit) : size;
+        rest_ = bytes + whole;
+        rest_bytes_ = size - whole;
+        parts_ = {iovec{bytes, whole},
+                  iovec{staged_.data(), base::align_up(rest_bytes_, SpillFile::unit)}};
     }
 
     const iovec* data() const noexcept { return parts_.data(); }
@@ -82,7 +89,7 @@ public:
     /// Copies the rest to where it is staged, before a write.
     void stage() noexcept {
         std::memset(staged_.data(), 0, parts_[1].iov_len);
-        std::memcpy(staged_.data(), rest_, rest_bytes_);
+        if (rest_bytes_ != 0) std::memcpy(staged_.data(), rest_, rest_bytes_);
     }
     /// Copies the rest to its place, after a read of `bytes` bytes. Returns how many of them were
     /// wanted.
@@ -93,11 +100,10 @@ public:
         std::memcpy(rest_, staged_.data(), rest);
         return whole + rest;
     }
-    std::size_t size() const noexcept { return parts_[0].iov_len + rest_bytes_; }
 
 private:
-    alignas(SpillFile::unit) std::array<std::byte, 4 * SpillFile::unit> staged_;
-    std::array<iovec, 2> parts_ = {iovec{staged_.data(), 0}, iovec{}};
+    alignas(SpillFile::unit) std::array<std::byte, SpillFile::unit> staged_;
+    std::array<iovec, 2> parts_;
     std::byte* rest_;
     std::size_t rest_bytes_;
 };
@@ -127,24 +133,24 @@ FileProblem SpillFile::open(const char* folder) noexcept {
 FileProblem SpillFile::write(std::uint64_t position, std::span<const std::byte> bytes) noexcept {
     const SystemCalls system_calls;
     const NoSizeSignal no_size_signal;
+    bool is_direct = direct_ >= 0 && base::is_aligned(bytes.data(), unit);
     std::span<const std::byte> left = bytes;
     while (!left.empty()) {
         const off_t at = static_cast<off_t>(position + bytes.size() - left.size());
-        Parts parts(const_cast<std::byte*>(left.data()), left.size());
+        Parts parts(const_cast<std::byte*>(left.data()), left.size(), is_direct);
         parts.stage();
         const ssize_t written =
-            pwritev(direct_ >= 0 ? direct_ : file_, parts.data(), parts.count(), at);
+            pwritev(is_direct ? direct_ : file_, parts.data(), parts.count(), at);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return problem_with("write");
-        // The next call must begin at a whole unit, so it may write a part again.
-        const auto count = static_cast<std::size_t>(written);
+        if (written == 0) errno = ENOSPC;
+        if (written <= 0 && !is_direct) return problem_with("write");
         const std::size_t done =
-            count < parts.size() ? base::align_down(count, unit) : parts.size();
-        if (done == 0) errno = ENOSPC;
-        if (done == 0) return problem_with("write");
+            std::min(left.size(), written <= 0 ? 0 : static_cast<std::size_t>(written));
+        // Through the page cache, a part of a unit can be written as well, or fails with the
+        // reason.
+        if (done < left.size() && is_direct) is_direct = done != 0 && done % unit == 0;
         left = left.subspan(done);
     }
-    if (direct_ >= 0) return {};
     // So that the disk works while the next bytes are made. `settle` reports what fails.
     (void)sync_file_range(file_, static_cast<off_t>(position), static_cast<off_t>(bytes.size()),
                           SYNC_FILE_RANGE_WRITE);
@@ -169,23 +175,24 @@ FileProblem SpillFile::settle(std::uint64_t position, std::uint64_t bytes) noexc
 FileProblem SpillFile::read(std::uint64_t position, std::span<std::byte> bytes,
                             ReadFrom from) const noexcept {
     const SystemCalls system_calls;
-    const int file = from == ReadFrom::disk && direct_ >= 0 ? direct_ : file_;
+    bool is_direct = direct_ >= 0 && from == ReadFrom::disk && base::is_aligned(bytes.data(), unit);
     std::size_t done = 0;
     while (done < bytes.size()) {
-        Parts parts(bytes.data() + done, bytes.size() - done);
-        const ssize_t got =
-            preadv(file, parts.data(), parts.count(), static_cast<off_t>(position + done));
+        Parts parts(bytes.data() + done, bytes.size() - done, is_direct);
+        const ssize_t got = preadv(is_direct ? direct_ : file_, parts.data(), parts.count(),
+                                   static_cast<off_t>(position + done));
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return problem_with("read");
-        done += parts.take(static_cast<std::size_t>(got));
-        // A file that ends has no whole unit there, and the next call could not begin there.
-        if (done < bytes.size() && (got == 0 || done % unit != 0)) {
+        if (got < 0 && !is_direct) return problem_with("read");
+        if (got == 0) {
             FileProblem problem;
             std::snprintf(problem.text, sizeof problem.text,
                           "found the end of the file after %zu bytes, expected %zu", done,
                           bytes.size());
             return problem;
         }
+        if (got > 0) done += parts.take(static_cast<std::size_t>(got));
+        // Where a direct read fails, the page cache yields what there is, or the reason.
+        if (got < 0 || done % unit != 0) is_direct = false;
     }
     return {};
 }

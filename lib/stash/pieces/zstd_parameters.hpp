@@ -38,7 +38,7 @@ inline ZSTD_compressionParameters zstd_parameters(ZstdUse use, std::size_t plane
         parameters.minMatch = 6;
         parameters.targetLength = 1;
     } else {
-        // Elements of known values, such as pictures, repeat from one float on.
+        // Elements of known values, such as pictures, repeat in units as short as one float.
         parameters.hashLog = 14;
         parameters.chainLog = 14;
         parameters.minMatch = 4;

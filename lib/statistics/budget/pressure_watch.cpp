@@ -22,8 +22,8 @@ platform::MemoryPressure read_pressure() noexcept {
     return pressure;
 }
 
-/// What holders give costs them more than free memory costs a pool, which gives it back when a
-/// sixteenth is left. A budget may fill a memory group up to this part.
+/// What holders give costs them more than free memory costs a pool, which gives it back when less
+/// than a sixteenth is left. A budget may fill a memory group up to this part.
 constexpr std::size_t part_to_leave = 64;
 
 constinit PressureWatch the_watch({read_pressure, []() noexcept {

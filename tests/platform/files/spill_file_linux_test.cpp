@@ -1,5 +1,6 @@
 #include "platform/files/spill_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -83,12 +84,15 @@ TEST_F(SpillFileTest, TakesBytesOfAnySizeAndAddress) {
     }
 }
 
-TEST_F(SpillFileTest, WholeUnitsPassThePageCacheBy) {
+TEST_F(SpillFileTest, AlignedBytesBypassThePageCache) {
     alignas(SpillFile::unit) static std::byte bytes[16 * SpillFile::unit];
     ASSERT_FALSE(file_.write(0, bytes));
     ASSERT_FALSE(file_.settle(0, sizeof bytes));
     ASSERT_FALSE(file_.read(0, bytes, ReadFrom::disk));
-    if (cached_pages() != 0) GTEST_SKIP() << "the file system knows no direct reads and writes";
+    const int direct = open(".", O_TMPFILE | O_RDWR | O_DIRECT, 0600);
+    if (direct < 0) GTEST_SKIP() << "the file system knows no direct reads and writes";
+    close(direct);
+    EXPECT_EQ(cached_pages(), 0U);
     file_.read_ahead(0, sizeof bytes);
     ASSERT_FALSE(file_.read(0, bytes, ReadFrom::page_cache));
     EXPECT_GT(cached_pages(), 0U);
@@ -128,6 +132,17 @@ TEST_F(SpillFileTest, LimitOnFileSizesIsAProblemAndNoSignal) {
         const FileProblem half = file_.write(65'536 - 4096, pattern(8192));
         return std::string(whole.text) == "write: File too large" &&
                std::string(half.text) == "write: File too large";
+    }));
+}
+
+TEST_F(SpillFileTest, LimitWithinABlockOfTheDiskIsTheSameProblem) {
+    alignas(SpillFile::unit) static std::byte bytes[4 * SpillFile::unit];
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        const rlimit limit = {10'000, 10'000};
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+        return std::string(file_.write(0, bytes).text) == "write: File too large" &&
+               std::string(file_.write(8192, bytes).text) == "write: File too large" &&
+               std::string(file_.write(12'288, bytes).text) == "write: File too large";
     }));
 }
 
