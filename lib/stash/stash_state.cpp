@@ -103,8 +103,9 @@ void StashState::encode(std::span<const std::byte> bytes) {
 void StashState::decode_to(std::span<std::byte> memory) const {
     if (memory.empty()) return;
     PooledWorkspace workspace(work_pool_, std::min(memory.size(), default_piece_bytes));
-    // The system reads several slabs ahead while one is decoded, which is faster by a fifth. One
-    // alone is read faster past the cache, which would also need memory when there is the least.
+    // With several slabs, the system reads ahead while one is decoded, which is faster by a fifth.
+    // A single slab is read faster without the cache, which would need memory when there is the
+    // least.
     const bool is_cached = slabs_.size() > 1 || was_read_ahead_.load(std::memory_order_relaxed);
     const auto from = is_cached ? platform::ReadFrom::page_cache : platform::ReadFrom::disk;
     SlabReader reader(work_pool_, store_.get(), from, slabs_, options_.name);

@@ -54,8 +54,8 @@ bool is_same_file(int one, int other) noexcept {
            first.st_ino == second.st_ino;
 }
 
-/// Opens the file anew so that reads and writes bypass the page cache (O_DIRECT). Returns -1 if its
-/// file system or disk refuses that, or without /proc.
+/// Returns another descriptor of the file, whose reads and writes bypass the page cache (O_DIRECT).
+/// Returns -1 if the file system or the disk refuses that, or if there is no /proc.
 int open_direct(int file) noexcept {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/thread-self/fd/%d", file);
@@ -70,9 +70,9 @@ int open_direct(int file) noexcept {
 }
 
 /// The memory of one call. What bypasses the page cache must have addresses and sizes of whole
-/// units, so the rest behind the last whole one is staged. No other thread writes to these pages
-/// meanwhile: a fork could otherwise keep what is read from its process (BUGS and NOTES of
-/// open(2)).
+/// units, so the bytes after the last whole unit are staged. No other thread may write to these
+/// pages during the call: if the process forked then, the bytes that are read could end up in the
+/// child only (NOTES of open(2)).
 class Parts {
 public:
     Parts(std::byte* bytes, std::size_t size, bool is_direct) noexcept {
@@ -146,8 +146,7 @@ FileProblem SpillFile::write(std::uint64_t position, std::span<const std::byte> 
         if (written <= 0 && !is_direct) return problem_with("write");
         const std::size_t done =
             std::min(left.size(), written <= 0 ? 0 : static_cast<std::size_t>(written));
-        // Through the page cache, a part of a unit can be written as well, or fails with the
-        // reason.
+        // The page cache also takes a part of a unit. If it does not, errno has the reason.
         if (done < left.size() && is_direct) is_direct = done != 0 && done % unit == 0;
         left = left.subspan(done);
     }
@@ -191,7 +190,7 @@ FileProblem SpillFile::read(std::uint64_t position, std::span<std::byte> bytes,
             return problem;
         }
         if (got > 0) done += parts.take(static_cast<std::size_t>(got));
-        // Where a direct read fails, the page cache yields what there is, or the reason.
+        // If a direct read fails or ends within a unit, the rest is read through the page cache.
         if (got < 0 || done % unit != 0) is_direct = false;
     }
     return {};

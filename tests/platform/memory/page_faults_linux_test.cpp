@@ -59,7 +59,7 @@ TEST_F(PageFaults, PresentPagesAreKeptAndTheRestIsFilled) {
     EXPECT_EQ(pages_[bytes_ - 1], 'c');
 }
 
-// ThreadSanitizer does not see that the test reads the byte meanwhile.
+// The test reads the byte while the write waits, which ThreadSanitizer would report as a race.
 __attribute__((no_sanitize("thread"))) void write_unseen(volatile char& byte, char value) {
     byte = value;
 }

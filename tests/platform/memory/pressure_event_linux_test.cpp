@@ -138,7 +138,7 @@ protected:
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// ThreadSanitizer would note each access in memory of the group.
+// ThreadSanitizer would record each access in memory that is charged to the group.
 __attribute__((no_sanitize("thread"))) void read_each_page(const volatile char* bytes) {
     for (std::size_t at = 0; at < 64 * mib; at += 4096) (void)bytes[at];
 }

@@ -223,7 +223,8 @@ TEST_F(StashedMapSpillTest, ParentAndChildBothReadWhatExistedAtTheFork) {
 // Threads compare with content made before: AddressSanitizer's malloc is not made for forks.
 TEST_F(StashedMapSpillTest, ForksWhileThreadsMoveTensors) {
 #ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ThreadSanitizer follows 64 locks; a fork holds more, some of each thread";
+    GTEST_SKIP() << "ThreadSanitizer follows at most 64 locks of a thread; a fork takes more, some "
+                    "for each thread";
 #endif
     Budget budget("cache", {.soft = 4 * MiB, .hard = 24 * MiB});
     Map map({.budget = &budget, .memory_bytes = 2 * MiB, .compressed_bytes = MiB, .folder = "."});
