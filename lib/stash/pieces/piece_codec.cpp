@@ -174,6 +174,15 @@ std::size_t encode_repetitions(std::span<const std::byte> piece, std::size_t byt
     return writer.finish();
 }
 
+/// Returns whether zstd finds so many repetitions in a part of a piece that a search of the whole
+/// piece is worth its time.
+bool repeats(std::span<const std::byte> part, PieceWorkspace& workspace) noexcept {
+    if (part.size() < 2) return false;
+    const EncodedPlane plane =
+        encode_plane(part, Effort::fast_matches, workspace.planes().data(), workspace);
+    return plane.bytes <= part.size() / 8 * 3;
+}
+
 }  // namespace
 
 std::size_t max_encoded_bytes(std::size_t piece_bytes) noexcept {
@@ -201,6 +210,7 @@ std::size_t encode_piece(std::span<const std::byte> piece, const DataType& type,
     const std::size_t bytes = writer.finish();
     if (is_repetitive || bytes > piece.size() / 2) return bytes;
     if (efforts.of_plane[0] == Effort::matches && layout.width == 1) return bytes;
+    if (!repeats(piece.first(piece.size() / 4), workspace)) return bytes;
     const std::size_t fewer = encode_repetitions(piece, bytes, out, workspace);
     return fewer != 0 ? fewer : bytes;
 }
