@@ -92,16 +92,22 @@ struct NumaPolicy {
 /// Whether a background thread gives back a pool's unneeded memory while no call does.
 ///
 /// The process has one such thread for all its pools, on Linux only: `tensorpool-trim`, at the
-/// lowest priority and with all signals blocked. It sleeps while nothing is left to give back. A
-/// fork does not copy it; the child starts its own. `allow_background_trimmer(false)` ends it.
+/// lowest priority and with all signals blocked. It sleeps while nothing is left to give back. No
+/// allocation and no free starts it: the C library may make them while it holds locks that the
+/// start of a thread needs. `allow_background_trimmer(false)` ends it.
 enum class BackgroundTrim : std::uint8_t {
     /// No thread; the default.
     off,
-    /// A call starts the thread if it finds over 64 MiB free in a process with at least two
-    /// threads. That memory is given back once it has been free for a period. Its name in the
-    /// environment is `auto`, and `tensorpool run` sets it.
+    /// Under `tensorpool run`, the thread starts when the program creates its first thread.
+    /// Elsewhere
+    /// it starts when a pool with this option is made in a process that has created a thread, and
+    /// in
+    /// `allow_background_trimmer(true)`. The child of a fork starts it likewise. The thread gives
+    /// memory back while over 64 MiB are free. Its name in the environment is `auto`, and
+    /// `tensorpool run` sets it.
     automatic,
-    /// The first call that takes a slow path starts the thread, such as the pool's first growth.
+    /// The thread starts when the pool is made, and in the child of a fork. If the environment says
+    /// `on` for the global pool, it starts when the library is loaded.
     on,
 };
 

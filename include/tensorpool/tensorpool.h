@@ -90,9 +90,9 @@ enum tensorpool_checks {
 enum tensorpool_background_trim {
     /// No thread; the default.
     tensorpool_background_trim_off = 0,
-    /// The thread starts when over 64 MiB are free in a process with at least two threads.
+    /// The thread starts in processes that create threads; gives back while over 64 MiB are free.
     tensorpool_background_trim_automatic = 1,
-    /// The thread starts at the first call that takes a slow path.
+    /// The thread starts when the pool is made.
     tensorpool_background_trim_on = 2
 };
 /// The kinds of events.

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <thread>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
 #include "pool/pool_list.hpp"
 #include "statistics/budget/pressure_watch.hpp"
@@ -21,9 +21,17 @@ constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
 
 namespace {
 
-// Runs while the library is loaded, before there are other threads.
-[[maybe_unused]] const bool watches_forks_from_the_start =
-    (background_trimmer().watch_forks(), true);
+// Runs while the library is loaded, before there are other threads. The global pool reads the same
+// variable in the program's first allocation, which must not start a thread.
+bool begin() noexcept {
+    BackgroundTrimmer& trimmer = background_trimmer();
+    trimmer.watch_forks();
+    const BackgroundTrim wish = background_trim_from_environment();
+    if (wish != BackgroundTrim::off) trimmer.wanted(wish);
+    if (wish == BackgroundTrim::on) trimmer.start_if_wanted();
+    return true;
+}
+[[maybe_unused]] const bool begins_early = begin();
 
 // The pause on systems without fences of all threads: there the trimmer cannot detect a call that
 // arrives while it goes to sleep.
@@ -37,6 +45,15 @@ enum class Role : std::uint8_t { other, trimmer, former_trimmer };
 constinit thread_local Role role TENSORPOOL_INITIAL_EXEC = Role::other;
 
 }  // namespace
+
+void BackgroundTrimmer::start_if_wanted() noexcept {
+    // `start` checks both again.
+    if (state_.load(std::memory_order_relaxed) != State::none || !is_allowed_.load()) return;
+    if (wants(BackgroundTrim::on) ||
+        (wants(BackgroundTrim::automatic) && !platform::is_single_threaded())) {
+        start();
+    }
+}
 
 void BackgroundTrimmer::start() noexcept {
     State none = State::none;
@@ -57,6 +74,7 @@ void BackgroundTrimmer::allow(bool is_allowed) noexcept {
     if (is_allowed) {
         State refused = State::refused;
         state_.compare_exchange_strong(refused, State::none);
+        start_if_wanted();
         return;
     }
     // Another thread may be starting or ending the trimmer.
@@ -130,6 +148,10 @@ void BackgroundTrimmer::watch_forks() noexcept {
         platform::ForkStage::trimmer, [] { background_trimmer().before_fork(); },
         [] { background_trimmer().after_fork_in_parent(); },
         [] { background_trimmer().after_fork_in_child(); });
+    // In a child, this is called when all locks of the library are released.
+    (void)platform::set_fork_handlers(
+        platform::ForkStage::trimmer_thread, [] {}, [] {},
+        [] { background_trimmer().start_again_in_child(); });
     (void)platform::set_fork_handlers(
         platform::ForkStage::pool_list, [] { pool_list().lock(); }, [] { pool_list().unlock(); },
         [] {
@@ -146,13 +168,22 @@ void BackgroundTrimmer::after_fork_in_parent() noexcept {
     look_mutex_.unlock();
 }
 
-// The child has no trimmer thread, or the thread leaves its loop there. A pool starts another.
+// The child has no trimmer thread, or the thread leaves its loop there.
 void BackgroundTrimmer::after_fork_in_child() noexcept {
     if (role == Role::trimmer) role = Role::former_trimmer;
     thread_ = {};
     sleeps_ = false;
     state_ = State::none;
     after_fork_in_parent();
+}
+
+// With `automatic`, the child starts a thread after its own first one.
+void BackgroundTrimmer::start_again_in_child() noexcept {
+    if (wants(BackgroundTrim::on)) start_if_wanted();
+}
+
+void program_created_thread() noexcept {
+    background_trimmer().start_if_wanted();
 }
 
 }  // namespace abi_2

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+
+#include <tensorpool/export.hpp>
+#include <tensorpool/pool_options.hpp>
 
 #include "base/never_destroyed.hpp"
 #include "platform/threads/own_thread.hpp"
@@ -11,23 +15,26 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 
 /// A background thread that returns unused memory of pools with `RetentionPolicy::background` while
-/// the program makes no calls to them. The thread is started when the first such pool needs it.
-/// There is one trimmer per process, and it is never destroyed. Thread-safe.
+/// the program makes no calls to them. There is one trimmer per process, and it is never destroyed.
+/// Thread-safe.
+///
+/// No allocation and no free starts the thread. The C library makes both while it holds locks of
+/// its own, such as that of the list of threads, and starting a thread takes these locks.
 class BackgroundTrimmer {
 public:
     constexpr BackgroundTrimmer() noexcept = default;
 
-    /// Returns whether `start` might start the thread.
-    bool may_start() const noexcept {
-        // Relaxed: `start` checks again.
-        return state_.load(std::memory_order_relaxed) == State::none &&
-               is_allowed_.load(std::memory_order_relaxed);
-    }
-    /// Starts the thread if there is none and it is allowed. The C library may call malloc to start
-    /// a thread, so the caller must not hold a lock that malloc takes.
-    void start() noexcept;
+    /// Counts a pool, or the environment, that wants the thread; `no_longer_wanted` uncounts it.
+    /// Neither starts or ends the thread.
+    void wanted(BackgroundTrim by) noexcept { wishes_[index_of(by)].fetch_add(1); }
+    void no_longer_wanted(BackgroundTrim by) noexcept { wishes_[index_of(by)].fetch_sub(1); }
+    /// Starts the thread if it is allowed, there is none, and it is wanted: with `on`, or with
+    /// `automatic` once the process has created a thread. REQUIRES: the caller is in no allocation
+    /// and in no free, and holds no lock that malloc takes.
+    void start_if_wanted() noexcept;
     /// Allows or forbids the thread. If `is_allowed` is false, ends the thread, waits until it has
-    /// ended, and prevents later starts. Must not be called on the trimmer thread itself.
+    /// ended, and prevents later starts. Otherwise does what `start_if_wanted` does. Must not be
+    /// called on the trimmer thread itself.
     void allow(bool is_allowed) noexcept;
 
     /// Wakes the thread if it is asleep, so that it checks the pools again. Called at the end of
@@ -53,15 +60,23 @@ public:
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
+    void start_again_in_child() noexcept;
 
 private:
     enum class State : std::uint8_t { none, starting, running, ending, refused };
 
+    static constexpr std::size_t index_of(BackgroundTrim wish) noexcept {
+        return static_cast<std::size_t>(wish);
+    }
+    bool wants(BackgroundTrim wish) const noexcept { return wishes_[index_of(wish)].load() != 0; }
+    void start() noexcept;
     void run() noexcept;
     std::uint64_t pause_after_look() noexcept;
     void wake() noexcept;
 
     std::atomic<State> state_ = State::none;
+    // How many pools want what. They order nothing.
+    std::atomic<std::uint32_t> wishes_[3] = {};
     // Sequentially consistent, in one order with `state_`: if `start` misses that the thread was
     // just forbidden, the thread that forbids it sees the start.
     std::atomic<bool> is_allowed_ = true;
@@ -79,6 +94,10 @@ extern constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
 inline BackgroundTrimmer& background_trimmer() noexcept {
     return the_background_trimmer.get();
 }
+
+/// Notes that the program has created a thread: starts the background trimmer if it is wanted. The
+/// interposer calls it.
+TENSORPOOL_API void program_created_thread() noexcept;
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

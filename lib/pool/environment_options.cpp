@@ -29,7 +29,17 @@ std::optional<NumaPolicy> parse_numa(Text text) {
     return NumaPolicy{.placement = Placement::prefer, .node = *node};
 }
 
+constexpr const char* background_variable = "TENSORPOOL_RETAIN_BACKGROUND";
+constexpr Named<BackgroundTrim> background[] = {
+    {"off", BackgroundTrim::off}, {"auto", BackgroundTrim::automatic}, {"on", BackgroundTrim::on}};
+
 }  // namespace
+
+BackgroundTrim background_trim_from_environment() noexcept {
+    const char* const text = platform::environment_variable(background_variable);
+    if (text == nullptr) return BackgroundTrim::off;
+    return parse_choice(Text(text), background).value_or(BackgroundTrim::off);
+}
 
 PoolOptions options_from_environment(PoolOptions options) {
     read_bytes("TENSORPOOL_INITIAL_CAPACITY", options.initial_capacity);
@@ -41,10 +51,7 @@ PoolOptions options_from_environment(PoolOptions options) {
     read_bytes("TENSORPOOL_RETAIN_BYTES", options.retain.bytes);
     read("TENSORPOOL_RETAIN_MS", options.retain.milliseconds, "a whole number of milliseconds",
          std::to_string(options.retain.milliseconds), parse_number<std::uint32_t>);
-    static constexpr Named<BackgroundTrim> background[] = {{"off", BackgroundTrim::off},
-                                                           {"auto", BackgroundTrim::automatic},
-                                                           {"on", BackgroundTrim::on}};
-    read("TENSORPOOL_RETAIN_BACKGROUND", options.retain.background, "off, auto or on", "off",
+    read(background_variable, options.retain.background, "off, auto or on", "off",
          [](Text text) { return parse_choice(text, background); });
     static constexpr Named<HugePages> huge_pages[] = {{"never", HugePages::never},
                                                       {"buckets", HugePages::buckets},

@@ -9,4 +9,8 @@ namespace tensorpool {
 /// instead.
 PoolOptions options_from_environment(PoolOptions options);
 
+/// Returns the value of TENSORPOOL_RETAIN_BACKGROUND; `off` if it is not set or invalid, which
+/// `options_from_environment` reports.
+BackgroundTrim background_trim_from_environment() noexcept;
+
 }  // namespace tensorpool

@@ -32,6 +32,7 @@ detail::Pool& make_pool(const PoolOptions& options) {
         detail::Pool::destroy(*pool);
         throw error;
     }
+    detail::background_trimmer().start_if_wanted();
     return *pool;
 }
 

@@ -139,6 +139,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     blocks::thread_registry().enter(buckets_);
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
+    background_trimmer().wanted(options_.retain.background);
     watch_budgets();
     pool_list().enter(*this);
     if (is_sampled()) set_up_guards();
@@ -146,6 +147,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 }
 
 Pool::~Pool() {
+    background_trimmer().no_longer_wanted(options_.retain.background);
     forget_profile();
     if (is_sampled()) heap_.refund_outside(pages::guarded_area().forget_pool(heap_.pool_number()));
     statistics::snapshot_sources().leave(*this);

@@ -341,10 +341,9 @@ private:
     // pool_background.cpp: work for the background trimmer
     void end_slow_path(const pages::Changes& changes) noexcept;
     bool may_skip_end() const noexcept {
-        return options_.retain.background == BackgroundTrim::off &&
-               !background_trimmer().is_asleep();
+        return !background_trimmer().is_asleep();
     }
-    bool wants_background_trimmer() const noexcept;
+    bool has_much_to_trim() const noexcept;
 
     // pool_checks.cpp: classification of pointers, checks
     struct Finding {

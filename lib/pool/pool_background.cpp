@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "blocks/thread_registry.hpp"
-#include "platform/platform.hpp"
 #include "platform/threads/own_thread.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
@@ -10,8 +9,8 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
-// With `BackgroundTrim::automatic`, less free memory than this does not justify a thread.
-constexpr std::uint64_t max_free_without_thread = std::uint64_t{64} << 20;
+// With `BackgroundTrim::automatic`, the trimmer leaves this much free memory where it is.
+constexpr std::uint64_t max_free_untrimmed = std::uint64_t{64} << 20;
 // A pass over the pools costs microseconds. Memory that was free for a whole period is returned at
 // most a twentieth of the period later.
 constexpr std::uint64_t looks_in_a_period = 20;
@@ -23,23 +22,13 @@ constexpr std::uint64_t min_pause_ns = 10'000'000;
 void Pool::end_slow_path(const pages::Changes& changes) noexcept {
     report(changes);
     background_trimmer().wake_if_asleep();
-    if (options_.retain.background == BackgroundTrim::off) [[likely]]
-        return;
-    if (background_trimmer().may_start() && wants_background_trimmer())
-        background_trimmer().start();
 }
 
-bool Pool::wants_background_trimmer() const noexcept {
+// The exact sum over all threads, which only the trimmer's thread takes.
+bool Pool::has_much_to_trim() const noexcept {
     if (options_.retain.background == BackgroundTrim::on) return true;
-    // Relaxed: an estimate is enough.
-    const std::uint64_t held = record_->totals.held_bytes.load(std::memory_order_relaxed);
-    std::uint64_t free = capacity() - std::min(capacity(), held);
-    // Large blocks that threads keep count as held.
-    if (free <= max_free_without_thread &&
-        free + buckets_.large_parking_limit().taken() > max_free_without_thread) {
-        free += counters_.statistics().large.parked_bytes;
-    }
-    return free > max_free_without_thread && !platform::is_single_threaded();
+    const std::uint64_t in_use = counters_.in_use_bytes();
+    return capacity() - std::min<std::uint64_t>(capacity(), in_use) > max_free_untrimmed;
 }
 
 // If no call was made during a period, everything that is free now was free for the whole period,
@@ -54,6 +43,10 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
     // A clock that went back ends the period, as in `Retention`.
     const std::uint64_t idle_for =
         moment.now_ns < idle_.since_ns ? period : moment.now_ns - idle_.since_ns;
+    if (!has_much_to_trim()) {
+        return idle_for >= period ? platform::no_timeout
+                                  : std::max(period - idle_for, min_pause_ns);
+    }
     if (idle_for >= period) {
         idle_.is_trimmed = empty_caches(blocks::Bucket::Magazines::destroy, changes);
         heap_.give_back(SIZE_MAX, changes);

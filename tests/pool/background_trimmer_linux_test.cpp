@@ -53,14 +53,29 @@ TEST(BackgroundTrimmer, IsNotStartedByDefault) {
     EXPECT_EQ(trimmers(), 0U);
 }
 
-TEST(BackgroundTrimmer, IsStartedByTheFirstGrowthNotByConstruction) {
+TEST(BackgroundTrimmer, IsStartedWhenThePoolIsMade) {
     MemoryPool pool(options(BackgroundTrim::on));
-    EXPECT_EQ(trimmers(), 0U);
-    use(pool);
     EXPECT_EQ(trimmers(), 1U);
     MemoryPool another(options(BackgroundTrim::on));
     use(another);
     EXPECT_EQ(trimmers(), 1U);
+}
+
+// The C library allocates and frees under locks that the start of a thread needs.
+TEST(BackgroundTrimmer, IsStartedByNoAllocationAndByNoFree) {
+    if (testing::sanitized()) GTEST_SKIP() << "a sanitizer has a thread of its own";
+    EXPECT_TRUE(holds_in_child([] {
+        MemoryPool pool(options(BackgroundTrim::automatic));
+        std::latch over(1);
+        std::thread another([&] { over.wait(); });
+        use(pool);
+        free_at_once(pool, 100 * mib);
+        const bool was_started = trimmers() != 0;
+        detail::program_created_thread();
+        over.count_down();
+        another.join();
+        return !was_started && trimmers() == 1;
+    }));
 }
 
 TEST(BackgroundTrimmer, EndsWhenForbiddenAndRestartsWhenAllowed) {
@@ -72,8 +87,6 @@ TEST(BackgroundTrimmer, EndsWhenForbiddenAndRestartsWhenAllowed) {
     EXPECT_EQ(trimmers(), 0U);
     allow_background_trimmer(false);
     allow_background_trimmer(true);
-    EXPECT_EQ(trimmers(), 0U);
-    use(pool);
     EXPECT_EQ(trimmers(), 1U);
 }
 
@@ -107,32 +120,32 @@ TEST(BackgroundTrimmer, AutomaticModeDoesNotStartInASingleThreadedProcess) {
     EXPECT_TRUE(holds_in_child([] {
         MemoryPool pool(options(BackgroundTrim::automatic));
         free_at_once(pool, 100 * mib);
-        free_at_once(pool, mib);
+        detail::program_created_thread();  // it has not
         return trimmers() == 0;
     }));
 }
 
-TEST(BackgroundTrimmer, AutomaticModeStartsWithThreadsAndMuchFreeMemory) {
-    std::latch over(1);
-    std::thread another([&] { over.wait(); });
-    MemoryPool pool(options(BackgroundTrim::automatic));
-    void* const much = pool.allocate(100 * mib);
-    free_at_once(pool, 60 * mib);
-    EXPECT_EQ(trimmers(), 0U);
-    pool.deallocate(much, 100 * mib);
-    EXPECT_EQ(trimmers(), 1U);
-    over.count_down();
-    another.join();
+TEST(BackgroundTrimmer, AutomaticModeStartsInAProcessWithThreads) {
+    EXPECT_TRUE(holds_in_child([] {
+        MemoryPool before(options(BackgroundTrim::automatic));
+        std::latch over(1);
+        std::thread another([&] { over.wait(); });
+        if (!testing::sanitized() && trimmers() != 0) return false;
+        const MemoryPool after(options(BackgroundTrim::automatic));
+        const bool has_started = trimmers() == 1;
+        over.count_down();
+        another.join();
+        return has_started;
+    }));
 }
 
-TEST(BackgroundTrimmer, IsNotStartedInAChildBeforeItUsesThePool) {
+TEST(BackgroundTrimmer, IsStartedAgainInAChild) {
     if (testing::sanitized()) GTEST_SKIP() << "sanitizers lose threads in a multithreaded fork";
     MemoryPool pool(options(BackgroundTrim::on, 1));
     use(pool);
     EXPECT_TRUE(holds_in_child([&] {
-        if (testing::thread_count() != 1) return false;
-        use(pool);
         if (trimmers() != 1) return false;
+        use(pool);
         pool.trim();  // blocks that the parent's thread was returning are lost
         allow_background_trimmer(false);
         return testing::thread_count() == 1;

@@ -134,6 +134,30 @@ TEST_F(PoolBackground, PoolWithoutTheOptionKeepsItsMemory) {
     EXPECT_EQ(pool.get_total_capacity(), before);
 }
 
+TEST_F(PoolBackground, AutomaticModeLeavesLittleFreeMemory) {
+    PoolOptions automatic = options();
+    automatic.retain.background = BackgroundTrim::automatic;
+    MemoryPool pool(automatic);
+    use_and_free(pool);
+    const std::size_t before = pool.get_total_capacity();
+    EXPECT_EQ(look(0), period_ns);
+    EXPECT_EQ(look(period_ns), platform::no_timeout);
+    EXPECT_EQ(pool.get_total_capacity(), before);
+}
+
+// What caches take ahead of use counts as free, and so do blocks that threads keep.
+TEST_F(PoolBackground, AutomaticModeReturnsMuchFreeMemory) {
+    PoolOptions automatic = options();
+    automatic.retain.background = BackgroundTrim::automatic;
+    MemoryPool pool(automatic);
+    for (void* const block : testing::touched_blocks(pool, 80 * mib, mib)) {
+        pool.deallocate(block, mib);
+    }
+    EXPECT_EQ(look(0), period_ns / 20);
+    EXPECT_EQ(look(period_ns), platform::no_timeout);
+    EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
 TEST_F(PoolBackground, PassesAreAtLeastTenMillisecondsApart) {
     PoolOptions with_short_period = options();
     with_short_period.retain.milliseconds = 2;

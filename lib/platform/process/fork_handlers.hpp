@@ -13,11 +13,12 @@ namespace tensorpool::platform {
 enum class ForkStage : unsigned {
     // In a separate library. The system calls its handlers before those of the pool's library
     // because it is loaded later.
-    allocator,      ///< serves malloc from a pool
-    fault_handler,  ///< no locks: in a child, starts a thread once all locks are released
-    devices,        ///< no locks: a child does not use what its parent created
-    stashes,        ///< no locks: parent and child must not change the file that both read
-    stashed_maps,   ///< maps of stashes; nothing else is locked under their locks
+    allocator,       ///< serves malloc from a pool
+    trimmer_thread,  ///< no locks: in a child, starts a thread once all locks are released
+    fault_handler,   ///< no locks: in a child, starts a thread once all locks are released
+    devices,         ///< no locks: a child does not use what its parent created
+    stashes,         ///< no locks: parent and child must not change the file that both read
+    stashed_maps,    ///< maps of stashes; nothing else is locked under their locks
     planned,  ///< planned arenas; under their locks a map grows, which a pool may serve and record
     frozen_blocks,  ///< blocks that are frozen in place; the servers of blocks call them under the
                     ///< lock of `planned`
@@ -31,7 +32,7 @@ enum class ForkStage : unsigned {
     rings,  ///< rings of recorded calls: calls of all components above may be recorded under
             ///< their locks
 };
-inline constexpr unsigned fork_stages = 15;
+inline constexpr unsigned fork_stages = 16;
 
 struct ForkHandlers {
     void (*before)() = nullptr;

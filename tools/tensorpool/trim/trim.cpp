@@ -70,7 +70,7 @@ constexpr const char* details =
     "takes a slow path of a pool, for example for a large block or after some hundred small ones. "
     "A process that makes no such call does not answer. The request remains, and is answered at "
     "the next such call. If the background trimmer runs, its thread answers at once; with "
-    "TENSORPOOL_RETAIN_BACKGROUND=on, it runs from the first slow path on.\n";
+    "TENSORPOOL_RETAIN_BACKGROUND=on, it runs from the start on.\n";
 
 }  // namespace
 
