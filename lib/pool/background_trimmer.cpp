@@ -91,6 +91,7 @@ void BackgroundTrimmer::allow(bool is_allowed) noexcept {
 }
 
 void BackgroundTrimmer::wake() noexcept {
+    if (statistics::is_unnoticed_child()) return;  // it has no thread, and may lack the word
     if (sleeps_.exchange(false)) platform::wake_waiter(*word_.load());
 }
 
@@ -170,11 +171,15 @@ void BackgroundTrimmer::after_fork_in_parent() noexcept {
 
 // The child has no trimmer thread, or the thread leaves its loop there.
 void BackgroundTrimmer::after_fork_in_child() noexcept {
+    forget_thread();
+    after_fork_in_parent();
+}
+
+void BackgroundTrimmer::forget_thread() noexcept {
     if (role == Role::trimmer) role = Role::former_trimmer;
     thread_ = {};
     sleeps_ = false;
     state_ = State::none;
-    after_fork_in_parent();
 }
 
 // With `automatic`, the child starts a thread after its own first one.

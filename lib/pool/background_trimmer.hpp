@@ -61,6 +61,8 @@ public:
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
     void start_again_in_child() noexcept;
+    /// Called in a child that was made without these handlers, and has no other thread.
+    void forget_thread() noexcept;
 
 private:
     enum class State : std::uint8_t { none, starting, running, ending, refused };

@@ -30,6 +30,10 @@ struct RecorderHooks {
     std::atomic<const std::atomic<std::uint64_t>*> asked = nullptr;
     std::atomic<std::uint64_t> answered = 0;
 
+    /// Leads to 0 in a child that was made without the handlers of a fork (process_mark.hpp), which
+    /// lacks the memory that `asked` and `wake` point to.
+    std::atomic<const std::atomic<std::uint32_t>*> mark = nullptr;
+
     /// The background trimmer waits on this word. A request of this or another process wakes it.
     std::atomic<std::atomic<std::uint32_t>*> wake = nullptr;
 };
@@ -38,19 +42,31 @@ extern constinit RecorderHooks recorder_hooks;
 
 /// Called in the child of a fork, whose next slow path then reads the environment again.
 void look_at_environment_again() noexcept;
+/// Called in a child that was made without the handlers of a fork: it gets no requests any more.
+void look_at_nothing() noexcept;
 
 /// Starts or stops recording as requested. Acquires locks of its own, and other locks after them.
 /// REQUIRES: the caller holds none.
 void answer_recorder() noexcept;
 
-/// Returns whether there is a request that no thread has begun to handle.
+/// Returns whether this process is a child that was made without the handlers of a fork, and has
+/// not been noticed yet.
+inline bool is_unnoticed_child() noexcept {
+    return recorder_hooks.mark.load(std::memory_order_acquire)->load(std::memory_order_relaxed) ==
+           0;
+}
+
+/// Returns whether there is a request that no thread has begun to handle, or whether
+/// `answer_recorder` has to notice that this process is a child.
 inline bool is_answer_due() noexcept {
+    if (is_unnoticed_child()) [[unlikely]]
+        return true;
     const std::uint64_t asked =
         recorder_hooks.asked.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
     return asked != recorder_hooks.answered.load(std::memory_order_relaxed);
 }
 
-/// Handles requests. Called at the beginning of slow paths; costs three loads.
+/// Handles requests. Called at the beginning of slow paths; costs five loads.
 inline void look_for_recorder() noexcept {
     if (is_answer_due()) [[unlikely]]
         answer_recorder();

@@ -15,7 +15,9 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "platform/process/process_mark.hpp"
 #include "platform/stacks/python_frames.hpp"
+#include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/segment.hpp"
 
@@ -29,6 +31,9 @@ constinit base::NeverDestroyed<Recorder> the_recorder;
 // Set while the calling thread answers. Its own allocations, in a C library whose malloc a pool
 // serves, then do not start another answer.
 constinit thread_local bool is_answering TENSORPOOL_INITIAL_EXEC = false;
+
+// Set by the thread that notices that it runs in a child.
+constinit std::atomic<bool> has_parted = false;
 
 // Stands for the word of requests if no other process can reach this one.
 constinit const Counter no_requests = 0;
@@ -59,6 +64,8 @@ namespace {
 // malloc and call this. So a thread that comes here during a fork does not wait for its end. The
 // next slow path answers instead.
 void Recorder::answer() noexcept {
+    if (statistics::is_unnoticed_child()) [[unlikely]]
+        part_from_parent();
     if (is_answering || !set_handlers()) return;
     std::unique_lock lock(mutex_, std::try_to_lock);
     while (!lock) {
@@ -71,6 +78,22 @@ void Recorder::answer() noexcept {
     lock.unlock();
     if (has_requests) answer_requests();
     is_answering = false;
+}
+
+// In a child that was made without the handlers of a fork. It goes on without a control and with
+// statistics that no other process sees, until it ends, calls exec, or forks. No lock is taken: a
+// thread of the parent may have held it. Descriptors stay open, since the child may share them with
+// its parent.
+void Recorder::part_from_parent() noexcept {
+    if (has_parted.exchange(true, relaxed)) return;
+    statistics::recorder_hooks.record.store(nullptr, relaxed);
+    statistics::recorder_hooks.name.store(nullptr, relaxed);
+    recording_.target.store(Target::none, relaxed);
+    recording_.number.fetch_add(1, relaxed);
+    recording_.control.store(nullptr, relaxed);
+    statistics::segment().part_without_locks();
+    detail::background_trimmer().forget_thread();
+    statistics::look_at_nothing();
 }
 
 // Starts or stops recording. Returns whether there is a new request for anything else.
@@ -185,13 +208,24 @@ void Recorder::share_control() noexcept {
         control_memory_ = {};
         return;
     }
-    platform::keep_from_forks(control_memory_.address, control_bytes);
     auto* const control = new (control_memory_.address) Control{};
+    keep_from_children(*control);
     control->version.store(control_version, relaxed);
     control->process.store(platform::identify_process().number, relaxed);
     control->magic.store(control_magic, std::memory_order_release);
     recording_.control.store(control, std::memory_order_release);
     statistics::recorder_hooks.wake.store(&control->wake, std::memory_order_release);
+}
+
+// A child that would not notice what it is keeps the control: it may then answer a request to its
+// parent.
+void Recorder::keep_from_children(Control& control) noexcept {
+    if (mark_ == nullptr) mark_ = platform::make_process_mark();
+    if (mark_ == nullptr) return;
+    mark_->store(1, relaxed);  // the child of a fork has 0 there
+    has_parted.store(false, relaxed);
+    statistics::recorder_hooks.mark.store(mark_, std::memory_order_release);
+    platform::keep_from_forks(&control, control_bytes);
 }
 
 void Recorder::hand_over() noexcept {

@@ -151,8 +151,8 @@ Control* Recorder::make_private_control() noexcept {
     if (Control* const known = recording_.control.load(relaxed)) return known;
     void* const memory = platform::map(control_bytes, platform::page_bytes());
     if (memory == nullptr) return nullptr;
-    platform::keep_from_forks(memory, control_bytes);
     auto* const control = new (memory) Control{};
+    keep_from_children(*control);
     recording_.control.store(control, std::memory_order_release);
     return control;
 }

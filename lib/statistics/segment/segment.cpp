@@ -301,6 +301,11 @@ void Segment::part_from_parent() noexcept {
     memory_.use(memory);
 }
 
+// In a child that was made without the handlers of a fork. No lock is taken.
+void Segment::part_without_locks() noexcept {
+    if (memory_.used().file >= 0) (void)part_in_place();
+}
+
 // Used if no address space is left for a copy.
 bool Segment::part_in_place() noexcept {
     if (!platform::make_private(header(), memory_.used(), segment_bytes)) return false;

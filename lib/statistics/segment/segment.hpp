@@ -95,6 +95,9 @@ public:
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
+    /// Called in a child that was made without these handlers, where any lock may be held: from now
+    /// on it counts in memory of its own, which no other process reads.
+    void part_without_locks() noexcept;
 
 private:
     SegmentHeader* made() noexcept;
