@@ -187,6 +187,14 @@ bool AddressSpace::decommit(PageRun run) noexcept {
     return true;
 }
 
+bool AddressSpace::offer(PageRun run) noexcept {
+    const std::size_t unit = platform::page_bytes();
+    const std::size_t from = base::align_up(run.first * page_bytes, unit);
+    const std::size_t to =
+        base::align_down((std::size_t{run.first} + run.count) * page_bytes, unit);
+    return to <= from || platform::offer(address_of(0) + from, to - from);
+}
+
 // Drops those pages of the map that contain only entries of these granules. Returns the run of heap
 // pages whose entries were dropped.
 PageRun AddressSpace::drop_entries(Granules run) noexcept {

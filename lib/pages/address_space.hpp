@@ -86,6 +86,8 @@ public:
     /// run's entries are zero except in its first and last granule. Returns false if the system
     /// refuses to drop the pages.
     bool decommit(PageRun run) noexcept;
+    /// Lets the system take the whole pages of the run; see `platform::offer`.
+    bool offer(PageRun run) noexcept;
 
     /// Returns whether the memory of these whole pages may be moved: the system supports it, and
     /// not too many runs were moved already.

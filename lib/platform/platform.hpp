@@ -49,6 +49,11 @@ bool release(void* address, std::size_t bytes) noexcept;
 /// as zeros. Returns false if the system refused: the range is then still committed and keeps the
 /// content of pages that were not yet dropped.
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
+/// Lets the system take pages of committed memory at any time from now on, for instance before it
+/// ends a process because memory is short. A page that was taken reads as zeros. A page that is
+/// written stays from then on; until then, its content must not be relied on. Returns false if the
+/// system has no such offer.
+[[nodiscard]] bool offer(void* address, std::size_t bytes) noexcept;
 /// Returns whether decommitted memory may still be accessed and passed to `prefault`.
 bool decommit_keeps_access() noexcept;
 /// Resets whole pages of a reservation to the state after their first commit: zeros, not locked,

@@ -130,6 +130,13 @@ bool decommit(void* address, std::size_t bytes) noexcept {
     });
 }
 
+bool offer(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return in_pieces(address, bytes, dropped_at_once, [](void* begin, std::size_t piece) {
+        return madvise(begin, piece, MADV_FREE) == 0;
+    });
+}
+
 bool commit_anew(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     if (mmap(address, bytes, PROT_READ | PROT_WRITE,

@@ -52,6 +52,10 @@ bool commit_anew(void* address, std::size_t bytes) noexcept {
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
+bool offer(void*, std::size_t) noexcept {
+    return false;
+}
+
 bool decommit_keeps_access() noexcept {
     return false;
 }

@@ -139,6 +139,10 @@ bool commit_anew(void* address, std::size_t bytes) noexcept {
     return decommit(address, bytes) && commit(address, bytes);
 }
 
+bool offer(void*, std::size_t) noexcept {
+    return false;
+}
+
 bool decommit_keeps_access() noexcept {
     return false;
 }

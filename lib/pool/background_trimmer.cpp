@@ -129,7 +129,8 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
     std::uint64_t pause = platform::no_timeout;
     // Determined once for all pools, because it reads files of the system.
     const Pool::Moment moment{.now_ns = now_ns,
-                              .is_memory_short = statistics::commit_budget().short_of_memory()};
+                              .is_memory_short = statistics::commit_budget().short_of_memory(),
+                              .available_bytes = statistics::commit_budget().available()};
     pool_list().visit([&](Pool& pool) {
         pages::Changes changes;
         {

@@ -22,6 +22,7 @@
 #include "pages/record_arena.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
+#include "pool/offer_pace.hpp"
 #include "pool/pool_list.hpp"
 #include "statistics/budget/scope_budget.hpp"
 #include "statistics/misuse/misuse.hpp"
@@ -154,6 +155,7 @@ public:
     struct Moment {
         std::uint64_t now_ns = 0;
         bool is_memory_short = false;
+        std::size_t available_bytes = SIZE_MAX;
     };
     /// Performs the background trimmer's work for this pool, if the pool's options enable it. At
     /// the end of a period, it does what a slow path would do. After a period without any call, it
@@ -308,6 +310,9 @@ private:
     bool gather(pages::Changes& changes) noexcept;
     bool empty_caches(blocks::Bucket::Magazines magazines, pages::Changes& changes) noexcept;
     bool keep_to_retention(pages::Changes& changes) noexcept;
+    std::size_t unoffered_bytes() const noexcept;
+    [[gnu::noinline]] void offer_if_short() noexcept;
+    void offer_free(pages::Changes& changes) noexcept;
     AllocationFailure describe(std::size_t bytes, const pages::Refusal& refusal) const noexcept;
     void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
     void report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
@@ -340,9 +345,7 @@ private:
 
     // pool_background.cpp: work for the background trimmer
     void end_slow_path(const pages::Changes& changes) noexcept;
-    bool may_skip_end() const noexcept {
-        return !background_trimmer().is_asleep();
-    }
+    bool may_skip_end() const noexcept { return !background_trimmer().is_asleep(); }
     bool has_much_to_trim() const noexcept;
 
     // pool_checks.cpp: classification of pointers, checks
@@ -420,6 +423,7 @@ private:
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer_ = nullptr;
 
+    OfferPace offer_pace_;
     ListedPool listed_;
     // What the trimmer's last pass found. Accessed by the trimmer thread only.
     struct Idle {

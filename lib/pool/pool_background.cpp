@@ -16,12 +16,16 @@ constexpr std::uint64_t max_free_untrimmed = std::uint64_t{64} << 20;
 constexpr std::uint64_t looks_in_a_period = 20;
 // The minimum pause between passes. With short periods, memory is returned later than that.
 constexpr std::uint64_t min_pause_ns = 10'000'000;
+// A thread touches 2 GiB of memory in a second at most.
+constexpr std::uint64_t bytes_touched_a_ns = 2;
 
 }  // namespace
 
 void Pool::end_slow_path(const pages::Changes& changes) noexcept {
     report(changes);
     background_trimmer().wake_if_asleep();
+    if (offer_pace_.is_due(unoffered_bytes())) [[unlikely]]
+        offer_if_short();
 }
 
 // The exact sum over all threads, which only the trimmer's thread takes.
@@ -43,9 +47,15 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
     // A clock that went back ends the period, as in `Retention`.
     const std::uint64_t idle_for =
         moment.now_ns < idle_.since_ns ? period : moment.now_ns - idle_.since_ns;
+    // What others take cannot be seen from here, except by looking more often as less is available.
+    std::uint64_t max_pause = platform::no_timeout;
+    if (const std::size_t bytes = unoffered_bytes(); bytes >= OfferPace::min_bytes) {
+        if (bytes > moment.available_bytes) offer_free(changes);
+        max_pause = std::max(moment.available_bytes / bytes_touched_a_ns, min_pause_ns);
+    }
     if (!has_much_to_trim()) {
-        return idle_for >= period ? platform::no_timeout
-                                  : std::max(period - idle_for, min_pause_ns);
+        if (idle_for >= period) return max_pause;
+        return std::min(std::max(period - idle_for, min_pause_ns), max_pause);
     }
     if (idle_for >= period) {
         idle_.is_trimmed = empty_caches(blocks::Bucket::Magazines::destroy, changes);
@@ -55,7 +65,8 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
         return idle_.is_trimmed ? platform::no_timeout : min_pause_ns;
     }
     keep_to_retention(changes);
-    return std::max(std::min(period - idle_for, period / looks_in_a_period), min_pause_ns);
+    return std::max(std::min({period - idle_for, period / looks_in_a_period, max_pause}),
+                    min_pause_ns);
 }
 
 }  // namespace abi_2

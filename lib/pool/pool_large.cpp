@@ -211,7 +211,10 @@ void Pool::free_large(Span& span) noexcept {
     LargeCounters& counted = own->counters->large;
     add_release(counted.deallocations, 1);
     add_release(counted.deallocated_bytes, bytes);
-    const bool is_time_to_look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
+    // Every 64 blocks, and every 8 MiB.
+    const std::uint64_t freed = counted.deallocated_bytes.load(std::memory_order_relaxed);
+    const bool is_time_to_look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0 ||
+                                 ((freed ^ (freed - bytes)) >> 23) != 0;
     if (is_time_to_look || !may_skip_end()) [[unlikely]]
         look_after_free(is_time_to_look);
 }

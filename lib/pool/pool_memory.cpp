@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "blocks/thread_registry.hpp"
+#include "platform/platform.hpp"
 #include "pool/block_server.hpp"
 #include "pool/pool.hpp"
+#include "statistics/commit_budget.hpp"
 #include "statistics/segment/limit_kind.hpp"
 #include "statistics/timeline/timeline.hpp"
 
@@ -75,6 +77,31 @@ bool Pool::keep_to_retention(Changes& changes) noexcept {
     }
     if (unneeded != 0) heap_.give_back(unneeded, changes);
     return true;
+}
+
+// Free memory that takes memory and that the system may not take: extents, cached large blocks, and
+// large blocks that threads keep, with the room that they took for more.
+std::size_t Pool::unoffered_bytes() const noexcept {
+    return heap_.unoffered_bytes() + buckets_.large_parking_limit().taken();
+}
+
+// If what is free here is more than what all others may still take, they could meet the limit of
+// the machine or of a control group while this pool keeps memory that nobody uses.
+void Pool::offer_if_short() noexcept {
+    const std::size_t bytes = unoffered_bytes();
+    offer_pace_.begin_again(bytes);
+    if (statistics::commit_budget().has_available(bytes, platform::monotonic_clock_ns())) return;
+    Changes changes;
+    offer_free(changes);
+    report(changes);
+}
+
+void Pool::offer_free(Changes& changes) noexcept {
+    blocks::thread_registry().give_back_own(buckets_, changes);
+    blocks::thread_registry().take_back(buckets_, TakeFrom::everyone, changes);
+    large_.empty_cache(changes);
+    heap_.offer_free();
+    offer_pace_.begin_again(unoffered_bytes());
 }
 
 void Pool::report(const Changes& changes) noexcept {

@@ -65,6 +65,17 @@ base::Refusal CommitBudget::refuse(std::size_t needed, bool system_refused) cons
     return refusal;
 }
 
+bool CommitBudget::has_available(std::size_t bytes, std::uint64_t now_ns) noexcept {
+    constexpr std::uint64_t pause_ns = 100'000'000;
+    const std::uint64_t age_ns = now_ns - read_ns_.load(std::memory_order_relaxed);
+    const std::size_t recently = recently_available_.load(std::memory_order_relaxed);
+    if (age_ns < pause_ns && recently / 4 >= bytes) return true;
+    const std::size_t now = source_.available();
+    recently_available_.store(now, std::memory_order_relaxed);
+    read_ns_.store(now_ns, std::memory_order_relaxed);
+    return now >= bytes;
+}
+
 bool CommitBudget::short_of_memory() const noexcept {
     return missing_bytes(16) != 0;
 }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 
 #include <tensorpool/growth_policy.hpp>
@@ -62,6 +63,12 @@ public:
     }
     std::size_t kept_out() const noexcept { return kept_out_.load(std::memory_order_relaxed); }
 
+    /// Returns whether at least `bytes` are available to the process and to others. Reads the
+    /// system's files at most ten times a second while much more is available.
+    bool has_available(std::size_t bytes, std::uint64_t now_ns) noexcept;
+    /// Returns how many bytes are available to the process and to others. Reads the system's files.
+    std::size_t available() const noexcept { return source_.available(); }
+
     std::size_t committed() const noexcept { return committed_.load(std::memory_order_relaxed); }
     /// Returns the most bytes that tensorpool may have committed in total, as last read from the
     /// system.
@@ -88,6 +95,9 @@ private:
     // Relaxed: sums that order nothing. Growth itself happens under the mutex.
     std::atomic<std::size_t> committed_ = 0;
     std::atomic<std::size_t> kept_out_ = 0;
+    // What `has_available` read last, and when. Relaxed: an older value only causes another look.
+    std::atomic<std::size_t> recently_available_ = 0;
+    std::atomic<std::uint64_t> read_ns_ = 0;
     std::atomic<std::size_t> ceiling_ = 0;
     // Reading the system's files takes tens of microseconds. It is therefore repeated only when the
     // committed bytes exceed their lowest value since the last reading by a sixty-fourth of what

@@ -77,6 +77,19 @@ bool is_mapping(const unsigned char* begin, std::size_t bytes) {
 
 // Reserving, decommitting, prefaulting -----------------------------------------------------------
 
+TEST(LinuxOffer, OfferedPagesKeepWhatIsWrittenAfterwards) {
+    const std::size_t bytes = 8 * page_bytes();
+    auto* const memory = static_cast<unsigned char*>(map(bytes, page_bytes()));
+    ASSERT_NE(memory, nullptr);
+    std::memset(memory, 1, bytes);
+    EXPECT_TRUE(offer(memory, bytes));
+    for (std::size_t at = 0; at != bytes; ++at) ASSERT_LE(memory[at], 1) << "old content, or zeros";
+    std::memset(memory, 2, bytes);
+    for (std::size_t at = 0; at != bytes; ++at) ASSERT_EQ(memory[at], 2);
+    unmap(memory, bytes);
+    EXPECT_FALSE(offer(memory, bytes)) << "no longer mapped";
+}
+
 TEST(LinuxReserve, AlignedRangeTakesNoExtraAddressSpace) {
     address_space_bytes();
     const std::size_t before = address_space_bytes();

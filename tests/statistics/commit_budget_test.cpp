@@ -25,6 +25,21 @@ TEST(CommitBudget, TakesWantedBytesIfAvailable) {
     EXPECT_EQ(budget.committed(), 0U);
 }
 
+TEST(CommitBudget, ReadsWhatIsAvailableTenTimesASecondIfItIsMuch) {
+    constexpr std::uint64_t second_ns = 1'000'000'000;
+    FakeSystem::set(100 * mib, 0);
+    CommitBudget budget(FakeSystem::source());
+    EXPECT_TRUE(budget.has_available(10 * mib, 5 * second_ns));
+    FakeSystem::set(9 * mib, 0);
+    EXPECT_TRUE(budget.has_available(10 * mib, 5 * second_ns + 1)) << "read a moment ago";
+    EXPECT_FALSE(budget.has_available(26 * mib, 5 * second_ns + 2)) << "not much more";
+    FakeSystem::set(100 * mib, 0);
+    EXPECT_TRUE(budget.has_available(10 * mib, 6 * second_ns));
+    FakeSystem::set(9 * mib, 0);
+    EXPECT_FALSE(budget.has_available(10 * mib, 6 * second_ns + second_ns / 10));
+    EXPECT_FALSE(budget.has_available(10 * mib, second_ns)) << "the clock went back";
+}
+
 TEST(CommitBudget, SurplusIsLimitedByFraction) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());

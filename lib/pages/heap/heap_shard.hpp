@@ -77,6 +77,9 @@ struct HeapCommon {
     const HeapOptions options;
     statistics::PoolTotals& totals;
     Retention retention = {};
+    /// Free bytes that the system may take. At most what is free, so that it falls as free memory
+    /// is used; what was offered may be used last.
+    std::atomic<std::uint64_t> offered = 0;
     /// Whether there is a second shard. Set under the lock of the first one.
     std::atomic<bool> is_divided = false;
 
@@ -115,6 +118,9 @@ struct HeapCommon {
             detail::add(totals.untouched_bytes, more_untouched);
         }
         retention.saw_free(free_bytes());
+        const std::size_t free = free_bytes();
+        if (offered.load(std::memory_order_relaxed) > free) [[unlikely]]
+            base::lower_to(offered, free);
     }
 };
 
@@ -158,6 +164,10 @@ public:
     /// Drops the pages of collected extents, which become cold. Returns the bytes given back. If
     /// the system refuses, the extent stays hot.
     std::size_t drop(SpanList& leaving, Changes& changes) noexcept;
+
+    /// Lets the system take the pages of all hot extents, which stay in the heap. Returns their
+    /// bytes. The lock is held meanwhile, so that no thread gets pages that are being offered.
+    std::size_t offer_free() noexcept;
 
     // Addresses (page_heap_lending.cpp) ------------------------------------------------------
 

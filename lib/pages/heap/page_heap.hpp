@@ -55,6 +55,11 @@ public:
     std::size_t trim(Changes& changes) noexcept;
     /// Gives back up to `bytes` free bytes, but nothing that `reserve` prepared.
     void give_back(std::size_t bytes, Changes& changes) noexcept;
+    /// Lets the system take all free memory, which stays committed and is used as before. For use
+    /// when memory is short, also for other processes and other parts of this one.
+    void offer_free() noexcept;
+    /// Returns the free bytes that take memory and that the system may not take.
+    std::size_t unoffered_bytes() const noexcept;
     /// If a retention period has ended, gives back the memory that was not needed during all of it
     /// and returns true. Takes no lock if none has ended.
     bool keep_to_retention(Changes& changes) noexcept;

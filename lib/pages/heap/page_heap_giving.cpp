@@ -42,6 +42,21 @@ std::size_t PageHeap::give_back(std::size_t bytes, Floor floor, Changes& changes
     return given;
 }
 
+// A shard that gets free memory in the meantime has it counted as offered, until it is used.
+void PageHeap::offer_free() noexcept {
+    std::size_t offered = 0;
+    shards_.for_each([&](HeapShard& shard) { offered += shard.offer_free(); });
+    common_.offered.store(std::min(offered, common_.free_bytes()), std::memory_order_relaxed);
+}
+
+std::size_t PageHeap::unoffered_bytes() const noexcept {
+    const std::size_t kept =
+        common_.free_bytes() + common_.totals.large_cached_bytes.load(std::memory_order_relaxed);
+    const std::size_t without = common_.offered.load(std::memory_order_relaxed) +
+                                common_.totals.untouched_bytes.load(std::memory_order_relaxed);
+    return kept - std::min(kept, without);
+}
+
 bool PageHeap::keep_to_retention(Changes& changes) noexcept {
     const std::uint64_t now = options().clock_ns();
     if (!common_.retention.ended(now)) return false;
@@ -90,6 +105,18 @@ std::size_t HeapShard::collect(SpanList& leaving, std::size_t bytes) noexcept {
     }
     if (collected != 0) count_free();
     return collected;
+}
+
+std::size_t HeapShard::offer_free() noexcept {
+    const std::lock_guard guard(mutex_);
+    std::size_t offered = 0;
+    hot_.for_each([&](const Span& extent) {
+        const PageCount touched = extent.pages - extent.untouched_end();
+        if (touched != 0 && space_.offer({extent.first_page, touched})) {
+            offered += touched * page_bytes;
+        }
+    });
+    return offered;
 }
 
 // Puts all but the last `pages` pages of a taken extent back. Returns those pages, or the whole

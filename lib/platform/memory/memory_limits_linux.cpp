@@ -19,15 +19,26 @@ struct GroupFiles {
     /// limit.
     std::string_view soft_limit;
     std::string_view usage;
-    /// In memory.stat: the page cache of the group and its descendants that the kernel drops first.
-    std::string_view droppable;
+    /// In memory.stat, of the group and its descendants: the page cache that the kernel drops
+    /// first, the other page cache, both with the memory of tmpfs, and that memory.
+    std::string_view inactive_file;
+    std::string_view active_file;
+    std::string_view cache;
+    std::string_view shared;
 };
 
 constexpr GroupFiles files_of(GroupVersion version) noexcept {
     if (version == GroupVersion::one) {
-        return {"/memory.limit_in_bytes", "", "/memory.usage_in_bytes", "total_inactive_file"};
+        return {"/memory.limit_in_bytes",
+                "",
+                "/memory.usage_in_bytes",
+                "total_inactive_file",
+                "total_active_file",
+                "total_cache",
+                "total_shmem"};
     }
-    return {"/memory.max", "/memory.high", "/memory.current", "inactive_file"};
+    return {"/memory.max", "/memory.high", "/memory.current", "inactive_file", "active_file",
+            "file",        "shmem"};
 }
 
 std::size_t read_limit(Path& directory, std::string_view file) noexcept {
@@ -37,11 +48,31 @@ std::size_t read_limit(Path& directory, std::string_view file) noexcept {
     return limit >= no_limit / 4 ? no_limit : limit;
 }
 
+std::size_t less(std::size_t from, std::size_t bytes) noexcept {
+    return from - std::min(from, bytes);
+}
+
+// Memory that was offered to the kernel (MADV_FREE) counts as inactive page cache even after it was
+// written again. So at most what the page cache can consist of counts as droppable.
+std::size_t read_droppable(const GroupFiles& files, Path& directory) noexcept {
+    ShortLineReader lines(LongerPath(directory, "/memory.stat").c_str());
+    std::size_t inactive = 0;
+    std::size_t active = 0;
+    std::size_t cache = no_limit;
+    std::size_t shared = 0;
+    std::string_view line;
+    while (lines.next(line)) {
+        const std::string_view key = take_field(line, ' ');
+        if (key == files.inactive_file) inactive = parse_number(line).value_or(0);
+        if (key == files.active_file) active = parse_number(line).value_or(0);
+        if (key == files.cache) cache = parse_number(line).value_or(no_limit);
+        if (key == files.shared) shared = parse_number(line).value_or(0);
+    }
+    return std::min(inactive, less(less(cache, shared), active));
+}
+
 std::size_t read_usage(const GroupFiles& files, Path& directory) noexcept {
-    const std::size_t usage = read_number(directory, files.usage).value_or(0);
-    const std::size_t droppable =
-        read_field(directory, "/memory.stat", files.droppable).value_or(0);
-    return usage - std::min(usage, droppable);
+    return less(read_number(directory, files.usage).value_or(0), read_droppable(files, directory));
 }
 
 void apply_group(const GroupFiles& files, Path& directory, MemoryLimits& limits) noexcept {
@@ -68,13 +99,22 @@ MachineMemory read_machine(const char* root) noexcept {
     Path path(root);
     ShortLineReader lines(LongerPath(path, "/proc/meminfo").c_str());
     std::string_view line;
+    std::size_t cache = 0;
+    std::size_t file_pages = 0;
     while (memory.free_swap == no_limit && lines.next(line)) {
         const std::string_view key = take_field(line, ' ');
         const std::optional<std::size_t> kib = parse_number(line);
         if (!kib || *kib >= no_limit / 1024) continue;
-        if (key == "MemTotal:") memory.total = *kib * 1024;
-        if (key == "MemAvailable:") memory.available = *kib * 1024;
-        if (key == "SwapFree:") memory.free_swap = *kib * 1024;
+        const std::size_t bytes = *kib * 1024;
+        if (key == "MemTotal:") memory.total = bytes;
+        if (key == "MemAvailable:") memory.available = bytes;
+        if (key == "Buffers:" || key == "Cached:" || key == "SwapCached:") cache += bytes;
+        if (key == "Active(file):" || key == "Inactive(file):") file_pages += bytes;
+        if (key == "SwapFree:") memory.free_swap = bytes;
+    }
+    // What was offered to the kernel counts as available page cache, as in a control group.
+    if (memory.available != no_limit) {
+        memory.available = less(memory.available, less(file_pages, cache));
     }
     return memory;
 }

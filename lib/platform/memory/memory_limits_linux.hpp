@@ -22,8 +22,9 @@ struct MemoryLimits {
 
 /// Reads /proc/meminfo and the limits of the process's control group and of all its mounted
 /// ancestors. Control groups of version 1, version 2 or both are supported (kernel:
-/// admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst). `root` is prepended to each path that is
-/// read: "" for the files of the running system.
+/// admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst). Memory that processes have offered to the
+/// kernel (`platform::offer`) is not available before the kernel has taken it. `root` is prepended
+/// to each path that is read: "" for the files of the running system.
 MemoryLimits read_memory_limits(const char* root) noexcept;
 
 }  // namespace tensorpool::platform

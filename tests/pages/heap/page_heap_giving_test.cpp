@@ -53,6 +53,41 @@ TEST(PageHeapTrim, ReturnedMemoryReadsAsZerosOnReuse) {
     }
 }
 
+TEST(PageHeapOffer, OfferedMemoryStaysCommittedAndFree) {
+    TestHeap heap;
+    const std::vector<Span*> spans = heap.allocate_all({100, 20, 300});
+    for (Span* const span : spans) std::memset(heap.address_of(*span), 1, span->bytes());
+    heap.free(spans[0]);
+    heap.free(spans[2]);
+    EXPECT_EQ(heap.heap.unoffered_bytes(), 400 * page_bytes);
+    heap.heap.offer_free();
+    EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
+    EXPECT_EQ(heap.capacity(), 420U);
+    EXPECT_EQ(heap.free_pages(), 400U);
+    EXPECT_EQ(heap.address_of(*spans[1])[20 * page_bytes - 1], 1) << "in use, and not offered";
+}
+
+TEST(PageHeapOffer, WhatIsFreedLaterIsNotOffered) {
+    TestHeap heap;
+    Span* span = heap.allocate(400);
+    std::memset(heap.address_of(*span), 1, span->bytes());
+    heap.free(span);
+    heap.heap.offer_free();
+    span = heap.allocate(300);
+    EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
+    heap.free(span);
+    EXPECT_EQ(heap.heap.unoffered_bytes(), 300 * page_bytes);
+    heap.trim();
+    EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
+}
+
+TEST(PageHeapOffer, UntouchedMemoryNeedsNoOffer) {
+    TestHeap heap;
+    ASSERT_TRUE(heap.heap.capacity() == 0);
+    heap.free(heap.allocate(10));
+    EXPECT_LE(heap.heap.unoffered_bytes(), 10 * page_bytes);
+}
+
 TEST(PageHeapTrim, DropsTheFloorOfReserve) {
     TestHeap heap;
     ASSERT_TRUE(heap.reserve(100));

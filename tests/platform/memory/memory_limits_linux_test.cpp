@@ -28,8 +28,9 @@ protected:
                        std::size_t inactive_file = 0) {
         write(group + "/memory.max", std::to_string(limit) + "\n");
         write(group + "/memory.current", std::to_string(usage) + "\n");
-        write(group + "/memory.stat",
-              "anon 1\nfile 2\ninactive_file " + std::to_string(inactive_file) + "\n");
+        write(group + "/memory.stat", "anon 1\nfile " + std::to_string(inactive_file) +
+                                          "\ninactive_file " + std::to_string(inactive_file) +
+                                          "\n");
     }
 
     void write_limit_1(const std::string& group, std::size_t limit, std::size_t usage,
@@ -103,6 +104,36 @@ TEST_F(MemoryLimitsTest, FreeSwapCountsAsCommittableWithinGroupLimits) {
     write_limit_2("/sys/fs/cgroup/app", 8500 * mib, 0);
     EXPECT_EQ(limits().available, machine_available);
     EXPECT_EQ(limits().committable, 8500 * mib);
+}
+
+// Offered memory is on the kernel's list of inactive pages of files, even after it was written
+// again.
+TEST_F(MemoryLimitsTest, OfferedMemoryOfTheMachineIsNotAvailable) {
+    write("/proc/meminfo",
+          "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\nBuffers: 1024 kB\nCached: 102400 kB\n"
+          "SwapCached: 0 kB\nActive(anon): 5 kB\nActive(file): 51200 kB\n"
+          "Inactive(file): 1100800 kB\nSwapFree: 0 kB\n");
+    EXPECT_EQ(limits().available, machine_available - 1024 * mib);
+}
+
+TEST_F(MemoryLimitsTest, OfferedMemoryOfAGroupIsNotAvailable) {
+    const std::string file = std::to_string(100 * mib);
+    const std::string shared = std::to_string(30 * mib);
+    const std::string active = std::to_string(50 * mib);
+    const std::string inactive = std::to_string(170 * mib);
+    mount_2("/app");
+    write_limit_2("/sys/fs/cgroup/app", 500 * mib, 400 * mib);
+    write("/sys/fs/cgroup/app/memory.stat", "file " + file + "\nshmem " + shared +
+                                                "\ninactive_file " + inactive + "\nactive_file " +
+                                                active + "\n");
+    EXPECT_EQ(limits().available, 120 * mib);
+    mount_1("/app");
+    write_limit_1("/sys/fs/cgroup/memory/app", 500 * mib, 400 * mib);
+    write("/sys/fs/cgroup/memory/app/memory.stat",
+          "cache 1\nshmem 1\ninactive_file 1\nactive_file 1\ntotal_cache " + file +
+              "\ntotal_shmem " + shared + "\ntotal_inactive_file " + inactive +
+              "\ntotal_active_file " + active + "\n");
+    EXPECT_EQ(limits().available, 120 * mib);
 }
 
 // Version 2 --------------------------------------------------------------------------------------

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+
+/// Decides when it is worth a look whether memory is so short that a pool should offer its free
+/// memory to the system: whenever an eighth of it, at least 4 MiB, was freed since the last look.
+/// Thread-safe.
+class OfferPace {
+public:
+    static constexpr std::size_t min_bytes = std::size_t{4} << 20;
+
+    /// Returns whether a look is due with `bytes` free bytes that are not offered.
+    bool is_due(std::size_t bytes) noexcept {
+        const std::size_t lowest = lowest_.load(std::memory_order_relaxed);
+        if (bytes < lowest) lowest_.store(bytes, std::memory_order_relaxed);
+        return bytes >= lowest + std::max(min_bytes, bytes / 8);
+    }
+    /// Notes a look.
+    void begin_again(std::size_t bytes) noexcept {
+        lowest_.store(bytes, std::memory_order_relaxed);
+    }
+
+private:
+    // The lowest number of bytes since the last look. Relaxed: if a thread's store is lost, a look
+    // is made earlier or later.
+    std::atomic<std::size_t> lowest_ = 0;
+};
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail

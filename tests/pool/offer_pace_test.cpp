@@ -1,0 +1,34 @@
+#include "pool/offer_pace.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tensorpool::detail {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+TEST(OfferPace, IsDueAfterFourMebibytes) {
+    OfferPace pace;
+    EXPECT_FALSE(pace.is_due(4 * mib - 1));
+    EXPECT_TRUE(pace.is_due(4 * mib));
+}
+
+TEST(OfferPace, IsDueAfterAnEighth) {
+    OfferPace pace;
+    pace.begin_again(700 * mib);
+    EXPECT_FALSE(pace.is_due(750 * mib));
+    EXPECT_TRUE(pace.is_due(800 * mib));
+    pace.begin_again(800 * mib);
+    EXPECT_FALSE(pace.is_due(800 * mib));
+}
+
+TEST(OfferPace, CountsFromTheLowestBytesSinceTheLastLook) {
+    OfferPace pace;
+    pace.begin_again(100 * mib);
+    EXPECT_FALSE(pace.is_due(10 * mib));
+    EXPECT_FALSE(pace.is_due(13 * mib));
+    EXPECT_TRUE(pace.is_due(14 * mib));
+}
+
+}  // namespace
+}  // namespace tensorpool::detail
