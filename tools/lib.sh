@@ -39,20 +39,45 @@ as_root() {
     if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"; }
+# Prints one line if apt reports that it waits. Reads what apt prints.
+report_wait() {
+    local line reported=no
+    while IFS= read -r line; do
+        [[ $line == *"ould not get lock "* && $reported == no ]] || continue
+        echo "$program: waiting for another apt: ${line##*"ould not get lock "}"
+        reported=yes
+    done
+}
+
+# apt ARGUMENT...: runs apt-get. If another process holds a lock, it waits up to ten minutes. Apt
+# itself waits for the locks of dpkg only. For those of the lists and of the downloads, it is
+# started again.
+apt() {
+    local tries printed
+    for ((tries = 120; ; --tries)); do
+        {
+            printed=$(as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C \
+                apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" 2>&1 | tee /dev/fd/3) && return
+        } 3>&1
+        [[ $tries -gt 1 && $printed == *"E: Could not get lock "*/@(lists|archives)/lock* ]] ||
+            return 1
+        sleep 5
+    done
+}
 
 is_known() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep Candidate: | grep -qv "(none)"; }
 
-# Fails with advice for one of the packages that apt could not install.
+# Fails with apt's reasons for not installing the packages.
 explain_failure() {
-    local package
+    local package reasons
+    reasons=$(grep '^E: ' build/packages.log | awk '!seen[$0]++') || true
+    [[ -n $reasons ]] || reasons=$(tail -n 1 build/packages.log)
     for package; do
         is_known "$package" && continue
-        fail "apt does not know the package $package: check the network and the package sources;" \
-            "it is part of Debian 12; required packages: $*"
+        fail "apt does not know the package $package, which is part of Debian 12: check the package" \
+            "sources; required packages: $*; build/packages.log says:"$'\n'"$reasons"
     done
-    fail "apt-get could not install $*: make sure that this machine is online;" \
-        "build/packages.log ends with the reason"
+    fail "apt-get could not install $*; build/packages.log has its output:"$'\n'"$reasons"
 }
 
 # install PURPOSE...: installs the missing packages for these purposes through apt. Prints nothing
@@ -68,10 +93,11 @@ install() {
     echo "$program: installing ${missing[*]}"
     mkdir -p build
     # A failed update is ignored here: the lists may be recent enough. If they are not, the
-    # installation below fails.
-    apt update >build/packages.log 2>&1 || true
-    apt install --no-install-recommends "${missing[@]}" >>build/packages.log 2>&1 ||
-        explain_failure "${missing[@]}"
+    # installation fails.
+    {
+        apt update || true
+        apt install --no-install-recommends "${missing[@]}"
+    } | tee build/packages.log | report_wait || explain_failure "${missing[@]}"
 }
 
 # --- building -------------------------------------------------------------------------------

@@ -42,6 +42,21 @@ void* as_array(void* block) noexcept;
 /// Extends the block to `bytes` bytes without a copy, and returns it. Returns nullptr, with the
 /// block unchanged, if that is impossible.
 void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
+
+/// Returns whether the block may be charged to a budget, or the thread may be inside a scope of
+/// one. False for most threads of programs without budgets.
+inline bool may_have_budget(const void* p) noexcept {
+    const detail::ThreadCache& cache = detail::first_thread_cache();
+    return cache.counters == nullptr || cache.is_guarded_or_null(p);
+}
+/// Returns whether a resize to `bytes` bytes must move the block, because a scope of the thread
+/// does not charge it yet.
+inline bool must_charge(const void* p, std::size_t bytes) noexcept {
+    return may_have_budget(p) && !is_inside_pool() && detail::GlobalPool::must_charge(p, bytes);
+}
+/// Allocates a block for the content of the one at `p`, charged as a resize is.
+void* replace_in_pool(const void* p, std::size_t bytes) noexcept;
+
 // REQUIRES: `p` may belong to the pool. A pointer that does not is passed to the next allocator.
 // Checks::hardened alone looks at what the function and its arguments state about the block.
 using detail::FreedAs;

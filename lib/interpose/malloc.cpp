@@ -45,12 +45,19 @@ std::size_t with_room_to_grow(std::size_t usable, std::size_t bytes) noexcept {
     return usable < large || bytes <= usable ? bytes : std::max(bytes, usable + usable / 8);
 }
 
+/// Allocates a block for the content of the one at `p`.
+void* replace(const void* p, std::size_t bytes) noexcept {
+    return is_for_pool(bytes) && may_have_budget(p) ? replace_in_pool(p, bytes)
+                                                    : allocate(bytes, AllocatedBy::malloc);
+}
+
 /// Copies the content into another block and frees the old one. If no block can be had, a block
-/// that was to shrink stays, unless its size is exact.
+/// that was to shrink stays, unless its size is exact or a budget must be charged for it.
 void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
-    void* moved = allocate(with_room_to_grow(usable, bytes), AllocatedBy::malloc);
-    if (moved == nullptr) moved = allocate(bytes, AllocatedBy::malloc);
-    if (moved == nullptr) return bytes <= usable && !is_exact(usable) ? p : nullptr;
+    void* moved = replace(p, with_room_to_grow(usable, bytes));
+    if (moved == nullptr) moved = replace(p, bytes);
+    if (moved == nullptr)
+        return bytes <= usable && !is_exact(usable) && !must_charge(p, bytes) ? p : nullptr;
     std::memcpy(moved, p, std::min(usable, bytes));
     deallocate(p, by_free);
     return moved;
@@ -58,9 +65,11 @@ void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
 
 /// Reallocates a block of another allocator. A large block that the pool once could not serve stays
 /// there: otherwise it would be copied each time it grows, and would exist twice during each copy.
+/// Inside a scope of a budget it moves, so that it is charged.
 void* reallocate_foreign(void* p, std::size_t bytes) noexcept {
     const std::size_t usable = next_usable_size(p);
-    if (bytes == 0 || !is_for_pool(bytes) || is_for_pool(usable)) return next_realloc(p, bytes);
+    if (bytes == 0 || !is_for_pool(bytes) || (is_for_pool(usable) && !must_charge(p, bytes)))
+        return next_realloc(p, bytes);
     return move(p, usable, bytes);
 }
 
@@ -76,7 +85,7 @@ void* reallocate(void* p, std::size_t bytes) noexcept {
         free_in_pool(p, by_free);
         return out_of_memory();
     }
-    if (may_stay(usable, bytes)) return p;
+    if (may_stay(usable, bytes) && !must_charge(p, bytes)) return p;
     if (void* const longer = lengthen_in_pool(p, bytes)) return longer;
     return move(p, usable, bytes);
 }

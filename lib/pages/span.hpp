@@ -94,6 +94,10 @@ struct alignas(64) Span
         home_bits[1] = reinterpret_cast<std::uintptr_t>(&charge);
         charged = true;
     }
+    /// Returns what was set for a large block in use; nullptr if it is not charged.
+    blocks::BlockCharge* charge() const noexcept {
+        return charged ? reinterpret_cast<blocks::BlockCharge*>(home_bits[1]) : nullptr;
+    }
     /// Returns what was set, and marks the block as not charged. REQUIRES: it is charged.
     blocks::BlockCharge& take_charge() noexcept {
         charged = false;

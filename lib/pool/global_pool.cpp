@@ -130,6 +130,17 @@ void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
     return pool == nullptr ? nullptr : pool->lengthen(p, bytes);
 }
 
+bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
+    const Pool* const pool = global_pool.pool.pool_if_set_up();
+    return pool != nullptr && pool->must_charge(p, bytes);
+}
+
+GlobalPool::Answer GlobalPool::try_replace(const void* p, std::size_t bytes) noexcept {
+    const Pool* const pool = try_set_up();
+    const statistics::NodeScope scope(pool == nullptr ? nullptr : pool->kept_charge(p));
+    return try_allocate(bytes, base::finer_alignment);
+}
+
 bool GlobalPool::deallocate(void* p) noexcept {
     const pages::AddressSpace& space = pages::address_space();
     if (space.map().at(p).empty() && !space.is_lent(p)) [[unlikely]]

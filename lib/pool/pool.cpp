@@ -383,7 +383,8 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const bool is_guarded = is_hardened() || heap_.space().map().at(p).guarded() != nullptr;
     const bool fits = !is_guarded && new_bytes <= old.usable && new_bucket == old.bucket &&
                       (new_bucket < bucket_count || new_bytes >= old.usable / 2);
-    const bool may_stay = old.requested != 0 || !platform::resizes_need_old_size();
+    const bool may_stay =
+        (old.requested != 0 || !platform::resizes_need_old_size()) && !must_charge(p, new_bytes);
     if (fits && may_stay) {
         if (base::checks_sizes(options_.checks)) remember(p, old, new_bytes);
         const bool is_of_plan = heap_.space().map().at(p).kind() == pages::PageKind::served;
@@ -397,6 +398,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         return p;
     }
     if (void* const longer = lengthen(p, new_bytes)) return longer;
+    const statistics::NodeScope scope(kept_charge(p));
     void* const moved = allocate_or_throw(new_bytes, smallest_block_bytes);
     std::memcpy(moved, p, std::min(old_bytes, new_bytes));
     deallocate(p);

@@ -100,6 +100,16 @@ public:
     /// the block unchanged if it cannot grow, is not a block of whole pages of this pool, or holds
     /// `bytes` already.
     void* lengthen(void* p, std::size_t bytes) noexcept;
+    /// Returns whether a resize to `bytes` bytes must move the block in use at `p`, so that it is
+    /// charged like a new one: a scope of the calling thread charges another budget than the one
+    /// that the block is charged to. Takes no lock.
+    bool must_charge(const void* p, std::size_t bytes) const noexcept;
+    /// Returns the budget that must be charged for a block that replaces the block in use at `p`,
+    /// if no scope decides that: the one that the block is charged to. Returns nullptr if there is
+    /// none, or if a scope of the calling thread decides. Takes no lock.
+    BudgetNode* kept_charge(const void* p) const noexcept {
+        return is_in_scope() ? nullptr : charge_of(p);
+    }
     [[noreturn]] void fail(std::size_t bytes, const pages::SlowPath& path) const;
     AllocationError error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept;
 
@@ -209,6 +219,7 @@ private:
     void free_charged_block(blocks::BucketSet& set, unsigned bucket, void* p,
                             pages::Changes& changes) noexcept;
     static void refund(blocks::BlockCharge& charge, std::size_t bytes) noexcept;
+    BudgetNode* charge_of(const void* p) const noexcept;
 
     // pool_large.cpp: blocks of whole pages
     void* allocate_pages(std::size_t bytes);

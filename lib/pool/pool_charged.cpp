@@ -6,8 +6,10 @@
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/marked/sampled_area.hpp"
+#include "pool/block_server.hpp"
 #include "pool/pool.hpp"
 #include "statistics/budget/scope_budget.hpp"
+#include "statistics/profile/profiled_blocks.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -116,6 +118,31 @@ void Pool::free_charged_block(blocks::BucketSet& set, unsigned bucket, void* p,
 void Pool::refund(BlockCharge& charge, std::size_t bytes) noexcept {
     charge.refund(bytes);
     if (charge.bytes() == 0) blocks::thread_registry().release_unused(charge.set);
+}
+
+// Returns the budget that the block in use at `p` is charged to by a scope, or nullptr.
+BudgetNode* Pool::charge_of(const void* p) const noexcept {
+    // The caller got a charged block from a thread that counted the set before.
+    if (buckets_.charged_sets.load(std::memory_order_relaxed) == 0) return nullptr;
+    const pages::PageEntry entry = pages::address_space().map().at(p);
+    const BlockCharge* charge = nullptr;
+    if (entry.is_charged()) {
+        charge = entry.span()->charged_bucket().charge();
+    } else if (entry.is_large_in_use()) {
+        charge = entry.span()->charge();
+    } else if (entry.sampled() != nullptr) {
+        const statistics::ProfiledBlock* const block = SampledArea::find(p).profiled();
+        if (block != nullptr) charge = static_cast<const BlockCharge*>(block->charge);
+    }
+    return charge == nullptr ? nullptr : charge->budget();
+}
+
+bool Pool::must_charge(const void* p, std::size_t bytes) const noexcept {
+    if (!is_in_scope()) return false;
+    // No scope charges what a plan serves.
+    const bool is_served = bytes > serving.max_unserved_bytes &&
+                           pages::address_space().map().at(p).kind() == pages::PageKind::served;
+    return !is_served && charge_of(p) != statistics::scope_budget;
 }
 
 // The bucket of a span that is being set up is not known yet, so it is not read.

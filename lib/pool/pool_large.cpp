@@ -253,7 +253,9 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
     const bool ours = entry.pool_number() == heap_.pool_number();
     if (!ours || entry.kind() != pages::PageKind::large_in_use) return nullptr;
     const void* const begin = heap_.space().address_of(entry.span()->first_page);
-    if (begin != p || bytes <= entry.span()->bytes() || entry.span()->charged) return nullptr;
+    // A charged block moves, so that its growth is charged.
+    const bool charges = entry.span()->charged || is_in_scope();
+    if (begin != p || bytes <= entry.span()->bytes() || charges) return nullptr;
     statistics::look_for_recorder();
     SlowPath path;
     void* longer = extend(*entry.span(), bytes, path);

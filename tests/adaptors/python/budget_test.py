@@ -29,6 +29,23 @@ class Charges(EnabledCase):
         del kept, thread
         self.assertEqual(loader.in_use, 0)
 
+    def test_of_a_resized_array_are_those_of_its_new_size(self):
+        outside = take(MIB)
+        with tensorpool.budget("resized", "8MiB") as resized:
+            outside.resize(3 * MIB, refcheck=False)
+            self.assertEqual(resized.in_use, 3 * MIB)
+            outside.resize(3 * MIB - 1, refcheck=False)
+            self.assertEqual(resized.in_use, 3 * MIB)
+        outside.resize(5 * MIB, refcheck=False)
+        self.assertEqual(resized.in_use, 5 * MIB)
+        with self.assertRaises(MemoryError):
+            outside.resize(40 * MIB, refcheck=False)
+        self.assertEqual(resized.in_use, 5 * MIB)
+        self.assertEqual(outside.size, 5 * MIB)
+        self.assertEqual(outside[:MIB].sum(), MIB)
+        del outside
+        self.assertEqual(resized.in_use, 0)
+
     def test_include_small_arrays(self):
         with tensorpool.budget("small", "4MiB") as small:
             kept = [take(1000) for _ in range(1000)]
