@@ -5,7 +5,7 @@ namespace tensorpool::platform {
 
 std::size_t capture_stack(std::uintptr_t* frames, std::size_t max,
                           const std::uintptr_t** slots) noexcept {
-    unwind::Registers registers;
+    unwind::Registers registers{};
     const std::uintptr_t here = unwind::take_registers(registers);
     unwind::Frame frame(registers, here);
     std::size_t count = 0;

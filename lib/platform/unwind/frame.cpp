@@ -1,5 +1,7 @@
 #include "platform/unwind/frame.hpp"
 
+#include <bit>
+
 #include "platform/unwind/expression.hpp"
 
 namespace tensorpool::platform::unwind {
@@ -45,7 +47,7 @@ bool Frame::restore(const FrameRules& rules, std::uintptr_t end, std::size_t num
 bool Frame::step() noexcept {
     using Rule = FrameRules::Rule;
     FrameRules rules;
-    const std::size_t of_return = function_.return_register;
+    const std::size_t of_return = function_.group.return_register;
     if (code_ != LoadedTables::Code::described || of_return >= register_count ||
         !find_rules(function_, instruction(), rules)) {
         return false;
@@ -57,21 +59,25 @@ bool Frame::step() noexcept {
     std::uintptr_t end = 0;
     if (!find_end(rules, end)) return false;
     // Only a signal handler may have a stack of its own.
-    if (end <= end_ && !function_.is_signal_frame) return false;
+    if (end <= end_ && !function_.group.is_signal_frame) return false;
     Registers callers;
-    for (std::size_t i = 0; i != register_count; ++i) {
-        if (!restore(rules, end, i, callers.value[i])) return false;
+    for (std::uint32_t left = rules.changed; left != 0; left &= left - 1) {
+        const auto number = static_cast<std::size_t>(std::countr_zero(left));
+        if (!restore(rules, end, number, callers.value[number])) return false;
     }
-    if (rules.rules[stack_pointer] == Rule::unchanged) callers.value[stack_pointer] = end;
+    registers_.value[stack_pointer] = end;
+    for (std::uint32_t left = rules.changed; left != 0; left &= left - 1) {
+        const auto number = static_cast<std::size_t>(std::countr_zero(left));
+        registers_.value[number] = callers.value[number];
+    }
     slot_ = nullptr;
-    if (rule == Rule::at_offset && !function_.is_signal_frame) {
+    if (rule == Rule::at_offset && !function_.group.is_signal_frame) {
         slot_ = reinterpret_cast<const std::uintptr_t*>(
             end + static_cast<std::uintptr_t>(rules.numbers[of_return]));
     }
-    registers_ = callers;
-    address_ = callers.value[of_return];
+    address_ = registers_.value[of_return];
     end_ = end;
-    is_interrupted_ = function_.is_signal_frame;
+    is_interrupted_ = function_.group.is_signal_frame;
     code_ = tables_.find(instruction(), function_);
     return code_ != LoadedTables::Code::unknown;
 }

@@ -46,7 +46,7 @@ public:
         : function_(function), address_(address), reached_(function.begin), rules_(rules) {}
 
     bool run() noexcept {
-        if (!execute(function_.common)) return false;
+        if (!execute(function_.group.instructions)) return false;
         initial_ = rules_;
         return execute(function_.instructions);
     }
@@ -143,11 +143,12 @@ private:
     }
 
     bool advance(std::uint64_t units) noexcept {
-        reached_ += units * function_.code_unit;
+        reached_ += units * function_.group.code_unit;
         return true;
     }
     std::int64_t factored(std::uint64_t number) const noexcept {
-        return static_cast<std::int64_t>(number * static_cast<std::uint64_t>(function_.data_unit));
+        return static_cast<std::int64_t>(number *
+                                         static_cast<std::uint64_t>(function_.group.data_unit));
     }
     std::int64_t factored(std::int64_t number) const noexcept {
         return factored(static_cast<std::uint64_t>(number));
@@ -162,6 +163,8 @@ private:
     bool set(std::uint64_t number, Rule rule, std::int64_t operand) noexcept {
         if (!fits(operand)) return false;
         if (number >= register_count) return true;
+        const std::uint32_t bit = std::uint32_t{1} << number;
+        rules_.changed = rule == Rule::unchanged ? rules_.changed & ~bit : rules_.changed | bit;
         rules_.rules[number] = rule;
         rules_.numbers[number] = static_cast<std::int32_t>(operand);
         return true;
@@ -216,10 +219,12 @@ TableBytes FrameRules::expression_at(const unsigned char* at) const noexcept {
 }
 
 bool find_rules(const Description& function, std::uintptr_t address, FrameRules& to) noexcept {
+    to = {};
     to.base = function.instructions.at();
     // Expressions of the group lie before those of the function, or behind them.
-    to.end = function.instructions.end() > function.common.end() ? function.instructions.end()
-                                                                 : function.common.end();
+    to.end = function.instructions.end() > function.group.instructions.end()
+                 ? function.instructions.end()
+                 : function.group.instructions.end();
     return Execution(function, address, to).run();
 }
 

@@ -20,14 +20,15 @@ struct FrameRules {
     };
 
     // Numbers of bytes count from here.
-    const unsigned char* base = nullptr;
-    const unsigned char* end = nullptr;
+    const unsigned char* base;
+    const unsigned char* end;
     // The end of the frame is a register plus an offset, or an expression where there is one.
-    std::uint8_t frame_register = 0;
-    std::int32_t frame_offset = 0;
-    const unsigned char* frame_expression = nullptr;
-    Rule rules[register_count] = {};
-    std::int32_t numbers[register_count] = {};
+    const unsigned char* frame_expression;
+    std::int32_t frame_offset;
+    std::uint8_t frame_register;
+    std::uint32_t changed;  // a bit for each register whose rule is not `unchanged`
+    Rule rules[register_count];
+    std::int32_t numbers[register_count];
 
     /// Returns the expression at the number of its first byte.
     TableBytes expression_at(const unsigned char* at) const noexcept;

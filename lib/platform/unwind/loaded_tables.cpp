@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "platform/stacks/stack_memory.hpp"
@@ -61,7 +62,8 @@ TableBytes take_entry(TableBytes bytes) noexcept {
 }
 
 /// Reads what precedes the instructions of a group. Returns false if it has an unknown form.
-bool read_group(TableBytes bytes, Description& to) noexcept {
+bool read_group(TableBytes bytes, Group& to) noexcept {
+    to = {};
     if (bytes.take<std::uint32_t>() != 0) return false;
     const auto version = bytes.take<std::uint8_t>();
     if (version != 1 && version != 3) return false;
@@ -98,7 +100,7 @@ bool read_group(TableBytes bytes, Description& to) noexcept {
     } else if (*text != 0) {
         return false;
     }
-    to.common = bytes;
+    to.instructions = bytes;
     return !bytes.is_bad();
 }
 
@@ -106,7 +108,6 @@ bool read_group(TableBytes bytes, Description& to) noexcept {
 
 LoadedTables::Code LoadedTables::find(std::uintptr_t address, Description& to) noexcept {
     if (!find_file(address)) return Code::unknown;
-    to = {};
     const unsigned char* const entry = find_entry(address);
     if (entry != nullptr && describe(entry, address, to)) return Code::described;
     return is_code(address) ? Code::bare : Code::unknown;
@@ -170,24 +171,24 @@ const unsigned char* LoadedTables::find_entry(std::uintptr_t address) const noex
     if (count > SIZE_MAX / sizeof(Item) || header.skip(count * sizeof(Item)) == nullptr) {
         return nullptr;
     }
-    const auto item_at = [items](std::uint64_t i) {
-        Item item{};
-        std::memcpy(&item, items + i * sizeof item, sizeof item);
-        return item;
+    const auto function_at = [items](std::uint64_t i) {
+        std::int32_t function = 0;
+        std::memcpy(&function, items + i * sizeof(Item), sizeof function);
+        return function;
     };
     const auto wanted =
         static_cast<std::int64_t>(address - reinterpret_cast<std::uintptr_t>(index));
+    // A step without a branch, as its outcome cannot be predicted.
     std::uint64_t first = 0;
-    while (count != 0) {  // items before `first` begin at `address` or before it
+    while (count > 1) {
         const std::uint64_t half = count / 2;
-        if (item_at(first + half).function <= wanted) {
-            first += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
+        first = function_at(first + half) <= wanted ? first + half : first;
+        count -= half;
     }
-    return first == 0 ? nullptr : index + item_at(first - 1).entry;
+    if (count == 0 || function_at(first) > wanted) return nullptr;
+    std::int32_t entry = 0;
+    std::memcpy(&entry, items + first * sizeof(Item) + offsetof(Item, entry), sizeof entry);
+    return index + entry;
 }
 
 bool LoadedTables::describe(const unsigned char* entry, std::uintptr_t address,
@@ -196,13 +197,18 @@ bool LoadedTables::describe(const unsigned char* entry, std::uintptr_t address,
     const unsigned char* const begin = bytes.at();
     const auto distance = bytes.take<std::uint32_t>();
     if (bytes.is_bad() || distance == 0) return false;
-    if (!read_group(take_entry(bytes_from(begin - distance)), to)) return false;
+    if (begin - distance != group_begin_) {
+        group_begin_ = nullptr;
+        if (!read_group(take_entry(bytes_from(begin - distance)), group_)) return false;
+        group_begin_ = begin - distance;
+    }
+    to.group = group_;
     std::uint64_t length = 0;
-    if (!take_address(bytes, to.address_encoding, to.begin) ||
-        !take_form(bytes, to.address_encoding, length) || address - to.begin >= length) {
+    if (!take_address(bytes, group_.address_encoding, to.begin) ||
+        !take_form(bytes, group_.address_encoding, length) || address - to.begin >= length) {
         return false;
     }
-    if (to.has_own_data) bytes.skip(bytes.take_uleb());
+    if (group_.has_own_data) bytes.skip(bytes.take_uleb());
     to.instructions = bytes;
     return !bytes.is_bad();
 }

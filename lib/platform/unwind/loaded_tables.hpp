@@ -8,17 +8,22 @@
 
 namespace tensorpool::platform::unwind {
 
-/// What the table says about one function (Linux Standard Base, Exception Frames).
-struct Description {
-    TableBytes common{nullptr, nullptr};        // instructions of all functions of its group
-    TableBytes instructions{nullptr, nullptr};  // its own
-    std::uintptr_t begin = 0;                   // of the function
+/// What the table says about a group of functions (Linux Standard Base, Exception Frames).
+struct Group {
+    TableBytes instructions{nullptr, nullptr};  // that begin those of each function
     std::uint64_t code_unit = 1;
     std::int64_t data_unit = 1;
     std::uint8_t address_encoding = 0;
     std::uint8_t return_register = 0;
     bool has_own_data = false;
     bool is_signal_frame = false;  // a signal handler returns to it
+};
+
+/// What the table says about one function.
+struct Description {
+    Group group;
+    TableBytes instructions{nullptr, nullptr};
+    std::uintptr_t begin = 0;  // of the function
 };
 
 /// Reads the unwind tables of the loaded files. Takes no lock: the loader keeps its list so that
@@ -42,7 +47,10 @@ private:
     bool describe(const unsigned char* entry, std::uintptr_t address, Description& to) noexcept;
     TableBytes bytes_from(const unsigned char* at) const noexcept;
 
-    dl_find_object file_{};  // the last one that was found
+    // The last ones that were found.
+    dl_find_object file_{};
+    const unsigned char* group_begin_ = nullptr;
+    Group group_;
 };
 
 }  // namespace tensorpool::platform::unwind

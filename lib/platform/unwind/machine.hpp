@@ -11,7 +11,7 @@ inline constexpr std::size_t register_count = 17;
 inline constexpr std::size_t stack_pointer = 7;
 
 struct Registers {
-    std::uintptr_t value[register_count] = {};
+    std::uintptr_t value[register_count];
 };
 
 /// Stores the registers that a function preserves, and the stack pointer. Returns the address of an

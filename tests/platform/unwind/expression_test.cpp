@@ -27,7 +27,7 @@ TEST(Expression, ItsFirstValueIsGiven) {
 TEST(Expression, FindsTheFrameOfAnEntryOfAProcedureLinkageTable) {
     const std::vector<unsigned char> entry = {0x77, 8,    0x80, 0,    0x3F, 0x1A,
                                               0x3B, 0x2A, 0x33, 0x24, 0x22};
-    Registers registers;
+    Registers registers{};
     registers.value[7] = 0x1000;
     registers.value[16] = 0x2005;
     EXPECT_EQ(value_of(entry, registers), 0x1008U);
@@ -37,7 +37,7 @@ TEST(Expression, FindsTheFrameOfAnEntryOfAProcedureLinkageTable) {
 
 TEST(Expression, ReadsMemory) {
     const std::uintptr_t word = 42;
-    Registers registers;
+    Registers registers{};
     registers.value[3] = reinterpret_cast<std::uintptr_t>(&word) - 16;
     EXPECT_EQ(value_of({0x73, 16, 0x06}, registers), 42U);
 }

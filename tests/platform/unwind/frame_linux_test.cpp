@@ -29,7 +29,7 @@ public:
 
     std::size_t walk() {
         for (std::uintptr_t& word : words_) word = any_word();
-        Registers registers;
+        Registers registers{};
         for (std::uintptr_t& value : registers.value) value = any_word();
         // The innermost frame is real.
         registers.value[stack_pointer] = on_stack() & ~std::uintptr_t{7};

@@ -20,7 +20,7 @@ constexpr std::uintptr_t function = 0x1000;
 
 /// The rules of a function, and whether its description is valid.
 struct Found {
-    FrameRules rules;
+    FrameRules rules{};
     bool is_valid = false;
 };
 
@@ -30,11 +30,11 @@ Found rules_at(std::uintptr_t address, const Bytes& own, const Bytes& common = u
     all.insert(all.end(), own.begin(), own.end());
     Description description;
     const unsigned char* const middle = all.data() + common.size();
-    description.common = {all.data(), middle};
+    description.group.instructions = {all.data(), middle};
     description.instructions = {middle, all.data() + all.size()};
     description.begin = function;
-    description.data_unit = -8;
-    description.return_register = 16;
+    description.group.data_unit = -8;
+    description.group.return_register = 16;
     Found found;
     found.is_valid = find_rules(description, address, found.rules);
     return found;
