@@ -5,7 +5,7 @@
 
 /// For functions that read a stack: what they read may lie between variables of other functions.
 #if defined(__GNUC__)
-#define TENSORPOOL_READS_STACK [[gnu::no_sanitize("address", "thread")]]
+#define TENSORPOOL_READS_STACK __attribute__((no_sanitize("address", "thread")))
 #else
 #define TENSORPOOL_READS_STACK
 #endif
