@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -410,7 +409,6 @@ void measure(const perf::Options& options, perf::Report& report, const std::stri
 }  // namespace
 
 int main(int argc, char** argv) {
-    setenv("TENSORPOOL_PROFILE", "off", 0);
     const perf::Options options = perf::read_options(argc, argv, 3);
     perf::Report report(options);
     const std::string problem =

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -181,7 +180,6 @@ void measure_many(const perf::Options& options, perf::Report& report) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    setenv("TENSORPOOL_PROFILE", "off", 0);
     const perf::Options options = perf::read_options(argc, argv, 51);
     perf::Report report(options);
     measure_pairs(options, report);

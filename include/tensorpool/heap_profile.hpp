@@ -4,10 +4,12 @@
 /// The heap profile of a process: which call stacks hold the memory of its pools, by a sample of
 /// its allocations. Sizes are bytes.
 ///
-/// Each pool without checks of every call (`Checks::off` and `sampled`) samples on average one
-/// allocation in `profile_interval()` bytes, at random distances. An allocation of n bytes is
-/// sampled with the probability p = 1 - exp(-n / interval) and counts as 1 / p blocks and n / p
-/// bytes, so the expected values are the true ones. Sampling takes at most about 0.5 % of a
+/// Samples are taken only if they are requested: by TENSORPOOL_PROFILE in the environment, by
+/// `set_profile_interval`, or from outside (`request_profile_interval`, the command `tensorpool
+/// profile`). Then each pool without checks of every call (`Checks::off` and `sampled`) samples on
+/// average one allocation in `profile_interval()` bytes, at random distances. An allocation of n
+/// bytes is sampled with the probability p = 1 - exp(-n / interval) and counts as 1 / p blocks and
+/// n / p bytes, so the expected values are the true ones. Sampling takes at most about 0.5 % of a
 /// thread's processor time, after the first millisecond. Where it would take more, the thread's
 /// interval is raised, and the weights with it.
 ///
@@ -88,9 +90,9 @@ struct HeapProfile {
 };
 
 /// Returns the mean distance in bytes between the sampled allocations of this process; 0 if none
-/// are sampled. It is 512 KiB, or the value of TENSORPOOL_PROFILE: `off`; a number of bytes from 1
-/// KiB on, such as 4MiB; or `all`, which samples every allocation, whatever that takes. Any thread
-/// may call it.
+/// are sampled, as by default. TENSORPOOL_PROFILE sets the distance: `on` is 512 KiB; a number of
+/// bytes from 1 KiB on, such as 4MiB, is itself; `all` samples every allocation, whatever that
+/// takes; and `off` is the default. Any thread may call it.
 TENSORPOOL_API std::size_t profile_interval() noexcept;
 /// Sets the mean distance in bytes between sampled allocations, at most 1 TiB, or stops sampling
 /// with 0. With 1, every allocation is sampled. Each thread uses the value from its next sample on;

@@ -64,9 +64,9 @@ class ReportTest(unittest.TestCase):
         self.assertTrue(lines[1].endswith("aim 0.50: MISSED"))
 
     def test_compares_pool_with_itself_without_samples(self):
-        rounds = rounds_of(pool=[1.01] * 6, unprofiled=[1] * 6)
+        rounds = rounds_of(profiled=[1.01] * 6, pool=[1] * 6)
         self.assertEqual(list(report.judged(workloads.ALL["B"], rounds)),
-                         ["B pool: cpu of unprofiled 1.010 (1.010–1.010), aim 1.005: MISSED"])
+                         ["B profiled: cpu of pool 1.010 (1.010–1.010), aim 1.005: MISSED"])
 
     def test_judges_only_aims_with_measured_values(self):
         self.assertEqual(list(report.judged(workloads.ALL["A"], rounds_of(pool=[1] * 6))), [])

@@ -49,9 +49,13 @@ public:
     unsigned char* const begin;
 };
 
-/// Returns a field of /proc/self/statm (proc(5)) in bytes.
+/// Returns a field of /proc/self/statm (proc(5)) in bytes. A buffer on the heap could be what the
+/// heap grows for.
 std::size_t process_size(int position) {
-    std::ifstream file("/proc/self/statm");
+    char buffer[256];
+    std::ifstream file;
+    file.rdbuf()->pubsetbuf(buffer, sizeof buffer);
+    file.open("/proc/self/statm");
     std::size_t pages = 0;
     for (int field = 0; field <= position; ++field) file >> pages;
     return pages * page_bytes();

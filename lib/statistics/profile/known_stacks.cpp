@@ -1,29 +1,23 @@
 #include "statistics/profile/known_stacks.hpp"
 
-#include <cstring>
+#include "platform/stacks/stack_memory.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
-// The places may lie between variables of other functions now.
-#if defined(__GNUC__)
-#define TENSORPOOL_READS_STACK [[gnu::no_sanitize("address", "thread")]]
-#else
-#define TENSORPOOL_READS_STACK
-#endif
-
-TENSORPOOL_READS_STACK std::uintptr_t word_at(const void* base, std::uint32_t offset) noexcept {
-    return *reinterpret_cast<const volatile std::uintptr_t*>(static_cast<const char*>(base) +
-                                                             offset);
+std::uintptr_t address_of(const void* base, std::uint32_t offset) noexcept {
+    return reinterpret_cast<std::uintptr_t>(base) + offset;
 }
 
 }  // namespace
 
-// From the innermost frame outwards, up to the first difference: at the latest, that is the
-// function with which the present stack begins, so nothing beyond the stack is read.
-TENSORPOOL_READS_STACK bool KnownStacks::Known::is_on_stack() const noexcept {
+// From the innermost frame outwards, up to the first difference. A stack may begin before that: a
+// coroutine's stack lies where a larger one was.
+bool KnownStacks::Known::is_on_stack() const noexcept {
+    platform::StackMemory memory(reinterpret_cast<std::uintptr_t>(base));
     for (std::uint32_t i = 0; i != count; ++i) {
-        if (word_at(base, offsets[i]) != returns[i]) return false;
+        std::uintptr_t word = 0;
+        if (!memory.read(address_of(base, offsets[i]), word) || word != returns[i]) return false;
     }
     return true;
 }
@@ -44,14 +38,17 @@ void KnownStacks::add(const void* base, std::uint64_t python, const platform::St
     Known& known = known_[set][next_[set]];
     known.base = nullptr;
     known.count = 0;
+    platform::StackMemory memory(begin);
     for (std::size_t i = 0; i != stack.native_count; ++i) {
         const auto slot = reinterpret_cast<std::uintptr_t>(stack.slots[i]);
+        if (slot == 0) return;
         if (slot < begin) continue;
         const std::uintptr_t offset = slot - begin;
         if (offset > UINT32_MAX || slot % sizeof(std::uintptr_t) != 0) return;
         known.offsets[known.count] = static_cast<std::uint32_t>(offset);
         known.returns[known.count] = stack.addresses[i] + 1;
-        if (word_at(base, known.offsets[known.count]) != known.returns[known.count]) return;
+        std::uintptr_t word = 0;
+        if (!memory.read(slot, word) || word != known.returns[known.count]) return;
         ++known.count;
     }
     if (known.count == 0) return;

@@ -8,7 +8,7 @@
 
 namespace tensorpool::statistics {
 
-/// Recognizes a stack that was captured before, some fifty times faster than it can be captured:
+/// Recognizes a stack that was captured before, many times faster than it can be captured:
 /// the same return addresses lie at the same places of the stack, and Python has reached the same
 /// instructions. The stacks of all threads share the table. Memory is static. Not thread-safe.
 class KnownStacks {

@@ -21,10 +21,11 @@ constexpr std::uint64_t unknown = UINT64_MAX;
 // Relaxed: threads may use the old value for some samples.
 constinit std::atomic<std::uint64_t> interval = unknown;
 
-// Does not use std::string: a pool that makes its first sample may serve malloc.
+// Does not use std::string: a pool that makes its first sample may serve malloc. Programs that did
+// not ask for samples take none: threads that end soon cost many times as much with them.
 std::uint64_t interval_of_environment() noexcept {
     const char* const text = platform::environment_variable("TENSORPOOL_PROFILE");
-    if (text == nullptr || *text == '\0') return usual;
+    if (text == nullptr || *text == '\0') return 0;
     const std::string_view wanted = text;
     if (wanted == "off") return 0;
     if (wanted == "on") return usual;

@@ -35,8 +35,8 @@ ALL = {a.key: a for a in (
     Allocator("pool", INTERPOSER, is_ours=True, with_libraries=True),  # as `tensorpool run` does
     # The same, with the two lines of tensorpool.planned in the program.
     Allocator("plan", INTERPOSER, is_ours=True, with_libraries=True, with_plan=True),
-    # The pool without the samples of the heap profile.
-    Allocator("unprofiled", INTERPOSER, variables=(("TENSORPOOL_PROFILE", "off"),), is_ours=True,
+    # The pool with the samples of the heap profile.
+    Allocator("profiled", INTERPOSER, variables=(("TENSORPOOL_PROFILE", "on"),), is_ours=True,
               with_libraries=True),
     # The pool with a level of checks.
     *(Allocator(checks, INTERPOSER, variables=(("TENSORPOOL_CHECKS", checks),), is_ours=True,

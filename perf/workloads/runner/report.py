@@ -87,9 +87,9 @@ def judged_checks(workload, rounds):
 
 def judged_profile(workload, rounds):
     """Yields a line for the aim of the heap profile, against the pool without its samples."""
-    if {"pool", "unprofiled"} <= set(rounds.names):
-        cpu = rounds.ratio("pool", "unprofiled", "cpu")
-        yield (f"{workload.letter} pool: cpu of unprofiled {cpu}, aim {PROFILE_CPU}: "
+    if {"profiled", "pool"} <= set(rounds.names):
+        cpu = rounds.ratio("profiled", "pool", "cpu")
+        yield (f"{workload.letter} profiled: cpu of pool {cpu}, aim {PROFILE_CPU}: "
                f"{verdict(cpu.median <= PROFILE_CPU)}")
 
 

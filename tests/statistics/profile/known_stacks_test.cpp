@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace tensorpool::statistics {
 namespace {
 
@@ -64,6 +68,58 @@ TEST_F(KnownStacksTest, OtherPythonStackIsAnotherStack) {
         EXPECT_TRUE(found == nullptr || found == &b_);
     }
 }
+
+#ifdef __linux__
+/// Two pages of memory that stand for a stack, with a return address on each.
+class MadeStack : public ::testing::Test {
+protected:
+    static constexpr std::size_t page = 4096;
+
+    MadeStack()
+        : words_(static_cast<std::uintptr_t*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE,
+                                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+        stack_.native_count = 2;
+        for (const std::size_t i : {0, 1}) {
+            std::uintptr_t* const slot = words_ + (i + 1) * page / sizeof *words_ - 1;
+            *slot = 1000 + i;
+            stack_.addresses[i] = *slot - 1;
+            stack_.slots[i] = slot;
+        }
+    }
+    ~MadeStack() override { munmap(words_, 2 * page); }
+
+    SiteRecord* find() const { return known_.find(words_, 0); }
+    void add() { known_.add(words_, 0, stack_, site_); }
+    void close_outer_page() { mprotect(words_ + page / sizeof *words_, page, PROT_NONE); }
+
+    platform::StackBuffers stack_;
+    SiteRecord site_{};
+
+private:
+    std::uintptr_t* words_;
+    KnownStacks known_;
+};
+
+TEST_F(MadeStack, IsRecognized) {
+    EXPECT_EQ(find(), nullptr);
+    add();
+    EXPECT_EQ(find(), &site_);
+}
+
+TEST_F(MadeStack, IsNotReadBeyondItsEnd) {
+    add();
+    close_outer_page();
+    EXPECT_EQ(find(), nullptr);
+    add();
+    EXPECT_EQ(find(), nullptr);
+}
+
+TEST_F(MadeStack, WithAFunctionThatASignalInterruptedIsNotNoted) {
+    stack_.slots[1] = nullptr;
+    add();
+    EXPECT_EQ(find(), nullptr);
+}
+#endif
 
 }  // namespace
 }  // namespace tensorpool::statistics

@@ -63,23 +63,44 @@ TEST(ProfileProgram, RefusesIntervalsThatItCannotUse) {
     }
 }
 
-TEST(ProfileProgram, ChangesTheIntervalOfAProcess) {
+/// Runs the command on this process, which allocates meanwhile.
+ProgramResult run_on_this_process(std::vector<std::string> arguments) {
     MemoryPool pool;
     const auto take_slow_path = [&] { pool.deallocate(pool.allocate(1 << 20)); };
     take_slow_path();
-    const std::string process = std::to_string(getpid());
+    arguments.insert(arguments.begin(), {"profile", "--pid", std::to_string(getpid())});
     ProgramResult result;
     std::atomic<bool> is_done = false;
     std::thread command([&] {
-        result =
-            run_program(TENSORPOOL_PROGRAM, {"profile", "--pid", process, "--interval", "64KiB"});
+        result = run_program(TENSORPOOL_PROGRAM, std::move(arguments));
         is_done = true;
     });
     while (!is_done) take_slow_path();
     command.join();
+    return result;
+}
+
+TEST(ProfileProgram, LetsAProcessWithoutSamplesBeginAndSaysSo) {
+    const ProgramResult first = run_on_this_process({"--json"});
+    EXPECT_EQ(first.exit_code, 1);
+    EXPECT_EQ(first.output, "");
+    EXPECT_EQ(first.errors,
+              "tensorpool: profile: sampling was off; process " + std::to_string(getpid()) +
+                  " samples one allocation in 512 KiB on average now, each thread within its "
+                  "next 64 MiB of allocations; what it allocated before is unknown; run this "
+                  "command again to see what it allocates from now on\n");
+    EXPECT_EQ(profile_interval(), 524288U);
+    const ProgramResult second = run_on_this_process({});
+    EXPECT_EQ(second.exit_code, 0);
+    EXPECT_EQ(second.errors, "");
+    EXPECT_NE(second.output.find("one sample per 512 KiB"), std::string::npos) << second.output;
+}
+
+TEST(ProfileProgram, ChangesTheIntervalOfAProcess) {
+    const ProgramResult result = run_on_this_process({"--interval", "64KiB"});
     EXPECT_EQ(result.errors, "");
-    EXPECT_EQ(result.output,
-              "process " + process + " samples one allocation in 64.0 KiB on average now\n");
+    EXPECT_EQ(result.output, "process " + std::to_string(getpid()) +
+                                 " samples one allocation in 64.0 KiB on average now\n");
     EXPECT_EQ(profile_interval(), 65536U);
 }
 

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
+
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/end_signals.hpp"
@@ -11,6 +13,7 @@
 #include "leaks/report.hpp"
 #include "options.hpp"
 #include "profile/formats.hpp"
+#include "profile/interval.hpp"
 #include "run/start.hpp"
 #include "subcommands.hpp"
 
@@ -89,9 +92,13 @@ int find_leaks(const Settings& settings, const LeaksOptions& options) try {
     check(settings, options);
     if (settings.program.empty()) {
         StatisticsReader process = attach_chosen(settings);
+        if (process.heap_profile().interval == 0) {
+            print_error("tensorpool: leaks: " + profile::turn_on(process));
+        }
         check(process.heap_profile());
         return report(observe(process, options.pace), settings, options.pace);
     }
+    setenv("TENSORPOOL_PROFILE", "on", 0);
     const leaks::RanLeaks ran =
         leaks::run_and_observe(settings.program, options.with, options.pace);
     if (ran.observation.profiles() != 0) check(ran.observation.last());
@@ -128,8 +135,8 @@ constexpr const char* footer =
 constexpr const char* details =
     "An iteration ends when the program calls tensorpool::mark_timeline, or when a block `with "
     "tensorpool.iteration(\"step\"):` of Python ends. At the end of each, a heap profile is taken. "
-    "The process is not stopped. If it makes no mark within 10 seconds, give --mark, which waits "
-    "longer, or --every.\n"
+    "The process is not stopped. If it takes no samples, it begins now. If it makes no mark within "
+    "10 seconds, give --mark, which waits longer, or --every.\n"
     "\n"
     "Each call stack whose memory grows has a verdict. It is judged by its survivors: the bytes "
     "that an iteration left and no later one freed.\n"

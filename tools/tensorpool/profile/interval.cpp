@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t least = 1024;
 constexpr std::uint64_t largest = std::uint64_t{1} << 40;  // see set_profile_interval
+constexpr std::uint64_t usual = std::uint64_t{512} << 10;  // TENSORPOOL_PROFILE=on
 constexpr std::chrono::seconds patience{3};
 
 std::string text_of(std::uint64_t interval) {
@@ -52,6 +53,13 @@ std::string change_interval(StatisticsReader& process, std::uint64_t bytes) {
         finding, fmt::format("process {} still {}: none of its threads took a slow path of a pool, "
                              "for example for a large block; it will change when one does",
                              process.process(), text_of(found)));
+}
+
+std::string turn_on(StatisticsReader& process) {
+    return fmt::format(
+        "sampling was off; {}, each thread within its next 64 MiB of allocations; what it "
+        "allocated before is unknown",
+        change_interval(process, usual));
 }
 
 }  // namespace tensorpool::command::profile

@@ -20,4 +20,8 @@ std::string problem_of_interval(const std::string& text);
 /// if the process does not do so within three seconds.
 std::string change_interval(StatisticsReader& process, std::uint64_t bytes);
 
+/// Makes a process that takes no samples take them, one in 512 KiB. Returns sentences that say so.
+/// Throws like `change_interval`.
+std::string turn_on(StatisticsReader& process);
+
 }  // namespace tensorpool::command::profile

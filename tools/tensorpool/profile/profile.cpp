@@ -102,7 +102,8 @@ std::string text_of(const profile::NamedProfile& named, const Settings& settings
 /// Returns the profile of the program, and sets how it ended.
 HeapProfile run_program(const std::vector<std::string>& program, const ProfileOptions& options,
                         run::Outcome& outcome) {
-    if (!options.interval.empty()) setenv("TENSORPOOL_PROFILE", options.interval.c_str(), 1);
+    const bool is_given = !options.interval.empty();
+    setenv("TENSORPOOL_PROFILE", is_given ? options.interval.c_str() : "on", is_given ? 1 : 0);
     profile::RanProfile ran = profile::run_and_profile(program, options.with);
     outcome = ran.outcome;
     if (!ran.profile) {
@@ -119,6 +120,17 @@ HeapProfile run_program(const std::vector<std::string>& program, const ProfileOp
     return std::move(*ran.profile);
 }
 
+/// Returns the profile of a running process. If it has none, sampling begins.
+HeapProfile read_profile(const Settings& settings) {
+    StatisticsReader process = attach_chosen(settings);
+    HeapProfile profile = process.heap_profile();
+    if (profile.interval != 0 || !profile.sites.empty()) return profile;
+    throw CommandError(finding,
+                       fmt::format("profile: {}; run this command again to see what it allocates "
+                                   "from now on",
+                                   profile::turn_on(process)));
+}
+
 int profile_process(const Settings& settings, const ProfileOptions& options) try {
     check(settings, options);
     if (!options.interval.empty() && settings.program.empty()) {
@@ -130,7 +142,7 @@ int profile_process(const Settings& settings, const ProfileOptions& options) try
     if (!options.compare.empty()) before = profile::read_json(options.compare);
     run::Outcome outcome;
     HeapProfile of_process = settings.program.empty()
-                                 ? attach_chosen(settings).heap_profile()
+                                 ? read_profile(settings)
                                  : run_program(settings.program, options, outcome);
     const profile::NamedProfile named =
         profile::name_frames(std::move(of_process), value_of(settings, options));
@@ -177,11 +189,14 @@ constexpr const char* footer =
     "  tensorpool profile --html -o train.html -- python3 train.py";
 
 constexpr const char* details =
-    "Pools sample one allocation in about 512 KiB, so the values are estimates. --interval sets "
-    "another distance: for the program that is started, or for a running process, which takes it "
-    "at its next slow path of a pool, and of which no profile is shown then. TENSORPOOL_PROFILE in "
-    "its environment does so too, and set_profile_interval in its code. The process is not "
-    "stopped.\n"
+    "Pools sample one allocation in about 512 KiB, so the values are estimates. They sample none "
+    "until they are asked to: by this command, by `tensorpool run --with profile`, by "
+    "TENSORPOOL_PROFILE=on in the environment of the process, or by set_profile_interval in its "
+    "code. If a running process takes no samples, this command lets it begin, and shows what was "
+    "allocated since when it is run again. The process is not stopped.\n"
+    "\n"
+    "--interval sets another distance: for the program that is started, or for a running process, "
+    "which takes it at its next slow path of a pool, and of which no profile is shown then.\n"
     "\n"
     "live are the bytes of blocks in use, peak those in use when the use of the process had its "
     "peak, and allocated those of all allocations so far. The table has a row for each line of the "

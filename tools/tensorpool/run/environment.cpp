@@ -43,7 +43,7 @@ private:
 std::string python_parts(const std::vector<PlannedPart>& parts) {
     std::string names;
     for (const PlannedPart& one : parts) {
-        if (one.part == Part::malloc || !one.is_put()) continue;
+        if (one.part == Part::malloc || one.part == Part::profile || !one.is_put()) continue;
         names += (names.empty() ? "" : ",") + std::string(name_of(one.part));
     }
     return names;
@@ -52,6 +52,7 @@ std::string python_parts(const std::vector<PlannedPart>& parts) {
 void put_parts(Environment& environment, const std::vector<PlannedPart>& parts,
                const PartPaths& paths) {
     if (is_put(parts, Part::malloc)) environment.put_first("LD_PRELOAD", paths.interposer);
+    if (is_put(parts, Part::profile)) environment.set_by_default("TENSORPOOL_PROFILE", "on");
     const std::string names = python_parts(parts);
     if (names.empty()) return;
     environment.put_first("PYTHONPATH", paths.site_folder);

@@ -74,6 +74,7 @@ std::string problem_of_torch(const PartPaths& paths) {
 }
 
 std::string problem_of(Part part, const PartPaths& paths, const std::string& program) {
+    if (part == Part::profile) return "";
     if (!is_shared) return not_shared;
     switch (part) {
         case Part::malloc:
@@ -83,6 +84,8 @@ std::string problem_of(Part part, const PartPaths& paths, const std::string& pro
             return problem_of_python(paths);
         case Part::torch:
             return problem_of_torch(paths);
+        case Part::profile:
+            break;
     }
     return "";
 }
@@ -91,12 +94,17 @@ bool is_known(const std::string& name) {
     return std::ranges::any_of(all_parts, [&](Part part) { return name_of(part) == name; });
 }
 
+/// Whether the part is enabled only if it is named, and others are enabled as if it were not.
+bool is_beside_others(std::string_view name) {
+    return name == name_of(Part::holders) || name == name_of(Part::profile);
+}
+
 void check_names(const std::vector<std::string>& with) {
     for (const std::string& name : with) {
         if (is_known(name) || (name == "none" && with.size() == 1)) continue;
         throw CommandError(wrong_usage,
                            fmt::format("run: --with {}: expected malloc, numpy, torch, holders, "
-                                       "several of them separated by commas, or none",
+                                       "profile, several of them separated by commas, or none",
                                        printable(name)));
     }
 }
@@ -104,24 +112,23 @@ void check_names(const std::vector<std::string>& with) {
 }  // namespace
 
 std::string_view name_of(Part part) noexcept {
-    constexpr std::string_view names[] = {"malloc", "numpy", "torch", "holders"};
+    constexpr std::string_view names[] = {"malloc", "numpy", "torch", "holders", "profile"};
     return names[static_cast<std::size_t>(part)];
 }
 
 std::string_view title_of(Part part) noexcept {
-    constexpr std::string_view titles[] = {"malloc", "NumPy", "PyTorch", "holders"};
+    constexpr std::string_view titles[] = {"malloc", "NumPy", "PyTorch", "holders", "profile"};
     return titles[static_cast<std::size_t>(part)];
 }
 
 std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
                                     const std::string& program) {
     check_names(with);
-    const bool by_default = std::ranges::all_of(
-        with, [](const std::string& name) { return name == name_of(Part::holders); });
+    const bool by_default = std::ranges::all_of(with, is_beside_others);
     std::vector<PlannedPart> parts;
     for (const Part part : all_parts) {
         const bool named = std::ranges::find(with, name_of(part)) != with.end();
-        if (!named && (!by_default || part == Part::holders)) continue;
+        if (!named && (!by_default || is_beside_others(name_of(part)))) continue;
         parts.push_back({part, problem_of(part, paths, program)});
         if (!named || parts.back().is_put()) continue;
         throw CommandError(run_failed,

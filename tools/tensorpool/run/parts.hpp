@@ -12,8 +12,9 @@
 
 namespace tensorpool::command::run {
 
-enum class Part { malloc, numpy, torch, holders };
-inline constexpr Part all_parts[] = {Part::malloc, Part::numpy, Part::torch, Part::holders};
+enum class Part { malloc, numpy, torch, holders, profile };
+inline constexpr Part all_parts[] = {Part::malloc, Part::numpy, Part::torch, Part::holders,
+                                     Part::profile};
 
 /// The name in --with and in the notes of processes: "malloc".
 std::string_view name_of(Part part) noexcept;
@@ -27,9 +28,9 @@ struct PlannedPart {
 };
 
 /// Selects the parts: those that `with` names, or none for "none". If it names none of malloc,
-/// numpy and torch, all of these are selected; holders is only if it is named. Throws CommandError
-/// if a named part cannot be enabled or does not exist. `program` is the file that will run; "":
-/// unknown.
+/// numpy and torch, all of these are selected; holders and profile are only if they are named.
+/// Throws CommandError if a named part cannot be enabled or does not exist. `program` is the file
+/// that will run; "": unknown.
 std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
                                     const std::string& program);
 

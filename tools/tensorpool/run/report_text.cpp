@@ -60,9 +60,16 @@ std::string reason_unused(Part part) {
            "privileges, or LD_PRELOAD was removed from the environment";
 }
 
+std::string profile_text() {
+    const char* const given = std::getenv("TENSORPOOL_PROFILE");
+    return given == nullptr ? "one allocation in 512 KiB is sampled"
+                            : "as TENSORPOOL_PROFILE says: " + printable(given);
+}
+
 std::string part_text(const PlannedPart& planned, const PartNotes& notes,
                       const Arguments& arguments) {
     if (!planned.is_put()) return "not enabled: " + planned.problem;
+    if (planned.part == Part::profile) return profile_text();
     if (notes.programs == 0 && notes.problems.empty()) return reason_unused(planned.part);
     std::string text;
     if (notes.programs != 0) text = "in " + count_of(notes.programs, "program");

@@ -26,7 +26,7 @@ protected:
     ~TopLive() override { fs::remove_all(folder_); }
     // The programs that the tests start take samples.
     static void SetUpTestSuite() { ::setenv("TENSORPOOL_PROFILE", "on", 1); }
-    static void TearDownTestSuite() { ::setenv("TENSORPOOL_PROFILE", "off", 1); }
+    static void TearDownTestSuite() { ::unsetenv("TENSORPOOL_PROFILE"); }
     void SetUp() override {
         if (!TerminalSession::is_possible()) GTEST_SKIP() << "needs tmux: install the package tmux";
     }

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace tensorpool::platform::unwind {
+
+/// A part of an unwind table that is read from its beginning. Beyond the end, zeros are read and
+/// `is_bad` becomes true.
+class TableBytes {
+public:
+    TableBytes(const unsigned char* begin, const unsigned char* end) noexcept
+        : at_(begin), end_(end) {}
+
+    bool is_empty() const noexcept { return at_ == end_; }
+    bool is_bad() const noexcept { return is_bad_; }
+    const unsigned char* at() const noexcept { return at_; }
+    const unsigned char* end() const noexcept { return end_; }
+
+    template <class T>
+    T take() noexcept {
+        T value{};
+        if (const unsigned char* const from = skip(sizeof value)) {
+            std::memcpy(&value, from, sizeof value);
+        }
+        return value;
+    }
+    /// Returns what is skipped; nullptr if there are not as many bytes.
+    const unsigned char* skip(std::uint64_t bytes) noexcept {
+        if (bytes > static_cast<std::uint64_t>(end_ - at_)) {
+            is_bad_ = true;
+            at_ = end_;
+            return nullptr;
+        }
+        const unsigned char* const from = at_;
+        at_ += bytes;
+        return from;
+    }
+    std::uint64_t take_uleb() noexcept {
+        unsigned shift = 0;
+        return take_leb(shift);
+    }
+    std::int64_t take_sleb() noexcept {
+        unsigned shift = 0;
+        std::uint64_t value = take_leb(shift);
+        const bool is_negative = (value >> (shift - 1) & 1U) != 0;
+        if (is_negative && shift < 64) value |= UINT64_MAX << shift;
+        return static_cast<std::int64_t>(value);
+    }
+
+private:
+    /// Seven bits a byte, the lowest first. The eighth bit says that more follow.
+    std::uint64_t take_leb(unsigned& shift) noexcept {
+        std::uint64_t value = 0;
+        for (;;) {
+            const auto byte = take<std::uint8_t>();
+            value |= std::uint64_t{byte & 0x7FU} << shift;
+            shift += 7;
+            if ((byte & 0x80U) == 0) break;
+            if (shift > 56) {  // no table has such a number
+                is_bad_ = true;
+                at_ = end_;
+                break;
+            }
+        }
+        return value;
+    }
+
+    const unsigned char* at_;
+    const unsigned char* end_;
+    bool is_bad_ = false;
+};
+
+}  // namespace tensorpool::platform::unwind
