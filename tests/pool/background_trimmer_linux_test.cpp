@@ -18,6 +18,7 @@
 #include "support/child_process.hpp"
 #include "support/own_threads_linux.hpp"
 #include "support/process_metrics.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -39,7 +40,8 @@ std::size_t trimmers() {
 
 /// Waits until the trimmer has returned everything.
 void wait_until_empty(const MemoryPool& pool) {
-    while (pool.get_total_capacity() != 0) std::this_thread::yield();
+    testing::wait_until("the trimmer has returned the memory",
+                        [&] { return pool.get_total_capacity() == 0; });
 }
 
 void free_at_once(MemoryPool& pool, std::size_t bytes) {
@@ -174,7 +176,7 @@ TEST(BackgroundTrimmer, EndsInAChildForkedByItsCallback) {
     MemoryPool pool(forking);
     use(pool);
     wait_until_empty(pool);
-    while (child == -1) std::this_thread::yield();
+    testing::wait_until("the callback has forked", [&] { return child != -1; });
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << status;

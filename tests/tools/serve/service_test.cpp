@@ -8,6 +8,7 @@
 #include "exchange.hpp"
 #include "pool_process.hpp"
 #include "socket_client.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
@@ -38,14 +39,15 @@ void open_stream(SocketClient& client, const std::string& process) {
     client.send("GET /api/stream?process=" + process + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
-/// Repeats a request until the answer is as expected. CTest ends the test if it never is.
+/// Repeats a request until the answer is as expected.
 template <class Answer>
 std::string ask_until(int port, const std::string& target, Answer expected) {
-    for (;;) {
-        const std::string answer = get(port, target);
-        if (expected(answer)) return answer;
-        std::this_thread::yield();
-    }
+    std::string answer;
+    tensorpool::testing::wait_until("the answer of " + target + " is as expected", [&] {
+        answer = get(port, target);
+        return expected(answer);
+    });
+    return answer;
 }
 
 std::string ask_until_ok(int port, const std::string& target) {
