@@ -118,12 +118,11 @@ TEST(LiveService, HasAHistoryForAPageOpenedLate) {
     const PoolProcess process("past");
     LiveProcesses processes;
     const Service service(processes, options());
-    std::size_t samples = 0;
-    while (samples < 10) {
+    tensorpool::testing::wait_until("the history has ten samples", [&] {
         SocketClient client(service.port());
         open_stream(client, number(process));
-        samples = await(client, "history", 1)["pools"][0]["t"].size();
-    }
+        return await(client, "history", 1)["pools"][0]["t"].size() >= 10;
+    });
 }
 
 TEST(LiveService, OmitsAnEndedProcessFromTheNextScrape) {
