@@ -23,6 +23,7 @@
 #include "platform/platform.hpp"
 #include "statistics/commit_budget.hpp"
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -96,7 +97,8 @@ TEST(ArenaFork, ClaimsStayPendingUntilItIsOver) {
         block = arena.allocate(640);
         granted = true;
     });
-    while (top_of(arena) == top) std::this_thread::yield();
+    testing::wait_until("the other thread has claimed its block",
+                        [&] { return top_of(arena) != top; });
     EXPECT_FALSE(granted) << "its claim is pending";
     arena::arena_registry().after_fork_in_parent();
     other.join();
@@ -297,7 +299,8 @@ TEST(ArenaFork, ChildSeesEverythingGrantedToOtherThreads) {
         options.initial_capacity = gib;
         Arena arena(options);
         const Taker taker(arena);
-        while (taker.known() < 1000 * 64) std::this_thread::yield();
+        testing::wait_until("the other thread has taken 1,000 blocks",
+                            [&] { return taker.known() >= std::size_t{1000} * 64; });
         EXPECT_TRUE(holds_in_mortal_child([&] {
             const std::size_t known = taker.known();
             return arena.used() >= known && arena.used() <= known + 2 * 64;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -130,20 +131,29 @@ TEST_P(HardenedArenaDeathTest, WriteIntoReleasedMemoryStopsAtItsNextUse) {
 
 TEST_P(HardenedArena, ThreadsAllocateAndEndHandlesAtOnce) {
     if (GetParam() == Sharing::one_thread) GTEST_SKIP() << "belongs to one thread";
+    constexpr std::size_t blocks = 200;
     Arena arena(options());
     for (int phase = 0; phase != 20; ++phase) {
         std::vector<std::thread> threads;
-        for (int t = 0; t != 4; ++t) {
-            threads.emplace_back([&] {
-                for (std::size_t i = 1; i != 200; ++i) {
-                    filled(arena, i);
+        for (char mark = 1; mark != 5; ++mark) {
+            threads.emplace_back([&, mark] {
+                std::vector<std::string_view> own;
+                for (std::size_t i = 1; i != blocks; ++i) {
+                    char* const block = filled(arena, i);
+                    std::memset(block, mark, i);
+                    own.emplace_back(block, i);
                     const PooledAllocation handle(arena, 2 * i);
                     std::memset(handle.get(), 7, 2 * i);
+                }
+                for (const std::string_view& block : own) {
+                    EXPECT_EQ(block.find_first_not_of(mark), block.npos) << block.size();
                 }
             });
         }
         for (std::thread& thread : threads) thread.join();
+        EXPECT_GE(arena.used(), 4 * (blocks - 1) * 64);
         arena.reset();
+        EXPECT_EQ(arena.used(), 0U);
     }
 }
 

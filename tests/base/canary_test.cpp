@@ -16,65 +16,78 @@ struct Layout {
 
 constexpr std::size_t largest = 2048;
 
-class CanaryTest : public ::testing::TestWithParam<Layout> {
+constexpr Layout layouts[] = {{1, 64},   {31, 64},   {32, 64},     {33, 64},     {40, 64},
+                              {47, 64},  {48, 64},   {49, 64},     {56, 64},     {57, 128},
+                              {64, 128}, {100, 128}, {1000, 1024}, {1017, 2048}, {33, 1024}};
+
+class CanaryTest : public ::testing::Test {
 protected:
-    static std::size_t damage_in(const Canary& canary, const char* block) {
-        return canary.find_damage(block, GetParam().requested, GetParam().usable);
+    /// Runs `test` with a block of zeros for each layout.
+    template <class Test>
+    void for_each_layout(Test test) {
+        for (const Layout& layout : layouts) {
+            SCOPED_TRACE(std::to_string(layout.requested) + " of " + std::to_string(layout.usable));
+            std::fill(std::begin(block_), std::end(block_), char(0));
+            test(layout);
+        }
+    }
+    static std::size_t damage_in(const Canary& canary, const char* block, const Layout& layout) {
+        return canary.find_damage(block, layout.requested, layout.usable);
+    }
+    static std::size_t end_of(const Layout& layout) {
+        return Canary::end(layout.requested, layout.usable);
     }
 
-    const std::size_t end_ = Canary::end(GetParam().requested, GetParam().usable);
     alignas(64) char block_[largest] = {};
 };
 
-TEST_P(CanaryTest, WritesOnlyBehindTheRequestedBytes) {
-    Canary(0x1234567890abcdef).fill(block_, GetParam().requested, GetParam().usable);
-    for (std::size_t at = 0; at != largest; ++at) {
-        const bool is_inside = at >= GetParam().requested && at < end_;
-        EXPECT_EQ(block_[at] != 0, is_inside) << at;
-    }
+TEST_F(CanaryTest, WritesOnlyBehindTheRequestedBytes) {
+    for_each_layout([&](const Layout& layout) {
+        Canary(0x1234567890abcdef).fill(block_, layout.requested, layout.usable);
+        for (std::size_t at = 0; at != largest; ++at) {
+            const bool is_inside = at >= layout.requested && at < end_of(layout);
+            EXPECT_EQ(block_[at] != 0, is_inside) << at;
+        }
+    });
 }
 
-TEST_P(CanaryTest, FindsTheFirstDamagedByte) {
-    const Canary canary(0xfedcba0987654321);
-    for (std::size_t at = GetParam().requested; at != end_; ++at) {
-        canary.fill(block_, GetParam().requested, GetParam().usable);
-        EXPECT_EQ(damage_in(canary, block_), GetParam().usable);
-        for (std::size_t later = at; later != end_; later += 1 + later % 7) {
-            block_[later] = static_cast<char>(block_[later] ^ 1);
-            if (end_ - later <= later % 7) break;
+TEST_F(CanaryTest, FindsTheFirstDamagedByte) {
+    for_each_layout([&](const Layout& layout) {
+        const Canary canary(0xfedcba0987654321);
+        for (std::size_t at = layout.requested; at != end_of(layout); ++at) {
+            canary.fill(block_, layout.requested, layout.usable);
+            EXPECT_EQ(damage_in(canary, block_, layout), layout.usable);
+            for (std::size_t later = at; later != end_of(layout); later += 1 + later % 7) {
+                block_[later] = static_cast<char>(block_[later] ^ 1);
+                if (end_of(layout) - later <= later % 7) break;
+            }
+            EXPECT_EQ(damage_in(canary, block_, layout), at);
         }
-        EXPECT_EQ(damage_in(canary, block_), at);
-    }
+    });
 }
 
 // A string that is one byte too long ends with 0.
-TEST_P(CanaryTest, FindsAZeroBehindTheRequestedBytesForAnySecret) {
-    for (std::uint64_t secret = 0; secret != 2000; ++secret) {
-        const Canary canary(secret * 0x9E3779B97F4A7C15);
-        canary.fill(block_, GetParam().requested, GetParam().usable);
-        block_[GetParam().requested] = 0;
-        EXPECT_EQ(damage_in(canary, block_), GetParam().requested);
-    }
-}
-
-TEST_P(CanaryTest, DependsOnTheAddressAndTheSecret) {
-    alignas(64) char other[largest] = {};
-    const Canary canary(1);
-    canary.fill(block_, GetParam().requested, GetParam().usable);
-    std::copy(std::begin(block_), std::end(block_), other);
-    EXPECT_NE(damage_in(canary, other), GetParam().usable);
-    EXPECT_NE(damage_in(Canary(0x8000), block_), GetParam().usable);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Layouts, CanaryTest,
-    ::testing::Values(Layout{1, 64}, Layout{31, 64}, Layout{32, 64}, Layout{33, 64}, Layout{40, 64},
-                      Layout{47, 64}, Layout{48, 64}, Layout{49, 64}, Layout{56, 64},
-                      Layout{57, 128}, Layout{64, 128}, Layout{100, 128}, Layout{1000, 1024},
-                      Layout{1017, 2048}, Layout{33, 1024}),
-    [](const auto& one) {
-        return std::to_string(one.param.requested) + "Of" + std::to_string(one.param.usable);
+TEST_F(CanaryTest, FindsAZeroBehindTheRequestedBytesForAnySecret) {
+    for_each_layout([&](const Layout& layout) {
+        for (std::uint64_t secret = 0; secret != 2000; ++secret) {
+            const Canary canary(secret * 0x9E3779B97F4A7C15);
+            canary.fill(block_, layout.requested, layout.usable);
+            block_[layout.requested] = 0;
+            EXPECT_EQ(damage_in(canary, block_, layout), layout.requested);
+        }
     });
+}
+
+TEST_F(CanaryTest, DependsOnTheAddressAndTheSecret) {
+    for_each_layout([&](const Layout& layout) {
+        alignas(64) char other[largest] = {};
+        const Canary canary(1);
+        canary.fill(block_, layout.requested, layout.usable);
+        std::copy(std::begin(block_), std::end(block_), other);
+        EXPECT_NE(damage_in(canary, other, layout), layout.usable);
+        EXPECT_NE(damage_in(Canary(0x8000), block_, layout), layout.usable);
+    });
+}
 
 }  // namespace
 }  // namespace tensorpool::base

@@ -11,7 +11,9 @@ TEST(BiasedLock, OwnerLocksRepeatedly) {
     BiasedLock lock;
     for (int i = 0; i < 3; ++i) {
         lock.lock(never_waits);
+        EXPECT_FALSE(lock.is_claimed()) << "the owner has the lock";
         lock.unlock();
+        EXPECT_TRUE(lock.is_claimed()) << "a claim would be effective";
     }
 }
 

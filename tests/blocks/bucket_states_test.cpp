@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "blocks/pool_parts.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -159,9 +160,12 @@ TEST_P(BucketStates, ConcurrentFreesEndAUseExactlyOnce) {
     std::atomic<unsigned> done = 0;
     std::atomic<unsigned> ended = 0;
     const auto wait_for = [](const std::atomic<unsigned>& counter, unsigned value) {
-        for (unsigned spins = 0; counter.load(std::memory_order_acquire) < value; ++spins) {
-            if (spins % 1000 == 999) std::this_thread::yield();
+        const auto is_reached = [&] { return counter.load(std::memory_order_acquire) >= value; };
+        // Mostly without a system call, so that the threads meet.
+        for (unsigned spins = 0; spins < 1000; ++spins) {
+            if (is_reached()) return;
         }
+        testing::wait_until("the other thread has counted", is_reached);
     };
     std::thread other([&] {
         for (unsigned round = 1; round <= rounds; ++round) {

@@ -10,6 +10,7 @@
 
 #include "blocks/is_mapped.hpp"
 #include "blocks/pool_parts.hpp"
+#include "blocks/some_buckets.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -36,7 +37,7 @@ protected:
     PoolParts pool_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Bucket, EveryBucket, ::testing::Range(0U, detail::bucket_count));
+INSTANTIATE_TEST_SUITE_P(Bucket, EveryBucket, testing::some_buckets());
 
 TEST_P(EveryBucket, TakesBlocksOfASpanInAscendingOrderFromTheEnd) {
     std::vector<void*> blocks = pool_.take(bucket_, layout_.blocks);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "blocks/pool_parts.hpp"
+#include "blocks/some_buckets.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -46,7 +47,7 @@ protected:
     const BucketLayout& layout_ = bucket_layouts[bucket_];
 };
 
-INSTANTIATE_TEST_SUITE_P(Bucket, CacheOfBucket, ::testing::Range(0U, detail::bucket_count));
+INSTANTIATE_TEST_SUITE_P(Bucket, CacheOfBucket, testing::some_buckets());
 
 TEST_P(CacheOfBucket, ParksNothingBeforeItsFirstBlock) {
     EXPECT_EQ(cache_.capacity(bucket_), 0U);

@@ -17,6 +17,7 @@
 
 #include "files/test_file.hpp"
 #include "platform/platform.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -80,7 +81,9 @@ TEST(MappedFileLinux, PrefetchesAheadOfUse) {
     const MappedFile mapped = MappedFile::open(file.path());
     if (!make_cold(mapped)) GTEST_SKIP() << "the file system keeps its files in memory";
     EXPECT_EQ(mapped.prefetch(Prefetch::ahead, {100 * page, 50 * page}), Advised::done);
-    while (mapped.resident_bytes({100 * page, 50 * page}) < 50 * page) std::this_thread::yield();
+    testing::wait_until("the pages are read ahead", [&] {
+        return mapped.resident_bytes({100 * page, 50 * page}) >= 50 * page;
+    });
     EXPECT_EQ(smaps_bytes(mapped.bytes(), "Rss:"), 0U);
 }
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "blocks/worker.hpp"
@@ -24,9 +23,9 @@ using testing::Worker;
 
 constexpr std::size_t kib = 1024;
 
-class CheckedParkedDeathTest : public ::testing::TestWithParam<std::tuple<Checks, std::size_t>> {
+class CheckedParkedDeathTest : public ::testing::TestWithParam<std::size_t> {
 protected:
-    std::size_t bytes() const { return std::get<1>(GetParam()); }
+    std::size_t bytes() const { return GetParam(); }
     std::vector<char*> allocate(std::size_t count) {
         std::vector<char*> blocks(count);
         for (char*& block : blocks) block = static_cast<char*>(pool_.allocate(bytes()));
@@ -60,19 +59,14 @@ protected:
         }
     }
 
-    MemoryPool pool_{PoolOptions{.name = "mine", .checks = std::get<0>(GetParam())}};
+    MemoryPool pool_{PoolOptions{.name = "mine", .checks = Checks::full}};
     // Keeps spans in use, so that free blocks in them differ from addresses that never were blocks.
     std::vector<char*> neighbours_ = allocate(1);
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, CheckedParkedDeathTest,
-                         ::testing::Combine(::testing::Values(Checks::basic, Checks::full),
-                                            ::testing::Values(64, 1000, 64 * kib)),
-                         [](const auto& param) {
-                             const bool full = std::get<0>(param.param) == Checks::full;
-                             return std::string(full ? "full" : "basic") +
-                                    std::to_string(std::get<1>(param.param));
-                         });
+                         ::testing::Values<std::size_t>(64, 1000, 64 * kib),
+                         [](const auto& bytes) { return "full" + std::to_string(bytes.param); });
 
 TEST_P(CheckedParkedDeathTest, BlockInAMagazineOfItsThread) {
     const std::vector<char*> blocks = allocate(1);

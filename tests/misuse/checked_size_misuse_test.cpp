@@ -125,8 +125,7 @@ TEST(BasicChecks, PoolMayBeDestroyedWithBlocksInUse) {
 class ReallocationDeathTest : public ::testing::TestWithParam<Checks> {};
 
 INSTANTIATE_TEST_SUITE_P(Levels, ReallocationDeathTest,
-                         ::testing::Values(Checks::off, Checks::basic, Checks::full,
-                                           Checks::hardened));
+                         ::testing::Values(Checks::off, Checks::full, Checks::hardened));
 
 TEST_P(ReallocationDeathTest, OldSizeBeyondTheBlockStopsBeforeOtherBlocksAreCopied) {
     MemoryPool pool(PoolOptions{.name = "mine", .checks = GetParam()});

@@ -8,6 +8,7 @@
 
 #include "pages/failing_system.hpp"
 #include "pages/heap/test_heap.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -214,9 +215,12 @@ TEST(LargeBlocks, CachedBlocksAreReleasedNearALimit) {
 class LargeBlocksInUse : public ::testing::Test {
 protected:
     static void wait_for(const std::atomic<unsigned>& counter, unsigned value) {
-        for (unsigned spins = 0; counter.load(std::memory_order_acquire) < value; ++spins) {
-            if (spins % 1000 == 999) std::this_thread::yield();
+        const auto is_reached = [&] { return counter.load(std::memory_order_acquire) >= value; };
+        // Mostly without a system call, so that the threads meet.
+        for (unsigned spins = 0; spins < 1000; ++spins) {
+            if (is_reached()) return;
         }
+        testing::wait_until("the other thread has counted", is_reached);
     }
     static void pause(unsigned round) {
         for (std::atomic<unsigned> step = 0; step < round % 64; ++step) {

@@ -5,6 +5,7 @@
 
 #include "planned/arena_tools.hpp"
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -33,7 +34,8 @@ TEST(PlannedRegistry, ForkDuringFreesLeavesTheLockUnlocked) {
     });
     for (int i = 0; i < 20; ++i) {
         arena.begin_iteration();
-        while (handed != nullptr) std::this_thread::yield();
+        testing::wait_until("the other thread has freed the block",
+                            [&] { return handed == nullptr; });
         handed = arena.allocate(1000);  // served by the pool
         EXPECT_TRUE(testing::holds_in_child([&] {
             arena.deallocate(arena.allocate(2000));
@@ -42,7 +44,7 @@ TEST(PlannedRegistry, ForkDuringFreesLeavesTheLockUnlocked) {
         }));
         arena.end_iteration();
     }
-    while (handed != nullptr) std::this_thread::yield();
+    testing::wait_until("the other thread has freed the block", [&] { return handed == nullptr; });
     ends = true;
     other.join();
 }

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/wait_until.hpp"
+
 #include "planned/arena_tools.hpp"
 
 namespace tensorpool {
@@ -133,7 +135,8 @@ TEST_F(PlannedRequests, StatisticsStayExactWhileTheOwnerChanges) {
     std::atomic<int> turn = 0;
     const auto take_turns = [&](int first) {
         for (int round = first; round < rounds; round += 2) {
-            while (turn.load(std::memory_order_acquire) != round) std::this_thread::yield();
+            testing::wait_until("the other thread has had its turn",
+                                [&] { return turn.load(std::memory_order_acquire) == round; });
             arena.begin_iteration();
             void* blocks[8];
             for (void*& block : blocks) block = arena.allocate(64);

@@ -86,7 +86,10 @@ TEST(PlannedState, JobMayOutliveTheArena) {
         PlannedArena arena({.executor = executor.function()});
         iterate(arena, {64});
     }
+    ASSERT_EQ(executor.jobs.size(), 1U);
+    const std::size_t before = statistics::commit_budget().committed();
     executor.run_all();
+    EXPECT_EQ(statistics::commit_budget().committed(), before) << "the plan is used by nothing";
 }
 
 TEST(PlannedState, ObsoleteJobHasNoEffect) {

@@ -18,6 +18,7 @@
 #include "support/child_process.hpp"
 #include "support/own_threads_linux.hpp"
 #include "support/process_metrics.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -37,9 +38,10 @@ std::size_t trimmers() {
     return testing::threads_named("tensorpool-trim").size();
 }
 
-/// Waits until the trimmer has returned everything.
-void wait_until_empty(const MemoryPool& pool) {
-    while (pool.get_total_capacity() != 0) std::this_thread::yield();
+/// Waits until the trimmer has returned everything, and returns whether it did.
+bool wait_until_empty(const MemoryPool& pool) {
+    return testing::wait_until("the trimmer has returned the memory",
+                               [&] { return pool.get_total_capacity() == 0; });
 }
 
 void free_at_once(MemoryPool& pool, std::size_t bytes) {
@@ -160,8 +162,7 @@ TEST(BackgroundTrimmer, ChildrenForkedDuringAPassHaveConsistentPools) {
         use(pool);
         EXPECT_TRUE(holds_in_child([&] {
             use(pool);
-            wait_until_empty(pool);
-            return pool.get_total_allocated() == 0;
+            return wait_until_empty(pool) && pool.get_total_allocated() == 0;
         })) << round;
     }
 }
@@ -187,7 +188,7 @@ TEST(BackgroundTrimmer, EndsInAChildForkedByItsCallback) {
     MemoryPool pool(forking);
     use(pool);
     wait_until_empty(pool);
-    while (child == -1) std::this_thread::yield();
+    testing::wait_until("the callback has forked", [&] { return child != -1; });
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 9) << status;
@@ -221,7 +222,8 @@ TEST(BackgroundTrimmer, VisitsPoolsWhileOthersAreMadeAndDestroyed) {
             while (!is_over) use(*std::make_unique<MemoryPool>(options(BackgroundTrim::on, 1)));
         });
     }
-    for (int round = 0; round < 50; ++round) {
+    constexpr int rounds = testing::sanitized() ? 10 : 50;
+    for (int round = 0; round < rounds; ++round) {
         MemoryPool pool(options(BackgroundTrim::on, 1));
         use(pool);
         wait_until_empty(pool);

@@ -9,6 +9,8 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "support/wait_until.hpp"
+
 namespace tensorpool {
 namespace {
 
@@ -29,10 +31,10 @@ TEST(BudgetScopeFork, ChildContinuesInTheScope) {
         const BudgetScope scope(budget);
         void* const block = pool.allocate(1000);
         is_inside = true;
-        while (!may_end) std::this_thread::yield();
+        testing::wait_until("the child has ended", may_end);
         pool.deallocate(block, 1000);
     });
-    while (!is_inside) std::this_thread::yield();
+    testing::wait_until("the other thread is inside its scope", is_inside);
     {
         const BudgetScope scope(budget);
         void* const block = pool.allocate(5000);
@@ -59,7 +61,7 @@ TEST(BudgetScopeFork, ChildOfAThreadThatAsksAHolderMayAskIt) {
         std::size_t available() const noexcept override { return 100; }
         std::size_t give(std::size_t) noexcept override {
             is_inside = true;
-            while (!may_leave) std::this_thread::yield();
+            testing::wait_until("the child has ended", may_leave);
             return 0;
         }
         std::atomic<bool> is_inside = false;
@@ -69,7 +71,7 @@ TEST(BudgetScopeFork, ChildOfAThreadThatAsksAHolderMayAskIt) {
     const BudgetReservation reserved = budget.reserve(100);
     const HolderRegistration registration = budget.add_holder(holder);
     std::thread asker([&] { EXPECT_EQ(budget.reclaim(10), 0U); });
-    while (!holder.is_inside) std::this_thread::yield();
+    testing::wait_until("the holder is asked", holder.is_inside);
     const int child = fork();
     if (child == 0) {
         holder.may_leave = true;

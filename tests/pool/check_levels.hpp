@@ -8,9 +8,10 @@
 
 namespace tensorpool::testing {
 
-/// Parameters for tests that run at every level of checks.
-inline auto all_check_levels() {
-    return ::testing::Values(Checks::off, Checks::basic, Checks::full);
+/// Parameters for tests of what does not depend on the level of checks: without checks, and with
+/// all of them. What `Checks::basic` adds or omits has tests of its own.
+inline auto check_levels() {
+    return ::testing::Values(Checks::off, Checks::full);
 }
 
 inline std::string name_of_level(const ::testing::TestParamInfo<Checks>& level) {

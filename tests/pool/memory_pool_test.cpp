@@ -49,8 +49,7 @@ protected:
     MemoryPool pool_{PoolOptions{.max_allocation = 64 * mib, .checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, MemoryPoolTotals, testing::all_check_levels(),
-                         testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, MemoryPoolTotals, testing::check_levels(), testing::name_of_level);
 
 TEST_P(MemoryPoolTotals, NewPoolIsEmpty) {
     EXPECT_EQ(pool_.get_total_allocated(), 0U);

@@ -27,7 +27,7 @@ protected:
     MemoryPool pool_{options()};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolFind, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolFind, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolFind, OwnsEveryByteOfABlockInUse) {
     for (const std::size_t bytes : sizes) {

@@ -54,7 +54,7 @@ protected:
     std::vector<Told> reported_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolEvents, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolEvents, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolEvents, GrowthReportsTheCommittedBytes) {
     MemoryPool pool(options());

@@ -48,7 +48,7 @@ protected:
     MemoryPool pool_{PoolOptions{.name = "mine", .max_capacity = 8 * mib, .checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolFailure, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolFailure, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolFailure, ReportsALimitWithoutFragmentation) {
     void* const block = pool_.allocate(mib);

@@ -27,7 +27,7 @@ protected:
     PoolOptions options() const { return {.checks = GetParam()}; }
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolFork, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolFork, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolFork, ChildUsesThePoolOfItsParent) {
     MemoryPool pool(options());

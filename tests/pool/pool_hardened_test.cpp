@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -146,21 +148,23 @@ TEST_F(HardenedPool, MemoryOfLargeBlocksServesSmallOnes) {
 TEST_F(HardenedPool, ThreadsFreeEachOthersBlocks) {
     std::vector<std::thread> threads;
     std::vector<std::atomic<char*>> shared(64);
+    const auto free_unchanged = [this](char* block) {
+        if (block == nullptr) return;
+        EXPECT_EQ(std::string_view(block, 700).find_first_not_of(block[0]), std::string_view::npos);
+        pool_.deallocate(block, 700);
+    };
     for (unsigned seed = 1; seed <= 3; ++seed) {
         threads.emplace_back([&, seed]() mutable {
             for (int i = 0; i < 5000; ++i) {
                 seed = seed * 1664525 + 1013904223;
                 char* const block = allocate(700);
-                std::memset(block, 3, 700);
-                char* const other = shared[seed / 256 % shared.size()].exchange(block);
-                if (other != nullptr) pool_.deallocate(other, 700);
+                std::memset(block, static_cast<char>(seed >> 24), 700);
+                free_unchanged(shared[seed / 256 % shared.size()].exchange(block));
             }
         });
     }
     for (std::thread& thread : threads) thread.join();
-    for (std::atomic<char*>& slot : shared) {
-        if (char* const block = slot.load()) pool_.deallocate(block, 700);
-    }
+    for (std::atomic<char*>& slot : shared) free_unchanged(slot.load());
     EXPECT_EQ(pool_.statistics().in_use_bytes, 0U);
 }
 

@@ -34,7 +34,7 @@ class PoolLargeMagazines : public ::testing::TestWithParam<Checks> {
 protected:
     MemoryPool pool_{PoolOptions{.checks = GetParam()}};
 };
-INSTANTIATE_TEST_SUITE_P(Checks, PoolLargeMagazines, testing::all_check_levels(),
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLargeMagazines, testing::check_levels(),
                          testing::name_of_level);
 
 TEST_P(PoolLargeMagazines, FreedBlockIsKeptInTheThreadsMagazine) {

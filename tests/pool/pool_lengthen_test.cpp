@@ -34,7 +34,7 @@ protected:
     MemoryPool pool_{PoolOptions{.checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolLengthen, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLengthen, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolLengthen, BlockGrowsInPlaceIntoFreeMemory) {
     unsigned char* const block = filled_block(mib, 5);

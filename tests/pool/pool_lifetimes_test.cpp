@@ -32,8 +32,7 @@ protected:
     PoolOptions options() const { return {.checks = GetParam()}; }
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolLifetimes, testing::all_check_levels(),
-                         testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLifetimes, testing::check_levels(), testing::name_of_level);
 
 // Pools ------------------------------------------------------------------------------------------
 

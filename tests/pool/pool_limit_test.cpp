@@ -26,7 +26,7 @@ protected:
     MemoryPool pool_{PoolOptions{.checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolLimit, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolLimit, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolLimit, IsTheOneOfTheOptionsInitially) {
     EXPECT_EQ(pool_.max_capacity(), 0U);

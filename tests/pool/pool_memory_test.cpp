@@ -35,7 +35,7 @@ protected:
     }
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolMemory, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolMemory, testing::check_levels(), testing::name_of_level);
 
 // Limits -----------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "support/bounded_wait.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {
@@ -71,11 +72,10 @@ TEST_F(PoolWithoutMemory, AllocationsAskHolders) {
         const HolderRegistration registration = budget.add_holder(holder);
         if (!leave_no_memory()) return false;
         // Another slow path may have looked just now.
-        while (holder.asked == 0) {
+        return testing::yield_until([&] {
             pool.deallocate(pool.try_allocate(3 * mib), 3 * mib);
-            std::this_thread::yield();
-        }
-        return true;
+            return holder.asked != 0;
+        });
     }));
 }
 

@@ -72,7 +72,7 @@ TEST(PoolSnapshot, ShowsNoPoolWhoseConstructorThrew) {
 
 class PoolSnapshotValues : public ::testing::TestWithParam<Checks> {};
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolSnapshotValues, testing::all_check_levels(),
+INSTANTIATE_TEST_SUITE_P(Checks, PoolSnapshotValues, testing::check_levels(),
                          testing::name_of_level);
 
 TEST_P(PoolSnapshotValues, EqualThePoolsStatistics) {

@@ -26,7 +26,7 @@ protected:
     MemoryPool pool_{PoolOptions{.name = "mine", .max_capacity = 256 * mib, .checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolMetrics, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolMetrics, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolMetrics, NewPoolHasOnlyNameAndLimit) {
     const PoolStatistics values = pool_.statistics();

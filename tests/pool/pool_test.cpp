@@ -42,7 +42,7 @@ protected:
     MemoryPool pool_{PoolOptions{.max_allocation = 512 * mib, .checks = GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, Pool, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, Pool, testing::check_levels(), testing::name_of_level);
 
 // Allocate ---------------------------------------------------------------------------------------
 

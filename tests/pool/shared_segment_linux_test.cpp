@@ -24,6 +24,7 @@
 #include "support/file_tree.hpp"
 #include "support/run_program.hpp"
 #include "support/segment_files.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -352,12 +353,12 @@ public:
         allocates_ = std::thread([this] {
             while (!over_) put(pool_.allocate(64));
         });
-        while (exchanged_ < 1000) std::this_thread::yield();
+        testing::wait_until("1,000 blocks are allocated", [this] { return exchanged_ >= 1000; });
         put_counters_between();
         frees_ = std::thread([this] {
             while (!over_) put(nullptr);
         });
-        while (exchanged_ < 2000) std::this_thread::yield();
+        testing::wait_until("1,000 blocks are exchanged", [this] { return exchanged_ >= 2000; });
     }
     ~Exchange() {
         over_ = true;

@@ -55,7 +55,7 @@ private:
     ScopeStatistics before_of_other_ = statistics_of_scope(other_name);
 };
 
-INSTANTIATE_TEST_SUITE_P(Checks, PoolInScope, testing::all_check_levels(), testing::name_of_level);
+INSTANTIATE_TEST_SUITE_P(Checks, PoolInScope, testing::check_levels(), testing::name_of_level);
 
 TEST_P(PoolInScope, CallsAreCountedAsThePoolCountsThem) {
     MemoryPool pool(options());

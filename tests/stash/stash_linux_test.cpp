@@ -11,6 +11,7 @@
 #include "stash/spill_files_linux.hpp"
 #include "stash/test_content.hpp"
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -264,7 +265,8 @@ TEST_F(StashSpillTest, ProcessMayExitWhileThreadsRestore) {
                               }
                           }).detach();
                       }
-                      while (begun < 4) std::this_thread::yield();
+                      if (!testing::wait_until("four threads stash", [&] { return begun >= 4; }))
+                          std::_Exit(1);
                       std::exit(0);
                   }),
                   0);

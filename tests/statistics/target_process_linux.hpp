@@ -20,6 +20,7 @@
 #include <tensorpool/timeline.hpp>
 
 #include "statistics/segment/segment.hpp"
+#include "support/bounded_wait.hpp"
 
 /// A process that tests read: this test program, started again, which executes commands of one
 /// letter each. Each test file that uses it calls `act_as_target_if_requested` before main.
@@ -62,8 +63,7 @@ private:
                     worked_ = true;
                     for (;;) ::pause();
                 }).detach();
-                while (!worked_) std::this_thread::yield();
-                return true;
+                return yield_until([this] { return worked_.load(); });
             case 'm':  // writes an entry to the timeline
                 mark_timeline("hello", 5);
                 return true;

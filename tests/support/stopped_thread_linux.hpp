@@ -8,6 +8,8 @@
 #include <limits>
 #include <thread>
 
+#include "support/wait_until.hpp"
+
 namespace tensorpool::testing {
 
 /// Stops a thread within a call after a number of its instructions: with the processor's trap flag
@@ -38,7 +40,7 @@ public:
             prepare();
             stepped(instructions, call);
         });
-        while (!is_stopped_) std::this_thread::yield();
+        wait_until("the thread is stopped", is_stopped_);
         while_stopped();
         may_go_on_ = true;
         thread.join();

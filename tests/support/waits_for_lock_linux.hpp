@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "support/wait_until.hpp"
+
 namespace tensorpool::testing {
 
 /// Returns what the system says about a thread of this process: the number of the system call that
@@ -34,14 +36,15 @@ bool waits_for(Lock& lock, Call call) {
     std::atomic<bool> has_ended = false;
     std::thread other([&] {
         thread = gettid();
-        while (!may_begin) std::this_thread::yield();
+        wait_until("the lock is taken", may_begin);
         call();
         has_ended = true;
     });
-    while (thread == 0) std::this_thread::yield();
+    wait_until("the other thread has started", [&] { return thread != 0; });
     lock.lock();
     may_begin = true;
-    while (!has_ended && !system_call_of(thread).starts_with(waiting)) std::this_thread::yield();
+    wait_until("the call waits or has ended",
+               [&] { return has_ended || system_call_of(thread).starts_with(waiting); });
     const bool waited = !has_ended;
     lock.unlock();
     other.join();

@@ -20,6 +20,7 @@
 
 #include "platform/tools/memory_tools.hpp"
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 #include "trace/inline_path.hpp"
 #include "trace/moved_clock.hpp"
 #include "trace/read_trace.hpp"
@@ -390,7 +391,7 @@ TEST(LiveTrace, EntriesOutliveAKilledProcess) {
     LiveTrace trace = LiveTrace::ask(static_cast<std::uint64_t>(child));
     ReadTrace read;
     const auto look = [&] { return trace.look([&](const TracePart& part) { read.add(part); }); };
-    while (look() == 0) std::this_thread::yield();
+    testing::wait_until("the child has recorded calls", [&] { return look() != 0; });
     ::kill(child, SIGKILL);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
     look();
@@ -582,11 +583,15 @@ TEST(LiveTrace, ReportsWhyItCannotAttach) {
 TEST(LiveTrace, IsBegunAndEndedByTheBackgroundTrimmerThatSleeps) {
     MemoryPool pool(PoolOptions{.retain = {.milliseconds = 1, .background = BackgroundTrim::on}});
     pool.deallocate(pool.allocate(std::size_t{1} << 20));
-    while (pool.get_total_capacity() != 0) std::this_thread::yield();
+    testing::wait_until("the trimmer has returned the memory",
+                        [&] { return pool.get_total_capacity() == 0; });
     LiveTrace trace = LiveTrace::ask(own_number());
-    while (!trace.has_begun()) trace.look([](const TracePart&) {});
+    testing::wait_until("the trace has begun", [&] {
+        trace.look([](const TracePart&) {});
+        return trace.has_begun();
+    });
     trace.stop();
-    while (!trace.has_ended()) std::this_thread::yield();
+    testing::wait_until("the trace has ended", [&] { return trace.has_ended(); });
 }
 
 }  // namespace

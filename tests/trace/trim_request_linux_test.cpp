@@ -11,6 +11,7 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -79,9 +80,11 @@ TEST(TrimRequest, WakesTheBackgroundTrimmer) {
     MemoryPool kept;
     free_at_once(kept, 32 * mib);
     free_at_once(pool, mib);
-    while (pool.get_total_capacity() != 0) std::this_thread::yield();
+    testing::wait_until("the trimmer has returned the memory",
+                        [&] { return pool.get_total_capacity() == 0; });
     const TrimRequest request = TrimRequest::ask(own_number());
-    while (!request.trimmed_bytes()) std::this_thread::yield();
+    testing::wait_until("the request is answered",
+                        [&] { return request.trimmed_bytes().has_value(); });
     EXPECT_GE(request.trimmed_bytes(), 32 * mib);
     EXPECT_EQ(kept.get_total_capacity(), 0U);
 }

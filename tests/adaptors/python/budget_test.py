@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+import time
 import unittest
 
 from support import EnabledCase, np, tensorpool
@@ -239,7 +240,9 @@ class Blocks(EnabledCase):
         thread.start()
         thread.join()
         # The library's handler runs when the system's thread ends, which may be later.
+        end = time.monotonic() + 60
         while os.path.exists(f"/proc/self/task/{thread.native_id}"):
+            self.assertLess(time.monotonic(), end, "the system's thread has not ended")
             os.sched_yield()
         gc.collect()
         take(MIB)

@@ -128,32 +128,33 @@ private:
     std::size_t max_used_ = 0;
 };
 
-class ScratchModelTest : public ::testing::TestWithParam<std::uint32_t> {};
-
-INSTANTIATE_TEST_SUITE_P(Seeds, ScratchModelTest, ::testing::Range(1U, 9U),
-                         ::testing::PrintToStringParamName());
-
-TEST_P(ScratchModelTest, RandomScopesKeepTheirContent) {
-    in_new_thread([] {
-        ScratchModel model(Scratch::local(), GetParam());
-        for (unsigned round = 0; round < 100; ++round) {
-            model.run_scope(0);
-            if (round % 10 == 3) model.allocate_outside();
-            if (round % 10 == 7) model.reset();
-        }
-        model.reset();
-    });
-}
-
-TEST_P(ScratchModelTest, RandomScopesOnConcurrentThreads) {
-    std::array<std::thread, 3> threads;
-    for (std::uint32_t number = 0; number < threads.size(); ++number) {
-        threads[number] = std::thread([number] {
-            ScratchModel model(Scratch::local(), GetParam() * 100 + number);
-            for (unsigned round = 0; round < 20; ++round) model.run_scope(0);
+TEST(ScratchModelTest, RandomScopesKeepTheirContent) {
+    for (std::uint32_t seed = 1; seed != 9; ++seed) {
+        in_new_thread([seed] {
+            SCOPED_TRACE(seed);
+            ScratchModel model(Scratch::local(), seed);
+            for (unsigned round = 0; round < 100; ++round) {
+                model.run_scope(0);
+                if (round % 10 == 3) model.allocate_outside();
+                if (round % 10 == 7) model.reset();
+            }
+            model.reset();
         });
     }
-    for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ScratchModelTest, RandomScopesOnConcurrentThreads) {
+    for (std::uint32_t seed = 1; seed != 9; ++seed) {
+        std::array<std::thread, 3> threads;
+        for (std::uint32_t number = 0; number < threads.size(); ++number) {
+            threads[number] = std::thread([seed, number] {
+                SCOPED_TRACE(seed);
+                ScratchModel model(Scratch::local(), seed * 100 + number);
+                for (unsigned round = 0; round < 20; ++round) model.run_scope(0);
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+    }
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/wait_until.hpp"
+
 #include "device/caching/caching_device.hpp"
 
 namespace tensorpool {
@@ -252,7 +254,7 @@ TEST(CrossStreamThreads, NoBlockIsLostWhenFreedWhileItsStreamEnds) {
                 ++freed;
             }
         });
-        while (freed < 20) std::this_thread::yield();
+        testing::wait_until("20 blocks are freed", [&] { return freed >= 20; });
         open.end_stream(stream);
         freeing.join();
         const DeviceStatistics now = open.statistics();

@@ -8,6 +8,8 @@
 
 #include <tensorpool/timeline.hpp>
 
+#include "support/wait_until.hpp"
+
 #include "device/caching/caching_device.hpp"
 
 namespace tensorpool {
@@ -285,7 +287,7 @@ TEST(PressureThreads, RequestWaitsForMemoryThatAnotherThreadReleases) {
         const std::vector<std::string> steps = entries_since(before, "returning");
         return std::find(steps.begin(), steps.end(), "uncached") != steps.end();
     };
-    while (!is_late()) std::this_thread::yield();
+    testing::wait_until("the other request finds nothing cached", is_late);
     backend.may_go_on.count_down();
     trimming.join();
     asking.join();

@@ -17,6 +17,7 @@
 #include "contracts/backend_contract.hpp"
 #include "device/cuda/fake_driver.hpp"
 #include "device/runtime/made_bytes.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::device::cuda {
 namespace {
@@ -49,7 +50,8 @@ TEST_F(CudaCopies, OfTwoThreadsWithoutAStreamDoNotWaitForEachOther) {
     };
     std::thread one(copy);
     std::thread other(copy);
-    while (held() < at_once && done != 2) std::this_thread::yield();
+    testing::wait_until("both threads have made their objects",
+                        [&] { return held() >= at_once || done == 2; });
     EXPECT_EQ(held(), at_once);
     EXPECT_EQ(done, 0);
     gate.open();

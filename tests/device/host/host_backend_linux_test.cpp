@@ -8,6 +8,8 @@
 
 #include <tensorpool/device/host_backend.hpp>
 
+#include "support/wait_until.hpp"
+
 #include "support/child_process.hpp"
 
 namespace tensorpool {
@@ -82,7 +84,7 @@ TEST(HostBackendThreads, EachStreamWithWorkHasOneUntilItIsDestroyed) {
         ASSERT_EQ(backend.destroy_stream(device, stream), DeviceStatus::ok);
     }
     // The system may list a thread for a moment after it was joined.
-    while (count_since(before) != 0) std::this_thread::yield();
+    testing::wait_until("the threads have ended", [&] { return count_since(before) == 0; });
 }
 
 TEST(HostBackendThreads, ChildOfAForkHasItsOwnCopyOfMappedMemory) {

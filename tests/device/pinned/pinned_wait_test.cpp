@@ -10,6 +10,7 @@
 #include <tensorpool/device/pinned_allocator.hpp>
 
 #include "simulation/simulated_work.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -112,7 +113,7 @@ TEST(PinnedWait, OtherThreadsAllocateAndFreeDuringTheWait) {
     void* block = nullptr;
     std::thread waiting([&] { block = limited.allocator.allocate(limit); });
     // The first query precedes the wait.
-    while (queries() < before + 3) std::this_thread::yield();
+    testing::wait_until("the other thread waits", [&] { return queries() >= before + 3; });
     const StreamHandle other = limited.backend.stream();
     EXPECT_EQ(limited.allocator.trim(), 0U);
     limited.allocator.end_stream(other);
@@ -131,7 +132,7 @@ TEST(PinnedWait, EndsWhenAnotherThreadTakesWhatTheCopyFreed) {
     const std::uint64_t before = queries();
     Failure failure;
     std::thread waiting([&] { failure = limited.failure_of(limit); });
-    while (queries() < before + 5) std::this_thread::yield();
+    testing::wait_until("the other thread waits", [&] { return queries() >= before + 5; });
     EXPECT_EQ(limited.backend.synchronize_stream(0, limited.stream), DeviceStatus::ok);
     void* const half = limited.allocator.allocate(4 * mib);
     waiting.join();

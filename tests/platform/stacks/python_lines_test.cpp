@@ -47,11 +47,14 @@ TEST(PythonLines, BeginAtTheFirstLineBeforeTheFirstInstruction) {
 
 TEST(PythonLines, OfACutTableAreReadWithinIt) {
     const std::vector<unsigned char> table = {entry(13, 8), 127, 127, 127};
+    // Each piece of the number adds 6 bits, the lowest of which is its sign.
+    constexpr std::uint32_t first = 1'000'000;
+    constexpr std::uint32_t back[] = {first, 0, 31, 2047, 131'071};
     for (std::size_t bytes = 0; bytes <= table.size(); ++bytes) {
         const std::vector<unsigned char> cut(table.begin(),
                                              table.begin() + static_cast<long>(bytes));
-        (void)line_in_table(cut.data(), cut.size(), 1, 20);
-        (void)line_in_table(cut.data(), cut.size(), 1, 0);
+        EXPECT_EQ(line_in_table(cut.data(), cut.size(), first, 20), 0U) << bytes;
+        EXPECT_EQ(line_in_table(cut.data(), cut.size(), first, 0), first - back[bytes]) << bytes;
     }
 }
 

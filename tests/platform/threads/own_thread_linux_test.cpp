@@ -73,7 +73,9 @@ TEST(WaitOn, ReturnsAtOnceIfWordChanged) {
 }
 
 TEST(WaitOn, ReturnsAfterTimeout) {
-    wait_on(word, word.load(), 1);
+    const std::uint32_t seen = word.load();
+    wait_on(word, seen, 1);  // would sleep forever otherwise
+    EXPECT_EQ(word.load(), seen) << "no other thread woke it";
 }
 
 }  // namespace

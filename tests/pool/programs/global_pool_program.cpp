@@ -20,6 +20,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "support/bounded_wait.hpp"
 #include "support/process_metrics.hpp"
 
 namespace {
@@ -59,7 +60,7 @@ bool stays_quiet() {
 bool forks_while_it_is_set_up() {
     std::atomic<bool> go = false;
     std::thread first_user([&] {
-        while (!go) std::this_thread::yield();
+        (void)tensorpool::testing::yield_until([&] { return go.load(); });
         use();
     });
     go = true;

@@ -29,19 +29,5 @@ TEST(HandlerLock, HandlerGetsTheLockFromThreadsThatTakeItAgainAndAgain) {
     EXPECT_GE(shared, -1000);
 }
 
-TEST(HandlerLock, HandlerThatIsForgottenIsNotWaitedFor) {
-    HandlerLock lock;
-    lock.lock();
-    std::thread handler([&] {
-        lock.lock_as_handler();
-        lock.unlock();
-    });
-    lock.forget_handler();
-    lock.unlock();
-    handler.join();
-    lock.lock();
-    lock.unlock();
-}
-
 }  // namespace
 }  // namespace tensorpool::stashing

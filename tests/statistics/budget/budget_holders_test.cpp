@@ -11,6 +11,8 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/errors.hpp>
 
+#include "support/wait_until.hpp"
+
 namespace tensorpool {
 namespace {
 
@@ -190,10 +192,10 @@ TEST(BudgetHolders, EndOfARegistrationWaitsForThoseThatAsk) {
     std::atomic<bool> may_leave = false;
     holder->before_giving = [&] {
         is_inside = true;
-        while (!may_leave) std::this_thread::yield();
+        testing::wait_until("the holder may leave", may_leave);
     };
     std::thread asker([&] { const BudgetReservation reserved = budget.reserve(50); });
-    while (!is_inside) std::this_thread::yield();
+    testing::wait_until("the holder is asked", is_inside);
     std::atomic<bool> is_gone = false;
     std::thread remover([&] {
         holder.reset();

@@ -16,6 +16,7 @@
 
 #include "statistics/fake_counters.hpp"
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -125,7 +126,7 @@ TEST(CountersOfThread, CountersMayEndDuringThreadExit) {
             about_to_end = true;
             counters.end();
         });
-        while (!about_to_end) std::this_thread::yield();
+        testing::wait_until("the other thread is about to end its counters", about_to_end);
         // If the other thread does not wait for the mutex yet, the test checks nothing but does not
         // fail.
         for (int i = 0; i < 1000; ++i) std::this_thread::yield();
@@ -152,17 +153,20 @@ TEST(CountersOfThread, SharedCountersCountOnlyInsideScope) {
 
 TEST(CountersOfThread, ThreadAndCountersMayEndConcurrently) {
     for (int round = 0; round < 200; ++round) {
-        std::optional<FakeCounters> counters(std::in_place);
-        counters->end();
+        FakeCounters counters;
+        counters.end();
+        const ThreadSums before = sums();
         std::atomic<bool> begun = false;
         std::thread thread([&] {
-            counters->begin();
-            counters->allocate(0);
+            counters.begin();
+            counters.allocate(0);
             begun = true;
         });
-        while (!begun) std::this_thread::yield();
-        counters.reset();  // as when a pool is destroyed
+        testing::wait_until("the other thread has begun its counters", begun);
+        counters.end();  // as when a pool is destroyed
         thread.join();
+        EXPECT_EQ(counters.of_thread.owner, nullptr) << "in no thread's list";
+        EXPECT_EQ(counted_since(before).allocation_count(), 0U) << "counted by the other thread";
     }
 }
 
@@ -196,9 +200,9 @@ TEST(CountersOfThread, ForkedChildKeepsOnlyForkingThread) {
     std::thread other([&] {
         of_other.begin();
         begun = true;
-        while (!done) std::this_thread::yield();
+        testing::wait_until("the child has ended", done);
     });
-    while (!begun) std::this_thread::yield();
+    testing::wait_until("the other thread has begun its counters", begun);
     EXPECT_TRUE(holds_in_child([&] {
         const ThreadSums before = sums();
         own.allocate(0);

@@ -15,6 +15,7 @@
 #include "statistics/fake_counters.hpp"
 #include "statistics/segment/failed_checks.hpp"
 #include "support/child_process.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
@@ -312,7 +313,7 @@ TEST(StatisticsScope, ThreadMayEndWhileAnotherEndsItsScopes) {
             begun = true;
             look_at_scopes();
         });
-        while (!begun) std::this_thread::yield();
+        testing::wait_until("the other thread is inside its scopes", begun);
         (void)moved->growth();
         moved.reset();
         thread.join();
@@ -346,9 +347,9 @@ TEST(StatisticsScope, ScopesOfOtherThreadsAreClosedInForkedChild) {
         of_other.emplace("of other thread");
         const StatisticsScope inner("of other thread");
         begun = true;
-        while (!done) std::this_thread::yield();
+        testing::wait_until("the child has ended", done);
     });
-    while (!begun) std::this_thread::yield();
+    testing::wait_until("the other thread is inside its scopes", begun);
     EXPECT_TRUE(holds_in_child([&] {
         if (statistics_of_scope("of other thread").open != 0) return false;
         of_other.reset();

@@ -4,6 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/wait_until.hpp"
+
 #include "statistics/own_counters.hpp"
 
 namespace tensorpool::statistics {
@@ -39,7 +41,7 @@ public:
         count_allocation(*pool_.take()->counters);  // a block that is never freed
         threads_.emplace_back([this] { allocate(); });
         threads_.emplace_back([this] { free_what_the_other_allocated(); });
-        while (handed_over_ == 0) std::this_thread::yield();
+        testing::wait_until("a block was handed over", [this] { return handed_over_ != 0; });
     }
     ~Writers() {
         stop_ = true;

@@ -43,18 +43,9 @@ TEST(BytesAbovePeaksOfArenas, AreChargedAndNeverTouched) {
     EXPECT_EQ(bytes_above_peaks_of_arenas(), before);
 }
 
-TEST(StatisticsOfArena, MatchRecord) {
+TEST(StatisticsOfArena, PeakIsNeverBelowTheBytesInUse) {
     ArenaRecord record = {};
-    const ArenaStatistics statistics = statistics_of(fill(record, Kind::buffer));
-    EXPECT_EQ(statistics.id, 7U);
-    EXPECT_STREQ(statistics.name, "steps");
-    EXPECT_EQ(statistics.kind, Kind::buffer);
-    EXPECT_EQ(statistics.thread, 0U);
-    EXPECT_EQ(statistics.used_bytes, 4096U);
-    EXPECT_EQ(statistics.peak_used_bytes, 4096U) << "never below the bytes in use";
-    EXPECT_EQ(statistics.capacity_bytes, 8192U);
-    EXPECT_EQ(statistics.reserved_bytes, 65536U);
-    EXPECT_EQ(statistics.limit_bytes, 10'000U);
+    EXPECT_EQ(statistics_of(fill(record, Kind::buffer)).peak_used_bytes, 4096U);
 }
 
 TEST(StatisticsOfArena, IgnoreBitsAboveOffset) {

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -16,26 +15,6 @@ DeviceStatistics statistics_of(const DeviceRecord& device, const DeviceStreamCou
     sums.add_frees(stream);
     sums.add_allocations(stream);
     return sums.with(device);
-}
-
-TEST(StatisticsOfDevice, MatchRecord) {
-    DeviceRecord device = {};
-    device.id = 7;
-    store_name(device.name, "weights");
-    store_text(device.device, "cuda:3");
-    device.kind = static_cast<std::uint64_t>(DeviceStatistics::Kind::pinned);
-    device.totals.capacity_bytes = 10'000;
-    device.totals.slabs = 2;
-    device.totals.limit_bytes = 50'000;
-    const DeviceStatistics statistics = statistics_of(device, {});
-    EXPECT_EQ(statistics.id, 7U);
-    EXPECT_STREQ(statistics.name, "weights");
-    EXPECT_STREQ(statistics.device, "cuda:3");
-    EXPECT_EQ(statistics.kind, DeviceStatistics::Kind::pinned);
-    EXPECT_EQ(statistics.capacity_bytes, 10'000U);
-    EXPECT_EQ(statistics.free_bytes, 10'000U);
-    EXPECT_EQ(statistics.slabs, 2U);
-    EXPECT_EQ(statistics.limit_bytes, 50'000U);
 }
 
 TEST(StatisticsOfDevice, SumStreams) {

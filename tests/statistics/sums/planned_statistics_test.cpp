@@ -7,39 +7,11 @@
 #include <thread>
 
 #include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
 using State = PlannedArenaStatistics::State;
-
-TEST(StatisticsOfPlannedArena, MatchRecord) {
-    PlannedRecord planned = {};
-    planned.id = 7;
-    store_name(planned.name, "step");
-    planned.state = static_cast<std::uint64_t>(State::serving);
-    planned.totals.buffers = 40;
-    planned.totals.lower_bound_bytes = 1000;
-    planned.totals.pool_peak_bytes = 1700;
-    planned.totals.plan_peak_bytes = 1024;
-    planned.totals.capacity_bytes = 4096;
-    planned.totals.iterations = 12;
-    planned.totals.plans = 2;
-    planned.totals.planning_ns = 5'000'000;
-    const PlannedArenaStatistics statistics = statistics_of(planned);
-    EXPECT_EQ(statistics.id, 7U);
-    EXPECT_STREQ(statistics.name, "step");
-    EXPECT_EQ(statistics.state, State::serving);
-    EXPECT_EQ(statistics.buffers, 40U);
-    EXPECT_EQ(statistics.lower_bound_bytes, 1000U);
-    EXPECT_EQ(statistics.pool_peak_bytes, 1700U);
-    EXPECT_EQ(statistics.plan_peak_bytes, 1024U);
-    EXPECT_EQ(statistics.capacity_bytes, 4096U);
-    EXPECT_EQ(statistics.iterations, 12U);
-    EXPECT_EQ(statistics.plans, 2U);
-    EXPECT_EQ(statistics.planning_ns, 5'000'000U);
-}
 
 TEST(StatisticsOfPlannedArena, FreesOfAnyThreadReduceBytesInUse) {
     PlannedRecord planned = {};

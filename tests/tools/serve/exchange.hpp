@@ -19,8 +19,8 @@ inline const std::string the_token = "a-token-of-the-test";
 class MadeUpServer {
 public:
     explicit MadeUpServer(const std::string& token = "",
-                          const std::string& listen = "127.0.0.1:9464")
-        : gate(HostNames(read_listen_address(listen)), token, 9464) {
+                          const std::string& listen = "127.0.0.1:9464", const Limits& limits = {})
+        : gate(HostNames(read_listen_address(listen)), token, 9464), server(site, limits) {
         set_time(processes.add(7).snapshot, 0);
         watcher.round(at_second(0));
     }
@@ -29,6 +29,12 @@ public:
     std::string converse(const std::string& bytes, std::size_t part = 4096,
                          std::size_t max = 1 << 20) {
         MemoryTransport transport(bytes, part, max);
+        server.converse(transport);
+        return transport.got;
+    }
+    /// Returns the answer to a client that sends a byte an hour from byte `slow_from` on.
+    std::string converse_slowly(const std::string& bytes, std::size_t slow_from) {
+        MemoryTransport transport(bytes, 1, 1 << 20, slow_from);
         server.converse(transport);
         return transport.got;
     }
@@ -47,7 +53,7 @@ public:
     Watcher watcher{processes, KeepProfiles::yes};
     Gate gate;
     StatisticsSite site{watcher, gate};
-    HttpServer server{site, Limits()};
+    HttpServer server;
 };
 
 inline int status_of(const std::string& answer) {

@@ -8,6 +8,7 @@
 #include "exchange.hpp"
 #include "pool_process.hpp"
 #include "socket_client.hpp"
+#include "support/wait_until.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
@@ -38,14 +39,15 @@ void open_stream(SocketClient& client, const std::string& process) {
     client.send("GET /api/stream?process=" + process + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
-/// Repeats a request until the answer is as expected. CTest ends the test if it never is.
+/// Repeats a request until the answer is as expected.
 template <class Answer>
 std::string ask_until(int port, const std::string& target, Answer expected) {
-    for (;;) {
-        const std::string answer = get(port, target);
-        if (expected(answer)) return answer;
-        std::this_thread::yield();
-    }
+    std::string answer;
+    tensorpool::testing::wait_until("the answer of " + target + " is as expected", [&] {
+        answer = get(port, target);
+        return expected(answer);
+    });
+    return answer;
 }
 
 std::string ask_until_ok(int port, const std::string& target) {
@@ -116,12 +118,11 @@ TEST(LiveService, HasAHistoryForAPageOpenedLate) {
     const PoolProcess process("past");
     LiveProcesses processes;
     const Service service(processes, options());
-    std::size_t samples = 0;
-    while (samples < 10) {
+    tensorpool::testing::wait_until("the history has ten samples", [&] {
         SocketClient client(service.port());
         open_stream(client, number(process));
-        samples = await(client, "history", 1)["pools"][0]["t"].size();
-    }
+        return await(client, "history", 1)["pools"][0]["t"].size() >= 10;
+    });
 }
 
 TEST(LiveService, OmitsAnEndedProcessFromTheNextScrape) {
@@ -180,27 +181,30 @@ TEST_F(ServiceTest, EndsAStreamWhenItsClientDisconnects) {
 }
 
 TEST_F(ServiceTest, EndsARequestThatArrivesByteByByte) {
-    fast.limits.request = 200ms;
-    const Service service(processes, fast);
-    SocketClient slow(service.port());
-    slow.send("GET / HTTP/1.1\r\nX: ");
-    while (!slow.has_answer(5)) ASSERT_TRUE(slow.send("x"));
-    EXPECT_EQ(status_of(slow.receive_until("\r\n\r\n")), 408);
+    const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    fast.limits.request = std::chrono::hours(request.size());
+    testing::MadeUpServer server("", "127.0.0.1:9464", fast.limits);
+    EXPECT_EQ(status_of(server.converse_slowly(request, 1)), 200);
+    fast.limits.request = std::chrono::hours(request.size() / 2);
+    testing::MadeUpServer impatient("", "127.0.0.1:9464", fast.limits);
+    EXPECT_EQ(status_of(impatient.converse_slowly(request, 1)), 408);
 }
 
 TEST_F(ServiceTest, EndsABodyThatArrivesByteByByte) {
-    fast.limits.request = 200ms;
-    const Service service(processes, fast);
-    SocketClient slow(service.port());
-    slow.send(
-        "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000\r\n"
-        "Content-Type: application/x-www-form-urlencoded\r\n\r\n");
-    while (!slow.has_answer(5)) ASSERT_TRUE(slow.send("x"));
-    EXPECT_EQ(status_of(slow.receive_until("\r\n\r\n")), 400);
+    const std::string body = "token=" + testing::the_token;
+    const std::string head = "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+                             std::to_string(body.size()) +
+                             "\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n";
+    fast.limits.request = std::chrono::hours(body.size() + 1);
+    testing::MadeUpServer server(testing::the_token, "127.0.0.1:9464", fast.limits);
+    EXPECT_EQ(status_of(server.converse_slowly(head + body, head.size())), 204);
+    fast.limits.request = std::chrono::hours(body.size() / 2);
+    testing::MadeUpServer impatient(testing::the_token, "127.0.0.1:9464", fast.limits);
+    EXPECT_EQ(status_of(impatient.converse_slowly(head + body, head.size())), 400);
 }
 
 TEST_F(ServiceTest, ClosesAnIdleConnection) {
-    fast.limits.idle = 50ms;
+    fast.limits.idle = 50ms;  // which always pass: nothing has to happen before
     const Service service(processes, fast);
     SocketClient silent(service.port());
     EXPECT_EQ(silent.receive_all(), "");

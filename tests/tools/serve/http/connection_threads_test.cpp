@@ -5,6 +5,9 @@
 #include <atomic>
 #include <future>
 
+#include "support/process_metrics.hpp"
+#include "support/wait_until.hpp"
+
 namespace tensorpool::command::serve {
 namespace {
 
@@ -30,13 +33,21 @@ TEST(ConnectionThreads, TakesNewWorkWhenEarlierWorkIsDone) {
     ConnectionThreads threads(1);
     for (int i = 0; i < 100; ++i) {
         std::promise<void> done;
-        while (!threads.begin([&] { done.set_value(); })) std::this_thread::yield();
+        ASSERT_TRUE(tensorpool::testing::wait_until(
+            "the thread is free again", [&] { return threads.begin([&] { done.set_value(); }); }));
         done.get_future().wait();
     }
 }
 
 TEST(ConnectionThreads, EndsWithoutAnyWork) {
-    const ConnectionThreads threads(64);
+    const std::size_t before = tensorpool::testing::thread_count();
+    {
+        const ConnectionThreads threads(64);
+        EXPECT_GE(tensorpool::testing::thread_count(), 64U);
+    }
+    // The system may list a thread for a moment after it was joined.
+    tensorpool::testing::wait_until("the 64 threads have ended",
+                                    [&] { return tensorpool::testing::thread_count() <= before; });
 }
 
 }  // namespace
