@@ -211,9 +211,6 @@ struct TENSORPOOL_API GlobalPool {
     /// Returns whether a resize to `bytes` bytes must allocate a new block in place of the one at
     /// `p`: a BudgetScope of the calling thread charges another budget than the block's.
     static bool must_charge(const void* p, std::size_t bytes) noexcept;
-    /// Allocates a block for the content of the one at `p`. Outside of any BudgetScope, it is
-    /// charged to the budget that the old block is charged to.
-    static Answer try_replace(const void* p, std::size_t bytes) noexcept;
     /// Frees the block at `p`. Returns false if `p`, an address within `pool_addresses`, lies in
     /// memory that others mapped there.
     static bool deallocate(void* p) noexcept;

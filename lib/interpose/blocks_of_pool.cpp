@@ -83,15 +83,6 @@ void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
     return GlobalPool::lengthen(p, bytes);
 }
 
-void* replace_in_pool(const void* p, std::size_t bytes) noexcept {
-    if (is_inside_pool()) [[unlikely]]
-        return next_malloc(bytes);
-    const Visit visit;
-    const auto [block, is_limited] = GlobalPool::try_replace(p, bytes);
-    if (block != nullptr) return record(block, AllocatedBy::malloc);
-    return is_limited ? out_of_memory() : next_malloc(bytes);
-}
-
 void* as_array(void* block) noexcept {
     const bool is_recorded = block != nullptr && may_be_of_pool(block) && is_of_pool(block);
     return is_recorded ? record(block, AllocatedBy::new_array) : block;

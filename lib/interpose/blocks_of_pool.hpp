@@ -54,8 +54,6 @@ inline bool may_have_budget(const void* p) noexcept {
 inline bool must_charge(const void* p, std::size_t bytes) noexcept {
     return may_have_budget(p) && !is_inside_pool() && detail::GlobalPool::must_charge(p, bytes);
 }
-/// Allocates a block for the content of the one at `p`, charged as a resize is.
-void* replace_in_pool(const void* p, std::size_t bytes) noexcept;
 
 // REQUIRES: `p` may belong to the pool. A pointer that does not is passed to the next allocator.
 // Checks::hardened alone looks at what the function and its arguments state about the block.

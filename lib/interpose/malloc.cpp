@@ -45,17 +45,11 @@ std::size_t with_room_to_grow(std::size_t usable, std::size_t bytes) noexcept {
     return usable < large || bytes <= usable ? bytes : std::max(bytes, usable + usable / 8);
 }
 
-/// Allocates a block for the content of the one at `p`.
-void* replace(const void* p, std::size_t bytes) noexcept {
-    return is_for_pool(bytes) && may_have_budget(p) ? replace_in_pool(p, bytes)
-                                                    : allocate(bytes, AllocatedBy::malloc);
-}
-
 /// Copies the content into another block and frees the old one. If no block can be had, a block
 /// that was to shrink stays, unless its size is exact or a budget must be charged for it.
 void* move(void* p, std::size_t usable, std::size_t bytes) noexcept {
-    void* moved = replace(p, with_room_to_grow(usable, bytes));
-    if (moved == nullptr) moved = replace(p, bytes);
+    void* moved = allocate(with_room_to_grow(usable, bytes), AllocatedBy::malloc);
+    if (moved == nullptr) moved = allocate(bytes, AllocatedBy::malloc);
     if (moved == nullptr)
         return bytes <= usable && !is_exact(usable) && !must_charge(p, bytes) ? p : nullptr;
     std::memcpy(moved, p, std::min(usable, bytes));

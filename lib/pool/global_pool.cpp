@@ -135,12 +135,6 @@ bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
     return pool != nullptr && pool->must_charge(p, bytes);
 }
 
-GlobalPool::Answer GlobalPool::try_replace(const void* p, std::size_t bytes) noexcept {
-    const Pool* const pool = try_set_up();
-    const statistics::NodeScope scope(pool == nullptr ? nullptr : pool->kept_charge(p));
-    return try_allocate(bytes, base::finer_alignment);
-}
-
 bool GlobalPool::deallocate(void* p) noexcept {
     const pages::AddressSpace& space = pages::address_space();
     if (space.map().at(p).empty() && !space.is_lent(p)) [[unlikely]]

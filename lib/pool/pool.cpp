@@ -398,7 +398,6 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         return p;
     }
     if (void* const longer = lengthen(p, new_bytes)) return longer;
-    const statistics::NodeScope scope(kept_charge(p));
     void* const moved = allocate_or_throw(new_bytes, smallest_block_bytes);
     std::memcpy(moved, p, std::min(old_bytes, new_bytes));
     deallocate(p);

@@ -104,12 +104,6 @@ public:
     /// charged like a new one: a scope of the calling thread charges another budget than the one
     /// that the block is charged to. Takes no lock.
     bool must_charge(const void* p, std::size_t bytes) const noexcept;
-    /// Returns the budget that must be charged for a block that replaces the block in use at `p`,
-    /// if no scope decides that: the one that the block is charged to. Returns nullptr if there is
-    /// none, or if a scope of the calling thread decides. Takes no lock.
-    BudgetNode* kept_charge(const void* p) const noexcept {
-        return is_in_scope() ? nullptr : charge_of(p);
-    }
     [[noreturn]] void fail(std::size_t bytes, const pages::SlowPath& path) const;
     AllocationError error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept;
 

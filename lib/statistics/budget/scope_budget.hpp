@@ -11,28 +11,6 @@ extern constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC;
 /// nullptr if one began. REQUIRES: the caller holds no lock.
 void change_scope(BudgetNode* now, BudgetNode* ended) noexcept;
 
-/// Charges what the calling thread allocates to `node`, as a BudgetScope does, until this object
-/// ends. With nullptr, it changes nothing. REQUIRES: as for `change_scope`.
-class NodeScope {
-public:
-    explicit NodeScope(BudgetNode* node) noexcept : node_(node), outer_(scope_budget) {
-        if (node_ == nullptr) return;
-        node_->hold();
-        change_scope(node_, nullptr);
-    }
-    NodeScope(const NodeScope&) = delete;
-    NodeScope& operator=(const NodeScope&) = delete;
-    ~NodeScope() {
-        if (node_ == nullptr) return;
-        change_scope(outer_, node_);
-        node_->let_go();
-    }
-
-private:
-    BudgetNode* node_;
-    BudgetNode* outer_;
-};
-
 /// What the layers above do for budgets. Set once, before the first scope begins.
 struct BudgetHooks {
     /// Called after `scope_budget` changed. `ended` is the budget of the scope that ended, or
