@@ -104,7 +104,7 @@ function(tensorpool_unity target)
 
     # `testing` is the namespace of GoogleTest only where no header declares tensorpool::testing.
     set(open open_groups)
-    if(text MATCHES "[^:]testing::[A-Z]")
+    if(text MATCHES "[^:]testing::(Test|With|Values|Types|Combine|Bool|Range|UnitTest|Assertion|KilledBySignal|ExitedWithCode)")
       set(open open_with_googletest)
     endif()
     set(chosen "")
