@@ -9,6 +9,7 @@ add_library(backend_contracts OBJECT
   contracts/backend_virtual_memory_contract.cpp)
 tensorpool_test_settings(backend_contracts)
 target_precompile_headers(backend_contracts REUSE_FROM test_headers)
+tensorpool_unity(backend_contracts)
 
 # Allocators, runtimes and their handles are tried on the simulated device.
 if(TENSORPOOL_BUILD_SIMULATION)

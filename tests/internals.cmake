@@ -1,11 +1,15 @@
 # Tests of the layers, from inside.
-foreach(layer base platform statistics pages blocks arena trace misuse)
+set(layers base platform statistics pages blocks arena trace misuse)
+if(TENSORPOOL_TEST_ONLY_THREADS)
+  list(REMOVE_ITEM layers base)
+endif()
+foreach(layer IN LISTS layers)
   tensorpool_add_tests(${layer})
 endforeach()
 if(TENSORPOOL_BUILD_DEVICE)
   include(device.cmake)
 endif()
-if(TENSORPOOL_BUILD_MODELS)
+if(TENSORPOOL_BUILD_MODELS AND NOT TENSORPOOL_TEST_ONLY_THREADS)
   tensorpool_add_tests(files)
   # What model_fuzz found, for model_corpus_test.cpp; and whether this build reads safetensors.
   target_compile_definitions(files_tests PRIVATE
@@ -13,7 +17,6 @@ if(TENSORPOOL_BUILD_MODELS)
     TENSORPOOL_TESTS_JSON=$<BOOL:${TENSORPOOL_READS_SAFETENSORS}>)
 endif()
 if(TENSORPOOL_BUILD_PLANNING)
-  tensorpool_add_tests(planner)
   tensorpool_add_tests(planned)
   # Feeds arbitrary bytes to the reader of plan files, here and in fuzz/plan_fuzz.cpp.
   add_library(plan_feed STATIC planned/fed_plan.cpp)
@@ -22,9 +25,12 @@ if(TENSORPOOL_BUILD_PLANNING)
   target_link_libraries(planned_tests PRIVATE plan_feed)
   target_compile_definitions(planned_tests PRIVATE
     TENSORPOOL_PLAN_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/plan_corpus")
-  # Public hard instances, for minimalloc_test.cpp.
-  target_compile_definitions(planner_tests PRIVATE
-    TENSORPOOL_MINIMALLOC="${CMAKE_CURRENT_SOURCE_DIR}/planner/minimalloc")
+  if(NOT TENSORPOOL_TEST_ONLY_THREADS)
+    tensorpool_add_tests(planner)
+    # Public hard instances, for minimalloc_test.cpp.
+    target_compile_definitions(planner_tests PRIVATE
+      TENSORPOOL_MINIMALLOC="${CMAKE_CURRENT_SOURCE_DIR}/planner/minimalloc")
+  endif()
 endif()
 if(TENSORPOOL_BUILD_STASH)
   tensorpool_add_tests(stash)

@@ -103,18 +103,25 @@ install() {
 # --- building -------------------------------------------------------------------------------
 
 # build_options PRESET: enables each part whose packages are installed. Measurements are enabled
-# only in the release preset, where their results are meaningful. The sanitizer presets set their
-# options themselves.
+# only in the release preset, where their results are meaningful, and only if TENSORPOOL_MORE is set, as are
+# the tests of the package. The sanitizer presets set their options themselves.
 build_options() {
+    local more=OFF
+    [[ -z ${TENSORPOOL_MORE:-} ]] || more=ON
     case $1 in
-        asan | tsan) ;;
-        install) switches COMMAND:tensorpool ;;
-        release) switches TESTS:test PERF:perf TOOLS:photos COMMAND:tensorpool ;;
-        *)
-            switches TESTS:test TOOLS:photos COMMAND:tensorpool
-            echo "-DTENSORPOOL_BUILD_PERF=OFF"
+        asan | tsan) return ;;
+        install)
+            switches COMMAND:tensorpool
+            return
             ;;
     esac
+    switches TESTS:test TOOLS:photos COMMAND:tensorpool
+    echo "-DTENSORPOOL_TEST_PACKAGE=$more"
+    if [[ $1 == release && $more == ON ]]; then
+        switches PERF:perf
+    else
+        echo "-DTENSORPOOL_BUILD_PERF=OFF"
+    fi
 }
 
 # switches NAME:PURPOSE...: prints the CMake option that enables or disables each part.

@@ -1,0 +1,48 @@
+# Writes LIST, a file for ctest with a test for each suite of PROGRAM, and for each case of the suites CASES.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests TIMEOUT 60
+                RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(failed)
+  message(FATAL_ERROR "${PROGRAM} --gtest_list_tests failed with ${failed}:\n${output}")
+endif()
+
+# ctest reports a test as skipped if its output ends so, whatever its exit code is.
+set(all_skipped "PASSED  . 0 tests.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)*$")
+set(text "")
+function(add name filter)
+  string(APPEND text "add_test([==[${PREFIX}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
+         "set_tests_properties([==[${PREFIX}.${name}]==] PROPERTIES WORKING_DIRECTORY [==[${FOLDER}]==]\n"
+         "  SKIP_REGULAR_EXPRESSION [==[${all_skipped}]==]")
+  foreach(word IN LISTS PROPERTIES)
+    string(APPEND text " [==[${word}]==]")
+  endforeach()
+  string(APPEND text ")\n")
+  set(text "${text}" PARENT_SCOPE)
+endfunction()
+
+string(REGEX REPLACE " *#[^\n]*" "" output "${output}")
+string(REGEX REPLACE "[][;]" " " output "${output}")
+string(REPLACE "\n" ";" lines "${output}")
+set(done "")
+set(count 0)
+foreach(line IN LISTS lines)
+  if(line MATCHES "^([A-Za-z_0-9/]+)\\.$")
+    set(full ${CMAKE_MATCH_1})
+    # INSTANTIATION/Suite, Suite/TYPE or INSTANTIATION/Suite/TYPE.
+    string(REGEX REPLACE "/[0-9]+$" "" suite ${full})
+    string(REGEX REPLACE "^.*/" "" suite ${suite})
+    if(NOT suite IN_LIST CASES AND NOT suite IN_LIST done)
+      list(APPEND done ${suite})
+      add(${suite} "${suite}.*:*/${suite}.*:${suite}/*.*:*/${suite}/*.*")
+      math(EXPR count "${count} + 1")
+    endif()
+  elseif(line MATCHES "^  (.+)$" AND suite IN_LIST CASES)
+    set(case ${CMAKE_MATCH_1})
+    add(${full}.${case} "${full}.${case}")
+    math(EXPR count "${count} + 1")
+  endif()
+endforeach()
+if(count EQUAL 0)
+  message(FATAL_ERROR "${PROGRAM} has no tests")
+endif()
+file(WRITE ${LIST} "${text}")
