@@ -6,6 +6,8 @@
 # of its own, or with `using namespace` for the whole file, is compiled alone, as are the files named. This
 # relies on the arrangement that clang-format makes; if it misses a clash, the compiler reports it.
 set(TENSORPOOL_UNITY_MAX 8)
+# Sources of the library that clash with others in a way that is not found here, such as by enumerators.
+set(TENSORPOOL_ALONE input_file_posix.cpp stash_statistics.cpp frame_rules.cpp)
 
 # tensorpool_declared_names(TEXT VARIABLE)
 function(tensorpool_declared_names text variable)

@@ -1,21 +1,19 @@
 // Notes that the program creates threads: the background trimmer must not be started from malloc or
 // free, which the C library calls under locks that the start of a thread needs.
 
-#include <pthread.h>
-#include <threads.h>
-
 #include <atomic>
 
 #include <tensorpool/export.hpp>
 
 #include "platform/process/next_function_linux.hpp"
+#include "platform/threads/thread_functions_posix.hpp"
 #include "pool/background_trimmer.hpp"
 
 namespace tensorpool::interpose {
 namespace {
 
-using PthreadCreate = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-using ThrdCreate = int (*)(thrd_t*, thrd_start_t, void*);
+using platform::PthreadCreate;
+using platform::ThrdCreate;
 
 /// A function that follows this library in the loader's order. It is looked up while this library
 /// is loaded, or at the first call if a library that was loaded earlier makes it. A look-up takes

@@ -13,6 +13,7 @@
 #include "statistics/budget/pressure_watch.hpp"
 #include "statistics/commit_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -105,11 +106,13 @@ void BackgroundTrimmer::run() noexcept {
         word_ = word;
         const std::uint32_t seen = word->load(std::memory_order_acquire);
         if (ends_) break;
-        statistics::look_for_recorder();
+        // Before there is a segment, nothing is to be trimmed, and no other process can request it.
+        const bool has_segment = statistics::segment().header() != nullptr;
+        if (has_segment) statistics::look_for_recorder();
         if (word != statistics::recorder_hooks.wake.load(std::memory_order_acquire)) continue;
         const std::uint64_t pause = pause_after_look();
         if (role == Role::former_trimmer) break;
-        const bool is_due = statistics::is_answer_due();
+        const bool is_due = has_segment && statistics::is_answer_due();
         platform::wait_on(*word, seen, is_due ? std::min(pause, pause_before_answer_ns) : pause);
         sleeps_.store(false, std::memory_order_relaxed);
     }
@@ -183,9 +186,10 @@ void BackgroundTrimmer::forget_thread() noexcept {
     state_ = State::none;
 }
 
-// With `automatic`, the child starts a thread after its own first one.
+// With `automatic`, the child starts a thread after its own first one. A child whose only thread
+// was the trimmer's ends with that thread.
 void BackgroundTrimmer::start_again_in_child() noexcept {
-    if (wants(BackgroundTrim::on)) start_if_wanted();
+    if (role == Role::other && wants(BackgroundTrim::on)) start_if_wanted();
 }
 
 void program_created_thread() noexcept {

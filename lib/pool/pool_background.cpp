@@ -4,6 +4,7 @@
 #include "platform/threads/own_thread.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
+#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -18,13 +19,15 @@ constexpr std::uint64_t looks_in_a_period = 20;
 constexpr std::uint64_t min_pause_ns = 10'000'000;
 // A thread touches 2 GiB of memory in a second at most.
 constexpr std::uint64_t bytes_touched_a_ns = 2;
+// If so many times as much is available as a pool holds free, no limit is near.
+constexpr std::size_t much_more = 16;
 
 }  // namespace
 
 void Pool::end_slow_path(const pages::Changes& changes) noexcept {
     report(changes);
     background_trimmer().wake_if_asleep();
-    if (offer_pace_.is_due(unoffered_bytes())) [[unlikely]]
+    if (offer_pace_.is_due(unoffered_bytes(), statistics::commit_budget().ceiling())) [[unlikely]]
         offer_if_short();
 }
 
@@ -51,7 +54,9 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
     std::uint64_t max_pause = platform::no_timeout;
     if (const std::size_t bytes = unoffered_bytes(); bytes >= OfferPace::min_bytes) {
         if (bytes > moment.available_bytes) offer_free(changes);
-        max_pause = std::max(moment.available_bytes / bytes_touched_a_ns, min_pause_ns);
+        if (moment.available_bytes / much_more < bytes) {
+            max_pause = std::max(moment.available_bytes / bytes_touched_a_ns, min_pause_ns);
+        }
     }
     if (!has_much_to_trim()) {
         if (idle_for >= period) return max_pause;

@@ -168,6 +168,7 @@ bool Recorder::set_handlers() noexcept {
 
 void Recorder::look_at_environment() noexcept {
     auto& hooks = statistics::recorder_hooks;
+    mark_process();
     const char* const trace = platform::environment_variable("TENSORPOOL_TRACE");
     const std::string_view wanted = trace == nullptr ? "" : trace;
     Target target = Target::none;
@@ -217,15 +218,19 @@ void Recorder::share_control() noexcept {
     statistics::recorder_hooks.wake.store(&control->wake, std::memory_order_release);
 }
 
-// A child that would not notice what it is keeps the control: it may then answer a request to its
-// parent.
-void Recorder::keep_from_children(Control& control) noexcept {
+// Lets children that are made without the handlers of a fork notice what they are.
+void Recorder::mark_process() noexcept {
     if (mark_ == nullptr) mark_ = platform::make_process_mark();
     if (mark_ == nullptr) return;
     mark_->store(1, relaxed);  // the child of a fork has 0 there
     has_parted.store(false, relaxed);
     statistics::recorder_hooks.mark.store(mark_, std::memory_order_release);
-    platform::keep_from_forks(&control, control_bytes);
+}
+
+// A child that would not notice what it is keeps the control: it may then answer a request to its
+// parent.
+void Recorder::keep_from_children(Control& control) noexcept {
+    if (mark_ != nullptr) platform::keep_from_forks(&control, control_bytes);
 }
 
 void Recorder::hand_over() noexcept {

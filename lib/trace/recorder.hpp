@@ -75,6 +75,7 @@ private:
     void hide_quick_paths() noexcept;
     void show_quick_paths() noexcept;
     void share_control() noexcept;
+    void mark_process() noexcept;
     void keep_from_children(Control& control) noexcept;
     Control* make_private_control() noexcept;
     void hand_over() noexcept;
@@ -94,7 +95,7 @@ private:
     RingWriter writer_{recording_, file_};
     // The members below require mutex_.
     platform::SharedMemory control_memory_;
-    std::atomic<std::uint32_t>* mark_ = nullptr;  // made with the first control
+    std::atomic<std::uint32_t>* mark_ = nullptr;  // made once
     bool looked_ = false;
     std::uint64_t answered_ = 0;  // the hook holds another value after a recording was given up
 };

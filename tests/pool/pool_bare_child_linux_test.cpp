@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t mib = std::size_t{1} << 20;
 
 bool can_use(MemoryPool& pool) {
-    for (const std::size_t bytes : {8 * mib, std::size_t{300'000}, std::size_t{1000}}) {
-        std::vector<void*> blocks(40);
+    for (const std::size_t bytes : {9 * mib, std::size_t{300'000}, std::size_t{1000}}) {
+        std::vector<void*> blocks(bytes > mib ? 2 : 40);
         for (void*& block : blocks) {
             block = pool.allocate(bytes);
             std::memset(block, 1, bytes);
@@ -84,6 +84,7 @@ TEST_F(BareChild, HasChildrenOfItsOwn) {
 // The trimmer's thread does not exist there, and its word is not mapped.
 TEST_F(BareChild, WakesNoTrimmer) {
     EXPECT_TRUE(testing::holds_in_child([] {
+        allow_background_trimmer(true);
         PoolOptions options;
         options.retain = {.milliseconds = 1, .background = BackgroundTrim::on};
         MemoryPool pool(options);

@@ -19,11 +19,13 @@ class Programs:
         self.clock = os.path.join(folder, "tests/processes/libjumping_clock.so")
         self.command = os.path.join(folder, "tools/tensorpool/tensorpool")
         self.interposer = os.path.join(folder, "lib/interpose/libtensorpool_interpose.so")
+        self.library = os.path.join(folder, "lib/libtensorpool.so")
 
     def ways(self, minimum="1"):
         """Yields a name, an argument and variables for each way to get memory from the pool."""
         yield "linked", "pool", {}
-        if os.path.exists(self.interposer):
+        # A static build has a pool of its own beside the interposer's, and counts that one.
+        if os.path.exists(self.interposer) and os.path.exists(self.library):
             yield "interposed", "malloc", {"LD_PRELOAD": self.interposer,
                                            "TENSORPOOL_INTERPOSE_MIN": minimum}
 

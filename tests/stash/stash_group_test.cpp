@@ -72,7 +72,7 @@ TEST(StashGroup, NamesThatFindNoPlaceAreAddedUp) {
 
 TEST(StashGroup, ThreadsShareOnlyWhatHasTheirName) {
     constexpr int threads = 4;
-    constexpr int rounds = testing::sanitized() ? 2000 : 10'000;
+    constexpr int rounds = tensorpool::testing::sanitized() ? 2000 : 10'000;
     const std::unique_ptr<StashGroup> kept = new_group("shared by threads");
     std::vector<std::thread> all;
     for (int thread = 0; thread < threads; ++thread) {

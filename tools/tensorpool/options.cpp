@@ -39,7 +39,7 @@ void add_repetition_options(CLI::App& command, Repetition& repetition) {
 
 CLI::Option* add_parts_option(CLI::App& command, std::vector<std::string>& parts) {
     return command
-        .add_option("--with", parts, "Parts: malloc, numpy, torch (all), holders, profile, or none")
+        .add_option("--with", parts, "malloc, numpy, torch (all), holders, profile; or none")
         ->option_text("PARTS")
         ->delimiter(',')
         ->allow_extra_args(false);
