@@ -99,12 +99,12 @@ enum class BackgroundTrim : std::uint8_t {
     /// No thread; the default.
     off,
     /// Under `tensorpool run`, the thread starts when the program creates its first thread.
-    /// Elsewhere
-    /// it starts when a pool with this option is made in a process that has created a thread, and
-    /// in
-    /// `allow_background_trimmer(true)`. The child of a fork starts it likewise. The thread gives
-    /// memory back while over 64 MiB are free. Its name in the environment is `auto`, and
-    /// `tensorpool run` sets it.
+    /// Elsewhere it starts when a pool with this option is made in a process that has created a
+    /// thread, and in `allow_background_trimmer(true)`. The child of a fork starts it likewise.
+    ///
+    /// The thread gives memory back while over 64 MiB are free.
+    ///
+    /// Its name in the environment is `auto`, and `tensorpool run` sets it.
     automatic,
     /// The thread starts when the pool is made, and in the child of a fork. If the environment says
     /// `on` for the global pool, it starts when the library is loaded.

@@ -65,7 +65,7 @@ namespace {
 // next slow path answers instead.
 void Recorder::answer() noexcept {
     if (statistics::is_unnoticed_child()) [[unlikely]]
-        part_from_parent();
+        return part_from_parent();
     if (is_answering || !set_handlers()) return;
     std::unique_lock lock(mutex_, std::try_to_lock);
     while (!lock) {
@@ -85,7 +85,11 @@ void Recorder::answer() noexcept {
 // thread of the parent may have held it. Descriptors stay open, since the child may share them with
 // its parent.
 void Recorder::part_from_parent() noexcept {
-    if (has_parted.exchange(true, relaxed)) return;
+    if (has_parted.exchange(true, relaxed)) {
+        // Another thread of the child is doing it.
+        while (statistics::is_unnoticed_child()) std::this_thread::yield();
+        return;
+    }
     statistics::recorder_hooks.record.store(nullptr, relaxed);
     statistics::recorder_hooks.name.store(nullptr, relaxed);
     recording_.target.store(Target::none, relaxed);

@@ -158,6 +158,8 @@ Control* Recorder::make_private_control() noexcept {
 }
 
 void Recorder::finish() noexcept {
+    // The file and the rings are its parent's, and a thread of the parent may have held the lock.
+    if (statistics::is_unnoticed_child()) return;
     const std::lock_guard guard(mutex_);
     if (recording_.target_now() == Target::file && file_.is_open()) file_.finish();
 }

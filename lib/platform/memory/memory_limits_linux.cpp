@@ -101,7 +101,8 @@ MachineMemory read_machine(const char* root) noexcept {
     std::string_view line;
     std::size_t cache = 0;
     std::size_t file_pages = 0;
-    while (memory.free_swap == no_limit && lines.next(line)) {
+    std::size_t shared = no_limit;
+    while (shared == no_limit && lines.next(line)) {
         const std::string_view key = take_field(line, ' ');
         const std::optional<std::size_t> kib = parse_number(line);
         if (!kib || *kib >= no_limit / 1024) continue;
@@ -111,10 +112,12 @@ MachineMemory read_machine(const char* root) noexcept {
         if (key == "Buffers:" || key == "Cached:" || key == "SwapCached:") cache += bytes;
         if (key == "Active(file):" || key == "Inactive(file):") file_pages += bytes;
         if (key == "SwapFree:") memory.free_swap = bytes;
+        if (key == "Shmem:") shared = bytes;
     }
     // What was offered to the kernel counts as available page cache, as in a control group.
     if (memory.available != no_limit) {
-        memory.available = less(memory.available, less(file_pages, cache));
+        const std::size_t file_cache = less(cache, shared == no_limit ? 0 : shared);
+        memory.available = less(memory.available, less(file_pages, file_cache));
     }
     return memory;
 }

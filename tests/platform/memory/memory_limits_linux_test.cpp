@@ -114,6 +114,11 @@ TEST_F(MemoryLimitsTest, OfferedMemoryOfTheMachineIsNotAvailable) {
           "SwapCached: 0 kB\nActive(anon): 5 kB\nActive(file): 51200 kB\n"
           "Inactive(file): 1100800 kB\nSwapFree: 0 kB\n");
     EXPECT_EQ(limits().available, machine_available - 1024 * mib);
+    write("/proc/meminfo",
+          "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\nBuffers: 1024 kB\nCached: 4296704 kB\n"
+          "SwapCached: 0 kB\nActive(file): 51200 kB\nInactive(file): 1100800 kB\n"
+          "SwapFree: 0 kB\nShmem: 4194304 kB\n");
+    EXPECT_EQ(limits().available, machine_available - 1024 * mib) << "tmpfs is not on these lists";
 }
 
 TEST_F(MemoryLimitsTest, OfferedMemoryOfAGroupIsNotAvailable) {
