@@ -90,7 +90,7 @@ enum tensorpool_checks {
 enum tensorpool_background_trim {
     /// No thread; the default.
     tensorpool_background_trim_off = 0,
-    /// The thread starts where `tensorpool run` sees a thread created, or a pool is made after that.
+    /// Starts where `tensorpool run` sees a thread created, or a pool is made after that.
     tensorpool_background_trim_automatic = 1,
     /// The thread starts when the pool is made.
     tensorpool_background_trim_on = 2

@@ -24,6 +24,8 @@ enum class Priority : bool { lowest, same };
                                          Priority priority = Priority::lowest) noexcept;
 /// Waits for the end of the thread. REQUIRES: it is not the calling thread.
 void join_own_thread(OwnThread thread) noexcept;
+/// Lets the system free the thread when it ends. It is not joined then.
+void detach_own_thread(OwnThread thread) noexcept;
 
 /// No time limit.
 inline constexpr std::uint64_t no_timeout = UINT64_MAX;

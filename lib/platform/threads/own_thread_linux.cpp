@@ -52,6 +52,11 @@ void join_own_thread(OwnThread thread) noexcept {
     pthread_join(static_cast<pthread_t>(thread.handle), nullptr);
 }
 
+void detach_own_thread(OwnThread thread) noexcept {
+    const SystemCalls system_calls;
+    pthread_detach(static_cast<pthread_t>(thread.handle));
+}
+
 void wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
              std::uint64_t timeout_ns) noexcept {
     const SystemCalls system_calls;

@@ -71,8 +71,10 @@ void Freezer::try_set_up(bool system_calls_may_fail) {
 
 bool Freezer::start_handler() noexcept {
     is_handler_lost_ = false;
-    return static_cast<bool>(platform::start_own_thread(
-        "tensorpool-thaw", [] { freezer().serve_faults(); }, platform::Priority::same));
+    const platform::OwnThread handler = platform::start_own_thread(
+        "tensorpool-thaw", [] { freezer().serve_faults(); }, platform::Priority::same);
+    if (handler) platform::detach_own_thread(handler);
+    return static_cast<bool>(handler);
 }
 
 void Freezer::serve_faults() noexcept {
