@@ -86,7 +86,7 @@ std::size_t Pool::unoffered_bytes() const noexcept {
 }
 
 // If what is free here is more than what all others may still take, they could meet the limit of
-// the machine or of a control group while this pool keeps memory that nobody uses.
+// the machine or of a control group while this pool keeps unused memory.
 void Pool::offer_if_short() noexcept {
     const std::size_t bytes = unoffered_bytes();
     offer_pace_.begin_again(bytes);

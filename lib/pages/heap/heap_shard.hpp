@@ -166,7 +166,7 @@ public:
     std::size_t drop(SpanList& leaving, Changes& changes) noexcept;
 
     /// Lets the system take the pages of all hot extents, which stay in the heap. Returns their
-    /// bytes. The lock is held meanwhile, so that no thread gets pages that are being offered.
+    /// bytes. Holds the lock until then, so that no thread gets pages that are being offered.
     std::size_t offer_free() noexcept;
 
     // Addresses (page_heap_lending.cpp) ------------------------------------------------------
