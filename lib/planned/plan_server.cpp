@@ -14,7 +14,7 @@ void PlanServer::begin_iteration() {
     const std::lock_guard guard(mutex_);
     state_.begin_iteration();
     // The pool serves this iteration; it and the idle plans of other loops would add up.
-    if (state_.plan_ == nullptr) (void)give_back_idle_plans();
+    if (state_.plan_ == nullptr) (void)kinds::give_back_idle_plans();
 }
 
 void PlanServer::end_iteration() noexcept {
@@ -22,16 +22,17 @@ void PlanServer::end_iteration() noexcept {
     state_.end_iteration();
 }
 
-void* PlanServer::serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
-                        Pool::FirstTouch first_touch) noexcept {
+void* PlanServer::serve(const kinds::Request& request, pages::SlowPath& path) noexcept {
+    Pool& pool = PoolAccess::of(get_global_memory_pool());
     // The thread that asks this one's holder may hold the lock.
-    if (statistics::is_inside_holder()) return pool.allocate(bytes, alignment, path, first_touch);
+    if (statistics::is_inside_holder()) return pool.allocate(request, path);
     // Requests for finer sizes come with smaller alignments.
-    alignment = std::max(alignment, smallest_block_bytes);
+    kinds::Request aligned = request;
+    aligned.alignment = std::max(request.alignment, smallest_block_bytes);
     const std::lock_guard guard(mutex_);
     is_used_ = true;
-    return state_.serve_for(pool, bytes, alignment,
-                            [&] { return pool.allocate(bytes, alignment, path, first_touch); });
+    return state_.serve_for(pool, aligned.bytes, aligned.alignment,
+                            [&] { return pool.allocate(aligned, path); });
 }
 
 bool PlanServer::note_free(void* p) noexcept {
@@ -40,22 +41,22 @@ bool PlanServer::note_free(void* p) noexcept {
 
 void PlanServer::rest(planned::ServedPlan& plan) noexcept {
     if (!is_used() || plan.has_held()) return;
-    const std::lock_guard guard(block_servers());
+    const std::lock_guard guard(kinds::block_servers());
     set_resting(&plan);
     lacked_bytes_ = 0;
 }
 
 void PlanServer::end_rest() noexcept {
-    const std::lock_guard guard(block_servers());
+    const std::lock_guard guard(kinds::block_servers());
     set_resting(nullptr);
 }
 
 void PlanServer::set_resting(planned::ServedPlan* plan) noexcept {
     if (resting_ == nullptr && plan != nullptr) {
-        idle_plan_count.fetch_add(1, std::memory_order_relaxed);
+        kinds::idle_plan_count.fetch_add(1, std::memory_order_relaxed);
     }
     if (resting_ != nullptr && plan == nullptr) {
-        idle_plan_count.fetch_sub(1, std::memory_order_relaxed);
+        kinds::idle_plan_count.fetch_sub(1, std::memory_order_relaxed);
     }
     resting_ = plan;
 }
@@ -77,7 +78,7 @@ void PlanServer::give_back_idle(std::size_t wanted) noexcept {
 }
 
 void PlanServer::forget_noted() noexcept {
-    const std::lock_guard guard(block_servers());
+    const std::lock_guard guard(kinds::block_servers());
     state_.forget_noted();
 }
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <mutex>
 
+#include "kinds/block_server.hpp"
 #include "planned/served_plan.hpp"
-#include "pool/block_server.hpp"
 
 namespace tensorpool::detail {
 
@@ -12,13 +12,13 @@ class PlannedState;
 
 /// Serves a planned arena's plan to threads that allocate from the global pool (ServeScope). Its
 /// lock orders the requests of all threads that have joined a scope.
-class PlanServer final : public BlockServer {
+class PlanServer final : public kinds::BlockServer {
 public:
     explicit PlanServer(PlannedState& state) noexcept : state_(state) {
-        block_servers().enter(*this);
+        kinds::block_servers().enter(*this);
     }
     /// The state must have forgotten its noted blocks (`forget_noted`).
-    ~PlanServer() { block_servers().leave(*this); }
+    ~PlanServer() { kinds::block_servers().leave(*this); }
     PlanServer(const PlanServer&) = delete;
     PlanServer& operator=(const PlanServer&) = delete;
 
@@ -36,8 +36,7 @@ public:
     /// From now on, frees of the pool's blocks are not noted.
     void forget_noted() noexcept;
 
-    void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
-                Pool::FirstTouch first_touch) noexcept override;
+    void* serve(const kinds::Request& request, pages::SlowPath& path) noexcept override;
     bool note_free(void* p) noexcept override;
     void give_back_idle(std::size_t wanted) noexcept override;
 

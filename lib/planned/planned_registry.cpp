@@ -16,7 +16,7 @@ constinit base::NeverDestroyed<base::Registry<PlannedState>> the_registry;
 void before_fork() noexcept {
     planned_registry().lock();
     planned_registry().for_each([](PlannedState& arena) { arena.server().lock(); });
-    detail::block_servers().lock();
+    kinds::block_servers().lock();
     planned_registry().for_each([](PlannedState& arena) { arena.lock(); });
     orphaned_plans().lock();
 }
@@ -24,7 +24,7 @@ void before_fork() noexcept {
 void after_fork() noexcept {
     orphaned_plans().unlock();
     planned_registry().for_each([](PlannedState& arena) { arena.unlock(); });
-    detail::block_servers().unlock();
+    kinds::block_servers().unlock();
     planned_registry().for_each([](PlannedState& arena) { arena.server().unlock(); });
     planned_registry().unlock();
 }

@@ -4,6 +4,8 @@
 #include <tensorpool/detail/address_range.hpp>
 
 #include "base/checks.hpp"
+#include "kinds/reports.hpp"
+#include "kinds/served_kind.hpp"
 #include "planned/planned_state.hpp"
 #include "statistics/misuse/misuse.hpp"
 
@@ -21,12 +23,12 @@ void PlannedState::check_thread() const noexcept {
 
 // What the pool serves for this arena is not served by another arena's plan.
 void* PlannedState::allocate(std::size_t bytes, std::size_t alignment) {
-    const ServingThread paused({});
+    const kinds::ServingThread paused({});
     return serve_or(bytes, alignment, [&] { return pool_.allocate(bytes, alignment); });
 }
 
 void* PlannedState::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
-    const ServingThread paused({});
+    const kinds::ServingThread paused({});
     try {
         return serve_or(bytes, alignment, [&] { return pool_.try_allocate(bytes, alignment); });
     } catch (const std::exception&) {
@@ -85,7 +87,7 @@ void PlannedState::note(Pool& pool, void* block, std::size_t bytes, std::size_t 
         return;
     }
     count(answer, pool_bytes);
-    pool.note_free_of(block);
+    if (!kinds::note_free_of(pool.parts(), block)) kinds::report_free(pool.parts(), block, {});
 }
 
 void PlannedState::remember(void* block, std::size_t bytes, std::size_t alignment,
@@ -142,7 +144,7 @@ void PlannedState::forget_noted() noexcept {
     Pool& pool = PoolAccess::of(pool_);
     const std::lock_guard guard(mutex_);
     blocks_.take_noted([&](void* p, std::uint64_t bytes) {
-        pool.forget_free_of(p);
+        kinds::forget_free_of(pool.parts(), p);
         count_pool_freed(bytes);
     });
 }

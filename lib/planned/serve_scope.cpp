@@ -34,16 +34,16 @@ public:
     std::size_t min_bytes() const noexcept { return now_.max_unserved_bytes + 1; }
 
 private:
-    const detail::Serving now_;
+    const kinds::Serving now_;
     detail::PlanServer& server_;
-    const detail::ServingThread thread_;
+    const kinds::ServingThread thread_;
 };
 
 ServeScope::ServeScope(PlannedArena& arena, std::size_t min_bytes) {
     detail::PlanServer& server = server_for(*arena.state_, min_bytes);
     serving_ = std::make_unique<Serving>(server, min_bytes);
     try {
-        const detail::ServingThread paused({});
+        const kinds::ServingThread paused({});
         server.begin_iteration();
     } catch (...) {
         serving_ = nullptr;
@@ -55,7 +55,7 @@ ServeScope::ServeScope(PlannedArena& arena, std::size_t min_bytes) {
 ServeScope::~ServeScope() {
     detail::PlanServer& server = serving_->server();
     serving_ = nullptr;
-    const detail::ServingThread paused({});
+    const kinds::ServingThread paused({});
     server.end_iteration();
 }
 

@@ -11,6 +11,7 @@
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "base/alignment.hpp"
+#include "kinds/served_kind.hpp"
 #include "pages/served_memory.hpp"
 #include "planned/orphaned_plans.hpp"
 #include "planned/predecessors.hpp"
@@ -113,7 +114,9 @@ std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& poo
     }
     if (!served->borrow_memory(path)) return nullptr;
     // What the learned iteration took beyond the plan.
-    pool.give_back_free();
+    pages::Changes changes;
+    pool.parts().heap.give_back(SIZE_MAX, changes);
+    pool.report(changes);
     return served;
 }
 
@@ -171,13 +174,14 @@ bool ServedPlan::borrow_memory(pages::SlowPath& path) noexcept {
         return false;
     }
     do {
-        span_ = pool_.lend(plan_.peak_bytes, alignment_of(plan_), owner(), path);
+        span_ = kinds::lend(pool_.parts(), plan_.peak_bytes, alignment_of(plan_), owner(), path);
+        pool_.report(path);
     } while (span_ == nullptr && path.budget.may_retry());
     if (span_ == nullptr) {
         budget_.cancel(bytes);
         return false;
     }
-    set_addresses(static_cast<std::byte*>(pool_.address_of(*span_)));
+    set_addresses(static_cast<std::byte*>(pool_.parts().large.address_of(*span_)));
     return true;
 }
 
@@ -193,7 +197,9 @@ void ServedPlan::set_addresses(std::byte* base) noexcept {
 void ServedPlan::return_memory() noexcept {
     if (span_ == nullptr) return;
     const std::size_t bytes = span_->bytes();
-    pool_.take_back(*std::exchange(span_, nullptr));
+    pages::Changes changes;
+    kinds::take_back(pool_.parts(), *std::exchange(span_, nullptr), changes);
+    pool_.report(changes);
     budget_.refund(bytes);
 }
 

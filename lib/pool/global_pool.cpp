@@ -6,6 +6,10 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "base/text.hpp"
+#include "blocks/thread_registry.hpp"
+#include "kinds/hardened_kind.hpp"
+#include "kinds/large_kind.hpp"
+#include "kinds/sampling.hpp"
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
@@ -109,11 +113,17 @@ GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t align
     Pool* const pool = try_set_up();
     if (pool == nullptr) return {};
     if (bytes > largest_block_bytes && alignment <= pages::page_bytes) {
-        if (void* const block = pool->take_free_pages(bytes)) return {.block = block};
+        if (void* const block = kinds::take_free_pages(pool->parts(), bytes))
+            return {.block = block};
     }
     pages::SlowPath path;
-    void* const block = bytes == 0 ? pool->allocate_nothing(alignment, path)
-                                   : pool->allocate(bytes, alignment, path);
+    void* block = nullptr;
+    if (bytes != 0) {
+        block = pool->allocate({bytes, alignment}, path);
+    } else if (pool->parts().is_hardened()) {
+        block = kinds::allocate_nothing(pool->parts(), alignment, path);
+        pool->end_slow_path(path);
+    }
     return answer(block, path.refusal);
 }
 
@@ -132,7 +142,7 @@ void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
 
 bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
     const Pool* const pool = global_pool.pool.pool_if_set_up();
-    return pool != nullptr && pool->must_charge(p, bytes);
+    return pool != nullptr && kinds::must_charge(pool->parts(), p, bytes);
 }
 
 bool GlobalPool::deallocate(void* p) noexcept {
@@ -144,11 +154,13 @@ bool GlobalPool::deallocate(void* p) noexcept {
 }
 
 void record_allocated_by(void* block, AllocatedBy by) noexcept {
-    PoolAccess::of(global_pool.pool).record_allocated_by(block, by);
+    kinds::record_allocated_by(PoolAccess::of(global_pool.pool).parts(), block, by);
 }
 
 void free_in_global_pool(void* p, const FreedAs& freed) noexcept {
-    PoolAccess::of(global_pool.pool).deallocate(p, freed);
+    Pool& pool = PoolAccess::of(global_pool.pool);
+    // What the others are told does not name a bucket: the block may have a finer size.
+    pool.deallocate(p, pool.parts().is_hardened() ? freed : FreedAs());
 }
 
 Pool& require_pool(const MemoryPool& pool, const void* block) {

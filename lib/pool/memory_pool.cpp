@@ -6,7 +6,11 @@
 #include <stdexcept>
 #include <string>
 
+#include "kinds/bucket_kind.hpp"
+#include "kinds/kind.hpp"
+#include "kinds/large_kind.hpp"
 #include "platform/tools/memory_tools.hpp"
+#include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
 #include "statistics/budget/named_budgets.hpp"
@@ -48,6 +52,24 @@ PoolOptions options_with(std::size_t initial_capacity) {
     return options;
 }
 
+// Allocates a block that the inline path could not serve: a block of whole pages, any block of a
+// pool with checks, or one of which the thread's loaded magazine has none.
+void* allocate_rest(detail::Pool& pool, std::size_t bytes) {
+    kinds::PoolParts& parts = pool.parts();
+    void* block = nullptr;
+    if (bytes > detail::largest_block_bytes) {
+        block = kinds::take_free_pages(parts, bytes);
+    } else if (parts.is_checked()) {
+        block = kinds::take_parked_block(parts, bytes);
+    }
+    return block != nullptr ? block : pool.allocate_or_throw({bytes, default_alignment});
+}
+
+detail::FreedAs freed_as(std::size_t bytes, std::size_t alignment = default_alignment) noexcept {
+    // No block has as many bytes as the number that stands for an unknown size.
+    return {.bytes = std::min(bytes, detail::FreedAs::unknown - 1), .alignment = alignment};
+}
+
 // Returns the pool of a call with a block.
 detail::Pool& found(const MemoryPool& pool, detail::Pool* set_up, const void* block) {
     return set_up != nullptr ? *set_up : detail::require_pool(pool, block);
@@ -58,7 +80,7 @@ detail::Pool& found(const MemoryPool& pool, detail::Pool* set_up, const void* bl
 MemoryPool::MemoryPool(std::size_t initial_capacity) : MemoryPool(options_with(initial_capacity)) {}
 
 MemoryPool::MemoryPool(const PoolOptions& options) : MemoryPool(0, &make_pool(options)) {
-    place_ = detail::TablePlace(pool().table_number());
+    place_ = detail::TablePlace(std::min(pool().parts().number(), detail::cached_pool_count));
     platform::mark_defined(this, sizeof *this);
 }
 
@@ -73,8 +95,8 @@ MemoryPool::~MemoryPool() {
 
 void* MemoryPool::allocate_slow(std::size_t bytes) {
     if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
-        return pool->allocate_rest(bytes);
-    return this->pool().allocate_rest(bytes);
+        return allocate_rest(*pool, bytes);
+    return allocate_rest(this->pool(), bytes);
 }
 
 void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
@@ -83,14 +105,14 @@ void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
         throw std::invalid_argument("tensorpool: pool '" + name() + "': allocate: alignment is " +
                                     std::to_string(alignment) + "; expected a power of two");
     }
-    return pool().allocate_or_throw(bytes, alignment);
+    return pool().allocate_or_throw({bytes, alignment});
 }
 
 void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     if (!std::has_single_bit(alignment)) return nullptr;
     try {
         pages::SlowPath path;
-        return pool().allocate(bytes, std::max(alignment, default_alignment), path);
+        return pool().allocate({bytes, std::max(alignment, default_alignment)}, path);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }
@@ -98,21 +120,25 @@ void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcep
 
 void* MemoryPool::allocate_prefaulted(std::size_t bytes) {
     if (bytes <= detail::largest_block_bytes) return allocate(bytes);
-    return pool().allocate_or_throw(bytes, default_alignment, detail::Pool::FirstTouch::by_pool);
+    return pool().allocate_or_throw({bytes, default_alignment, kinds::FirstTouch::by_pool});
 }
 
 void* MemoryPool::try_allocate_prefaulted(std::size_t bytes) noexcept {
     if (bytes <= detail::largest_block_bytes) return try_allocate(bytes);
     try {
         pages::SlowPath path;
-        return pool().allocate(bytes, default_alignment, path, detail::Pool::FirstTouch::by_pool);
+        return pool().allocate({bytes, default_alignment, kinds::FirstTouch::by_pool}, path);
     } catch (...) {
         return nullptr;  // the global pool could not be set up
     }
 }
 
 void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
-    return pool().allocate_zeroed(product_or_max(count, element_bytes));
+    const std::size_t bytes = product_or_max(count, element_bytes);
+    pages::SlowPath path;
+    void* const block = pool().allocate_zeroed(bytes, path);
+    if (block == nullptr && bytes != 0) throw pool().error_for(bytes, path);
+    return block;
 }
 
 void* MemoryPool::try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept {
@@ -140,7 +166,7 @@ void MemoryPool::deallocate(void* p) noexcept {
 void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
     // Without a pool, the free is a misuse: none has returned a block yet, or this one has ended.
-    found(*this, pool_if_set_up(), p).deallocate(p, bytes);
+    found(*this, pool_if_set_up(), p).deallocate(p, freed_as(bytes));
 }
 
 void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
@@ -148,13 +174,13 @@ void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) n
     if (alignment <= default_alignment) {
         deallocate(p, bytes);
     } else {
-        found(*this, pool_if_set_up(), p).deallocate(p, bytes, alignment);
+        found(*this, pool_if_set_up(), p).deallocate(p, freed_as(bytes, alignment));
     }
 }
 
 void MemoryPool::reserve(std::size_t capacity) {
     pages::SlowPath path;
-    if (!pool().reserve(capacity, path)) pool().fail(capacity, path);
+    if (!pool().reserve(capacity, path)) throw pool().error_for(capacity, path);
 }
 
 std::size_t MemoryPool::trim() noexcept {
@@ -167,26 +193,29 @@ void MemoryPool::set_max_capacity(std::size_t bytes) {
 }
 
 std::size_t MemoryPool::max_capacity() const {
-    return pool().max_capacity();
+    // Relaxed: the value orders nothing.
+    return pool().parts().record->limit_bytes.load(std::memory_order_relaxed);
 }
 
 bool MemoryPool::owns(const void* p) const noexcept {
     detail::Pool* const pool = pool_if_set_up();
-    return pool != nullptr && pool->owns(p);
+    if (pool == nullptr) return false;
+    const kinds::Found::What what = kinds::find(pool->parts(), p).what;
+    return what == kinds::Found::What::block || what == kinds::Found::What::interior;
 }
 
 std::size_t MemoryPool::usable_size(const void* p) const {
     detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->usable_size(p);
+    return pool == nullptr ? 0 : kinds::usable_size(pool->parts(), p);
 }
 
 PoolStatistics MemoryPool::statistics() const {
-    return pool().statistics();
+    return pool().parts().counters.statistics();
 }
 
 std::size_t MemoryPool::get_total_allocated() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->counters().in_use_bytes();
+    return pool == nullptr ? 0 : pool->parts().counters.in_use_bytes();
 }
 
 std::size_t MemoryPool::get_total_capacity() const noexcept {
@@ -202,17 +231,17 @@ double MemoryPool::get_utilization_ratio() const noexcept {
 
 std::size_t MemoryPool::get_allocation_count() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->counters().allocations();
+    return pool == nullptr ? 0 : pool->parts().counters.allocations();
 }
 
 std::size_t MemoryPool::get_deallocation_count() const noexcept {
     const detail::Pool* const pool = pool_if_set_up();
-    return pool == nullptr ? 0 : pool->counters().deallocations();
+    return pool == nullptr ? 0 : pool->parts().counters.deallocations();
 }
 
 const std::string& MemoryPool::name() const noexcept {
     try {
-        return pool().name();
+        return pool().parts().options.name;
     } catch (...) {
         static const std::string not_set_up = "global";  // the system had no memory for its records
         return not_set_up;

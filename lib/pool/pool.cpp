@@ -2,65 +2,42 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 
-#include "base/alignment.hpp"
-#include "base/checks.hpp"
-#include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
+#include "kinds/block_server.hpp"
+#include "kinds/free_memory.hpp"
+#include "kinds/hardened_kind.hpp"
+#include "kinds/kind.hpp"
+#include "kinds/large_kind.hpp"
+#include "kinds/reports.hpp"
+#include "kinds/sampling.hpp"
+#include "kinds/tool_marks.hpp"
 #include "pages/marked/guarded_area.hpp"
-#include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
-#include "platform/tools/memory_tools.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
-#include "pool/block_server.hpp"
-#include "statistics/budget/named_budgets.hpp"
+#include "pool/faults.hpp"
 #include "statistics/budget/pressure_watch.hpp"
+#include "statistics/commit_budget.hpp"
 #include "statistics/recorder_hooks.hpp"
+#include "statistics/segment/limit_kind.hpp"
 #include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
+using kinds::Found;
+using kinds::PoolParts;
 using pages::Changes;
+using pages::PageEntry;
 using pages::SlowPath;
-
-BudgetNode* budget_of(const PoolOptions& options) noexcept {
-    using namespace statistics;
-    if (options.budget != nullptr) return BudgetAccess::node_of(options.budget);
-    return find_named_budget(BudgetSubject::pool, options.name);
-}
-
-pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
-    pages::HeapOptions heap{.max_capacity = options.max_capacity,
-                            .growth = options.growth,
-                            .retain = options.retain,
-                            .huge_pages = options.huge_pages,
-                            .numa = options.numa,
-                            .budget = budget_of(options),
-                            .clock_ns = platform::monotonic_clock_ns,
-                            .folios = &pages::folio_choice()};
-    heap.keep_records = base::checks_calls(options.checks);
-    if (options.retain.milliseconds == 0) heap.retain.bytes = 0;
-    return heap;
-}
-
-blocks::States states_for(Checks checks) noexcept {
-    if (!base::checks_calls(checks)) return blocks::States::none;
-    if (checks == Checks::hardened) return blocks::States::hardened;
-    return checks == Checks::basic ? blocks::States::uses : blocks::States::requests;
-}
-
-// No block has as many bytes as the number that stands for an unknown size.
-std::size_t stated_bytes(std::size_t bytes) noexcept {
-    return std::min(bytes, FreedAs::unknown - 1);
-}
+using statistics::write_entry;
+using Magazines = blocks::Bucket::Magazines;
 
 // Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
 PoolOptions with_short_name(PoolOptions options) {
@@ -70,6 +47,13 @@ PoolOptions with_short_name(PoolOptions options) {
     while (length != 0 && length < options.name.size() && continues(length)) --length;
     options.name.resize(length);
     return options;
+}
+
+kinds::Stated stated_by(const FreedAs& freed) noexcept {
+    if (freed.bytes == FreedAs::unknown) return {.as = freed};
+    const std::size_t alignment =
+        freed.alignment == FreedAs::unknown ? smallest_block_bytes : freed.alignment;
+    return {kinds::bucket_for(freed.bytes, alignment), freed};
 }
 
 }  // namespace
@@ -110,12 +94,13 @@ Pool* Pool::make(const PoolOptions& given, unsigned number) {
 
 void Pool::destroy(Pool& pool) noexcept {
     pool_list().leave(pool);
-    pool.check_no_leaks();
+    kinds::report_leaks(pool.parts_);
+    const unsigned number = pool.parts_.number();
     {
-        const std::lock_guard guard(block_servers());
-        block_servers().for_each([&](BlockServer& server) { server.note_end_of(pool); });
+        const std::lock_guard guard(kinds::block_servers());
+        kinds::block_servers().for_each(
+            [&](kinds::BlockServer& server) { server.note_end_of(number); });
     }
-    const unsigned number = pool.heap_.pool_number();
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
     blocks::thread_registry().give_back_number(number);
@@ -123,285 +108,279 @@ void Pool::destroy(Pool& pool) noexcept {
 
 Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
-    : options_(std::move(options)),
-      max_parked_bytes_(
-          is_hardened() ? 0 : std::min(blocks::LargeMagazine::max_bytes, options_.max_allocation)),
-      place_(place_of(number)),
-      record_(std::move(record)),
-      heap_(pages::address_space(), statistics::commit_budget(), number, heap_options(options_),
-            record_->totals),
-      large_(heap_, record_->totals),
-      buckets_(options_.name.c_str(), states_for(options_.checks), heap_, large_, records_,
-               counters_, record_->totals) {
-    records_.count_in(record_->totals.record_bytes);
-    hide_caches_from_tools();
-    if (is_sampled() || is_profiled()) buckets_.sample_requests();
-    blocks::thread_registry().enter(buckets_);
+    : parts_(std::move(options), number, std::move(record)) {
+    if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
+    if (parts_.is_sampled() || kinds::is_profiled(parts_)) parts_.buckets.sample_requests();
+    blocks::thread_registry().enter(parts_.buckets);
     statistics::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
-    background_trimmer().wanted(options_.retain.background);
+    background_trimmer().wanted(parts_.options.retain.background);
     watch_budgets();
     pool_list().enter(*this);
-    if (is_sampled()) set_up_guards();
-    if (is_hardened()) harden();
-}
-
-Pool::~Pool() {
-    background_trimmer().no_longer_wanted(options_.retain.background);
-    forget_profile();
-    if (is_sampled()) heap_.refund_outside(pages::guarded_area().forget_pool(heap_.pool_number()));
-    statistics::snapshot_sources().leave(*this);
-    buckets_.for_each_series([](blocks::BucketSet& set) {
-        blocks::thread_registry().leave(set);
-        if (set.is_charged()) blocks::thread_registry().give_back_number(set.number());
-        if (!set.is_first()) std::destroy_at(&set);
+    if (parts_.is_sampled() && pages::guarded_area().set_up()) stop_at_faults();
+    if (!parts_.is_hardened()) return;
+    kinds::harden(parts_);
+    stop_at_faults();
+    if (!parts_.is_global()) return;
+    pages::set_exact_size(number, [](const void* p) noexcept {
+        return kinds::checked_usable_size(PoolAccess::of(global_pool.pool).parts(), p);
     });
 }
 
+Pool::~Pool() {
+    background_trimmer().no_longer_wanted(parts_.options.retain.background);
+    kinds::forget_profile(parts_);
+    if (parts_.is_sampled())
+        parts_.heap.refund_outside(pages::guarded_area().forget_pool(parts_.number()));
+    statistics::snapshot_sources().leave(*this);
+}
+
 void Pool::offer_finer_sizes() noexcept {
-    if (checked() || has_finer_sizes()) return;
+    if (parts_.is_checked() || parts_.has_finer_sizes()) return;
     for (unsigned series = 1; series != base::series_count; ++series) {
-        if (!counters_.add_shared(series)) return;
+        if (!parts_.counters.add_shared(series)) return;
     }
     constexpr std::size_t bytes = (base::series_count - 1) * sizeof(blocks::BucketSet);
-    void* const memory = records_.allocate(bytes, alignof(blocks::BucketSet));
+    void* const memory = parts_.records.allocate(bytes, alignof(blocks::BucketSet));
     if (memory == nullptr) return;
     auto* const finer = static_cast<blocks::BucketSet*>(memory);
     for (unsigned series = 1; series != base::series_count; ++series) {
         blocks::thread_registry().enter(*new (finer + series - 1)
-                                            blocks::BucketSet(buckets_, series));
+                                            blocks::BucketSet(parts_.buckets, series));
     }
-    finer_.store(finer, std::memory_order_release);
+    parts_.finer.store(finer, std::memory_order_release);
 }
 
-std::uint64_t Pool::id() const noexcept {
-    return record_->id.load(std::memory_order_relaxed);
+// How a request travels ------------------------------------------------------------------------
+
+const kinds::Route& Pool::route_of(const Request& request) const noexcept {
+    const kinds::Route* route = parts_.routes;
+    while (!route->takes(parts_, request)) ++route;
+    return *route;
 }
 
-unsigned Pool::table_number() const noexcept {
-    return std::min(heap_.pool_number(), cached_pool_count);
-}
-
-void* Pool::allocate(std::size_t bytes, std::size_t alignment, SlowPath& path,
-                     FirstTouch first_touch) noexcept {
+void* Pool::allocate(Request request, SlowPath& path) noexcept {
+    const std::size_t bytes = request.bytes;
     if (bytes == 0) return nullptr;
-    if (bytes > serving.max_unserved_bytes && is_global()) [[unlikely]]
-        return allocate_served(bytes, alignment, path, first_touch);
     // A trace contains the alignment, and its readers infer from it whether finer sizes served.
-    alignment =
-        std::max(alignment, has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
+    request.alignment = std::max(
+        request.alignment, parts_.has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
+    const kinds::Route& route = route_of(request);
+    if (route.is_lent) return route.allocate(parts_, request, path);
     statistics::look_for_recorder();
     void* block = nullptr;
-    if (bytes > options_.max_allocation) {
-        path.refusal = {"max_allocation", options_.max_allocation};
+    if (bytes > parts_.options.max_allocation) {
+        path.refusal = {"max_allocation", parts_.options.max_allocation};
         if (bytes <= pages::max_large_bytes) path.refusal.needed_limit = bytes;
     } else {
-        block = try_once(bytes, alignment, path);
-        if (block == nullptr) block = try_under_pressure(bytes, alignment, path);
+        block = route.allocate(parts_, request, path);
+        if (block == nullptr) block = try_under_pressure(route, request, path);
     }
-    if (path.untried.count != 0 && !serves_malloc(heap_.pool_number())) heap_.try_huge_page(path);
+    if (path.untried.count != 0 && !serves_malloc(parts_.number())) parts_.heap.try_huge_page(path);
     end_slow_path(path);
     // Never on frees: a holder may free its blocks while it holds a lock that `give` takes.
     statistics::look_at_pressure();
     if (block == nullptr) count_failure(bytes, path.refusal);
-    if (block != nullptr && is_marked()) [[unlikely]]
-        mark_new(block, bytes);
-    if (block != nullptr && first_touch == FirstTouch::by_pool) prefault(block, bytes, path);
+    if (block != nullptr && parts_.is_marked()) [[unlikely]]
+        kinds::mark_new(block, bytes);
+    if (block != nullptr && request.first_touch == kinds::FirstTouch::by_pool)
+        kinds::prefault(parts_, block, bytes, path);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
-    statistics::record(action, id(), block, bytes, alignment);
+    statistics::record(action, parts_.id(), block, bytes, request.alignment);
     return block;
 }
 
-void* Pool::try_under_pressure(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+[[gnu::noinline]] void* Pool::try_under_pressure(const kinds::Route& route, const Request& request,
+                                                 SlowPath& path) noexcept {
     void* block = nullptr;
     do {
         // Threads that are inside a slow path keep their blocks. Retry until they are done.
         constexpr unsigned max_tries = 16;
         for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
-            const bool all = gather(path);
-            block = try_once(bytes, alignment, path);
+            const bool all = kinds::empty_caches(parts_, Magazines::keep, path);
+            block = route.allocate(parts_, request, path);
             if (all) break;
             if (block == nullptr) std::this_thread::yield();
         }
     } while (block == nullptr && path.budget.may_retry());
     if (block != nullptr) {
-        statistics::write_entry(EntryKind::pressure, LimitKind::none, bytes, options_.name);
-        report(PoolEvent::Kind::pressure, bytes, "");
+        write_entry(EntryKind::pressure, LimitKind::none, request.bytes, parts_.options.name);
+        report(PoolEvent::Kind::pressure, request.bytes, "");
     }
     return block;
 }
 
-void* Pool::allocate_or_throw(std::size_t bytes, std::size_t alignment, FirstTouch first_touch) {
+void* Pool::allocate_or_throw(const Request& request) {
     SlowPath path;
-    void* const block = allocate(bytes, alignment, path, first_touch);
-    if (block == nullptr && bytes != 0) fail(bytes, path);
-    return block;
-}
-
-void* Pool::try_once(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
-    if (is_hardened()) return try_hardened(bytes, alignment, path);
-    const unsigned bucket = bucket_for(bytes, alignment);
-    if (bucket == bucket_count) return allocate_large(bytes, alignment, path);
-    if (is_in_scope()) [[unlikely]]
-        return allocate_charged(bucket, bytes, alignment, path);
-    if (alignment <= base::finer_alignment) return allocate_finest(bytes, alignment, path);
-    void* const block = allocate_block(buckets_, bucket, bytes, alignment, path);
-    if (block != nullptr && checked()) buckets_[bucket].begin_use(block, bytes);
-    return block;
-}
-
-void* Pool::allocate_finest(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
-    const base::BlockSize size = base::finest_size(bytes);
-    return allocate_block(series(size.series), size.bucket, bytes, alignment, path);
-}
-
-// Before a cache of a finer series, the thread gets one of the first series: the pool counts its
-// threads by the caches of the first series.
-blocks::Cache* Pool::attach(blocks::BucketSet& set) noexcept {
-    blocks::ThreadRegistry& registry = blocks::thread_registry();
-    if (!set.is_first() && registry.attach(buckets_) == nullptr) return nullptr;
-    return registry.attach(set);
-}
-
-void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t bytes,
-                           std::size_t alignment, SlowPath& path) noexcept {
-    blocks::Cache* const cache = attach(set);
-    if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
-    if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
-        void* const block = allocate_sampled(set, *cache, bucket, bytes, alignment, path);
-        if (block != nullptr) return block;
-    }
-    if (void* const block = cache->pop(bucket, bytes)) return block;
-    if (cache->is_time_to_look()) keep_to_retention(path);
-    return cache->pop_slow(bucket, bytes, path);
-}
-
-void Pool::deallocate(void* p) noexcept {
-    if (checked()) return is_hardened() ? deallocate_hardened(p, {}) : deallocate_checked(p, {});
-    const pages::PageEntry entry = heap_.space().map().at(p);
-    const bool ours = entry.pool_number() == heap_.pool_number();
-    if (!ours || !entry.is_bucket() || !blocks::may_begin_block(p, entry)) return free_pages(p);
-    blocks::BucketSet& set = series(entry.series());
-    if (!set.is_first() && !set[entry.bucket()].begins_block(p, entry)) [[unlikely]]
-        return misused(p, find(p));
-    free_unchecked_block(set, entry.bucket(), p);
-}
-
-void Pool::deallocate(void* p, std::size_t bytes) noexcept {
-    if (checked()) {
-        if (is_hardened())
-            return deallocate_hardened(p, {stated_bytes(bytes), smallest_block_bytes});
-        return deallocate_checked(p, {bytes, std::min(bucket_of(bytes), bucket_count)});
-    }
-    if (is_sampled() && free_guarded(p, bytes)) return;
-    const unsigned bucket = bucket_of(bytes);
-    if (bucket >= bucket_count) return free_pages(p);
-    const pages::PageEntry entry = heap_.space().map().at(p);
-    if (entry.is_charged()) return free_charged(p, entry, {bytes, bucket});
-    if (entry.sampled() != nullptr && free_sampled(p)) return;
-    free_unchecked_block(buckets_, bucket, p);
-}
-
-void Pool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {
-    const unsigned bucket = bucket_for(bytes, alignment);
-    if (is_sampled() && free_guarded(p, bytes)) return;
-    if (checked()) {
-        if (is_hardened()) return deallocate_hardened(p, {stated_bytes(bytes), alignment});
-        deallocate_checked(p, {bytes, bucket});
-    } else if (bucket < bucket_count) {
-        deallocate(p, bucket_bytes(bucket));
-    } else {
-        deallocate(p);
-    }
-}
-
-void Pool::free_unchecked_block(blocks::BucketSet& set, unsigned bucket, void* p) noexcept {
-    record_end_if_recording(p);
-    free_block(set, bucket, p);
-}
-
-// Called before the block is freed, that is, before another thread can get it.
-void Pool::record_end_if_recording(void* p) noexcept {
-    statistics::look_for_recorder();
-    if (statistics::is_recording()) [[unlikely]]
-        record_end(p);
-}
-
-void Pool::record_end(void* p) noexcept {
-    const pages::PageEntry entry = heap_.space().map().at(p);
-    if (entry.kind() == pages::PageKind::served) return;  // not recorded as a block of this pool
-    std::size_t bytes = 0;  // for a pointer that is not a block of this pool; reported later
-    if (entry.pool_number() == heap_.pool_number()) {
-        if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
-        if (entry.is_charged()) bytes = base::block_bytes(0, entry.span()->charged_bucket_number());
-        if (entry.is_large_in_use()) bytes = entry.span()->bytes();
-        if (entry.guarded() != nullptr) bytes = entry.guarded()->requested;
-        if (entry.sampled() != nullptr) bytes = entry.sampled()->block_bytes();
-    }
-    statistics::record(TraceAction::deallocate, id(), p, bytes);
-}
-
-void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p, Changes& changes) noexcept {
-    if (set.is_charged()) return free_charged_block(set, bucket, p, changes);
-    blocks::Cache* const cache = attach(set);
-    if (cache == nullptr) {
-        set.deallocate_direct(bucket, p, changes);
-    } else if (!cache->push(bucket, p)) {
-        cache->push_slow(bucket, p, changes);
-    }
-}
-
-void* Pool::allocate_zeroed(std::size_t bytes) {
-    SlowPath path;
-    void* const block = allocate_zeroed(bytes, path);
-    if (block == nullptr && bytes != 0) fail(bytes, path);
+    void* const block = allocate(request, path);
+    if (block == nullptr && request.bytes != 0) throw error_for(request.bytes, path);
     return block;
 }
 
 void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
-    void* const block = allocate(bytes, smallest_block_bytes, path);
+    void* const block = allocate({bytes, smallest_block_bytes}, path);
     if (block == nullptr) return nullptr;
-    const pages::PageEntry entry = heap_.space().map().at(block);
+    const PageEntry entry = parts_.entry(block);
     // Pages that come fresh from the system contain zeros already.
     if (entry.guarded() != nullptr) return block;
-    const bool has_span = !entry.is_bucket() && !entry.is_charged() && entry.has_span();
-    if (!has_span || !entry.span()->clean) std::memset(block, 0, bytes);
+    const bool is_clean = entry.is_large_in_use() && entry.span()->clean;
+    if (!is_clean) std::memset(block, 0, bytes);
     platform::mark_defined(block, bytes);
     return block;
 }
 
 void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
-    const Finding old = find(p);
-    if (old.what != Finding::What::block) {
-        misused(p, old, "reallocate");
-        throw AllocationError(options_.name.c_str(), new_bytes, 0, 0, "block at this address", 0);
+    const Found old = kinds::find(parts_, p);
+    if (!old.is_block()) {
+        kinds::report_pointer(parts_, p, old, "reallocate");
+        throw AllocationError(parts_.name(), new_bytes, 0, 0, "block at this address", 0);
     }
-    old_bytes = check_old_bytes(p, old, old_bytes);
-    const unsigned new_bucket = std::min(bucket_of(new_bytes), bucket_count);
-    // A sized free computes the bucket from the size, so only blocks of whole pages may shrink in
-    // place, and only while at least half of the block stays in use.
-    const bool is_guarded = is_hardened() || heap_.space().map().at(p).guarded() != nullptr;
-    const bool fits = !is_guarded && new_bytes <= old.usable && new_bucket == old.bucket &&
-                      (new_bucket < bucket_count || new_bytes >= old.usable / 2);
-    const bool may_stay =
-        (old.requested != 0 || !platform::resizes_need_old_size()) && !must_charge(p, new_bytes);
-    if (fits && may_stay) {
-        if (base::checks_sizes(options_.checks)) remember(p, old, new_bytes);
-        const bool is_of_plan = heap_.space().map().at(p).kind() == pages::PageKind::served;
-        if (is_of_plan) return p;
-        // The next resize must find what this one requested.
-        if (is_marked() && old.bucket == bucket_count) remember(p, old, new_bytes);
-        if (is_marked())
+    old_bytes = kinds::bytes_to_copy(parts_, p, old, old_bytes);
+    const bool may_stay = (old.requested != 0 || !platform::resizes_need_old_size()) &&
+                          !kinds::must_charge(parts_, p, new_bytes);
+    const PageEntry entry = parts_.entry(p);
+    if (may_stay && parts_.kinds.of(entry).resize(parts_, p, old, new_bytes) != nullptr) {
+        if (entry.kind() == pages::PageKind::served) return p;
+        if (parts_.is_marked()) {
             platform::mark_resized({p, new_bytes, old.usable},
                                    old.requested != 0 ? old.requested : old_bytes);
-        statistics::record(TraceAction::resize, id(), p, new_bytes);
+        }
+        statistics::record(TraceAction::resize, parts_.id(), p, new_bytes);
         return p;
     }
     if (void* const longer = lengthen(p, new_bytes)) return longer;
-    void* const moved = allocate_or_throw(new_bytes, smallest_block_bytes);
+    void* const moved = allocate_or_throw({new_bytes, smallest_block_bytes});
     std::memcpy(moved, p, std::min(old_bytes, new_bytes));
     deallocate(p);
     return moved;
+}
+
+void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
+    SlowPath path;
+    void* const longer = kinds::lengthen(parts_, p, bytes, path);
+    end_slow_path(path);
+    return longer;
+}
+
+// How a free travels ---------------------------------------------------------------------------
+
+void Pool::deallocate(void* p, const FreedAs& freed) noexcept {
+    const PageEntry entry = parts_.entry(p);
+    kinds::record_end_if_recording(parts_, p, entry);
+    const kinds::Kind& kind = parts_.kinds.of(parts_.owns(entry) ? entry : PageEntry());
+    Changes changes;
+    const bool is_slow = kind.free(parts_, p, entry, stated_by(freed), changes);
+    if (is_slow || background_trimmer().is_asleep()) end_slow_path(changes);
+}
+
+// Free memory ----------------------------------------------------------------------------------
+
+bool Pool::reserve(std::size_t capacity, SlowPath& path) noexcept {
+    bool done = parts_.heap.reserve(capacity, path);
+    while (!done && path.budget.may_retry()) done = parts_.heap.reserve(capacity, path);
+    report(path);
+    if (!done) count_failure(capacity, path.refusal);
+    return done;
+}
+
+std::size_t Pool::trim() noexcept {
+    Changes changes;
+    kinds::empty_caches(parts_, Magazines::destroy, changes);
+    parts_.heap.trim(changes);
+    parts_.buckets.drop_free_pages();
+    report(changes);
+    return changes.given_back;
+}
+
+// The limit takes effect first, so that the pool does not grow beyond it while memory is returned.
+void Pool::set_max_capacity(std::size_t bytes) noexcept {
+    {
+        // Both are set under one lock, so that the published limit is the one in effect when
+        // several threads set it.
+        const std::lock_guard guard(parts_.heap);
+        parts_.heap.limit_capacity(bytes);
+        parts_.record->limit_bytes.store(bytes, std::memory_order_relaxed);
+    }
+    if (bytes == 0 || capacity() <= bytes) return;
+    Changes changes;
+    kinds::empty_caches(parts_, Magazines::keep, changes);
+    parts_.heap.give_back(capacity() - std::min(capacity(), bytes), changes);
+    report(changes);
+}
+
+// Parked blocks of scopes are taken back, and of a pool with a budget free memory is given back.
+void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept {
+    const BudgetNode* const own = parts_.heap.options().budget;
+    const bool is_charged =
+        own != nullptr ? own->is_within(budget)
+                       : blocks::thread_registry().has_charges_within(parts_.buckets, budget);
+    if (!is_charged) return;
+    Changes changes;
+    kinds::empty_caches(parts_, Magazines::keep, changes);
+    if (own != nullptr) parts_.heap.give_back(bytes, changes);
+    report(changes);
+}
+
+// If what is free here is more than what all others may still take, they could meet the limit of
+// the machine or of a control group while this pool keeps unused memory.
+void Pool::end_slow_path(const Changes& changes) noexcept {
+    report(changes);
+    background_trimmer().wake_if_asleep();
+    statistics::CommitBudget& budget = statistics::commit_budget();
+    const std::size_t free = kinds::unoffered_bytes(parts_);
+    if (!offer_pace_.is_due(free, budget.ceiling())) [[likely]]
+        return;
+    offer_pace_.begin_again(free);
+    if (budget.has_available(free, platform::monotonic_clock_ns())) return;
+    Changes offered;
+    kinds::offer_free(parts_, offered);
+    offer_pace_.begin_again(kinds::unoffered_bytes(parts_));
+    report(offered);
+}
+
+// Events ---------------------------------------------------------------------------------------
+
+void Pool::report(const Changes& changes) noexcept {
+    if ((changes.grown | changes.given_back) == 0) return;
+    parts_.counters.fold();
+    record_capacity();
+    if (changes.grown != 0) {
+        write_entry(EntryKind::growth, LimitKind::none, changes.grown, parts_.options.name);
+        report(PoolEvent::Kind::growth, changes.grown, "");
+    }
+    if (changes.given_back != 0) {
+        write_entry(EntryKind::give_back, LimitKind::none, changes.given_back, parts_.options.name);
+        report(PoolEvent::Kind::give_back, changes.given_back, "");
+    }
+}
+
+void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept {
+    const LimitKind limit = statistics::limit_kind(refusal);
+    // Relaxed: a count that orders nothing.
+    parts_.totals().failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
+    parts_.counters.fold();
+    write_entry(statistics::refusal_kind(limit), limit, bytes, parts_.options.name);
+    report(PoolEvent::Kind::failure, bytes, refusal.limit);
+}
+
+// A callback may use the pool; events that it causes call no callback.
+void Pool::report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept {
+    if (!parts_.options.on_event || kinds::QuietEvents::exist()) return;
+    const kinds::QuietEvents quiet;
+    parts_.options.on_event({.kind = kind,
+                             .pool = parts_.name(),
+                             .bytes = bytes,
+                             .in_use = parts_.counters.in_use_bytes(),
+                             .capacity = capacity(),
+                             .limit = limit});
+}
+
+void Pool::add_to(Snapshot& snapshot) const {
+    snapshot.pools.push_back(parts_.counters.statistics());
+}
+
+statistics::SnapshotSource::Identity Pool::identify() const noexcept {
+    return {TraceSource::pool, parts_.id(), parts_.options.name};
 }
 
 }  // namespace abi_2

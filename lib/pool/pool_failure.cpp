@@ -7,22 +7,13 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
-void Pool::fail(std::size_t bytes, const pages::SlowPath& path) const {
-    throw error_for(bytes, path);
-}
-
-AllocationError Pool::error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept {
-    AllocationFailure failure = describe(bytes, path.refusal);
-    const statistics::BudgetLines lines(path.budget);
-    failure.details = lines.c_str();
-    return {options_.name.c_str(), failure};
-}
+namespace {
 
 // The parts of the free memory add up to the capacity less what is in use, even if other threads
 // allocate and free at the same time: free memory that no other part accounts for is reported as
 // lying between blocks.
-AllocationFailure Pool::describe(std::size_t bytes, const pages::Refusal& refusal) const noexcept {
-    const PoolStatistics now = counters_.statistics();
+AllocationFailure describe(const PoolStatistics& now, std::size_t bytes,
+                           const pages::Refusal& refusal) noexcept {
     AllocationFailure failure =
         base::failure_of(refusal, bytes, now.in_use_bytes, now.capacity_bytes);
     failure.knows_free = refusal.knows_free;
@@ -38,6 +29,15 @@ AllocationFailure Pool::describe(std::size_t bytes, const pages::Refusal& refusa
     failure.with_threads = take(now.parked_bytes + now.lost_bytes);
     failure.between_blocks = free;
     return failure;
+}
+
+}  // namespace
+
+AllocationError Pool::error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept {
+    AllocationFailure failure = describe(parts_.counters.statistics(), bytes, path.refusal);
+    const statistics::BudgetLines lines(path.budget);
+    failure.details = lines.c_str();
+    return {parts_.name(), failure};
 }
 
 }  // namespace abi_2

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/platform.hpp"
+#include "kinds/sampling.hpp"
 #include "pool/pool.hpp"
 #include "stash/restored_block.hpp"
 #include "stash/store_pool.hpp"
@@ -40,7 +41,7 @@ decltype(auto) counted(StashTotals& totals, Counter& time, Function function) {
 
 std::uint64_t budget_of(const StashOptions& options) {
     MemoryPool& pool = options.pool != nullptr ? *options.pool : store_pool();
-    return detail::PoolAccess::of(pool).charged_budget();
+    return kinds::charged_budget(detail::PoolAccess::of(pool).parts());
 }
 
 }  // namespace

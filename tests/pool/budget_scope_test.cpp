@@ -426,7 +426,7 @@ TEST(BudgetScope, InlinePathsServeTheThreadAgainAfterATrim) {
     }
     pool.trim();
     pool.deallocate(pool.allocate(100), 100);
-    const detail::TablePlace place(detail::PoolAccess::of(pool).table_number());
+    const detail::TablePlace place(detail::PoolAccess::of(pool).parts().number());
     void* const block = detail::thread_cache(place).pop(detail::bucket_of(100), 100);
     EXPECT_NE(block, nullptr) << "the thread sees the cache of a budget that has no scope";
     if (block != nullptr) pool.deallocate(block, 100);

@@ -20,7 +20,7 @@ namespace {
 
 std::string names() {
     std::string text;
-    detail::pool_list().visit([&](detail::Pool& pool) { text += pool.name() + ' '; });
+    detail::pool_list().visit([&](detail::Pool& pool) { text += pool.parts().options.name + ' '; });
     return text;
 }
 
@@ -47,7 +47,7 @@ TEST(PoolList, LeaveWaitsForVisits) {
         });
         begun.wait();
         for (int i = 0; i < 1000; ++i) {
-            EXPECT_EQ(visited.name(), "short-lived");
+            EXPECT_EQ(visited.parts().options.name, "short-lived");
             EXPECT_FALSE(is_gone);
             std::this_thread::yield();
         }

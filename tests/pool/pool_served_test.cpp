@@ -12,8 +12,9 @@
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "kinds/served_kind.hpp"
 #include "pages/served_memory.hpp"
-#include "pool/block_server.hpp"
+#include "pool/pool.hpp"
 #include "pool/pool_list.hpp"
 
 namespace tensorpool {
@@ -22,17 +23,14 @@ namespace {
 constexpr std::size_t mib = std::size_t{1} << 20;
 
 /// A server that notes what it is called with.
-class NotingServer : public detail::BlockServer {
+class NotingServer : public kinds::BlockServer {
 public:
-    NotingServer() { detail::block_servers().enter(*this); }
-    ~NotingServer() { detail::block_servers().leave(*this); }
+    NotingServer() { kinds::block_servers().enter(*this); }
+    ~NotingServer() { kinds::block_servers().leave(*this); }
     NotingServer(const NotingServer&) = delete;
     NotingServer& operator=(const NotingServer&) = delete;
 
-    void* serve(detail::Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
-                detail::Pool::FirstTouch) noexcept override {
-        return pool.allocate(bytes, alignment, path);
-    }
+    void* serve(const kinds::Request&, pages::SlowPath&) noexcept override { return nullptr; }
     bool note_free(void* p) noexcept override {
         const auto found = std::find(noted.begin(), noted.end(), p);
         if (found == noted.end()) return false;
@@ -59,7 +57,7 @@ protected:
     detail::Pool& inside() {
         detail::Pool* found = nullptr;
         detail::pool_list().visit([&](detail::Pool& pool) {
-            if (pool.name() == "served") found = &pool;
+            if (pool.parts().options.name == "served") found = &pool;
         });
         return *found;
     }
@@ -71,14 +69,15 @@ TEST_F(ServedPool, LentMemoryLeavesTheCapacityAndReturnsToIt) {
     constexpr std::size_t lent = 8 * mib;
     const Borrower borrower;
     pages::SlowPath path;
-    pages::Span* const span = inside().lend(lent, 64, borrower, path);
+    pages::Span* const span = kinds::lend(inside().parts(), lent, 64, borrower, path);
     ASSERT_NE(span, nullptr);
     ASSERT_EQ(span->bytes(), lent);
     const std::size_t left = pool_.get_total_capacity();
     void* const block = pool_.allocate(lent);
     const std::size_t grown = pool_.get_total_capacity();
     EXPECT_GE(grown, left + lent - 4 * mib);
-    inside().take_back(*span);
+    pages::Changes changes;
+    kinds::take_back(inside().parts(), *span, changes);
     EXPECT_EQ(pool_.get_total_capacity(), grown + lent);
     EXPECT_EQ(pool_.statistics().peak_capacity_bytes, grown + lent);
     pool_.deallocate(block, lent);
@@ -87,10 +86,11 @@ TEST_F(ServedPool, LentMemoryLeavesTheCapacityAndReturnsToIt) {
 TEST_F(ServedPool, TakenBackMemoryAboveTheLimitIsReturned) {
     const Borrower borrower;
     pages::SlowPath path;
-    pages::Span* const span = inside().lend(8 * mib, 64, borrower, path);
+    pages::Span* const span = kinds::lend(inside().parts(), 8 * mib, 64, borrower, path);
     ASSERT_NE(span, nullptr);
     pool_.set_max_capacity(4 * mib);
-    inside().take_back(*span);
+    pages::Changes changes;
+    kinds::take_back(inside().parts(), *span, changes);
     EXPECT_LE(pool_.get_total_capacity(), 4 * mib);
 }
 
@@ -100,7 +100,7 @@ TEST_F(ServedPool, ServerNotesTheFreeOfAMarkedBlockOnce) {
     void* const block = pool_.allocate(16 * mib);
     void* const other = pool_.allocate(16 * mib);
     second.noted = {block, other};
-    inside().note_free_of(block);
+    ASSERT_TRUE(kinds::note_free_of(inside().parts(), block));
     pool_.deallocate(block, 16 * mib);
     EXPECT_EQ(second.noted, std::vector<void*>{other});
     pool_.deallocate(other, 16 * mib);
@@ -109,18 +109,18 @@ TEST_F(ServedPool, ServerNotesTheFreeOfAMarkedBlockOnce) {
 
 TEST_F(ServedPool, IdlePlansAreGivenBackOnlyIfThereAreAny) {
     NotingServer server;
-    EXPECT_TRUE(detail::give_back_idle_plans(mib));
+    EXPECT_TRUE(kinds::give_back_idle_plans(mib));
     EXPECT_TRUE(server.wanted.empty());
-    ++detail::idle_plan_count;
-    EXPECT_TRUE(detail::give_back_idle_plans(mib));
+    ++kinds::idle_plan_count;
+    EXPECT_TRUE(kinds::give_back_idle_plans(mib));
     EXPECT_EQ(server.wanted, std::vector<std::size_t>{mib});
     {
-        const std::lock_guard guard(detail::block_servers());
+        const std::lock_guard guard(kinds::block_servers());
         bool was_given_back = true;
-        std::thread([&] { was_given_back = detail::give_back_idle_plans(); }).join();
+        std::thread([&] { was_given_back = kinds::give_back_idle_plans(); }).join();
         EXPECT_FALSE(was_given_back) << "another thread holds the lock";
     }
-    --detail::idle_plan_count;
+    --kinds::idle_plan_count;
     EXPECT_EQ(server.wanted.size(), 1U);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
+#include "kinds/sampling.hpp"
 #include "pages/address_space.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
@@ -71,10 +72,10 @@ void freeze(MemoryPool& memory_pool, void* block, const FreezeOptions& options) 
                std::string("window_bytes is ") + base::BytesText(options.window_bytes).c_str() +
                    "; expected at least " + base::BytesText(min_window_bytes).c_str());
     }
-    detail::Pool& pool = detail::PoolAccess::of(memory_pool);
-    if (block == nullptr || !pool.owns(block)) {
+    kinds::PoolParts& pool = detail::PoolAccess::of(memory_pool).parts();
+    if (block == nullptr || !memory_pool.owns(block)) {
         refuse(options, block,
-               "expected the address of a block in use of pool '" + pool.name() + "'");
+               "expected the address of a block in use of pool '" + pool.options.name + "'");
     }
     const PageEntry entry = pages::address_space().map().at(block);
     if (entry.kind() != PageKind::large_in_use || !begins_at(entry, block)) {
@@ -91,7 +92,7 @@ void freeze(MemoryPool& memory_pool, void* block, const FreezeOptions& options) 
                       .range = range,
                       .type = options.type,
                       .window_bytes = options.window_bytes,
-                      .budget = pool.charged_budget(),
+                      .budget = kinds::charged_budget(pool),
                       .name = options.name.c_str()},
                      options.system_calls_may_fail);
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/never_destroyed.hpp"
+#include "kinds/served_kind.hpp"
 #include "platform/platform.hpp"
 #include "stash/in_place/messages.hpp"
 
@@ -66,7 +67,7 @@ void Freezer::freeze(const FrozenBlock::Settings& settings, bool system_calls_ma
 bool Freezer::insert(FrozenBlock& block) noexcept {
     const std::lock_guard guard(lock_);
     if (!blocks_.insert(block).second) return false;
-    block.pool()->note_free_of(const_cast<void*>(block.block()));
+    (void)kinds::note_free_of(*block.pool(), const_cast<void*>(block.block()));
     return true;
 }
 
@@ -126,10 +127,10 @@ void Freezer::end_use(FrozenBlock& block) noexcept {
 
 void Freezer::end(FrozenBlock& block) noexcept {
     {
-        const std::lock_guard servers(detail::block_servers());
+        const std::lock_guard servers(kinds::block_servers());
         const std::lock_guard guard(lock_);
         take_out(block);
-        block.pool()->forget_free_of(const_cast<void*>(block.block()));
+        kinds::forget_free_of(*block.pool(), const_cast<void*>(block.block()));
     }
     FrozenBlock::destroy(block);
 }
@@ -152,11 +153,11 @@ bool Freezer::note_free(void* p) noexcept {
     return true;
 }
 
-void Freezer::note_end_of(const detail::Pool& pool) noexcept {
+void Freezer::note_end_of(unsigned pool_number) noexcept {
     const std::lock_guard guard(lock_);
     for (auto next = blocks_.begin(); next != blocks_.end();) {
         FrozenBlock& block = *next++;
-        if (block.pool() != &pool) continue;
+        if (block.pool()->number() != pool_number) continue;
         take_out(block);
         FrozenBlock::destroy(block);
     }

@@ -7,8 +7,8 @@
 
 #include <tensorpool/freeze.hpp>
 
+#include "kinds/block_server.hpp"
 #include "platform/memory/page_faults.hpp"
-#include "pool/block_server.hpp"
 #include "stash/in_place/frozen_block.hpp"
 #include "stash/in_place/handler_lock.hpp"
 #include "stash/in_place/piece_tools.hpp"
@@ -18,7 +18,7 @@ namespace tensorpool::stashing {
 /// All frozen blocks of the process, and the thread that serves their page faults. There is one,
 /// and its lock guards it: a thread that holds the lock touches no piece at rest, for which the
 /// handler would need the lock. Thread-safe.
-class Freezer final : private detail::BlockServer {
+class Freezer final : private kinds::BlockServer {
 public:
     /// Freezes the whole pages of a block. Throws FreezeError if the system does not allow it.
     /// REQUIRES: the block is in use, of whole pages, and not frozen.
@@ -76,13 +76,10 @@ private:
     void thaw_in_child() noexcept;
 
     // What pools call.
-    void* serve(detail::Pool&, std::size_t, std::size_t, pages::SlowPath&,
-                detail::Pool::FirstTouch) noexcept override {
-        return nullptr;
-    }
+    void* serve(const kinds::Request&, pages::SlowPath&) noexcept override { return nullptr; }
     bool note_free(void* p) noexcept override;
     void give_back_idle(std::size_t) noexcept override {}
-    void note_end_of(const detail::Pool& pool) noexcept override;
+    void note_end_of(unsigned pool_number) noexcept override;
 
     enum class State : std::uint8_t { none, starting, running };
     // The release of `running` publishes the source and the tools.

@@ -28,8 +28,8 @@ void do_nothing() noexcept {}
 // of block servers is already taken at this place if the program contains planned arenas.
 bool Freezer::watch_forks() noexcept {
     (void)set_fork_handlers(
-        ForkStage::planned, [] { detail::block_servers().lock(); },
-        [] { detail::block_servers().unlock(); }, [] { detail::block_servers().unlock(); });
+        ForkStage::planned, [] { kinds::block_servers().lock(); },
+        [] { kinds::block_servers().unlock(); }, [] { kinds::block_servers().unlock(); });
     return set_fork_handlers(
                ForkStage::frozen_blocks, [] { freezer().lock_.lock(); },
                [] { freezer().lock_.unlock(); },

@@ -62,8 +62,8 @@ void Freezer::try_set_up(bool system_calls_may_fail) {
         throw FreezeError("tensorpool: freeze: the system has no memory for handlers of forks");
     }
     // It may be a server already: this may be the child of a fork, or an earlier set-up failed.
-    detail::block_servers().leave(*this);
-    detail::block_servers().enter(*this);
+    kinds::block_servers().leave(*this);
+    kinds::block_servers().enter(*this);
     if (!start_handler()) {
         throw FreezeError("tensorpool: freeze: the system starts no thread to serve page faults");
     }

@@ -11,11 +11,9 @@
 #include "stash/in_place/piece_tools.hpp"
 #include "stash/stash_group.hpp"
 
-namespace tensorpool::detail {
-inline namespace abi_2 {
-class Pool;
-}  // namespace abi_2
-}  // namespace tensorpool::detail
+namespace tensorpool::kinds {
+struct PoolParts;
+}  // namespace tensorpool::kinds
 
 namespace tensorpool::stashing {
 
@@ -42,7 +40,7 @@ enum class Done : std::uint8_t {
 class FrozenBlock : public boost::intrusive::set_base_hook<> {
 public:
     struct Settings {
-        detail::Pool* pool = nullptr;
+        kinds::PoolParts* pool = nullptr;
         const void* block = nullptr;  // where the block begins; the range may begin later
         FrozenRange range;
         DataType type;
@@ -55,7 +53,7 @@ public:
     static FrozenBlock* make(const Settings& settings) noexcept;
     static void destroy(FrozenBlock& block) noexcept;
 
-    detail::Pool* pool() const noexcept { return pool_; }
+    kinds::PoolParts* pool() const noexcept { return pool_; }
     const void* block() const noexcept { return block_; }
     const FrozenRange& range() const noexcept { return range_; }
     const char* name() const noexcept { return name_; }
@@ -131,7 +129,7 @@ private:
     void push_to_window(std::uint32_t piece) noexcept;
     std::uint32_t pop_from_window() noexcept;
 
-    detail::Pool* const pool_;
+    kinds::PoolParts* const pool_;
     const void* const block_;
     const FrozenRange range_;
     const DataType type_;

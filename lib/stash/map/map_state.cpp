@@ -8,6 +8,7 @@
 
 #include <tensorpool/pool_options.hpp>
 
+#include "kinds/sampling.hpp"
 #include "pool/pool.hpp"
 #include "stash/map/maps.hpp"
 #include "stash/spill_store.hpp"
@@ -55,7 +56,7 @@ MapState::MapState(StashedMapOptions&& options, EntryTable::Equal equal)
       budget_(options_.budget),
       table_(equal, EntryTable::Buckets(16)),
       words_(StashStatistics::Kind::map, options_.name,
-             detail::PoolAccess::of(pool_).charged_budget()),
+             kinds::charged_budget(detail::PoolAccess::of(pool_).parts())),
       totals_(words_.totals()) {
     enter_map(*this);
     if (options_.budget == nullptr) return;

@@ -7,22 +7,20 @@
 #include <tensorpool/export.hpp>
 
 #include "base/registry.hpp"
-#include "pool/pool.hpp"
+#include "kinds/route.hpp"
 
-namespace tensorpool::detail {
-inline namespace abi_2 {
+namespace tensorpool::kinds {
 
 /// Serves the larger requests that some threads make of the global pool, or only notes the frees of
-/// some blocks. The layers `planned` and `stash` implement it. A thread is *served* while a
-/// `ServingThread` exists on it.
+/// some blocks. Upper layers implement it. A thread is *served* while a `ServingThread` exists on
+/// it.
 class BlockServer {
 public:
-    /// Allocates a block, or lets `pool` allocate it. Returns nullptr if neither can;
-    /// `path.refusal` then holds the reason. Called on served threads. During
-    /// the call, the thread is not served.
-    virtual void* serve(Pool& pool, std::size_t bytes, std::size_t alignment, pages::SlowPath& path,
-                        Pool::FirstTouch first_touch) noexcept = 0;
-    /// Notes the free of a block of the pool that this server had marked with `Pool::note_free_of`.
+    /// Allocates a block, or lets the global pool allocate it. Returns nullptr if neither can;
+    /// `path.refusal` then holds the reason. Called on served threads. During the call, the thread
+    /// is not served.
+    virtual void* serve(const Request& request, SlowPath& path) noexcept = 0;
+    /// Notes the free of a block of the pool that this server had marked with `note_free_of`.
     /// Returns false if it was another server. Called by any thread, under the lock of
     /// `block_servers`, before the block is freed.
     virtual bool note_free(void* p) noexcept = 0;
@@ -32,9 +30,9 @@ public:
     /// lock of `block_servers`, for a request that lacks `wanted` bytes; SIZE_MAX always suffices.
     virtual void give_back_idle(std::size_t wanted) noexcept = 0;
 
-    /// Notes that a pool is about to give all its memory back, blocks in use included. Called under
-    /// the lock of `block_servers`.
-    virtual void note_end_of(const Pool&) noexcept {}
+    /// Notes that the pool with this number is about to give all its memory back, blocks in use
+    /// included. Called under the lock of `block_servers`.
+    virtual void note_end_of(unsigned /*pool_number*/) noexcept {}
 
     BlockServer* next_of_all = nullptr;  ///< link of `block_servers`
 
@@ -71,5 +69,19 @@ private:
     Serving before_;
 };
 
-}  // namespace abi_2
-}  // namespace tensorpool::detail
+/// While an object of this class exists, pools call no `on_event` on its thread.
+class QuietEvents {
+public:
+    QuietEvents() noexcept;
+    ~QuietEvents();
+    QuietEvents(const QuietEvents&) = delete;
+    QuietEvents& operator=(const QuietEvents&) = delete;
+
+    /// Returns whether there is one on the calling thread.
+    static bool exist() noexcept;
+
+private:
+    const bool before_;
+};
+
+}  // namespace tensorpool::kinds

@@ -1,0 +1,158 @@
+#include "kinds/bucket_kind.hpp"
+
+#include <algorithm>
+
+#include "blocks/bucket_states.hpp"
+#include "blocks/thread_registry.hpp"
+#include "kinds/free_memory.hpp"
+#include "kinds/hardened_kind.hpp"
+#include "kinds/reports.hpp"
+#include "kinds/sampling.hpp"
+#include "kinds/tool_marks.hpp"
+#include "statistics/recorder_hooks.hpp"
+
+namespace tensorpool::kinds {
+
+using blocks::BucketSet;
+using blocks::Cache;
+using blocks::thread_registry;
+
+bool takes_small(const PoolParts&, const Request& request) noexcept {
+    return bucket_for(request.bytes, request.alignment) != bucket_count;
+}
+
+void* allocate_small(PoolParts& pool, const Request& request, SlowPath& path) noexcept {
+    const unsigned bucket = bucket_for(request.bytes, request.alignment);
+    void* const block = allocate_block(pool, pool.buckets, bucket, request, path);
+    if (block != nullptr && pool.is_checked()) pool.buckets[bucket].begin_use(block, request.bytes);
+    return block;
+}
+
+bool takes_finer(const PoolParts& pool, const Request& request) noexcept {
+    return request.alignment <= base::finer_alignment && request.bytes <= largest_block_bytes &&
+           pool.has_finer_sizes();
+}
+
+void* allocate_finer(PoolParts& pool, const Request& request, SlowPath& path) noexcept {
+    const base::BlockSize size = base::finest_size(request.bytes);
+    return allocate_block(pool, pool.series(size.series), size.bucket, request, path);
+}
+
+void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Request& request,
+                     SlowPath& path) noexcept {
+    const std::size_t bytes = request.bytes;
+    Cache* const cache = attach(pool, set);
+    if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
+    if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
+        void* const block =
+            allocate_sampled(pool, set, *cache, bucket, bytes, request.alignment, path);
+        if (block != nullptr) return block;
+    }
+    if (void* const block = cache->pop(bucket, bytes)) return block;
+    if (cache->is_time_to_look()) keep_to_retention(pool, path);
+    return cache->pop_slow(bucket, bytes, path);
+}
+
+void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept {
+    const unsigned bucket = bucket_of(bytes + (pool.is_hardened() ? base::Canary::min_bytes : 0));
+    if (bytes == 0 || bucket >= bucket_count || bytes > pool.options.max_allocation) return nullptr;
+    if (pool.is_in_scope()) return nullptr;
+    statistics::look_for_recorder();
+    Cache* const cache = blocks::own_cache(pool.place);
+    if (cache == nullptr || statistics::is_recording()) return nullptr;
+    void* const block = cache->pop(bucket, bytes);
+    if (block == nullptr) return nullptr;
+    if (pool.is_hardened()) {
+        begin_hardened_use(pool, block, bytes, bucket, {});
+    } else {
+        pool.buckets[bucket].begin_use(block, bytes);
+    }
+    return block;
+}
+
+bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                      Changes& changes) const noexcept {
+    BucketSet& set = pool.series(entry.series());
+    if (pool.is_checked()) {
+        const bool ends = stated.agrees(entry.bucket()) &&
+                          set[entry.bucket()].end_use(p, entry, max_requested(pool, stated));
+        if (!ends) [[unlikely]] {
+            report_free(pool, p, stated);
+            return false;
+        }
+        Cache* const cache = blocks::own_cache(pool.place);
+        if (cache != nullptr && cache->push(entry.bucket(), p)) return false;
+    } else if (stated.bucket == bucket_count ||
+               (!stated.has_size() && !blocks::may_begin_block(p, entry)) ||
+               (!set.is_first() && !set[entry.bucket()].begins_block(p, entry))) [[unlikely]] {
+        report_pointer(pool, p, find(pool, p, entry));
+        return false;
+    }
+    // A wrong size is noticed when the block goes to its span.
+    const bool has_size = stated.bucket < bucket_count;
+    const unsigned bucket = has_size ? stated.bucket : entry.bucket();
+    free_block(pool, has_size ? pool.buckets : set, bucket, p, changes);
+    return true;
+}
+
+void free_block(PoolParts& pool, BucketSet& set, unsigned bucket, void* p,
+                Changes& changes) noexcept {
+    if (pool.is_marked()) {
+        const Stated stated{set.series() == 0 ? bucket : bucket_count,
+                            {.bytes = set.block_bytes(bucket)}};
+        if (!check_and_mark_freed(pool, p, stated)) [[unlikely]]
+            return;
+    }
+    Cache* const cache = attach(pool, set);
+    if (cache == nullptr) {
+        set.deallocate_direct(bucket, p, changes);
+    } else if (!cache->push(bucket, p)) {
+        cache->push_slow(bucket, p, changes);
+    }
+}
+
+Found BucketKind::find(PoolParts& pool, const void* p, PageEntry entry) const noexcept {
+    return find_in(pool, pool.series(entry.series()), entry.bucket(), p);
+}
+
+Found find_in(PoolParts& pool, BucketSet& set, unsigned number, const void* p) noexcept {
+    blocks::Bucket& bucket = set[number];
+    const blocks::Bucket::Finding found = bucket.find(p);
+    if (!found.in_span) return {};
+    Found result{.what = found.block == p ? Found::What::block : Found::What::interior,
+                 .block = found.block,
+                 // A sized free never refers to a block of a finer size.
+                 .bucket = set.series() == 0 ? number : bucket_count,
+                 .usable = bucket.block_bytes(),
+                 .requested = found.requested};
+    if (pool.is_checked()) {
+        if (!found.in_use) result.what = Found::What::freed;
+        return result;
+    }
+    Cache* const cache = thread_registry().attached(set);
+    if (found.home || (cache != nullptr && cache->parks(number, found.block))) {
+        result.what = Found::What::freed;
+    }
+    return result;
+}
+
+void* BucketKind::resize(PoolParts& pool, void* p, const Found& found,
+                         std::size_t bytes) const noexcept {
+    const PageEntry entry = pool.entry(p);
+    return resize_in_bucket(pool, pool.series(entry.series())[entry.bucket()], p, found, bytes);
+}
+
+// A sized free computes the bucket from the size, so it stays the same.
+void* resize_in_bucket(PoolParts& pool, blocks::Bucket& bucket, void* p, const Found& found,
+                       std::size_t bytes) noexcept {
+    if (bytes > found.usable || std::min(bucket_of(bytes), bucket_count) != found.bucket)
+        return nullptr;
+    if (base::checks_sizes(pool.options.checks)) bucket.begin_use(p, bytes);
+    return p;
+}
+
+std::size_t BucketKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+    return base::block_bytes(entry.series(), entry.bucket());
+}
+
+}  // namespace tensorpool::kinds

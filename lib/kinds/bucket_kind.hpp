@@ -1,0 +1,41 @@
+#pragma once
+
+#include "kinds/kind.hpp"
+#include "kinds/route.hpp"
+
+namespace tensorpool::kinds {
+
+/// Small blocks, on spans of a bucket. Without checks, a stated size is believed.
+class BucketKind final : public Kind {
+public:
+    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+              Changes& changes) const noexcept override;
+    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
+    void* resize(PoolParts& pool, void* p, const Found& found,
+                 std::size_t bytes) const noexcept override;
+    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
+};
+inline constexpr BucketKind bucket_kind;
+
+/// Takes a block of this bucket from the thread's cache or, for a thread without one, from spans.
+void* allocate_block(PoolParts& pool, blocks::BucketSet& set, unsigned bucket,
+                     const Request& request, SlowPath& path) noexcept;
+/// Takes a block that the thread's cache has, in a pool with checks, without the rest of the slow
+/// path. Returns nullptr if that is not possible.
+void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept;
+/// Gives a block whose use has ended to the thread's cache or to its span.
+void free_block(PoolParts& pool, blocks::BucketSet& set, unsigned bucket, void* p,
+                Changes& changes) noexcept;
+/// What `p` refers to in a bucket of this set.
+Found find_in(PoolParts& pool, blocks::BucketSet& set, unsigned bucket, const void* p) noexcept;
+/// Resizes a block if its bucket stays the same.
+void* resize_in_bucket(PoolParts& pool, blocks::Bucket& bucket, void* p, const Found& found,
+                       std::size_t bytes) noexcept;
+
+// Routes.
+bool takes_small(const PoolParts& pool, const Request& request) noexcept;
+void* allocate_small(PoolParts& pool, const Request& request, SlowPath& path) noexcept;
+bool takes_finer(const PoolParts& pool, const Request& request) noexcept;
+void* allocate_finer(PoolParts& pool, const Request& request, SlowPath& path) noexcept;
+
+}  // namespace tensorpool::kinds

@@ -1,0 +1,142 @@
+#include "kinds/guarded_kind.hpp"
+
+#include <algorithm>
+
+#include "kinds/reports.hpp"
+#include "kinds/sampling.hpp"
+#include "pages/marked/guarded_area.hpp"
+#include "platform/platform.hpp"
+
+namespace tensorpool::kinds {
+namespace {
+
+using blocks::GuardPace;
+using blocks::SampleDistances;
+using pages::GuardedArea;
+using pages::GuardedBlock;
+using statistics::MisuseKind;
+using statistics::report_misuse;
+
+// With this share every block is guarded, as far as that is possible. Tests use it.
+constexpr double guard_all = 1;
+// A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
+// tables of its files, which takes milliseconds.
+constexpr std::uint64_t max_cost_ns = 50'000;
+// A guarded block takes untouched pages and returns them when it is freed. The value is the cost of
+// a page fault (perf/results/workloads.md).
+constexpr std::uint64_t page_cost_ns = 2'000;
+// The distances keep to the share on average. Two guards may follow each other in a quarter of the
+// mean time; a shorter distance means that the thread's rate has risen.
+constexpr double max_haste = 4;
+
+// Counted as a block of whole pages.
+void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment) noexcept {
+    // A guarded block has no place for what it is charged to.
+    if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
+    const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
+    if (!pool.heap.charge_outside(taken)) return nullptr;
+    GuardedBlock* const block =
+        pages::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
+    if (block == nullptr) {
+        pool.heap.refund_outside(taken);
+        return nullptr;
+    }
+    pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
+    pool.totals().guarded_allocations.fetch_add(1, std::memory_order_relaxed);
+    count_large_allocation(pool, bytes, taken);
+    return block->begin;
+}
+
+// A block with damage, or freed with a wrong size, is a valid block all the same, so the program
+// may go on.
+void check(PoolParts& pool, void* p, const GuardedBlock& block, const Stated& stated) noexcept {
+    if (block.state.load(std::memory_order_acquire) != GuardedBlock::State::in_use) return;
+    const Found found = guarded_kind.find(pool, p, pool.entry(p));
+    const auto bucket = [](std::size_t bytes) { return std::min(bucket_of(bytes), bucket_count); };
+    if (stated.has_size() && bucket(stated.as.bytes) != bucket(block.requested)) {
+        report_misuse(misuse_of(pool, MisuseKind::wrong_size, p, found),
+                      "pool '%s': deallocate: block %p was allocated with %zu B and freed with %zu "
+                      "B",
+                      pool.name(), p, block.requested, stated.as.bytes);
+    }
+    const void* const damaged = block.find_damage(GuardedArea::address_of(block));
+    if (damaged == nullptr) return;
+    const auto offset = static_cast<const char*>(damaged) - block.begin;
+    report_misuse(
+        misuse_of(pool, MisuseKind::overrun, p, found),
+        "pool '%s': deallocate: the byte at %p was written, at offset %td of the block %p "
+        "of %zu B",
+        pool.name(), damaged, offset, p, block.requested);
+}
+
+}  // namespace
+
+void* guard_if_due(PoolParts& pool, blocks::Cache& cache, std::size_t bytes,
+                   std::size_t alignment) noexcept {
+    std::int64_t& left = cache.distances.to_guard;
+    if (left >= 0) return nullptr;
+    const double share = pool.options.guard_share;
+    if (!pool.is_sampled() || share <= 0) {
+        left = SampleDistances::never;
+        return nullptr;
+    }
+    if (share >= guard_all) {
+        left = 0;
+        return allocate_guarded(pool, bytes, alignment);
+    }
+    GuardPace& pace = cache.guard_pace;
+    if (!pace.has_begun()) {
+        const std::uint64_t now = platform::thread_time_ns();
+        left += pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
+        if (left >= 0) return nullptr;
+    }
+    const std::uint64_t now = platform::thread_time_ns();
+    const std::uint64_t cost_of_pages = bytes / pages::page_bytes * page_cost_ns;
+    void* const block = pace.is_due(now, cost_of_pages, max_haste * share)
+                            ? allocate_guarded(pool, bytes, alignment)
+                            : nullptr;
+    const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
+    if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns) + cost_of_pages);
+    left = pace.next(then, left, share);
+    return block;
+}
+
+bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                       Changes&) const noexcept {
+    GuardedBlock& block = *entry.guarded();
+    const bool begins = p == block.begin;
+    if (begins) check(pool, p, block, stated);
+    if (!begins || !GuardedArea::end_use(block)) {
+        report_pointer(pool, p, find(pool, p, entry));
+        return false;
+    }
+    if (block.profiled != nullptr) end_profile(pool, *block.profiled);
+    const std::size_t taken = block.page_bytes_in_use();
+    count_large_free(pool, taken, Held::no);
+    pool.totals().guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
+    pages::guarded_area().close(block);
+    pool.heap.refund_outside(taken);
+    return false;
+}
+
+Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexcept {
+    const GuardedBlock& block = *entry.guarded();
+    Found found{.what = block.begin == p ? Found::What::block : Found::What::interior,
+                .block = block.begin,
+                .bucket = std::min(bucket_of(block.requested), bucket_count),
+                .usable = block.requested,
+                .requested = block.requested};
+    const auto offset = static_cast<const char*>(p) - block.begin;
+    if (block.state.load(std::memory_order_acquire) != GuardedBlock::State::in_use) {
+        found.what = Found::What::freed;
+    } else if (offset < 0 || offset >= static_cast<std::ptrdiff_t>(block.requested)) {
+        found.what = Found::What::foreign;
+    }
+    return found;
+}
+
+std::size_t GuardedKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+    return entry.guarded()->requested;
+}
+
+}  // namespace tensorpool::kinds

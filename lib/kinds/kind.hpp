@@ -1,0 +1,87 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <tensorpool/detail/allocated_by.hpp>
+
+#include "kinds/pool_parts.hpp"
+
+namespace tensorpool::kinds {
+
+using detail::FreedAs;
+
+/// What a pointer that a caller passed refers to.
+struct Found {
+    enum class What : std::uint8_t { block, interior, freed, foreign } what = What::foreign;
+    void* block = nullptr;           // the beginning of the block, for `block` and `interior`
+    unsigned bucket = bucket_count;  // `bucket_count` for blocks of whole pages
+    std::size_t usable = 0;
+    std::size_t requested = 0;
+
+    bool is_block() const noexcept { return what == What::block; }
+};
+
+/// What a free states about its block.
+struct Stated {
+    static constexpr unsigned nothing = ~0U;
+    unsigned bucket = nothing;  // the bucket for the stated size, or `bucket_count`
+    FreedAs as;
+
+    bool has_size() const noexcept { return as.bytes != FreedAs::unknown; }
+    bool agrees(unsigned with_bucket) const noexcept {
+        return bucket == with_bucket || bucket == nothing;
+    }
+};
+
+/// How blocks on one kind of pages are freed, found and resized. The page map names the kind of
+/// each page (pages::PageKind), and each pool has a table with an object for each, which depends on
+/// its checks. The objects have no state. A kind knows nothing of the others.
+class Kind {
+public:
+    /// Frees the block at `p`, whose page has this entry, or reports a misuse. Returns whether the
+    /// slow path is to be ended with `changes`: some kinds leave that out of most calls.
+    virtual bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                      Changes& changes) const noexcept = 0;
+    /// Returns what `p` refers to. REQUIRES: `p` was passed by a caller; it may be any pointer.
+    virtual Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept = 0;
+    /// Resizes the block in use at `p` in place, or by moving its pages. Returns its address then,
+    /// and nullptr if its content must be copied.
+    virtual void* resize(PoolParts& pool, void* p, const Found& found,
+                         std::size_t bytes) const noexcept = 0;
+    /// Returns the bytes that a recording states for the block at `p`.
+    virtual std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept = 0;
+
+protected:
+    ~Kind() = default;
+};
+
+/// The kinds of a pool.
+class KindTable {
+public:
+    constexpr KindTable() noexcept = default;
+    /// Returns the kind of a page that belongs to the pool, or of any other page.
+    const Kind& of(PageEntry entry) const noexcept {
+        return *kinds_[static_cast<unsigned>(entry.kind())];
+    }
+    constexpr void set(pages::PageKind number, const Kind& kind) noexcept {
+        kinds_[static_cast<unsigned>(number)] = &kind;
+    }
+    constexpr void set_all(const Kind& kind) noexcept { kinds_.fill(&kind); }
+
+private:
+    std::array<const Kind*, 64> kinds_ = {};
+};
+
+/// Returns the kinds of pools with these checks.
+const KindTable& kinds_for(Checks checks) noexcept;
+
+/// Returns what `p`, any pointer, refers to in this pool.
+Found find(PoolParts& pool, const void* p) noexcept;
+/// Returns the usable bytes of the block in use at `p`; 0 if there is none.
+std::size_t usable_size(PoolParts& pool, const void* p) noexcept;
+/// Records the end of the block at `p`, before it is freed, if calls are recorded.
+void record_end_if_recording(PoolParts& pool, const void* p, PageEntry entry) noexcept;
+
+}  // namespace tensorpool::kinds

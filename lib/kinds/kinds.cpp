@@ -1,0 +1,82 @@
+// The kinds and the routes of pools: a new one is added here.
+
+#include "blocks/thread_registry.hpp"
+#include "kinds/bucket_kind.hpp"
+#include "kinds/guarded_kind.hpp"
+#include "kinds/hardened_kind.hpp"
+#include "kinds/large_kind.hpp"
+#include "kinds/sampling.hpp"
+#include "kinds/served_kind.hpp"
+#include "statistics/recorder_hooks.hpp"
+
+namespace tensorpool::kinds {
+namespace {
+
+using pages::PageKind;
+
+constexpr KindTable table(const Kind& bucket, const Kind& large) noexcept {
+    KindTable kinds;
+    kinds.set_all(large);
+    for (unsigned series = 0; series != base::series_count; ++series) {
+        for (unsigned number = 0; number != bucket_count; ++number) {
+            kinds.set(pages::kind_of_bucket(number, series), bucket);
+        }
+    }
+    kinds.set(PageKind::large_noted, noted_kind);
+    kinds.set(PageKind::served, served_kind);
+    kinds.set(PageKind::guarded, guarded_kind);
+    kinds.set(PageKind::sampled, sampled_kind);
+    kinds.set(PageKind::charged, charged_kind);
+    return kinds;
+}
+constinit const KindTable kinds_of_most = table(bucket_kind, large_kind);
+constinit const KindTable kinds_of_hardened = table(hardened_bucket_kind, hardened_large_kind);
+
+constexpr Route lent{takes_lent, allocate_lent, true};
+constexpr Route charged{takes_charged, allocate_charged};
+constexpr Route routes_of_most[] = {lent,
+                                    charged,
+                                    {takes_finer, allocate_finer},
+                                    {takes_small, allocate_small},
+                                    {takes_any, allocate_large}};
+constexpr Route routes_of_hardened[] = {lent, {takes_any, allocate_hardened}};
+
+}  // namespace
+
+const KindTable& kinds_for(Checks checks) noexcept {
+    return checks == Checks::hardened ? kinds_of_hardened : kinds_of_most;
+}
+
+const Route* routes_for(Checks checks) noexcept {
+    return checks == Checks::hardened ? routes_of_hardened : routes_of_most;
+}
+
+Found find(PoolParts& pool, const void* p) noexcept {
+    const PageEntry entry = pool.entry(p);
+    // A page of another pool is looked up as one without a block.
+    return pool.owns(entry) ? pool.kinds.of(entry).find(pool, p, entry)
+                            : pool.kinds.of(PageEntry()).find(pool, p, entry);
+}
+
+std::size_t usable_size(PoolParts& pool, const void* p) noexcept {
+    const Found found = find(pool, p);
+    if (!found.is_block()) return 0;
+    // From now on the caller may use all of the block. `mark_open` would first read the records of
+    // AddressSanitizer, and that fails if another thread frees the block at the same time.
+    if (pool.is_marked() && platform::memory_tool() == platform::MemoryTool::address_sanitizer) {
+        platform::mark_allocated({p, found.usable, found.usable});
+    }
+    return pool.is_hardened() && found.requested != 0 ? found.requested : found.usable;
+}
+
+void record_end_if_recording(PoolParts& pool, const void* p, PageEntry entry) noexcept {
+    statistics::look_for_recorder();
+    if (!statistics::is_recording()) [[likely]]
+        return;
+    if (entry.kind() == PageKind::served) return;  // not recorded as a block of this pool
+    // 0 for a pointer that is not a block of this pool, which is reported later.
+    const std::size_t bytes = pool.owns(entry) ? pool.kinds.of(entry).recorded_bytes(p, entry) : 0;
+    statistics::record(TraceAction::deallocate, pool.id(), p, bytes);
+}
+
+}  // namespace tensorpool::kinds

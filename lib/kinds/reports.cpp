@@ -1,0 +1,129 @@
+#include "kinds/reports.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "blocks/thread_registry.hpp"
+#include "pages/marked/guarded_area.hpp"
+
+namespace tensorpool::kinds {
+
+using base::BytesText;
+using statistics::MisuseKind;
+using statistics::report_misuse;
+
+statistics::Misuse misuse_of(const PoolParts& pool, MisuseKind kind, const void* p,
+                             const Found& found) noexcept {
+    statistics::Misuse misuse{.kind = kind, .pointer = p, .owner = pool.options.name};
+    if (found.what == Found::What::foreign) return misuse;
+    misuse.size = found.usable;
+    if (const pages::GuardedBlock* const block = pages::GuardedArea::find(p)) {
+        misuse.allocated = {block->allocated.thread, block->allocated.view()};
+        misuse.freed = {block->freed.thread, block->freed.view()};
+    }
+    if (found.requested != 0) misuse.requested = found.requested;
+    return misuse;
+}
+
+void report_pointer(PoolParts& pool, const void* p, const Found& found, const char* call) noexcept {
+    const char* const name = pool.name();
+    const char* const expected = "expected a block of this pool in use";
+    if (found.what == Found::What::freed) {
+        return report_misuse(misuse_of(pool, MisuseKind::double_free, p, found),
+                             "pool '%s': %s: block %p was freed twice or was never allocated; %s",
+                             name, call, p, expected);
+    }
+    if (found.is_block()) {
+        return report_misuse(misuse_of(pool, MisuseKind::wrong_size, p, found),
+                             "pool '%s': %s: block %p belongs to bucket %s, not to whole pages",
+                             name, call, p, BytesText(found.usable).c_str());
+    }
+    if (found.what == Found::What::interior) {
+        const auto inside = static_cast<std::size_t>(static_cast<const char*>(p) -
+                                                     static_cast<const char*>(found.block));
+        return report_misuse(misuse_of(pool, MisuseKind::interior_free, p, found),
+                             "pool '%s': %s: %p lies %zu B inside the block %p of %s; expected the "
+                             "beginning of the block",
+                             name, call, p, inside, found.block, BytesText(found.usable).c_str());
+    }
+    const PageEntry entry = pool.entry(p);
+    char other[48];
+    if (!entry.empty() && !pool.owns(entry) &&
+        blocks::thread_registry().name_of(entry.pool_number(), other, sizeof other)) {
+        return report_misuse(misuse_of(pool, MisuseKind::wrong_pool, p, found),
+                             "pool '%s': %s: %p lies in pool '%s'; %s", name, call, p, other,
+                             expected);
+    }
+    return report_misuse(misuse_of(pool, MisuseKind::foreign_free, p, found),
+                         "pool '%s': %s: %p was never allocated by this pool; %s", name, call, p,
+                         expected);
+}
+
+bool report_size(PoolParts& pool, const void* p, const Found& found,
+                 const Stated& stated) noexcept {
+    if (stated.bucket == Stated::nothing) return false;
+    const char* const name = pool.name();
+    const std::size_t bytes = stated.as.bytes;
+    if (stated.bucket != found.bucket || bytes > found.usable) {
+        report_misuse(misuse_of(pool, MisuseKind::wrong_size, p, found),
+                      "pool '%s': deallocate: block %p belongs to %s %s, not to %s of %zu B", name,
+                      p, found.bucket < bucket_count ? "bucket" : "whole pages of",
+                      BytesText(found.usable).c_str(),
+                      stated.bucket < bucket_count ? "the bucket" : "whole pages", bytes);
+        return true;
+    }
+    if (base::checks_sizes(pool.options.checks) && bytes < found.requested) {
+        report_misuse(misuse_of(pool, MisuseKind::wrong_size, p, found),
+                      "pool '%s': deallocate: block %p was allocated with %zu B and freed with "
+                      "%zu B",
+                      name, p, found.requested, bytes);
+        return true;
+    }
+    return false;
+}
+
+void report_free(PoolParts& pool, const void* p, const Stated& stated) noexcept {
+    Found found = find(pool, p);
+    if (found.is_block() && report_size(pool, p, found, stated)) return;
+    // The block is in use again: another thread freed it first, and it was allocated since.
+    if (found.is_block()) found.what = Found::What::freed;
+    report_pointer(pool, p, found);
+}
+
+// More than the block has would be a neighbour's.
+std::size_t bytes_to_copy(PoolParts& pool, const void* p, const Found& found,
+                          std::size_t stated_bytes) noexcept {
+    const bool knows = pool.is_hardened() && found.requested != 0;
+    const std::size_t bytes = knows ? found.requested : found.usable;
+    if (stated_bytes <= bytes) return stated_bytes;
+    report_misuse(misuse_of(pool, MisuseKind::wrong_size, p, found),
+                  "pool '%s': reallocate: block %p has %zu B, not %zu B", pool.name(), p, bytes,
+                  stated_bytes);
+    return bytes;
+}
+
+std::size_t max_requested(const PoolParts& pool, const Stated& stated) noexcept {
+    const bool knows = base::checks_sizes(pool.options.checks) && stated.bucket != Stated::nothing;
+    return knows ? stated.as.bytes : SIZE_MAX;
+}
+
+std::size_t checked_usable_size(PoolParts& pool, const void* p) noexcept {
+    const Found found = find(pool, p);
+    if (found.is_block()) return usable_size(pool, p);
+    report_misuse(misuse_of(pool, MisuseKind::invalid_query, p, found),
+                  "pool '%s': usable size: %p is not the beginning of a block in use", pool.name(),
+                  p);
+    return 0;
+}
+
+void report_leaks(const PoolParts& pool) noexcept {
+    if (!base::checks_sizes(pool.options.checks)) return;
+    const std::uint64_t blocks = pool.counters.allocations() - pool.counters.deallocations();
+    if (blocks == 0) return;
+    const std::size_t bytes = pool.counters.in_use_bytes();
+    report_misuse({.kind = MisuseKind::leak, .size = bytes, .owner = pool.options.name},
+                  "pool '%s': destroyed with %llu blocks of %s in use; expected none", pool.name(),
+                  static_cast<unsigned long long>(blocks), BytesText(bytes).c_str());
+}
+
+}  // namespace tensorpool::kinds

@@ -1,0 +1,45 @@
+// What is done for all pools of the process.
+
+#include <algorithm>
+
+#include "blocks/thread_registry.hpp"
+#include "kinds/block_server.hpp"
+#include "pool/pool.hpp"
+#include "statistics/budget/scope_budget.hpp"
+
+namespace tensorpool::detail {
+inline namespace abi_2 {
+
+// A request from another process is served by the next call of any thread. That thread may hold a
+// lock that another pool's callback takes, so no callback runs here.
+std::size_t trim_all_pools() noexcept {
+    const kinds::QuietEvents quiet;
+    std::size_t bytes = 0;
+    pool_list().visit([&](Pool& pool) { bytes += pool.trim(); });
+    return bytes;
+}
+
+// The caller's request may belong to another pool or an arena, so no callback runs here either.
+std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t bytes) noexcept {
+    const kinds::QuietEvents quiet;
+    const std::size_t before = budget.in_use();
+    std::size_t given = 0;
+    pool_list().visit([&](Pool& pool) {
+        if (given >= bytes) return;
+        pool.give_free_memory(budget, bytes - given);
+        given = before - std::min(before, budget.in_use());
+    });
+    return given;
+}
+
+void watch_budgets() noexcept {
+    static constexpr statistics::BudgetHooks hooks{
+        [](BudgetNode* ended) noexcept { blocks::thread_registry().change_scope(ended); },
+        [](BudgetNode& budget, std::size_t bytes) noexcept {
+            return give_free_memory_of_pools(budget, bytes);
+        }};
+    statistics::set_budget_hooks(hooks);
+}
+
+}  // namespace abi_2
+}  // namespace tensorpool::detail
