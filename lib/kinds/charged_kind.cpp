@@ -44,30 +44,6 @@ void* sample_charged(PoolParts& pool, Cache& cache, unsigned bucket, const Reque
     return block;
 }
 
-void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& request,
-                             SlowPath& path) noexcept {
-    Cache* const entered = enter_scope(pool, path);
-    if (entered == nullptr) return nullptr;
-    BlockCharge& charge = entered->set().charge();
-    const std::size_t needed = pages::LargeBlocks::pages_of(request.bytes) * pages::page_bytes;
-    if (charge.charge(1, needed, path) == 0) return nullptr;
-    void* const block = allocate_whole_pages(pool, cache, request, path);
-    if (block == nullptr) {
-        charge.cancel(needed);
-        return nullptr;
-    }
-    // A block that was free may be larger.
-    Span& span = *pool.entry(block).span();
-    const bool fits = span.bytes() == needed || charge.charge(1, span.bytes() - needed, path) != 0;
-    if (fits) {
-        span.set_charge(charge);
-        return block;
-    }
-    (void)free_large(pool, span, path);
-    charge.cancel(needed);
-    return nullptr;
-}
-
 // Inline paths of the thread see the charged cache from then on, so most calls do not come here.
 void* allocate_charged_block(PoolParts& pool, unsigned bucket, const Request& request,
                              SlowPath& path) noexcept {
@@ -122,6 +98,30 @@ PagesCharge::~PagesCharge() {
 
 bool takes_charged(const PoolParts& pool, const Request&) noexcept {
     return pool.is_in_scope();
+}
+
+void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& request,
+                             SlowPath& path) noexcept {
+    Cache* const entered = enter_scope(pool, path);
+    if (entered == nullptr) return nullptr;
+    BlockCharge& charge = entered->set().charge();
+    const std::size_t needed = pages::LargeBlocks::pages_of(request.bytes) * pages::page_bytes;
+    if (charge.charge(1, needed, path) == 0) return nullptr;
+    void* const block = allocate_whole_pages(pool, cache, request, path);
+    if (block == nullptr) {
+        charge.cancel(needed);
+        return nullptr;
+    }
+    // A block that was free may be larger.
+    Span& span = *pool.entry(block).span();
+    const bool fits = span.bytes() == needed || charge.charge(1, span.bytes() - needed, path) != 0;
+    if (fits) {
+        span.set_charge(charge);
+        return block;
+    }
+    (void)free_large(pool, span, path);
+    charge.cancel(needed);
+    return nullptr;
 }
 
 void* allocate_charged(PoolParts& pool, const Request& request, SlowPath& path) noexcept {

@@ -193,9 +193,9 @@ void* allocate_pages(PoolParts& pool, const Request& request, SlowPath& path) no
     const std::size_t bytes = request.bytes;
     const std::size_t more = Tail::unit() + (bytes == 0 ? 0 : Canary::min_bytes);
     const Request with_tail{bytes + more, request.alignment};
-    char* const block =
-        static_cast<char*>(pool.is_in_scope() ? allocate_charged(pool, with_tail, path)
-                                              : allocate_large(pool, with_tail, path));
+    const AllocatePages allocate =
+        pool.is_in_scope() ? allocate_charged_pages : allocate_whole_pages;
+    char* const block = static_cast<char*>(sample_pages(pool, with_tail, path, allocate));
     if (block == nullptr) return nullptr;
     Span& span = *pool.entry(block).span();
     // Relaxed: the requested bytes, which are stored next, publish it.

@@ -80,6 +80,10 @@ std::uint64_t charged_budget(const PoolParts& pool) noexcept;
 /// the block is charged to. Takes no lock.
 bool must_charge(const PoolParts& pool, const void* p, std::size_t bytes) noexcept;
 
+/// Allocates a block of whole pages that is charged to the scope's budget.
+void* allocate_charged_pages(PoolParts& pool, blocks::Cache* cache, const Request& request,
+                             SlowPath& path) noexcept;
+
 // The route.
 bool takes_charged(const PoolParts& pool, const Request& request) noexcept;
 void* allocate_charged(PoolParts& pool, const Request& request, SlowPath& path) noexcept;

@@ -49,11 +49,15 @@ PoolOptions with_short_name(PoolOptions options) {
     return options;
 }
 
-kinds::Stated stated_by(const FreedAs& freed) noexcept {
+// Without checks, an alignment that leads to whole pages states nothing.
+kinds::Stated stated_by(const PoolParts& pool, const FreedAs& freed) noexcept {
     if (freed.bytes == FreedAs::unknown) return {.as = freed};
-    const std::size_t alignment =
-        freed.alignment == FreedAs::unknown ? smallest_block_bytes : freed.alignment;
-    return {kinds::bucket_for(freed.bytes, alignment), freed};
+    const bool is_known = freed.alignment != FreedAs::unknown;
+    const std::size_t alignment = is_known ? freed.alignment : smallest_block_bytes;
+    const unsigned bucket = kinds::bucket_for(freed.bytes, alignment);
+    const bool is_aligned = alignment > smallest_block_bytes && bucket == bucket_count;
+    if (is_aligned && !pool.is_checked()) return {.as = freed};
+    return {bucket, freed};
 }
 
 }  // namespace
@@ -269,7 +273,7 @@ void Pool::deallocate(void* p, const FreedAs& freed) noexcept {
     kinds::record_end_if_recording(parts_, p, entry);
     const kinds::Kind& kind = parts_.kinds.of(parts_.owns(entry) ? entry : PageEntry());
     Changes changes;
-    const bool is_slow = kind.free(parts_, p, entry, stated_by(freed), changes);
+    const bool is_slow = kind.free(parts_, p, entry, stated_by(parts_, freed), changes);
     if (is_slow || background_trimmer().is_asleep()) end_slow_path(changes);
 }
 
