@@ -1,7 +1,7 @@
 # Tests of the layers, from inside.
-set(layers base platform statistics pages blocks arena trace misuse)
+set(layers base tensors platform statistics events limits pages blocks arena context trace misuse)
 if(TENSORPOOL_TEST_ONLY_THREADS)
-  list(REMOVE_ITEM layers base)
+  list(REMOVE_ITEM layers base tensors)
 endif()
 foreach(layer IN LISTS layers)
   tensorpool_add_tests(${layer})

@@ -9,9 +9,9 @@
 
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
+#include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -53,7 +53,7 @@ void* Arena::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
 namespace detail {
 
 void* ArenaClaims::allocate(std::size_t bytes, std::size_t alignment, Attempt& attempt) noexcept {
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     return recorded(find_range(bytes, alignment, attempt), bytes, alignment);
 }
 
@@ -61,7 +61,7 @@ void* ArenaClaims::settle(std::uint64_t claim, std::size_t bytes, Attempt& attem
     void* const block = granted(claim, bytes, attempt);
     // Called only after the claim is settled: other threads wait for the outcome, and an answer to
     // a recorder takes time.
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     return recorded(block, bytes, arena_.alignment());
 }
 
@@ -75,7 +75,7 @@ void* ArenaClaims::recorded(void* block, std::size_t bytes, std::size_t alignmen
             {block, bytes, base::align_up(bytes, arena_.alignment()), state_.is_in_buffer()});
     }
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
-    statistics::record(action, state_.id(), block, bytes, alignment);
+    events::record(action, state_.id(), block, bytes, alignment);
     return block;
 }
 

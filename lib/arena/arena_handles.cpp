@@ -11,8 +11,8 @@
 
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
+#include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 namespace detail {
@@ -99,7 +99,7 @@ void ArenaHandles::end(const HeldBlock& block) noexcept {
 }
 
 void ArenaHandles::return_top(std::size_t end, std::size_t begin) noexcept {
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     {
         std::unique_lock lock(state_.mutex, std::defer_lock);
         if (arena_.shared_) lock.lock();
@@ -122,7 +122,7 @@ bool ArenaHandles::lowered_top(std::size_t end, std::size_t begin) noexcept {
     if ((top & Arena::offset_mask) != end) return false;
     base::raise_to(state_.totals.peak_used_bytes, end);
     // Recorded first: other threads may allocate at `begin` as soon as the top is lowered.
-    statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, begin);
+    events::record_place(TraceAction::arena_release, state_.id(), arena_.base_, begin);
     const auto lowered = [&] { return (top & ~Arena::offset_mask) | begin; };
     if (!arena_.shared_) {
         arena_.words_->used.store(lowered(), std::memory_order_relaxed);

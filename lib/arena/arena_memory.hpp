@@ -5,7 +5,7 @@
 #include <tensorpool/growth_policy.hpp>
 
 #include "base/refusal.hpp"
-#include "statistics/budget/commit_account.hpp"
+#include "limits/commit_account.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 
 namespace tensorpool::arena {
@@ -15,7 +15,7 @@ using base::Refusal;
 /// One request for memory: why it was refused last, and how it meets the limits of budgets.
 struct Attempt {
     Refusal refusal = {};
-    statistics::BudgetRequest budget = {};
+    limits::BudgetRequest budget = {};
 };
 
 /// Growth by what is needed, without a surplus.
@@ -27,8 +27,8 @@ class ArenaMemory {
 public:
     /// Charges what it commits to `budget`, unless that is nullptr, and to the commit budget.
     explicit ArenaMemory(statistics::ArenaTotals& totals,
-                         statistics::BudgetNode* budget = nullptr) noexcept
-        : totals_(totals), account_(statistics::commit_budget(), budget) {}
+                         limits::BudgetNode* budget = nullptr) noexcept
+        : totals_(totals), account_(limits::commit_budget(), budget) {}
     ~ArenaMemory();
     ArenaMemory(const ArenaMemory&) = delete;
     ArenaMemory& operator=(const ArenaMemory&) = delete;
@@ -70,7 +70,7 @@ private:
     void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept;
 
     statistics::ArenaTotals& totals_;
-    statistics::CommitAccount account_;
+    limits::CommitAccount account_;
     std::byte* base_ = nullptr;
     std::size_t reserved_ = 0;
     std::size_t limit_ = 0;

@@ -11,9 +11,9 @@
 #include "arena/arena_claims.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
+#include "events/misuse.hpp"
+#include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -31,7 +31,7 @@ public:
     }
     [[noreturn]] void refuse_ahead(std::size_t offset) const;
     [[noreturn]] void refuse_mark(const std::string& what) const;
-    void note(statistics::MisuseKind kind, const char* what) const noexcept;
+    void note(events::MisuseKind kind, const char* what) const noexcept;
     void end_above(std::size_t offset) noexcept;
     void check_no_handle_above(std::size_t offset) const noexcept;
     std::size_t give_back_above(std::size_t offset) noexcept;
@@ -65,7 +65,7 @@ Arena::Mark Arena::mark() const noexcept {
         if (seen == sequence) break;
     }
     mark.releases_ = sequence / 2;
-    statistics::record_place(TraceAction::arena_mark, state_->id(), base_, mark.offset_);
+    events::record_place(TraceAction::arena_mark, state_->id(), base_, mark.offset_);
     return mark;
 }
 
@@ -89,11 +89,11 @@ void Arena::release_to(Mark mark) {
     if (mark.arena_ != state_->id()) {
         const char* const what =
             mark.arena_ == 0 ? "the mark is empty" : "the mark belongs to another arena";
-        releases.note(statistics::MisuseKind::foreign_mark, what);
+        releases.note(events::MisuseKind::foreign_mark, what);
         releases.refuse_mark(what);
     }
     if (releases.is_ahead(mark.offset_) || releases.is_stale(mark)) {
-        releases.note(statistics::MisuseKind::stale_mark,
+        releases.note(events::MisuseKind::stale_mark,
                       "the mark is stale: a release went below it since");
         if (releases.is_ahead(mark.offset_)) releases.refuse_ahead(mark.offset_);
         releases.refuse_mark("the mark at " + std::to_string(mark.offset_) +
@@ -156,10 +156,10 @@ void ArenaReleases::refuse_ahead(std::size_t offset) const {
 }
 
 // With checks, a mark that throws is also counted and reported.
-void ArenaReleases::note(statistics::MisuseKind kind, const char* what) const noexcept {
+void ArenaReleases::note(events::MisuseKind kind, const char* what) const noexcept {
     if (!base::checks_calls(state_.options().checks)) return;
-    statistics::note_misuse({.kind = kind, .owner = state_.name()}, "arena '%s': release_to: %s",
-                            state_.name(), what);
+    events::note_misuse({.kind = kind, .owner = state_.name()}, "arena '%s': release_to: %s",
+                        state_.name(), what);
 }
 
 void ArenaReleases::refuse_mark(const std::string& what) const {
@@ -178,8 +178,8 @@ void ArenaReleases::check_no_handle_above(std::size_t offset) const noexcept {
     const auto block = state_.handles->first_above(offset);
     if (!block) return;
     void* const address = arena_.base_ + block->offset;
-    statistics::stop_at_misuse(
-        {.kind = statistics::MisuseKind::released_handle,
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::released_handle,
          .pointer = address,
          .size = block->bytes,
          .owner = state_.name()},
@@ -199,8 +199,8 @@ void ArenaReleases::mark_freed_above(std::size_t offset) const noexcept {
 void ArenaReleases::end_above(std::size_t offset) noexcept {
     state_.check_thread("release_to or reset");
     check_no_handle_above(offset);
-    statistics::look_for_recorder();
-    statistics::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
+    events::look_for_recorder();
+    events::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
     base::raise_to(state_.totals.peak_used_bytes, arena_.used());
     mark_freed_above(offset);
     if (state_.checked != nullptr) state_.checked->end_from(offset);

@@ -9,13 +9,13 @@
 #include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
+#include "events/limit_kind.hpp"
+#include "events/misuse.hpp"
+#include "events/recorder_hooks.hpp"
+#include "events/report_at_exit.hpp"
+#include "events/timeline.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/recorder_hooks.hpp"
-#include "statistics/report/report_at_exit.hpp"
-#include "statistics/segment/limit_kind.hpp"
 #include "statistics/sums/arena_statistics.hpp"
-#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 namespace {
@@ -36,8 +36,8 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
       link(link_to(arena)),
       id_(record->id.load(std::memory_order_relaxed)) {
     arena.words_ = &record->words;
-    statistics::report_at_exit_where_wanted();
-    statistics::look_for_recorder();  // the first allocations may take only the inline path
+    events::report_at_exit_where_wanted();
+    events::look_for_recorder();  // the first allocations may take only the inline path
     if (base::checks_calls(options_.checks)) handles = std::make_unique<arena::LivingHandles>();
     if (padding() != 0 && !is_measuring()) {
         using Memory = arena::CheckedBlocks::Memory;
@@ -46,14 +46,14 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
     }
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
-    statistics::snapshot_sources().enter(*this);
+    events::snapshot_sources().enter(*this);
 }
 
 ArenaState::~ArenaState() {
     check_no_handle_left();
     if (checked != nullptr) checked->check();
     if (is_in_buffer()) platform::mark_open(arena_.base_, capacity());
-    statistics::snapshot_sources().leave(*this);
+    events::snapshot_sources().leave(*this);
     if (!record.is_in_segment()) {
         const std::lock_guard guard(mutex);
         record.leave();
@@ -65,7 +65,7 @@ void ArenaState::add_to(Snapshot& snapshot) const {
     snapshot.arenas.push_back(statistics());
 }
 
-statistics::SnapshotSource::Identity ArenaState::identify() const noexcept {
+events::SnapshotSource::Identity ArenaState::identify() const noexcept {
     return {TraceSource::arena, id_, options_.name};
 }
 
@@ -100,8 +100,8 @@ void ArenaState::check_thread(const char* call) const noexcept {
     if (!base::checks_calls(options_.checks) || options_.sharing == Sharing::any_thread) return;
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
-    statistics::stop_at_misuse(
-        {.kind = statistics::MisuseKind::wrong_thread, .owner = options_.name},
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
         "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
         "used it before",
         call, name());
@@ -112,8 +112,8 @@ void ArenaState::check_no_handle_left() const noexcept {
     const auto block = handles == nullptr ? std::nullopt : handles->first_above(0);
     if (!block) return;
     const void* const address = arena_.base_ + block->offset;
-    statistics::stop_at_misuse(
-        {.kind = statistics::MisuseKind::outlived_owner,
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::outlived_owner,
          .pointer = address,
          .size = block->bytes,
          .owner = options_.name},
@@ -148,9 +148,9 @@ void ArenaState::notify(ArenaEvent::Kind kind, std::size_t bytes,
 }
 
 void ArenaState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
-    const LimitKind limit = statistics::limit_kind(refusal);
+    const LimitKind limit = events::limit_kind(refusal);
     totals.count_refusal();
-    statistics::write_entry(statistics::refusal_kind(limit), limit, bytes, options_.name);
+    events::write_entry(events::refusal_kind(limit), limit, bytes, options_.name);
     fold_record();
 }
 
@@ -172,7 +172,7 @@ std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
 }
 
 void ArenaState::note(EntryKind kind, std::size_t bytes) noexcept {
-    statistics::write_entry(kind, LimitKind::none, bytes, options_.name);
+    events::write_entry(kind, LimitKind::none, bytes, options_.name);
     record.fold();
     record_capacity();
 }
@@ -196,7 +196,7 @@ void ArenaState::wait_for_change(std::unique_lock<std::mutex>& lock) const noexc
 
 void ArenaState::fail(std::size_t bytes, const arena::Attempt& attempt) const {
     AllocationFailure failure = base::failure_of(attempt.refusal, bytes, arena_.used(), capacity());
-    const statistics::BudgetLines lines(attempt.budget);
+    const limits::BudgetLines lines(attempt.budget);
     failure.details = lines.c_str();
     throw AllocationError(name(), failure);
 }

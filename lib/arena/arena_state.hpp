@@ -16,8 +16,8 @@
 #include "arena/living_handles.hpp"
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
+#include "events/snapshot_sources.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
-#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
 
@@ -38,7 +38,7 @@ SourceLink link_to(Arena& arena) noexcept;
 /// fork. The copy must hold everything that other threads were granted until the fork. So a fork
 /// closes the arena: it sets the top beyond all memory, which makes each claim a pending one. These
 /// claims are cancelled when the fork is over.
-class ArenaState final : public statistics::SnapshotSource {
+class ArenaState final : public events::SnapshotSource {
     Arena& arena_;
     ArenaOptions options_;
     ArenaStatistics::Kind kind_;

@@ -5,12 +5,12 @@
 #include <new>
 
 #include "base/find_nonzero.hpp"
+#include "events/misuse.hpp"
 #include "platform/memory/guard_pages.hpp"
-#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::arena {
 
-using statistics::MisuseKind;
+using events::MisuseKind;
 
 CheckedBlocks::CheckedBlocks(const char* kind, const char* name, Memory memory)
     : kind_(kind),
@@ -66,12 +66,12 @@ void CheckedBlocks::check_zero(const Block& block) const noexcept {
     const std::size_t at = base::find_nonzero(block.begin, block.bytes);
     if (at == block.bytes) [[likely]]
         return;
-    statistics::report_misuse({.kind = MisuseKind::write_after_free,
-                               .pointer = block.begin,
-                               .size = block.bytes,
-                               .owner = name_},
-                              "%s '%s': allocate: %p, in released memory, was written", kind_,
-                              name_, static_cast<const void*>(block.begin + at));
+    events::report_misuse({.kind = MisuseKind::write_after_free,
+                           .pointer = block.begin,
+                           .size = block.bytes,
+                           .owner = name_},
+                          "%s '%s': allocate: %p, in released memory, was written", kind_, name_,
+                          static_cast<const void*>(block.begin + at));
 }
 
 // The block is about to end, so the program may go on.
@@ -79,15 +79,14 @@ void CheckedBlocks::check_canary(const Block& block) const noexcept {
     const std::size_t at = canary_.find_damage(block.begin, block.requested, block.bytes);
     if (at == block.bytes) [[likely]]
         return;
-    statistics::report_misuse({.kind = MisuseKind::overrun,
-                               .pointer = block.begin,
-                               .size = block.bytes,
-                               .requested = block.requested,
-                               .owner = name_},
-                              "%s '%s': release: block %p of %zu B was written at offset %zu, "
-                              "beyond its end",
-                              kind_, name_, static_cast<const void*>(block.begin), block.requested,
-                              at);
+    events::report_misuse({.kind = MisuseKind::overrun,
+                           .pointer = block.begin,
+                           .size = block.bytes,
+                           .requested = block.requested,
+                           .owner = name_},
+                          "%s '%s': release: block %p of %zu B was written at offset %zu, "
+                          "beyond its end",
+                          kind_, name_, static_cast<const void*>(block.begin), block.requested, at);
 }
 
 }  // namespace tensorpool::arena

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cstddef>
 
+#include "limits/budget_node.hpp"
 #include "pages/heap/heap_shard.hpp"
-#include "statistics/budget/budget_node.hpp"
 
 namespace tensorpool::blocks {
 

@@ -6,18 +6,18 @@
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
+#include "events/misuse.hpp"
 #include "platform/platform.hpp"
-#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::blocks {
 namespace {
 
+using events::MisuseKind;
+using events::stop_at_misuse;
 using pages::PageCount;
 using pages::PageEntry;
 using pages::SlowPath;
 using pages::Span;
-using statistics::MisuseKind;
-using statistics::stop_at_misuse;
 
 // A bucket of at least this capacity has shown that it grows, so it is likely to use whole huge
 // pages.

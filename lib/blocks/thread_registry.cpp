@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/never_destroyed.hpp"
+#include "limits/scope_budget.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "statistics/budget/scope_budget.hpp"
 #include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::blocks {
@@ -158,7 +158,7 @@ void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
 // Of a pool whose blocks the thread's scope charges, inline paths may see only the charged cache.
 bool ThreadRegistry::may_show(const BucketSet& set) noexcept {
     if (!set.serves_inline()) return false;
-    const detail::BudgetNode* const scope = statistics::scope_budget;
+    const detail::BudgetNode* const scope = limits::scope_budget;
     // An idle charged set has no budget.
     if (set.is_charged()) return scope != nullptr && set.charge().budget() == scope;
     return scope == nullptr || !set.may_charge();

@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "blocks/thread_registry.hpp"
-#include "statistics/budget/scope_budget.hpp"
+#include "limits/scope_budget.hpp"
 
 namespace tensorpool::blocks {
 
 Cache* ThreadRegistry::enter_scope(BucketSet& first) noexcept {
-    detail::BudgetNode* const budget = statistics::scope_budget;
+    detail::BudgetNode* const budget = limits::scope_budget;
     Cache* entered = nullptr;
     first.for_each_series([&](const BucketSet& set) {
         if (!set.is_charged() || set.charge().budget() != budget) return;

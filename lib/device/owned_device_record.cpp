@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "statistics/recorder_hooks.hpp"
+#include "events/recorder_hooks.hpp"
+#include "events/snapshot_sources.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/device_statistics.hpp"
-#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::device {
 
@@ -38,7 +38,7 @@ struct Stream {
 }  // namespace
 
 /// Streams are in a list that only grows, so that statistics are read without a lock.
-struct OwnedDeviceRecord::State final : statistics::SnapshotSource {
+struct OwnedDeviceRecord::State final : events::SnapshotSource {
     State(std::string_view name, DeviceStatistics::Kind kind, Device device);
     ~State();
 
@@ -132,12 +132,12 @@ void OwnedDeviceRecord::State::fold() noexcept {
 OwnedDeviceRecord::OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind,
                                      Device device)
     : state_(std::make_unique<State>(name, kind, device)) {
-    statistics::look_for_recorder();  // because the first allocations may take only the fast path
-    statistics::snapshot_sources().enter(*state_);
+    events::look_for_recorder();  // because the first allocations may take only the fast path
+    events::snapshot_sources().enter(*state_);
 }
 
 OwnedDeviceRecord::~OwnedDeviceRecord() {
-    statistics::snapshot_sources().leave(*state_);
+    events::snapshot_sources().leave(*state_);
 }
 
 std::uint64_t OwnedDeviceRecord::id() const noexcept {

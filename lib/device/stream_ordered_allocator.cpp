@@ -11,9 +11,9 @@
 #include "device/deferral/event_pool.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/runtime/check_status.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/recorder_hooks.hpp"
-#include "statistics/timeline/timeline.hpp"
+#include "events/misuse.hpp"
+#include "events/recorder_hooks.hpp"
+#include "events/timeline.hpp"
 
 namespace tensorpool {
 
@@ -106,7 +106,7 @@ StreamOrderedAllocator::State::~State() {
 // Allocation -------------------------------------------------------------------------------------
 
 void* StreamOrderedAllocator::State::allocate(std::size_t bytes, StreamHandle stream) {
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     {
         const std::lock_guard guard(mutex);
         give_back_late();
@@ -133,7 +133,7 @@ void StreamOrderedAllocator::State::enter(void* memory, std::size_t bytes, Strea
     add(counters.requested_bytes, bytes);
     add(counters.allocated_bytes, bytes);
     record.note_capacity();
-    statistics::record_device_block(record.id(), stream, memory, bytes);
+    events::record_device_block(record.id(), stream, memory, bytes);
 }
 
 void StreamOrderedAllocator::State::refuse(std::size_t bytes, DeviceStatus status) {
@@ -151,7 +151,7 @@ void StreamOrderedAllocator::State::refuse(std::size_t bytes, DeviceStatus statu
         const std::lock_guard guard(mutex);
         add(record.totals().failures, 1);
     }
-    statistics::write_entry(report.entry(), report.limit(), bytes, name);
+    events::write_entry(report.entry(), report.limit(), bytes, name);
     if (status == DeviceStatus::in_capture) {
         throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) +
                                       ": allocate: " + std::to_string(bytes) +
@@ -168,7 +168,7 @@ void StreamOrderedAllocator::State::deallocate(void* memory) noexcept {
     Block& block = end_use(memory);
     const std::size_t bytes = block.bytes;
     if (!give_back(memory, block)) {
-        statistics::record(TraceAction::defer, record.id(), memory, bytes);
+        events::record(TraceAction::defer, record.id(), memory, bytes);
         record.totals().defer(bytes);
         ++late;
         return;
@@ -181,8 +181,8 @@ StreamOrderedAllocator::State::Block& StreamOrderedAllocator::State::end_use(
     void* memory) noexcept {
     const auto found = blocks.find(memory);
     if (found == blocks.end() || found->second.freed) {
-        statistics::stop_at_misuse(
-            {.kind = statistics::MisuseKind::foreign_free, .pointer = memory, .owner = name},
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::foreign_free, .pointer = memory, .owner = name},
             "%s on %s: deallocate: no block in use begins at %p", name.c_str(),
             to_string(device).c_str(), memory);
     }
@@ -219,7 +219,7 @@ bool StreamOrderedAllocator::State::give_back(const void* memory, Block& block) 
                                                          block.bytes, block.stream);
     if (status != DeviceStatus::ok) return false;
     for (const Use& use : block.uses) events.give(use.event);
-    statistics::record(TraceAction::deallocate, record.id(), memory, block.bytes);
+    events::record(TraceAction::deallocate, record.id(), memory, block.bytes);
     record.totals().count_give_back(block.bytes);
     record.note_capacity();
     return true;

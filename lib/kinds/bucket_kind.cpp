@@ -4,12 +4,12 @@
 
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
+#include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::kinds {
 
@@ -57,9 +57,9 @@ void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept {
     const unsigned bucket = bucket_of(bytes + (pool.is_hardened() ? base::Canary::min_bytes : 0));
     if (bytes == 0 || bucket >= bucket_count || bytes > pool.options.max_allocation) return nullptr;
     if (pool.is_in_scope()) return nullptr;
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     Cache* const cache = blocks::own_cache(pool.place);
-    if (cache == nullptr || statistics::is_recording()) return nullptr;
+    if (cache == nullptr || events::is_recording()) return nullptr;
     void* const block = cache->pop(bucket, bytes);
     if (block == nullptr) return nullptr;
     if (pool.is_hardened()) {

@@ -88,7 +88,7 @@ void refund(BlockCharge& charge, std::size_t bytes) noexcept {
 
 std::uint64_t charged_budget(const PoolParts& pool) noexcept {
     const BudgetNode* const own = pool.heap.options().budget;
-    const BudgetNode* const budget = own != nullptr ? own : statistics::scope_budget;
+    const BudgetNode* const budget = own != nullptr ? own : limits::scope_budget;
     return budget == nullptr ? 0 : budget->statistics().id;
 }
 
@@ -185,7 +185,7 @@ bool must_charge(const PoolParts& pool, const void* p, std::size_t bytes) noexce
     // No scope charges what a plan serves.
     const bool is_served = bytes > serving.max_unserved_bytes &&
                            pages::address_space().map().at(p).kind() == pages::PageKind::served;
-    return !is_served && charge_of(pool, p) != statistics::scope_budget;
+    return !is_served && charge_of(pool, p) != limits::scope_budget;
 }
 
 }  // namespace tensorpool::kinds

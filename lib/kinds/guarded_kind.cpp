@@ -12,10 +12,10 @@ namespace {
 
 using blocks::GuardPace;
 using blocks::SampleDistances;
+using events::MisuseKind;
+using events::report_misuse;
 using pages::GuardedArea;
 using pages::GuardedBlock;
-using statistics::MisuseKind;
-using statistics::report_misuse;
 
 // With this share every block is guarded, as far as that is possible. Tests use it.
 constexpr double guard_all = 1;

@@ -22,9 +22,9 @@ namespace {
 using base::Canary;
 using blocks::Quarantine;
 using detail::AllocatedBy;
+using events::MisuseKind;
+using events::report_misuse;
 using pages::BlockOrigin;
-using statistics::MisuseKind;
-using statistics::report_misuse;
 
 /// The pages of a block of whole pages that may not be accessed: all behind its canary, or all if 0
 /// bytes were requested. There are none where the block shares larger pages of the system with a
@@ -57,25 +57,25 @@ constexpr unsigned batch = 64;
 
 [[noreturn]] void stop_at_wrong_block(const PoolParts& pool, const char* block,
                                       std::size_t bytes) noexcept {
-    statistics::stop_at_misuse({.kind = MisuseKind::corrupt_record,
-                                .pointer = block,
-                                .size = bytes,
-                                .owner = pool.options.name},
-                               "pool '%s': allocate: %p, from a record of free blocks, is not the "
-                               "beginning of a free block of %zu B",
-                               pool.name(), static_cast<const void*>(block), bytes);
+    events::stop_at_misuse({.kind = MisuseKind::corrupt_record,
+                            .pointer = block,
+                            .size = bytes,
+                            .owner = pool.options.name},
+                           "pool '%s': allocate: %p, from a record of free blocks, is not the "
+                           "beginning of a free block of %zu B",
+                           pool.name(), static_cast<const void*>(block), bytes);
 }
 
 [[noreturn]] void stop_at_wrong_record(const PoolParts& pool, const char* block,
                                        std::size_t requested, std::size_t usable) noexcept {
-    statistics::stop_at_misuse({.kind = MisuseKind::corrupt_record,
-                                .pointer = block,
-                                .size = usable,
-                                .requested = requested,
-                                .owner = pool.options.name},
-                               "pool '%s': deallocate: the record of block %p says that %zu B of "
-                               "%zu were requested",
-                               pool.name(), static_cast<const void*>(block), requested, usable);
+    events::stop_at_misuse({.kind = MisuseKind::corrupt_record,
+                            .pointer = block,
+                            .size = usable,
+                            .requested = requested,
+                            .owner = pool.options.name},
+                           "pool '%s': deallocate: the record of block %p says that %zu B of "
+                           "%zu were requested",
+                           pool.name(), static_cast<const void*>(block), requested, usable);
 }
 
 void check_still_zero(const PoolParts& pool, char* block, std::size_t bytes,
@@ -114,11 +114,11 @@ bool check_canary(const PoolParts& pool, const char* block, std::size_t requeste
 // A block that is freed in a wrong way is a valid block, so the program may go on.
 void check_stated(const PoolParts& pool, const void* p, const FreedAs& freed,
                   const blocks::Bucket::EndedUse& use, std::size_t usable) noexcept {
-    statistics::Misuse misuse{.kind = MisuseKind::wrong_size,
-                              .pointer = p,
-                              .size = usable,
-                              .requested = use.requested,
-                              .owner = pool.options.name};
+    events::Misuse misuse{.kind = MisuseKind::wrong_size,
+                          .pointer = p,
+                          .size = usable,
+                          .requested = use.requested,
+                          .owner = pool.options.name};
     const std::size_t alignment = std::max(freed.alignment, BlockOrigin::default_alignment);
     if (freed.bytes != FreedAs::unknown && freed.bytes != use.requested) {
         report_misuse(misuse,

@@ -1,13 +1,13 @@
 // The kinds and the routes of pools: a new one is added here.
 
 #include "blocks/thread_registry.hpp"
+#include "events/recorder_hooks.hpp"
 #include "kinds/bucket_kind.hpp"
 #include "kinds/guarded_kind.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/sampling.hpp"
 #include "kinds/served_kind.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -70,13 +70,13 @@ std::size_t usable_size(PoolParts& pool, const void* p) noexcept {
 }
 
 void record_end_if_recording(PoolParts& pool, const void* p, PageEntry entry) noexcept {
-    statistics::look_for_recorder();
-    if (!statistics::is_recording()) [[likely]]
+    events::look_for_recorder();
+    if (!events::is_recording()) [[likely]]
         return;
     if (entry.kind() == PageKind::served) return;  // not recorded as a block of this pool
     // 0 for a pointer that is not a block of this pool, which is reported later.
     const std::size_t bytes = pool.owns(entry) ? pool.kinds.of(entry).recorded_bytes(p, entry) : 0;
-    statistics::record(TraceAction::deallocate, pool.id(), p, bytes);
+    events::record(TraceAction::deallocate, pool.id(), p, bytes);
 }
 
 }  // namespace tensorpool::kinds

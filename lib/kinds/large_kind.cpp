@@ -5,12 +5,12 @@
 
 #include "blocks/cache_large.hpp"
 #include "blocks/thread_registry.hpp"
+#include "events/recorder_hooks.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/sampling.hpp"
 #include "kinds/served_kind.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -24,7 +24,7 @@ using pages::LargeBlocks;
 
 // Whether calls are recorded, or another process has requested a recording or a trim.
 bool is_recorder_due() noexcept {
-    return statistics::is_answer_due() || statistics::is_recording();
+    return events::is_answer_due() || events::is_recording();
 }
 
 // Whether the thread's cache may serve a request without the rest of the slow path.
@@ -119,7 +119,7 @@ void* extend(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noe
     });
     void* const block = pool.large.address_of(span);
     if (pool.is_marked()) platform::mark_resized({block, bytes, span.bytes()}, kept);
-    statistics::record(TraceAction::resize, pool.id(), block, bytes);
+    events::record(TraceAction::resize, pool.id(), block, bytes);
     return block;
 }
 
@@ -129,7 +129,7 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
     void* const old = pool.large.address_of(span);
     Span* const left = pool.large.move(span, bytes, path);
     if (left == nullptr) return nullptr;
-    statistics::record(TraceAction::deallocate, pool.id(), old, before);
+    events::record(TraceAction::deallocate, pool.id(), old, before);
     if (pool.is_marked()) platform::mark_freed({old, 0, before});
     pool.heap.take_left(*left);
     span.requested_bytes.store(bytes, std::memory_order_release);
@@ -149,7 +149,7 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
     void* const block = pool.large.address_of(span);
     if (pool.is_marked()) platform::mark_allocated({block, bytes, span.bytes()});
     if (pool.is_marked()) platform::mark_defined(block, std::min(before, bytes));
-    statistics::record(TraceAction::allocate, pool.id(), block, bytes, smallest_block_bytes);
+    events::record(TraceAction::allocate, pool.id(), block, bytes, smallest_block_bytes);
     return block;
 }
 
@@ -327,7 +327,7 @@ void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noex
     // A charged block moves, so that its growth is charged.
     const bool charges = span.charged || pool.is_in_scope();
     if (pool.large.address_of(span) != p || bytes <= span.bytes() || charges) return nullptr;
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     void* longer = extend(pool, span, bytes, path);
     if (longer == nullptr) longer = move(pool, span, bytes, path);
     if (longer != nullptr) profile_resized(pool, span, bytes);

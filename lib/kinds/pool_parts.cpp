@@ -7,9 +7,9 @@
 #include "blocks/thread_registry.hpp"
 #include "kinds/kind.hpp"
 #include "kinds/route.hpp"
+#include "limits/commit_budget.hpp"
+#include "limits/named_budgets.hpp"
 #include "platform/platform.hpp"
-#include "statistics/budget/named_budgets.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -20,9 +20,8 @@ using detail::add_release;
 using detail::LargeCounters;
 
 BudgetNode* budget_of(const PoolOptions& options) noexcept {
-    using namespace statistics;
     if (options.budget != nullptr) return BudgetAccess::node_of(options.budget);
-    return find_named_budget(BudgetSubject::pool, options.name);
+    return limits::find_named_budget(limits::BudgetSubject::pool, options.name);
 }
 
 pages::HeapOptions heap_options(const PoolOptions& options) noexcept {
@@ -64,7 +63,7 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       kinds(kinds_for(options.checks)),
       routes(routes_for(options.checks)),
       record(std::move(made)),
-      heap(pages::address_space(), statistics::commit_budget(), number, heap_options(options),
+      heap(pages::address_space(), limits::commit_budget(), number, heap_options(options),
            record->totals),
       large(heap, record->totals),
       buckets(options.name.c_str(), states_for(options.checks), heap, large, records, counters,

@@ -12,11 +12,11 @@
 #include "blocks/bucket_set.hpp"
 #include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
+#include "limits/scope_budget.hpp"
 #include "pages/heap/page_heap.hpp"
 #include "pages/large_blocks.hpp"
 #include "pages/record_arena.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/budget/scope_budget.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
@@ -93,7 +93,7 @@ struct PoolParts {
     }
     /// Whether a scope of the calling thread charges what it allocates here.
     bool is_in_scope() const noexcept {
-        return statistics::scope_budget != nullptr && heap.options().budget == nullptr;
+        return limits::scope_budget != nullptr && heap.options().budget == nullptr;
     }
     bool has_finer_sizes() const noexcept {
         return finer.load(std::memory_order_acquire) != nullptr;

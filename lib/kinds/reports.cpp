@@ -9,12 +9,12 @@
 namespace tensorpool::kinds {
 
 using base::BytesText;
-using statistics::MisuseKind;
-using statistics::report_misuse;
+using events::MisuseKind;
+using events::report_misuse;
 
-statistics::Misuse misuse_of(const PoolParts& pool, MisuseKind kind, const void* p,
-                             const Found& found) noexcept {
-    statistics::Misuse misuse{.kind = kind, .pointer = p, .owner = pool.options.name};
+events::Misuse misuse_of(const PoolParts& pool, MisuseKind kind, const void* p,
+                         const Found& found) noexcept {
+    events::Misuse misuse{.kind = kind, .pointer = p, .owner = pool.options.name};
     if (found.what == Found::What::foreign) return misuse;
     misuse.size = found.usable;
     if (const pages::GuardedBlock* const block = pages::GuardedArea::find(p)) {

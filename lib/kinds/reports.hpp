@@ -1,15 +1,15 @@
 #pragma once
 
+#include "events/misuse.hpp"
 #include "kinds/kind.hpp"
-#include "statistics/misuse/misuse.hpp"
 
 // Reports of misuse. Each returns if the program goes on after it. The block is then left as it is.
 
 namespace tensorpool::kinds {
 
 /// Describes a misuse of what was found at `p`.
-statistics::Misuse misuse_of(const PoolParts& pool, statistics::MisuseKind kind, const void* p,
-                             const Found& found) noexcept;
+events::Misuse misuse_of(const PoolParts& pool, events::MisuseKind kind, const void* p,
+                         const Found& found) noexcept;
 /// Reports that `call` got a pointer that is no block in use that it may have.
 void report_pointer(PoolParts& pool, const void* p, const Found& found,
                     const char* call = "deallocate") noexcept;

@@ -5,8 +5,8 @@
 #include <tensorpool/detail/buckets.hpp>
 #include <tensorpool/detail/saturating.hpp>
 
+#include "limits/budgets.hpp"
 #include "planned/planned_state.hpp"
-#include "statistics/budget/budgets.hpp"
 
 namespace tensorpool::detail {
 
@@ -25,7 +25,7 @@ void PlanServer::end_iteration() noexcept {
 void* PlanServer::serve(const kinds::Request& request, pages::SlowPath& path) noexcept {
     Pool& pool = PoolAccess::of(get_global_memory_pool());
     // The thread that asks this one's holder may hold the lock.
-    if (statistics::is_inside_holder()) return pool.allocate(request, path);
+    if (limits::is_inside_holder()) return pool.allocate(request, path);
     // Requests for finer sizes come with smaller alignments.
     kinds::Request aligned = request;
     aligned.alignment = std::max(request.alignment, smallest_block_bytes);

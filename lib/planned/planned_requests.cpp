@@ -4,18 +4,18 @@
 #include <tensorpool/detail/address_range.hpp>
 
 #include "base/checks.hpp"
+#include "events/misuse.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/served_kind.hpp"
 #include "planned/planned_state.hpp"
-#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::detail {
 
 // Requests that the plan serves are not checked, because the check would slow down each of them.
 void PlannedState::check_thread() const noexcept {
     if (!base::checks_calls(options_.checks) || !in_iteration_ || owner_ == &thread_table) return;
-    statistics::stop_at_misuse(
-        {.kind = statistics::MisuseKind::wrong_thread, .owner = options_.name},
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
         "allocate: planned arena '%s' belongs to the thread that began its iteration, and another "
         "one used it",
         options_.name.c_str());
@@ -158,8 +158,8 @@ void PlannedState::count_pool_freed(std::uint64_t bytes) noexcept {
 }
 
 void PlannedState::refuse_free(const void* p) const noexcept {
-    statistics::report_misuse(
-        {.kind = statistics::MisuseKind::foreign_free, .pointer = p, .owner = options_.name},
+    events::report_misuse(
+        {.kind = events::MisuseKind::foreign_free, .pointer = p, .owner = options_.name},
         "planned arena '%s': deallocate: %p is not a block in use of this "
         "arena",
         options_.name.c_str(), p);

@@ -8,12 +8,12 @@
 
 #include "base/checks.hpp"
 #include "base/text.hpp"
+#include "events/misuse.hpp"
+#include "events/timeline.hpp"
 #include "planned/orphaned_plans.hpp"
 #include "planned/plan_file.hpp"
 #include "planned/planned_registry.hpp"
 #include "planned/validate_options.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 
@@ -47,7 +47,7 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
       options_(validated(std::move(options))),
       pool_(options_.pool != nullptr ? *options_.pool : get_global_memory_pool()),
       budget_(options_.budget),
-      record_(std::make_shared<statistics::OwnedPlannedRecord>(options_.name)),
+      record_(std::make_shared<planned::OwnedPlannedRecord>(options_.name)),
       drift_(options_.tolerated_misses, options_.drift_iterations),
       idle_iterations_(options_.warm_up_iterations),
       learner_(options_.learn_iterations) {
@@ -79,12 +79,12 @@ void PlannedState::check_no_blocks_in_use() const noexcept {
     const PlannedArenaStatistics snapshot = statistics();
     const std::uint64_t bytes = snapshot.in_use_bytes + snapshot.pool_in_use_bytes;
     if (bytes == 0) return;
-    statistics::report_misuse({.kind = statistics::MisuseKind::leak,
-                               .size = static_cast<std::size_t>(bytes),
-                               .owner = options_.name},
-                              "planned arena '%s': destroyed with blocks of %s in use; expected "
-                              "none",
-                              options_.name.c_str(), base::BytesText(bytes).c_str());
+    events::report_misuse({.kind = events::MisuseKind::leak,
+                           .size = static_cast<std::size_t>(bytes),
+                           .owner = options_.name},
+                          "planned arena '%s': destroyed with blocks of %s in use; expected "
+                          "none",
+                          options_.name.c_str(), base::BytesText(bytes).c_str());
 }
 
 void PlannedState::require_outside(const char* call) const {
@@ -143,8 +143,7 @@ void PlannedState::end_served() noexcept {
     const std::uint64_t missed_now = missed() - missed_before_;
     if (!drift_.note_iteration(missed_now, plan_->plan().requests.size())) return;
     drift_.note_end();
-    statistics::write_entry(EntryKind::drift, LimitKind::none, plan_->plan().peak_bytes,
-                            options_.name);
+    events::write_entry(EntryKind::drift, LimitKind::none, plan_->plan().peak_bytes, options_.name);
     drop_plan();
 }
 
@@ -208,8 +207,7 @@ void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
     arena_.tables_ = &plan_->tables();
     add(totals_.plans, 1);
     show_plan();
-    statistics::write_entry(EntryKind::plan, LimitKind::none, plan_->plan().peak_bytes,
-                            options_.name);
+    events::write_entry(EntryKind::plan, LimitKind::none, plan_->plan().peak_bytes, options_.name);
 }
 
 void PlannedState::show_first_owner() noexcept {
@@ -271,7 +269,7 @@ void PlannedState::load(std::istream& in, const std::string& file) {
 
 void PlannedState::refuse_plan(std::uint64_t bytes, const pages::SlowPath& path) const {
     const PlannedArenaStatistics snapshot = statistics();
-    const statistics::BudgetLines lines(path.budget);
+    const limits::BudgetLines lines(path.budget);
     throw AllocationError(options_.name.c_str(), {.asked = bytes,
                                                   .in_use = snapshot.in_use_bytes,
                                                   .capacity = snapshot.capacity_bytes,

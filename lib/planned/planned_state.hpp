@@ -12,11 +12,11 @@
 #include "planned/drift.hpp"
 #include "planned/follower.hpp"
 #include "planned/learner.hpp"
+#include "planned/owned_planned_record.hpp"
 #include "planned/plan_server.hpp"
 #include "planned/planning_job.hpp"
 #include "planned/pool_blocks.hpp"
 #include "planned/served_plan.hpp"
-#include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::detail {
 
@@ -114,9 +114,9 @@ private:
     PlannedArena& arena_;
     PlannedArenaOptions options_;
     MemoryPool& pool_;
-    const statistics::HeldBudget budget_;
+    const limits::HeldBudget budget_;
     // Shared with the plans, which may outlive the arena.
-    std::shared_ptr<statistics::OwnedPlannedRecord> record_;
+    std::shared_ptr<planned::OwnedPlannedRecord> record_;
     statistics::PlannedTotals& totals_ = record_->totals();
 
     // For the owner only.

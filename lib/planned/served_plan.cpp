@@ -99,7 +99,7 @@ public:
 };
 
 std::unique_ptr<ServedPlan> ServedPlan::make(LearnedPlan plan, detail::Pool& pool,
-                                             const statistics::HeldBudget& budget,
+                                             const limits::HeldBudget& budget,
                                              pages::SlowPath& path) {
     if (plan.peak_bytes > PlanTables::max_bytes) {
         throw std::invalid_argument("tensorpool: a plan of " + std::to_string(plan.peak_bytes) +
@@ -213,8 +213,7 @@ ServedPlan::Owner& ServedPlan::owner() const noexcept {
     return *static_cast<Owner*>(mapping_);
 }
 
-void ServedPlan::belong_to(const void* arena,
-                           std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept {
+void ServedPlan::belong_to(const void* arena, std::shared_ptr<OwnedPlannedRecord> record) noexcept {
     record_ = std::move(record);
     tables_->arena = arena;
     owner().totals = &record_->totals();

@@ -7,10 +7,10 @@
 
 #include <tensorpool/detail/plan_tables.hpp>
 
+#include "limits/held_budget.hpp"
 #include "planned/learned_plan.hpp"
+#include "planned/owned_planned_record.hpp"
 #include "pool/pool.hpp"
-#include "statistics/budget/held_budget.hpp"
-#include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::planned {
 
@@ -29,7 +29,7 @@ public:
     /// with the reason in `path`. Throws std::bad_alloc, and std::invalid_argument for a plan of
     /// more than PlanTables::max_bytes.
     static std::unique_ptr<ServedPlan> make(LearnedPlan plan, detail::Pool& pool,
-                                            const statistics::HeldBudget& budget,
+                                            const limits::HeldBudget& budget,
                                             pages::SlowPath& path);
     ~ServedPlan();
     ServedPlan(const ServedPlan&) = delete;
@@ -51,8 +51,7 @@ public:
 
     /// From now on, `arena` serves the plan. Frees that pools pass on are counted in its record,
     /// which the plan keeps.
-    void belong_to(const void* arena,
-                   std::shared_ptr<statistics::OwnedPlannedRecord> record) noexcept;
+    void belong_to(const void* arena, std::shared_ptr<OwnedPlannedRecord> record) noexcept;
     /// The arena is being destroyed.
     void become_orphan() noexcept { tables_->arena = nullptr; }
     /// The thread with this address of a thread-local variable counts its frees with plain stores.
@@ -67,7 +66,7 @@ public:
 private:
     class Layout;
     class Owner;
-    ServedPlan(LearnedPlan plan, detail::Pool& pool, const statistics::HeldBudget& budget) noexcept
+    ServedPlan(LearnedPlan plan, detail::Pool& pool, const limits::HeldBudget& budget) noexcept
         : plan_(std::move(plan)), pool_(pool), budget_(budget) {}
     bool make_tables(const Predecessors& predecessors) noexcept;
     void fill_buffers(const Predecessors& predecessors) const noexcept;
@@ -77,12 +76,12 @@ private:
 
     LearnedPlan plan_;
     detail::Pool& pool_;
-    const statistics::HeldBudget budget_;
+    const limits::HeldBudget budget_;
     void* mapping_ = nullptr;  // of the tables
     std::size_t mapping_bytes_ = 0;
     PlanTables* tables_ = nullptr;
     pages::Span* span_ = nullptr;  // of the borrowed memory
-    std::shared_ptr<statistics::OwnedPlannedRecord> record_;
+    std::shared_ptr<OwnedPlannedRecord> record_;
     std::uint32_t first_held_ = 0;  // all buffers below this number are known to be free
 };
 

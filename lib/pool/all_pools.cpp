@@ -4,8 +4,8 @@
 
 #include "blocks/thread_registry.hpp"
 #include "kinds/block_server.hpp"
+#include "limits/scope_budget.hpp"
 #include "pool/pool.hpp"
-#include "statistics/budget/scope_budget.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -33,12 +33,12 @@ std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t byte
 }
 
 void watch_budgets() noexcept {
-    static constexpr statistics::BudgetHooks hooks{
+    static constexpr limits::BudgetHooks hooks{
         [](BudgetNode* ended) noexcept { blocks::thread_registry().change_scope(ended); },
         [](BudgetNode& budget, std::size_t bytes) noexcept {
             return give_free_memory_of_pools(budget, bytes);
         }};
-    statistics::set_budget_hooks(hooks);
+    limits::set_budget_hooks(hooks);
 }
 
 }  // namespace abi_2

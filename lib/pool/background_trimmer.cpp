@@ -5,14 +5,14 @@
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "events/recorder_hooks.hpp"
+#include "limits/commit_budget.hpp"
+#include "limits/pressure_watch.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
 #include "pool/pool_list.hpp"
-#include "statistics/budget/pressure_watch.hpp"
-#include "statistics/commit_budget.hpp"
-#include "statistics/recorder_hooks.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::detail {
@@ -65,7 +65,7 @@ void BackgroundTrimmer::start() noexcept {
     }
     ends_ = false;
     (void)platform::prepare_fences();  // without them the trimmer checks once a second
-    word_ = statistics::recorder_hooks.wake.load(std::memory_order_acquire);
+    word_ = events::recorder_hooks.wake.load(std::memory_order_acquire);
     thread_ = platform::start_own_thread("tensorpool-trim", [] { background_trimmer().run(); });
     state_ = thread_ ? State::running : State::refused;
 }
@@ -92,7 +92,7 @@ void BackgroundTrimmer::allow(bool is_allowed) noexcept {
 }
 
 void BackgroundTrimmer::wake() noexcept {
-    if (statistics::is_unnoticed_child()) return;  // it has no thread, and may lack the word
+    if (events::is_unnoticed_child()) return;  // it has no thread, and may lack the word
     if (sleeps_.exchange(false)) platform::wake_waiter(*word_.load());
 }
 
@@ -102,17 +102,17 @@ void BackgroundTrimmer::run() noexcept {
     role = Role::trimmer;
     for (;;) {
         std::atomic<std::uint32_t>* const word =
-            statistics::recorder_hooks.wake.load(std::memory_order_acquire);
+            events::recorder_hooks.wake.load(std::memory_order_acquire);
         word_ = word;
         const std::uint32_t seen = word->load(std::memory_order_acquire);
         if (ends_) break;
         // Before there is a segment, nothing is to be trimmed, and no other process can request it.
         const bool has_segment = statistics::segment().header() != nullptr;
-        if (has_segment) statistics::look_for_recorder();
-        if (word != statistics::recorder_hooks.wake.load(std::memory_order_acquire)) continue;
+        if (has_segment) events::look_for_recorder();
+        if (word != events::recorder_hooks.wake.load(std::memory_order_acquire)) continue;
         const std::uint64_t pause = pause_after_look();
         if (role == Role::former_trimmer) break;
-        const bool is_due = has_segment && statistics::is_answer_due();
+        const bool is_due = has_segment && events::is_answer_due();
         platform::wait_on(*word, seen, is_due ? std::min(pause, pause_before_answer_ns) : pause);
         sleeps_.store(false, std::memory_order_relaxed);
     }
@@ -132,8 +132,8 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
     std::uint64_t pause = platform::no_timeout;
     // Determined once for all pools, because it reads files of the system.
     const Pool::Moment moment{.now_ns = now_ns,
-                              .is_memory_short = statistics::commit_budget().short_of_memory(),
-                              .available_bytes = statistics::commit_budget().available()};
+                              .is_memory_short = limits::commit_budget().short_of_memory(),
+                              .available_bytes = limits::commit_budget().available()};
     pool_list().visit([&](Pool& pool) {
         pages::Changes changes;
         {
@@ -142,10 +142,9 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
         }
         pool.report(changes);
     });
-    statistics::look_at_pressure();
-    const bool has_holders =
-        statistics::budgets().holder_count.load(std::memory_order_relaxed) != 0;
-    return has_holders ? std::min(pause, statistics::PressureWatch::pause_ns) : pause;
+    limits::look_at_pressure();
+    const bool has_holders = limits::budgets().holder_count.load(std::memory_order_relaxed) != 0;
+    return has_holders ? std::min(pause, limits::PressureWatch::pause_ns) : pause;
 }
 
 void BackgroundTrimmer::watch_forks() noexcept {

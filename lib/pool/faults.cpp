@@ -4,21 +4,21 @@
 
 #include "base/block_sizes.hpp"
 #include "blocks/thread_registry.hpp"
+#include "events/misuse.hpp"
 #include "pages/address_space.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fault_handler.hpp"
-#include "statistics/misuse/misuse.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
+using events::Misuse;
+using events::MisuseKind;
 using pages::GuardedBlock;
 using platform::FaultAccess;
-using statistics::Misuse;
-using statistics::MisuseKind;
 
 /// What is known about an access to protected memory.
 struct Fault {
@@ -104,7 +104,7 @@ void look(Fault& fault, const void* address, FaultAccess access) noexcept {
 void stop_if_ours(const void* address, FaultAccess access) noexcept {
     Fault fault;
     look(fault, address, access);
-    if (fault.is_ours) statistics::stop_at_misuse(fault.misuse, "%s", fault.words);
+    if (fault.is_ours) events::stop_at_misuse(fault.misuse, "%s", fault.words);
 }
 
 }  // namespace
@@ -118,8 +118,8 @@ std::size_t describe_fault(const void* address, char* text, std::size_t bytes) n
     Fault fault;
     look(fault, address, FaultAccess::unknown);
     if (!fault.is_ours || bytes == 0) return 0;
-    return statistics::describe_misuse(fault.misuse, "fatal", fault.words,
-                                       {.thread = platform::current_thread_id()}, text, bytes);
+    return events::describe_misuse(fault.misuse, "fatal", fault.words,
+                                   {.thread = platform::current_thread_id()}, text, bytes);
 }
 
 }  // namespace abi_2

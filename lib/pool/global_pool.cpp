@@ -7,16 +7,16 @@
 
 #include "base/text.hpp"
 #include "blocks/thread_registry.hpp"
+#include "events/limit_kind.hpp"
+#include "events/misuse.hpp"
+#include "events/report_at_exit.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/sampling.hpp"
+#include "limits/named_budgets.hpp"
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"
 #include "pool/pool.hpp"
-#include "statistics/budget/named_budgets.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/report/report_at_exit.hpp"
-#include "statistics/segment/limit_kind.hpp"
 
 namespace tensorpool {
 namespace {
@@ -42,7 +42,7 @@ PoolOptions global_options() {
 }
 
 detail::GlobalPool::Answer answer(void* block, const pages::Refusal& refusal) noexcept {
-    const EntryKind kind = statistics::refusal_kind(statistics::limit_kind(refusal));
+    const EntryKind kind = events::refusal_kind(events::limit_kind(refusal));
     return {.block = block, .is_limited = block == nullptr && kind == EntryKind::limit};
 }
 
@@ -63,9 +63,9 @@ Pool& GlobalPool::set_up() {
     // These calls come before the lock is taken, and the exception is thrown after it is released:
     // the C library may call malloc for them, under locks of its own, and this pool may serve that
     // malloc.
-    statistics::report_at_exit_where_wanted();
+    events::report_at_exit_where_wanted();
     blocks::thread_registry().watch_forks();
-    statistics::read_named_budgets();
+    limits::read_named_budgets();
     Pool* const pool = set_up_under_lock();
     if (pool == nullptr) {
         throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);
@@ -165,11 +165,11 @@ void free_in_global_pool(void* p, const FreedAs& freed) noexcept {
 
 Pool& require_pool(const MemoryPool& pool, const void* block) {
     if (&pool == &global_pool.pool) return GlobalPool::set_up();
-    statistics::stop_at_misuse({.kind = statistics::MisuseKind::outlived_owner, .pointer = block},
-                               "a call on a pool that was destroyed before, for the block %p; "
-                               "expected the pool to outlive "
-                               "its blocks and handles",
-                               block);
+    events::stop_at_misuse({.kind = events::MisuseKind::outlived_owner, .pointer = block},
+                           "a call on a pool that was destroyed before, for the block %p; "
+                           "expected the pool to outlive "
+                           "its blocks and handles",
+                           block);
 }
 
 }  // namespace abi_2

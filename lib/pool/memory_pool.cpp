@@ -6,15 +6,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "events/report_at_exit.hpp"
 #include "kinds/bucket_kind.hpp"
 #include "kinds/kind.hpp"
 #include "kinds/large_kind.hpp"
+#include "limits/named_budgets.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 #include "pool/validate_options.hpp"
-#include "statistics/budget/named_budgets.hpp"
-#include "statistics/report/report_at_exit.hpp"
 
 namespace tensorpool {
 namespace {
@@ -23,8 +23,8 @@ constexpr std::size_t default_alignment = 64;
 
 detail::Pool& make_pool(const PoolOptions& options) {
     validate(options);
-    statistics::report_at_exit_where_wanted();
-    statistics::read_named_budgets();
+    events::report_at_exit_where_wanted();
+    limits::read_named_budgets();
     detail::Pool* const pool = detail::Pool::make(options);
     if (pool == nullptr) {
         throw AllocationError(options.name.c_str(), sizeof(detail::Pool), 0, 0,

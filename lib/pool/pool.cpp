@@ -8,6 +8,9 @@
 #include <utility>
 
 #include "blocks/thread_registry.hpp"
+#include "events/limit_kind.hpp"
+#include "events/recorder_hooks.hpp"
+#include "events/timeline.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
@@ -16,27 +19,24 @@
 #include "kinds/reports.hpp"
 #include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
+#include "limits/commit_budget.hpp"
+#include "limits/pressure_watch.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/faults.hpp"
-#include "statistics/budget/pressure_watch.hpp"
-#include "statistics/commit_budget.hpp"
-#include "statistics/recorder_hooks.hpp"
-#include "statistics/segment/limit_kind.hpp"
-#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
+using events::write_entry;
 using kinds::Found;
 using kinds::PoolParts;
 using pages::Changes;
 using pages::PageEntry;
 using pages::SlowPath;
-using statistics::write_entry;
 using Magazines = blocks::Bucket::Magazines;
 
 // Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
@@ -116,7 +116,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
     if (parts_.is_sampled() || kinds::is_profiled(parts_)) parts_.buckets.sample_requests();
     blocks::thread_registry().enter(parts_.buckets);
-    statistics::snapshot_sources().enter(*this);
+    events::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
     background_trimmer().wanted(parts_.options.retain.background);
     watch_budgets();
@@ -136,7 +136,7 @@ Pool::~Pool() {
     kinds::forget_profile(parts_);
     if (parts_.is_sampled())
         parts_.heap.refund_outside(pages::guarded_area().forget_pool(parts_.number()));
-    statistics::snapshot_sources().leave(*this);
+    events::snapshot_sources().leave(*this);
 }
 
 void Pool::offer_finer_sizes() noexcept {
@@ -171,7 +171,7 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
         request.alignment, parts_.has_finer_sizes() ? base::finer_alignment : smallest_block_bytes);
     const kinds::Route& route = route_of(request);
     if (route.is_lent) return route.allocate(parts_, request, path);
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     void* block = nullptr;
     if (bytes > parts_.options.max_allocation) {
         path.refusal = {"max_allocation", parts_.options.max_allocation};
@@ -183,14 +183,14 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
     if (path.untried.count != 0 && !serves_malloc(parts_.number())) parts_.heap.try_huge_page(path);
     end_slow_path(path);
     // Never on frees: a holder may free its blocks while it holds a lock that `give` takes.
-    statistics::look_at_pressure();
+    limits::look_at_pressure();
     if (block == nullptr) count_failure(bytes, path.refusal);
     if (block != nullptr && parts_.is_marked()) [[unlikely]]
         kinds::mark_new(block, bytes);
     if (block != nullptr && request.first_touch == kinds::FirstTouch::by_pool)
         kinds::prefault(parts_, block, bytes, path);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
-    statistics::record(action, parts_.id(), block, bytes, request.alignment);
+    events::record(action, parts_.id(), block, bytes, request.alignment);
     return block;
 }
 
@@ -249,7 +249,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
             platform::mark_resized({p, new_bytes, old.usable},
                                    old.requested != 0 ? old.requested : old_bytes);
         }
-        statistics::record(TraceAction::resize, parts_.id(), p, new_bytes);
+        events::record(TraceAction::resize, parts_.id(), p, new_bytes);
         return p;
     }
     if (void* const longer = lengthen(p, new_bytes)) return longer;
@@ -330,7 +330,7 @@ void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcep
 void Pool::end_slow_path(const Changes& changes) noexcept {
     report(changes);
     background_trimmer().wake_if_asleep();
-    statistics::CommitBudget& budget = statistics::commit_budget();
+    limits::CommitBudget& budget = limits::commit_budget();
     const std::size_t free = kinds::unoffered_bytes(parts_);
     if (!offer_pace_.is_due(free, budget.ceiling())) [[likely]]
         return;
@@ -359,11 +359,11 @@ void Pool::report(const Changes& changes) noexcept {
 }
 
 void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept {
-    const LimitKind limit = statistics::limit_kind(refusal);
+    const LimitKind limit = events::limit_kind(refusal);
     // Relaxed: a count that orders nothing.
     parts_.totals().failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
     parts_.counters.fold();
-    write_entry(statistics::refusal_kind(limit), limit, bytes, parts_.options.name);
+    write_entry(events::refusal_kind(limit), limit, bytes, parts_.options.name);
     report(PoolEvent::Kind::failure, bytes, refusal.limit);
 }
 
@@ -383,7 +383,7 @@ void Pool::add_to(Snapshot& snapshot) const {
     snapshot.pools.push_back(parts_.counters.statistics());
 }
 
-statistics::SnapshotSource::Identity Pool::identify() const noexcept {
+events::SnapshotSource::Identity Pool::identify() const noexcept {
     return {TraceSource::pool, parts_.id(), parts_.options.name};
 }
 

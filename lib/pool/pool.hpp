@@ -7,11 +7,11 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/statistics.hpp>
 
+#include "events/snapshot_sources.hpp"
 #include "kinds/pool_parts.hpp"
 #include "kinds/route.hpp"
 #include "pool/offer_pace.hpp"
 #include "pool/pool_list.hpp"
-#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -24,7 +24,7 @@ bool serves_malloc(unsigned pool_number) noexcept;
 /// to the kind of its page (kinds/), and turns refusals and changes into errors and events. It
 /// contains no feature. The object lies in memory mapped from the system, not from malloc. It is
 /// part of every snapshot from the end of its construction until its destruction.
-class Pool final : private statistics::SnapshotSource {
+class Pool final : private events::SnapshotSource {
 public:
     using Request = kinds::Request;
 

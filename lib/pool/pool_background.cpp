@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "kinds/free_memory.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/threads/own_thread.hpp"
 #include "pool/pool.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {

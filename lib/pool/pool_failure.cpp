@@ -35,7 +35,7 @@ AllocationFailure describe(const PoolStatistics& now, std::size_t bytes,
 
 AllocationError Pool::error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept {
     AllocationFailure failure = describe(parts_.counters.statistics(), bytes, path.refusal);
-    const statistics::BudgetLines lines(path.budget);
+    const limits::BudgetLines lines(path.budget);
     failure.details = lines.c_str();
     return {parts_.name(), failure};
 }

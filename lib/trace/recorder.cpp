@@ -64,7 +64,7 @@ namespace {
 // malloc and call this. So a thread that comes here during a fork does not wait for its end. The
 // next slow path answers instead.
 void Recorder::answer() noexcept {
-    if (statistics::is_unnoticed_child()) [[unlikely]]
+    if (events::is_unnoticed_child()) [[unlikely]]
         return part_from_parent();
     if (is_answering || !set_handlers()) return;
     std::unique_lock lock(mutex_, std::try_to_lock);
@@ -87,22 +87,22 @@ void Recorder::answer() noexcept {
 void Recorder::part_from_parent() noexcept {
     if (has_parted.exchange(true, relaxed)) {
         // Another thread of the child is doing it.
-        while (statistics::is_unnoticed_child()) std::this_thread::yield();
+        while (events::is_unnoticed_child()) std::this_thread::yield();
         return;
     }
-    statistics::recorder_hooks.record.store(nullptr, relaxed);
-    statistics::recorder_hooks.name.store(nullptr, relaxed);
+    events::recorder_hooks.record.store(nullptr, relaxed);
+    events::recorder_hooks.name.store(nullptr, relaxed);
     recording_.target.store(Target::none, relaxed);
     recording_.number.fetch_add(1, relaxed);
     recording_.control.store(nullptr, relaxed);
     statistics::segment().part_without_locks();
     detail::background_trimmer().forget_thread();
-    statistics::look_at_nothing();
+    events::look_at_nothing();
 }
 
 // Starts or stops recording. Returns whether there is a new request for anything else.
 bool Recorder::answer_under_lock() noexcept {
-    auto& hooks = statistics::recorder_hooks;
+    auto& hooks = events::recorder_hooks;
     if (!looked_) {
         looked_ = true;
         look_at_environment();
@@ -171,7 +171,7 @@ bool Recorder::set_handlers() noexcept {
 }
 
 void Recorder::look_at_environment() noexcept {
-    auto& hooks = statistics::recorder_hooks;
+    auto& hooks = events::recorder_hooks;
     mark_process();
     const char* const trace = platform::environment_variable("TENSORPOOL_TRACE");
     const std::string_view wanted = trace == nullptr ? "" : trace;
@@ -219,7 +219,7 @@ void Recorder::share_control() noexcept {
     control->process.store(platform::identify_process().number, relaxed);
     control->magic.store(control_magic, std::memory_order_release);
     recording_.control.store(control, std::memory_order_release);
-    statistics::recorder_hooks.wake.store(&control->wake, std::memory_order_release);
+    events::recorder_hooks.wake.store(&control->wake, std::memory_order_release);
 }
 
 // Lets children that are made without the handlers of a fork notice what they are.
@@ -228,7 +228,7 @@ void Recorder::mark_process() noexcept {
     if (mark_ == nullptr) return;
     mark_->store(1, relaxed);  // the child of a fork has 0 there
     has_parted.store(false, relaxed);
-    statistics::recorder_hooks.mark.store(mark_, std::memory_order_release);
+    events::recorder_hooks.mark.store(mark_, std::memory_order_release);
 }
 
 // A child that would not notice what it is keeps the control: it may then answer a request to its
@@ -292,9 +292,9 @@ void Recorder::unlock_rings() noexcept {
 // the child: otherwise the end of threads that the child does not have would be recorded. The first
 // slow path of the child starts from the beginning.
 void Recorder::forget_rings() noexcept {
-    statistics::recorder_hooks.record.store(nullptr, relaxed);
-    statistics::recorder_hooks.name.store(nullptr, relaxed);
-    statistics::look_at_environment_again();
+    events::recorder_hooks.record.store(nullptr, relaxed);
+    events::recorder_hooks.name.store(nullptr, relaxed);
+    events::look_at_environment_again();
     recording_.target.store(Target::none, relaxed);
     recording_.number.fetch_add(1, relaxed);
     recording_.rings.forget();
@@ -308,11 +308,11 @@ void Recorder::forget_rings() noexcept {
 
 }  // namespace tensorpool::trace
 
-namespace tensorpool::statistics {
+namespace tensorpool::events {
 
 // Called by the layers below; see recorder_hooks.hpp.
 void answer_recorder() noexcept {
     trace::recorder().answer();
 }
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::events

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
-#include "statistics/recorder_hooks.hpp"
 #include "trace/holder_answers.hpp"
 #include "trace/recording.hpp"
 #include "trace/ring_writer.hpp"

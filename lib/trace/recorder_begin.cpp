@@ -6,13 +6,13 @@
 #include "arena/arena_registry.hpp"
 #include "arena/scratch/scratch_registry.hpp"
 #include "blocks/thread_registry.hpp"
+#include "events/snapshot_sources.hpp"
 #include "platform/cycle_counter.hpp"
 #include "platform/environment.hpp"
 #include "platform/fail.hpp"
 #include "platform/stacks/call_stack.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
-#include "statistics/sums/snapshot_sources.hpp"
 #include "trace/recorder.hpp"
 #include "trace/unix_time.hpp"
 
@@ -86,7 +86,7 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
     }
     recording_.target.store(target, relaxed);
     recording_.number.fetch_add(1, std::memory_order_release);
-    auto& hooks = statistics::recorder_hooks;
+    auto& hooks = events::recorder_hooks;
     hooks.name.store([](TraceSource kind, std::uint64_t source,
                         std::string_view name) noexcept { recorder().name(kind, source, name); },
                      std::memory_order_release);
@@ -114,7 +114,7 @@ void Recorder::show_quick_paths() noexcept {
 }
 
 void Recorder::end() noexcept {
-    auto& hooks = statistics::recorder_hooks;
+    auto& hooks = events::recorder_hooks;
     hooks.record.store(nullptr, relaxed);
     hooks.name.store(nullptr, relaxed);
     show_quick_paths();
@@ -133,7 +133,7 @@ void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view nam
 }
 
 void Recorder::name_everything() noexcept {
-    statistics::snapshot_sources().for_each([this](const statistics::SnapshotSource& source) {
+    events::snapshot_sources().for_each([this](const events::SnapshotSource& source) {
         const auto identity = source.identify();
         recording_.rings.name(identity.kind, identity.number, identity.name);
     });
@@ -143,8 +143,8 @@ void Recorder::name_everything() noexcept {
 // The lock of the sources is a leaf, so the thread takes its ring before it.
 void Recorder::record_capacities() noexcept {
     writer_.prepare();
-    statistics::snapshot_sources().for_each(
-        [](const statistics::SnapshotSource& source) { source.record_capacity(); });
+    events::snapshot_sources().for_each(
+        [](const events::SnapshotSource& source) { source.record_capacity(); });
 }
 
 Control* Recorder::make_private_control() noexcept {
@@ -159,7 +159,7 @@ Control* Recorder::make_private_control() noexcept {
 
 void Recorder::finish() noexcept {
     // The file and the rings are its parent's, and a thread of the parent may have held the lock.
-    if (statistics::is_unnoticed_child()) return;
+    if (events::is_unnoticed_child()) return;
     const std::lock_guard guard(mutex_);
     if (recording_.target_now() == Target::file && file_.is_open()) file_.finish();
 }

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "statistics/recorder_hooks.hpp"
+#include "events/recorder_hooks.hpp"
 #include "trace/rings.hpp"
 
 namespace tensorpool::trace {
@@ -25,7 +25,7 @@ struct Recording {
 /// Ends a recording if the reader is gone or the file accepts no more data. Calls stop recording at
 /// once. Everything else follows on the next slow path, because the caller may hold locks.
 inline void give_up_recording() noexcept {
-    auto& hooks = statistics::recorder_hooks;
+    auto& hooks = events::recorder_hooks;
     hooks.record.store(nullptr, std::memory_order_relaxed);
     // No real number of requests reaches this value.
     hooks.answered.store(UINT64_MAX, std::memory_order_relaxed);

@@ -40,7 +40,7 @@ bool TraceFile::open(const char* path) noexcept {
 
 // Other threads may continue during the call. Their further entries are lost.
 void TraceFile::finish() noexcept {
-    const bool was_on = statistics::recorder_hooks.record.exchange(nullptr, relaxed) != nullptr;
+    const bool was_on = events::recorder_hooks.record.exchange(nullptr, relaxed) != nullptr;
     const std::size_t rings = recording_.rings.header().rings.load(std::memory_order_acquire);
     bool done = was_on;
     for (std::size_t ring = 0; done && ring < rings; ++ring) done = write_out_or_leave(ring);
@@ -135,7 +135,7 @@ bool TraceFile::write_chunk(TraceChunkKind kind, std::size_t ring, const void* d
 
 // A full disk stops the recording and nothing else.
 void TraceFile::stop() noexcept {
-    if (statistics::recorder_hooks.record.exchange(nullptr, relaxed) == nullptr) return;
+    if (events::recorder_hooks.record.exchange(nullptr, relaxed) == nullptr) return;
     give_up_recording();
     platform::say("recording into '%s' ended: it accepts no more data; what is in it can be read",
                   output_.path());

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
-#include "statistics/commit_budget.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
@@ -60,7 +60,7 @@ TEST(ArenaAddresses, FirstArenaMayGrowToTwiceTheMemoryAndLaterOnesToLess) {
 }
 
 TEST(ArenaAddresses, InitialCapacityIsChargedByTheFirstAllocation) {
-    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const limits::CommitBudget& budget = limits::commit_budget();
     const std::size_t before = budget.committed();
     {
         Arena arena;
@@ -76,7 +76,7 @@ TEST(ArenaAddresses, InitialCapacityIsChargedByTheFirstAllocation) {
 }
 
 TEST(ArenaAddresses, ArenaTrimmedBeforeItsFirstAllocationChargesNothing) {
-    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const limits::CommitBudget& budget = limits::commit_budget();
     const std::size_t before = budget.committed();
     {
         Arena arena;
@@ -105,7 +105,7 @@ TEST(ArenaAddresses, UnchargedAndPretouchedBytesAreNotCountedAsUntouched) {
 }
 
 TEST(ArenaAddresses, FirstRequestMayExceedTheInitialCapacity) {
-    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const limits::CommitBudget& budget = limits::commit_budget();
     const std::size_t before = budget.committed();
     Arena arena;
     arena.allocate(initial + 1);

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "arena/arena_test.hpp"
+#include "limits/commit_budget.hpp"
 #include "pages/failing_system.hpp"
 #include "pages/random.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool {
 namespace {
@@ -32,7 +32,7 @@ using testing::SystemCall;
 using testing::write_pattern;
 
 std::size_t committed() {
-    return statistics::commit_budget().committed();
+    return limits::commit_budget().committed();
 }
 
 /// The events of an arena, as text: "arena: kind bytes, used of capacity, limit".
@@ -269,7 +269,7 @@ TEST(ArenaAllocate, GrowthEndsAtAvailableMemory) {
         EXPECT_NE(refusal.find("it would fit if available memory were at least "),
                   std::string::npos)
             << refusal;
-        EXPECT_LE(committed(), statistics::commit_budget().ceiling());
+        EXPECT_LE(committed(), limits::commit_budget().ceiling());
         EXPECT_TRUE(holds(block, mib, 1));
         arena.reset();
         EXPECT_EQ(arena.allocate(mib), block);

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "arena/arena_test.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 #include "support/child_process.hpp"
 #include "support/file_tree.hpp"
 #include "support/process_metrics.hpp"
@@ -162,14 +162,14 @@ TEST(ArenaUnderRlimitAs, ManyArenasShareTheRemainingAddressSpace) {
 
 TEST(ArenaUnderRlimitAs, ConstructionFailsWithoutAddressSpace) {
     EXPECT_TRUE(holds_in_child([] {
-        const std::size_t committed = statistics::commit_budget().committed();
+        const std::size_t committed = limits::commit_budget().committed();
         if (!leave_address_space(mib)) return false;
         try {
             const Arena arena;
             return false;
         } catch (const AllocationError&) {
         }
-        return statistics::commit_budget().committed() == committed;
+        return limits::commit_budget().committed() == committed;
     }));
 }
 
@@ -197,7 +197,7 @@ protected:
     /// Requests an impossible amount, which is refused only after the limits were read again.
     static void look_again() {
         constexpr std::size_t too_much = SIZE_MAX / 2;
-        EXPECT_EQ(statistics::commit_budget().take(too_much, too_much, 1.0, 1), 0U);
+        EXPECT_EQ(limits::commit_budget().take(too_much, too_much, 1.0, 1), 0U);
     }
 
     testing::FileTree files_;

@@ -9,8 +9,8 @@
 
 #include "arena/arena_test.hpp"
 #include "base/alignment.hpp"
+#include "limits/commit_budget.hpp"
 #include "pages/random.hpp"
-#include "statistics/commit_budget.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool {
@@ -105,7 +105,7 @@ TEST(ArenaMeasuring, AddressesAreAlignedAndDoNotOverlap) {
 }
 
 TEST(ArenaMeasuring, TakesNeitherMemoryNorAddressSpace) {
-    const std::size_t committed = statistics::commit_budget().committed();
+    const std::size_t committed = limits::commit_budget().committed();
     { const Arena first = Arena::measuring(); }  // so that there is a segment
     const std::size_t address_space = testing::memory_metrics().address_space;
     Arena arena = Arena::measuring();
@@ -120,7 +120,7 @@ TEST(ArenaMeasuring, TakesNeitherMemoryNorAddressSpace) {
     EXPECT_EQ(arena.name(), "measuring");
     EXPECT_EQ(arena.statistics().kind, ArenaStatistics::Kind::measuring);
     EXPECT_EQ(arena.statistics().growths, 0U);
-    EXPECT_EQ(statistics::commit_budget().committed(), committed);
+    EXPECT_EQ(limits::commit_budget().committed(), committed);
     EXPECT_LE(testing::memory_metrics().address_space, address_space + mib);
 }
 

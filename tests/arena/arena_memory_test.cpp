@@ -8,9 +8,9 @@
 
 #include "arena/arena_test.hpp"
 #include "base/alignment.hpp"
+#include "limits/commit_budget.hpp"
 #include "pages/failing_system.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
 namespace {
@@ -25,7 +25,7 @@ using testing::mib;
 using testing::SystemCall;
 
 std::size_t committed() {
-    return statistics::commit_budget().committed();
+    return limits::commit_budget().committed();
 }
 
 class ArenaMemoryTest : public ::testing::Test {
@@ -107,7 +107,7 @@ TEST_F(ArenaMemoryTest, GrowsByThePresets) {
     EXPECT_EQ(grow_to(128 * mib + 1, GrowthPolicy::conservative()), 128 * mib) << "it doubles";
     for (const GrowthPolicy& growth : {GrowthPolicy::doubling(), GrowthPolicy::aggressive()}) {
         // On a small machine no more than the fraction, save the shortfall of one page.
-        const double ceiling = static_cast<double>(statistics::commit_budget().ceiling());
+        const double ceiling = static_cast<double>(limits::commit_budget().ceiling());
         const auto most = static_cast<std::size_t>(ceiling * 0.75);
         const std::size_t allowed = most - std::min(most, committed());
         const double by_factor = static_cast<double>(capacity()) * growth.factor;
@@ -135,13 +135,13 @@ TEST_F(ArenaMemoryTest, HugeSurplusEndsAtTheReservation) {
 TEST_F(ArenaMemoryTest, SurplusEndsAtTheFractionOfTheAvailableMemory) {
     reserve(8 * gib);
     ASSERT_NE(grow_to(mib), 0U);
-    const double ceiling = static_cast<double>(statistics::commit_budget().ceiling());
+    const double ceiling = static_cast<double>(limits::commit_budget().ceiling());
     const std::size_t before = committed();
     GrowthPolicy growth{.step = 4 * gib, .factor = 0.0, .fraction = 0.0};
     EXPECT_EQ(grow_to(2 * mib, growth), mib) << "without surplus, but as much as needed";
     growth.fraction = static_cast<double>(before + 50 * mib) / ceiling;
     const std::size_t grown = grow_to(3 * mib, growth);
-    const double now = static_cast<double>(statistics::commit_budget().ceiling());
+    const double now = static_cast<double>(limits::commit_budget().ceiling());
     const auto allowed = static_cast<std::size_t>(now * growth.fraction);
     EXPECT_EQ(grown, align_down(allowed - before - mib, page_bytes()));
     EXPECT_LE(committed(), allowed);
@@ -161,7 +161,7 @@ TEST_F(ArenaMemoryTest, GrowthBeyondAvailableMemoryIsRefused) {
     // The limit is twice the total memory.
     EXPECT_EQ(grow_to(memory_.limit()), 0U);
     EXPECT_STREQ(attempt_.refusal.limit, "available memory");
-    EXPECT_EQ(attempt_.refusal.limit_bytes, statistics::commit_budget().ceiling());
+    EXPECT_EQ(attempt_.refusal.limit_bytes, limits::commit_budget().ceiling());
     EXPECT_EQ(committed(), before);
     EXPECT_EQ(capacity(), mib);
 }

@@ -20,8 +20,8 @@
 
 #include "arena/arena_test.hpp"
 #include "arena/records.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 #include "support/child_process.hpp"
 #include "support/wait_until.hpp"
 
@@ -68,12 +68,12 @@ TEST(ArenaFork, ChildContinuesFromTheParentsState) {
 }
 
 TEST(ArenaFork, ChildMayDestroyArenasOfItsParent) {
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     auto arena = std::make_unique<Arena>(bare_options());
     arena->allocate(mib);
     EXPECT_TRUE(holds_in_mortal_child([&] {
         arena.reset();
-        return statistics::commit_budget().committed() == before && take_snapshot().arenas.empty();
+        return limits::commit_budget().committed() == before && take_snapshot().arenas.empty();
     }));
 }
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "arena/arena_test.hpp"
+#include "limits/commit_budget.hpp"
 #include "pages/failing_system.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool {
 namespace {
@@ -26,7 +26,7 @@ using testing::mib;
 using testing::SystemCall;
 
 std::size_t committed() {
-    return statistics::commit_budget().committed();
+    return limits::commit_budget().committed();
 }
 
 /// Returns how many pages of the range are resident.

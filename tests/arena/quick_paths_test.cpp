@@ -15,8 +15,8 @@
 #include "arena/arena_registry.hpp"
 #include "arena/arena_test.hpp"
 #include "arena/scratch/scratch_registry.hpp"
+#include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 namespace {
@@ -28,13 +28,13 @@ class QuickPaths : public ::testing::Test {
 protected:
     QuickPaths() {
         counts_.clear();
-        statistics::recorder_hooks.record = [](TraceAction action, std::uint64_t, const void*,
-                                               std::size_t,
-                                               std::size_t) noexcept { ++counts_[action]; };
+        events::recorder_hooks.record = [](TraceAction action, std::uint64_t, const void*,
+                                           std::size_t,
+                                           std::size_t) noexcept { ++counts_[action]; };
     }
     ~QuickPaths() override {
         show();
-        statistics::recorder_hooks.record = nullptr;
+        events::recorder_hooks.record = nullptr;
     }
     static void hide() {
         arena::arena_registry().hide_quick_paths();

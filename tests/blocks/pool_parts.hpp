@@ -6,10 +6,10 @@
 
 #include "blocks/bucket_set.hpp"
 #include "blocks/thread_registry.hpp"
+#include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"
 #include "pages/heap/page_heap.hpp"
 #include "statistics/add_records.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::testing {
 
@@ -22,7 +22,7 @@ struct PoolSettings {
 class PoolParts {
 public:
     explicit PoolParts(const PoolSettings& settings = {})
-        : heap(pages::address_space(), statistics::commit_budget(), number_.value,
+        : heap(pages::address_space(), limits::commit_budget(), number_.value,
                heap_options(settings), totals),
           large(heap, totals),
           set("parts", settings.states, heap, large, records, counters, totals) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "statistics/recorder_hooks.hpp"
+#include "events/recorder_hooks.hpp"
 
 namespace tensorpool::test {
 
@@ -26,13 +26,13 @@ class Recording {
 public:
     Recording() {
         recorded_calls().clear();
-        statistics::recorder_hooks.record.store([](TraceAction action, std::uint64_t source,
-                                                   const void* address, std::size_t bytes,
-                                                   std::size_t) noexcept {
+        events::recorder_hooks.record.store([](TraceAction action, std::uint64_t source,
+                                               const void* address, std::size_t bytes,
+                                               std::size_t) noexcept {
             recorded_calls().push_back({action, source, address, bytes});
         });
     }
-    ~Recording() { statistics::recorder_hooks.record.store(nullptr); }
+    ~Recording() { events::recorder_hooks.record.store(nullptr); }
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
 

@@ -12,12 +12,12 @@
 
 #include "faults/platform_calls.hpp"
 #include "faults/scenario.hpp"
+#include "limits/commit_budget.hpp"
 #include "models/pool_model.hpp"
 #include "pages/address_space.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
-#include "statistics/commit_budget.hpp"
 #include "trace/ring_layout.hpp"
 
 // Refuses each system call in turn, each in a process of its own, so that one-time set-up is
@@ -103,7 +103,7 @@ void check_that_nothing_leaked(Scenario scenario, const Footprint& expected,
     const char* const begin = pages::address_space().address_of(0);
     const std::size_t kept = kept_bytes(begin, window_bytes());
     if (kept != 0) testing::mismatch("%zu B of lent memory were not dropped", kept);
-    const std::size_t committed = statistics::commit_budget().committed();
+    const std::size_t committed = limits::commit_budget().committed();
     if (committed != 0) testing::mismatch("%zu B still count as committed", committed);
 }
 

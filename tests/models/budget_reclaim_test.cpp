@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tensorpool::statistics {
+namespace tensorpool::limits {
 namespace {
 
 enum class Fault {
@@ -600,4 +600,4 @@ TEST(BudgetReclaimModel, FindsEachPlantedFault) {
 }
 
 }  // namespace
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::limits

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "limits/commit_budget.hpp"
 #include "planned/arena_tools.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool {
 namespace {
@@ -87,9 +87,9 @@ TEST(PlannedState, JobMayOutliveTheArena) {
         iterate(arena, {64});
     }
     ASSERT_EQ(executor.jobs.size(), 1U);
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     executor.run_all();
-    EXPECT_EQ(statistics::commit_budget().committed(), before) << "the plan is used by nothing";
+    EXPECT_EQ(limits::commit_budget().committed(), before) << "the plan is used by nothing";
 }
 
 TEST(PlannedState, ObsoleteJobHasNoEffect) {
@@ -184,7 +184,7 @@ TEST(PlannedState, RelearnDropsThePlan) {
 
 TEST(PlannedState, DestructorReleasesAllMemory) {
     MemoryPool pool;
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     {
         PlannedArena arena({.pool = &pool, .checks = Checks::off});
         iterate(arena, {64, 1 << 20});
@@ -194,7 +194,7 @@ TEST(PlannedState, DestructorReleasesAllMemory) {
     }
     EXPECT_EQ(pool.get_total_allocated(), 0);
     pool.trim();
-    EXPECT_LE(statistics::commit_budget().committed(), before + pool.get_total_capacity());
+    EXPECT_LE(limits::commit_budget().committed(), before + pool.get_total_capacity());
 }
 
 TEST(PlannedState, FullChecksReportBlocksInUseAtDestruction) {

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "base/alignment.hpp"
+#include "limits/commit_budget.hpp"
 #include "planned/plans.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::planned {
 namespace {
@@ -144,12 +144,12 @@ TEST(ServedPlan, WithoutPlannedRequestsHoldsNothing) {
 
 TEST(ServedPlan, ReportsTheLimitThatWasReached) {
     LearnedPlan plan = testing::plan_of({{0, PlanTables::max_bytes / 64, 1}});
-    if (statistics::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
+    if (limits::commit_budget().ceiling() >= plan.peak_bytes) GTEST_SKIP();
     pages::SlowPath path;
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     EXPECT_EQ(ServedPlan::make(std::move(plan), testing::pool_of_tests(), {}, path), nullptr);
     EXPECT_NE(path.refusal.limit_bytes, 0);
-    EXPECT_LE(statistics::commit_budget().committed(), before);
+    EXPECT_LE(limits::commit_budget().committed(), before);
 }
 
 TEST(ServedPlan, RejectsAPlanAboveMaxBytes) {

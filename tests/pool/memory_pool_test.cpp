@@ -14,8 +14,8 @@
 
 #include <tensorpool/detail/address_range.hpp>
 
+#include "limits/commit_budget.hpp"
 #include "pool/check_levels.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool {
 namespace {
@@ -120,7 +120,7 @@ TEST(MemoryPool, ConstructorCommitsInitialCapacity) {
 }
 
 TEST(MemoryPool, RefusedInitialCapacityLeavesNothingBehind) {
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     const PoolOptions options{.name = "vast", .initial_capacity = std::size_t{1} << 50};
     try {
         const MemoryPool pool(options);
@@ -129,7 +129,7 @@ TEST(MemoryPool, RefusedInitialCapacityLeavesNothingBehind) {
         EXPECT_EQ(error.asked(), std::size_t{1} << 50);
         EXPECT_EQ(std::strncmp(error.what(), "tensorpool: vast: ", 18), 0) << error.what();
     }
-    EXPECT_EQ(statistics::commit_budget().committed(), before);
+    EXPECT_EQ(limits::commit_budget().committed(), before);
 }
 
 TEST(MemoryPool, NameIsKeptUpTo47Bytes) {
@@ -149,13 +149,13 @@ TEST(MemoryPool, NameIsNotTruncatedInsideACharacter) {
 }
 
 TEST(MemoryPool, DestructorReturnsMemoryOfBlocksInUse) {
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     {
         MemoryPool pool(PoolOptions{.checks = Checks::off});
         std::memset(pool.allocate(100), 1, 100);
         std::memset(pool.allocate(10 * mib), 1, 10 * mib);
     }
-    EXPECT_EQ(statistics::commit_budget().committed(), before);
+    EXPECT_EQ(limits::commit_budget().committed(), before);
 }
 
 // Failures ---------------------------------------------------------------------------------------

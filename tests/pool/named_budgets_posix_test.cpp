@@ -1,7 +1,7 @@
 /// @file
 /// Tests that pools and scopes charge the budgets that a file sets for their names.
 
-#include "statistics/budget/named_budgets.hpp"
+#include "limits/named_budgets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,13 +18,13 @@
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/statistics_scope.hpp>
 
-#include "statistics/budget/budget_node.hpp"
+#include "limits/budget_node.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {
 namespace {
 
-using statistics::BudgetSubject;
+using limits::BudgetSubject;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
@@ -40,7 +40,7 @@ protected:
     bool holds_with(const std::string& content, const std::function<bool()>& function) const {
         setenv("TENSORPOOL_BUDGETS", file(content).c_str(), 1);
         const bool holds = testing::holds_in_child([&] {
-            statistics::named_budgets.store(statistics::NamedBudgets::unread);
+            limits::named_budgets.store(limits::NamedBudgets::unread);
             return function();
         });
         unsetenv("TENSORPOOL_BUDGETS");
@@ -52,7 +52,7 @@ private:
 };
 
 std::size_t charged_to(BudgetSubject subject, const char* name) {
-    const detail::BudgetNode* const budget = statistics::find_named_budget(subject, name);
+    const detail::BudgetNode* const budget = limits::find_named_budget(subject, name);
     return budget == nullptr ? SIZE_MAX : budget->in_use();
 }
 

@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
+#include "limits/commit_budget.hpp"
 #include "pool/check_levels.hpp"
 #include "pool/fill.hpp"
-#include "statistics/commit_budget.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool {
@@ -57,7 +57,7 @@ TEST_P(PoolLifetimes, PoolsOwnTheirBlocksAndCountTheirCalls) {
 }
 
 TEST_P(PoolLifetimes, ThreeHundredPoolsWorkAtOnce) {
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     {
         std::vector<std::unique_ptr<MemoryPool>> pools;
         std::vector<std::string*> blocks;
@@ -78,11 +78,11 @@ TEST_P(PoolLifetimes, ThreeHundredPoolsWorkAtOnce) {
             EXPECT_EQ(pools[i]->get_total_allocated(), 0U);
         }
     }
-    EXPECT_EQ(statistics::commit_budget().committed(), before);
+    EXPECT_EQ(limits::commit_budget().committed(), before);
 }
 
 TEST_P(PoolLifetimes, TwoThousandSuccessivePoolsLeaveNothing) {
-    const std::size_t committed = statistics::commit_budget().committed();
+    const std::size_t committed = limits::commit_budget().committed();
     for (unsigned i = 0; i < 10; ++i) use(*std::make_unique<MemoryPool>(options()));
     const testing::MemoryMetrics before = testing::memory_metrics();
     const std::size_t mappings = testing::mapping_count();
@@ -91,7 +91,7 @@ TEST_P(PoolLifetimes, TwoThousandSuccessivePoolsLeaveNothing) {
         pool.deallocate(pool.allocate(1000), 1000);
         pool.deallocate(pool.allocate(100 * kib), 100 * kib);
     }
-    EXPECT_EQ(statistics::commit_budget().committed(), committed);
+    EXPECT_EQ(limits::commit_budget().committed(), committed);
     if constexpr (!testing::sanitized()) {
         const testing::MemoryMetrics after = testing::memory_metrics();
         EXPECT_LE(after.resident, before.resident + mib);

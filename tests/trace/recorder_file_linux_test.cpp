@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "device/owned_device_record.hpp"
-#include "statistics/recorder_hooks.hpp"
+#include "events/recorder_hooks.hpp"
 #include "support/child_process.hpp"
 #include "trace/held_writes.hpp"
 #include "trace/inline_path.hpp"
@@ -116,8 +116,8 @@ TEST_F(RecorderFile, RecordsNameCapacityAndBlocksOfADeviceAllocator) {
         int stream = 0;
         record.totals().count_growth(4096);
         record.note_capacity();
-        statistics::record_device_block(record.id(), &stream, &block, 100);
-        statistics::record_device_block(record.id(), nullptr, &block, 200);
+        events::record_device_block(record.id(), &stream, &block, 100);
+        events::record_device_block(record.id(), nullptr, &block, 200);
     });
     // Of this allocator only: pools of earlier tests record their capacities too.
     auto held = read.entries(TraceAction::capacity);

@@ -12,9 +12,9 @@
 #include "arena/scratch/scratch_state.hpp"
 #include "base/alignment.hpp"
 #include "base/multiply.hpp"
+#include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -67,7 +67,7 @@ Scratch Scratch::over(std::span<std::byte> buffer) {
 Scratch::Scratch(Over over)
     : state_(std::make_unique<ScratchState>(*this, "a caller's buffer",
                                             arena::CheckedBlocks::Memory::of_caller)) {
-    state_->show_quick_path(!statistics::is_recording() && !platform::has_memory_tool());
+    state_->show_quick_path(!events::is_recording() && !platform::has_memory_tool());
     const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;
     state_->set_buffer(over.buffer.subspan(std::min(skipped, over.buffer.size())));
@@ -83,17 +83,17 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
                                     " B; expected a power of two");
     }
     if (bytes == 0) return nullptr;
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     const std::size_t begin = used();
     Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
-    if (statistics::is_recording() || platform::has_memory_tool() || state_->checked != nullptr) {
+    if (events::is_recording() || platform::has_memory_tool() || state_->checked != nullptr) {
         state_->end_scope_slowly();
     }
-    if (statistics::is_recording()) {
+    if (events::is_recording()) {
         const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;
-        statistics::record_offset(TraceAction::scratch_mark, state_->number, begin);
-        statistics::record(action, state_->number, block, bytes, alignment);
+        events::record_offset(TraceAction::scratch_mark, state_->number, begin);
+        events::record(action, state_->number, block, bytes, alignment);
     }
     if (block == nullptr) refuse(*state_, bytes, refusal);
     return block;

@@ -7,9 +7,9 @@
 
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
 namespace {
@@ -75,7 +75,7 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
     const std::size_t page = platform::page_bytes();
     needed = base::align_up(needed, page);
     wanted = std::max(needed, base::align_up(wanted, page));
-    statistics::CommitBudget& budget = statistics::commit_budget();
+    limits::CommitBudget& budget = limits::commit_budget();
     bool tried = false;
     const std::size_t bytes =
         budget.take_and_get(needed, wanted, surplus_fraction, page, [&](std::size_t got) {
@@ -118,7 +118,7 @@ void ScratchChunks::give_back(const Chunk& chunk) noexcept {
     detail::add(totals_.charged_bytes, 0 - chunk.bytes());
     platform::mark_returned(chunk.begin, chunk.bytes());
     platform::unmap(chunk.begin, chunk.bytes());
-    statistics::commit_budget().give_back(chunk.bytes());
+    limits::commit_budget().give_back(chunk.bytes());
 }
 
 void ScratchChunks::go_on(std::size_t below) noexcept {

@@ -10,8 +10,8 @@
 #include <tensorpool/scratch.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/recorder_hooks.hpp"
+#include "events/misuse.hpp"
+#include "events/recorder_hooks.hpp"
 
 namespace tensorpool {
 
@@ -92,8 +92,8 @@ const char* ScratchState::misuse_of(const HeldBlock& block) const noexcept {
 void ScratchState::end_handle(const HeldBlock& block) noexcept {
     const char* const misuse = misuse_of(block);
     if (misuse != nullptr) {
-        statistics::stop_at_misuse(
-            {.kind = statistics::MisuseKind::scope_order,
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::scope_order,
              .pointer = block.address,
              .size = block.bytes,
              .owner = name()},
@@ -103,7 +103,7 @@ void ScratchState::end_handle(const HeldBlock& block) noexcept {
     const arena::ScratchHandle handle = handles_.back();
     handles_.pop_back();
     scratch_.raise_high();
-    statistics::record_offset(TraceAction::scratch_release, number, handle.used_before);
+    events::record_offset(TraceAction::scratch_release, number, handle.used_before);
     go_back_to(handle.chunk, handle.used_before);
     add(record->words.releases, 1);
     history.add(handle.used_before);

@@ -8,8 +8,8 @@
 #include <tensorpool/scratch.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/recorder_hooks.hpp"
+#include "events/misuse.hpp"
+#include "events/recorder_hooks.hpp"
 
 namespace tensorpool {
 namespace {
@@ -48,13 +48,13 @@ void Scratch::end_operator(const ScratchScope& scope) noexcept {
 void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     if (this->scope() != scope.self_) {
         const std::string name = arena::scratch_operators().name_of(scope.operator_);
-        statistics::stop_at_misuse(
-            {.kind = statistics::MisuseKind::scope_order, .owner = state_->name()},
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::scope_order, .owner = state_->name()},
             "ScratchScope: scope '%s' of %s ended before one that began inside it", name.c_str(),
             state_->name());
     }
     raise_high();
-    statistics::record_offset(TraceAction::scratch_release, state_->number, scope.used_before_);
+    events::record_offset(TraceAction::scratch_release, state_->number, scope.used_before_);
     if (scope.operator_ != nullptr) end_operator(scope);
     state_->go_back_to(scope.chunk_, scope.used_before_);
     detail::add(words_->releases, 1);
@@ -89,7 +89,7 @@ void Scratch::release_to(const Mark& mark, const char* call) {
         refuse(*state_, call, "the mark is stale: a release went below it since");
     }
     raise_high();
-    statistics::record_offset(TraceAction::scratch_release, state_->number, mark.offset_);
+    events::record_offset(TraceAction::scratch_release, state_->number, mark.offset_);
     state_->go_back_to(mark.chunk_, mark.offset_);
     detail::add(words_->releases, 1);
     state_->history.add(mark.offset_);
@@ -98,7 +98,7 @@ void Scratch::release_to(const Mark& mark, const char* call) {
 void Scratch::reset() {
     if (is_in_scope()) refuse(*state_, "reset", "inside an open ScratchScope");
     raise_high();
-    statistics::record_offset(TraceAction::scratch_release, state_->number, 0);
+    events::record_offset(TraceAction::scratch_release, state_->number, 0);
     state_->go_back_to(0, 0);
     detail::add(words_->releases, 1);
     state_->history.add(0);

@@ -12,13 +12,13 @@
 
 #include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
+#include "events/limit_kind.hpp"
+#include "events/report_at_exit.hpp"
+#include "events/timeline.hpp"
 #include "platform/environment.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/report/report_at_exit.hpp"
-#include "statistics/segment/limit_kind.hpp"
 #include "statistics/sums/arena_statistics.hpp"
-#include "statistics/timeline/timeline.hpp"
 
 namespace tensorpool::detail {
 namespace {
@@ -49,8 +49,8 @@ ScratchState::ScratchState(Scratch& scratch, std::string name, arena::CheckedBlo
     if (are_hardened()) {
         checked = std::make_unique<arena::CheckedBlocks>("scratch", name_.c_str(), memory);
     }
-    statistics::report_at_exit_where_wanted();
-    statistics::snapshot_sources().enter(*this);
+    events::report_at_exit_where_wanted();
+    events::snapshot_sources().enter(*this);
 }
 
 ScratchState::~ScratchState() {
@@ -61,11 +61,11 @@ ScratchState::~ScratchState() {
     }
     // The child of a fork treats every scratch in the registry as consistent.
     arena::scratch_registry().leave(*this);
-    statistics::snapshot_sources().leave(*this);
+    events::snapshot_sources().leave(*this);
 }
 
 void ScratchState::abandon() noexcept {
-    statistics::snapshot_sources().leave(*this);
+    events::snapshot_sources().leave(*this);
     chunks.drop_all();
     record.leave();
 }
@@ -75,9 +75,9 @@ void ScratchState::belong_to_this_thread() noexcept {
 }
 
 void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
-    const LimitKind limit = statistics::limit_kind(refusal);
+    const LimitKind limit = events::limit_kind(refusal);
     totals.count_refusal();
-    statistics::write_entry(statistics::refusal_kind(limit), limit, bytes, name_);
+    events::write_entry(events::refusal_kind(limit), limit, bytes, name_);
     fold_record();
 }
 
@@ -85,7 +85,7 @@ void ScratchState::add_to(Snapshot& snapshot) const {
     snapshot.scratches.push_back(statistics());
 }
 
-statistics::SnapshotSource::Identity ScratchState::identify() const noexcept {
+events::SnapshotSource::Identity ScratchState::identify() const noexcept {
     return {TraceSource::scratch, number, name_};
 }
 
@@ -256,7 +256,7 @@ void ScratchState::note_changes() noexcept {
                              std::uint64_t& noted) {
         const std::uint64_t now = total.load(std::memory_order_relaxed);
         if (now == noted) return;
-        statistics::write_entry(kind, LimitKind::none, now - noted, name_);
+        events::write_entry(kind, LimitKind::none, now - noted, name_);
         noted = now;
         record_capacity();
     };

@@ -17,13 +17,13 @@
 #include "arena/scratch/scratch_chunks.hpp"
 #include "arena/scratch/scratch_handles.hpp"
 #include "arena/scratch/scratch_operators.hpp"
+#include "events/snapshot_sources.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
-#include "statistics/sums/snapshot_sources.hpp"
 
 namespace tensorpool::detail {
 
 /// The state of a Scratch, except for the words that every allocation reads.
-class ScratchState final : public statistics::SnapshotSource {
+class ScratchState final : public events::SnapshotSource {
 public:
     static constexpr std::size_t first_chunk_bytes = std::size_t{512} << 10;
 

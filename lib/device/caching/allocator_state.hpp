@@ -21,8 +21,8 @@
 #include "device/deferral/stream_calls.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
-#include "statistics/budget/held_budget.hpp"
-#include "statistics/recorder_hooks.hpp"
+#include "events/recorder_hooks.hpp"
+#include "limits/held_budget.hpp"
 
 namespace tensorpool::device {
 
@@ -80,14 +80,14 @@ struct AllocatorState {
     bool is_gated() const noexcept {
         // Relaxed: a thread that closes the gate sees all its own calls that begin after that.
         return gate.load(std::memory_order_relaxed) != 0 || is_capture_under_way() ||
-               statistics::is_recording();
+               events::is_recording();
     }
     /// Whether a capture that was begun through the backend is under way.
     bool is_capture_under_way() const noexcept {
         return captures_under_way.load(std::memory_order_relaxed) != 0;
     }
     bool is_watched() const noexcept {
-        return (gate.load(std::memory_order_relaxed) & watched) != 0 || statistics::is_recording();
+        return (gate.load(std::memory_order_relaxed) & watched) != 0 || events::is_recording();
     }
 
     /// Sets a limit, and the counter that reports it, to this part of what the device recommends.
@@ -103,7 +103,7 @@ struct AllocatorState {
     }
     /// Sets aside the room for a growth, within the hard limit and the budget. Returns false, with
     /// the limit in `limit`, if one of them does not allow it.
-    bool begin_growth(std::size_t bytes, statistics::BudgetRequest& request,
+    bool begin_growth(std::size_t bytes, limits::BudgetRequest& request,
                       Outcome::Cause& limit) noexcept {
         limit = may_grow(bytes) ? Outcome::Cause::budget : Outcome::Cause::limit;
         request.clear();
@@ -155,7 +155,7 @@ struct AllocatorState {
     std::condition_variable grown;         // a growth ended, or memory returned to the device
     OwnedDeviceRecord record;
     statistics::DeviceTotals& totals;
-    const statistics::HeldBudget budget;
+    const limits::HeldBudget budget;
     AllocatorWatch watch;
     BlockHeap heap;
     EventPool events;

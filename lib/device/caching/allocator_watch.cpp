@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "device/caching/blocks/size_rules.hpp"
-#include "statistics/recorder_hooks.hpp"
-#include "statistics/timeline/timeline.hpp"
+#include "events/recorder_hooks.hpp"
+#include "events/timeline.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -99,7 +99,7 @@ void AllocatorWatch::note(BlockNote::Kind kind, const Seen& block) noexcept {
 }
 
 void AllocatorWatch::write(EntryKind kind, std::size_t bytes, LimitKind limit) const noexcept {
-    statistics::write_entry(kind, limit, bytes, name_);
+    events::write_entry(kind, limit, bytes, name_);
 }
 
 void AllocatorWatch::keep(TimelineSet part, EntryKind kind, std::size_t bytes) noexcept {
@@ -123,7 +123,7 @@ void AllocatorWatch::keep_profile() noexcept {
 void AllocatorWatch::handed_out(const Seen& block, Memory memory) noexcept {
     const bool fresh = memory == Memory::fresh;
     note(BlockNote::Kind::allocated, block);
-    statistics::record_device_block(record_.id(), block.stream, block.address, block.requested);
+    events::record_device_block(record_.id(), block.stream, block.address, block.requested);
     keep(fresh ? TimelineSet::allocations : TimelineSet::recycles,
          fresh ? EntryKind::allocation : EntryKind::recycle, block.bytes);
     keep_profile();
@@ -131,8 +131,8 @@ void AllocatorWatch::handed_out(const Seen& block, Memory memory) noexcept {
 }
 
 void AllocatorWatch::freed(const Seen& block) noexcept {
-    statistics::record(block.deferred ? TraceAction::defer : TraceAction::deallocate, record_.id(),
-                       block.address, block.bytes);
+    events::record(block.deferred ? TraceAction::defer : TraceAction::deallocate, record_.id(),
+                   block.address, block.bytes);
     note(BlockNote::Kind::freed, block);
     keep(TimelineSet::releases, EntryKind::release, block.bytes);
     notify(AllocatorEvent::Kind::freed, block);
@@ -144,21 +144,21 @@ void AllocatorWatch::used(const Seen& block) noexcept {
 
 void AllocatorWatch::reusable(const Seen& block) noexcept {
     if (block.requested != 0) {
-        statistics::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
+        events::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
     }
     note(BlockNote::Kind::reusable, block);
 }
 
 void AllocatorWatch::gained(const void* address, std::size_t bytes) const noexcept {
-    statistics::record(TraceAction::slab, record_.id(), address, bytes);
+    events::record(TraceAction::slab, record_.id(), address, bytes);
 }
 
 void AllocatorWatch::losing(const void* address, std::size_t bytes) const noexcept {
-    statistics::record(TraceAction::slab_end, record_.id(), address, bytes);
+    events::record(TraceAction::slab_end, record_.id(), address, bytes);
 }
 
 void AllocatorWatch::refused(std::size_t bytes) const noexcept {
-    statistics::record(TraceAction::refuse, record_.id(), nullptr, bytes);
+    events::record(TraceAction::refuse, record_.id(), nullptr, bytes);
 }
 
 void AllocatorWatch::released(void* address, std::size_t bytes, StreamHandle stream) noexcept {

@@ -73,12 +73,12 @@ SharedBlock CachingCore::share(void* address) const {
 
 void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
                             DeviceAllocationFailure* failure, Shareable shareable) {
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     if (bytes == 0) return nullptr;
     const std::uint64_t capture = captures_.look(stream);
     Lock lock(state_.mutex);
     captures_.remember(stream, capture);
-    statistics::BudgetRequest budget = new_budget_request();
+    limits::BudgetRequest budget = new_budget_request();
     bool is_retry = false;
     Request request;
     Outcome outcome;
@@ -102,15 +102,14 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
 }
 
 // A callback may run during a growth for which other threads wait, so its requests ask no holder.
-statistics::BudgetRequest CachingCore::new_budget_request() noexcept {
-    return AllocatorWatch::is_in_callback() ? statistics::BudgetRequest::beyond_soft()
-                                            : statistics::BudgetRequest();
+limits::BudgetRequest CachingCore::new_budget_request() noexcept {
+    return AllocatorWatch::is_in_callback() ? limits::BudgetRequest::beyond_soft()
+                                            : limits::BudgetRequest();
 }
 
 /// Asks holders, without the lock, if a budget refused the request. Returns whether it may succeed
 /// now.
-bool CachingCore::may_retry(const Outcome& outcome,
-                            statistics::BudgetRequest& budget) const noexcept {
+bool CachingCore::may_retry(const Outcome& outcome, limits::BudgetRequest& budget) const noexcept {
     const bool is_refused = outcome.lacks_memory() && outcome.cause == Outcome::Cause::budget;
     if (!is_refused || AllocatorWatch::is_in_callback()) return false;
     const Unlocked unlocked(state_.mutex);
@@ -162,7 +161,7 @@ std::size_t CachingCore::sleep(SleepContent content) {
 
 void CachingCore::wake() {
     const Lock lock(state_.mutex);
-    statistics::BudgetRequest budget;
+    limits::BudgetRequest budget;
     while (!sleep_.charge(budget)) {
         bool may_retry = false;
         {
@@ -222,7 +221,7 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
         explain(asleep(), request_of(small_grain, *cache), *failure);
         return nullptr;
     }
-    statistics::BudgetRequest budget = new_budget_request();
+    limits::BudgetRequest budget = new_budget_request();
     for (bool is_retry = false; cache->memory.pages == nullptr; is_retry = true) {
         Request request = request_of(small_grain, *cache);
         request.is_retry = is_retry;
@@ -304,7 +303,7 @@ void CachingCore::refuse(const DeviceAllocationFailure& failure) {
 
 void CachingCore::deallocate(void* address) noexcept {
     if (address == nullptr) return;
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     Lock lock(state_.mutex);
     Block* const block = end_use(address, lock);
     if (block == nullptr) return;
@@ -486,7 +485,7 @@ void CachingCore::end_capture() noexcept {
 
 bool CachingCore::reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure) {
     const Lock lock(state_.mutex);
-    statistics::BudgetRequest budget = new_budget_request();
+    limits::BudgetRequest budget = new_budget_request();
     const Request request = {.bytes = bytes,
                              .rounded = base::align_up(bytes, slab_step),
                              .pool = Pool::small,

@@ -126,8 +126,8 @@ private:
     bool is_too_large(std::size_t bytes) const noexcept;
     Outcome find(StreamCache& cache, const Request& request);
     Outcome obtain(StreamCache& cache, const Request& request);
-    static statistics::BudgetRequest new_budget_request() noexcept;
-    bool may_retry(const Outcome& outcome, statistics::BudgetRequest& budget) const noexcept;
+    static limits::BudgetRequest new_budget_request() noexcept;
+    bool may_retry(const Outcome& outcome, limits::BudgetRequest& budget) const noexcept;
     static Outcome asleep() noexcept {
         return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::asleep);
     }

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "device/caching/streams/stream_cache.hpp"
-#include "statistics/misuse/misuse.hpp"
+#include "events/misuse.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -70,7 +70,7 @@ void FailureReport::add_free(const StreamCache& cache) noexcept {
     }
 }
 
-void FailureReport::add_budgets(const statistics::BudgetRequest& request) noexcept {
+void FailureReport::add_budgets(const limits::BudgetRequest& request) noexcept {
     base::FixedText text(failure_.budgets, sizeof failure_.budgets);
     request.describe(text);
 }
@@ -141,19 +141,19 @@ void fail_free(const std::string& allocator, Device device, const void* address,
                const Block* block) noexcept {
     const std::string owner = allocator + " on " + to_string(device);
     if (block == nullptr) {
-        statistics::stop_at_misuse(
-            {.kind = statistics::MisuseKind::foreign_free, .pointer = address, .owner = allocator},
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::foreign_free, .pointer = address, .owner = allocator},
             "%s: deallocate: %p is not a block of this allocator", owner.c_str(), address);
     }
     const bool is_start = address == block->address;
-    statistics::stop_at_misuse({.kind = is_start ? statistics::MisuseKind::double_free
-                                                 : statistics::MisuseKind::interior_free,
-                                .pointer = address,
-                                .size = block->bytes,
-                                .owner = allocator},
-                               "%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(),
-                               address, block->bytes, static_cast<const void*>(block->address),
-                               state_text(block->state.load(std::memory_order_relaxed)));
+    events::stop_at_misuse(
+        {.kind = is_start ? events::MisuseKind::double_free : events::MisuseKind::interior_free,
+         .pointer = address,
+         .size = block->bytes,
+         .owner = allocator},
+        "%s: deallocate: %p: the block of %zu B at %p %s", owner.c_str(), address, block->bytes,
+        static_cast<const void*>(block->address),
+        state_text(block->state.load(std::memory_order_relaxed)));
 }
 
 void throw_not_in_use(const std::string& allocator, Device device, const char* call,

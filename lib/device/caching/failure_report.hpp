@@ -8,8 +8,8 @@
 #include <tensorpool/timeline.hpp>
 
 #include "device/caching/blocks/block.hpp"
-#include "statistics/budget/budget_request.hpp"
-#include "statistics/segment/limit_kind.hpp"
+#include "events/limit_kind.hpp"
+#include "limits/budget_request.hpp"
 
 namespace tensorpool::device {
 
@@ -29,7 +29,7 @@ public:
     /// Adds a stream that holds back freed blocks.
     void add_holder(const StreamCache& cache) noexcept;
     /// Adds the levels of the budget that refused, if one did.
-    void add_budgets(const statistics::BudgetRequest& request) noexcept;
+    void add_budgets(const limits::BudgetRequest& request) noexcept;
     /// Whether the allocator can obtain all memory that the device reports as free.
     enum class Room { certain, unknown };
     void judge(std::size_t requested, DeviceStatus status, Cause cause, Room room) noexcept;

@@ -49,7 +49,7 @@ std::size_t Sleep::begin(SleepContent content) {
     return bytes + unmapped;
 }
 
-bool Sleep::charge(statistics::BudgetRequest& request) {
+bool Sleep::charge(limits::BudgetRequest& request) {
     wait_for_turn();
     charged_ = 0;
     if (!state_.asleep) return true;
@@ -63,8 +63,8 @@ bool Sleep::charge(statistics::BudgetRequest& request) {
     return state_.budget.charge(charged_, request);
 }
 
-void Sleep::refuse(const statistics::BudgetRequest& request) const {
-    const statistics::BudgetLines lines(request);
+void Sleep::refuse(const limits::BudgetRequest& request) const {
+    const limits::BudgetLines lines(request);
     refuse(DeviceStatus::out_of_memory,
            "a budget refused the memory of slabs with blocks in use" + std::string(lines.c_str()));
 }

@@ -23,12 +23,12 @@ public:
     /// reason if that is impossible, and std::bad_alloc, and then gives back only free memory.
     std::size_t begin(SleepContent content);
     /// Charges the memory that `end` needs to the budget. Returns false if that is refused.
-    bool charge(statistics::BudgetRequest& request);
+    bool charge(limits::BudgetRequest& request);
     /// Wakes up. Throws DeviceError if the memory is unavailable, and then stays asleep. REQUIRES:
     /// the lock was held since `charge` returned true.
     void end();
     /// Throws the DeviceError for a refusal of `charge`.
-    [[noreturn]] void refuse(const statistics::BudgetRequest& request) const;
+    [[noreturn]] void refuse(const limits::BudgetRequest& request) const;
 
 private:
     /// A run of granules that were unmapped.

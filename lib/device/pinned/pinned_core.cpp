@@ -106,7 +106,7 @@ StreamCache& PinnedCore::queue_of(StreamHandle stream) {
 
 void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
                            DeviceAllocationFailure& failure) {
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     if (bytes == 0) return nullptr;
     void* address = nullptr;
     {
@@ -117,7 +117,7 @@ void* PinnedCore::allocate(std::size_t bytes, StreamHandle stream,
         if (block == nullptr) return nullptr;
         address = block->address;
     }
-    statistics::record(TraceAction::allocate, record_.id(), address, bytes);
+    events::record(TraceAction::allocate, record_.id(), address, bytes);
     return address;
 }
 
@@ -127,7 +127,7 @@ Block* PinnedCore::take(StreamCache& lane, const Request& request, StreamHandle 
     if (stream != nullptr) (void)queue_of(stream);
     Block* block = lane.take(request.rounded, request.bytes);
     if (block == nullptr) {
-        statistics::BudgetRequest budget;
+        limits::BudgetRequest budget;
         Request charged = request;
         charged.budget = &budget;
         Outcome outcome;
@@ -183,11 +183,11 @@ bool PinnedCore::is_used_on(const void* address, StreamHandle stream) const noex
 
 void PinnedCore::deallocate(void* address) noexcept {
     if (address == nullptr) return;
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     Block* const block = heap_.find(address);
     if (block == nullptr || block->address != address)
         fail_free(options_.name, device(), address, block);
-    statistics::record(TraceAction::deallocate, record_.id(), address, block->bytes);
+    events::record(TraceAction::deallocate, record_.id(), address, block->bytes);
     const std::lock_guard guard(mutex_);
     StreamCache& home = *block->home.load(std::memory_order_relaxed);
     {

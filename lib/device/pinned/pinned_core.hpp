@@ -18,8 +18,8 @@
 #include "device/owned_device_record.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "device/unlocked.hpp"
-#include "statistics/budget/held_budget.hpp"
-#include "statistics/recorder_hooks.hpp"
+#include "events/recorder_hooks.hpp"
+#include "limits/held_budget.hpp"
 
 namespace tensorpool::device {
 
@@ -40,7 +40,7 @@ public:
 
     /// Returns a parked block for no stream, or nullptr if the slow path is needed.
     void* take_parked(std::size_t bytes) noexcept {
-        if (statistics::is_recording()) [[unlikely]]
+        if (events::is_recording()) [[unlikely]]
             return nullptr;
         Block* const block = lane_of_thread().take(round_pinned(bytes), bytes);
         return block != nullptr ? block->address : nullptr;
@@ -48,8 +48,7 @@ public:
     /// Parks the block. Returns false if the slow path is needed.
     bool park(void* address) noexcept {
         Block* const block = heap_.find(address);
-        if (block == nullptr || block->address != address || statistics::is_recording())
-            [[unlikely]] {
+        if (block == nullptr || block->address != address || events::is_recording()) [[unlikely]] {
             return false;
         }
         // Relaxed: `home` was set before the block's address was returned to the caller.
@@ -102,7 +101,7 @@ private:
 
     // pinned_growth.cpp
     Outcome obtain(const Request& request);
-    bool ask_holders(const Outcome& outcome, statistics::BudgetRequest& budget) noexcept;
+    bool ask_holders(const Outcome& outcome, limits::BudgetRequest& budget) noexcept;
     bool copies_may_free(const Request& request) const noexcept;
     Outcome obtain_now(const Request& request);
     Block* take_free(const Request& request);
@@ -124,7 +123,7 @@ private:
     std::condition_variable grown_;
     OwnedDeviceRecord record_;
     statistics::DeviceTotals& totals_;
-    const statistics::HeldBudget budget_;
+    const limits::HeldBudget budget_;
     BlockHeap heap_;
     EventPool events_;
     DeferredFrees deferred_;

@@ -3,8 +3,8 @@
 
 #include "device/caching/failure_report.hpp"
 #include "device/pinned/pinned_core.hpp"
+#include "events/timeline.hpp"
 #include "platform/platform.hpp"
-#include "statistics/timeline/timeline.hpp"
 
 // Allocation of slabs from the system, and their release.
 
@@ -59,7 +59,7 @@ PinnedCore::Outcome PinnedCore::obtain(const Request& request) {
 
 /// Asks holders, without the lock, if a budget refused the request. Returns whether it may succeed
 /// now.
-bool PinnedCore::ask_holders(const Outcome& outcome, statistics::BudgetRequest& budget) noexcept {
+bool PinnedCore::ask_holders(const Outcome& outcome, limits::BudgetRequest& budget) noexcept {
     if (outcome.block != nullptr || outcome.cause != Cause::budget) return false;
     const Unlocked unlocked(mutex_);
     return budget.may_retry();
@@ -144,8 +144,8 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
     }
     totals_.count_growth(bytes);
     record_.note_capacity();
-    statistics::record(TraceAction::slab, record_.id(), memory, bytes);
-    statistics::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
+    events::record(TraceAction::slab, record_.id(), memory, bytes);
+    events::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
     return {heap_.take_best(slabs_, request), DeviceStatus::ok};
 }
 
@@ -166,7 +166,7 @@ PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome r
     }
     if (outcome.block == nullptr) return outcome;
     detail::add(totals_.pressures, 1);
-    statistics::write_entry(EntryKind::pressure, LimitKind::none, request.bytes, options_.name);
+    events::write_entry(EntryKind::pressure, LimitKind::none, request.bytes, options_.name);
     return outcome;
 }
 
@@ -205,11 +205,11 @@ std::size_t PinnedCore::give_back() noexcept {
         DeviceStatus status = DeviceStatus::ok;
         {
             const Unlocked unlocked(mutex_);
-            statistics::record(TraceAction::slab_end, record_.id(), slab->base, slab->bytes);
+            events::record(TraceAction::slab_end, record_.id(), slab->base, slab->bytes);
             status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
         }
         if (status != DeviceStatus::ok) {
-            statistics::record(TraceAction::slab, record_.id(), slab->base, slab->bytes);
+            events::record(TraceAction::slab, record_.id(), slab->base, slab->bytes);
             heap_.put_back(*slab->first, idle_stamp);
             break;
         }
@@ -220,7 +220,7 @@ std::size_t PinnedCore::give_back() noexcept {
     }
     if (given == 0) return 0;
     record_.note_capacity();
-    statistics::write_entry(EntryKind::give_back, LimitKind::none, given, options_.name);
+    events::write_entry(EntryKind::give_back, LimitKind::none, given, options_.name);
     return given;
 }
 
@@ -239,7 +239,7 @@ void PinnedCore::explain(const Outcome& outcome, const Request& request,
     if (outcome.cause == Cause::budget) report.add_budgets(*request.budget);
     report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
     detail::add(totals_.failures, 1);
-    statistics::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
+    events::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
 }
 
 void PinnedCore::refuse(const DeviceAllocationFailure& failure) {

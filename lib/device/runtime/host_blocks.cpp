@@ -6,8 +6,8 @@
 #include "device/deferral/stream_progress.hpp"
 #include "device/runtime/check_status.hpp"
 #include "device/unlocked.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/recorder_hooks.hpp"
+#include "events/misuse.hpp"
+#include "events/recorder_hooks.hpp"
 
 namespace tensorpool::device {
 
@@ -39,7 +39,7 @@ HostBlocks::~HostBlocks() {
 // Allocation -------------------------------------------------------------------------------------
 
 void* HostBlocks::allocate(std::size_t bytes, StreamHandle stream) {
-    statistics::look_for_recorder();
+    events::look_for_recorder();
     if (!deferred_.is_empty()) complete_and_give();
     void* const memory = take(bytes);
     if (memory == nullptr) return nullptr;
@@ -79,7 +79,7 @@ void HostBlocks::enter(void* memory, std::size_t bytes, StreamHandle stream) {
     add(home.counters->requested_bytes, bytes);
     add(home.counters->allocated_bytes, bytes);
     record_.note_capacity();
-    statistics::record_device_block(record_.id(), stream, memory, bytes);
+    events::record_device_block(record_.id(), stream, memory, bytes);
 }
 
 HostBlocks::Stream& HostBlocks::stream_of(StreamHandle stream) {
@@ -139,7 +139,7 @@ void HostBlocks::deallocate(void* memory) noexcept {
             deferred_.add_reserved_use(block, block.home->queue);
         }
         if (block.uses != nullptr) {
-            statistics::record(TraceAction::defer, record_.id(), memory, bytes);
+            events::record(TraceAction::defer, record_.id(), memory, bytes);
             return deferred_.defer(block);
         }
         record_.totals().let_go(bytes);
@@ -152,8 +152,8 @@ void HostBlocks::deallocate(void* memory) noexcept {
 HostBlocks::Block& HostBlocks::remove(void* memory) noexcept {
     const auto found = blocks_.find(memory);
     if (found == blocks_.end()) {
-        statistics::stop_at_misuse(
-            {.kind = statistics::MisuseKind::foreign_free, .pointer = memory, .owner = "host"},
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::foreign_free, .pointer = memory, .owner = "host"},
             "deallocate: no block in use of the host allocator of %s begins "
             "at %p",
             to_string(device_).c_str(), memory);
@@ -168,7 +168,7 @@ HostBlocks::Block& HostBlocks::remove(void* memory) noexcept {
 }
 
 void HostBlocks::count_give_back(const Block& block) noexcept {
-    statistics::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
+    events::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
     record_.totals().count_give_back(block.bytes);
     record_.note_capacity();
 }

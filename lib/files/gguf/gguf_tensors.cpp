@@ -6,11 +6,11 @@
 #include <string>
 
 #include "base/alignment.hpp"
-#include "base/ggml_types.hpp"
-#include "base/tensor_sizes.hpp"
 #include "files/gguf/gguf_metadata.hpp"
 #include "files/tensor_order.hpp"
 #include "files/utf8.hpp"
+#include "tensors/ggml_types.hpp"
+#include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {
 namespace {
@@ -69,10 +69,10 @@ private:
 
     ElementType read_type() {
         const auto number = in_.read<std::uint32_t>("type");
-        const base::GgmlType* const found = base::ggml_type(number);
+        const tensors::GgmlType* const found = tensors::ggml_type(number);
         if (found == nullptr) {
             in_.fail_read("type", number,
-                          "a type of ggml, below " + std::to_string(base::ggml_type_count()));
+                          "a type of ggml, below " + std::to_string(tensors::ggml_type_count()));
         }
         if (found->removed()) {
             in_.fail_read("type", number,
@@ -93,8 +93,9 @@ private:
                      "found rows of " + std::to_string(row) + " elements, expected a multiple of " +
                          std::to_string(block) + ", a block of " + std::string(tensor.type.name));
         }
-        const auto elements = base::count_elements(tensor.shape);
-        const auto bytes = elements ? base::count_bytes(*elements, tensor.type.data) : std::nullopt;
+        const auto elements = tensors::count_elements(tensor.shape);
+        const auto bytes =
+            elements ? tensors::count_bytes(*elements, tensor.type.data) : std::nullopt;
         if (!bytes) {
             in_.fail({"dimension", 0}, first_dimension,
                      "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "

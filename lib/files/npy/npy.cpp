@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "base/tensor_sizes.hpp"
 #include "files/npy/npy_header.hpp"
 #include "files/utf8.hpp"
+#include "tensors/tensor_sizes.hpp"
 
 /// @file
 /// NumPy's array files, versions 1.0, 2.0 and 3.0 of numpy.lib.format.
@@ -46,8 +46,8 @@ ElementType type_of(const ByteReader& in, const NpyHeader& header) {
 }
 
 std::uint64_t bytes_of(const ByteReader& in, const NpyHeader& header, const ElementType& type) {
-    const auto elements = base::count_elements(header.shape);
-    const auto bytes = elements ? base::count_bytes(*elements, type.data) : std::nullopt;
+    const auto elements = tensors::count_elements(header.shape);
+    const auto bytes = elements ? tensors::count_bytes(*elements, type.data) : std::nullopt;
     if (bytes) return *bytes;
     in.fail("header", header.shape_offset,
             "found a shape whose product passes 2^63 - 1, in elements or in bytes; expected less");

@@ -3,17 +3,17 @@
 #include <optional>
 #include <string>
 
-#include "base/safetensors_types.hpp"
-#include "base/tensor_sizes.hpp"
 #include "files/tensor_order.hpp"
 #include "files/utf8.hpp"
+#include "tensors/safetensors_types.hpp"
+#include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {
 
 void SafetensorsTensors::add(const SafetensorsTensor& tensor) {
     in_.enter("tensor", to_.tensors.size());
     in_.call(tensor.name);
-    const base::SafetensorsType* const type = base::safetensors_type(tensor.type);
+    const tensors::SafetensorsType* const type = tensors::safetensors_type(tensor.type);
     if (type == nullptr) {
         in_.fail(
             "dtype", tensor.type_offset,
@@ -32,8 +32,8 @@ void SafetensorsTensors::add(const SafetensorsTensor& tensor) {
 
 std::uint64_t SafetensorsTensors::bytes_of(const SafetensorsTensor& tensor,
                                            const ElementType& type) const {
-    const auto elements = base::count_elements(tensor.shape);
-    const auto bytes = elements ? base::count_bytes(*elements, type.data) : std::nullopt;
+    const auto elements = tensors::count_elements(tensor.shape);
+    const auto bytes = elements ? tensors::count_bytes(*elements, type.data) : std::nullopt;
     if (!bytes) {
         in_.fail("shape", tensor.shape_offset,
                  "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "

@@ -8,12 +8,12 @@
 #include <tensorpool/pool_options.hpp>
 
 #include "base/refusal.hpp"
+#include "limits/commit_account.hpp"
 #include "pages/address_space.hpp"
 #include "pages/heap/extent_bins.hpp"
 #include "pages/heap/folio_choice.hpp"
 #include "pages/heap/retention.hpp"
 #include "pages/record_pool.hpp"
-#include "statistics/budget/commit_account.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::pages {
@@ -46,7 +46,7 @@ struct SlowPath : Changes {
     /// The last granule that requested a huge page and is not touched yet.
     PageRun untried = {};
     /// How the request meets the limits of budgets.
-    statistics::BudgetRequest budget = {};
+    limits::BudgetRequest budget = {};
 };
 
 /// The refusal for lack of memory for records.
@@ -59,7 +59,7 @@ struct HeapOptions {
     HugePages huge_pages = HugePages::buckets;
     NumaPolicy numa = {};
     /// The budget to which the heap charges what it commits, or nullptr.
-    statistics::BudgetNode* budget = nullptr;
+    limits::BudgetNode* budget = nullptr;
     /// Whether the memory of former span records stays readable until the heap is destroyed.
     bool keep_records = false;
     std::uint64_t (*clock_ns)() noexcept = nullptr;
@@ -72,7 +72,7 @@ struct HeapOptions {
 /// What the shards of one pool's page heap share.
 struct HeapCommon {
     AddressSpace& space;
-    statistics::CommitAccount account;
+    limits::CommitAccount account;
     const unsigned number;  // of the pool
     const HeapOptions options;
     statistics::PoolTotals& totals;

@@ -9,10 +9,9 @@
 
 namespace tensorpool::pages {
 
-PageHeap::PageHeap(AddressSpace& space, statistics::CommitBudget& process, unsigned pool_number,
+PageHeap::PageHeap(AddressSpace& space, limits::CommitBudget& process, unsigned pool_number,
                    const HeapOptions& options, statistics::PoolTotals& totals) noexcept
-    : common_{space, statistics::CommitAccount(process, options.budget), pool_number, options,
-              totals},
+    : common_{space, limits::CommitAccount(process, options.budget), pool_number, options, totals},
       shards_(common_, 0U) {
     common_.retention.begin(options.clock_ns(),
                             std::uint64_t{options.retain.milliseconds} * 1'000'000, 0);

@@ -16,7 +16,7 @@ namespace tensorpool::pages {
 /// are moved and when addresses are returned in order to borrow others.
 class PageHeap {
 public:
-    PageHeap(AddressSpace& space, statistics::CommitBudget& process, unsigned pool_number,
+    PageHeap(AddressSpace& space, limits::CommitBudget& process, unsigned pool_number,
              const HeapOptions& options, statistics::PoolTotals& totals) noexcept;
     PageHeap(const PageHeap&) = delete;
     PageHeap& operator=(const PageHeap&) = delete;

@@ -62,7 +62,7 @@ bool PageHeap::charge_outside(std::size_t bytes) noexcept {
     const std::size_t limit = common_.max_capacity == 0 ? SIZE_MAX : common_.max_capacity;
     const std::size_t before = common_.capacity();
     if (bytes > limit - std::min(limit, before)) return false;
-    statistics::BudgetRequest request = statistics::BudgetRequest::beyond_soft();
+    limits::BudgetRequest request = limits::BudgetRequest::beyond_soft();
     if (common_.account.take(bytes, bytes, 1, page_bytes, request) == 0) return false;
     common_.totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     base::raise_to(common_.totals.peak_capacity_bytes, before + bytes);

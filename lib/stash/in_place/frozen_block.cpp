@@ -8,9 +8,9 @@
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -214,7 +214,7 @@ void FrozenBlock::make_room(const FaultSource& source, PieceTools& tools) noexce
 
 void FrozenBlock::begin_thaw() noexcept {
     is_thawing_ = true;
-    statistics::commit_budget().let_in(std::exchange(kept_out_bytes_, 0));
+    limits::commit_budget().let_in(std::exchange(kept_out_bytes_, 0));
 }
 
 Done FrozenBlock::bring_back(std::uint32_t number, const FaultSource& source,
@@ -239,7 +239,7 @@ void FrozenBlock::end_use() noexcept {
     if (kept_out_bytes_ != 0) return;
     kept_out_bytes_ = range_.bytes - std::min(range_.bytes, (kept_pieces_ + std::size_t{1}) *
                                                                 PieceTools::piece_bytes);
-    statistics::commit_budget().keep_out(kept_out_bytes_);
+    limits::commit_budget().keep_out(kept_out_bytes_);
 }
 
 void FrozenBlock::begin_anew() noexcept {

@@ -11,11 +11,11 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/stashed_map.hpp>
 
+#include "limits/held_budget.hpp"
 #include "stash/map/entry_table.hpp"
 #include "stash/map/map_entry.hpp"
 #include "stash/map/map_reserve.hpp"
 #include "stash/stash_words.hpp"
-#include "statistics/budget/held_budget.hpp"
 
 namespace tensorpool::stashing {
 
@@ -118,7 +118,7 @@ private:
     const std::unique_ptr<MemoryPool> own_pool_;
     MemoryPool& pool_;
     MemoryPool& work_pool_;
-    const statistics::HeldBudget budget_;
+    const limits::HeldBudget budget_;
     MapReserve reserve_;
 
     mutable std::mutex mutex_;

@@ -12,7 +12,6 @@
 #include "base/block_sizes.hpp"
 #include "platform/platform.hpp"
 #include "statistics/metrics/scope_metrics.hpp"
-#include "statistics/segment/failed_checks.hpp"
 #include "statistics/segment/name.hpp"
 #include "statistics/segment/segment_image.hpp"
 #include "statistics/sums/arena_statistics.hpp"

@@ -6,7 +6,6 @@
 
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
-#include "statistics/budget/scope_budget.hpp"
 #include "statistics/scopes/scope_frame.hpp"
 #include "statistics/segment/fork_locks.hpp"
 
@@ -54,7 +53,7 @@ void end_thread() noexcept {
     ++ended_rounds;
     CountersOfThread* const own = std::exchange(own_counters_of_thread, nullptr);
     detail::thread_number = 0;
-    scope_budget = nullptr;  // of a scope that is still open
+    forget_open_scopes();
     if (own == nullptr) return;
     {
         const std::lock_guard guard(own->mutex);

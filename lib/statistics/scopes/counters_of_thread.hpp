@@ -94,6 +94,10 @@ public:
     bool taken = false;
 };
 
+/// Called when a thread ends: forgets what its open scopes set in layers above. `limits` implements
+/// it.
+void forget_open_scopes() noexcept;
+
 /// nullptr before the thread's first counters or scope.
 extern constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITIAL_EXEC;
 

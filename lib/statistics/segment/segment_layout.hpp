@@ -324,6 +324,14 @@ struct ProfileWords {
     Counter lost_samples;  // not taken because there was no room for their records
 };
 
+/// Kinds of checks, in the order of SegmentHeader::failed_checks.
+enum class CheckKind : unsigned char {
+    misuse,       ///< an invalid pointer or size
+    leak,         ///< blocks still in use when a pool with checks is destroyed
+    thread,       ///< use of a single-thread arena by another thread
+    scope_order,  ///< a scope that ends before one that began inside it
+};
+
 struct alignas(64) SegmentHeader {
     Counter magic;  // stored last when the segment is created, with release
     Counter version;

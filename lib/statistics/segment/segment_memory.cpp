@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "platform/fail.hpp"
-#include "statistics/misuse/misuse.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {
@@ -50,7 +49,7 @@ platform::SharedMemory SegmentMemory::get_private_instead(
 // Does not use std::string: a pool that waits for the segment may serve malloc.
 void SegmentMemory::look() noexcept {
     sharing_ = Sharing::memfd;
-    check_misuse_setting();
+    check_other_settings();
     const char* const statistics = platform::environment_variable("TENSORPOOL_STATISTICS");
     const std::string_view wanted = statistics == nullptr ? "on" : statistics;
     if (wanted == "off") {

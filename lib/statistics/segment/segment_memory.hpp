@@ -6,6 +6,9 @@
 
 namespace tensorpool::statistics {
 
+/// Reports bad values of settings that layers above read. `events` implements it.
+void check_other_settings() noexcept;
+
 /// Provides the memory of the segment. It is a memfd, or a file in the folder of
 /// TENSORPOOL_STATISTICS_DIR. It is private memory with TENSORPOOL_STATISTICS=off and if the system
 /// cannot share memory. The variables are read once; invalid values are reported on stderr.

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "arena/scratch/scratch_tools.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/whole_pages.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::arena {
 namespace {
@@ -106,16 +106,16 @@ TEST_F(Chunks, NextHasCountsAlignment) {
 }
 
 TEST_F(Chunks, BudgetCountsTheirBytes) {
-    const std::size_t before = statistics::commit_budget().committed();
+    const std::size_t before = limits::commit_budget().committed();
     add(mib);
     add(2 * mib);
-    EXPECT_EQ(statistics::commit_budget().committed(), before + 3 * mib);
+    EXPECT_EQ(limits::commit_budget().committed(), before + 3 * mib);
     EXPECT_EQ(chunks_.drop_spares(), 2 * mib);
     EXPECT_EQ(chunks_.drop_spares(), 0U);
     EXPECT_EQ(chunks_.drop_all(), mib);
     EXPECT_TRUE(chunks_.empty());
     EXPECT_EQ(chunks_.drop_all(), 0U);
-    EXPECT_EQ(statistics::commit_budget().committed(), before);
+    EXPECT_EQ(limits::commit_budget().committed(), before);
     EXPECT_EQ(totals_.capacity_bytes, 0U);
     EXPECT_EQ(totals_.peak_capacity_bytes, 3 * mib);
     EXPECT_EQ(totals_.growths, 2U);
@@ -126,7 +126,7 @@ TEST_F(Chunks, RequestAboveAvailableMemoryIsRefused) {
     add(mib);
     EXPECT_EQ(add(SIZE_MAX / 4), 0U);
     EXPECT_STREQ(refusal_.limit, "available memory");
-    EXPECT_EQ(refusal_.limit_bytes, statistics::commit_budget().ceiling());
+    EXPECT_EQ(refusal_.limit_bytes, limits::commit_budget().ceiling());
     EXPECT_TRUE(chunks_.is_one());
     EXPECT_EQ(totals_.growths, 1U);
 }

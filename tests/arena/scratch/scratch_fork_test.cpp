@@ -11,7 +11,7 @@
 
 #include "arena/scratch/scratch_tools.hpp"
 #include "blocks/worker.hpp"
-#include "statistics/commit_budget.hpp"
+#include "limits/commit_budget.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {
@@ -44,14 +44,14 @@ TEST(ScratchFork, ChildGivesBackScratchesOfOtherThreads) {
     Worker one;
     Worker other;
     const std::vector<ArenaStatistics> alive = take_snapshot().scratches;
-    std::size_t before = statistics::commit_budget().committed();
+    std::size_t before = limits::commit_budget().committed();
     for (const ArenaStatistics& statistics : alive) before -= statistics.capacity_bytes;
     one.does([] { Scratch::local().allocate(mib); });
     other.does([] { Scratch::local().allocate(100 * kib); });
     in_new_thread([before] {
         EXPECT_EQ(exit_code_of_child([before] {
                       if (!take_snapshot().scratches.empty()) return 1;
-                      if (statistics::commit_budget().committed() != before) return 2;
+                      if (limits::commit_budget().committed() != before) return 2;
                       if (!works()) return 3;
                       return take_snapshot().scratches.size() == 1 ? 0 : 4;
                   }),
@@ -75,11 +75,11 @@ TEST(ScratchFork, ChildMayHaveThreads) {
     Worker one;
     one.does([] { Scratch::local().allocate(mib); });
     EXPECT_EQ(exit_code_of_child([] {
-                  const std::size_t before = statistics::commit_budget().committed();
+                  const std::size_t before = limits::commit_budget().committed();
                   bool thread_works = false;
                   in_new_thread([&] { thread_works = works(); });
                   if (!thread_works) return 1;
-                  return statistics::commit_budget().committed() == before ? 0 : 2;
+                  return limits::commit_budget().committed() == before ? 0 : 2;
               }),
               0);
 }

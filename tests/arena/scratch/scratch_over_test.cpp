@@ -9,7 +9,7 @@
 #include <string>
 
 #include "arena/scratch/scratch_tools.hpp"
-#include "statistics/commit_budget.hpp"
+#include "limits/commit_budget.hpp"
 
 namespace tensorpool {
 namespace {
@@ -22,13 +22,13 @@ protected:
 };
 
 TEST_F(ScratchOver, AllocatesFromTheBuffer) {
-    const std::size_t committed = statistics::commit_budget().committed();
+    const std::size_t committed = limits::commit_budget().committed();
     Scratch scratch = Scratch::over(buffer_);
     EXPECT_EQ(scratch.capacity(), 8192U);
     EXPECT_EQ(scratch.allocate(100), buffer_.data());
     EXPECT_EQ(scratch.allocate(100, 4096), buffer_.data() + 4096);
     EXPECT_EQ(scratch.used(), 4096U + 128U);
-    EXPECT_EQ(statistics::commit_budget().committed(), committed);
+    EXPECT_EQ(limits::commit_budget().committed(), committed);
     EXPECT_STREQ(scratch.statistics().name, "a caller's buffer");
     EXPECT_EQ(scratch.statistics().capacity_bytes, 8192U);
 }

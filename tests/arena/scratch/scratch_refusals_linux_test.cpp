@@ -11,7 +11,7 @@
 
 #include "arena/refused_maps.hpp"
 #include "arena/scratch/scratch_tools.hpp"
-#include "statistics/commit_budget.hpp"
+#include "limits/commit_budget.hpp"
 
 extern "C" {
 void* __real_mmap(void* address, std::size_t bytes, int protection, int flags, int file,
@@ -32,7 +32,7 @@ namespace {
 using namespace testing;
 
 std::size_t committed() {
-    return statistics::commit_budget().committed();
+    return limits::commit_budget().committed();
 }
 
 TEST(ScratchRefused, FailedFirstUseCanBeRetried) {

@@ -14,8 +14,8 @@
 
 #include "arena/scratch/scratch_tools.hpp"
 #include "blocks/worker.hpp"
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "statistics/commit_budget.hpp"
 #include "statistics/json.hpp"
 
 namespace tensorpool {
@@ -24,7 +24,7 @@ namespace {
 using namespace testing;
 
 std::size_t committed() {
-    return statistics::commit_budget().committed();
+    return limits::commit_budget().committed();
 }
 
 std::optional<ArenaStatistics> scratch_of(std::uint64_t thread) {

@@ -232,7 +232,7 @@ TEST(PageHeap, DestructorReturnsEverything) {
 
 TEST(PageHeap, DestructorRestoresTheBudget) {
     testing::FakeSystem::set(std::size_t{1} << 30, 0);
-    statistics::CommitBudget budget(testing::FakeSystem::source());
+    limits::CommitBudget budget(testing::FakeSystem::source());
     {
         statistics::PoolTotals totals{};
         PageHeap heap(address_space(), budget, 1000, plain_options(), totals);

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "limits/fake_system.hpp"
 #include "pages/heap/page_heap.hpp"
-#include "statistics/fake_system.hpp"
 
 namespace tensorpool::testing {
 
@@ -69,12 +69,12 @@ private:
     static std::size_t in_pages(const detail::Counter& bytes) {
         return bytes.load() / pages::page_bytes;
     }
-    static statistics::CommitBudget::Source set_up_system() {
+    static limits::CommitBudget::Source set_up_system() {
         FakeSystem::set(std::size_t{64} << 30, 0);
         return FakeSystem::source();
     }
 
-    statistics::CommitBudget budget_;
+    limits::CommitBudget budget_;
 
 public:
     pages::PageHeap heap;

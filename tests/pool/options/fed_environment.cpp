@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "arena/arena_defaults.hpp"
+#include "events/misuse.hpp"
+#include "events/report_at_exit.hpp"
 #include "interpose/minimum.hpp"
 #include "platform/platform.hpp"
 #include "pool/environment_options.hpp"
-#include "statistics/misuse/misuse.hpp"
-#include "statistics/report/report_at_exit.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_memory.hpp"
 
@@ -245,13 +245,13 @@ Readings read(Settings& settings) {
     captured = &readings.reported;
     add(readings.values, options_from_environment({}));
     add(readings.values, arena::defaults_from_environment());
-    readings.values.push_back(statistics::report_wanted_by_environment() ? 1 : 0);
+    readings.values.push_back(events::report_wanted_by_environment() ? 1 : 0);
     readings.values.push_back(static_cast<double>(interpose::minimum_from_environment()));
     // Memory for statistics takes longer than everything else, so most inputs do without.
     if (!settings[statistics_mode].empty() || !settings[statistics_folder].empty()) {
         read_statistics(readings.values);
     } else {
-        statistics::check_misuse_setting();
+        statistics::check_other_settings();
     }
     captured = nullptr;
     return readings;

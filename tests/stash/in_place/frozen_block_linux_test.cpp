@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
 #include "stash/in_place/frozen_blocks.hpp"
-#include "statistics/commit_budget.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -152,7 +152,7 @@ TEST_F(FrozenBlockTest, ResidentPiecesOfARangeThatIsWatchedAnewFillTheWindow) {
 }
 
 TEST_F(FrozenBlockTest, CommitBudgetDoesNotCountWhatTheWindowLeavesFree) {
-    const statistics::CommitBudget& budget = statistics::commit_budget();
+    const limits::CommitBudget& budget = limits::commit_budget();
     put_all_to_rest();
     EXPECT_EQ(budget.kept_out(), 0U) << "it is being frozen";
     block_->end_use();

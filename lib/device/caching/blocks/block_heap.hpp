@@ -8,7 +8,7 @@
 #include "device/caching/blocks/slab.hpp"
 #include "device/caching/streams/stream_cache.hpp"
 #include "device/deferral/record_pool.hpp"
-#include "statistics/budget/budget_request.hpp"
+#include "limits/budget_request.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
@@ -21,7 +21,7 @@ struct Request {
     std::size_t oversize_slack = 0;
     bool repeats = false;   // its stream repeats earlier requests: see GrowthHistory
     bool is_retry = false;  // after holders gave memory: callbacks know of it already
-    statistics::BudgetRequest* budget = nullptr;  // null only if it needs no new memory
+    limits::BudgetRequest* budget = nullptr;  // null only if it needs no new memory
 };
 
 /// The slabs and the blocks that they are cut into: sets of free blocks, splitting and coalescing.

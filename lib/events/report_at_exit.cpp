@@ -1,0 +1,40 @@
+#include "events/report_at_exit.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include <tensorpool/snapshot.hpp>
+
+#include "platform/environment.hpp"
+
+namespace tensorpool::events {
+namespace {
+
+void print_report() {
+    const std::string report = to_text(take_snapshot());
+    std::fwrite(report.data(), 1, report.size(), stderr);
+}
+
+}  // namespace
+
+bool report_wanted_by_environment() {
+    bool wanted = false;
+    static constexpr platform::Named<bool> answers[] = {{"1", true}, {"0", false}, {"", false}};
+    platform::read("TENSORPOOL_REPORT", wanted, "1 or 0", "0",
+                   [](std::string_view text) { return platform::parse_choice(text, answers); });
+    return wanted;
+}
+
+void report_at_exit_where_wanted() {
+    // Not initialized by a static variable: the lock of that initialization would be held while
+    // atexit waits for its own lock, whose holder may be in a malloc that calls this function.
+    // Relaxed: the first thread registers the report.
+    static constinit std::atomic<bool> looked = false;
+    if (looked.exchange(true, std::memory_order_relaxed)) return;
+    if (report_wanted_by_environment()) std::atexit(print_report);
+}
+
+}  // namespace tensorpool::events
