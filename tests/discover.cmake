@@ -3,9 +3,8 @@
 # because their cases need a process each; the place that names them says why. Parameters and types of a suite are
 # part of it. A test is skipped if all of its cases are. Long ones have a COST, so that they begin first.
 #
-# Suites in TENSORPOOL_<RESOURCE>_<PREFIX> take much of a resource of the machine: MEMORY, PROCESSORS or DISK. Of
-# the tests that take the same one, ctest runs one at a time. Other tests get a RESOURCE_LOCK of that name.
-set(TENSORPOOL_RESOURCES MEMORY PROCESSORS DISK)
+# Suites in TENSORPOOL_MEMORY, TENSORPOOL_PROCESSORS or TENSORPOOL_DISK, as PREFIX.SUITE, take much of that resource of
+# the machine. They get its RESOURCE_LOCK, as other tests do: of those that have it, ctest runs one at a time.
 set(TENSORPOOL_LIST_SUITES ${CMAKE_CURRENT_LIST_DIR}/list_suites.cmake)
 function(tensorpool_discover_tests program prefix)
   cmake_parse_arguments(PARSE_ARGV 2 discover "" "" "CASES")
@@ -13,15 +12,11 @@ function(tensorpool_discover_tests program prefix)
   tensorpool_unity(${program} ALONE ${TENSORPOOL_TESTS_ALONE})
   list(APPEND discover_CASES ${TENSORPOOL_CASES_${prefix}})
   set(properties TIMEOUT 300 ${discover_UNPARSED_ARGUMENTS})
-  set(resources)
-  foreach(resource IN LISTS TENSORPOOL_RESOURCES)
-    list(APPEND resources "-D${resource}=${TENSORPOOL_${resource}_${prefix}}")
-  endforeach()
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list}
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DPREFIX=${prefix} -DLIST=${list}
             "-DCASES=${discover_CASES}" "-DPROPERTIES=${properties}"
-            "-DRESOURCES=${TENSORPOOL_RESOURCES}" ${resources}
+            "-DMEMORY=${TENSORPOOL_MEMORY}" "-DPROCESSORS=${TENSORPOOL_PROCESSORS}" "-DDISK=${TENSORPOOL_DISK}"
             -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} -P ${TENSORPOOL_LIST_SUITES}
     VERBATIM)
   set(include_list ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)

@@ -1,5 +1,5 @@
-# Writes LIST, a file for ctest with a test for each suite of PROGRAM, and for each case of the suites CASES. The
-# suites in a list named by RESOURCES get a lock of that name.
+# Writes LIST, a file for ctest with a test for each suite of PROGRAM, and for each case of the suites CASES.
+# Suites in the lists MEMORY, PROCESSORS and DISK get the lock of that name.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests TIMEOUT 60
                 RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -10,7 +10,7 @@ endif()
 # ctest reports a test as skipped if its output ends so, whatever its exit code is.
 set(all_skipped "PASSED  . 0 tests.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)*$")
 set(text "")
-function(add name suite filter)
+function(add name filter)
   string(APPEND text "add_test([==[${PREFIX}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
          "set_tests_properties([==[${PREFIX}.${name}]==] PROPERTIES WORKING_DIRECTORY [==[${FOLDER}]==]\n"
          "  SKIP_REGULAR_EXPRESSION [==[${all_skipped}]==]")
@@ -18,8 +18,8 @@ function(add name suite filter)
     string(APPEND text " [==[${word}]==]")
   endforeach()
   set(locks "")
-  foreach(resource IN LISTS RESOURCES)
-    if(suite IN_LIST ${resource})
+  foreach(resource MEMORY PROCESSORS DISK)
+    if("${PREFIX}.${suite}" IN_LIST ${resource})
       list(APPEND locks ${resource})
     endif()
   endforeach()
@@ -43,12 +43,12 @@ foreach(line IN LISTS lines)
     string(REGEX REPLACE "^.*/" "" suite ${suite})
     if(NOT CASES STREQUAL ALL AND NOT suite IN_LIST CASES AND NOT suite IN_LIST done)
       list(APPEND done ${suite})
-      add(${suite} ${suite} "${suite}.*:*/${suite}.*:${suite}/*.*:*/${suite}/*.*")
+      add(${suite} "${suite}.*:*/${suite}.*:${suite}/*.*:*/${suite}/*.*")
       math(EXPR count "${count} + 1")
     endif()
   elseif(line MATCHES "^  (.+)$" AND (CASES STREQUAL ALL OR suite IN_LIST CASES))
     set(case ${CMAKE_MATCH_1})
-    add(${full}.${case} ${suite} "${full}.${case}")
+    add(${full}.${case} "${full}.${case}")
     math(EXPR count "${count} + 1")
   endif()
 endforeach()
