@@ -154,9 +154,9 @@ INSTANTIATE_TEST_SUITE_P(Slabs, CachingStress,
                          ::testing::Combine(::testing::Values(Slabs::plain, Slabs::expandable),
                                             ::testing::Range(1U, 9U)),
                          [](const auto& of) {
-                             const auto [slabs, seed] = of.param;
-                             return (slabs == Slabs::plain ? "PlainSlabs" : "ExpandableSlabs") +
-                                    std::to_string(seed);
+                             const bool is_plain = std::get<0>(of.param) == Slabs::plain;
+                             return (is_plain ? "PlainSlabs" : "ExpandableSlabs") +
+                                    std::to_string(std::get<1>(of.param));
                          });
 
 class CachingThreads : public ::testing::TestWithParam<Slabs> {};
