@@ -2,6 +2,9 @@
 # test PREFIX.SUITE, which is one process. Suites under CASES, or in TENSORPOOL_CASES_<PREFIX>, become a test for each case, PREFIX.SUITE.CASE,
 # because their cases need a process each; the place that names them says why. Parameters and types of a suite are
 # part of it. A test is skipped if all of its cases are. Long ones have a COST, so that they begin first.
+#
+# Suites in TENSORPOOL_MEMORY, TENSORPOOL_PROCESSORS or TENSORPOOL_DISK, as PREFIX.SUITE, take much of that resource of
+# the machine. They get its RESOURCE_LOCK, as other tests do: of those that have it, ctest runs one at a time.
 set(TENSORPOOL_LIST_SUITES ${CMAKE_CURRENT_LIST_DIR}/list_suites.cmake)
 function(tensorpool_discover_tests program prefix)
   cmake_parse_arguments(PARSE_ARGV 2 discover "" "" "CASES")
@@ -13,6 +16,7 @@ function(tensorpool_discover_tests program prefix)
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list}
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DPREFIX=${prefix} -DLIST=${list}
             "-DCASES=${discover_CASES}" "-DPROPERTIES=${properties}"
+            "-DMEMORY=${TENSORPOOL_MEMORY}" "-DPROCESSORS=${TENSORPOOL_PROCESSORS}" "-DDISK=${TENSORPOOL_DISK}"
             -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} -P ${TENSORPOOL_LIST_SUITES}
     VERBATIM)
   set(include_list ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)

@@ -1,4 +1,5 @@
 # Writes LIST, a file for ctest with a test for each suite of PROGRAM, and for each case of the suites CASES.
+# Suites in the lists MEMORY, PROCESSORS and DISK get the lock of that name.
 cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests TIMEOUT 60
                 RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -16,6 +17,15 @@ function(add name filter)
   foreach(word IN LISTS PROPERTIES)
     string(APPEND text " [==[${word}]==]")
   endforeach()
+  set(locks "")
+  foreach(resource MEMORY PROCESSORS DISK)
+    if("${PREFIX}.${suite}" IN_LIST ${resource})
+      list(APPEND locks ${resource})
+    endif()
+  endforeach()
+  if(locks)
+    string(APPEND text "\n  RESOURCE_LOCK [==[${locks}]==]")
+  endif()
   string(APPEND text ")\n")
   set(text "${text}" PARENT_SCOPE)
 endfunction()

@@ -177,7 +177,10 @@ TEST(ArenaUnderRlimitAs, ConstructionFailsWithoutAddressSpace) {
 class ArenaInAContainer : public ::testing::Test {
 protected:
     // Gives back what other tests of this process left committed.
-    ArenaInAContainer() { Scratch::local().trim(); }
+    ArenaInAContainer() {
+        Scratch::local().reset();
+        Scratch::local().trim();
+    }
     ~ArenaInAContainer() override {
         container_root[0] = '\0';
         look_again();

@@ -183,7 +183,9 @@ TEST(ArenaOptions, AreReadFromTheEnvironmentOncePerProcess) {
     const auto run_with = [](const char* value) {
         return testing::run_program("/proc/self/exe",
                                     {"--gtest_filter=ArenaOptions.SetTheInitialCapacityOfAnArena"},
-                                    {{"TENSORPOOL_ARENA_INITIAL_CAPACITY", value}});
+                                    {{"TENSORPOOL_ARENA_INITIAL_CAPACITY", value},
+                                     {"GTEST_TOTAL_SHARDS", "1"},
+                                     {"GTEST_SHARD_INDEX", "0"}});
     };
     const testing::ProgramResult good = run_with("3MiB");
     EXPECT_EQ(good.exit_code, 0) << good.output;

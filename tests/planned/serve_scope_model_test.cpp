@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -12,6 +11,8 @@
 #include <vector>
 
 #include <tensorpool/serve_scope.hpp>
+
+#include "support/all_bytes.hpp"
 
 namespace tensorpool {
 namespace {
@@ -56,9 +57,7 @@ public:
 
 private:
     static void check(const Block& block) {
-        const auto* const end = block.begin + block.bytes;
-        const auto differs = [&](unsigned char byte) { return byte != block.stamp; };
-        ASSERT_EQ(std::find_if(block.begin, const_cast<unsigned char*>(end), differs), end)
+        ASSERT_TRUE(testing::all_bytes_are(block.stamp, block.begin, block.bytes))
             << "another holder wrote into the block";
     }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <span>
@@ -23,13 +24,15 @@ inline Bytes content(std::size_t bytes, Generator& generator) {
     const auto kind = generator() % 4;
     std::normal_distribution<float> value(0, 0.02F);
     for (std::size_t i = 0; kind != 0 && i < bytes; i += 4) {
-        const float weight = value(generator);
-        const auto random = static_cast<std::uint32_t>(generator());
-        const std::uint32_t symbols = random & 0x03010301U;
-        const void* const from = kind == 1   ? static_cast<const void*>(&random)
-                                 : kind == 2 ? static_cast<const void*>(&weight)
-                                             : static_cast<const void*>(&symbols);
-        std::memcpy(&all[i], from, std::min<std::size_t>(4, bytes - i));
+        std::uint32_t word = 0;
+        if (kind == 2) {
+            const float weight = value(generator);
+            std::memcpy(&word, &weight, sizeof word);
+        } else {
+            word = static_cast<std::uint32_t>(generator());
+            if (kind == 3) word &= 0x03010301U;
+        }
+        std::memcpy(&all[i], &word, std::min(sizeof word, bytes - i));
     }
     return all;
 }
@@ -43,7 +46,7 @@ inline PooledAllocation block_with(const Bytes& bytes, MemoryPool& pool,
 
 inline bool holds(const PooledAllocation& block, const Bytes& bytes) {
     return block.size() == bytes.size() &&
-           std::ranges::equal(block.as<const std::byte>(), std::span(bytes));
+           (bytes.empty() || std::memcmp(block.get(), bytes.data(), bytes.size()) == 0);
 }
 
 /// Returns the message of the exception that `call` throws; "" if it throws none.

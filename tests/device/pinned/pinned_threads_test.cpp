@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -12,6 +11,8 @@
 
 #include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/device/pinned_allocator.hpp>
+
+#include "support/all_bytes.hpp"
 
 namespace tensorpool {
 namespace {
@@ -87,8 +88,7 @@ private:
         EXPECT_EQ(backend_.synchronize_stream(0, stream_), DeviceStatus::ok);
         EXPECT_EQ(backend_.copy(0, CopyKind::device_to_host, found.data(), memory_, bytes),
                   DeviceStatus::ok);
-        EXPECT_TRUE(std::all_of(found.begin(), found.end(),
-                                [byte](unsigned char each) { return each == byte; }));
+        EXPECT_TRUE(testing::all_bytes_are(byte, found.data(), bytes));
     }
 
     Backend& backend_;

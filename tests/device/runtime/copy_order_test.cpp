@@ -10,11 +10,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "contracts/backend_contract.hpp"
 #include "device/runtime/made_bytes.hpp"
+#include "support/all_bytes.hpp"
 
 namespace tensorpool {
 namespace {
@@ -26,7 +28,14 @@ class CopyOrder : public ::testing::Test {
 protected:
     using Bytes = std::vector<std::byte>;
 
-    static Bytes all(int round) { return Bytes(bytes, static_cast<std::byte>(round & 0xff)); }
+    static Bytes all(int round) {
+        Bytes made(bytes);
+        std::memset(made.data(), round & 0xff, bytes);
+        return made;
+    }
+    static bool is_all(const void* found, int round) {
+        return testing::all_bytes_are(static_cast<unsigned char>(round), found, bytes);
+    }
     /// Gives the default stream work, at the end of which each byte of the memory is set.
     void keep_busy(int round) {
         for (const int byte : {round + 1, round + 2, round}) {
@@ -45,20 +54,19 @@ TEST_F(CopyOrder, CopyFromTheDeviceWithoutAStreamWaitsForTheDefaultStream) {
     for (int round = 0; round < rounds; ++round) {
         keep_busy(round);
         runtime_.copy_device_to_host(found.data(), memory_.data(), bytes);
-        if (found != all(round)) ++stale;
+        if (!is_all(found.data(), round)) ++stale;
     }
     EXPECT_EQ(stale, 0) << "of " << rounds;
 }
 
 TEST_F(CopyOrder, CopyToTheDeviceWithoutAStreamWaitsForTheDefaultStream) {
     int overwritten = 0;
-    const Bytes bytes_after(bytes, std::byte{0xee});
+    const Bytes bytes_after = all(0xee);
     for (int round = 0; round < rounds; ++round) {
         keep_busy(round);
         runtime_.copy_device_to_host(pinned_.data(), memory_.data(), bytes, nullptr);
         runtime_.copy_host_to_device(memory_.data(), bytes_after.data(), bytes);
-        const auto* const seen = static_cast<const std::byte*>(pinned_.data());
-        if (Bytes(seen, seen + bytes) != all(round)) ++overwritten;
+        if (!is_all(pinned_.data(), round)) ++overwritten;
     }
     EXPECT_EQ(overwritten, 0) << "of " << rounds;
 }
@@ -71,7 +79,7 @@ TEST_F(CopyOrder, FillWithoutAStreamWaitsForTheDefaultStream) {
         runtime_.fill(memory_.data(), 0xee, bytes);
         runtime_.synchronize();
         runtime_.copy_device_to_host(found.data(), memory_.data(), bytes);
-        if (found != Bytes(bytes, std::byte{0xee})) ++lost;
+        if (!is_all(found.data(), 0xee)) ++lost;
     }
     EXPECT_EQ(lost, 0) << "of " << rounds;
 }
@@ -83,7 +91,7 @@ TEST_F(CopyOrder, SetAndGetWaitForTheDefaultStreamToo) {
     for (int round = 0; round < rounds; ++round) {
         keep_busy(round);
         runtime_.copy_device_to_device(other.data(), memory_.data(), bytes, nullptr);
-        if (content_of(other) != all(round)) ++stale;
+        if (!is_all(content_of(other).data(), round)) ++stale;
     }
     EXPECT_EQ(stale, 0) << "of " << rounds;
 }
@@ -116,10 +124,10 @@ TEST_F(CopyOrder, SourceOfACopyToTheDeviceMayBeFreedAtOnce) {
         {
             Bytes source = all(round);
             runtime_.copy_host_to_device(memory_.data(), source.data(), bytes, nullptr);
-            std::fill(source.begin(), source.end(), std::byte{0xee});
+            std::memset(source.data(), 0xee, bytes);
         }
         runtime_.copy_device_to_host(found.data(), memory_.data(), bytes);
-        if (found != all(round)) ++wrong;
+        if (!is_all(found.data(), round)) ++wrong;
     }
     EXPECT_EQ(wrong, 0) << "of " << rounds;
 }
@@ -130,7 +138,7 @@ TEST_F(CopyOrder, CopyToPageableMemoryIsDoneWhenItReturns) {
         keep_busy(round);
         Bytes found(bytes);
         runtime_.copy_device_to_host(found.data(), memory_.data(), bytes, nullptr);
-        if (found != all(round)) ++late;
+        if (!is_all(found.data(), round)) ++late;
     }
     EXPECT_EQ(late, 0) << "of " << rounds;
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Lets system calls of real programs fail, one after another, and prints a table.
 
-usage: calls.py [--long] [--only TEXT] INTERPOSER PROGRAM [COMMAND]
+usage: calls.py [--long] [--only NAME] INTERPOSER PROGRAM [COMMAND]
+       calls.py --list INTERPOSER PROGRAM [COMMAND]
 
 INTERPOSER is libtensorpool_interpose.so, PROGRAM faults_interposed_work, and COMMAND `tensorpool`,
 which reads this process and a recording of PROGRAM. strace lets the k-th call fail: `once`, `some` (20 in a row), and `always`
 (from then on). Calls of the loader, before any program runs, are left alone. The short form injects
-a few of each; --long injects up to 40.
+a few of each; --long injects up to 40. --only injects into the program of that name only; --list prints the
+names.
 
 A run fails if it ends by a signal or after 60 s, or if it exits with 0 and another output. Only the
 program that expects failures must exit with 0. Exits with 77 where strace is missing or not
@@ -184,11 +186,15 @@ def start_watched(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only")
+    parser.add_argument("--list", action="store_true")
     parser.add_argument("interposer")
     parser.add_argument("program")
     parser.add_argument("command", nargs="?")
     arguments = parser.parse_args()
+    if arguments.list:
+        print(*(case.name for case in cases(arguments, "", "")), sep="\n")
+        return 0
     if not shutil.which("strace"):
         print("skipped: no strace here; install the Debian package strace")
         return 77
@@ -201,7 +207,7 @@ def main():
     print(f"{'program':24} {'call':18} {'tried':>6} {'took effect':>12} {'failures':>9}")
     with tempfile.TemporaryDirectory() as folder, start_watched(arguments) as watched:
         for case in cases(arguments, record(arguments, folder), str(watched.pid)):
-            if arguments.only not in case.name:
+            if arguments.only not in (None, case.name):
                 continue
             rows, found = inject_all(case, 40 if arguments.long else 1, os.cpu_count() or 1)
             problems += found

@@ -79,22 +79,26 @@ constexpr Variable variables[] = {
     std::_Exit(0);
 }
 
-TEST(EnvironmentGarbageDeathTest, IsReportedInOneLineAndReplacedByTheDefault) {
+class EnvironmentGarbageDeathTest : public ::testing::TestWithParam<Variable> {};
+
+TEST_P(EnvironmentGarbageDeathTest, IsReportedInOneLineAndReplacedByTheDefault) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
+    const auto& [name, reads] = GetParam();
     const std::string values[] = {
         "",    "  ",         std::string(10'000, 'x'),    "\xFF\xFE", "-1",
         "nan", "much\nmore", "99999999999999999999999999"};
-    for (const auto& [name, reads] : variables) {
-        for (const std::string& value : values) {
-            const bool is_silent =
-                reads == Reads::silently || (reads == Reads::unless_empty && value.empty());
-            const std::string line = "tensorpool: " + std::string(name) + " [^\n]*\n";
-            EXPECT_EXIT(use_library_with(name, value), ::testing::ExitedWithCode(0),
-                        ::testing::MatchesRegex(is_silent ? "" : line))
-                << name << "=" << value.substr(0, 20);
-        }
+    for (const std::string& value : values) {
+        const bool is_silent =
+            reads == Reads::silently || (reads == Reads::unless_empty && value.empty());
+        const std::string line = "tensorpool: " + std::string(name) + " [^\n]*\n";
+        EXPECT_EXIT(use_library_with(name, value), ::testing::ExitedWithCode(0),
+                    ::testing::MatchesRegex(is_silent ? "" : line))
+            << name << "=" << value.substr(0, 20);
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, EnvironmentGarbageDeathTest, ::testing::ValuesIn(variables),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(EnvironmentVariables, AreAllInTheTable) {
     std::set<std::string> known;
@@ -131,7 +135,8 @@ TEST(SetUserIdProgram, IgnoresTheEnvironment) {
         EXPECT_EQ(chown(copy.c_str(), 1, 1), 0);
         EXPECT_EQ(chmod(copy.c_str(), mode), 0);
         const std::string command =
-            "cd / && TENSORPOOL_GROWTH_STEP=12345 setpriv --reuid 65534 --regid 65534 "
+            "cd / && GTEST_TOTAL_SHARDS=1 GTEST_SHARD_INDEX=0 TENSORPOOL_GROWTH_STEP=12345 setpriv "
+            "--reuid 65534 --regid 65534 "
             "--clear-groups " +
             copy +
             " --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_PrintsWhatItReads 2>&1";

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
+import { test as nodeTest } from 'node:test';
 
 const skipped = 77;
 export const patience = { timeout: 30_000 };
@@ -14,6 +15,14 @@ function leave(reason) {
 
 export function required(name) {
   return process.env[name] ?? leave(`${name} is not set: run this through ctest`);
+}
+
+const [part, parts] = required('PAGE_PART').split('/').map(Number);
+let tests = 0;
+
+/** Like node's `test`, but leaves out the tests of other parts: PAGE_PART is a part, such as `2/4`. */
+export function test(name, run) {
+  if (tests++ % parts === part - 1) nodeTest(name, run);
 }
 
 function findBrowser() {

@@ -7,8 +7,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, afterEach, test } from 'node:test';
-import { changed, inState, patience, picture, required, startBrowser, textOf, tile, withPage } from './browser.mjs';
+import { after, afterEach } from 'node:test';
+import { changed, inState, patience, picture, required, startBrowser, test, textOf, tile, withPage } from './browser.mjs';
 
 const browser = await startBrowser();
 const started = [];
@@ -74,7 +74,7 @@ for (const width of [1280, 400]) {
       const before = await tile(page);
       assert.match(before, /[KM]iB$/);
       await changed(() => tile(page), before);
-      await seesRounds(page, width === 1280 ? 15 : 5);
+      await seesRounds(page, 5);
       await page.getByText('crest').first().waitFor();
       await picture(page, `serve-${width}`);
       await page.locator('#scopes').getByText('rise').waitFor();

@@ -1,8 +1,8 @@
 // Tests the page in all its states, against a simulated server.
 
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, afterEach, test } from 'node:test';
-import { changed, inState, patience, picture, required, startBrowser, textOf, tile, withPage } from './browser.mjs';
+import { after, beforeEach, afterEach } from 'node:test';
+import { changed, inState, patience, picture, required, startBrowser, test, textOf, tile, withPage } from './browser.mjs';
 import { FakeServer } from './fake_server.mjs';
 import { makeProcess } from './made_up.mjs';
 
