@@ -177,14 +177,14 @@ int main(int argc, char** argv) {
                            text(turns.median(subject) * 1e6 / static_cast<double>(tensors), 0),
                            text(turns.ratio(subject, 0), 1), ""};
     };
-    std::vector<perf::Cells> rows = {{"", "ms", "ns a tensor", "by the floor", "aim"},
-                                     row("floor: walk the description once", 0),
-                                     row("ModelFile::open and find", 1),
-                                     row("plain reader with copies, nothing checked", 2)};
-    if (!options.quick) rows[2].back() = report.judge(turns.median(1), 30);
+    std::vector<perf::Cells> table = {{"", "ms", "ns a tensor", "by the floor", "aim"},
+                                      row("floor: walk the description once", 0),
+                                      row("ModelFile::open and find", 1),
+                                      row("plain reader with copies, nothing checked", 2)};
+    if (!options.quick) table[2].back() = report.judge(turns.median(1), 30);
     report.print("model: a GGUF file of " + std::to_string(tensors) + " tensors, " +
                      std::to_string(file.description_bytes() / 1000) +
                      " kB of description, in the cache",
-                 rows);
+                 table);
     return report.status();
 }

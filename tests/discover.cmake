@@ -1,13 +1,15 @@
-# tensorpool_discover_tests(PROGRAM PREFIX [PROPERTY VALUE...] [CASES SUITE...]): each suite of a program becomes a
-# test PREFIX.SUITE, which is one process. Suites under CASES, or in TENSORPOOL_CASES_<PREFIX>, become a test for each case, PREFIX.SUITE.CASE,
-# because their cases need a process each; the place that names them says why. Parameters and types of a suite are
-# part of it. A test is skipped if all of its cases are. Long ones have a COST, so that they begin first.
+# tensorpool_discover_tests(PROGRAM PREFIX [PROPERTY VALUE...] [CASES SUITE...] [PREFIXES FOLDER=PREFIX...]): each
+# suite of a program becomes a test PREFIX.SUITE, which is one process. Suites under CASES, or in
+# TENSORPOOL_CASES_<PREFIX>, become a test for each case, PREFIX.SUITE.CASE, because their cases need a process each;
+# the place that names them says why. With PREFIXES, the folder of a suite's source decides its prefix. Parameters and
+# types of a suite are part of it. A test is skipped if all of its cases are. Long ones have a COST, so that they begin
+# first.
 #
 # Suites in TENSORPOOL_MEMORY, TENSORPOOL_PROCESSORS or TENSORPOOL_DISK, as PREFIX.SUITE, take much of that resource of
 # the machine. They get its RESOURCE_LOCK, as other tests do: of those that have it, ctest runs one at a time.
 set(TENSORPOOL_LIST_SUITES ${CMAKE_CURRENT_LIST_DIR}/list_suites.cmake)
 function(tensorpool_discover_tests program prefix)
-  cmake_parse_arguments(PARSE_ARGV 2 discover "" "" "CASES")
+  cmake_parse_arguments(PARSE_ARGV 2 discover "" "" "CASES;PREFIXES")
   target_precompile_headers(${program} REUSE_FROM test_headers)
   tensorpool_unity(${program} ALONE ${TENSORPOOL_TESTS_ALONE})
   list(APPEND discover_CASES ${TENSORPOOL_CASES_${prefix}})
@@ -15,7 +17,7 @@ function(tensorpool_discover_tests program prefix)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list}
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DPREFIX=${prefix} -DLIST=${list}
-            "-DCASES=${discover_CASES}" "-DPROPERTIES=${properties}"
+            "-DPREFIXES=${discover_PREFIXES}" "-DCASES=${discover_CASES}" "-DPROPERTIES=${properties}"
             "-DMEMORY=${TENSORPOOL_MEMORY}" "-DPROCESSORS=${TENSORPOOL_PROCESSORS}" "-DDISK=${TENSORPOOL_DISK}"
             -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} -P ${TENSORPOOL_LIST_SUITES}
     VERBATIM)

@@ -1,7 +1,8 @@
 # Writes LIST, a file for ctest with a test for each suite of PROGRAM, and for each case of the suites CASES.
+# Their names start with PREFIX, or by PREFIXES, a list of FOLDER=PREFIX, with that of the folder of their source.
 # Suites in the lists MEMORY, PROCESSORS and DISK get the lock of that name.
 cmake_minimum_required(VERSION 3.25)
-execute_process(COMMAND ${PROGRAM} --gtest_list_tests TIMEOUT 60
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_output=json:${LIST}.json TIMEOUT 60
                 RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(failed)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests failed with ${failed}:\n${output}")
@@ -11,15 +12,19 @@ endif()
 set(all_skipped "PASSED  . 0 tests.\n.  SKIPPED . [0-9]+ tests?, listed below:\n(.  SKIPPED . [^\n]*\n)*$")
 set(text "")
 function(add name filter)
-  string(APPEND text "add_test([==[${PREFIX}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
-         "set_tests_properties([==[${PREFIX}.${name}]==] PROPERTIES WORKING_DIRECTORY [==[${FOLDER}]==]\n"
+  set(prefix ${PREFIX})
+  if(PREFIXES)
+    set(prefix ${prefix_of_${suite}})
+  endif()
+  string(APPEND text "add_test([==[${prefix}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
+         "set_tests_properties([==[${prefix}.${name}]==] PROPERTIES WORKING_DIRECTORY [==[${FOLDER}]==]\n"
          "  SKIP_REGULAR_EXPRESSION [==[${all_skipped}]==]")
   foreach(word IN LISTS PROPERTIES)
     string(APPEND text " [==[${word}]==]")
   endforeach()
   set(locks "")
   foreach(resource MEMORY PROCESSORS DISK)
-    if("${PREFIX}.${suite}" IN_LIST ${resource})
+    if("${prefix}.${suite}" IN_LIST ${resource})
       list(APPEND locks ${resource})
     endif()
   endforeach()
@@ -29,6 +34,32 @@ function(add name filter)
   string(APPEND text ")\n")
   set(text "${text}" PARENT_SCOPE)
 endfunction()
+
+# Sets prefix_of_SUITE for each suite.
+if(PREFIXES)
+  file(READ ${LIST}.json json)
+  string(REPLACE "\\/" "/" json "${json}")
+  string(REGEX MATCHALL "\"name\": \"[^\"]*\",[ \n]*\"tests\"|\"file\": \"[^\"]*\"" items "${json}")
+  foreach(item IN LISTS items)
+    if(item MATCHES "^\"name\": \"([^\"]*)\"")
+      string(REGEX REPLACE "/[0-9]+$" "" suite ${CMAKE_MATCH_1})
+      string(REGEX REPLACE "^.*/" "" suite ${suite})
+      continue()
+    endif()
+    set(found "")
+    foreach(pair IN LISTS PREFIXES)
+      string(REGEX MATCH "^(.*)=(.*)$" pair "${pair}")
+      string(FIND "${item}" "/${CMAKE_MATCH_1}/" at)
+      if(NOT at EQUAL -1)
+        set(found ${CMAKE_MATCH_2})
+      endif()
+    endforeach()
+    if(NOT found OR (DEFINED prefix_of_${suite} AND NOT found STREQUAL prefix_of_${suite}))
+      message(FATAL_ERROR "${PROGRAM}: the suite ${suite} is in more than one folder, or in none of ${PREFIXES}: ${item}")
+    endif()
+    set(prefix_of_${suite} ${found})
+  endforeach()
+endif()
 
 string(REGEX REPLACE " *#[^\n]*" "" output "${output}")
 string(REGEX REPLACE "[][;]" " " output "${output}")

@@ -57,7 +57,7 @@ bool report(const std::string& bytes) try {
     return false;
 }
 
-TEST(AnyBytes, ChangedModelsAreRejectedOrReported) {
+TEST(AnyModelBytes, ChangedModelsAreRejectedOrReported) {
     const std::string whole = small_model();
     ASSERT_TRUE(report(whole));
     int reported = 0;
@@ -71,7 +71,7 @@ TEST(AnyBytes, ChangedModelsAreRejectedOrReported) {
     EXPECT_GT(reported, 1000);
 }
 
-TEST(AnyBytes, TruncatedModelsAreRejectedOrReported) {
+TEST(AnyModelBytes, TruncatedModelsAreRejectedOrReported) {
     const std::string whole = small_model();
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) report(whole.substr(0, bytes));
 }

@@ -75,7 +75,7 @@ public:
 
 private:
     static std::vector<std::string> command(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), {TENSORPOOL_COMMAND, "record", "--json"});
+        arguments.insert(arguments.begin(), {TENSORPOOL_PROGRAM, "record", "--json"});
         return arguments;
     }
     void wait_for(const std::string& word) const {
@@ -243,7 +243,7 @@ TEST_F(RecordTest, AFullDiskEndsOnlyTheRecording) {
 TEST_F(RecordTest, TheFileIsReadableAfterAFullDisk) {
     RecordedProgram program;
     StartedProgram recorder({"/bin/bash", "-c",
-                             "ulimit -f 64; exec " TENSORPOOL_COMMAND " record --pid " +
+                             "ulimit -f 64; exec " TENSORPOOL_PROGRAM " record --pid " +
                                  program.number() + " -o " + path()});
     testing::wait_until("the process is requested to record", [&] {
         return recorder.errors().find("requested process") != std::string::npos;
@@ -261,7 +261,7 @@ TEST_F(RecordTest, TheFileIsReadableAfterAFullDisk) {
 
 testing::ProgramResult run(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "record");
-    return testing::run_program(TENSORPOOL_COMMAND, std::move(arguments));
+    return testing::run_program(TENSORPOOL_PROGRAM, std::move(arguments));
 }
 
 void expect_refusal(const testing::ProgramResult& result, int code, const std::string& part) {

@@ -46,7 +46,7 @@ TEST(Gauges, FaultsAreCounted) {
 TEST(Gauges, FindsTheFileOfAnAddress) {
     std::array<char, 128> name = {};
     file_of(reinterpret_cast<const void*>(&touch_and_give_back), name);
-    EXPECT_STREQ(name.data(), "command_replay_tests");
+    EXPECT_STREQ(name.data(), "command_tests");
     const int on_the_stack = 0;
     file_of(&on_the_stack, name);
     EXPECT_STREQ(name.data(), "");

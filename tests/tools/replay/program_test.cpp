@@ -29,13 +29,13 @@ constexpr const char* two_threads =
     "7,10:00:00.000005,free,0x1000,500000,0x0\n"
     "7,10:00:00.000006,free,0x200000,3000,0x0\n";
 
-class Program : public ::testing::Test {
+class ReplayProgram : public ::testing::Test {
 protected:
-    Program()
+    ReplayProgram()
         : file_(fs::temp_directory_path() / ("replayed" + std::to_string(getpid()) + ".csv")) {
         write(two_threads);
     }
-    ~Program() override { fs::remove(file_); }
+    ~ReplayProgram() override { fs::remove(file_); }
 
     void write(const std::string& text) { std::ofstream(file_) << text; }
     ProgramResult replay(std::vector<std::string> arguments) {
@@ -52,7 +52,7 @@ protected:
     fs::path file_;
 };
 
-TEST_F(Program, ReplaysWithAllAvailableAllocators) {
+TEST_F(ReplayProgram, ReplaysWithAllAvailableAllocators) {
     const ProgramResult result = replay({"--json", "--rounds", "1"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     std::istringstream lines(result.output);
@@ -75,7 +75,7 @@ TEST_F(Program, ReplaysWithAllAvailableAllocators) {
     }
 }
 
-TEST_F(Program, PrintsATable) {
+TEST_F(ReplayProgram, PrintsATable) {
     const ProgramResult result =
         replay({"--against", "none,pool", "--rounds", "2", "--touch", "check"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
@@ -84,7 +84,7 @@ TEST_F(Program, PrintsATable) {
     }
 }
 
-TEST_F(Program, ReplaysByAPlanOnRequest) {
+TEST_F(ReplayProgram, ReplaysByAPlanOnRequest) {
     const ProgramResult result =
         replay({"--against", "plan,pool", "--rounds", "1", "--touch", "all"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
@@ -93,14 +93,14 @@ TEST_F(Program, ReplaysByAPlanOnRequest) {
     EXPECT_NE(result.output.find("\nplan "), std::string::npos) << result.output;
 }
 
-TEST_F(Program, ComparesPoolOptions) {
+TEST_F(ReplayProgram, ComparesPoolOptions) {
     const ProgramResult result =
         replay({"--against", "pool,pool:retain_ms=0", "--option", "huge_pages=never"});
     EXPECT_EQ(result.exit_code, 0) << result.errors;
     EXPECT_NE(result.output.find("pool:retain_ms=0 "), std::string::npos) << result.output;
 }
 
-TEST_F(Program, WrongUsageListsTheChoices) {
+TEST_F(ReplayProgram, WrongUsageListsTheChoices) {
     expect_refusal({"--against", "hoard"}, 2, "there are none, plan, pool, glibc");
     expect_refusal({"--against", "pool", "--option", "keep=1"}, 2, "there are initial_capacity");
     expect_refusal({"--against", "pool", "--option", "retain=much"}, 2, "expected a size");
@@ -109,7 +109,7 @@ TEST_F(Program, WrongUsageListsTheChoices) {
     expect_refusal({"--process", "99", "--against", "none"}, 2, "no process 99");
 }
 
-TEST_F(Program, FailsForFilesThatCannotBeReplayed) {
+TEST_F(ReplayProgram, FailsForFilesThatCannotBeReplayed) {
     write("Thread,Time,Action,Pointer,Size,Stream\n");
     expect_refusal({"--against", "none"}, 1, "nothing to replay");
     write("nonsense");

@@ -48,7 +48,7 @@ PoolProcess::PoolProcess(const std::string& name, unsigned pools) {
     if (process_ == 0) work(name, pools, ends[1]);
     close(ends[1]);
     char byte;
-    const bool ready = process_ > 0 && read(ends[0], &byte, 1) == 1;
+    const bool ready = process_ > 0 && ::read(ends[0], &byte, 1) == 1;
     close(ends[0]);
     if (!ready) throw std::runtime_error("the process with pools did not start");
 }

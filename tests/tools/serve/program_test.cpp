@@ -27,7 +27,7 @@ using testing::status_of;
 class Program {
 public:
     explicit Program(std::vector<std::string> arguments) {
-        arguments.insert(arguments.begin(), {TENSORPOOL_COMMAND, "serve"});
+        arguments.insert(arguments.begin(), {TENSORPOOL_PROGRAM, "serve"});
         std::vector<char*> pointers;
         for (std::string& word : arguments) pointers.push_back(word.data());
         pointers.push_back(nullptr);

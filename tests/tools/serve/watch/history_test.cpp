@@ -25,11 +25,11 @@ json past(const History& history, double seconds) {
     return json::parse(history.to_json(7, at_second(seconds).steady_ns));
 }
 
-TEST(History, IsEmptyBeforeTheFirstSnapshot) {
+TEST(ServedHistory, IsEmptyBeforeTheFirstSnapshot) {
     EXPECT_EQ(past(History(), 0), json::parse(R"({"process":7,"pools":[]})"));
 }
 
-TEST(History, WritesEachMetricByNameWithItsTime) {
+TEST(ServedHistory, WritesEachMetricByNameWithItsTime) {
     History history;
     PoolStatistics pool = made_up_pool(3, "weights");
     pool.parked_bytes = 1;
@@ -53,7 +53,7 @@ TEST(History, WritesEachMetricByNameWithItsTime) {
         "from_system":[5],"allocated":[64],"rounding":[0.25],"hit_ratio":[0.5],"faults":[12]})"));
 }
 
-TEST(History, WritesNullForUnknownValues) {
+TEST(ServedHistory, WritesNullForUnknownValues) {
     History history;
     history.add(snapshot_of({made_up_pool(1, "a")}, 0), {});
     const json series = past(history, 1).at("pools").at(0).at("series");
@@ -63,7 +63,7 @@ TEST(History, WritesNullForUnknownValues) {
     }
 }
 
-TEST(History, EndsBeforeTheFollowingSnapshot) {
+TEST(ServedHistory, EndsBeforeTheFollowingSnapshot) {
     History history;
     for (const double second : {0.0, 1.0, 2.0}) {
         history.add(snapshot_of({made_up_pool(1, "a")}, second), {});
@@ -71,7 +71,7 @@ TEST(History, EndsBeforeTheFollowingSnapshot) {
     EXPECT_EQ(past(history, 2).at("pools").at(0).at("t").size(), 2u);
 }
 
-TEST(History, DropsDestroyedPools) {
+TEST(ServedHistory, DropsDestroyedPools) {
     History history;
     history.add(snapshot_of({made_up_pool(1, "a"), made_up_pool(2, "b")}, 0), {});
     history.add(snapshot_of({made_up_pool(2, "b")}, 1), {});
@@ -81,7 +81,7 @@ TEST(History, DropsDestroyedPools) {
     EXPECT_EQ(pools.at(0).at("t").size(), 2u);
 }
 
-TEST(History, GivesLaterPoolsTheFaultsOfTheirTime) {
+TEST(ServedHistory, GivesLaterPoolsTheFaultsOfTheirTime) {
     History history;
     for (int second = 0; second < 3; ++second) {
         std::vector<PoolStatistics> pools = {made_up_pool(1, "a")};
@@ -96,7 +96,7 @@ TEST(History, GivesLaterPoolsTheFaultsOfTheirTime) {
     EXPECT_EQ(pools.at(1).at("series").at("faults"), json::array({20}));
 }
 
-TEST(History, HandlesClocksThatAreSetBack) {
+TEST(ServedHistory, HandlesClocksThatAreSetBack) {
     History history;
     ProcessSnapshot snapshot = snapshot_of({made_up_pool(1, "a")}, 10);
     history.add(snapshot, {});
@@ -107,7 +107,7 @@ TEST(History, HandlesClocksThatAreSetBack) {
     EXPECT_LT(times.at(0), times.at(1));
 }
 
-TEST(History, IsValidJsonForAnyPoolNames) {
+TEST(ServedHistory, IsValidJsonForAnyPoolNames) {
     History history;
     history.add(snapshot_of({made_up_pool(1, "</script>\"\\\x01\n\xff\xc3")}, 0), {});
     const std::string name = past(history, 1).at("pools").at(0).at("name");
