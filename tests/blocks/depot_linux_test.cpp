@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "blocks/depot.hpp"
 #include "pages/record_arena.hpp"
+#include "support/address_space_limit_linux.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
 #include "support/stopped_thread_linux.hpp"
@@ -103,6 +105,27 @@ TEST(Depot, ThreadStoppedInsideAnExchangeTakesNoForeignMagazine) {
             if (!exchanges.stay_whole(1 + stop * 7 % stops * all / stops)) return false;
         }
         return true;
+    }));
+}
+
+TEST(Depot, RefusesAMagazineThatItHasNoRoomFor) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers need memory of their own";
+    EXPECT_TRUE(testing::holds_in_child([] {
+        pages::RecordArena records;
+        Depot depot(records);
+        std::vector<Magazine> magazines(10'000);
+        std::size_t entered = 0;
+        while (entered != 10) {
+            if (!depot.enter(magazines[entered++])) return false;
+        }
+        if (!testing::leave_address_space(0)) return false;
+        while (entered != magazines.size() && depot.enter(magazines[entered])) ++entered;
+        if (entered == magazines.size()) return false;
+        for (std::size_t i = 0; i != entered; ++i) depot.give_empty(magazines[i]);
+        for (std::size_t i = 0; i != entered; ++i) {
+            if (depot.take_empty() == nullptr) return false;
+        }
+        return depot.take_empty() == nullptr;
     }));
 }
 

@@ -116,6 +116,16 @@ TEST_F(TakeBack, IdleTakesFromThreadsWithoutCallsSinceTheLastCheck) {
     EXPECT_EQ(pool_.parked_bytes(), 0U);
 }
 
+TEST_F(TakeBack, EnoughTakesNothingFromBusyThreadsBelowHalfOfTheLimit) {
+    Worker busy;
+    busy.does([&] { use_all_buckets(pool_); });
+    const std::size_t parked = pool_.parked_bytes();
+    ASSERT_GT(parked, 0U);
+    ASSERT_LE(pool_.set.parking_limit().taken(), pool_.set.parking_limit().max_bytes() / 2);
+    take_back(pool_, TakeFrom::enough);
+    EXPECT_EQ(pool_.parked_bytes(), parked);
+}
+
 TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
     std::vector<std::unique_ptr<Worker>> threads;
     for (unsigned i = 0; i < 100; ++i) {
