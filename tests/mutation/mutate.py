@@ -38,7 +38,7 @@ FOLDERS = ["pages", "blocks", "pool", "arena"]
 OFF = "DEVICE MODELS PLANNING PERF TOOLS COMMAND EXAMPLES PYTHON TORCH INTERPOSE".split()
 # The slow tests are left out. Those of ALONE cover all pools and threads of their process and need
 # one each. SLOWER is for mutants of lib/pool only: it also has the programs that pool_tests runs.
-ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*"
+ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*:GlobalPool.*"
 SLOWER = "GlobalPool*:SharedSegment*:ProfileOfAProgram*:*/full"
 SLOW = ("ManyPools.*:EnvironmentGarbage*:LockedOperations*:*PoolLifetimes*:*PoolFork*:*Resident*:"
         "SharedSegmentFork*:BackgroundTrimmer.*")

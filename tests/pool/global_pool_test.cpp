@@ -33,7 +33,7 @@ TEST(GlobalPool, IsUniqueAndNeverDestroyed) {
     EXPECT_EQ(get_global_memory_pool().name(), "global");
 }
 
-// ctest runs each test in a process of its own, so the pool is unused here.
+// ctest runs each test of this suite in a process of its own, so the pool is unused here.
 TEST(GlobalPool, QueriesWorkBeforeFirstUse) {
     const int on_stack = 0;
     MemoryPool& pool = get_global_memory_pool();
