@@ -196,5 +196,17 @@ TEST(CacheIdle, ThreadThatUsesOnlySmallBlocksIsIdleForLargeOnes) {
     cache.give_back_all(testing::PoolParts::path());
 }
 
+TEST(CacheOfLargeBlocks, KeepsThoseThatWereFreedInTheLastPeriod) {
+    testing::PoolParts pool;
+    testing::LooseCache cache(pool);
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    pages::Span* const span = pool.large.allocate(bytes, 64, testing::PoolParts::path()).span;
+    ASSERT_NE(span, nullptr);
+    if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences of all threads";
+    span->period = pool.heap.period() - 1;
+    EXPECT_EQ(cache.give_back_unneeded_large(testing::PoolParts::path()), 0U);
+    EXPECT_EQ(cache.give_back_large(testing::PoolParts::path()), bytes);
+}
+
 }  // namespace
 }  // namespace tensorpool::blocks
