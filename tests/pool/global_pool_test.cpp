@@ -47,6 +47,16 @@ TEST(GlobalPool, QueriesWorkBeforeFirstUse) {
     pool.trim();
 }
 
+TEST(GlobalPool, SaysIfItsLimitRefusedARequest) {
+    constexpr std::size_t mib = std::size_t{1} << 20;
+    MemoryPool& pool = get_global_memory_pool();
+    pool.set_max_capacity(pool.get_total_capacity() + mib);
+    const auto refused = detail::GlobalPool::try_allocate(64 * mib, 64);
+    pool.set_max_capacity(0);
+    EXPECT_EQ(refused.block, nullptr);
+    EXPECT_TRUE(refused.is_limited);
+}
+
 TEST(GlobalPool, IsSetUpOnceByConcurrentThreads) {
     std::thread threads[4];
     for (std::thread& thread : threads) {
