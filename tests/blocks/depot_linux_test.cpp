@@ -12,6 +12,7 @@
 
 #include "blocks/depot.hpp"
 #include "pages/record_arena.hpp"
+#include "support/address_space_limit_linux.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
 #include "support/stopped_thread_linux.hpp"
@@ -106,6 +107,20 @@ TEST_P(StoppedExchange, TakesNoForeignMagazine) {
             if (!exchanges.stay_whole(1 + stop * 7 % stops * all / stops)) return false;
         }
         return true;
+    }));
+}
+
+TEST(Depot, RefusesAMagazineThatItHasNoRoomFor) {
+    if (testing::sanitized()) GTEST_SKIP() << "sanitizers need memory of their own";
+    EXPECT_TRUE(testing::holds_in_child([] {
+        pages::RecordArena records;
+        Depot depot(records);
+        Magazine first;
+        Magazine second;
+        if (!depot.enter(first) || !testing::leave_address_space(0)) return false;
+        while (records.allocate(64, 64) != nullptr) {
+        }
+        return !depot.enter(second);
     }));
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <thread>
 #include <vector>
@@ -36,6 +37,18 @@ protected:
 
     MagazineStore store_;
 };
+
+TEST(SystemChunks, AreAsLargeAsRequestedAndUnmappedWhenFreed) {
+    const std::size_t bytes = 2 * platform::page_bytes();
+    std::vector<char*> chunks(8);
+    for (char*& chunk : chunks) {
+        chunk = SystemChunks::malloc(bytes);
+        ASSERT_NE(chunk, nullptr);
+    }
+    for (char* const chunk : chunks) std::memset(chunk, 1, bytes);
+    for (char* const chunk : chunks) SystemChunks::free(chunk);
+    EXPECT_TRUE(std::none_of(chunks.begin(), chunks.end(), is_mapped));
+}
 
 TEST_F(MagazineStoreTest, MakesEmptyMagazinesThatDoNotOverlap) {
     std::vector<Magazine*> magazines = make(1000);

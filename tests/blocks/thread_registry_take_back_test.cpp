@@ -116,6 +116,16 @@ TEST_F(TakeBack, IdleTakesFromThreadsWithoutCallsSinceTheLastCheck) {
     EXPECT_EQ(pool_.parked_bytes(), 0U);
 }
 
+TEST_F(TakeBack, EnoughTakesNothingFromBusyThreadsBelowHalfOfTheLimit) {
+    Worker busy;
+    busy.does([&] { use_all_buckets(pool_); });
+    const std::size_t parked = pool_.parked_bytes();
+    ASSERT_GT(parked, 0U);
+    ASSERT_LE(pool_.set.parking_limit().taken(), pool_.set.parking_limit().max_bytes() / 2);
+    take_back(pool_, TakeFrom::enough);
+    EXPECT_EQ(pool_.parked_bytes(), parked);
+}
+
 TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
     std::vector<std::unique_ptr<Worker>> threads;
     for (unsigned i = 0; i < 100; ++i) {
@@ -184,6 +194,18 @@ TEST(CacheIdle, ThreadThatUsesOnlySmallBlocksIsIdleForLargeOnes) {
     cache.counters->large.deallocations.fetch_add(1);
     EXPECT_FALSE(cache.was_idle());
     cache.give_back_all(testing::PoolParts::path());
+}
+
+TEST(CacheOfLargeBlocks, KeepsThoseThatWereFreedInTheLastPeriod) {
+    testing::PoolParts pool;
+    testing::LooseCache cache(pool);
+    constexpr std::size_t bytes = std::size_t{1} << 20;
+    pages::Span* const span = pool.large.allocate(bytes, 64, testing::PoolParts::path()).span;
+    ASSERT_NE(span, nullptr);
+    if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences of all threads";
+    span->period = pool.heap.period() - 1;
+    EXPECT_EQ(cache.give_back_unneeded_large(testing::PoolParts::path()), 0U);
+    EXPECT_EQ(cache.give_back_large(testing::PoolParts::path()), bytes);
 }
 
 }  // namespace

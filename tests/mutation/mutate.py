@@ -38,8 +38,8 @@ FOLDERS = ["pages", "blocks", "pool", "arena", "context"]
 OFF = "DEVICE MODELS PLANNING PERF TOOLS COMMAND EXAMPLES PYTHON TORCH INTERPOSE".split()
 # The slow tests are left out. Those of ALONE cover all pools and threads of their process and need
 # one each. SLOWER is for mutants of lib/pool only: it also has the programs that pool_tests runs.
-ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*"
-SLOWER = "GlobalPool*:SharedSegment*:*/basic:*/full"
+ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*:GlobalPool.*"
+SLOWER = "GlobalPool*:SharedSegment*:ProfileOfAProgram*:*/full"
 SLOW = ("ManyPools.*:EnvironmentGarbage*:LockedOperations*:*PoolLifetimes*:*PoolFork*:*Resident*:"
         "SharedSegmentFork*:BackgroundTrimmer.*")
 POOL = ("pool", f"-{ALONE}:{SLOWER}:{SLOW}")
@@ -55,7 +55,7 @@ STEPS = {"pages": [("pages", "-LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:
          "context": [("context", "*")]}
 TARGETS = ["pages_tests", "blocks_tests", "arena_tests", "context_tests", "pool_tests", "misuse_tests", "models_tests"]
 # pool_tests runs these.
-PROGRAMS = ["pool/global_pool_program", "pool/statics_program", "pool/segment_program",
+PROGRAMS = ["pool/global_pool_program", "pool/profile_program", "pool/segment_program", "pool/statics_program",
             "pool/tensorpool_for_plugin"]
 
 NOT_COUNTED = ["does not compile", "same code"]

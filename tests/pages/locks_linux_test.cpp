@@ -5,6 +5,7 @@
 #include "pages/address_space.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "pages/record_arena.hpp"
+#include "platform/platform.hpp"
 #include "support/waits_for_lock_linux.hpp"
 
 namespace tensorpool::pages {
@@ -30,6 +31,9 @@ TEST_F(PagesLocks, CallsOfTheAddressSpaceWait) {
     ASSERT_TRUE(space.commit({run.first, 2}));
     EXPECT_TRUE(waits_for(space, [&] { space.may_move({run.first, 1}); }));
     EXPECT_TRUE(waits_for(space, [&] { space.move({run.first, 1}, run.first + 1); }));
+    if (platform::can_move_memory() && platform::page_bytes() == page_bytes) {
+        EXPECT_TRUE(waits_for(space, [&] { space.decommit({run.first + 1, 1}); }));
+    }
     EXPECT_TRUE(waits_for(space, [&] { space.take_back(pool, run); }));
     EXPECT_TRUE(waits_for(space, [&] { (void)space.max_alignment(); }));
     EXPECT_TRUE(waits_for(space, [&] { (void)space.first_unguarded(); }));

@@ -141,6 +141,14 @@ TEST_P(BudgetScopeReallocate, RefusalLeavesTheBlockAndItsCharge) {
     EXPECT_LE(limited.statistics().peak_bytes, 2 * mib);
 }
 
+TEST_P(BudgetScopeReallocate, BlockOfTheScopesBudgetStaysInPlace) {
+    if (GetParam() == Checks::hardened) GTEST_SKIP() << "every resize moves the block";
+    void* const block = allocate(&request_, 1000);
+    EXPECT_EQ(reallocate(&request_, block, 1000, 1020), block);
+    EXPECT_EQ(request_.in_use(), 1024U);
+    pool_.deallocate(block, 1020);
+}
+
 TEST_P(BudgetScopeReallocate, RefusesABlockOfOutsideThatWouldFitInPlace) {
     void* const large = pool_.allocate(4 * mib);
     void* const small = pool_.allocate(1000);

@@ -33,7 +33,7 @@ TEST(GlobalPool, IsUniqueAndNeverDestroyed) {
     EXPECT_EQ(get_global_memory_pool().name(), "global");
 }
 
-// ctest runs each test in a process of its own, so the pool is unused here.
+// ctest runs each test of this suite in a process of its own, so the pool is unused here.
 TEST(GlobalPool, QueriesWorkBeforeFirstUse) {
     const int on_stack = 0;
     MemoryPool& pool = get_global_memory_pool();
@@ -45,6 +45,16 @@ TEST(GlobalPool, QueriesWorkBeforeFirstUse) {
     EXPECT_EQ(pool.get_allocation_count(), pool.get_deallocation_count());
     EXPECT_EQ(pool.allocate(0), nullptr);
     pool.trim();
+}
+
+TEST(GlobalPool, SaysIfItsLimitRefusedARequest) {
+    constexpr std::size_t mib = std::size_t{1} << 20;
+    MemoryPool& pool = get_global_memory_pool();
+    pool.set_max_capacity(pool.get_total_capacity() + mib);
+    const auto refused = detail::GlobalPool::try_allocate(64 * mib, 64);
+    pool.set_max_capacity(0);
+    EXPECT_EQ(refused.block, nullptr);
+    EXPECT_TRUE(refused.is_limited);
 }
 
 TEST(GlobalPool, IsSetUpOnceByConcurrentThreads) {

@@ -13,6 +13,8 @@
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/fill.hpp"
+#include "pool/pool.hpp"
+#include "pool/pool_list.hpp"
 
 namespace tensorpool {
 namespace {
@@ -156,6 +158,26 @@ TEST_F(PoolBackground, AutomaticModeReturnsMuchFreeMemory) {
     EXPECT_EQ(look(0), period_ns / 20);
     EXPECT_EQ(look(period_ns), platform::no_timeout);
     EXPECT_EQ(pool.get_total_capacity(), 0U);
+}
+
+// It cannot be seen when others take what is available.
+TEST_F(PoolBackground, PassesAreCloserTheLessIsAvailable) {
+    MemoryPool pool(options());
+    for (void* const block : testing::touched_blocks(pool, 80 * mib, mib)) {
+        pool.deallocate(block, mib);
+    }
+    const auto pause_with = [](std::size_t available_bytes) {
+        std::uint64_t pause_ns = 0;
+        detail::pool_list().visit([&](detail::Pool& one) {
+            pages::Changes changes;
+            if (one.name() != "calm") return;
+            pause_ns = one.look_in_background({.available_bytes = available_bytes}, changes);
+        });
+        return pause_ns;
+    };
+    EXPECT_EQ(pause_with(SIZE_MAX), period_ns / 20);
+    EXPECT_EQ(pause_with(400 * mib), 200 * mib);
+    EXPECT_EQ(pause_with(100 * mib), 50 * mib);
 }
 
 TEST_F(PoolBackground, PassesAreAtLeastTenMillisecondsApart) {

@@ -164,6 +164,11 @@ TEST_F(GuardedBlocks, DescribeTheirFaults) {
     EXPECT_NE(std::string(text).find("  freed by thread "), std::string::npos);
     int mine = 0;
     EXPECT_EQ(detail::describe_fault(&mine, text, sizeof text), 0U);
+    text[0] = 'x';
+    EXPECT_EQ(detail::describe_fault(block, text, 0), 0U);
+    EXPECT_EQ(text[0], 'x');
+    EXPECT_EQ(detail::describe_fault(block, text, 1), 0U);
+    EXPECT_EQ(text[0], '\0') << "an empty text";
 }
 
 TEST_F(GuardedBlocks, ThreadsThatFreeEachOthersBlocksKeepContents) {

@@ -82,6 +82,7 @@ TEST_P(PoolLengthen, BlockWithoutRoomBehindItMovesWithoutCopy) {
     EXPECT_EQ(pool_.statistics().in_use_bytes, 0U);
     EXPECT_NE(pool_.trim(), 0U);
     EXPECT_EQ(pool_.get_total_capacity(), 0U);
+    EXPECT_EQ(pool_.statistics().reserved_bytes, 0U);
 }
 
 TEST_P(PoolLengthen, BlocksThatGrowInTurnKeepTheirContent) {

@@ -39,6 +39,11 @@ TEST_F(ProfileOfAProgram, IsOnIfTheProgramAsks) {
     EXPECT_EQ(with({{"TENSORPOOL_PROFILE", "on"}}, {"0"}), "0 none\n");
 }
 
+// This program is linked with such gaps.
+TEST_F(ProfileOfAProgram, HasStacksIfThereAreGapsBetweenItsSegments) {
+    EXPECT_EQ(with({{"TENSORPOOL_PROFILE", "on"}}), "524288 some\n");
+}
+
 TEST_F(ProfileOfAProgram, IsOnAfterAValueThatCannotBeRead) {
     EXPECT_EQ(with({{"TENSORPOOL_PROFILE", "often"}}), "524288 some\n");
 }

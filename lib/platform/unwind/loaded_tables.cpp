@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <cstddef>
 #include <cstring>
@@ -117,11 +118,35 @@ bool LoadedTables::find_file(std::uintptr_t address) noexcept {
     const auto begin = reinterpret_cast<std::uintptr_t>(file_.dlfo_map_start);
     const auto end = reinterpret_cast<std::uintptr_t>(file_.dlfo_map_end);
     if (address - begin < end - begin) return true;
-    return _dl_find_object(reinterpret_cast<void*>(address), &file_) == 0;
+    if (_dl_find_object(reinterpret_cast<void*>(address), &file_) != 0) return false;
+    find_bounds();
+    return true;
+}
+
+// The kernel maps a program with gaps if there are any between its segments; linkers leave them for
+// large pages, and some for no reason. The loader then returns the bounds of the segment of code,
+// and the tables lie in another segment. Libraries are mapped without gaps.
+void LoadedTables::find_bounds() noexcept {
+    begin_ = static_cast<const unsigned char*>(file_.dlfo_map_start);
+    end_ = static_cast<const unsigned char*>(file_.dlfo_map_end);
+    const auto* const index = static_cast<const unsigned char*>(file_.dlfo_eh_frame);
+    if (index == nullptr || (index >= begin_ && index < end_)) return;
+    const auto* const segments = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+    const unsigned long count = segments == nullptr ? 0 : getauxval(AT_PHNUM);
+    for (unsigned long i = 0; i != count; ++i) {
+        const ElfW(Phdr)& segment = segments[i];
+        const auto* const begin =
+            reinterpret_cast<const unsigned char*>(file_.dlfo_link_map->l_addr + segment.p_vaddr);
+        if (segment.p_type != PT_LOAD || index < begin || index >= begin + segment.p_filesz)
+            continue;
+        begin_ = begin;
+        end_ = begin + segment.p_filesz;
+    }
 }
 
 // Reads the headers of the file, which usually lie at the beginning of its first page.
 bool LoadedTables::is_code(std::uintptr_t address) const noexcept {
+    if (begin_ != file_.dlfo_map_start) return true;  // see `find_bounds`
     const auto begin = reinterpret_cast<std::uintptr_t>(file_.dlfo_map_start);
     StackMemory memory(0);
     std::uintptr_t unused = 0;
@@ -143,9 +168,7 @@ bool LoadedTables::is_code(std::uintptr_t address) const noexcept {
 }
 
 TableBytes LoadedTables::bytes_from(const unsigned char* at) const noexcept {
-    const auto* const begin = static_cast<const unsigned char*>(file_.dlfo_map_start);
-    const auto* const end = static_cast<const unsigned char*>(file_.dlfo_map_end);
-    return at < begin || at > end ? TableBytes(nullptr, nullptr) : TableBytes(at, end);
+    return at < begin_ || at > end_ ? TableBytes(nullptr, nullptr) : TableBytes(at, end_);
 }
 
 // The index is sorted by the beginnings of the functions.

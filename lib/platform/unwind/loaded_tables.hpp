@@ -42,6 +42,7 @@ public:
 
 private:
     bool find_file(std::uintptr_t address) noexcept;
+    void find_bounds() noexcept;
     bool is_code(std::uintptr_t address) const noexcept;
     const unsigned char* find_entry(std::uintptr_t address) const noexcept;
     bool describe(const unsigned char* entry, std::uintptr_t address, Description& to) noexcept;
@@ -49,6 +50,8 @@ private:
 
     // The last ones that were found.
     dl_find_object file_{};
+    const unsigned char* begin_ = nullptr;  // of what contains the tables, as is the next one
+    const unsigned char* end_ = nullptr;
     const unsigned char* group_begin_ = nullptr;
     Group group_;
 };

@@ -115,6 +115,16 @@ TEST_F(PageHeapFresh, TryHugePageSkipsFreedMemory) {
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
+TEST_F(PageHeapFresh, TryHugePageSkipsMemoryOfALargeBlock) {
+    Span* const span = grow_bucket(granule_pages);
+    const PageNumber first = span->first_page;
+    heap().free(span);
+    ASSERT_EQ(heap().allocate(granule_pages)->first_page, first);
+    touches_take(expensive_ns);
+    heap().heap.try_huge_page(path());
+    EXPECT_EQ(choice().for_granule(), Folio::huge) << "none was measured";
+}
+
 TEST_F(PageHeapFresh, PrefaultMeasuresGranulesAndStopsExpensiveRequests) {
     Span* const span = heap().allocate(4 * granule_pages);
     touches_take(expensive_ns);

@@ -81,6 +81,19 @@ TEST(PageHeapOffer, WhatIsFreedLaterIsNotOffered) {
     EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
 }
 
+TEST(PageHeapOffer, UntouchedMemoryIsNotCountedAsOffered) {
+    HeapOptions options = plain_options();
+    options.growth = {.step = 1000 * page_bytes, .factor = 0.0, .fraction = 1.0};
+    TestHeap heap(options);
+    Span* const first = heap.allocate(100);
+    Span* const second = heap.allocate(50);
+    ASSERT_GE(heap.free_pages(), 800U);
+    heap.free(first);
+    heap.heap.offer_free();
+    heap.free(second);
+    EXPECT_EQ(heap.heap.unoffered_bytes(), 50 * page_bytes);
+}
+
 TEST(PageHeapOffer, UntouchedMemoryNeedsNoOffer) {
     TestHeap heap;
     ASSERT_TRUE(heap.heap.capacity() == 0);

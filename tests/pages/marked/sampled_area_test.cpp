@@ -66,6 +66,16 @@ TEST_F(SampledAreaTest, SmallBlocksOfOneSizeSharePages) {
     EXPECT_NE(take(smallest, other_pool).pages, first.pages);
 }
 
+// 51 blocks of 80 B leave 16 B of a page.
+TEST_F(SampledAreaTest, FindsNoBlockInTheRestOfItsPages) {
+    const SampledBlock block = take({1, 0});
+    const char* const rest = block.address() + block.pages->blocks() * block.pages->block_bytes();
+    ASSERT_EQ(block.number, 0U);
+    ASSERT_LT(rest, block.address() + block.pages->bytes());
+    EXPECT_EQ(SampledArea::find(rest - 1).number, block.pages->blocks() - 1);
+    EXPECT_EQ(SampledArea::find(rest).pages, nullptr);
+}
+
 TEST_F(SampledAreaTest, FreedBlockIsTakenAgain) {
     const SampledBlock first = take(of_1_kib);
     const SampledBlock second = take(of_1_kib);

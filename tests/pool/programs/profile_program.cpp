@@ -1,6 +1,6 @@
 // A program that allocates 512 MiB and prints its own heap profile, as other processes see it: the
-// mean distance between samples, and whether there is a site. With an argument, it sets that
-// distance first.
+// mean distance between samples, and whether there is a site, with its stack or without. With an
+// argument, it sets that distance first.
 
 #include <unistd.h>
 
@@ -22,5 +22,7 @@ int main(int count, char** arguments) {
     const tensorpool::HeapProfile profile =
         tensorpool::StatisticsReader::attach(static_cast<std::uint64_t>(getpid())).heap_profile();
     std::printf("%llu %s\n", static_cast<unsigned long long>(profile.interval),
-                profile.sites.empty() ? "none" : "some");
+                profile.sites.empty()                 ? "none"
+                : profile.sites.front().stack.empty() ? "some without stacks"
+                                                      : "some");
 }
