@@ -25,7 +25,7 @@ struct FrozenBlocks
     : boost::intrusive::set<FrozenBlock, boost::intrusive::key_of_value<BeginOfFrozen>> {
     /// Returns the frozen block `block`, or nullptr.
     FrozenBlock* find_block(const void* block) noexcept;
-    /// Returns the one whose range contains `address`, or nullptr.
+    /// Returns the frozen block whose range contains `address`, or nullptr.
     FrozenBlock* find_range(const void* address) noexcept;
 };
 
