@@ -31,9 +31,8 @@ Block& block_in_use(const AllocatorState& state, void* address, const char* call
     if (block != nullptr && block->is(BlockState::scalars) && Scalars::has(*block, address)) {
         return *block;
     }
-    const bool in_use = block != nullptr && block->address == address &&
-                        (block->is(BlockState::in_use) || block->is(BlockState::shared));
-    if (!in_use) throw_not_in_use(state.options.name, state.name_of_device(), call, address);
+    if (!is_in_use(block, address))
+        throw_not_in_use(state.options.name, state.name_of_device(), call, address);
     return *block;
 }
 
@@ -305,9 +304,7 @@ std::size_t CachingCore::usable_size(const void* address) const noexcept {
         const Lock lock(state_.mutex);
         return Scalars::has(*block, address) ? ScalarPage::scalar_bytes : 0;
     }
-    const bool in_use = block->address == address &&
-                        (block->is(BlockState::in_use) || block->is(BlockState::shared));
-    return in_use ? block->bytes : 0;
+    return is_in_use(block, address) ? block->bytes : 0;
 }
 
 bool CachingCore::is_used_on(const void* address, StreamHandle stream) const noexcept {

@@ -46,11 +46,6 @@ unsigned number_of_thread() noexcept {
     return number;
 }
 
-bool is_in_use(const Block* block, const void* address) noexcept {
-    return block != nullptr && block->address == address &&
-           (block->is(BlockState::in_use) || block->is(BlockState::shared));
-}
-
 void wait_for(Backend& backend, Device device, StreamHandle stream, const std::string& name) {
     const DeviceStatus status = backend.synchronize_stream(device.index, stream);
     if (status == DeviceStatus::ok) return;
