@@ -100,7 +100,7 @@ PlannedState::~PlannedState() {
     } else if (base::checks_sizes(options_.checks)) {
         report_blocks_in_use(options_, statistics());
     }
-    requests_.blocks().for_each([&](void* block, const auto&) { pool_.deallocate(block); });
+    requests_.return_all(pool_);
     planned::planned_registry().leave(*this);
 }
 

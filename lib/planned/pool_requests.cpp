@@ -1,7 +1,6 @@
 #include "planned/pool_requests.hpp"
 
 #include <exception>
-#include <optional>
 
 namespace tensorpool::planned {
 
@@ -47,7 +46,7 @@ void PoolRequests::remember(void* block, std::size_t bytes, std::size_t alignmen
     try {
         Learner::Ticket ticket;
         if (learner_.is_noting()) ticket = learner_.note(bytes, alignment, pool_bytes);
-        blocks_.add(block, {pool_bytes, ticket, is_noted});
+        blocks_.insert_or_assign(block, Block{pool_bytes, ticket, is_noted});
     } catch (...) {
         learner_.forget();  // this iteration is no longer recorded completely
         throw;
@@ -71,22 +70,32 @@ void PoolRequests::count(Answer answer, std::size_t pool_bytes) noexcept {
 }
 
 bool PoolRequests::note_free(void* p) noexcept {
-    std::optional<PoolBlocks::Block> block;
+    std::uint64_t bytes = 0;
     {
         const std::lock_guard guard(mutex_);
-        block = blocks_.remove(p);
-        if (block) learner_.note_end(block->ticket);
+        const auto found = blocks_.find(p);
+        if (found == blocks_.end()) return false;
+        bytes = found->second.bytes;
+        learner_.note_end(found->second.ticket);
+        blocks_.erase(found);
     }
-    if (block) count_freed(block->bytes);
-    return block.has_value();
+    count_freed(bytes);
+    return true;
 }
 
 void PoolRequests::forget_noted(detail::Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    blocks_.take_noted([&](void* p, std::uint64_t bytes) {
+    std::erase_if(blocks_, [&](const auto& entry) {
+        const auto& [p, block] = entry;
+        if (!block.is_noted) return false;
         pool.forget_free_of(p);
-        count_freed(bytes);
+        count_freed(block.bytes);
+        return true;
     });
+}
+
+void PoolRequests::return_all(MemoryPool& pool) noexcept {
+    for (const auto& [p, block] : blocks_) pool.deallocate(p);
 }
 
 void PoolRequests::count_freed(std::uint64_t bytes) noexcept {

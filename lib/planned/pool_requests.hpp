@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
+
+#include <tensorpool/memory_pool.hpp>
 
 #include "planned/follower.hpp"
 #include "planned/learner.hpp"
-#include "planned/pool_blocks.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/owned_planned_record.hpp"
 
@@ -47,9 +49,16 @@ public:
     /// Lets the pool forget that frees of blocks are noted. REQUIRES: the lock of `block_servers`
     /// is held.
     void forget_noted(detail::Pool& pool) noexcept;
-    const PoolBlocks& blocks() const noexcept { return blocks_; }
+    /// Returns all blocks to their pool. For the end of the arena.
+    void return_all(MemoryPool& pool) noexcept;
 
 private:
+    struct Block {
+        std::uint64_t bytes;     // usable size of the pool's block
+        Learner::Ticket ticket;  // the learner's record of the request
+        bool is_noted;           // freed by callers of the pool, which notes the free
+    };
+
     void remember(void* block, std::size_t bytes, std::size_t alignment, std::size_t pool_bytes,
                   bool is_noted);
     void count(Answer answer, std::size_t pool_bytes) noexcept;
@@ -58,7 +67,7 @@ private:
     std::mutex& mutex_;
     statistics::PlannedTotals& totals_;
     const std::atomic<const void*>& first_owner_;
-    PoolBlocks blocks_;
+    std::unordered_map<void*, Block> blocks_;  // that callers hold
     Learner learner_;
 };
 
