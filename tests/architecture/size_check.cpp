@@ -163,15 +163,15 @@ private:
         }
         for (const auto& [kind, count] : counts) {
             if (count <= max_files) continue;
-            const auto listed = listed_.find(kind);
-            if (listed != listed_.end()) {
-                listed->second.needed = true;
-                continue;
-            }
             const std::size_t space = kind.find(' ');
-            add(kind.substr(0, space), 0,
-                "holds " + std::to_string(count) + " files *" + kind.substr(space + 1) +
-                    "; at most " + std::to_string(max_files));
+            std::string text = "holds " + std::to_string(count) + " files *" +
+                               kind.substr(space + 1) + "; at most " + std::to_string(max_files);
+            if (const auto listed = listed_.find(kind); listed != listed_.end()) {
+                listed->second.needed = true;
+                if (kind.starts_with("include/")) continue;
+                text += ", and only folders of public headers may be listed as interfaces";
+            }
+            add(kind.substr(0, space), 0, std::move(text));
         }
     }
 

@@ -89,8 +89,20 @@ TEST_F(PlantedSize, ReportsFolderOf41FilesOfAKind) {
     EXPECT_EQ(found(),
               "lib/pool:0: holds 41 files *.cpp; at most 40\n"
               "tests/pool:0: holds 41 files *_test.cpp; at most 40\n");
-    list("files lib/pool .cpp because\n");
-    EXPECT_EQ(found(), "tests/pool:0: holds 41 files *_test.cpp; at most 40\n");
+    list("files lib/pool .cpp no reason is enough\n");
+    EXPECT_EQ(
+        found(),
+        "lib/pool:0: holds 41 files *.cpp; at most 40, and only folders of public headers may "
+        "be listed as interfaces\n"
+        "tests/pool:0: holds 41 files *_test.cpp; at most 40\n");
+}
+
+TEST_F(PlantedSize, FoldersOfPublicHeadersMayBeListed) {
+    for (std::size_t i = 0; i < 40; ++i)
+        write("include/tensorpool/" + std::to_string(i) + ".hpp", "");
+    EXPECT_EQ(found(), "include/tensorpool:0: holds 41 files *.hpp; at most 40\n");
+    list("files include/tensorpool .hpp callers include each by its path\n");
+    EXPECT_EQ(found(), "");
 }
 
 TEST_F(PlantedSize, OnlyPublicClassesMayBeListed) {
