@@ -90,7 +90,7 @@ void ArenaClaims::count() const noexcept {
 // Claims bytes only after checking that there is room. Used for sizes and alignments that the
 // inline path does not take, and for try_allocate, which must not throw.
 void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Attempt& attempt) noexcept {
-    state_.check_allocating_thread();
+    state_.owner.check_allocating();
     const std::size_t most = std::min(state_.options().max_allocation, max_bytes);
     if (bytes > most || alignment > max_bytes) {
         attempt.refusal = bytes > most ? Refusal{"max_allocation", most}
@@ -145,7 +145,7 @@ bool ArenaClaims::make_room(std::size_t end, std::uint64_t seen, Attempt& attemp
     }
     const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
     if ((top & Arena::offset_mask) > arena_.end_.load(std::memory_order_relaxed)) {
-        state_.wait_for_change(lock);  // pending claims: they may be cancelled
+        state_.changes.wait(lock);  // pending claims: they may be cancelled
         return true;
     }
     return top != seen;
@@ -172,7 +172,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Attempt& atte
             return state_.refuse(bytes, attempt);
         }
         // The first pending claim decides the outcome of all of them.
-        state_.wait_for_change(lock);
+        state_.changes.wait(lock);
         lock.lock();
     }
     lock.unlock();
@@ -196,7 +196,7 @@ ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& gr
     // Release: a thread that reads the new end sees the memory committed.
     arena_.end_.store(memory.end(), std::memory_order_release);
     if (grown != 0) state_.note(EntryKind::growth, grown);
-    if (grown != 0 || begins) state_.announce_change();
+    if (grown != 0 || begins) state_.changes.announce();
     return {end <= memory.end(), grown};
 }
 

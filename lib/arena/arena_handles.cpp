@@ -83,7 +83,7 @@ HeldBlock ArenaHandles::hold(std::size_t bytes, std::size_t alignment) {
 }
 
 void ArenaHandles::end(const HeldBlock& block) noexcept {
-    state_.check_thread("the end of a handle");
+    state_.owner.check("the end of a handle");
     const std::size_t begin = begin_of(block);
     const std::size_t end = end_of(block);
     if (state_.phases.went_below(end, block.owner.releases())) return;

@@ -79,7 +79,7 @@ std::size_t Arena::settled_top() const noexcept {
         std::unique_lock lock(state_->mutex);
         end = end_.load(std::memory_order_relaxed);
         top = words_->used.load(std::memory_order_relaxed) & offset_mask;
-        if (top > end) state_->wait_for_change(lock);
+        if (top > end) state_->changes.wait(lock);
     }
     return top;
 }
@@ -118,12 +118,12 @@ void Arena::reset() noexcept {
 }
 
 std::size_t Arena::trim() noexcept {
-    state_->check_thread("trim");
+    state_->owner.check("trim");
     return ArenaReleases(*this).give_back_above(used());
 }
 
 void Arena::reserve(std::size_t bytes) {
-    state_->check_thread("reserve");
+    state_->owner.check("reserve");
     if (state_->is_measuring()) return;
     arena::Attempt attempt;
     detail::ArenaClaims claims(*this);
@@ -197,7 +197,7 @@ void ArenaReleases::mark_freed_above(std::size_t offset) const noexcept {
 }
 
 void ArenaReleases::end_above(std::size_t offset) noexcept {
-    state_.check_thread("release_to or reset");
+    state_.owner.check("release_to or reset");
     check_no_handle_above(offset);
     events::look_for_recorder();
     events::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);

@@ -88,25 +88,6 @@ std::size_t ArenaState::capacity() const noexcept {
     return is_growing() ? std::min(committed, limit) : committed;
 }
 
-void ArenaState::check_allocating_thread() noexcept {
-    if (!base::checks_calls(options_.checks) || options_.sharing == Sharing::any_thread) return;
-    // Relaxed: only the identity matters, no other memory depends on it.
-    std::thread::id none;
-    owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
-    check_thread("allocate");
-}
-
-void ArenaState::check_thread(const char* call) const noexcept {
-    if (!base::checks_calls(options_.checks) || options_.sharing == Sharing::any_thread) return;
-    const std::thread::id owner = owner_.load(std::memory_order_relaxed);
-    if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
-    events::stop_at_misuse(
-        {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
-        "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
-        "used it before",
-        call, name());
-}
-
 // The end of such a handle would touch the arena, so the program cannot go on.
 void ArenaState::check_no_handle_left() const noexcept {
     const auto block = handles == nullptr ? std::nullopt : handles->first_above(0);
@@ -167,7 +148,7 @@ bool ArenaState::is_cancelled(std::uint64_t claim) const noexcept {
 
 std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
     cancelled_.cancel_from(begin);
-    announce_change();
+    changes.announce();
     return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
 }
 
@@ -181,17 +162,6 @@ void ArenaState::fold_record() noexcept {
     if (record.is_in_segment()) return;
     const std::lock_guard guard(mutex);
     record.fold();
-}
-
-void ArenaState::announce_change() noexcept {
-    changes.fetch_add(1, std::memory_order_relaxed);
-    changes.notify_all();
-}
-
-void ArenaState::wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept {
-    const std::uint32_t seen = changes.load(std::memory_order_relaxed);
-    lock.unlock();
-    changes.wait(seen, std::memory_order_relaxed);
 }
 
 void ArenaState::fail(std::size_t bytes, const arena::Attempt& attempt) const {

@@ -1,20 +1,20 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include <tensorpool/arena.hpp>
 #include <tensorpool/budget.hpp>
 #include <tensorpool/timeline.hpp>
 
+#include "arena/arena_changes.hpp"
 #include "arena/arena_memory.hpp"
 #include "arena/arena_record.hpp"
 #include "arena/cancelled_claims.hpp"
 #include "arena/checked_blocks.hpp"
 #include "arena/living_handles.hpp"
 #include "arena/object_register.hpp"
+#include "arena/owner_thread.hpp"
 #include "arena/release_history.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
@@ -62,12 +62,6 @@ public:
     /// Returns the peak of the bytes in use, given that `used` bytes are in use now.
     std::size_t peak(std::size_t used) const noexcept;
 
-    /// With checks, stops the program if the calling thread is not the one that allocated first
-    /// from a one-thread arena. `call` names the function in the message.
-    void check_thread(const char* call) const noexcept;
-    /// Checks the thread of an allocation like `check_thread`. The first thread that allocates
-    /// becomes the owner.
-    void check_allocating_thread() noexcept;
     /// Calls the owner's callback, if there is one.
     void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
     /// The bytes behind what was requested that belong to a block too.
@@ -88,11 +82,6 @@ public:
     void note(EntryKind kind, std::size_t bytes) noexcept;
     /// Updates the sums that stand for this arena if its record did not fit into the segment.
     void fold_record() noexcept;
-    /// Wakes threads that wait for a growth or a cancellation. REQUIRES: the caller holds the
-    /// mutex.
-    void announce_change() noexcept;
-    /// Waits for a growth or a cancellation. `lock` holds the mutex, and is released.
-    void wait_for_change(std::unique_lock<std::mutex>& lock) const noexcept;
     [[noreturn]] void fail(std::size_t bytes, const arena::Attempt& attempt) const;
 
     /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
@@ -107,8 +96,8 @@ public:
     void cancel_pending_claims() noexcept;
 
     std::mutex mutex;  ///< guards growth and the settling of pending claims
-    /// Counts growths and cancellations, for threads that wait for one.
-    std::atomic<std::uint32_t> changes = 0;
+    arena::ArenaChanges changes;
+    arena::OwnerThread owner{options_};
     arena::OwnedArenaRecord record;
     statistics::ArenaTotals& totals = record->totals;
     arena::ArenaMemory memory{totals, BudgetAccess::node_of(options_.budget)};
@@ -137,7 +126,6 @@ private:
     std::uint64_t id_;
     std::size_t closed_at_ = open;  // bytes in use when a fork closed the arena
     arena::CancelledClaims cancelled_;
-    std::atomic<std::thread::id> owner_ = std::thread::id();
 };
 
 }  // namespace tensorpool::detail

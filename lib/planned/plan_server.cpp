@@ -14,7 +14,7 @@ void PlanServer::begin_iteration() {
     const std::lock_guard guard(mutex_);
     state_.begin_iteration();
     // The pool serves this iteration; it and the idle plans of other loops would add up.
-    if (state_.plan_ == nullptr) (void)kinds::give_back_idle_plans();
+    if (state_.plans_.current() == nullptr) (void)kinds::give_back_idle_plans();
 }
 
 void PlanServer::end_iteration() noexcept {
@@ -36,7 +36,7 @@ void* PlanServer::serve(const kinds::Request& request, pages::SlowPath& path) no
 }
 
 bool PlanServer::note_free(void* p) noexcept {
-    return state_.note_free(p);
+    return state_.requests_.note_free(p);
 }
 
 void PlanServer::rest(planned::ServedPlan& plan) noexcept {
@@ -74,12 +74,12 @@ void PlanServer::give_back_idle(std::size_t wanted) noexcept {
     if (lacked_bytes_ < resting_->capacity() / 4) return;
     resting_->return_memory();
     set_resting(nullptr);
-    state_.show_capacity();
+    state_.plans_.show_capacity();
 }
 
 void PlanServer::forget_noted() noexcept {
     const std::lock_guard guard(kinds::block_servers());
-    state_.forget_noted();
+    state_.requests_.forget_noted(PoolAccess::of(state_.pool_));
 }
 
 }  // namespace tensorpool::detail

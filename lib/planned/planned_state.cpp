@@ -36,8 +36,41 @@ PlannedArenaOptions validated(PlannedArenaOptions options) {
     return options;
 }
 
-void store(Counter& counter, std::uint64_t value) noexcept {
-    counter.store(value, std::memory_order_relaxed);
+std::uint64_t missed(const statistics::PlannedTotals& totals) noexcept {
+    const auto read = [](const Counter& counter) {
+        return counter.load(std::memory_order_relaxed);
+    };
+    return read(totals.too_large) + read(totals.out_of_order) + read(totals.unknown) +
+           read(totals.still_in_use);
+}
+
+void report_blocks_in_use(const PlannedArenaOptions& options,
+                          const PlannedArenaStatistics& now) noexcept {
+    const std::uint64_t bytes = now.in_use_bytes + now.pool_in_use_bytes;
+    if (bytes == 0) return;
+    events::report_misuse({.kind = events::MisuseKind::leak,
+                           .size = static_cast<std::size_t>(bytes),
+                           .owner = options.name},
+                          "planned arena '%s': destroyed with blocks of %s in use; expected "
+                          "none",
+                          options.name.c_str(), base::BytesText(bytes).c_str());
+}
+
+void require_outside(bool in_iteration, const std::string& arena, const char* call) {
+    if (!in_iteration) return;
+    throw std::logic_error("tensorpool: planned arena '" + arena + "': " + call +
+                           ": an iteration is under way; expected none");
+}
+
+[[noreturn]] void refuse_plan(const std::string& arena, const PlannedArenaStatistics& now,
+                              std::uint64_t bytes, const pages::SlowPath& path) {
+    const limits::BudgetLines lines(path.budget);
+    throw AllocationError(arena.c_str(), {.asked = bytes,
+                                          .in_use = now.in_use_bytes,
+                                          .capacity = now.capacity_bytes,
+                                          .limit = path.refusal.limit,
+                                          .limit_bytes = path.refusal.limit_bytes,
+                                          .details = lines.c_str()});
 }
 
 }  // namespace
@@ -49,8 +82,7 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
       budget_(options_.budget),
       record_(std::make_shared<planned::OwnedPlannedRecord>(options_.name)),
       drift_(options_.tolerated_misses, options_.drift_iterations),
-      idle_iterations_(options_.warm_up_iterations),
-      learner_(options_.learn_iterations) {
+      idle_iterations_(options_.warm_up_iterations) {
     arena_.next_ = &no_turn;
     arena_.served_ = &totals_.served;
     arena_.served_bytes_ = &totals_.served_bytes;
@@ -61,62 +93,41 @@ PlannedState::PlannedState(PlannedArena& arena, PlannedArenaOptions options)
 
 // Blocks that callers of the global pool hold stay valid.
 PlannedState::~PlannedState() {
-    check_no_blocks_in_use();
     if (server_.is_used()) {
         server_.forget_noted();
         drop_plan();
-        for (auto* plan = retired_.get(); plan != nullptr; plan = plan->next.get()) {
-            plan->become_orphan();
-        }
-        planned::orphaned_plans().add(std::move(retired_));
+        planned::orphaned_plans().add(plans_.take_orphans());
+    } else if (base::checks_sizes(options_.checks)) {
+        report_blocks_in_use(options_, statistics());
     }
-    blocks_.for_each([&](void* block, const auto&) { pool_.deallocate(block); });
+    requests_.return_all(pool_);
     planned::planned_registry().leave(*this);
-}
-
-void PlannedState::check_no_blocks_in_use() const noexcept {
-    if (!base::checks_sizes(options_.checks) || server_.is_used()) return;
-    const PlannedArenaStatistics snapshot = statistics();
-    const std::uint64_t bytes = snapshot.in_use_bytes + snapshot.pool_in_use_bytes;
-    if (bytes == 0) return;
-    events::report_misuse({.kind = events::MisuseKind::leak,
-                           .size = static_cast<std::size_t>(bytes),
-                           .owner = options_.name},
-                          "planned arena '%s': destroyed with blocks of %s in use; expected "
-                          "none",
-                          options_.name.c_str(), base::BytesText(bytes).c_str());
-}
-
-void PlannedState::require_outside(const char* call) const {
-    if (!in_iteration_) return;
-    throw std::logic_error("tensorpool: planned arena '" + options_.name + "': " + call +
-                           ": an iteration is under way; expected none");
 }
 
 // Relaxed: a freeing thread compares the first owner only with itself.
 void PlannedState::begin_iteration() {
-    require_outside("begin_iteration");
+    require_outside(in_iteration_, options_.name, "begin_iteration");
     server_.end_rest();
     owner_ = &thread_table;
     const void* no_owner = nullptr;
     arena_.first_owner_.compare_exchange_strong(no_owner, owner_, std::memory_order_relaxed);
-    if (plan_ != nullptr) show_first_owner();
-    release_retired();
+    if (auto* const plan = plans_.current())
+        plan->set_first_owner(arena_.first_owner_.load(std::memory_order_relaxed));
+    plans_.release_retired();
     look_for_plan();
     in_iteration_ = true;
-    missed_before_ = missed();
+    missed_before_ = missed(totals_);
     // Nothing would lie between the blocks of a plan. The pool protects each block, if hardened.
     if (options_.checks == Checks::hardened) return;
-    if (plan_ != nullptr) {
+    if (auto* const plan = plans_.current()) {
         // Without memory, the pool serves this iteration.
-        has_turns_ = server_.prepare(*plan_);
-        if (has_turns_) arena_.next_ = plan_->tables().buffers;
-        show_capacity();
+        has_turns_ = server_.prepare(*plan);
+        if (has_turns_) arena_.next_ = plan->tables().buffers;
+        plans_.show_capacity();
     } else if (idle_iterations_ != 0) {
         --idle_iterations_;
     } else if (job_ == nullptr) {
-        const std::lock_guard guard(mutex_);
-        learner_.begin_iteration();
+        requests_.begin_iteration();
     }
 }
 
@@ -127,45 +138,38 @@ void PlannedState::end_iteration() {
     }
     in_iteration_ = false;
     add(totals_.iterations, 1);
-    if (plan_ != nullptr) {
+    if (plans_.current() != nullptr) {
         end_served();
     } else {
         end_learned();
     }
-    release_retired();
-    if (plan_ != nullptr) server_.rest(*plan_);
+    plans_.release_retired();
+    if (auto* const plan = plans_.current()) server_.rest(*plan);
     record_->note_iteration();
 }
 
 void PlannedState::end_served() noexcept {
     if (!std::exchange(has_turns_, false)) return;
     follower_->end_iteration(*std::exchange(arena_.next_, &no_turn));
-    const std::uint64_t missed_now = missed() - missed_before_;
-    if (!drift_.note_iteration(missed_now, plan_->plan().requests.size())) return;
+    const std::uint64_t missed_now = missed(totals_) - missed_before_;
+    const LearnedPlan& plan = plans_.current()->plan();
+    if (!drift_.note_iteration(missed_now, plan.requests.size())) return;
     drift_.note_end();
-    events::write_entry(EntryKind::drift, LimitKind::none, plan_->plan().peak_bytes, options_.name);
+    events::write_entry(EntryKind::drift, LimitKind::none, plan.peak_bytes, options_.name);
     drop_plan();
 }
 
 void PlannedState::end_learned() noexcept {
     try {
-        std::unique_lock lock(mutex_);
-        if (!learner_.is_noting()) return;
-        const bool is_learned = learner_.end_iteration();
-        store(totals_.buffers, learner_.learned().size());
-        lock.unlock();
-        if (is_learned) plan_learned();
+        if (requests_.end_iteration()) plan_learned();
     } catch (...) {  // the caller's executor may throw anything
         note_failure();
     }
 }
 
 void PlannedState::plan_learned() {
-    job_ = std::make_shared<planned::PlanningJob>(learner_.learned(), options_.planning_budget);
-    {
-        const std::lock_guard guard(mutex_);
-        learner_.forget();
-    }
+    job_ = std::make_shared<planned::PlanningJob>(requests_.learned(), options_.planning_budget);
+    requests_.forget_learned();
     show_state();
     if (!options_.executor) {
         job_->run();
@@ -199,27 +203,23 @@ void PlannedState::look_for_plan() noexcept {
 
 void PlannedState::adopt(std::unique_ptr<ServedPlan> plan,
                          std::unique_ptr<planned::Follower> follower) noexcept {
+    const std::uint64_t bytes = plan->plan().peak_bytes;
     follower_ = std::move(follower);
-    plan_ = std::move(plan);
-    plan_->belong_to(&arena_, record_);
-    show_first_owner();
+    plan->belong_to(&arena_, record_);
+    plan->set_first_owner(arena_.first_owner_.load(std::memory_order_relaxed));
     failures_ = 0;
-    arena_.tables_ = &plan_->tables();
+    arena_.tables_ = &plan->tables();
     add(totals_.plans, 1);
-    show_plan();
-    events::write_entry(EntryKind::plan, LimitKind::none, plan_->plan().peak_bytes, options_.name);
-}
-
-void PlannedState::show_first_owner() noexcept {
-    plan_->set_first_owner(arena_.first_owner_.load(std::memory_order_relaxed));
+    plans_.adopt(std::move(plan));
+    show_state();
+    events::write_entry(EntryKind::plan, LimitKind::none, bytes, options_.name);
 }
 
 void PlannedState::note_failure() noexcept {
     job_ = nullptr;
     idle_iterations_ = (1u << failures_) - 1;
     failures_ = std::min(failures_ + 1, max_failures);
-    const std::lock_guard guard(mutex_);
-    learner_.forget();
+    requests_.forget_learned();
     show_state();
 }
 
@@ -229,7 +229,7 @@ void PlannedState::forget_job() noexcept {
 }
 
 void PlannedState::relearn() {
-    require_outside("relearn");
+    require_outside(in_iteration_, options_.name, "relearn");
     drop_plan();
     forget();
 }
@@ -238,109 +238,52 @@ void PlannedState::forget() noexcept {
     job_ = nullptr;
     drift_.forget();
     failures_ = idle_iterations_ = 0;
-    const std::lock_guard guard(mutex_);
-    learner_.forget();
+    requests_.forget_learned();
     show_state();
 }
 
 void PlannedState::require_plan() const {
-    if (plan_ != nullptr) return;
+    if (plans_.current() != nullptr) return;
     throw std::logic_error("tensorpool: planned arena '" + options_.name +
                            "': save: no plan serves; expected one");
 }
 
 void PlannedState::save(std::ostream& out) const {
     require_plan();
-    planned::write_plan(out, plan_->plan());
+    planned::write_plan(out, plans_.current()->plan());
 }
 
 void PlannedState::load(std::istream& in, const std::string& file) {
-    require_outside("load");
+    require_outside(in_iteration_, options_.name, "load");
     LearnedPlan plan = planned::read_plan(in, file);
     const std::uint64_t bytes = plan.peak_bytes;
     pages::SlowPath path;
     auto served = ServedPlan::make(std::move(plan), PoolAccess::of(pool_), budget_, path);
-    if (served == nullptr) refuse_plan(bytes, path);
+    if (served == nullptr) refuse_plan(options_.name, statistics(), bytes, path);
     auto follower = std::make_unique<planned::Follower>(served->tables());
     drop_plan();
     forget();
     adopt(std::move(served), std::move(follower));
 }
 
-void PlannedState::refuse_plan(std::uint64_t bytes, const pages::SlowPath& path) const {
-    const PlannedArenaStatistics snapshot = statistics();
-    const limits::BudgetLines lines(path.budget);
-    throw AllocationError(options_.name.c_str(), {.asked = bytes,
-                                                  .in_use = snapshot.in_use_bytes,
-                                                  .capacity = snapshot.capacity_bytes,
-                                                  .limit = path.refusal.limit,
-                                                  .limit_bytes = path.refusal.limit_bytes,
-                                                  .details = lines.c_str()});
-}
-
 std::uint64_t PlannedState::sequence_checksum() const {
-    return plan_ != nullptr ? planned::checksum_of(plan_->plan().requests) : 0;
+    const ServedPlan* const plan = plans_.current();
+    return plan != nullptr ? planned::checksum_of(plan->plan().requests) : 0;
 }
 
-// Blocks of the plan may be freed at any time, also while it is retired.
 void PlannedState::drop_plan() noexcept {
-    if (plan_ == nullptr) return show_state();
-    server_.end_rest();
-    follower_ = nullptr;
-    arena_.tables_ = nullptr;
-    {
-        const std::lock_guard guard(mutex_);
-        plan_->next = std::move(retired_);
-        retired_ = std::move(plan_);
+    if (plans_.current() != nullptr) {
+        server_.end_rest();
+        follower_ = nullptr;
+        arena_.tables_ = nullptr;
+        plans_.drop();
     }
-    release_retired();
-    show_plan();
-}
-
-void PlannedState::release_retired() noexcept {
-    if (retired_ == nullptr) return;
-    std::unique_ptr<ServedPlan> released;  // destroyed outside of the lock
-    {
-        const std::lock_guard guard(mutex_);
-        released = planned::take_unheld(retired_);
-    }
-    if (released == nullptr) return;
-    released = nullptr;
-    show_plan();
-}
-
-void PlannedState::show_plan() noexcept {
-    const LearnedPlan nothing;
-    const LearnedPlan& plan = plan_ != nullptr ? plan_->plan() : nothing;
-    store(totals_.buffers, plan.requests.size());
-    store(totals_.lower_bound_bytes, plan.lower_bound_bytes);
-    store(totals_.pool_peak_bytes, plan.pool_peak_bytes);
-    store(totals_.plan_peak_bytes, plan.peak_bytes);
     show_state();
-    show_capacity();
-}
-
-void PlannedState::show_capacity() noexcept {
-    std::uint64_t capacity = plan_ != nullptr ? plan_->capacity() : 0;
-    for (auto* old = retired_.get(); old != nullptr; old = old->next.get()) {
-        capacity += old->capacity();
-    }
-    if (totals_.capacity_bytes.load(std::memory_order_relaxed) == capacity) return;
-    store(totals_.capacity_bytes, capacity);
-    record_->note_capacity();
 }
 
 void PlannedState::show_state() noexcept {
-    if (plan_ != nullptr) return record_->set_state(State::serving);
+    if (plans_.current() != nullptr) return record_->set_state(State::serving);
     record_->set_state(job_ != nullptr ? State::planning : State::learning);
-}
-
-std::uint64_t PlannedState::missed() const noexcept {
-    const auto read = [](const Counter& counter) {
-        return counter.load(std::memory_order_relaxed);
-    };
-    return read(totals_.too_large) + read(totals_.out_of_order) + read(totals_.unknown) +
-           read(totals_.still_in_use);
 }
 
 }  // namespace tensorpool::detail

@@ -11,12 +11,11 @@
 
 #include "planned/drift.hpp"
 #include "planned/follower.hpp"
-#include "planned/learner.hpp"
 #include "planned/owned_planned_record.hpp"
 #include "planned/plan_server.hpp"
 #include "planned/planning_job.hpp"
-#include "planned/pool_blocks.hpp"
-#include "planned/served_plan.hpp"
+#include "planned/pool_requests.hpp"
+#include "planned/served_plans.hpp"
 
 namespace tensorpool::detail {
 
@@ -55,12 +54,6 @@ public:
     /// allocates from it, or nullptr. REQUIRES: the lock of the server is held.
     template <class Get>
     void* serve_for(Pool& pool, std::size_t bytes, std::size_t alignment, Get get) noexcept;
-    /// Notes the free of a block that `serve_for` got from the pool. Returns false if it got none
-    /// at `p`. Any thread.
-    bool note_free(void* p) noexcept;
-    /// Lets the pool forget that frees of blocks are noted. REQUIRES: the lock of `block_servers`
-    /// is held.
-    void forget_noted() noexcept;
 
     /// Taken around a fork, so that no thread is within an update of the block table.
     void lock() noexcept { mutex_.lock(); }
@@ -71,45 +64,25 @@ public:
 
 private:
     friend class PlanServer;
-    using Answer = planned::Follower::Answer;
     using Turn = planned::Follower::Turn;
 
     // planned_requests.cpp
-    void check_thread() const noexcept;
     Turn find_turn(std::size_t bytes, std::size_t alignment) noexcept;
     void* serve(const PlannedBuffer& buffer) noexcept;
     template <class Get>
     void* serve_or(std::size_t bytes, std::size_t alignment, Get get);
-    void* hand_on(void* block, std::size_t bytes, std::size_t alignment, Answer answer);
-    enum class FreedBy : bool { arena, pool };
-    void remember(void* block, std::size_t bytes, std::size_t alignment, std::size_t pool_bytes,
-                  FreedBy freed_by);
-    void note(Pool& pool, void* block, std::size_t bytes, std::size_t alignment,
-              Answer answer) noexcept;
-    void count(Answer answer, std::size_t pool_bytes) noexcept;
-    void count_pool_freed(std::uint64_t bytes) noexcept;
-    bool free_of_pool(void* p) noexcept;
-    void refuse_free(const void* p) const noexcept;
 
     // planned_state.cpp
-    void require_outside(const char* call) const;
-    [[noreturn]] void refuse_plan(std::uint64_t bytes, const pages::SlowPath& path) const;
     void end_served() noexcept;
     void end_learned() noexcept;
     void plan_learned();
     void look_for_plan() noexcept;
     void adopt(std::unique_ptr<planned::ServedPlan> plan,
                std::unique_ptr<planned::Follower> follower) noexcept;
-    void show_first_owner() noexcept;
     void note_failure() noexcept;
     void drop_plan() noexcept;
     void forget() noexcept;
-    void release_retired() noexcept;
-    void show_plan() noexcept;
-    void show_capacity() noexcept;
     void show_state() noexcept;
-    std::uint64_t missed() const noexcept;
-    void check_no_blocks_in_use() const noexcept;
 
     PlannedArena& arena_;
     PlannedArenaOptions options_;
@@ -124,7 +97,7 @@ private:
     bool has_turns_ = false;           // in the iteration: the plan has memory and serves
     const void* owner_ = nullptr;      // address of a thread-local variable of the owner
     std::uint64_t missed_before_ = 0;  // misses when the iteration began
-    std::unique_ptr<planned::ServedPlan> plan_;
+    planned::ServedPlans plans_{*record_, mutex_};
     std::unique_ptr<planned::Follower> follower_;  // null: no plan
     std::shared_ptr<planned::PlanningJob> job_;    // null: no planning in progress
     planned::Drift drift_;
@@ -134,9 +107,8 @@ private:
     // Protects the state of blocks that do not come from the current plan. The pool is called
     // without the lock.
     std::mutex mutex_;
-    planned::PoolBlocks blocks_;
-    planned::Learner learner_;
-    std::unique_ptr<planned::ServedPlan> retired_;  // a list of plans with blocks still held
+    planned::PoolRequests requests_{mutex_, totals_, arena_.first_owner_,
+                                    options_.learn_iterations};
 
     // The last member: it is registered, so frees of other arenas' blocks reach it until it ends.
     PlanServer server_{*this};
@@ -151,7 +123,7 @@ void* PlannedState::serve_for(Pool& pool, std::size_t bytes, std::size_t alignme
     if (turn.buffer != nullptr) return serve(*turn.buffer);
     void* const block = get();
     if (block != nullptr) {
-        note(pool, block, bytes, alignment, turn.answer);
+        requests_.add_noted(pool, block, bytes, alignment, turn.answer);
     } else {
         arena_.next_ = before;
     }

@@ -70,9 +70,7 @@ private:
     bool begin(Target target, bool from_start) noexcept;
     void end() noexcept;
     void end_given_up() noexcept;
-    void name_everything() noexcept;
     void record_capacities() noexcept;
-    void hide_quick_paths() noexcept;
     void show_quick_paths() noexcept;
     void share_control() noexcept;
     void mark_process() noexcept;

@@ -66,6 +66,20 @@ void name_scopes(Rings& rings) noexcept {
     }
 }
 
+void name_everything(Rings& rings) noexcept {
+    events::snapshot_sources().for_each([&](const events::SnapshotSource& source) {
+        const auto identity = source.identify();
+        rings.name(identity.kind, identity.number, identity.name);
+    });
+    name_scopes(rings);
+}
+
+void hide_quick_paths() noexcept {
+    blocks::thread_registry().hide_caches();
+    arena::arena_registry().hide_quick_paths();
+    arena::scratch_registry().hide_quick_paths();
+}
+
 }  // namespace
 
 // Steps that may fail come first. Names follow, so that no recorded call refers to an unnamed
@@ -90,19 +104,13 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
     hooks.name.store([](TraceSource kind, std::uint64_t source,
                         std::string_view name) noexcept { recorder().name(kind, source, name); },
                      std::memory_order_release);
-    name_everything();
+    name_everything(recording_.rings);
     hooks.record.store(record, std::memory_order_release);
     record_capacities();
     hide_quick_paths();
     // If the file accepts no data, the recording is given up already.
     if (hooks.record.load(relaxed) == nullptr) end_given_up();
     return true;
-}
-
-void Recorder::hide_quick_paths() noexcept {
-    blocks::thread_registry().hide_caches();
-    arena::arena_registry().hide_quick_paths();
-    arena::scratch_registry().hide_quick_paths();
 }
 
 // Where a memory tool is present, the inline paths stay hidden from the first use on.
@@ -130,14 +138,6 @@ void Recorder::end_given_up() noexcept {
 
 void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
     recording_.rings.name(kind, source, name);
-}
-
-void Recorder::name_everything() noexcept {
-    events::snapshot_sources().for_each([this](const events::SnapshotSource& source) {
-        const auto identity = source.identify();
-        recording_.rings.name(identity.kind, identity.number, identity.name);
-    });
-    name_scopes(recording_.rings);
 }
 
 // The lock of the sources is a leaf, so the thread takes its ring before it.

@@ -1,6 +1,7 @@
 #include "arena/scratch/scratch_operators.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace tensorpool {
 namespace arena {
@@ -41,6 +42,17 @@ ScratchReport ScratchOperators::report() const {
                          return one.peak_bytes > other.peak_bytes;
                      });
     return report;
+}
+
+detail::ScratchOperator* KnownOperators::find(std::string_view name) noexcept {
+    if (const auto known = known_.find(name); known != known_.end()) return known->second;
+    try {
+        const ScratchOperators::Entry entry = scratch_operators().find_or_add(name);
+        known_.emplace(entry.name, entry.found);
+        return entry.found;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
 }
 
 }  // namespace arena

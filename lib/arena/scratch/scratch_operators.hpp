@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include <tensorpool/scratch_report.hpp>
 
@@ -49,5 +50,15 @@ private:
 };
 
 ScratchOperators& scratch_operators();
+
+/// The operators that one thread has looked up, so that it takes the lock once for each.
+class KnownOperators {
+public:
+    /// Returns the operator `name`; nullptr if there is no memory for it.
+    detail::ScratchOperator* find(std::string_view name) noexcept;
+
+private:
+    std::unordered_map<std::string_view, detail::ScratchOperator*> known_;
+};
 
 }  // namespace tensorpool::arena

@@ -22,7 +22,7 @@ namespace {
 }  // namespace
 
 void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcept {
-    detail::ScratchOperator* const found = state_->find_operator(name);
+    detail::ScratchOperator* const found = state_->operators.find(name);
     if (found == nullptr) return;
     scope.operator_ = found;
     scope.outer_operator_ = std::exchange(state_->innermost, found);

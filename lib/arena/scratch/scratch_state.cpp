@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -118,17 +117,6 @@ void ScratchState::set_buffer(std::span<std::byte> buffer) {
     use_present_chunk();
     note_changes();
     record_capacity();
-}
-
-ScratchOperator* ScratchState::find_operator(std::string_view name) noexcept {
-    if (const auto known = operators_.find(name); known != operators_.end()) return known->second;
-    try {
-        const arena::ScratchOperators::Entry entry = arena::scratch_operators().find_or_add(name);
-        operators_.emplace(entry.name, entry.found);
-        return entry.found;
-    } catch (const std::bad_alloc&) {
-        return nullptr;
-    }
 }
 
 void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,

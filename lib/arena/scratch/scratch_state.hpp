@@ -5,9 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
 #include <tensorpool/scratch.hpp>
 
@@ -39,10 +36,6 @@ public:
     std::size_t capacity() const noexcept override;
     std::size_t peak() const noexcept;
 
-    /// Returns the operator `name`, which is looked up once a thread; nullptr if there is no memory
-    /// for it.
-    ScratchOperator* find_operator(std::string_view name) noexcept;
-
     /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
     /// `refusal`, if that fails.
     void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
@@ -59,8 +52,6 @@ public:
     /// Returns the block of a handle that ends. Stops the program if the handle does not end in its
     /// scope, in reverse order.
     void end_handle(const HeldBlock& block) noexcept;
-    /// Forgets a handle that gave up its block.
-    void forget_handle(const HeldBlock& block) noexcept;
     /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in use.
     void settle() noexcept;
     std::size_t trim() noexcept;
@@ -80,6 +71,7 @@ public:
     const std::uint64_t number;
     /// The scope number of allocations outside of any scope.
     static constexpr std::uint64_t outside = 0;
+    arena::KnownOperators operators;
     /// The operator of the innermost named scope; nullptr for none.
     ScratchOperator* innermost = nullptr;
     statistics::ArenaTotals& totals = record->totals;
@@ -104,9 +96,6 @@ private:
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
     void forget_need() noexcept;
-    using Handles = std::vector<arena::ScratchHandle>;
-    Handles::const_reverse_iterator find_handle(const HeldBlock& block) const noexcept;
-    const char* misuse_of(const HeldBlock& block) const noexcept;
     void note_changes() noexcept;
     void fold_record() noexcept;
 
@@ -118,11 +107,9 @@ private:
     // The parts of the totals that are on the timeline.
     std::uint64_t noted_grown_ = 0;
     std::uint64_t noted_given_back_ = 0;
-    std::unordered_map<std::string_view, ScratchOperator*> operators_;
     static const SourceFunctions handle_functions;
     SourceLink link_{&handle_functions, this};  // what handles refer to
-    std::uint64_t last_serial_ = 0;
-    Handles handles_;  // the living ones, the last one made at the end
+    arena::ScratchHandles handles_;
 };
 
 }  // namespace tensorpool::detail

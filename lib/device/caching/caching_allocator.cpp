@@ -131,32 +131,32 @@ bool CachingAllocator::remove_callback(std::string_view name) noexcept {
 
 void CachingAllocator::reserve_for_capture(std::size_t bytes) {
     DeviceAllocationFailure failure;
-    if (bytes != 0 && !core_->reserve_for_capture(bytes, failure)) core_->refuse(failure);
+    if (bytes != 0 && !core_->captures().reserve(bytes, failure)) core_->refuse(failure);
 }
 
 void CachingAllocator::begin_capture() noexcept {
-    core_->begin_capture();
+    core_->captures().begin();
 }
 
 void CachingAllocator::end_capture() noexcept {
-    core_->end_capture();
+    core_->captures().end();
 }
 
 void CachingAllocator::begin_capture_pool(CapturePool pool,
                                           std::function<bool(StreamHandle)> takes_part) {
-    core_->begin_capture_pool(pool, std::move(takes_part));
+    core_->captures().begin_pool(pool, std::move(takes_part));
 }
 
 void CachingAllocator::end_capture_pool(CapturePool pool) {
-    core_->end_capture_pool(pool);
+    core_->captures().end_pool(pool);
 }
 
 void CachingAllocator::release_capture_pool(CapturePool pool) noexcept {
-    core_->release_capture_pool(pool);
+    core_->captures().release_pool(pool);
 }
 
 void CachingAllocator::release_capture(std::uint64_t id) {
-    core_->release_capture(id);
+    core_->captures().release(id);
 }
 
 }  // namespace tensorpool

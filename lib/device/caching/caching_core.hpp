@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -11,6 +9,8 @@
 #include <tensorpool/device/caching_allocator.hpp>
 
 #include "device/caching/allocator_state.hpp"
+#include "device/caching/block_search.hpp"
+#include "device/caching/capture_calls.hpp"
 #include "device/caching/free_blocks.hpp"
 #include "device/caching/growth.hpp"
 #include "device/caching/reclaim.hpp"
@@ -99,16 +99,10 @@ public:
     void add_callback(std::string name, AllocatorCallback callback);
     bool remove_callback(std::string_view name) noexcept;
 
-    bool reserve_for_capture(std::size_t bytes, DeviceAllocationFailure& failure);
-    void begin_capture() noexcept;
-    void end_capture() noexcept;
-    void release_capture(std::uint64_t id);
+    CaptureCalls& captures() noexcept { return capture_calls_; }
+
     std::size_t sleep(SleepContent content);
     void wake();
-    using CaptureFilter = std::function<bool(StreamHandle)>;
-    void begin_capture_pool(CapturePool pool, CaptureFilter takes_part);
-    void end_capture_pool(CapturePool pool);
-    void release_capture_pool(CapturePool pool) noexcept;
 
     /// Throws the exception for a failure.
     [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
@@ -117,27 +111,6 @@ private:
     using Lock = std::unique_lock<std::mutex>;
 
     void* take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept;
-    Request request_of(std::size_t bytes, const StreamCache& cache) const noexcept;
-    Request shareable_request_of(std::size_t bytes) const noexcept {
-        return {bytes, base::align_up(bytes, state_.abilities.granularity), Pool::shareable, 0,
-                false};
-    }
-    void put_back_shareable(Block& block) noexcept;
-    bool is_too_large(std::size_t bytes) const noexcept;
-    Outcome find(StreamCache& cache, const Request& request);
-    Outcome obtain(StreamCache& cache, const Request& request);
-    static limits::BudgetRequest new_budget_request() noexcept;
-    bool may_retry(const Outcome& outcome, limits::BudgetRequest& budget) const noexcept;
-    static Outcome asleep() noexcept {
-        return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::asleep);
-    }
-    bool take_over_dead(StreamCache& cache);
-    void open_page(StreamCache& cache, Outcome& outcome, const Request& request);
-    Outcome reserve(const Request& request);
-    void explain(const Outcome& outcome, const Request& request, DeviceAllocationFailure& failure);
-    Block* end_use(void* address, Lock& lock) noexcept;
-    void free_scalar(Block& block, void* address) noexcept;
-    Block& block_in_use(void* address, const char* call) const;
     std::size_t give_back(std::size_t bytes) noexcept;
 
     AllocatorState state_;
@@ -148,6 +121,8 @@ private:
     Reclaim reclaim_{state_, free_, captures_};
     Growth growth_{state_, reclaim_, captures_};
     Sleep sleep_{state_, free_, captures_, reclaim_};
+    BlockSearch search_{state_, free_, captures_, caches_, reclaim_, growth_};
+    CaptureCalls capture_calls_{state_, free_, captures_, caches_, search_};
 };
 
 }  // namespace tensorpool::device

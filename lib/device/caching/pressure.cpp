@@ -20,8 +20,7 @@ Outcome Pressure::relieve(const Outcome& refused) {
         return outcome_;
     }
     for (const Step& step : steps) {
-        if (state_.asleep)
-            return Outcome::failed(DeviceStatus::out_of_memory, Outcome::Cause::asleep);
+        if (state_.asleep) return Outcome::refused(Outcome::Cause::asleep);
         const std::size_t freed = (this->*step.take)();
         if (step.retry == Retry::grow_if_freed && freed == 0) continue;
         if (is_over(may_grow_after(step.retry, freed))) break;

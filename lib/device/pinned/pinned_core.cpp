@@ -46,9 +46,21 @@ unsigned number_of_thread() noexcept {
     return number;
 }
 
-bool is_in_use(const Block* block, const void* address) noexcept {
-    return block != nullptr && block->address == address &&
-           (block->is(BlockState::in_use) || block->is(BlockState::shared));
+void wait_for(Backend& backend, Device device, StreamHandle stream, const std::string& name) {
+    const DeviceStatus status = backend.synchronize_stream(device.index, stream);
+    if (status == DeviceStatus::ok) return;
+    throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) +
+                                  ": end_stream: the wait for the stream failed: " +
+                                  to_string(status) + ": " + backend.last_error());
+}
+
+/// Drops a stream's uses of blocks in use.
+void forget_uses(DeferredFrees& deferred, StreamCache& slabs, const StreamQueue& queue) noexcept {
+    for (Slab& slab : slabs.memory.slabs) {
+        for (Block* block = slab.first; block != nullptr; block = block->next) {
+            if (block->is(BlockState::shared)) deferred.forget_uses(*block, queue);
+        }
+    }
 }
 
 }  // namespace
@@ -164,7 +176,10 @@ void PinnedCore::add_use(Block& block, StreamHandle stream) {
 
 void PinnedCore::record_use(void* address, StreamHandle stream) {
     const std::lock_guard guard(mutex_);
-    add_use(block_in_use(address, "record_use"), stream);
+    Block* const block = heap_.find(address);
+    if (!is_in_use(block, address))
+        throw_not_in_use(options_.name, device(), "record_use", address);
+    add_use(*block, stream);
     detail::add(totals_.cross_stream_uses, 1);
 }
 
@@ -224,49 +239,23 @@ void PinnedCore::flush() noexcept {
 }
 
 void PinnedCore::end_stream(StreamHandle stream) {
-    synchronize_stream(stream);
+    wait_for(backend_, device(), stream, options_.name);
     const std::lock_guard guard(mutex_);
     StreamCache* const known = streams_.find(stream);
     if (known == nullptr) return;
     StreamQueue& queue = known->memory.queue;
-    forget(queue);
+    forget_uses(deferred_, slabs_, queue);
     complete();
     while (queue.first != nullptr) {  // a block was freed since, or an event is late
         const std::uint64_t added = queue.added;
         {
             const Unlocked unlocked(mutex_);
-            synchronize_stream(stream);
+            wait_for(backend_, device(), stream, options_.name);
         }
         while (DeferrableBlock* const block = deferred_.next_up_to(queue, added)) {
             heap_.put_back(static_cast<Block&>(*block), idle_stamp);
         }
     }
-}
-
-void PinnedCore::synchronize_stream(StreamHandle stream) {
-    const DeviceStatus status = backend_.synchronize_stream(device_, stream);
-    if (status == DeviceStatus::ok) return;
-    throw DeviceError(status, "tensorpool: " + options_.name + " on " + to_string(device()) +
-                                  ": end_stream: the wait for the stream failed: " +
-                                  to_string(status) + ": " + backend_.last_error());
-}
-
-/// Drops this stream's uses of blocks in use.
-void PinnedCore::forget(const StreamQueue& queue) noexcept {
-    for (Slab& slab : slabs_.memory.slabs) {
-        for (Block* block = slab.first; block != nullptr; block = block->next) {
-            if (block->is(BlockState::shared)) deferred_.forget_uses(*block, queue);
-        }
-    }
-}
-
-// Errors -----------------------------------------------------------------------------------------
-
-/// Returns the block in use at the address. Throws DeviceError if there is none.
-Block& PinnedCore::block_in_use(void* address, const char* call) const {
-    Block* const block = heap_.find(address);
-    if (!is_in_use(block, address)) throw_not_in_use(options_.name, device(), call, address);
-    return *block;
 }
 
 }  // namespace tensorpool::device

@@ -95,9 +95,6 @@ private:
     void add_use(Block& block, StreamHandle stream);
     void complete() noexcept;
     void flush() noexcept;
-    Block& block_in_use(void* address, const char* call) const;
-    void forget(const StreamQueue& queue) noexcept;
-    void synchronize_stream(StreamHandle stream);
 
     // pinned_growth.cpp
     Outcome obtain(const Request& request);
@@ -110,7 +107,6 @@ private:
     Outcome under_pressure(const Request& request, Outcome refused);
     bool may_grow(std::size_t bytes) const noexcept;
     std::size_t give_back() noexcept;
-    Slab* take_free_slab() noexcept;
     void explain(const Outcome& outcome, const Request& request,
                  DeviceAllocationFailure& failure) noexcept;
 

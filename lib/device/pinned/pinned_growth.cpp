@@ -18,6 +18,17 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds shortest_pause = std::chrono::microseconds(10);
 constexpr nanoseconds longest_pause = std::chrono::milliseconds(1);
 
+/// Takes out a slab that is one free block, so that it can be released. Returns nullptr if there is
+/// none.
+Slab* take_free_slab(BlockHeap& heap, StreamCache& slabs) noexcept {
+    for (Slab& slab : slabs.memory.slabs) {
+        if (!slab.is_all_free()) continue;
+        heap.take_out(*slab.first);
+        return &slab;
+    }
+    return nullptr;
+}
+
 }  // namespace
 
 Block* PinnedCore::take_free(const Request& request) {
@@ -187,21 +198,10 @@ void PinnedCore::set_limit(std::size_t bytes) noexcept {
     (void)give_back();
 }
 
-/// Takes out a slab that is one free block, so that it can be released. Returns nullptr if there is
-/// none.
-Slab* PinnedCore::take_free_slab() noexcept {
-    for (Slab& slab : slabs_.memory.slabs) {
-        if (!slab.is_all_free()) continue;
-        heap_.take_out(*slab.first);
-        return &slab;
-    }
-    return nullptr;
-}
-
 /// Releases all free slabs, without the lock during the calls to the system.
 std::size_t PinnedCore::give_back() noexcept {
     std::size_t given = 0;
-    while (Slab* const slab = take_free_slab()) {
+    while (Slab* const slab = take_free_slab(heap_, slabs_)) {
         DeviceStatus status = DeviceStatus::ok;
         {
             const Unlocked unlocked(mutex_);

@@ -82,6 +82,33 @@ const char* expected(Next next) {
     }
 }
 
+/// Returns what the library expected after the last input, with a semicolon before it. The
+/// input is not escaped and may contain anything, so only the library's own words count.
+std::string_view expectation_of(std::string_view text) {
+    static constexpr std::string_view known[] = {"; expected string literal",
+                                                 "; expected ':'",
+                                                 "; expected ']'",
+                                                 "; expected '}'",
+                                                 "; expected end of input",
+                                                 "; expected '[', '{', or a literal"};
+    for (const std::string_view expectation : known) {
+        if (text.ends_with(expectation)) return expectation;
+    }
+    return "";
+}
+
+/// Removes the library's description of the position, and of the last input, from an error.
+std::string reason_of(const std::string& text) {
+    const std::size_t dash = text.find(" - ");
+    const std::size_t begin = dash == std::string::npos ? 0 : dash + 3;
+    // The first of the two is the library's: the input follows.
+    const std::size_t number = text.find(" parsing '", begin);
+    const std::size_t read = text.find("; last read: '", begin);
+    if (number < read) return text.substr(begin, number - begin);
+    if (read == std::string::npos) return text.substr(begin);
+    return text.substr(begin, read - begin) + std::string(expectation_of(text));
+}
+
 /// Receives the parser's events. The names of its functions are given by the library.
 class HeaderHandler {
 public:
@@ -209,32 +236,6 @@ public:
     }
 
 private:
-    /// Removes the library's description of the position, and of the last input, from an error.
-    static std::string reason_of(const std::string& text) {
-        const std::size_t dash = text.find(" - ");
-        const std::size_t begin = dash == std::string::npos ? 0 : dash + 3;
-        // The first of the two is the library's: the input follows.
-        const std::size_t number = text.find(" parsing '", begin);
-        const std::size_t read = text.find("; last read: '", begin);
-        if (number < read) return text.substr(begin, number - begin);
-        if (read == std::string::npos) return text.substr(begin);
-        return text.substr(begin, read - begin) + std::string(expectation_of(text));
-    }
-    /// Returns what the library expected after the last input, with a semicolon before it. The
-    /// input is not escaped and may contain anything, so only the library's own words count.
-    static std::string_view expectation_of(std::string_view text) {
-        static constexpr std::string_view known[] = {"; expected string literal",
-                                                     "; expected ':'",
-                                                     "; expected ']'",
-                                                     "; expected '}'",
-                                                     "; expected end of input",
-                                                     "; expected '[', '{', or a literal"};
-        for (const std::string_view expectation : known) {
-            if (text.ends_with(expectation)) return expectation;
-        }
-        return "";
-    }
-
     /// The parser would take a zero byte as the end, and ignore everything behind it.
     void refuse_zeros() const {
         const std::size_t zero = header_.find('\0');

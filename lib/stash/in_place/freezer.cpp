@@ -32,6 +32,21 @@ void add(FreezeStatistics& sum, const FrozenBlock& block) noexcept {
 
 }  // namespace
 
+// The range begins in the block's first page.
+FrozenBlock* FrozenBlocks::find_block(const void* p) noexcept {
+    const auto found = lower_bound(static_cast<const std::byte*>(p));
+    return found != end() && found->block() == p ? &*found : nullptr;
+}
+
+FrozenBlock* FrozenBlocks::find_range(const void* address) noexcept {
+    const auto* const at = static_cast<const std::byte*>(address);
+    auto behind = upper_bound(at);
+    if (behind == begin()) return nullptr;
+    FrozenBlock& block = *--behind;
+    const auto offset = static_cast<std::size_t>(at - block.range().begin);
+    return offset < block.range().bytes ? &block : nullptr;
+}
+
 Freezer& freezer() noexcept {
     static base::NeverDestroyed<Freezer> the_freezer;
     return the_freezer.get();
@@ -109,7 +124,7 @@ FrozenBlock* Freezer::begin_use(const void* p) noexcept {
     for (;;) {
         {
             const std::lock_guard guard(lock_);
-            FrozenBlock* const block = find(p);
+            FrozenBlock* const block = blocks_.find_block(p);
             if (block == nullptr) return nullptr;
             if (!block->is_in_use()) {
                 block->set_in_use(true);
@@ -145,7 +160,7 @@ bool Freezer::note_free(void* p) noexcept {
     FrozenBlock* block = nullptr;
     {
         const std::lock_guard guard(lock_);
-        block = find(p);
+        block = blocks_.find_block(p);
         if (block == nullptr) return false;
         take_out(*block);
     }
@@ -163,24 +178,9 @@ void Freezer::note_end_of(unsigned pool_number) noexcept {
     }
 }
 
-// The range begins in the block's first page.
-FrozenBlock* Freezer::find(const void* p) noexcept {
-    const auto found = blocks_.lower_bound(static_cast<const std::byte*>(p));
-    return found != blocks_.end() && found->block() == p ? &*found : nullptr;
-}
-
-FrozenBlock* Freezer::find_range(const void* address) noexcept {
-    const auto* const at = static_cast<const std::byte*>(address);
-    auto behind = blocks_.upper_bound(at);
-    if (behind == blocks_.begin()) return nullptr;
-    FrozenBlock& block = *--behind;
-    const auto offset = static_cast<std::size_t>(at - block.range().begin);
-    return offset < block.range().bytes ? &block : nullptr;
-}
-
 bool Freezer::is_frozen(const void* p) noexcept {
     const std::lock_guard guard(lock_);
-    return find(p) != nullptr;
+    return blocks_.find_block(p) != nullptr;
 }
 
 FreezeStatistics Freezer::statistics() noexcept {
@@ -193,13 +193,13 @@ FreezeStatistics Freezer::statistics() noexcept {
 FreezeStatistics Freezer::statistics(const void* p) noexcept {
     FreezeStatistics one;
     const std::lock_guard guard(lock_);
-    if (const FrozenBlock* const block = find(p)) add(one, *block);
+    if (const FrozenBlock* const block = blocks_.find_block(p)) add(one, *block);
     return one;
 }
 
 void Freezer::damage(const void* p, std::uint32_t piece) noexcept {
     const std::lock_guard guard(lock_);
-    find(p)->encoding(piece).back() ^= std::byte{1};
+    blocks_.find_block(p)->encoding(piece).back() ^= std::byte{1};
 }
 
 }  // namespace tensorpool::stashing

@@ -15,6 +15,20 @@
 
 namespace tensorpool::stashing {
 
+struct BeginOfFrozen {
+    using type = const std::byte*;
+    type operator()(const FrozenBlock& block) const noexcept { return block.range().begin; }
+};
+
+/// Frozen blocks by the addresses where their ranges begin.
+struct FrozenBlocks
+    : boost::intrusive::set<FrozenBlock, boost::intrusive::key_of_value<BeginOfFrozen>> {
+    /// Returns the frozen block `block`, or nullptr.
+    FrozenBlock* find_block(const void* block) noexcept;
+    /// Returns the frozen block whose range contains `address`, or nullptr.
+    FrozenBlock* find_range(const void* address) noexcept;
+};
+
 /// All frozen blocks of the process, and the thread that serves their page faults. There is one,
 /// and its lock guards it: a thread that holds the lock touches no piece at rest, for which the
 /// handler would need the lock. Thread-safe.
@@ -36,12 +50,6 @@ public:
     void damage(const void* block, std::uint32_t piece) noexcept;
 
 private:
-    struct BeginOf {
-        using type = const std::byte*;
-        type operator()(const FrozenBlock& block) const noexcept { return block.range().begin; }
-    };
-    using Blocks = boost::intrusive::set<FrozenBlock, boost::intrusive::key_of_value<BeginOf>>;
-
     // freezer.cpp
     struct EndOfUse {
         EndOfUse(Freezer& of, FrozenBlock& used) noexcept : freezer(of), block(used) {}
@@ -56,9 +64,6 @@ private:
     void end(FrozenBlock& block) noexcept;
     void take_out(FrozenBlock& block) noexcept;
     FrozenBlock* begin_use(const void* block) noexcept;
-    // REQUIRES: the lock is held.
-    FrozenBlock* find(const void* block) noexcept;
-    FrozenBlock* find_range(const void* address) noexcept;
 
     // freezer_handler.cpp
     void set_up(bool system_calls_may_fail);
@@ -88,8 +93,8 @@ private:
     platform::FaultSource source_;
 
     HandlerLock lock_;
-    PieceTools tools_;  // guarded by lock_
-    Blocks blocks_;     // guarded by lock_
+    PieceTools tools_;     // guarded by lock_
+    FrozenBlocks blocks_;  // guarded by lock_
     // Whether the handler has ended, because it could not read the source. Guarded by lock_ once it
     // has started.
     bool is_handler_lost_ = false;

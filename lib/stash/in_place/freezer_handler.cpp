@@ -103,7 +103,7 @@ void Freezer::fail_without_source() noexcept {
 // A thread may still wait for a block that was thawed or freed since, or touch a block that the
 // system refused to take out of the source.
 void Freezer::serve(const platform::PageFault& fault) noexcept {
-    FrozenBlock* const block = find_range(fault.address);
+    FrozenBlock* const block = blocks_.find_range(fault.address);
     if (block == nullptr) {
         platform::unwatch_faults(source_, fault.address, platform::page_bytes());
         return platform::wake_faults(source_, fault.address, platform::page_bytes());

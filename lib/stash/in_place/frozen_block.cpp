@@ -59,7 +59,7 @@ FrozenBlock* FrozenBlock::make(const Settings& settings) noexcept {
     auto* const block = new (memory) FrozenBlock(settings);
     block->pieces_ = reinterpret_cast<Piece*>(memory + sizeof(FrozenBlock));
     std::uninitialized_default_construct_n(block->pieces_, count);
-    block->window_ = reinterpret_cast<std::uint32_t*>(block->pieces_ + count);
+    block->window_.place_in(reinterpret_cast<std::uint32_t*>(block->pieces_ + count), count);
     block->encodings_ = encodings;
     return block;
 }
@@ -183,7 +183,7 @@ Done FrozenBlock::serve(std::uint32_t number, bool is_write, const FaultSource& 
         ++totals().misses;
         make_room(source, tools);
         const Done done = fill(number, is_write ? Writable::yes : Writable::no, source, tools);
-        if (done == Done::yes) push_to_window(number);
+        if (done == Done::yes) window_.push(number);
         return done;
     }
     if (!is_write) {
@@ -201,11 +201,11 @@ Done FrozenBlock::serve(std::uint32_t number, bool is_write, const FaultSource& 
 // A piece that the system does not drop goes to the end of the queue and is tried again later.
 void FrozenBlock::make_room(const FaultSource& source, PieceTools& tools) noexcept {
     if (is_thawing_) return;
-    while (window_count_ > kept_pieces_) {
-        const std::uint32_t oldest = pop_from_window();
+    while (window_.count() > kept_pieces_) {
+        const std::uint32_t oldest = window_.pop_oldest();
         const bool is_written = pieces_[oldest].state == State::dirty;
         if (put_to_rest(oldest, source, tools) != Done::yes) {
-            push_to_window(oldest);
+            window_.push(oldest);
             return;
         }
         if (is_written) ++encoded_again_;
@@ -252,23 +252,10 @@ void FrozenBlock::begin_anew() noexcept {
 }
 
 void FrozenBlock::refill_window() noexcept {
-    window_first_ = 0;
-    window_count_ = 0;
+    window_.clear();
     for (std::uint32_t piece = 0; piece != piece_count_; ++piece) {
-        if (pieces_[piece].state != State::at_rest) push_to_window(piece);
+        if (pieces_[piece].state != State::at_rest) window_.push(piece);
     }
-}
-
-void FrozenBlock::push_to_window(std::uint32_t piece) noexcept {
-    window_[(window_first_ + window_count_) % piece_count_] = piece;
-    ++window_count_;
-}
-
-std::uint32_t FrozenBlock::pop_from_window() noexcept {
-    const std::uint32_t oldest = window_[window_first_];
-    window_first_ = (window_first_ + 1) % piece_count_;
-    --window_count_;
-    return oldest;
 }
 
 }  // namespace tensorpool::stashing

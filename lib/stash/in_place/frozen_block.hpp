@@ -30,6 +30,30 @@ enum class Done : std::uint8_t {
     damaged,  ///< the encoding of the piece is damaged
 };
 
+/// A queue of numbers of pieces, in memory of its user.
+class PieceRing {
+public:
+    void place_in(std::uint32_t* memory, std::uint32_t capacity) noexcept {
+        memory_ = memory;
+        capacity_ = capacity;
+    }
+    std::uint32_t count() const noexcept { return count_; }
+    void clear() noexcept { count_ = 0; }
+    void push(std::uint32_t piece) noexcept { memory_[(first_ + count_++) % capacity_] = piece; }
+    std::uint32_t pop_oldest() noexcept {
+        const std::uint32_t oldest = memory_[first_];
+        first_ = (first_ + 1) % capacity_;
+        --count_;
+        return oldest;
+    }
+
+private:
+    std::uint32_t* memory_ = nullptr;
+    std::uint32_t capacity_ = 0;
+    std::uint32_t first_ = 0;
+    std::uint32_t count_ = 0;
+};
+
 /// The pieces of a block that is frozen in place. Each is either at rest, as an encoding, or
 /// resident; of the resident ones, those that were not written since they came back are clean and
 /// protected from writes.
@@ -126,8 +150,6 @@ private:
               PieceTools& tools) noexcept;
     void become_resident(std::uint32_t piece, State state) noexcept;
     void refill_window() noexcept;
-    void push_to_window(std::uint32_t piece) noexcept;
-    std::uint32_t pop_from_window() noexcept;
 
     kinds::PoolParts* const pool_;
     const void* const block_;
@@ -141,10 +163,7 @@ private:
     std::size_t kept_out_bytes_ = 0;  // of the commit budget
     bool is_in_use_ = false;
     Piece* pieces_ = nullptr;
-    // The pieces that came back, the oldest first: a ring with room for all.
-    std::uint32_t* window_ = nullptr;
-    std::uint32_t window_first_ = 0;
-    std::uint32_t window_count_ = 0;
+    PieceRing window_;  // the pieces that came back, with room for all
     // Room for the largest encoding of each piece. Pages without a part of one take no memory.
     std::byte* encodings_ = nullptr;
     std::size_t bytes_at_rest_ = 0;

@@ -31,37 +31,9 @@ EntrySizes sizes_of(const StashState& rest) noexcept {
 
 }  // namespace
 
-std::shared_ptr<MapEntry> MapState::take_oldest(EntryList& list) noexcept {
-    MapEntry* const entry = list.first();
-    if (entry == nullptr) return nullptr;
-    EntryList::remove(*entry);
-    entry->is_busy = true;
-    return entry->shared_from_this();
-}
-
-MapState::Taken MapState::take_oldest_in_memory() noexcept {
-    MapEntry* const entry = in_memory_.first();
-    if (entry == nullptr || entry->rest == nullptr) return {take_oldest(in_memory_), {}};
-    Taken taken{nullptr, std::move(entry->tensor)};
-    ++totals_.stashes;
-    EntryList::remove(*entry);
-    count(*entry, {.compressed = entry->counted.compressed,
-                   .spilled = entry->counted.spilled,
-                   .at_rest = entry->bytes});
-    list(*entry);
-    return taken;
-}
-
-std::unique_ptr<StashState> MapState::take_kept(MapEntry& entry) noexcept {
-    std::unique_ptr<StashState> kept = std::move(entry.rest);
-    EntryList::remove(entry.as_kept);
-    if (kept != nullptr) count(entry, {.in_memory = entry.bytes});
-    return kept;
-}
-
 // What it writes may be all the memory that a budget still lacks, so the reserve is freed first.
 // The tensor's block may become the next one.
-std::optional<std::size_t> MapState::put_to_rest(Taken taken) noexcept {
+std::optional<std::size_t> MapState::put_to_rest(TakenTensor taken) noexcept {
     if (taken.tensor) {
         const std::size_t bytes = usable_bytes(taken.tensor);
         return bytes - std::min(bytes, reserve_.refill(pool_, std::move(taken.tensor)));
@@ -90,7 +62,7 @@ std::optional<std::size_t> MapState::put_to_rest(Taken taken) noexcept {
             entry.rest = std::move(rest);
             freed = std::move(entry.tensor);
         }
-        finish(entry, shrinks ? sizes : entry.counted);
+        entries_.finish(entry, shrinks ? sizes : entry.counted);
     }
     rest.reset();
     const std::size_t after = sizes.compressed + reserve_.refill(pool_, std::move(freed));
@@ -140,7 +112,7 @@ std::optional<std::size_t> MapState::spill(MapEntry& entry) noexcept {
     totals_.stash_ns += platform::monotonic_clock_ns() - begin;
     if (spilled != nullptr) ++totals_.spills;
     entry.rest.swap(spilled);
-    finish(entry, sizes);
+    entries_.finish(entry, sizes);
     return before - std::min(before, sizes.compressed);
 }
 
@@ -148,7 +120,7 @@ std::optional<std::size_t> MapState::spill(MapEntry& entry) noexcept {
 std::nullopt_t MapState::fail(MapEntry& entry, const std::exception& error) noexcept {
     const std::lock_guard guard(mutex_);
     note(error);
-    finish(entry, entry.counted);
+    entries_.finish(entry, entry.counted);
     return std::nullopt;
 }
 
@@ -176,7 +148,7 @@ void MapState::restore(MapEntry& entry, Access access) {
         sizes.compressed = entry.counted.compressed;
         sizes.spilled = entry.counted.spilled;
     }
-    finish(entry, sizes);
+    entries_.finish(entry, sizes);
 }
 
 // A pool with a limit of its own asks no holder.
@@ -199,7 +171,7 @@ void MapState::make_room() noexcept {
     const auto put_one_to_rest = [&] {
         std::unique_lock lock(mutex_);
         if (!exceeds(totals_.memory_bytes + incoming_bytes_, options_.memory_bytes)) return false;
-        Taken taken = take_oldest_in_memory();
+        TakenTensor taken = entries_.take_oldest_in_memory();
         lock.unlock();
         return put_to_rest(std::move(taken)).has_value();
     };
@@ -207,7 +179,8 @@ void MapState::make_room() noexcept {
     const auto spill_one = [&] {
         std::unique_lock lock(mutex_);
         if (!exceeds(totals_.compressed_bytes, most_compressed)) return false;
-        const auto entry = take_oldest(compressed_.first() != nullptr ? compressed_ : kept_);
+        auto entry = entries_.take_oldest_compressed();
+        if (entry == nullptr) entry = entries_.take_oldest_kept();
         lock.unlock();
         return entry != nullptr && spill(*entry);
     };
@@ -226,7 +199,7 @@ std::size_t MapState::available() const noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return SIZE_MAX;
     const std::size_t compressed = totals_.compressed_bytes;
-    return totals_.memory_bytes + (options_.folder.empty() ? kept_bytes_ : compressed);
+    return totals_.memory_bytes + (options_.folder.empty() ? entries_.kept_bytes() : compressed);
 }
 
 std::size_t MapState::give(std::size_t bytes) noexcept {
@@ -253,7 +226,7 @@ std::size_t MapState::give_entries(std::size_t bytes) noexcept {
 std::optional<std::size_t> MapState::give_oldest_in_memory() noexcept {
     std::unique_lock lock = try_to_lock();
     if (!lock) return std::nullopt;
-    Taken taken = take_oldest_in_memory();
+    TakenTensor taken = entries_.take_oldest_in_memory();
     lock.unlock();
     return put_to_rest(std::move(taken));
 }
@@ -263,8 +236,8 @@ std::optional<std::size_t> MapState::give_oldest_in_memory() noexcept {
 std::optional<std::size_t> MapState::give_oldest_compressed() noexcept {
     std::unique_lock lock = try_to_lock();
     if (!lock) return std::nullopt;
-    std::shared_ptr<MapEntry> entry = take_oldest(kept_);
-    if (entry == nullptr && !options_.folder.empty()) entry = take_oldest(compressed_);
+    std::shared_ptr<MapEntry> entry = entries_.take_oldest_kept();
+    if (entry == nullptr && !options_.folder.empty()) entry = entries_.take_oldest_compressed();
     lock.unlock();
     return entry == nullptr ? std::nullopt : spill(*entry);
 }

@@ -57,7 +57,8 @@ MapState::MapState(StashedMapOptions&& options, EntryTable::Equal equal)
       table_(equal, EntryTable::Buckets(16)),
       words_(StashStatistics::Kind::map, options_.name,
              kinds::charged_budget(detail::PoolAccess::of(pool_).parts())),
-      totals_(words_.totals()) {
+      totals_(words_.totals()),
+      entries_(totals_) {
     enter_map(*this);
     if (options_.budget == nullptr) return;
     try {
@@ -77,7 +78,7 @@ void MapState::close() noexcept {
     (void)reserve_.free();
     EntryTable::Buckets dropped;
     const std::lock_guard guard(mutex_);
-    table_.for_each([this](MapEntry& entry) { detach(entry); });
+    table_.for_each([this](MapEntry& entry) { entries_.detach(entry); });
     dropped = table_.take_all();
 }
 
@@ -102,11 +103,8 @@ void MapState::put(std::shared_ptr<MapEntry> entry) noexcept {
     {
         const std::lock_guard guard(mutex_);
         replaced = table_.remove(entry->hash, entry->key.get());
-        if (replaced != nullptr) detach(*replaced);
-        entry->is_attached = true;
-        ++totals_.tensors;
-        count(*entry, {.in_memory = entry->bytes});
-        list(*entry);
+        if (replaced != nullptr) entries_.detach(*replaced);
+        entries_.attach(*entry);
         table_.insert(std::move(entry));
     }
     make_room();
@@ -121,12 +119,12 @@ std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key, Acces
     // A tensor whose encoding is kept is only busy while that is spilled.
     const bool is_hit = entry->is_in_memory() && (!entry->is_busy || entry->rest != nullptr);
     ++(is_hit ? totals_.hits : totals_.misses);
-    if (!is_hit || access == Access::write) wait_until_idle(*entry, lock);
+    if (!is_hit || access == Access::write) entries_.wait_until_idle(*entry, lock);
     EntryList::remove(entry->by_use);
     ++entry->pins;
     if (access == Access::write) entry->does_not_shrink = false;
     if (entry->is_in_memory()) {
-        if (access == Access::write) dropped = take_kept(*entry);
+        if (access == Access::write) dropped = entries_.take_kept(*entry);
         return entry;
     }
     entry->is_busy = true;
@@ -139,7 +137,7 @@ std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key, Acces
         ++totals_.failures;
         incoming_bytes_ -= entry->bytes;
         --entry->pins;
-        finish(*entry, entry->counted);
+        entries_.finish(*entry, entry->counted);
         throw;
     }
     return entry;
@@ -148,14 +146,14 @@ std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key, Acces
 void MapState::unpin(MapEntry& entry) noexcept {
     const std::lock_guard guard(mutex_);
     --entry.pins;
-    list(entry);
+    entries_.list(entry);
 }
 
 bool MapState::erase(std::size_t hash, const void* key) noexcept {
     std::shared_ptr<MapEntry> erased;
     const std::lock_guard guard(mutex_);
     erased = table_.remove(hash, key);
-    if (erased != nullptr) detach(*erased);
+    if (erased != nullptr) entries_.detach(*erased);
     return erased != nullptr;
 }
 
@@ -178,7 +176,7 @@ void MapState::prefetch(std::size_t hash, const void* key) noexcept {
     }
     entry->rest->read_ahead();
     const std::lock_guard guard(mutex_);
-    finish(*entry, entry->counted);
+    entries_.finish(*entry, entry->counted);
 }
 
 StashedMapStatistics MapState::statistics() const noexcept {
@@ -220,58 +218,8 @@ void MapState::unlock() noexcept {
 void MapState::forget_movers() noexcept {
     incoming_bytes_ = 0;
     table_.for_each([this](MapEntry& entry) {
-        if (entry.is_busy) finish(entry, entry.counted);
+        if (entry.is_busy) entries_.finish(entry, entry.counted);
     });
-}
-
-void MapState::wait_until_idle(const MapEntry& entry, std::unique_lock<std::mutex>& lock) noexcept {
-    while (entry.is_busy) {
-        const unsigned seen = moves_.load(std::memory_order_relaxed);  // changes under the lock
-        lock.unlock();
-        moves_.wait(seen, std::memory_order_relaxed);
-        lock.lock();
-    }
-}
-
-void MapState::detach(MapEntry& entry) noexcept {
-    EntryList::remove(entry);
-    count(entry, {});
-    --totals_.tensors;
-    entry.is_attached = false;
-}
-
-void MapState::finish(MapEntry& entry, const EntrySizes& sizes) noexcept {
-    entry.is_busy = false;
-    count(entry, sizes);
-    list(entry);
-    moves_.fetch_add(1, std::memory_order_relaxed);
-    moves_.notify_all();
-}
-
-void MapState::list(MapEntry& entry) noexcept {
-    if (!entry.is_attached || entry.is_busy) return;
-    const bool is_compressed = entry.rest != nullptr && entry.counted.spilled == 0;
-    if (is_compressed && entry.tensor) kept_.push_back(entry);
-    if (entry.pins != 0) return;
-    if (!entry.is_in_memory()) {
-        if (is_compressed) compressed_.push_back(entry);
-    } else if (entry.bytes != 0 && !entry.does_not_shrink) {
-        in_memory_.push_back(entry);
-    }
-}
-
-void MapState::count(MapEntry& entry, const EntrySizes& sizes) noexcept {
-    if (!entry.is_attached) return;
-    const auto change = [](detail::Counter& total, std::size_t& before, std::size_t now) {
-        total += now - before;  // of unsigned numbers: a difference below 0 wraps, and back
-        before = now;
-    };
-    const auto kept = [](const EntrySizes& of) { return of.in_memory == 0 ? 0 : of.compressed; };
-    kept_bytes_ = kept_bytes_ - kept(entry.counted) + kept(sizes);
-    change(totals_.memory_bytes, entry.counted.in_memory, sizes.in_memory);
-    change(totals_.compressed_bytes, entry.counted.compressed, sizes.compressed);
-    change(totals_.spilled_bytes, entry.counted.spilled, sizes.spilled);
-    change(totals_.stashed_bytes, entry.counted.at_rest, sizes.at_rest);
 }
 
 }  // namespace tensorpool::stashing

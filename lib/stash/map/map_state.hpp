@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -13,7 +12,7 @@
 
 #include "limits/held_budget.hpp"
 #include "stash/map/entry_table.hpp"
-#include "stash/map/map_entry.hpp"
+#include "stash/map/listed_entries.hpp"
 #include "stash/map/map_reserve.hpp"
 #include "stash/stash_words.hpp"
 
@@ -28,10 +27,6 @@ enum class Access : bool { read, write };
 /// One lock guards the entries. It is never held while memory is allocated or freed, content is
 /// encoded or decoded, or a file is used: a thread marks the entry as busy instead, and threads
 /// that want the same entry wait. So the map can give memory to a request of its own.
-///
-/// Invariants: an attached entry is in `in_memory_` or `compressed_` if a thread may put it to rest
-/// or spill it: it is neither busy nor pinned. It is in `kept_` if it is in memory, its encoding is
-/// kept in memory as well, and it is not busy. No entry that is pinned for writing has an encoding.
 class MapState final : public MemoryHolder {
 public:
     /// Throws what the constructor of StashedMap does.
@@ -66,36 +61,12 @@ public:
     MapState* next_map = nullptr;
 
 private:
-    /// A tensor that goes to rest: a busy entry that must be encoded, or the memory of one whose
-    /// encoding was kept.
-    struct Taken {
-        std::shared_ptr<MapEntry> entry;
-        PooledAllocation tensor;
-    };
-
-    // REQUIRES, for these nine: the lock is held.
-    void wait_until_idle(const MapEntry& entry, std::unique_lock<std::mutex>& lock) noexcept;
-    void detach(MapEntry& entry) noexcept;
-    /// Ends the move of an entry, and counts it as it is now.
-    void finish(MapEntry& entry, const EntrySizes& sizes) noexcept;
-    /// Puts an entry at the end of the list where it belongs now, if any.
-    void list(MapEntry& entry) noexcept;
-    void count(MapEntry& entry, const EntrySizes& sizes) noexcept;
-    /// Counts a failure and keeps its message.
-    void note(const std::exception& error) noexcept;
-    /// Takes the oldest entry of a list, which is then busy. Returns nullptr if there is none.
-    static std::shared_ptr<MapEntry> take_oldest(EntryList& list) noexcept;
-    /// Takes the oldest tensor in memory. Takes nothing if there is none.
-    Taken take_oldest_in_memory() noexcept;
-    /// Takes the encoding, if any, of an entry in memory that is not busy.
-    std::unique_ptr<StashState> take_kept(MapEntry& entry) noexcept;
-
     /// Takes the lock, which other threads hold only for some instructions. Returns no lock if they
     /// keep it, which includes this thread.
     std::unique_lock<std::mutex> try_to_lock() noexcept;
     /// Puts a tensor to rest. Returns the memory that this gained; nothing if there is no tensor or
     /// it failed.
-    std::optional<std::size_t> put_to_rest(Taken taken) noexcept;
+    std::optional<std::size_t> put_to_rest(TakenTensor taken) noexcept;
     std::unique_ptr<StashState> encode(const MapEntry& entry) const;
     /// Moves the encoding of a busy entry from memory to a file. Drops it instead if it is kept
     /// beside the tensor and cannot be spilled. Returns what `put_to_rest` does.
@@ -103,6 +74,8 @@ private:
     // These give memory and return what `put_to_rest` does.
     std::optional<std::size_t> give_oldest_in_memory() noexcept;
     std::optional<std::size_t> give_oldest_compressed() noexcept;
+    /// Counts a failure and keeps its message. REQUIRES: the lock is held.
+    void note(const std::exception& error) noexcept;
     /// Ends a move that changed nothing.
     std::nullopt_t fail(MapEntry& entry, const std::exception& error) noexcept;
     /// Keeps the encoding if `access` is to read.
@@ -123,17 +96,12 @@ private:
 
     mutable std::mutex mutex_;
     EntryTable table_;
-    EntryList in_memory_{&MapEntry::by_use};
-    EntryList compressed_{&MapEntry::by_use};
-    EntryList kept_{&MapEntry::as_kept};
     StashWords words_;
     statistics::StashTotals& totals_;  // those of words_
-    std::size_t kept_bytes_ = 0;       // of compressed bytes, beside tensors in memory
-    std::size_t incoming_bytes_ = 0;   // being restored
+    ListedEntries entries_;
+    std::size_t incoming_bytes_ = 0;  // being restored
     char last_failure_[256] = {};
 
-    // Counts ended moves; threads that wait for one wait for its change.
-    std::atomic<unsigned> moves_ = 0;
     HolderRegistration registration_;
 };
 

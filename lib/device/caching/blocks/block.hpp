@@ -38,6 +38,12 @@ struct alignas(64) Block : DeferrableBlock {
     boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> hook;  // in its set
 };
 
+/// Whether `block`, which may be null, is one in use that begins at `address`.
+inline bool is_in_use(const Block* block, const void* address) noexcept {
+    return block != nullptr && block->address == address &&
+           (block->is(BlockState::in_use) || block->is(BlockState::shared));
+}
+
 struct BySizeThenAddress {
     bool operator()(const Block& one, const Block& other) const noexcept {
         return one.bytes != other.bytes ? one.bytes < other.bytes : one.address < other.address;
