@@ -245,8 +245,6 @@ private:
     void count_large_request_as(std::size_t bytes, std::size_t counted_bytes) noexcept;
     void count_large_free(std::size_t bytes) noexcept;
     void count_hardened_free(unsigned bucket) noexcept;
-    void hold(blocks::Cache* cache, std::size_t bytes) noexcept;
-    void let_go(blocks::Cache* cache, std::size_t bytes) noexcept;
 
     // pool_guarded.cpp: guarded blocks
     void set_up_guards() noexcept;

@@ -308,7 +308,7 @@ void Pool::release_pages(Span& span, Changes& changes) noexcept {
     if (!is_accessible) return;
     const std::size_t bytes = span.bytes();
     blocks::BlockCharge* const charge = span.charged ? &span.take_charge() : nullptr;
-    let_go(blocks::own_cache(place_), bytes);
+    record_->totals.let_go(bytes);
     large_.free(span, changes);
     if (charge != nullptr) refund(*charge, bytes);
 }

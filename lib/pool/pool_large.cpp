@@ -157,7 +157,7 @@ void* Pool::hand_out(blocks::Cache* own, Span& span, std::size_t bytes, Source s
     span.requested_bytes.store(bytes, std::memory_order_release);
     if (own != nullptr) own->bytes_to_sample -= static_cast<std::int64_t>(bytes);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
-        hold(cache, span.bytes());
+        record_->totals.hold(span.bytes());
         add(counted.cache_hits, source == Source::cache ? 1 : 0);
         add(counted.system_misses, source == Source::system ? 1 : 0);
         add(counted.requested_bytes, bytes);
@@ -237,7 +237,7 @@ void Pool::free_large_slow(Span& span) noexcept {
         add_release(counted.deallocations, 1);
         add_release(counted.deallocated_bytes, bytes);
         look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
-        if (!kept) let_go(cache, bytes);
+        if (!kept) record_->totals.let_go(bytes);
         if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
     });
     Changes changes;
@@ -278,7 +278,7 @@ void* Pool::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     const std::size_t more = span.bytes() - before;
     const std::size_t kept = span.requested_bytes.exchange(bytes, std::memory_order_release);
     count_large(own, [&](LargeCounters& counted, blocks::Cache* cache) {
-        hold(cache, more);
+        record_->totals.hold(more);
         add(counted.requested_bytes, bytes - before);
         add(counted.allocated_bytes, more);
         if (cache == nullptr) statistics::count_shared_large_growth(bytes - before, more);
@@ -301,7 +301,7 @@ void* Pool::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(blocks::thread_registry().attach(buckets_),
                 [&](LargeCounters& counted, blocks::Cache* cache) {
-                    hold(cache, span.bytes() - before);
+                    record_->totals.hold(span.bytes() - before);
                     add_release(counted.deallocations, 1);
                     add_release(counted.deallocated_bytes, before);
                     add(counted.requested_bytes, bytes);
@@ -333,7 +333,7 @@ void Pool::count_large(blocks::Cache* cache, Function function) noexcept {
 // A guarded block counts as a block of whole pages.
 void Pool::count_guarded_allocation(std::size_t requested, std::size_t taken) noexcept {
     count_large(blocks::own_cache(place_), [&](LargeCounters& counted, blocks::Cache* cache) {
-        hold(cache, taken);
+        record_->totals.hold(taken);
         add(counted.requested_bytes, requested);
         add(counted.allocations, 1);
         add(counted.allocated_bytes, taken);
@@ -371,26 +371,9 @@ void Pool::count_guarded_deallocation(std::size_t taken) noexcept {
     count_large(blocks::own_cache(place_), [&](LargeCounters& counted, blocks::Cache* cache) {
         add_release(counted.deallocations, 1);
         add_release(counted.deallocated_bytes, taken);
-        let_go(cache, taken);
+        record_->totals.let_go(taken);
         if (cache == nullptr) statistics::count_shared_large_deallocation(taken);
     });
-}
-
-// A thread that has credit for the bytes changes no word that threads share.
-void Pool::hold(blocks::Cache* cache, std::size_t bytes) noexcept {
-    if (cache != nullptr && bytes <= blocks::Cache::max_credit_bytes) {
-        cache->charge(bytes);
-    } else {
-        record_->totals.hold(bytes);
-    }
-}
-
-void Pool::let_go(blocks::Cache* cache, std::size_t bytes) noexcept {
-    if (cache != nullptr && bytes <= blocks::Cache::max_credit_bytes) {
-        cache->refund(bytes);
-    } else {
-        record_->totals.let_go(bytes);
-    }
 }
 
 }  // namespace abi_2

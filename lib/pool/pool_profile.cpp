@@ -153,9 +153,8 @@ void* Pool::allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsig
     block.profiled() = begin_profile(cache, block.address(), bytes, sampled);
     if (block.profiled() != nullptr && set.is_charged()) block.profiled()->charge = &set.charge();
     cache.bytes_to_sample -= as_distance(bytes);
+    record_->totals.hold_in(set[bucket].row(), set.block_bytes(bucket));
     cache.count_outside(bucket, bytes);
-    record_->totals.bucket_out_bytes[set[bucket].row()].fetch_add(set.block_bytes(bucket),
-                                                                  std::memory_order_relaxed);
     statistics::look_at_scopes();
     return block.address();
 }
@@ -208,8 +207,7 @@ bool Pool::free_sampled(void* p) noexcept {
         set.count_direct_free(size.bucket);
     }
     const unsigned row = set[size.bucket].row();
-    record_->totals.bucket_out_bytes[row].fetch_sub(set.block_bytes(size.bucket),
-                                                    std::memory_order_relaxed);
+    record_->totals.let_go_from(row, set.block_bytes(size.bucket));
     if (freed.closed_bytes != 0) {
         record_->totals.bucket_capacity_bytes[row].fetch_sub(freed.closed_bytes,
                                                              std::memory_order_relaxed);
