@@ -16,6 +16,7 @@
 namespace tensorpool::blocks {
 
 class BucketSet;
+struct ThreadCaches;
 
 }  // namespace tensorpool::blocks
 
@@ -121,6 +122,9 @@ public:
     /// Accepts a freed block of a charged set. Returns false, and does nothing, if the magazine has
     /// no room or another thread takes back blocks.
     bool push_charged(unsigned bucket, void* block) noexcept;
+
+    /// The table of the thread that uses the cache. Under the registry's lock.
+    ThreadCaches* table = nullptr;
 
     // Of a charged set; used by the thread and, under the registry's lock, after its end.
     /// Whether a scope of the thread uses the cache. Otherwise it parks nothing.

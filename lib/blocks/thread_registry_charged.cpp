@@ -55,7 +55,7 @@ BucketSet* ThreadRegistry::make_charged_set(BucketSet& first) noexcept {
     const unsigned number = take_free_number();
     if (number == no_number) return nullptr;
     BucketSet* const set = new (memory) BucketSet(first, BucketSet::Charged(), number);
-    set->next = std::exchange(sets_, set);
+    list(*set);
     return set;
 }
 
