@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/linked_list.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "pages/marked/sampled_area.hpp"
@@ -83,20 +84,13 @@ void ThreadRegistry::give_back_number(unsigned number) noexcept {
 void ThreadRegistry::enter(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     (void)set_up_handlers();
-    list(set);
-}
-
-// Inserted at the front, so that a fork locks finer series before the first, as the order of locks
-// requires.
-void ThreadRegistry::list(BucketSet& set) noexcept {
-    if (sets_ != nullptr) sets_->previous = &set;
-    set.next = std::exchange(sets_, &set);
+    // In front, so that a fork locks finer series before the first, as the order of locks requires.
+    base::link_in_front(sets_, set);
 }
 
 void ThreadRegistry::leave(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
-    (set.previous != nullptr ? set.previous->next : sets_) = set.next;
-    if (set.next != nullptr) set.next->previous = set.previous;
+    base::unlink(sets_, set);
     for (Cache& cache : set.caches) {
         cache.table->set_view(set.view_number(), empty_cache);
         cache.table->own(set.number()) = nullptr;
@@ -191,9 +185,7 @@ ThreadCaches* ThreadRegistry::own_table() noexcept {
     // Without the handler the thread's blocks would be lost when it ends.
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
     ThreadCaches* const table = std::exchange(free_tables_, free_tables_->next);
-    if (tables_ != nullptr) tables_->previous = table;
-    table->previous = nullptr;
-    table->next = std::exchange(tables_, table);
+    base::link_in_front(tables_, *table);
     detail::thread_table = table;
     return table;
 }
@@ -246,18 +238,6 @@ void ThreadRegistry::end_use(Cache& cache) noexcept {
     end_if_unused(set);
 }
 
-void ThreadRegistry::detach(Cache& cache) noexcept {
-    end_use(cache);
-    BucketSet& set = cache.set();
-    set.caches.erase(CacheList::s_iterator_to(cache));
-    set.free_caches.push_front(cache);
-}
-
-void ThreadRegistry::unlist(ThreadCaches& table) noexcept {
-    (table.previous != nullptr ? table.previous->next : tables_) = table.next;
-    if (table.next != nullptr) table.next->previous = table.previous;
-}
-
 // REQUIRES: the table is in no list and contains no caches.
 void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
     for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
@@ -273,12 +253,14 @@ void ThreadRegistry::end_thread() noexcept {
     if (detail::thread_table == &no_caches) return;
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
-    take_caches(table, [this](Cache& cache) {
+    take_caches(table, [](Cache& cache) {
         pages::Changes changes;  // not reported; the next call with changes reports the capacity
         cache.give_back_all(changes);
-        detach(cache);
+        end_use(cache);
+        cache.set().caches.erase(CacheList::s_iterator_to(cache));
+        cache.set().free_caches.push_front(cache);
     });
-    unlist(table);
+    base::unlink(tables_, table);
     free_table(table);
     detail::thread_table = &no_caches;
 }
@@ -334,7 +316,12 @@ void ThreadRegistry::after_fork_in_child() noexcept {
 // writes to. So their caches and tables are only read here; a thread that reuses one resets it.
 void ThreadRegistry::abandon_others() noexcept {
     for (BucketSet* set = sets_; set != nullptr; set = set->next) abandon_others(*set);
-    abandon_tables();
+    ThreadCaches* const own = detail::thread_table == &no_caches ? nullptr : &own_caches();
+    if (own != nullptr) base::unlink(tables_, *own);
+    ThreadCaches** end = &abandoned_tables_;
+    while (*end != nullptr) end = &(*end)->next;
+    *end = std::exchange(tables_, nullptr);
+    if (own != nullptr) base::link_in_front(tables_, *own);
     for (BucketSet* set = sets_; set != nullptr; set = set->next) {
         if (!set->is_first()) continue;
         set->heap().after_fork_in_child();
@@ -361,15 +348,6 @@ void ThreadRegistry::abandon_others(BucketSet& set) noexcept {
     if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
     set.free_caches.splice(set.free_caches.end(), set.caches);
     if (own != nullptr) set.caches.push_front(*own);
-}
-
-void ThreadRegistry::abandon_tables() noexcept {
-    ThreadCaches* const own = detail::thread_table == &no_caches ? nullptr : &own_caches();
-    if (own != nullptr) unlist(*own);
-    ThreadCaches** end = &abandoned_tables_;
-    while (*end != nullptr) end = &(*end)->next;
-    *end = std::exchange(tables_, own);
-    if (own != nullptr) own->next = own->previous = nullptr;
 }
 
 void ThreadRegistry::reuse_abandoned_table() noexcept {

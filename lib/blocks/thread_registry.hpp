@@ -114,14 +114,10 @@ private:
     [[gnu::noinline]] void show_again(ThreadCaches& table, const BucketSet& set) noexcept;
     Cache* attach_under_lock(BucketSet& set) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
-    void list(BucketSet& set) noexcept;
-    void end_use(Cache& cache) noexcept;
-    void detach(Cache& cache) noexcept;
+    static void end_use(Cache& cache) noexcept;
     void abandon_others() noexcept;
-    void abandon_others(BucketSet& set) noexcept;
-    void abandon_tables() noexcept;
+    static void abandon_others(BucketSet& set) noexcept;
     void reuse_abandoned_table() noexcept;
-    void unlist(ThreadCaches& table) noexcept;
     void free_table(ThreadCaches& table) noexcept;
     bool has_fences() noexcept;
     static void choose(BucketSet& set, const Cache* own, TakeFrom from, std::size_t& enough,
