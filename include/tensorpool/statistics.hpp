@@ -97,10 +97,8 @@ struct PoolStatistics {
     std::uint64_t limit_bytes = 0;
     /// The highest value of `in_use_bytes` so far.
     ///
-    /// Blocks parked in thread caches count as in use. So the value is never below an
-    /// `in_use_bytes` that a snapshot showed, and exceeds the true peak by at most 8 MiB for each
-    /// thread that used the pool at that time (32 MiB if the pool serves small requests of
-    /// `malloc`).
+    /// Free blocks that threads and depots keep for reuse count as in use. So the value is never
+    /// below an `in_use_bytes` that a snapshot showed, and never above `peak_capacity_bytes`.
     std::uint64_t peak_in_use_bytes = 0;
     /// The highest value of `capacity_bytes` so far.
     std::uint64_t peak_capacity_bytes = 0;

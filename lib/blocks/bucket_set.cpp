@@ -75,7 +75,6 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
     const std::size_t grown_before = path.grown;
     if (buckets_[bucket].take(&block, 1, path) == 0) return nullptr;
     const std::size_t bytes = buckets_[bucket].block_bytes();
-    totals().hold(bytes);
     const std::lock_guard guard(counters_.shared_mutex());
     detail::BucketCounters& counted = counters_.shared(series()).buckets[bucket];
     detail::add(counted.taken, 1);
@@ -93,15 +92,11 @@ void BucketSet::deallocate_direct(unsigned bucket, void* block, pages::Changes& 
 }
 
 void BucketSet::count_direct_free(unsigned bucket) noexcept {
-    const std::size_t bytes = buckets_[bucket].block_bytes();
-    {
-        const std::lock_guard guard(counters_.shared_mutex());
-        detail::BucketCounters& counted = counters_.shared(series()).buckets[bucket];
-        detail::add_release(counted.deallocations, 1);
-        detail::add_release(counted.returned, 1);
-        statistics::count_shared_deallocation(buckets_[bucket].row(), bytes);
-    }
-    totals().let_go(bytes);
+    const std::lock_guard guard(counters_.shared_mutex());
+    detail::BucketCounters& counted = counters_.shared(series()).buckets[bucket];
+    detail::add_release(counted.deallocations, 1);
+    detail::add_release(counted.returned, 1);
+    statistics::count_shared_deallocation(buckets_[bucket].row(), buckets_[bucket].block_bytes());
 }
 
 void BucketSet::return_direct(unsigned bucket, void* const* blocks, unsigned count,
@@ -110,7 +105,6 @@ void BucketSet::return_direct(unsigned bucket, void* const* blocks, unsigned cou
         const std::lock_guard guard(counters_.shared_mutex());
         detail::add_release(counters_.shared(series()).buckets[bucket].returned, count);
     }
-    totals().let_go(count * buckets_[bucket].block_bytes());
     buckets_[bucket].bring_home(blocks, count, changes);
 }
 

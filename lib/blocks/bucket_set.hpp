@@ -117,10 +117,11 @@ public:
     pages::RecordArena& records() const noexcept { return sources_.records; }
 
     // Used by the registry, under its lock: caches in use, caches for reuse after their threads
-    // ended, the next set in its list.
+    // ended, the neighbours in its list.
     CacheList caches;
     CacheList free_caches;
     BucketSet* next = nullptr;
+    BucketSet* previous = nullptr;
     /// Of the first set of a pool: how many sets are charged to a budget now. Relaxed: read without
     /// the lock as an estimate.
     std::atomic<unsigned> charged_sets = 0;

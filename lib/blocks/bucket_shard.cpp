@@ -283,8 +283,9 @@ void BucketShard::add_capacity(std::ptrdiff_t bytes) noexcept {
 void BucketShard::add_out(std::ptrdiff_t blocks) noexcept {
     const auto more = static_cast<std::uint64_t>(blocks);
     out_.store(out_.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
-    traits_.sources.totals.bucket_out_bytes[traits_.row()].fetch_add(more * traits_.block_bytes,
-                                                                     std::memory_order_relaxed);
+    statistics::PoolTotals& totals = traits_.sources.totals;
+    if (blocks > 0) totals.hold_in(traits_.row(), more * traits_.block_bytes);
+    if (blocks < 0) totals.let_go_from(traits_.row(), (0 - more) * traits_.block_bytes);
 }
 
 }  // namespace tensorpool::blocks

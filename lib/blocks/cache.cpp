@@ -35,7 +35,6 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     profile_pace = {};
     trips_ = 0;
     capacity_bytes_ = 0;
-    credit_bytes_ = 0;
     lock_.unlock();  // a thread that does not exist in the child of a fork may have held it
     was_closed_ = false;
     may_park_bytes_.store(0, std::memory_order_relaxed);
@@ -231,7 +230,6 @@ void Cache::give_back_all(pages::Changes& changes) noexcept {
     give_back_blocks();
     const SlowCall call(*this);
     empty_large(changes);
-    set_->totals().let_go(std::exchange(credit_bytes_, 0));
 }
 
 void Cache::give_back(unsigned bucket) noexcept {
@@ -263,10 +261,9 @@ void Cache::abandon() noexcept {
     set_->heap().note_kept_elsewhere(-static_cast<std::ptrdiff_t>(large));
     set_->totals().lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     set_->totals().lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
-    lost += large;
-    // For the same reason, `held_bytes` may not contain all that the thread counted as taken.
+    // Large blocks are counted without a lock, so `held_bytes` may not contain all of them.
     const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);
-    set_->totals().let_go(std::min(held, lost + std::exchange(credit_bytes_, 0)));
+    set_->totals().let_go(std::min(held, lost + large));
 }
 
 void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
@@ -432,24 +429,6 @@ void Cache::forget_growth(unsigned bucket) noexcept {
     side.went_to_depot = false;
 }
 
-void Cache::charge(std::size_t bytes) noexcept {
-    if (credit_bytes_ < bytes) {
-        const std::uint64_t held = set_->totals().held_bytes.load(std::memory_order_relaxed);
-        const std::size_t ahead = std::min<std::uint64_t>(max_credit_bytes, held / 32);
-        const std::size_t more = bytes - credit_bytes_ + ahead;
-        set_->totals().hold(more);
-        credit_bytes_ += more;
-    }
-    credit_bytes_ -= bytes;
-}
-
-void Cache::refund(std::size_t bytes) noexcept {
-    credit_bytes_ += bytes;
-    if (credit_bytes_ <= 2 * max_credit_bytes) return;
-    set_->totals().let_go(credit_bytes_ - max_credit_bytes);
-    credit_bytes_ = max_credit_bytes;
-}
-
 void Cache::count_outside(unsigned bucket, std::size_t requested_bytes) noexcept {
     count_taken(bucket, 1);
     detail::add(counters->buckets[bucket].allocations, 1);
@@ -462,13 +441,11 @@ void Cache::count_outside_free(unsigned bucket) noexcept {
 }
 
 void Cache::count_taken(unsigned bucket, std::size_t blocks) noexcept {
-    charge(blocks * set_->block_bytes(bucket));
     detail::add(counters->buckets[bucket].taken, blocks);
 }
 
 void Cache::count_returned(unsigned bucket, std::size_t blocks) noexcept {
     detail::add_release(counters->buckets[bucket].returned, blocks);
-    refund(blocks * set_->block_bytes(bucket));
 }
 
 }  // namespace tensorpool::blocks

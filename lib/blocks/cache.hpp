@@ -16,6 +16,7 @@
 namespace tensorpool::blocks {
 
 class BucketSet;
+struct ThreadCaches;
 
 }  // namespace tensorpool::blocks
 
@@ -81,14 +82,6 @@ public:
     /// Returns their bytes.
     std::size_t give_back_unneeded_large(pages::Changes& changes) noexcept;
 
-    /// Counts bytes as held by this thread. They are taken from its credit; if that is too small,
-    /// the thread takes more from the pool's total, ahead of its needs.
-    void charge(std::size_t bytes) noexcept;
-    /// Counts bytes as no longer held by this thread, by adding them to its credit.
-    void refund(std::size_t bytes) noexcept;
-    /// The most that a thread takes ahead. A credit above twice as much is reduced to this.
-    static constexpr std::size_t max_credit_bytes = std::size_t{512} << 10;
-
     // Taking back of parked blocks by another thread, which holds the registry's lock. The calls
     // come in this order, with a fence of all threads before `close` and before `take_back`.
     void claim() noexcept { lock_.claim(); }
@@ -129,6 +122,9 @@ public:
     /// Accepts a freed block of a charged set. Returns false, and does nothing, if the magazine has
     /// no room or another thread takes back blocks.
     bool push_charged(unsigned bucket, void* block) noexcept;
+
+    /// The table of the thread that uses the cache. Under the registry's lock.
+    ThreadCaches* table = nullptr;
 
     // Of a charged set; used by the thread and, under the registry's lock, after its end.
     /// Whether a scope of the thread uses the cache. Otherwise it parks nothing.
@@ -204,7 +200,7 @@ private:
     statistics::OwnedCounters* owned_counters_ = nullptr;
     unsigned trips_ = 0;
     std::size_t capacity_bytes_ = 0;  // both magazines of all buckets, whether they park or not
-    BiasedLock lock_;                 // guards all but the fast path's part and `credit_bytes_`
+    BiasedLock lock_;                 // guards all but the fast path's part
     bool was_closed_ = false;
     // The sum of `room` of the buckets that may park. Relaxed: other threads read an estimate.
     std::atomic<std::size_t> may_park_bytes_ = 0;
@@ -212,9 +208,6 @@ private:
     LargeMagazine large_;
     std::uint64_t seen_operations_ = 0;  // guarded by the registry's lock, as is the next
     std::uint64_t seen_large_operations_ = 0;
-    // Bytes that the pool counts as held but this thread does not hold. They are taken ahead, so
-    // that not every trip to a depot has to change a word that all threads share.
-    std::size_t credit_bytes_ = 0;
 };
 
 }  // namespace tensorpool::blocks

@@ -55,12 +55,10 @@ void Cache::take_back(pages::Changes& changes) noexcept {
     empty_large(changes);
 }
 
-// Adds the bytes to the pool's total directly, because only the owner may change its credit.
 void Cache::bring_home(unsigned bucket, void** blocks, unsigned count,
                        pages::Changes& changes) noexcept {
     if (count == 0) return;
     detail::add_release(counters->buckets[bucket].returned, count);
-    set_->totals().let_go(count * set_->block_bytes(bucket));
     (*set_)[bucket].bring_home(blocks, count, changes);
 }
 

@@ -7,6 +7,18 @@
 
 namespace tensorpool::blocks {
 
+/// Returns the number of processors. Reads it from a file of the system once. Threads that do so at
+/// the same time find the same number, so relaxed accesses are enough.
+inline unsigned processor_count() noexcept {
+    static constinit std::atomic<unsigned> known = 0;
+    unsigned count = known.load(std::memory_order_relaxed);
+    if (count == 0) {
+        count = std::max(1U, std::thread::hardware_concurrency());
+        known.store(count, std::memory_order_relaxed);
+    }
+    return count;
+}
+
 /// The limit of the bytes that the magazines of all threads of one pool may hold: a number for each
 /// processor plus a number for each thread. A thread takes room before it keeps a block, so the
 /// free blocks that threads keep never exceed the limit. Thread-safe. All accesses are relaxed,
@@ -14,7 +26,7 @@ namespace tensorpool::blocks {
 class ParkingLimit {
 public:
     ParkingLimit(std::size_t bytes_per_processor, std::size_t bytes_per_thread) noexcept
-        : for_processors_(bytes_per_processor * std::max(1U, std::thread::hardware_concurrency())),
+        : for_processors_(bytes_per_processor * processor_count()),
           for_each_thread_(bytes_per_thread) {}
 
     /// Takes room for `bytes` bytes. Returns false, and takes nothing, if less is left.

@@ -90,7 +90,9 @@ struct ThreadCaches : detail::ThreadTable {
         return leaf;
     }
 
-    ThreadCaches* next = nullptr;  // used by the registry
+    // Used by the registry.
+    ThreadCaches* next = nullptr;
+    ThreadCaches* previous = nullptr;  // in the list of running threads
 
 private:
     void set_leaf(unsigned index, detail::ThreadLeaf& view, OwnCaches& own) noexcept {

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "base/linked_list.hpp"
 #include "base/never_destroyed.hpp"
 #include "limits/scope_budget.hpp"
 #include "pages/marked/guarded_area.hpp"
@@ -83,22 +84,16 @@ void ThreadRegistry::give_back_number(unsigned number) noexcept {
 void ThreadRegistry::enter(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     (void)set_up_handlers();
-    // Inserted at the front, so that a fork locks finer series before the first, as the order of
-    // locks requires.
-    set.next = sets_;
-    sets_ = &set;
+    // In front, so that a fork locks finer series before the first, as the order of locks requires.
+    base::link_in_front(sets_, set);
 }
 
 void ThreadRegistry::leave(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
-    BucketSet** link = &sets_;
-    while (*link != &set) link = &(*link)->next;
-    *link = set.next;
-    if (!set.may_cache()) return;
-    for (ThreadCaches* table = tables_; table != nullptr; table = table->next) {
-        if (!table->has_leaf_of(set.number())) continue;
-        table->set_view(set.number(), empty_cache);
-        table->own(set.number()) = nullptr;
+    base::unlink(sets_, set);
+    for (Cache& cache : set.caches) {
+        cache.table->set_view(set.view_number(), empty_cache);
+        cache.table->own(set.number()) = nullptr;
     }
 }
 
@@ -145,6 +140,7 @@ Cache* ThreadRegistry::attach_under_lock(BucketSet& set) noexcept {
     Cache* const cache = make_cache(set);
     if (cache == nullptr) return nullptr;
     table->own(set.number()) = cache;
+    cache->table = table;
     show(*table, set);
     return cache;
 }
@@ -179,6 +175,7 @@ void ThreadRegistry::show_caches() noexcept {
 
 ThreadCaches* ThreadRegistry::own_table() noexcept {
     if (detail::thread_table != &no_caches) return &own_caches();
+    if (free_tables_ == nullptr && abandoned_tables_ != nullptr) reuse_abandoned_table();
     if (free_tables_ == nullptr) {
         void* const memory = records_.allocate(sizeof(ThreadCaches), alignof(ThreadCaches));
         if (memory == nullptr) return nullptr;
@@ -188,8 +185,7 @@ ThreadCaches* ThreadRegistry::own_table() noexcept {
     // Without the handler the thread's blocks would be lost when it ends.
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
     ThreadCaches* const table = std::exchange(free_tables_, free_tables_->next);
-    table->next = tables_;
-    tables_ = table;
+    base::link_in_front(tables_, *table);
     detail::thread_table = table;
     return table;
 }
@@ -232,22 +228,18 @@ void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcep
     });
 }
 
-void ThreadRegistry::detach(Cache& cache) noexcept {
+void ThreadRegistry::end_use(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.counters().give_back(cache.owned_counters());
     if (set.is_first()) set.parking_limit().remove_thread();
-    if (std::exchange(cache.is_in_scope, false)) {
-        --set.charge().users;
-        end_if_unused(set);
-    }
-    set.caches.erase(CacheList::s_iterator_to(cache));
-    set.free_caches.push_front(cache);
+    if (!cache.is_in_scope) return;
+    cache.is_in_scope = false;
+    --set.charge().users;
+    end_if_unused(set);
 }
 
+// REQUIRES: the table is in no list and contains no caches.
 void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
-    ThreadCaches** link = &tables_;
-    while (*link != &table) link = &(*link)->next;
-    *link = table.next;
     for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
         OwnLeaf* const leaf = table.remove_leaf(index);
         if (leaf != nullptr) leaf->next_free = std::exchange(free_leaves_, leaf);
@@ -261,11 +253,14 @@ void ThreadRegistry::end_thread() noexcept {
     if (detail::thread_table == &no_caches) return;
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
-    take_caches(table, [this](Cache& cache) {
+    take_caches(table, [](Cache& cache) {
         pages::Changes changes;  // not reported; the next call with changes reports the capacity
         cache.give_back_all(changes);
-        detach(cache);
+        end_use(cache);
+        cache.set().caches.erase(CacheList::s_iterator_to(cache));
+        cache.set().free_caches.push_front(cache);
     });
+    base::unlink(tables_, table);
     free_table(table);
     detail::thread_table = &no_caches;
 }
@@ -317,19 +312,16 @@ void ThreadRegistry::after_fork_in_child() noexcept {
 }
 
 // The other threads do not exist in the child. The content of their magazines is not known exactly,
-// because they may have been in the middle of a call.
+// because they may have been in the middle of a call. The system copies each page that the child
+// writes to. So their caches and tables are only read here; a thread that reuses one resets it.
 void ThreadRegistry::abandon_others() noexcept {
-    for (ThreadCaches* table = tables_; table != nullptr;) {
-        ThreadCaches* const next = table->next;
-        if (table != detail::thread_table) {
-            take_caches(*table, [this](Cache& cache) {
-                cache.abandon();
-                detach(cache);
-            });
-            free_table(*table);
-        }
-        table = next;
-    }
+    for (BucketSet* set = sets_; set != nullptr; set = set->next) abandon_others(*set);
+    ThreadCaches* const own = detail::thread_table == &no_caches ? nullptr : &own_caches();
+    if (own != nullptr) base::unlink(tables_, *own);
+    ThreadCaches** end = &abandoned_tables_;
+    while (*end != nullptr) end = &(*end)->next;
+    *end = std::exchange(tables_, nullptr);
+    if (own != nullptr) base::link_in_front(tables_, *own);
     for (BucketSet* set = sets_; set != nullptr; set = set->next) {
         if (!set->is_first()) continue;
         set->heap().after_fork_in_child();
@@ -344,6 +336,27 @@ void ThreadRegistry::abandon_others() noexcept {
         set->parking_limit().begin_again(taken);
         set->large_parking_limit().begin_again(large_taken);
     }
+}
+
+void ThreadRegistry::abandon_others(BucketSet& set) noexcept {
+    Cache* const own = own_cache(set);
+    for (Cache& cache : set.caches) {
+        if (&cache == own) continue;
+        cache.abandon();
+        end_use(cache);
+    }
+    if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
+    set.free_caches.splice(set.free_caches.end(), set.caches);
+    if (own != nullptr) set.caches.push_front(*own);
+}
+
+void ThreadRegistry::reuse_abandoned_table() noexcept {
+    ThreadCaches& table = *std::exchange(abandoned_tables_, abandoned_tables_->next);
+    for_each_number(table, [&](unsigned number) {
+        table.own(number) = nullptr;
+        table.set_view(number, empty_cache);
+    });
+    free_table(table);
 }
 
 }  // namespace tensorpool::blocks

@@ -114,8 +114,10 @@ private:
     [[gnu::noinline]] void show_again(ThreadCaches& table, const BucketSet& set) noexcept;
     Cache* attach_under_lock(BucketSet& set) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
-    void detach(Cache& cache) noexcept;
+    static void end_use(Cache& cache) noexcept;
     void abandon_others() noexcept;
+    static void abandon_others(BucketSet& set) noexcept;
+    void reuse_abandoned_table() noexcept;
     void free_table(ThreadCaches& table) noexcept;
     bool has_fences() noexcept;
     static void choose(BucketSet& set, const Cache* own, TakeFrom from, std::size_t& enough,
@@ -132,6 +134,8 @@ private:
     pages::RecordArena records_;
     ThreadCaches* tables_ = nullptr;  // of running threads
     ThreadCaches* free_tables_ = nullptr;
+    // In the child of a fork: of threads that do not exist there, as they left them.
+    ThreadCaches* abandoned_tables_ = nullptr;
     OwnLeaf* free_leaves_ = nullptr;
     BucketSet* sets_ = nullptr;
     // Written before the first thread needs it, so a thread that ends may read it without the

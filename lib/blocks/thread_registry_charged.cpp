@@ -1,8 +1,8 @@
 // Sets of buckets that charge their blocks to the budget of a scope.
 
 #include <new>
-#include <utility>
 
+#include "base/linked_list.hpp"
 #include "blocks/thread_registry.hpp"
 #include "limits/scope_budget.hpp"
 
@@ -55,7 +55,7 @@ BucketSet* ThreadRegistry::make_charged_set(BucketSet& first) noexcept {
     const unsigned number = take_free_number();
     if (number == no_number) return nullptr;
     BucketSet* const set = new (memory) BucketSet(first, BucketSet::Charged(), number);
-    set->next = std::exchange(sets_, set);
+    base::link_in_front(sets_, *set);
     return set;
 }
 

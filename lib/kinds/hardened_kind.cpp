@@ -156,7 +156,7 @@ void release_pages(PoolParts& pool, Span& span, Changes& changes) noexcept {
         (platform::remove_guard(begin, span.bytes()) && platform::commit(begin, span.bytes()));
     if (!is_accessible) return;
     const PagesCharge charge(span);
-    let_go(pool, blocks::own_cache(pool.place), span.bytes());
+    pool.totals().let_go(span.bytes());
     pool.large.free(span, changes);
 }
 

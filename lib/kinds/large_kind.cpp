@@ -52,7 +52,7 @@ void* hand_out(PoolParts& pool, Cache* own, Span& span, std::size_t bytes, Sourc
     span.requested_bytes.store(bytes, std::memory_order_release);
     if (own != nullptr) own->bytes_to_sample -= static_cast<std::int64_t>(bytes);
     count_large(pool, own, [&](LargeCounters& counted, Cache* cache) {
-        hold(pool, cache, span.bytes());
+        pool.totals().hold(span.bytes());
         add(counted.cache_hits, source == Source::cache ? 1 : 0);
         add(counted.system_misses, source == Source::system ? 1 : 0);
         add(counted.requested_bytes, bytes);
@@ -91,7 +91,7 @@ void* hand_out(PoolParts& pool, Cache* own, Span& span, std::size_t bytes, Sourc
         add_release(counted.deallocations, 1);
         add_release(counted.deallocated_bytes, bytes);
         look = counted.deallocations.load(std::memory_order_relaxed) % 64 == 0;
-        if (!kept) let_go(pool, cache, bytes);
+        if (!kept) pool.totals().let_go(bytes);
         if (cache == nullptr) statistics::count_shared_large_deallocation(bytes);
     });
     if (!kept) pool.large.free(span, changes);
@@ -112,7 +112,7 @@ void* extend(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noe
     const std::size_t more = span.bytes() - before;
     const std::size_t kept = span.requested_bytes.exchange(bytes, std::memory_order_release);
     count_large(pool, own, [&](LargeCounters& counted, Cache* cache) {
-        hold(pool, cache, more);
+        pool.totals().hold(more);
         add(counted.requested_bytes, bytes - before);
         add(counted.allocated_bytes, more);
         if (cache == nullptr) statistics::count_shared_large_growth(bytes - before, more);
@@ -135,7 +135,7 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(pool, thread_registry().attach(pool.buckets),
                 [&](LargeCounters& counted, Cache* cache) {
-                    hold(pool, cache, span.bytes() - before);
+                    pool.totals().hold(span.bytes() - before);
                     add_release(counted.deallocations, 1);
                     add_release(counted.deallocated_bytes, before);
                     add(counted.requested_bytes, bytes);

@@ -87,26 +87,9 @@ Cache* attach(PoolParts& pool, blocks::BucketSet& set) noexcept {
     return registry.attach(set);
 }
 
-// A thread that has credit for the bytes changes no word that threads share.
-void hold(PoolParts& pool, Cache* cache, std::size_t bytes) noexcept {
-    if (cache != nullptr && bytes <= Cache::max_credit_bytes) {
-        cache->charge(bytes);
-    } else {
-        pool.totals().hold(bytes);
-    }
-}
-
-void let_go(PoolParts& pool, Cache* cache, std::size_t bytes) noexcept {
-    if (cache != nullptr && bytes <= Cache::max_credit_bytes) {
-        cache->refund(bytes);
-    } else {
-        pool.totals().let_go(bytes);
-    }
-}
-
 void count_large_allocation(PoolParts& pool, std::size_t requested, std::size_t taken) noexcept {
     count_large(pool, blocks::own_cache(pool.place), [&](LargeCounters& counted, Cache* cache) {
-        hold(pool, cache, taken);
+        pool.totals().hold(taken);
         add(counted.requested_bytes, requested);
         add(counted.allocations, 1);
         add(counted.allocated_bytes, taken);
@@ -118,7 +101,7 @@ void count_large_free(PoolParts& pool, std::size_t taken, Held held) noexcept {
     count_large(pool, blocks::own_cache(pool.place), [&](LargeCounters& counted, Cache* cache) {
         add_release(counted.deallocations, 1);
         add_release(counted.deallocated_bytes, taken);
-        if (held == Held::no) let_go(pool, cache, taken);
+        if (held == Held::no) pool.totals().let_go(taken);
         if (cache == nullptr) statistics::count_shared_large_deallocation(taken);
     });
 }

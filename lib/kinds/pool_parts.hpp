@@ -107,11 +107,6 @@ struct PoolParts {
 
 // Counting of blocks of whole pages, and of others outside of buckets -------------------------
 
-/// Counts bytes as held, or as no longer held, by the pool. `cache` is the calling thread's cache,
-/// or nullptr.
-void hold(PoolParts& pool, blocks::Cache* cache, std::size_t bytes) noexcept;
-void let_go(PoolParts& pool, blocks::Cache* cache, std::size_t bytes) noexcept;
-
 /// Calls `function(counters, cache)` with the counters of large blocks of the calling thread, or
 /// with those that all threads share, under their lock, if `cache` is nullptr.
 template <class Function>

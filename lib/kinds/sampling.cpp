@@ -202,9 +202,8 @@ void* allocate_sampled(PoolParts& pool, blocks::BucketSet& set, blocks::Cache& c
     block.profiled() = begin_profile(pool, cache, block.address(), bytes, sampled);
     if (block.profiled() != nullptr && set.is_charged()) block.profiled()->charge = &set.charge();
     cache.bytes_to_sample -= as_distance(bytes);
+    pool.totals().hold_in(set[bucket].row(), set.block_bytes(bucket));
     cache.count_outside(bucket, bytes);
-    pool.totals().bucket_out_bytes[set[bucket].row()].fetch_add(set.block_bytes(bucket),
-                                                                std::memory_order_relaxed);
     statistics::look_at_scopes();
     return block.address();
 }
@@ -229,8 +228,7 @@ bool SampledKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
         set.count_direct_free(size.bucket);
     }
     const unsigned row = set[size.bucket].row();
-    pool.totals().bucket_out_bytes[row].fetch_sub(set.block_bytes(size.bucket),
-                                                  std::memory_order_relaxed);
+    pool.totals().let_go_from(row, set.block_bytes(size.bucket));
     if (freed.closed_bytes != 0) {
         pool.totals().bucket_capacity_bytes[row].fetch_sub(freed.closed_bytes,
                                                            std::memory_order_relaxed);

@@ -1,5 +1,7 @@
 #include "pool/pool_list.hpp"
 
+#include <utility>
+
 #include <tensorpool/export.hpp>
 
 #include "base/never_destroyed.hpp"
@@ -38,8 +40,8 @@ PoolList& pool_list() noexcept {
 
 void PoolList::enter(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    pool.listed().next = first_;
-    first_ = &pool;
+    if (first_ != nullptr) first_->listed().previous = &pool;
+    pool.listed().next = std::exchange(first_, &pool);
 }
 
 void PoolList::leave(Pool& pool) noexcept {
@@ -53,10 +55,10 @@ void PoolList::leave(Pool& pool) noexcept {
 
 bool PoolList::try_leave(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    if (pool.listed().visits > OwnVisit::count(pool)) return false;
-    Pool** link = &first_;
-    while (*link != &pool) link = &(*link)->listed().next;
-    *link = pool.listed().next;
+    const ListedPool& listed = pool.listed();
+    if (listed.visits > OwnVisit::count(pool)) return false;
+    (listed.previous != nullptr ? listed.previous->listed().next : first_) = listed.next;
+    if (listed.next != nullptr) listed.next->listed().previous = listed.previous;
     return true;
 }
 

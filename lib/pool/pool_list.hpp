@@ -13,6 +13,7 @@ class Pool;
 /// The part of each pool that the list uses, guarded by the list's lock.
 struct ListedPool {
     Pool* next = nullptr;
+    Pool* previous = nullptr;
     unsigned visits = 0;  // in progress: the pool stays until they end
 };
 

@@ -19,8 +19,9 @@ void validate(const PoolOptions& options) {
     if (!(options.guard_share >= 0 && options.guard_share <= 1)) {
         refuse("guard_share" + is(options.guard_share) + "; expected a number from 0 to 1");
     }
-    const unsigned nodes = platform::numa_node_count();
-    if (options.numa.placement == NumaPolicy::Placement::prefer && options.numa.node >= nodes) {
+    if (options.numa.placement != NumaPolicy::Placement::prefer) return;
+    const unsigned nodes = platform::numa_node_count();  // reads a file of the system
+    if (options.numa.node >= nodes) {
         refuse("numa.node" + is(options.numa.node) + "; expected less than " +
                std::to_string(nodes) + ", the nodes of this machine");
     }

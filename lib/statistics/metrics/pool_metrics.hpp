@@ -41,9 +41,9 @@ struct alignas(64) PoolTotals {
     Counter prepared_bytes;  // written under the page heap's lock of growth
     Counter threads;         // that have counters now; written under the lock of their list
 
-    // On a cache line of their own because all threads add to it occasionally. Bytes that left the
-    // central lists, in use or parked, and bytes that threads took in advance. Never less than the
-    // bytes in use.
+    // On a cache line of their own because all threads add to it on slow paths. Bytes of blocks that
+    // left the spans of their buckets (in use, parked or in a depot) and of large blocks in use or
+    // parked. Exact, never less than the bytes in use and never more than the capacity.
     alignas(64) Counter held_bytes;
     Counter peak_held_bytes;
     Counter lost_large_bytes;  // of large blocks, like lost_bytes of small blocks
@@ -53,7 +53,17 @@ struct alignas(64) PoolTotals {
     Counter untouched_bytes;       // written like `free_bytes`
     Counter untouched_span_bytes;  // written by atomic addition under each bucket's lock
 
-    /// Counts `bytes` more that left the central lists.
+    /// Counts blocks of `bytes` bytes that left the spans of a bucket of this row, or, with
+    /// `let_go_from`, that returned to them.
+    void hold_in(unsigned row, std::uint64_t bytes) noexcept {
+        bucket_out_bytes[row].fetch_add(bytes, std::memory_order_relaxed);
+        hold(bytes);
+    }
+    void let_go_from(unsigned row, std::uint64_t bytes) noexcept {
+        bucket_out_bytes[row].fetch_sub(bytes, std::memory_order_relaxed);
+        let_go(bytes);
+    }
+    /// Counts `bytes` more that are held.
     void hold(std::uint64_t bytes) noexcept {
         const auto now = held_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
         // The sum is below 0 in the child of a fork if a block is freed that another thread
@@ -85,7 +95,7 @@ struct Metrics<PoolStatistics> {
         {"limit_bytes", &Of::limit_bytes, "bytes", gauge,
          "Maximum of the capacity; 0 if there is no limit."},
         {"peak_in_use_bytes", &Of::peak_in_use_bytes, "bytes", peak,
-         "Highest number of bytes in use at once, including bytes parked in thread caches.",
+         "Highest number of bytes in use at once, including free blocks that threads and depots keep.",
          "tensorpool_peak_block_bytes", &PoolTotals::peak_held_bytes},
         {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "Highest capacity.",
          "tensorpool_peak_capacity_bytes", &PoolTotals::peak_capacity_bytes},

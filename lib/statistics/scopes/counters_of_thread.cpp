@@ -1,5 +1,6 @@
 #include "statistics/scopes/counters_of_thread.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <tensorpool/detail/arena_words.hpp>
@@ -98,11 +99,13 @@ void CountersOfAllThreads::give_back(CountersOfThread& one) noexcept {
     add_free(one);
 }
 
-/// Keeps the list sorted, so that new threads get the smallest numbers.
+/// Keeps the smallest numbers sorted and in front, so that new threads get those that count
+/// allocations from arenas on their own. The order of the others does not matter.
 void CountersOfAllThreads::add_free(CountersOfThread& one) noexcept {
     one.taken = false;
     CountersOfThread** link = &free_;
-    while (*link != nullptr && (*link)->number < one.number) link = &(*link)->next_free;
+    const std::size_t end = std::min(one.number, detail::ArenaWords::counting_threads + 1);
+    while (*link != nullptr && (*link)->number < end) link = &(*link)->next_free;
     one.next_free = std::exchange(*link, &one);
 }
 

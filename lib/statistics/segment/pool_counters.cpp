@@ -75,10 +75,9 @@ PoolCounters::~PoolCounters() {
 // A thread that has counters for a finer series also has counters for series 0.
 OwnedCounters* PoolCounters::take(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
-    OwnedCounters* owned = first_free(series);
-    if (owned == nullptr) owned = add(series);
-    if (owned == nullptr) return nullptr;
-    owned->taken = true;
+    if (free_[series] == nullptr) free_[series] = add(series);
+    if (free_[series] == nullptr) return nullptr;
+    OwnedCounters* const owned = std::exchange(free_[series], free_[series]->next_free);
     if (owned->record != nullptr) {
         owned->record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
     }
@@ -91,21 +90,14 @@ bool PoolCounters::add_shared(unsigned series) noexcept {
     const std::lock_guard guard(mutex_);
     OwnedCounters* const owned = add(series);
     if (owned == nullptr) return false;
-    owned->taken = true;
     shared_finer_[series - 1] = owned;
     return true;
-}
-
-OwnedCounters* PoolCounters::first_free(unsigned series) const noexcept {
-    OwnedCounters* owned = first_.load(std::memory_order_relaxed);
-    while (owned != nullptr && (owned->taken || owned->series != series)) owned = owned->next;
-    return owned;
 }
 
 void PoolCounters::give_back(OwnedCounters& owned) noexcept {
     const std::lock_guard guard(mutex_);
     end(owned.of_thread);
-    owned.taken = false;
+    owned.next_free = std::exchange(free_[owned.series], &owned);
     if (owned.record != nullptr) owned.record->thread.store(0, std::memory_order_relaxed);
     fold(owned);
     if (owned.series == 0) detail::add(pool_->totals.threads, ~std::uint64_t{0});

@@ -19,8 +19,8 @@ struct OwnedCounters {
     detail::ThreadCounters* counters = nullptr;
     CountersRecord* record = nullptr;  // nullptr if the segment had no free record
     OwnedCounters* next = nullptr;     // in the list of the pool; set once
-    unsigned series = 0;               // of the block sizes; set once
-    bool taken = false;
+    OwnedCounters* next_free = nullptr;
+    unsigned series = 0;  // of the block sizes; set once
     CountersLink of_thread;
 };
 
@@ -90,7 +90,6 @@ public:
 private:
     struct Chunk;
     struct Alone;
-    OwnedCounters* first_free(unsigned series) const noexcept;
     OwnedCounters* add(unsigned series) noexcept;
     bool add_chunk() noexcept;
     void give_memory(OwnedCounters& owned) noexcept;
@@ -105,6 +104,7 @@ private:
     // initialized.
     std::atomic<OwnedCounters*> first_ = nullptr;
     Chunk* chunks_ = nullptr;
+    std::array<OwnedCounters*, base::series_count> free_ = {};  // of ended threads, by series
     std::array<OwnedCounters*, base::series_count - 1> shared_finer_ = {};
 };
 

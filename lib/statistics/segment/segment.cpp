@@ -241,7 +241,10 @@ void Segment::before_fork() noexcept {
     forking_thread_ = platform::current_thread_id();
     if (memory_.used().file < 0) return;
     copy_ = platform::map(segment_bytes, platform::page_bytes());
-    if (copy_ != nullptr) copy_used(static_cast<std::byte*>(copy_), *header());
+    if (copy_ == nullptr) return;
+    auto* const copy = static_cast<std::byte*>(copy_);
+    (void)has_pages_of(used_of(*header()), copy);  // cheaper than a fault for each page
+    copy_used(copy, *header());
 }
 
 void Segment::after_fork_in_parent() noexcept {

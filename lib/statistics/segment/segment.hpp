@@ -115,10 +115,12 @@ private:
     std::atomic<std::uint64_t> last_id_ = 0;      // relaxed: the numbers only have to differ
     // Guarded by mutex_:
     SegmentMemory memory_;
-    std::uint64_t first_free_[kind_count] = {};  // 1 + the index; 0 means none
-    std::uint64_t left_out_[kind_count] = {};    // includes objects from before the segment was
-                                                 // created
-    void* copy_ = nullptr;                       // for the child of a fork
+    // 1 + the index of the first free record; 0 means none. Of kinds whose free records are not
+    // linked: no used record with a lower number is free.
+    std::uint64_t first_free_[kind_count] = {};
+    std::uint64_t left_out_[kind_count] = {};  // includes objects from before the segment was
+                                               // created
+    void* copy_ = nullptr;                     // for the child of a fork
     std::uint64_t forking_thread_ = 0;
 };
 
@@ -170,10 +172,13 @@ void Segment::remove(Record& record) noexcept {
     for (std::size_t i = 0; i < words_of<Record>; ++i) {
         as_words(record)[i].store(0, std::memory_order_relaxed);
     }
+    const auto number = static_cast<std::uint64_t>(&record - records_in<Record>(*header())) + 1;
+    std::uint64_t& first = first_free_[index_of<Record>];
     if constexpr (requires { record.next; }) {
-        std::uint64_t& first = first_free_[index_of<Record>];
         record.next.store(first, std::memory_order_relaxed);
-        first = static_cast<std::uint64_t>(&record - records_in<Record>(*header())) + 1;
+        first = number;
+    } else {
+        first = std::min(first, number);
     }
 }
 
@@ -193,8 +198,12 @@ Record* Segment::find_free(SegmentHeader& header) noexcept {
             return record;
         }
     } else {
-        for (std::size_t i = first; i < used; ++i) {
-            if (records[i].id.load(std::memory_order_relaxed) == 0) return records + i;
+        std::uint64_t& free = first_free_[index_of<Record>];
+        for (free = std::max<std::uint64_t>(free, first + 1); free <= used; ++free) {
+            Record* const record = records + free - 1;
+            if (record->id.load(std::memory_order_relaxed) != 0) continue;
+            ++free;
+            return record;
         }
     }
     if (used == count_of<Record> || !has_pages(records + used, sizeof(Record))) return nullptr;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -133,6 +134,26 @@ TEST_P(PoolMetrics, PeakStaysWhenBlocksAreFreed) {
         // The margin: what one thread's caches may park, and rounding.
         EXPECT_LE(values.peak_in_use_bytes, 53 * mib + 6 * mib);
     }
+}
+
+TEST_P(PoolMetrics, PeakOfManyThreadsIsAtMostTheCapacity) {
+    constexpr unsigned count = 60;
+    std::latch freed(count);
+    std::latch over(1);
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < count; ++i) {
+        threads.emplace_back([&] {
+            free_all(pool_, {pool_.allocate(100 * kib), pool_.allocate(kib)}, 0);
+            freed.count_down();
+            over.wait();
+        });
+    }
+    freed.wait();
+    const PoolStatistics values = pool_.statistics();
+    over.count_down();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(values.peak_in_use_bytes, values.peak_capacity_bytes);
+    EXPECT_GE(values.peak_in_use_bytes, 101 * kib);
 }
 
 TEST_P(PoolMetrics, AllReturnToZeroAfterFreesOnAnyThread) {
