@@ -4,6 +4,7 @@
 #include <link.h>
 #include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -105,6 +106,11 @@ bool read_group(TableBytes bytes, Group& to) noexcept {
     return !bytes.is_bad();
 }
 
+TableBytes headers_of_program() noexcept {
+    const auto* const begin = reinterpret_cast<const unsigned char*>(getauxval(AT_PHDR));
+    return {begin, begin + (begin == nullptr ? 0 : getauxval(AT_PHNUM) * sizeof(ElfW(Phdr)))};
+}
+
 }  // namespace
 
 LoadedTables::Code LoadedTables::find(std::uintptr_t address, Description& to) noexcept {
@@ -124,47 +130,51 @@ bool LoadedTables::find_file(std::uintptr_t address) noexcept {
 }
 
 // The kernel maps a program with gaps if there are any between its segments; linkers leave them for
-// large pages, and some for no reason. The loader then returns the bounds of the segment of code,
-// and the tables lie in another segment. Libraries are mapped without gaps.
+// large pages, and some for no reason. The loader then returns the bounds of one segment, and the
+// tables lie in another one. Libraries are mapped without gaps.
 void LoadedTables::find_bounds() noexcept {
     begin_ = static_cast<const unsigned char*>(file_.dlfo_map_start);
     end_ = static_cast<const unsigned char*>(file_.dlfo_map_end);
     const auto* const index = static_cast<const unsigned char*>(file_.dlfo_eh_frame);
     if (index == nullptr || (index >= begin_ && index < end_)) return;
-    const auto* const segments = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
-    const unsigned long count = segments == nullptr ? 0 : getauxval(AT_PHNUM);
-    for (unsigned long i = 0; i != count; ++i) {
-        const ElfW(Phdr)& segment = segments[i];
+    for (TableBytes headers = headers_of_program();;) {
+        const auto header = headers.take<ElfW(Phdr)>();
+        if (headers.is_bad()) return;
         const auto* const begin =
-            reinterpret_cast<const unsigned char*>(file_.dlfo_link_map->l_addr + segment.p_vaddr);
-        if (segment.p_type != PT_LOAD || index < begin || index >= begin + segment.p_filesz)
-            continue;
+            reinterpret_cast<const unsigned char*>(file_.dlfo_link_map->l_addr + header.p_vaddr);
+        if (header.p_type != PT_LOAD || index < begin || index >= begin + header.p_filesz) continue;
         begin_ = begin;
-        end_ = begin + segment.p_filesz;
+        end_ = begin + header.p_filesz;
     }
 }
 
-// Reads the headers of the file, which usually lie at the beginning of its first page.
-bool LoadedTables::is_code(std::uintptr_t address) const noexcept {
-    if (begin_ != file_.dlfo_map_start) return true;  // see `find_bounds`
+// The headers of a file without gaps usually lie at the beginning of its first page.
+TableBytes LoadedTables::headers_of_file() const noexcept {
+    if (begin_ != file_.dlfo_map_start) return headers_of_program();
     const auto begin = reinterpret_cast<std::uintptr_t>(file_.dlfo_map_start);
     StackMemory memory(0);
     std::uintptr_t unused = 0;
-    if (!memory.read(begin, unused)) return false;
+    if (!memory.read(begin, unused)) return {nullptr, nullptr};
     constexpr std::size_t page_bytes = 4096;
     const auto* const page = static_cast<const unsigned char*>(file_.dlfo_map_start);
     ElfW(Ehdr) file;
     std::memcpy(&file, page, sizeof file);
-    if (std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_phoff > page_bytes) return false;
-    TableBytes headers(page + file.e_phoff, page + page_bytes);
-    for (unsigned i = 0; i != file.e_phnum; ++i) {
+    if (std::memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_phoff > page_bytes) {
+        return {nullptr, nullptr};
+    }
+    const std::size_t bytes = file.e_phnum * sizeof(ElfW(Phdr));
+    return {page + file.e_phoff, page + std::min(page_bytes, file.e_phoff + bytes)};
+}
+
+bool LoadedTables::is_code(std::uintptr_t address) const noexcept {
+    for (TableBytes headers = headers_of_file();;) {
         const auto header = headers.take<ElfW(Phdr)>();
+        if (headers.is_bad()) return false;
         if (header.p_type == PT_LOAD && (header.p_flags & PF_X) != 0 &&
             address - file_.dlfo_link_map->l_addr - header.p_vaddr < header.p_memsz) {
             return true;
         }
     }
-    return false;
 }
 
 TableBytes LoadedTables::bytes_from(const unsigned char* at) const noexcept {

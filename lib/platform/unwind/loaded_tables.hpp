@@ -43,6 +43,7 @@ public:
 private:
     bool find_file(std::uintptr_t address) noexcept;
     void find_bounds() noexcept;
+    TableBytes headers_of_file() const noexcept;
     bool is_code(std::uintptr_t address) const noexcept;
     const unsigned char* find_entry(std::uintptr_t address) const noexcept;
     bool describe(const unsigned char* entry, std::uintptr_t address, Description& to) noexcept;
