@@ -1,7 +1,7 @@
 #include "arena/owner_thread.hpp"
 
 #include "base/checks.hpp"
-#include "statistics/misuse/misuse.hpp"
+#include "events/misuse.hpp"
 
 namespace tensorpool::arena {
 
@@ -21,8 +21,8 @@ void OwnerThread::check(const char* call) const noexcept {
     if (!is_checked()) return;
     const std::thread::id owner = owner_.load(std::memory_order_relaxed);
     if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
-    statistics::stop_at_misuse(
-        {.kind = statistics::MisuseKind::wrong_thread, .owner = options_.name},
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
         "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
         "used it before",
         call, options_.name.c_str());

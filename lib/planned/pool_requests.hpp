@@ -11,8 +11,8 @@
 
 #include "planned/follower.hpp"
 #include "planned/learner.hpp"
+#include "planned/owned_planned_record.hpp"
 #include "pool/pool.hpp"
-#include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::planned {
 

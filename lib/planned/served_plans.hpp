@@ -3,8 +3,8 @@
 #include <memory>
 #include <mutex>
 
+#include "planned/owned_planned_record.hpp"
 #include "planned/served_plan.hpp"
-#include "statistics/segment/owned_planned_record.hpp"
 
 namespace tensorpool::planned {
 
@@ -14,7 +14,7 @@ class ServedPlans {
 public:
     /// Both outlive the object. `mutex` is held while the list of retired plans changes, so that a
     /// fork does not copy half a change.
-    ServedPlans(statistics::OwnedPlannedRecord& record, std::mutex& mutex) noexcept
+    ServedPlans(planned::OwnedPlannedRecord& record, std::mutex& mutex) noexcept
         : record_(record), mutex_(mutex) {}
 
     /// Returns the plan that is served; nullptr if there is none.
@@ -32,7 +32,7 @@ public:
 private:
     void show() noexcept;
 
-    statistics::OwnedPlannedRecord& record_;
+    planned::OwnedPlannedRecord& record_;
     std::mutex& mutex_;
     std::unique_ptr<ServedPlan> current_;
     std::unique_ptr<ServedPlan> retired_;  // a list

@@ -24,13 +24,12 @@ Request BlockSearch::shareable_request_of(std::size_t bytes) const noexcept {
 }
 
 // A callback may run during a growth for which other threads wait, so its requests ask no holder.
-statistics::BudgetRequest BlockSearch::new_budget_request() noexcept {
-    return AllocatorWatch::is_in_callback() ? statistics::BudgetRequest::beyond_soft()
-                                            : statistics::BudgetRequest();
+limits::BudgetRequest BlockSearch::new_budget_request() noexcept {
+    return AllocatorWatch::is_in_callback() ? limits::BudgetRequest::beyond_soft()
+                                            : limits::BudgetRequest();
 }
 
-bool BlockSearch::may_retry(const Outcome& outcome,
-                            statistics::BudgetRequest& budget) const noexcept {
+bool BlockSearch::may_retry(const Outcome& outcome, limits::BudgetRequest& budget) const noexcept {
     const bool is_refused = outcome.lacks_memory() && outcome.cause == Outcome::Cause::budget;
     if (!is_refused || AllocatorWatch::is_in_callback()) return false;
     const Unlocked unlocked(state_.mutex);

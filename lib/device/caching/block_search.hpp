@@ -28,7 +28,7 @@ public:
     /// Returns a request for a block that has a slab of its own.
     Request shareable_request_of(std::size_t bytes) const noexcept;
     /// Returns what a request charges to budgets.
-    static statistics::BudgetRequest new_budget_request() noexcept;
+    static limits::BudgetRequest new_budget_request() noexcept;
 
     /// Returns a block that belongs to the caller and is counted. Throws std::bad_alloc.
     Outcome find(StreamCache& cache, const Request& request);
@@ -38,7 +38,7 @@ public:
     Outcome reserve(const Request& request);
     /// Asks holders, without the lock, if a budget refused the request. Returns whether it may
     /// succeed now.
-    bool may_retry(const Outcome& outcome, statistics::BudgetRequest& budget) const noexcept;
+    bool may_retry(const Outcome& outcome, limits::BudgetRequest& budget) const noexcept;
     /// Fills in the failure. Memory counts as free if it is in the sets or parked by a stream.
     void explain(const Outcome& outcome, const Request& request, DeviceAllocationFailure& failure);
 

@@ -18,7 +18,7 @@ void CaptureCalls::end() noexcept {
 
 bool CaptureCalls::reserve(std::size_t bytes, DeviceAllocationFailure& failure) {
     const Lock lock(state_.mutex);
-    statistics::BudgetRequest budget = BlockSearch::new_budget_request();
+    limits::BudgetRequest budget = BlockSearch::new_budget_request();
     const Request request = {.bytes = bytes,
                              .rounded = base::align_up(bytes, slab_step),
                              .pool = Pool::small,
