@@ -117,7 +117,7 @@ public:
     pages::RecordArena& records() const noexcept { return sources_.records; }
 
     // Used by the registry, under its lock: caches in use, caches for reuse after their threads
-    // ended, the neighbours in its list.
+    // ended, its neighbors in the list.
     CacheList caches;
     CacheList free_caches;
     BucketSet* next = nullptr;

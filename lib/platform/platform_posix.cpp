@@ -35,16 +35,6 @@ void* trim_to_aligned(char* begin, std::size_t bytes, std::size_t wanted,
     return aligned;
 }
 
-/// Reserves and commits in one call.
-void* map_pages(std::size_t bytes) noexcept {
-    const SystemCalls system_calls;
-    void* const begin = mmap(nullptr, base::align_up(bytes, page_bytes()), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (begin == MAP_FAILED) return nullptr;
-    probe_mapping(begin, bytes);
-    return begin;
-}
-
 /// Returns whether a failed write may be repeated. Standard error is non-blocking if another
 /// process that shares the terminal or pipe made it so; then this function waits.
 bool may_write_again() noexcept {
@@ -111,7 +101,6 @@ bool commit(void* address, std::size_t bytes) noexcept {
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
-    if (alignment <= page_bytes()) return map_pages(bytes);
     void* const address = reserve(bytes, alignment);
     if (address == nullptr) return nullptr;
     if (commit(address, bytes)) return address;
