@@ -3,8 +3,8 @@
 #include <exception>
 #include <utility>
 
-#include "platform/platform.hpp"
 #include "kinds/sampling.hpp"
+#include "platform/platform.hpp"
 #include "pool/pool.hpp"
 #include "stash/restored_block.hpp"
 #include "stash/store_pool.hpp"

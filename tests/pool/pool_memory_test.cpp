@@ -133,7 +133,8 @@ TEST_P(PoolMemory, RequestAboveMaxAllocationChangesOnlyFailures) {
 
 // Reserve ----------------------------------------------------------------------------------------
 
-// ctest runs each test of this suite in a process of its own, so the address space is not set up yet.
+// ctest runs each test of this suite in a process of its own, so the address space is not set up
+// yet.
 TEST(PoolReserve, ReachesALimitThatIsNotAMultipleOfThePageSize) {
     constexpr std::size_t limit = 10'000'000;
     const MemoryPool pool(PoolOptions{.initial_capacity = limit, .max_capacity = limit});
