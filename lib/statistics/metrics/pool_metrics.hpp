@@ -41,9 +41,9 @@ struct alignas(64) PoolTotals {
     Counter prepared_bytes;  // written under the page heap's lock of growth
     Counter threads;         // that have counters now; written under the lock of their list
 
-    // On a cache line of their own because all threads add to it on slow paths. Bytes of blocks that
-    // left the spans of their buckets (in use, parked or in a depot) and of large blocks in use or
-    // parked. Exact, never less than the bytes in use and never more than the capacity.
+    // On a cache line of their own because all threads add to it on slow paths. Bytes of blocks
+    // that left the spans of their buckets (in use, parked or in a depot) and of large blocks in
+    // use or parked. Exact, never less than the bytes in use and never more than the capacity.
     alignas(64) Counter held_bytes;
     Counter peak_held_bytes;
     Counter lost_large_bytes;  // of large blocks, like lost_bytes of small blocks
@@ -95,7 +95,8 @@ struct Metrics<PoolStatistics> {
         {"limit_bytes", &Of::limit_bytes, "bytes", gauge,
          "Maximum of the capacity; 0 if there is no limit."},
         {"peak_in_use_bytes", &Of::peak_in_use_bytes, "bytes", peak,
-         "Highest number of bytes in use at once, including free blocks that threads and depots keep.",
+         "Highest number of bytes in use at once, including free blocks that threads and depots "
+         "keep.",
          "tensorpool_peak_block_bytes", &PoolTotals::peak_held_bytes},
         {"peak_capacity_bytes", &Of::peak_capacity_bytes, "bytes", peak, "Highest capacity.",
          "tensorpool_peak_capacity_bytes", &PoolTotals::peak_capacity_bytes},
