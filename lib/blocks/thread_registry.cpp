@@ -6,7 +6,6 @@
 
 #include "base/never_destroyed.hpp"
 #include "pages/marked/guarded_area.hpp"
-#include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/budget/scope_budget.hpp"
@@ -30,6 +29,9 @@ constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC = &bloc
 }  // namespace tensorpool::detail
 
 namespace tensorpool::blocks {
+
+constinit thread_local ThreadCaches* thread_caches TENSORPOOL_INITIAL_EXEC = &no_caches;
+
 namespace {
 
 constinit base::NeverDestroyed<ThreadRegistry> the_registry;
@@ -59,10 +61,6 @@ namespace {
 
 unsigned ThreadRegistry::take_number() noexcept {
     const std::lock_guard guard(mutex_);
-    return take_free_number();
-}
-
-unsigned ThreadRegistry::take_free_number() noexcept {
     for (unsigned number = lowest_free_; number < max_pools; ++number) {
         std::uint64_t& word = numbers_[number / 64];
         const std::uint64_t bit = std::uint64_t{1} << number % 64;
@@ -97,8 +95,13 @@ void ThreadRegistry::leave(BucketSet& set) noexcept {
     if (!set.may_cache()) return;
     for (ThreadCaches* table = tables_; table != nullptr; table = table->next) {
         if (!table->has_leaf_of(set.number())) continue;
-        table->set_view(set.number(), empty_cache);
-        table->own(set.number()) = nullptr;
+        table->clear_views(set.number());
+        Cache*& own = table->own(set.number());
+        if (!set.is_marked()) {
+            own = nullptr;
+        } else if (own != nullptr && own->marked != nullptr) {
+            table->unlist_exposing(*std::exchange(own->marked, nullptr));
+        }
     }
 }
 
@@ -115,9 +118,9 @@ bool ThreadRegistry::name_of(unsigned number, char* name, std::size_t bytes) noe
 Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
     Cache* const cache = own_cache(set);
     if (cache != nullptr && may_show(set) &&
-        &detail::thread_cache(detail::TablePlace(set.view_number())) == &empty_cache &&
+        &detail::thread_cache(detail::TablePlace(set.number())) == &empty_cache &&
         !hidden_.load(std::memory_order_relaxed)) [[unlikely]] {
-        show_again(own_caches(), set);
+        show_again(set);
     }
     return cache;
 }
@@ -128,9 +131,9 @@ Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
     return attach_slow(set);
 }
 
-void ThreadRegistry::show_again(ThreadCaches& table, const BucketSet& set) noexcept {
+void ThreadRegistry::show_again(const BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
-    show(table, set);
+    show(set);
 }
 
 Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
@@ -144,31 +147,30 @@ Cache* ThreadRegistry::attach_under_lock(BucketSet& set) noexcept {
     if (table == nullptr || !make_leaf(*table, set.number())) return nullptr;
     Cache* const cache = make_cache(set);
     if (cache == nullptr) return nullptr;
-    table->own(set.number()) = cache;
-    show(*table, set);
+    Cache*& own = table->own(set.number());
+    (set.is_marked() ? own->marked : own) = cache;
+    show(set);
     return cache;
 }
 
 // Called under the mutex, so that a concurrent `hide_caches` hides this cache too.
-void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
+void ThreadRegistry::show(const BucketSet& set) noexcept {
     if (hidden_.load(std::memory_order_relaxed) || !may_show(set)) return;
-    table.set_view(set.view_number(), *table.own(set.number()));
+    ThreadCaches::set_view(*detail::thread_table, set.number(), *own_cache(set));
 }
 
-// Of a pool whose blocks the thread's scope charges, inline paths may see only the charged cache.
+// Of a pool whose blocks the thread's scope charges, inline paths may see only the cache of the
+// marked set.
 bool ThreadRegistry::may_show(const BucketSet& set) noexcept {
-    if (!set.serves_inline()) return false;
-    const detail::BudgetNode* const scope = statistics::scope_budget;
-    // An idle charged set has no budget.
-    if (set.is_charged()) return scope != nullptr && set.charge().budget() == scope;
-    return scope == nullptr || !set.may_charge();
+    const bool charges = statistics::scope_budget != nullptr && set.may_charge();
+    return set.serves_inline() && set.is_marked() == charges;
 }
 
 void ThreadRegistry::hide_caches() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_.store(true, std::memory_order_relaxed);
     for (ThreadCaches* table = tables_; table != nullptr; table = table->next) {
-        for_each_number(*table, [&](unsigned number) { table->set_view(number, empty_cache); });
+        for_each_number(*table, [&](unsigned number) { table->clear_views(number); });
     }
 }
 
@@ -178,7 +180,7 @@ void ThreadRegistry::show_caches() noexcept {
 }
 
 ThreadCaches* ThreadRegistry::own_table() noexcept {
-    if (detail::thread_table != &no_caches) return &own_caches();
+    if (thread_caches != &no_caches) return thread_caches;
     if (free_tables_ == nullptr) {
         void* const memory = records_.allocate(sizeof(ThreadCaches), alignof(ThreadCaches));
         if (memory == nullptr) return nullptr;
@@ -190,7 +192,8 @@ ThreadCaches* ThreadRegistry::own_table() noexcept {
     ThreadCaches* const table = std::exchange(free_tables_, free_tables_->next);
     table->next = tables_;
     tables_ = table;
-    detail::thread_table = table;
+    thread_caches = table;
+    detail::thread_table = statistics::scope_budget == nullptr ? table : &table->in_scope;
     return table;
 }
 
@@ -227,7 +230,8 @@ void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcep
     for_each_number(table, [&](unsigned number) {
         Cache* const cache = std::exchange(table.own(number), nullptr);
         if (cache == nullptr) return;
-        table.set_view(number, empty_cache);
+        table.clear_views(number);
+        if (Cache* const marked = std::exchange(cache->marked, nullptr)) function(*marked);
         function(*cache);
     });
 }
@@ -236,10 +240,6 @@ void ThreadRegistry::detach(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.counters().give_back(cache.owned_counters());
     if (set.is_first()) set.parking_limit().remove_thread();
-    if (std::exchange(cache.is_in_scope, false)) {
-        --set.charge().users;
-        end_if_unused(set);
-    }
     set.caches.erase(CacheList::s_iterator_to(cache));
     set.free_caches.push_front(cache);
 }
@@ -248,6 +248,7 @@ void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
     ThreadCaches** link = &tables_;
     while (*link != &table) link = &(*link)->next;
     *link = table.next;
+    table.forget_exposing();
     for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
         OwnLeaf* const leaf = table.remove_leaf(index);
         if (leaf != nullptr) leaf->next_free = std::exchange(free_leaves_, leaf);
@@ -258,7 +259,7 @@ void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
 
 void ThreadRegistry::end_thread() noexcept {
     if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit(exit_handler_);
-    if (detail::thread_table == &no_caches) return;
+    if (thread_caches == &no_caches) return;
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
     take_caches(table, [this](Cache& cache) {
@@ -267,6 +268,7 @@ void ThreadRegistry::end_thread() noexcept {
         detach(cache);
     });
     free_table(table);
+    thread_caches = &no_caches;
     detail::thread_table = &no_caches;
 }
 
@@ -296,13 +298,11 @@ void ThreadRegistry::before_fork() noexcept {
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     records_.lock();
     pages::guarded_area().lock();
-    pages::sampled_area().lock();
     pages::address_space().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
     pages::address_space().unlock();
-    pages::sampled_area().unlock();
     pages::guarded_area().unlock();
     records_.unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
@@ -321,7 +321,7 @@ void ThreadRegistry::after_fork_in_child() noexcept {
 void ThreadRegistry::abandon_others() noexcept {
     for (ThreadCaches* table = tables_; table != nullptr;) {
         ThreadCaches* const next = table->next;
-        if (table != detail::thread_table) {
+        if (table != thread_caches) {
             take_caches(*table, [this](Cache& cache) {
                 cache.abandon();
                 detach(cache);

@@ -131,7 +131,7 @@ void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
 }
 
 bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
-    const Pool* const pool = global_pool.pool.pool_if_set_up();
+    Pool* const pool = global_pool.pool.pool_if_set_up();
     return pool != nullptr && pool->must_charge(p, bytes);
 }
 

@@ -13,7 +13,6 @@
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/marked/guarded_area.hpp"
-#include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "platform/whole_pages.hpp"
@@ -148,12 +147,12 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(options_.retain.background);
-    forget_profile();
     if (is_sampled()) heap_.refund_outside(pages::guarded_area().forget_pool(heap_.pool_number()));
     statistics::snapshot_sources().leave(*this);
+    buckets_.for_each_series([](blocks::BucketSet& set) { blocks::thread_registry().leave(set); });
+    // From here on, no thread conceals blocks of this pool.
+    if (has_marks_.load(std::memory_order_relaxed)) heap_.end_marks();
     buckets_.for_each_series([](blocks::BucketSet& set) {
-        blocks::thread_registry().leave(set);
-        if (set.is_charged()) blocks::thread_registry().give_back_number(set.number());
         if (!set.is_first()) std::destroy_at(&set);
     });
 }
@@ -268,7 +267,7 @@ void* Pool::allocate_block(blocks::BucketSet& set, unsigned bucket, std::size_t 
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
     if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
-        void* const block = allocate_sampled(set, *cache, bucket, bytes, alignment, path);
+        void* const block = allocate_sampled(*cache, bytes, alignment, path);
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
@@ -297,8 +296,10 @@ void Pool::deallocate(void* p, std::size_t bytes) noexcept {
     const unsigned bucket = bucket_of(bytes);
     if (bucket >= bucket_count) return free_pages(p);
     const pages::PageEntry entry = heap_.space().map().at(p);
-    if (entry.is_charged()) return free_charged(p, entry, {bytes, bucket});
-    if (entry.sampled() != nullptr && free_sampled(p)) return;
+    if (entry.is_marked()) {
+        record_end_if_recording(p);
+        return free_marked(p, entry, {bytes, bucket});
+    }
     free_unchecked_block(buckets_, bucket, p);
 }
 
@@ -333,16 +334,14 @@ void Pool::record_end(void* p) noexcept {
     std::size_t bytes = 0;  // for a pointer that is not a block of this pool; reported later
     if (entry.pool_number() == heap_.pool_number()) {
         if (entry.is_bucket()) bytes = base::block_bytes(entry.series(), entry.bucket());
-        if (entry.is_charged()) bytes = base::block_bytes(0, entry.span()->charged_bucket_number());
+        if (entry.is_marked()) bytes = base::block_bytes(0, entry.span()->marked_bucket());
         if (entry.is_large_in_use()) bytes = entry.span()->bytes();
         if (entry.guarded() != nullptr) bytes = entry.guarded()->requested;
-        if (entry.sampled() != nullptr) bytes = entry.sampled()->block_bytes();
     }
     statistics::record(TraceAction::deallocate, id(), p, bytes);
 }
 
 void Pool::free_block(blocks::BucketSet& set, unsigned bucket, void* p, Changes& changes) noexcept {
-    if (set.is_charged()) return free_charged_block(set, bucket, p, changes);
     blocks::Cache* const cache = attach(set);
     if (cache == nullptr) {
         set.deallocate_direct(bucket, p, changes);
@@ -364,7 +363,7 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     const pages::PageEntry entry = heap_.space().map().at(block);
     // Pages that come fresh from the system contain zeros already.
     if (entry.guarded() != nullptr) return block;
-    const bool has_span = !entry.is_bucket() && !entry.is_charged() && entry.has_span();
+    const bool has_span = !entry.is_bucket() && !entry.is_marked() && entry.has_span();
     if (!has_span || !entry.span()->clean) std::memset(block, 0, bytes);
     platform::mark_defined(block, bytes);
     return block;

@@ -18,7 +18,6 @@
 #include "blocks/thread_registry.hpp"
 #include "pages/heap/page_heap.hpp"
 #include "pages/large_blocks.hpp"
-#include "pages/marked/sampled_area.hpp"
 #include "pages/record_arena.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
@@ -29,6 +28,10 @@
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/pool_counters.hpp"
 #include "statistics/sums/snapshot_sources.hpp"
+
+namespace tensorpool::statistics {
+struct ProfiledBlock;
+}  // namespace tensorpool::statistics
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -103,7 +106,7 @@ public:
     /// Returns whether a resize to `bytes` bytes must move the block in use at `p`, so that it is
     /// charged like a new one: a scope of the calling thread charges another budget than the one
     /// that the block is charged to. Takes no lock.
-    bool must_charge(const void* p, std::size_t bytes) const noexcept;
+    bool must_charge(const void* p, std::size_t bytes) noexcept;
     [[noreturn]] void fail(std::size_t bytes, const pages::SlowPath& path) const;
     AllocationError error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept;
 
@@ -177,6 +180,17 @@ private:
          statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept;
     ~Pool();
 
+    /// The size that the caller of a sized free states.
+    struct StatedSize {
+        static constexpr unsigned nothing = ~0U;
+        std::size_t bytes = 0;
+        unsigned bucket = nothing;  // the bucket for that size, or `bucket_count`
+
+        bool agrees(unsigned with_bucket) const noexcept {
+            return bucket == with_bucket || bucket == nothing;
+        }
+    };
+
     // pool.cpp
     bool has_finer_sizes() const noexcept {
         return finer_.load(std::memory_order_acquire) != nullptr;
@@ -198,22 +212,23 @@ private:
     void free_block(blocks::BucketSet& set, unsigned bucket, void* p,
                     pages::Changes& changes) noexcept;
 
-    // pool_charged.cpp: blocks that a scope charges to its budget
+    // pool_marked.cpp: blocks with marks, such as those that a scope charges to its budget
     /// Whether a scope of the calling thread charges what it allocates here.
     bool is_in_scope() const noexcept {
         return statistics::scope_budget != nullptr && heap_.options().budget == nullptr;
     }
     [[gnu::noinline]] void* allocate_charged(unsigned bucket, std::size_t bytes,
                                              std::size_t alignment, pages::SlowPath& path) noexcept;
-    void* sample_charged(blocks::Cache& cache, unsigned bucket, std::size_t bytes,
-                         std::size_t alignment, pages::SlowPath& path) noexcept;
+    void* allocate_charged_direct(unsigned bucket, std::size_t bytes,
+                                  pages::SlowPath& path) noexcept;
+    void* take_marked(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
     [[gnu::noinline]] void* allocate_charged_pages(blocks::Cache* cache, std::size_t bytes,
                                                    std::size_t alignment,
                                                    pages::SlowPath& path) noexcept;
-    void free_charged_block(blocks::BucketSet& set, unsigned bucket, void* p,
-                            pages::Changes& changes) noexcept;
-    static void refund(blocks::BlockCharge& charge, std::size_t bytes) noexcept;
-    BudgetNode* charge_of(const void* p) const noexcept;
+    void mark_large(pages::Span& span, base::BlockMark& mark) noexcept;
+    [[gnu::noinline]] void free_marked_large(pages::Span& span) noexcept;
+    void free_marked(void* p, pages::PageEntry entry, StatedSize stated) noexcept;
+    base::BlockMark* charge_of(const void* p) noexcept;
 
     // pool_large.cpp: blocks of whole pages
     void* allocate_pages(std::size_t bytes);
@@ -270,20 +285,13 @@ private:
     void owe_sample(blocks::Cache& cache, std::size_t bytes, double mean) noexcept;
     statistics::ProfiledBlock* begin_profile(blocks::Cache& cache, const void* p, std::size_t bytes,
                                              const Sampled& sampled) noexcept;
-    void end_profile(statistics::ProfiledBlock& block) noexcept;
     void profile_large(blocks::Cache& cache, void* p, std::size_t bytes,
                        const Sampled& sampled) noexcept;
-    [[gnu::noinline]] void free_marked(pages::Span& span) noexcept;
+    void profile_marked(blocks::Cache& cache, pages::BlockStates::Mark& mark, void* p,
+                        std::size_t bytes, const Sampled& sampled) noexcept;
     void profile_resized(pages::Span& span, std::size_t bytes) noexcept;
-    void* allocate_sampled(blocks::BucketSet& set, blocks::Cache& cache, unsigned bucket,
-                           std::size_t bytes, std::size_t alignment,
+    void* allocate_sampled(blocks::Cache& cache, std::size_t bytes, std::size_t alignment,
                            pages::SlowPath& path) noexcept;
-    pages::SampledBlock take_sampled(blocks::BucketSet& set, unsigned bucket,
-                                     pages::SlowPath& path) noexcept;
-    /// Frees a sampled small block of this pool. Returns false, and does nothing, if `p` lies in
-    /// none.
-    bool free_sampled(void* p) noexcept;
-    void forget_profile() noexcept;
 
     // pool_hardened.cpp
     void harden() noexcept;
@@ -325,17 +333,6 @@ private:
     Identity identify() const noexcept override;
     std::uint64_t id() const noexcept;
 
-    /// The size that the caller of a sized free states.
-    struct StatedSize {
-        static constexpr unsigned nothing = ~0U;
-        std::size_t bytes = 0;
-        unsigned bucket = nothing;  // the bucket for that size, or `bucket_count`
-
-        bool agrees(unsigned with_bucket) const noexcept {
-            return bucket == with_bucket || bucket == nothing;
-        }
-    };
-
     // pool_marks.cpp: what memory tools see of this pool
     static blocks::OwnPlace place_of(unsigned number) noexcept;
     // Pools that guard blocks write into free ones and behind the requested bytes themselves.
@@ -365,8 +362,7 @@ private:
     Finding find_pages(const void* p) noexcept;
     Finding find_served(const void* p) noexcept;
     Finding find_guarded(const void* p) noexcept;
-    Finding find_sampled(const void* p) noexcept;
-    Finding find_charged(const void* p) noexcept;
+    Finding find_marked(const void* p) noexcept;
     Finding find_in(blocks::BucketSet& set, unsigned number, const void* p) noexcept;
     // For blocks of whole pages the look-up yields everything that a check needs, so every free is
     // checked.
@@ -377,7 +373,6 @@ private:
             refuse(p);
         return span;
     }
-    void free_charged(void* p, pages::PageEntry entry, StatedSize stated) noexcept;
     void deallocate_hardened(void* p, const FreedAs& freed) noexcept;
     void check_stated(const void* p, const FreedAs& freed, const blocks::Bucket::EndedUse& use,
                       std::size_t usable) noexcept;
@@ -420,10 +415,8 @@ private:
     pages::LargeBlocks large_;
     blocks::BucketSet buckets_;
     base::Canary canary_;
-    // Blocks in use that the heap profile sampled, and whether small ones were. Relaxed: only a
-    // pool that is destroyed reads them.
-    std::atomic<std::uint64_t> profiled_in_use_ = 0;
-    std::atomic<bool> has_sampled_ = false;
+    // Whether a block was ever marked. Relaxed: only a pool that is destroyed reads it.
+    std::atomic<bool> has_marks_ = false;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer_ = nullptr;

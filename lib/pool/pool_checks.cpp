@@ -27,8 +27,7 @@ Pool::Finding Pool::find(const void* p) noexcept {
     const PageEntry entry = heap_.space().map().at(p);
     if (entry.kind() == PageKind::served) return find_served(p);
     if (entry.guarded() != nullptr) return find_guarded(p);
-    if (entry.sampled() != nullptr) return find_sampled(p);
-    if (entry.is_charged()) return find_charged(p);
+    if (entry.is_marked()) return find_marked(p);
     if (!entry.is_bucket() || entry.pool_number() != heap_.pool_number()) return find_pages(p);
     return find_in(series(entry.series()), entry.bucket(), p);
 }
@@ -48,7 +47,8 @@ Pool::Finding Pool::find_in(blocks::BucketSet& set, unsigned number, const void*
         return finding;
     }
     blocks::Cache* const cache = blocks::thread_registry().attached(set);
-    if (found.home || (cache != nullptr && cache->parks(number, found.block))) {
+    const bool is_free = found.home || (set.is_marked() && !found.in_use);
+    if (is_free || (cache != nullptr && cache->parks(number, found.block))) {
         finding.what = Finding::What::freed;
     }
     return finding;
@@ -117,7 +117,7 @@ void Pool::deallocate_checked(void* p, StatedSize stated) noexcept {
         record_end(p);
     const PageEntry entry = heap_.space().map().at(p);
     const unsigned bucket = entry.bucket();
-    if (entry.is_charged()) return free_charged(p, entry, stated);
+    if (entry.is_marked()) return free_marked(p, entry, stated);
     if (entry.pool_number() != heap_.pool_number() || bucket >= bucket_count) {
         return free_checked_pages(p, stated);
     }
@@ -216,9 +216,8 @@ void Pool::check_no_leaks() const noexcept {
 void Pool::remember(void* p, const Finding& finding, std::size_t requested_bytes) noexcept {
     if (finding.bucket < bucket_count) {
         const PageEntry entry = heap_.space().map().at(p);
-        blocks::Bucket& bucket =
-            entry.is_charged() ? entry.span()->charged_bucket() : buckets_[finding.bucket];
-        bucket.begin_use(p, requested_bytes);
+        blocks::BucketSet& set = entry.is_marked() ? *buckets_.marked : buckets_;
+        set[finding.bucket].begin_use(p, requested_bytes);
         return;
     }
     Span* span = large_.find_in_use(p);

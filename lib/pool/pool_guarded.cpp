@@ -68,7 +68,7 @@ void* Pool::guard_if_due(blocks::Cache& cache, std::size_t bytes, std::size_t al
 
 // Counted as a block of whole pages.
 void* Pool::allocate_guarded(std::size_t bytes, std::size_t alignment) noexcept {
-    // A guarded block has no place for what it is charged to.
+    // No scope charges a guarded block.
     if (alignment > GuardedArea::max_alignment || is_in_scope()) return nullptr;
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
     if (!heap_.charge_outside(taken)) return nullptr;
@@ -95,7 +95,7 @@ bool Pool::free_guarded(void* p, std::size_t stated_bytes) noexcept {
         misused(p, find(p));
         return true;
     }
-    if (block->profiled != nullptr) end_profile(*block->profiled);
+    if (block->mark != nullptr) block->mark->on_free(block->requested);
     const std::size_t taken = block->page_bytes_in_use();
     count_guarded_deallocation(taken);
     record_->totals.guarded_blocks.fetch_sub(1, std::memory_order_relaxed);

@@ -307,10 +307,9 @@ void Pool::release_pages(Span& span, Changes& changes) noexcept {
         (platform::remove_guard(begin, span.bytes()) && platform::commit(begin, span.bytes()));
     if (!is_accessible) return;
     const std::size_t bytes = span.bytes();
-    blocks::BlockCharge* const charge = span.charged ? &span.take_charge() : nullptr;
+    if (span.is_marked) span.take_mark().on_free(bytes);
     let_go(blocks::own_cache(place_), bytes);
     large_.free(span, changes);
-    if (charge != nullptr) refund(*charge, bytes);
 }
 
 }  // namespace abi_2

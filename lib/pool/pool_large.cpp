@@ -191,17 +191,17 @@ void Pool::free_pages(void* p) noexcept {
 }
 
 void Pool::free_pages_slow(void* p) noexcept {
-    if (free_served(p) || free_guarded(p) || free_sampled(p)) return;
-    const pages::PageEntry entry = heap_.space().map().at(p);
-    if (entry.is_charged()) return free_charged(p, entry, {});
+    if (free_served(p) || free_guarded(p)) return;
     record_end_if_recording(p);
+    const pages::PageEntry entry = heap_.space().map().at(p);
+    if (entry.is_marked()) return free_marked(p, entry, {});
     if (Span* const span = large_span_of(p)) free_large(*span);
 }
 
 // If the thread's cache keeps the span, no function is called except on every 64th free.
 void Pool::free_large(Span& span) noexcept {
-    if (span.is_marked()) [[unlikely]]
-        return free_marked(span);
+    if (span.is_marked) [[unlikely]]
+        return free_marked_large(span);
     const std::size_t bytes = span.bytes();
     blocks::Cache* const own = blocks::own_cache(place_);
     const bool kept =
@@ -254,7 +254,7 @@ void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
     if (!ours || entry.kind() != pages::PageKind::large_in_use) return nullptr;
     const void* const begin = heap_.space().address_of(entry.span()->first_page);
     // A charged block moves, so that its growth is charged.
-    const bool charges = entry.span()->charged || is_in_scope();
+    const bool charges = charge_of(p) != nullptr || is_in_scope();
     if (begin != p || bytes <= entry.span()->bytes() || charges) return nullptr;
     statistics::look_for_recorder();
     SlowPath path;

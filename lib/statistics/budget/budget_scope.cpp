@@ -15,10 +15,10 @@ constinit std::atomic<const BudgetHooks*> the_hooks = nullptr;
 
 constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
 
-void change_scope(BudgetNode* now, BudgetNode* ended) noexcept {
+void change_scope(BudgetNode* now) noexcept {
     scope_budget = now;
     const BudgetHooks* const hooks = the_hooks.load(std::memory_order_acquire);
-    if (hooks != nullptr) hooks->scope_changed(ended);
+    if (hooks != nullptr) hooks->scope_changed();
 }
 
 void set_budget_hooks(const BudgetHooks& hooks) noexcept {
@@ -35,11 +35,11 @@ std::size_t give_free_memory(BudgetNode& budget, std::size_t bytes) noexcept {
 BudgetScope::BudgetScope(Budget& budget) noexcept
     : node_(budget.node_), outer_(statistics::scope_budget) {
     node_->hold();
-    statistics::change_scope(node_, nullptr);
+    statistics::change_scope(node_);
 }
 
 BudgetScope::~BudgetScope() {
-    statistics::change_scope(outer_, node_);
+    statistics::change_scope(outer_);
     node_->let_go();
 }
 
