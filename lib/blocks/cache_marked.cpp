@@ -91,7 +91,7 @@ bool Cache::push_exposed(unsigned bucket, void* block, const base::BlockMark* ma
 void Cache::push_marked(unsigned bucket, void* block) noexcept {
     detail::LoadedMagazine& magazine = loaded[bucket];
     void** const bottom = magazine.bottom.load(std::memory_order_relaxed);
-    *magazine.top = *bottom;
+    if (bottom != magazine.top) *magazine.top = *bottom;
     *bottom = block;
     magazine.bottom.store(bottom + 1, std::memory_order_relaxed);
     count_push(bucket);

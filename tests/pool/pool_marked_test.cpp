@@ -12,6 +12,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "blocks/taken_numbers.hpp"
 #include "pages/address_space.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
@@ -128,13 +129,9 @@ TEST_F(MarkedBlocks, EndOfAScopeLeavesFreeBlocksForTheNextBudget) {
 }
 
 TEST_F(MarkedBlocks, ThreadWithoutACacheIsChargedToo) {
-    // Pools beyond the last that threads have caches for.
-    std::vector<std::unique_ptr<MemoryPool>> pools;
-    while (pools.empty() ||
-           detail::PoolAccess::of(*pools.back()).table_number() != detail::cached_pool_count) {
-        pools.push_back(std::make_unique<MemoryPool>(unchecked()));
-    }
-    MemoryPool& pool = *pools.back();
+    const testing::TakenNumbers numbers(detail::cached_pool_count);
+    MemoryPool pool(unchecked());
+    ASSERT_EQ(detail::PoolAccess::of(pool).table_number(), detail::cached_pool_count);
     void* block = nullptr;
     {
         const BudgetScope scope(budget_);
