@@ -104,6 +104,10 @@ private:
         if (!is_over && (state.at != At::wait || state.memory[claimed] == 0))
             go([this](State& next) { step_of_owner(next); });
         if (state.turns != 0) go([this](State& next) { step_of_taker(next); });
+        // The system may refuse the second fence.
+        if (state.turns != 0 && state.taker == Taker::fences_again) {
+            go([](State& next) { end_turn(next); });
+        }
         if (!moved) check_end(state);
     }
 
@@ -236,13 +240,14 @@ private:
         charge(state, from - end);
     }
 
+    static void end_turn(State& state) {
+        state.memory[claimed] = 0;
+        state.taker = Taker::claims;
+        --state.turns;
+    }
+
     void step_of_taker(State& state) const {
         std::array<int, words>& memory = state.memory;
-        const auto end = [&] {
-            memory[claimed] = 0;
-            state.taker = Taker::claims;
-            --state.turns;
-        };
         switch (state.taker) {
             case Taker::claims:
                 memory[claimed] = 1;
@@ -254,7 +259,7 @@ private:
                 break;
             case Taker::judges:
                 state.taker = Taker::closes;
-                if (memory[owned] != 0) end();
+                if (memory[owned] != 0) end_turn(state);
                 break;
             case Taker::closes:
                 if (memory[closed] == 0) {
@@ -284,7 +289,7 @@ private:
                 break;
             }
             case Taker::ends:
-                end();
+                end_turn(state);
                 break;
         }
     }
