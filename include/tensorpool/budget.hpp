@@ -171,8 +171,8 @@ private:
 /// is refused. Of nested scopes only the innermost charges. A block that is resized inside a scope,
 /// also one that stays in place, is charged and refused like a new one, and its former charge ends.
 /// Outside of any scope, a charged block keeps its charge if it stays in place when it is resized;
-/// if it moves, no budget is charged for it any more. While a scope exists, or a block that one
-/// charged, frees of small blocks of that pool take some nanoseconds more, on all threads.
+/// if it moves, no budget is charged for it any more. Frees of charged blocks, and all frees inside
+/// a scope, take some nanoseconds more; other threads and blocks are not affected.
 ///
 /// An automatic variable: it ends on its own thread, before the scope around it. The budget may end
 /// first.

@@ -1,4 +1,3 @@
-#include "blocks/block_charge.hpp"
 #include "blocks/bucket_states.hpp"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ using pages::SlowPath;
 using pages::Span;
 
 Bucket::Bucket(unsigned number, const BucketSources& sources) noexcept
-    : traits_(number, sources, this), shards_(traits_, 0U) {}
+    : traits_(number, sources), shards_(traits_, 0U) {}
 
 Bucket::~Bucket() {
     // The memory of the depot and of shards is freed with the records, blocks and magazines with
@@ -29,16 +28,6 @@ BucketShard& Bucket::own_shard() noexcept {
 }
 
 unsigned Bucket::take(void** blocks, unsigned max_count, SlowPath& path) noexcept {
-    BlockCharge* const charge = sources().charge;
-    if (charge == nullptr) [[likely]]
-        return take_uncharged(blocks, max_count, path);
-    const unsigned charged = charge->charge(max_count, block_bytes(), path);
-    const unsigned count = charged == 0 ? 0 : take_uncharged(blocks, charged, path);
-    if (count != charged) charge->cancel((charged - count) * block_bytes());
-    return count;
-}
-
-unsigned Bucket::take_uncharged(void** blocks, unsigned max_count, SlowPath& path) noexcept {
     BucketShard& own = own_shard();
     const unsigned count = shards_.has_others() ? take_from_any(own, blocks, max_count, path)
                                                 : own.take(blocks, max_count, path);
@@ -76,7 +65,6 @@ std::size_t Bucket::bring_home(void* const* blocks, unsigned count, Changes& cha
         sources().heap.free(span, changes, is_hardened ? pages::Zeroed::yes : pages::Zeroed::no);
         shard.keep_states(states);
     }
-    if (sources().charge != nullptr) sources().charge->refund(count * block_bytes());
     return bytes;
 }
 
@@ -124,7 +112,10 @@ Bucket::Finding Bucket::find(const void* p) noexcept {
     if (p >= block + block_bytes()) return {};
     Finding finding{.in_span = true, .home = is_home(span, index), .block = block};
     if (pages::BlockStates* const states = span.states.load(std::memory_order_acquire)) {
-        if (sources().states == States::uses) {
+        if (sources().states == States::none) {
+            const auto& mark = states->marks[index];
+            finding.in_use = mark.load(std::memory_order_relaxed) != nullptr;
+        } else if (sources().states == States::uses) {
             finding.in_use = states->state(index).load(std::memory_order_relaxed) != 0;
         } else {
             const std::uint16_t wide = states->wide_state(index).load(std::memory_order_relaxed);

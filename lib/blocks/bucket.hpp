@@ -37,7 +37,7 @@ public:
     struct Finding {
         bool in_span = false;       // the pointer lies in a carved block of this bucket
         bool home = false;          // that block is free and lies in its span
-        bool in_use = false;        // the block is in use; only with `States` other than `none`
+        bool in_use = false;        // the block is in use; for `States::none`, it is marked
         void* block = nullptr;      // the beginning of the block
         std::size_t requested = 0;  // requested bytes of a block in use, with `States::requests`
     };
@@ -74,6 +74,23 @@ public:
     };
     inline bool end_use(const void* p, pages::PageEntry entry, std::size_t max_requested,
                         EndedUse* ended = nullptr) noexcept;
+
+    /// Returns the mark of the block that begins at `p`, whose page has this entry; nullptr if none
+    /// begins there. Takes no lock. REQUIRES: the entry belongs to this bucket, whose blocks have
+    /// marks, and its span stays.
+    pages::BlockStates::Mark* mark_of(const void* p, pages::PageEntry entry) const noexcept {
+        // Acquire pairs with the release in `give_states`.
+        const auto* const states = entry.span()->states.load(std::memory_order_acquire);
+        if (states == nullptr) return nullptr;
+        const char* const first = states->first_block.load(std::memory_order_relaxed);
+        const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(p) - first);
+        const std::uint64_t index = layout().checked_index_at(offset);
+        return index == layout().blocks ? nullptr : &states->marks[index];
+    }
+    /// Returns the mark of a block that the caller holds.
+    pages::BlockStates::Mark& mark_of(const void* block) const noexcept {
+        return *mark_of(block, sources().heap.space().map().at(block));
+    }
 
     // Magazines (bucket_depot.cpp) -----------------------------------------------------------
 
@@ -131,8 +148,6 @@ public:
 
     const BucketLayout& layout() const noexcept { return traits_.layout; }
     std::size_t block_bytes() const noexcept { return traits_.block_bytes; }
-    /// The charge of its blocks, or nullptr if they are not charged.
-    BlockCharge* charge() const noexcept { return sources().charge; }
     unsigned number() const noexcept { return traits_.number; }
     unsigned row() const noexcept { return traits_.row(); }
 
@@ -143,7 +158,6 @@ public:
 private:
     BucketShard& own_shard() noexcept;
     BucketShard& shard_of(const void* block) noexcept;
-    unsigned take_uncharged(void** blocks, unsigned max_count, pages::SlowPath& path) noexcept;
     unsigned take_from_any(BucketShard& own, void** blocks, unsigned max_count,
                            pages::SlowPath& path) noexcept;
     std::size_t capacity() const noexcept;

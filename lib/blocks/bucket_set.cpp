@@ -31,10 +31,10 @@ BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
     join_list();
 }
 
-BucketSet::BucketSet(BucketSet& first, Charged, unsigned number) noexcept
+BucketSet::BucketSet(BucketSet& first, Marked) noexcept
     : first_(first),
-      number_(number),
-      may_cache_(first.may_cache_ && number < detail::cached_pool_count),
+      number_(first.number_),
+      may_cache_(first.may_cache_),
       counters_(first.counters_),
       large_blocks_(first.large_blocks_),
       sources_{first.name(),
@@ -44,7 +44,7 @@ BucketSet::BucketSet(BucketSet& first, Charged, unsigned number) noexcept
                first.totals(),
                first.sources_.states,
                0,
-               &charge_} {
+               true} {
     make_buckets();
     join_list();
 }
@@ -59,7 +59,6 @@ void BucketSet::join_list() noexcept {
 BucketSet::~BucketSet() {
     first_.finest_.store(coarser_, std::memory_order_relaxed);
     std::destroy_n(buckets_, detail::bucket_count);
-    if (charge_.budget() != nullptr) charge_.forget();
 }
 
 void BucketSet::make_buckets() noexcept {

@@ -4,7 +4,6 @@
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 
-#include "blocks/block_charge.hpp"
 #include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
 #include "blocks/parking_limit.hpp"
@@ -28,10 +27,10 @@ public:
     /// Makes a finer series of the pool of `first`, which must outlive it. REQUIRES: the pool's
     /// counters have the shared counters of this series.
     BucketSet(BucketSet& first, unsigned series) noexcept;
-    /// Makes a set for blocks that are charged to a budget, with the sizes of the first series and
-    /// `number` as its index in each thread's table.
-    struct Charged {};
-    BucketSet(BucketSet& first, Charged, unsigned number) noexcept;
+    /// Makes the marked set of the pool of `first`, which must outlive it: buckets with the sizes
+    /// of the first series, whose blocks in use have marks (base/block_mark.hpp).
+    struct Marked {};
+    BucketSet(BucketSet& first, Marked) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
@@ -43,10 +42,12 @@ public:
     }
     unsigned series() const noexcept { return sources_.series; }
     bool is_first() const noexcept { return &first_ == this; }
-    /// Whether its blocks are charged to a budget while it is not idle.
-    bool is_charged() const noexcept { return sources_.charge != nullptr; }
-    BlockCharge& charge() noexcept { return charge_; }
-    const BlockCharge& charge() const noexcept { return charge_; }
+    bool is_marked() const noexcept { return sources_.is_marked; }
+    /// Whether inline frees recognize a block of the marked set by its address.
+    bool lies_low(const void* block) const noexcept {
+        const pages::AddressSpace& space = heap().space();
+        return space.shard_of(space.map().page_of(block)) == pages::AddressSpace::marked_shard;
+    }
     /// Whether scopes of budgets charge blocks of the pool: it has no budget of its own.
     bool may_charge() const noexcept { return heap().options().budget == nullptr; }
     BucketSet& first() const noexcept { return first_; }
@@ -101,11 +102,9 @@ public:
     /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
     void drop_free_pages() noexcept;
 
-    /// The index of this set's cache in each thread's table: the pool's number plus the series, or
-    /// a number of its own.
+    /// The index of this set's cache in each thread's table: the pool's number plus the series. The
+    /// marked set has that of the first series (thread_caches.hpp).
     unsigned number() const noexcept { return number_; }
-    /// The index at which inline paths find the set's cache.
-    unsigned view_number() const noexcept { return is_charged() ? first_.number_ : number_; }
     bool may_cache() const noexcept { return may_cache_; }
     /// Whether inline paths may see the caches. If not, the caches serve on slow paths only.
     bool serves_inline() const noexcept { return sources_.states == States::none; }
@@ -122,9 +121,13 @@ public:
     CacheList free_caches;
     BucketSet* next = nullptr;
     BucketSet* previous = nullptr;
-    /// Of the first set of a pool: how many sets are charged to a budget now. Relaxed: read without
-    /// the lock as an estimate.
-    std::atomic<unsigned> charged_sets = 0;
+    /// Of the first set of a pool: its marked set, or nullptr. Stored with release when it is
+    /// constructed.
+    std::atomic<BucketSet*> marked = nullptr;
+    /// Of the first set of a pool: whether blocks of the marked set lie among others, so that
+    /// inline frees do not recognize them (`ThreadRegistry::note_addresses`). Relaxed, also read
+    /// without the lock.
+    std::atomic<bool> hides_frees = false;
 
     /// Takes all locks of this series and, with the first series, those that the series share. For
     /// fork handlers, which lock finer series before the first.
@@ -137,7 +140,6 @@ private:
 
     BucketSet& first_;
     const unsigned number_;
-    BlockCharge charge_{*this};
     // In the first series: the head of the list of all series. Stored with release when the new
     // series is constructed.
     std::atomic<BucketSet*> finest_ = this;

@@ -35,14 +35,13 @@ BucketTraits::Cut cut_of(std::size_t stride) noexcept {
 
 }  // namespace
 
-BucketTraits::BucketTraits(unsigned its_number, const BucketSources& shared, Bucket* of) noexcept
+BucketTraits::BucketTraits(unsigned its_number, const BucketSources& shared) noexcept
     : number(its_number),
-      bucket(of),
       sources(shared),
       layout(series_layouts[shared.series][number]),
       block_bytes(base::block_bytes(shared.series, number)),
-      kind(shared.charge != nullptr ? pages::PageKind::charged
-                                    : pages::kind_of_bucket(number, shared.series)),
+      kind(shared.is_marked ? pages::PageKind::marked
+                            : pages::kind_of_bucket(number, shared.series)),
       fullness_per_block((BucketShard::fullness_lists << fullness_shift) / (layout.blocks + 1)),
       cut(cut_of(layout.stride)),
       blocks_in_page(static_cast<unsigned>(pages::page_bytes / layout.stride)) {}
@@ -192,12 +191,11 @@ Span* BucketShard::new_span(PageCount pages, SlowPath& path) noexcept {
     span->blocks = static_cast<std::uint16_t>(std::min(
         traits_.layout.blocks, blocks_in(pages * pages::page_bytes, traits_.layout.stride)));
     span->shard = static_cast<std::uint8_t>(number_);
-    if (traits_.sources.charge != nullptr)
-        span->set_charged_bucket(*traits_.bucket, traits_.number);
+    if (traits_.sources.is_marked) span->set_marked_bucket(traits_.number);
     span->carved = 0;
     span->home = 0;
     std::fill(std::begin(span->home_bits), std::end(span->home_bits), 0);
-    if (traits_.sources.states != States::none && !give_states(*span)) {
+    if (traits_.has_states() && !give_states(*span)) {
         traits_.sources.heap.free(*span, path);
         path.refusal = pages::no_records();
         return nullptr;

@@ -13,9 +13,6 @@
 
 namespace tensorpool::blocks {
 
-class BlockCharge;
-class Bucket;
-
 /// What a pool with checks records about each block: nothing, whether it is in use, or also how
 /// many bytes were requested. With `hardened`, also: a new span contains zeros and ends with a page
 /// that may not be accessed, and its blocks are taken in random order.
@@ -29,13 +26,13 @@ struct BucketSources {
     MagazineStore& magazines;
     statistics::PoolTotals& totals;
     States states;
-    unsigned series = 0;            // of block sizes
-    BlockCharge* charge = nullptr;  // of the blocks that are not home; nullptr if there is none
+    unsigned series = 0;     // of block sizes
+    bool is_marked = false;  // blocks in use have marks (base/block_mark.hpp)
 };
 
 /// What is fixed about one bucket of one pool.
 struct BucketTraits {
-    BucketTraits(unsigned number, const BucketSources& shared, Bucket* of) noexcept;
+    BucketTraits(unsigned number, const BucketSources& shared) noexcept;
 
     /// How the pages of the system cut the blocks of a span.
     enum class Cut : std::uint8_t {
@@ -45,7 +42,6 @@ struct BucketTraits {
     };
 
     unsigned number;
-    Bucket* bucket;  // for sets with a charge
     const BucketSources& sources;
     const BucketLayout& layout;
     std::size_t block_bytes;
@@ -58,8 +54,10 @@ struct BucketTraits {
     unsigned row() const noexcept { return base::row_of(sources.series, number); }
     bool is_ours(pages::PageEntry entry) const noexcept {
         return entry.kind() == kind && entry.pool_number() == sources.heap.pool_number() &&
-               (sources.charge == nullptr || &entry.span()->charged_bucket() == bucket);
+               (!sources.is_marked || entry.span()->marked_bucket() == number);
     }
+    /// Whether spans have records beside them with a state or a mark for each block.
+    bool has_states() const noexcept { return sources.states != States::none || sources.is_marked; }
     unsigned index_in(const pages::Span& span, const void* p) const noexcept;
     void* block_at(const pages::Span& span, unsigned index) const noexcept;
 };

@@ -28,8 +28,10 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     owned_counters_ = &owned;
     counters = owned.counters;
     bytes_to_sample = set.samples_requests() ? 0 : never_sampled;
-    hide_frees(set.first().charged_sets.load(std::memory_order_relaxed) != 0);
-    is_in_scope = false;
+    set_first_unguarded();
+    marked = nullptr;
+    is_listed = false;
+    exposed_to_.store(nullptr, std::memory_order_relaxed);
     distances = {};
     guard_pace = {};
     profile_pace = {};
@@ -59,16 +61,18 @@ void Cache::enter_slow_call() noexcept {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) open_again(bucket);
 }
 
-// Another thread took blocks from the bottom of the magazine. Moves the rest down.
+// Another thread may have taken blocks from the bottom of the magazine. Moves the rest down.
 void Cache::open_again(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
     if (side.loaded == nullptr) {
         show(loaded[bucket], nullptr, nullptr, nullptr);
         return;
     }
+    const std::ptrdiff_t concealed = side.exposed - side.bottom;
     void** const end = std::move(side.bottom, loaded[bucket].top, side.loaded->blocks);
     side.loaded->count = static_cast<unsigned>(end - side.loaded->blocks);
     load(bucket, *side.loaded);
+    loaded[bucket].bottom.store(side.loaded->blocks + concealed, std::memory_order_relaxed);
 }
 
 void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
@@ -79,7 +83,8 @@ void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
     const std::int64_t left = std::exchange(bytes_to_sample, never_sampled);
     // A block may be left if another thread has taken back only some.
     void* block = pop(bucket, requested_bytes);
-    if (block == nullptr && refill(bucket, path)) block = pop(bucket, requested_bytes);
+    if (block == nullptr && (set_->is_marked() ? expose(bucket, path) : refill(bucket, path)))
+        block = pop(bucket, requested_bytes);
     bytes_to_sample = block == nullptr ? left : left - static_cast<std::int64_t>(requested_bytes);
     return block;
 }
@@ -88,7 +93,7 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     statistics::look_at_scopes();
     const SlowCall call(*this);
     if (make_room(bucket, changes)) {
-        set_->is_charged() ? push_unseen(bucket, block) : void(push(bucket, block));
+        set_->is_marked() ? push_marked(bucket, block) : void(push(bucket, block));
         return;
     }
     // There is no magazine, so the block goes home directly. It is counted as freed and then as
@@ -215,7 +220,11 @@ bool Cache::load_empty(unsigned bucket, pages::Changes& changes) noexcept {
 bool Cache::parks(unsigned bucket, const void* block) noexcept {
     const SlowCall call(*this);
     const detail::LoadedMagazine& magazine = loaded[bucket];
-    if (std::find(magazine.bottom.load(), magazine.top, block) != magazine.top) return true;
+    void* const* const bottom = set_->is_marked() && sides_[bucket].loaded != nullptr
+                                    ? sides_[bucket].loaded->blocks
+                                    : magazine.bottom.load();
+    if (std::find(bottom, const_cast<void* const*>(magazine.top), block) != magazine.top)
+        return true;
     const Magazine* const spare = sides_[bucket].spare;
     return spare != nullptr && std::find(spare->blocks, spare->blocks + spare->count, block) !=
                                    spare->blocks + spare->count;
@@ -271,43 +280,31 @@ void Cache::load(unsigned bucket, Magazine& magazine) noexcept {
     side.loaded = &magazine;
     void** const bottom = magazine.blocks;
     void** const top = bottom + magazine.count;
-    const bool has_room = side.may_park && !set_->is_charged();
-    show(loaded[bucket], bottom, top, has_room ? std::max(top, bottom + side.capacity) : bottom);
+    if (set_->is_marked()) return show(loaded[bucket], top, top, nullptr);
+    show(loaded[bucket], bottom, top,
+         side.may_park ? std::max(top, bottom + side.capacity) : bottom);
 }
 
-// The position up to which the owner may push on a slow path. Inline paths see no room in a charged
-// cache: they cannot tell its blocks from others.
+// The position up to which the owner may push on a slow path. Inline paths see no room in a cache
+// of the marked set: they cannot tell its blocks from others.
 void** Cache::room_end(unsigned bucket) const noexcept {
     const Side& side = sides_[bucket];
-    if (!set_->is_charged()) return loaded[bucket].limit;
+    if (!set_->is_marked()) return loaded[bucket].limit;
     return side.loaded == nullptr || !side.may_park ? nullptr : side.loaded->blocks + side.capacity;
 }
 
-void Cache::push_unseen(unsigned bucket, void* block) noexcept {
-    detail::LoadedMagazine& magazine = loaded[bucket];
-    *magazine.top = block;
-    std::atomic_ref(magazine.top).store(magazine.top + 1, std::memory_order_release);
-    detail::add_release(counters->buckets[bucket].deallocations, 1);
-}
-
-bool Cache::push_charged(unsigned bucket, void* block) noexcept {
-    if (!lock_.try_lock()) [[unlikely]]
-        return false;
-    const bool has_room = !was_closed_ && loaded[bucket].top < room_end(bucket);
-    if (has_room) [[likely]]
-        push_unseen(bucket, block);
-    lock_.unlock();
-    return has_room;
-}
-
-void Cache::hide_frees(bool hidden) noexcept {
-    first_unguarded.store(hidden ? UINTPTR_MAX : pages::address_space().first_unguarded(),
+void Cache::set_first_unguarded() noexcept {
+    // In a scope every free takes the slow path: a marked cache has no room that inline paths see.
+    const bool hides =
+        set_->is_marked() || set_->first().hides_frees.load(std::memory_order_relaxed);
+    first_unguarded.store(hides ? UINTPTR_MAX : pages::address_space().first_unguarded(),
                           std::memory_order_relaxed);
 }
 
 // Makes the loaded magazine the spare. REQUIRES: there is no spare.
 void Cache::unload(unsigned bucket) noexcept {
     Side& side = sides_[bucket];
+    if (exposed_to() != nullptr) exposed_to()->refund(conceal(bucket));
     side.loaded->count = static_cast<unsigned>(loaded[bucket].top - side.loaded->blocks);
     side.spare = std::exchange(side.loaded, nullptr);
     show(loaded[bucket], nullptr, nullptr, nullptr);
@@ -321,12 +318,6 @@ void Cache::swap(unsigned bucket) noexcept {
 
 void Cache::give(unsigned bucket, Magazine*& magazine) noexcept {
     count_returned(bucket, magazine->count);
-    if (set_->is_charged()) {
-        // Blocks in a depot would stay charged.
-        pages::Changes changes;  // not reported; the next call with changes reports the capacity
-        (*set_)[bucket].bring_home(magazine->blocks, magazine->count, changes);
-        magazine->count = 0;
-    }
     (*set_)[bucket].give(*std::exchange(magazine, nullptr));
 }
 
@@ -398,7 +389,7 @@ bool Cache::make_larger(unsigned bucket, unsigned capacity, unsigned largest,
 // Lets the loaded magazine fill up to the capacity.
 void Cache::open_to_capacity(unsigned bucket) noexcept {
     const Side& side = sides_[bucket];
-    if (side.loaded == nullptr || set_->is_charged()) return;
+    if (side.loaded == nullptr || set_->is_marked()) return;
     loaded[bucket].limit.store(side.loaded->blocks + side.capacity, std::memory_order_relaxed);
 }
 
@@ -427,17 +418,6 @@ void Cache::forget_growth(unsigned bucket) noexcept {
     side.capacity = static_cast<std::uint16_t>(first);
     side.largest = side.capacity;
     side.went_to_depot = false;
-}
-
-void Cache::count_outside(unsigned bucket, std::size_t requested_bytes) noexcept {
-    count_taken(bucket, 1);
-    detail::add(counters->buckets[bucket].allocations, 1);
-    detail::add(counters->buckets[bucket].requested_bytes, requested_bytes);
-}
-
-void Cache::count_outside_free(unsigned bucket) noexcept {
-    detail::add_release(counters->buckets[bucket].deallocations, 1);
-    count_returned(bucket, 1);
 }
 
 void Cache::count_taken(unsigned bucket, std::size_t blocks) noexcept {

@@ -11,6 +11,7 @@
 #include "blocks/guard_pace.hpp"
 #include "blocks/large_magazine.hpp"
 #include "blocks/profile_pace.hpp"
+#include "limits/budget_node.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
@@ -112,23 +113,32 @@ public:
     GuardPace guard_pace;
     ProfilePace profile_pace;
 
-    /// Counts a block of this bucket that lies outside of the bucket's spans.
-    void count_outside(unsigned bucket, std::size_t requested_bytes) noexcept;
-    /// Counts the free of such a block.
-    void count_outside_free(unsigned bucket) noexcept;
-
-    /// Whether inline frees shall not recognize blocks of this pool (see `watch_frees`).
-    void hide_frees(bool hidden) noexcept;
-    /// Accepts a freed block of a charged set. Returns false, and does nothing, if the magazine has
-    /// no room or another thread takes back blocks.
-    bool push_charged(unsigned bucket, void* block) noexcept;
+    /// Determines which addresses inline frees recognize; see BucketSet::hides_frees.
+    void set_first_unguarded() noexcept;
 
     /// The table of the thread that uses the cache. Under the registry's lock.
     ThreadCaches* table = nullptr;
 
-    // Of a charged set; used by the thread and, under the registry's lock, after its end.
-    /// Whether a scope of the thread uses the cache. Otherwise it parks nothing.
-    bool is_in_scope = false;
+    // Of the marked set (cache_marked.cpp). Its loaded magazine holds free blocks below the bottom
+    // that inline paths see, and above it *exposed* ones, which are charged to the budget of the
+    // thread's scope and marked with it.
+    /// Accepts a freed block with this mark, which keeps it. Returns false, and does nothing,
+    /// unless the cache exposes blocks with the same mark and the magazine has room.
+    bool push_exposed(unsigned bucket, void* block, const base::BlockMark* mark) noexcept;
+    /// Ends the marks of all exposed blocks and refunds them. Returns false, and does nothing, if
+    /// another thread takes back blocks.
+    bool try_conceal() noexcept;
+    /// The budget that exposed blocks are charged to; nullptr if none is exposed. Relaxed: the
+    /// thread itself writes it, others read an estimate.
+    detail::BudgetNode* exposed_to() const noexcept {
+        return exposed_to_.load(std::memory_order_relaxed);
+    }
+    /// The thread's cache of the marked set, if this is one of the first set of a pool; nullptr if
+    /// there is none. Written under the registry's lock.
+    Cache* marked = nullptr;
+    /// In the thread's list of caches that expose blocks (thread_caches.hpp).
+    Cache* next_exposing = nullptr;
+    bool is_listed = false;
 
     BucketSet& set() const noexcept { return *set_; }
     statistics::OwnedCounters& owned_counters() const noexcept { return *owned_counters_; }
@@ -136,7 +146,8 @@ public:
 private:
     struct Side {
         Magazine* loaded = nullptr;
-        void** bottom = nullptr;  // after `close`: the bottom of the loaded magazine
+        void** bottom = nullptr;   // after `close`: the first block of the loaded magazine
+        void** exposed = nullptr;  // after `close`: the first one that inline paths saw
         Magazine* spare = nullptr;
         std::uint16_t capacity = 0;
         // The most blocks that the loaded magazine may hold. It exceeds `capacity` after a fuller
@@ -144,7 +155,9 @@ private:
         std::uint16_t largest = 0;
         bool may_park = false;       // room for `capacity` and `largest` blocks was reserved
         bool went_to_depot = false;  // since the capacity last changed
-        std::uint64_t seen = 0;      // operations at the last check for idle buckets
+        // Of a cache of the marked set: the blocks to expose next, beyond one, as a power of two.
+        std::uint8_t more_to_expose = 0;
+        std::uint64_t seen = 0;  // operations at the last check for idle buckets
     };
 
     /// A slow path of the owner. While this object exists, no other thread takes back blocks.
@@ -168,7 +181,11 @@ private:
     bool make_room(unsigned bucket, pages::Changes& changes) noexcept;
     bool load_empty(unsigned bucket, pages::Changes& changes) noexcept;
 
-    void push_unseen(unsigned bucket, void* block) noexcept;
+    void push_marked(unsigned bucket, void* block) noexcept;
+    void count_push(unsigned bucket) noexcept;
+    bool expose(unsigned bucket, pages::SlowPath& path) noexcept;
+    void mark_exposed(unsigned bucket, void** from, void** to, base::BlockMark* mark) noexcept;
+    std::size_t conceal(unsigned bucket) noexcept;
     void** room_end(unsigned bucket) const noexcept;
     void load(unsigned bucket, Magazine& magazine) noexcept;
     void unload(unsigned bucket) noexcept;
@@ -205,6 +222,7 @@ private:
     // The sum of `room` of the buckets that may park. Relaxed: other threads read an estimate.
     std::atomic<std::size_t> may_park_bytes_ = 0;
     std::atomic<std::size_t> may_park_large_bytes_ = 0;
+    std::atomic<detail::BudgetNode*> exposed_to_ = nullptr;
     LargeMagazine large_;
     std::uint64_t seen_operations_ = 0;  // guarded by the registry's lock, as is the next
     std::uint64_t seen_large_operations_ = 0;

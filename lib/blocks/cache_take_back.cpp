@@ -20,8 +20,11 @@ bool Cache::close() noexcept {
     if (!lock_.is_claimed()) return false;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         detail::LoadedMagazine& magazine = loaded[bucket];
+        Side& side = sides_[bucket];
         if (!was_closed_) {
-            sides_[bucket].bottom = magazine.bottom.load(std::memory_order_relaxed);
+            side.exposed = magazine.bottom.load(std::memory_order_relaxed);
+            const bool has_concealed = set_->is_marked() && side.loaded != nullptr;
+            side.bottom = has_concealed ? side.loaded->blocks : side.exposed;
         }
         magazine.bottom.store(beyond_all(), std::memory_order_relaxed);
         magazine.limit.store(nullptr, std::memory_order_relaxed);
@@ -39,9 +42,14 @@ void Cache::take_back(pages::Changes& changes) noexcept {
         // Acquire pairs with the owner's release in `push`. A `pop` of the owner that is about to
         // fail may have lowered the top below the bottom that an earlier `take_back` left.
         void** const top =
-            std::max(side.bottom, std::atomic_ref(magazine.top).load(std::memory_order_acquire));
+            std::max(side.exposed, std::atomic_ref(magazine.top).load(std::memory_order_acquire));
+        if (detail::BudgetNode* const budget = exposed_to()) {
+            mark_exposed(bucket, side.exposed, top, nullptr);
+            budget->refund(static_cast<std::size_t>(top - side.exposed) *
+                           set_->block_bytes(bucket));
+        }
         bring_home(bucket, side.bottom, static_cast<unsigned>(top - side.bottom), changes);
-        side.bottom = top;
+        side.bottom = side.exposed = top;
         magazine.bottom.store(top, std::memory_order_relaxed);
         magazine.limit.store(top, std::memory_order_relaxed);
         if (Magazine* const spare = std::exchange(side.spare, nullptr)) {

@@ -36,9 +36,11 @@ constexpr std::array<std::atomic<detail::ThreadLeaf*>, sizeof...(Index)> empty_l
 }
 
 /// A leaf of a thread's table, or a free leaf for reuse.
-struct OwnLeaf {
+struct OwnLeaf : OwnCaches {
+    OwnLeaf() noexcept : OwnCaches{} {}
+
     detail::ThreadLeaf view = leaf_of_empty_caches();
-    OwnCaches own = {};
+    detail::ThreadLeaf view_in_scope = leaf_of_empty_caches();
     OwnLeaf* next_free = nullptr;
 };
 
@@ -52,42 +54,70 @@ struct OwnPlace {
     unsigned index;
 };
 
-/// A thread's caches. The base class, `ThreadTable`, is what inline paths see: for pools with
-/// checks, and for all pools while caches are hidden, it contains the empty cache instead of the
-/// thread's own. Changed under the registry's lock. The thread itself reads without the lock, and
-/// only the thread adds or removes leaves.
+/// A thread's caches. Inline paths see one of two tables: the base class outside of all scopes of
+/// budgets, and `in_scope` inside one (budget.hpp). There, a pool whose blocks the scope charges
+/// has its cache of the marked set, or the empty cache until the thread uses it. For pools with
+/// checks, and for all pools while caches are hidden, both contain the empty cache.
+///
+/// Changed under the registry's lock, except for the list of caches that expose blocks. The thread
+/// itself reads without the lock, and only the thread adds or removes leaves.
 struct ThreadCaches : detail::ThreadTable {
     static constexpr unsigned leaf_size = detail::ThreadLeaf::size;
 
     constexpr ThreadCaches() noexcept
         : ThreadTable{leaf_of_empty_caches(),
-                      empty_leaves(std::make_index_sequence<leaf_count + 1>())} {
+                      empty_leaves(std::make_index_sequence<leaf_count + 1>())},
+          in_scope{leaf_of_empty_caches(),
+                   empty_leaves(std::make_index_sequence<leaf_count + 1>())} {
         own_.fill(&no_own_caches);
     }
+
+    /// What inline paths of the thread see inside a scope.
+    detail::ThreadTable in_scope;
 
     OwnCaches& own_leaf(unsigned number) noexcept { return *own_[number / leaf_size]; }
     Cache*& own(unsigned number) noexcept { return own_leaf(number)[number % leaf_size]; }
     Cache* own(OwnPlace place) const noexcept { return (*own_[place.leaf])[place.index]; }
-    void set_view(unsigned number, detail::ThreadCache& cache) noexcept {
-        detail::ThreadLeaf& leaf = *leaves[number / leaf_size].load(std::memory_order_relaxed);
+    static void set_view(detail::ThreadTable& table, unsigned number,
+                         detail::ThreadCache& cache) noexcept {
+        detail::ThreadLeaf& leaf =
+            *table.leaves[number / leaf_size].load(std::memory_order_relaxed);
         leaf.caches[number % leaf_size].store(&cache, std::memory_order_relaxed);
+    }
+    /// Makes inline paths find no cache for this number. REQUIRES: the thread has its leaf.
+    void clear_views(unsigned number) noexcept {
+        set_view(*this, number, empty_cache);
+        set_view(in_scope, number, empty_cache);
     }
 
     bool has_leaf_of(unsigned number) const noexcept {
         return own_[number / leaf_size] != &no_own_caches;
     }
     /// Called once. The table of threads without caches, `no_caches`, has no leaf.
-    void add_first_leaf() noexcept { set_leaf(0, first, first_own_); }
+    void add_first_leaf() noexcept { set_leaf(0, first, in_scope.first, first_own_); }
     void add_leaf_of(unsigned number, OwnLeaf& leaf) noexcept {
-        more_[number / leaf_size] = &leaf;
-        set_leaf(number / leaf_size, leaf.view, leaf.own);
+        set_leaf(number / leaf_size, leaf.view, leaf.view_in_scope, leaf);
     }
     /// Removes and returns a leaf that holds no cache any more. Returns nullptr if the thread does
     /// not have the leaf, or for the first leaf, which stays.
     OwnLeaf* remove_leaf(unsigned index) noexcept {
-        OwnLeaf* const leaf = std::exchange(more_[index], nullptr);
-        if (leaf != nullptr) set_leaf(index, empty_leaf, no_own_caches);
+        if (index == 0 || own_[index] == &no_own_caches) return nullptr;
+        auto* const leaf = static_cast<OwnLeaf*>(own_[index]);
+        set_leaf(index, empty_leaf, empty_leaf, no_own_caches);
         return leaf;
+    }
+
+    // The thread's caches that expose blocks to its scope (cache_marked.cpp). A pool that ends
+    // removes its cache from the list of another thread.
+    void list_exposing(Cache& cache) noexcept;
+    void unlist_exposing(Cache& cache) noexcept;
+    /// Conceals the blocks of all listed caches and empties the list. Returns false if one of them
+    /// is claimed by a thread that takes back blocks. Called by the thread itself.
+    bool conceal_all() noexcept;
+    /// Forgets the list. For a thread that does not exist in the child of a fork.
+    void forget_exposing() noexcept {
+        exposing_.store(nullptr, std::memory_order_relaxed);
+        exposing_lock_.clear();
     }
 
     // Used by the registry.
@@ -95,26 +125,35 @@ struct ThreadCaches : detail::ThreadTable {
     ThreadCaches* previous = nullptr;  // in the list of running threads
 
 private:
-    void set_leaf(unsigned index, detail::ThreadLeaf& view, OwnCaches& own) noexcept {
+    void set_leaf(unsigned index, detail::ThreadLeaf& view, detail::ThreadLeaf& view_in_scope,
+                  OwnCaches& own) noexcept {
         own_[index] = &own;
         leaves[index].store(&view, std::memory_order_relaxed);
+        in_scope.leaves[index].store(&view_in_scope, std::memory_order_relaxed);
     }
 
     OwnCaches first_own_ = {};
     std::array<OwnCaches*, leaf_count + 1> own_ = {};  // the last: for pools without caches
-    std::array<OwnLeaf*, leaf_count> more_ = {};
+    // Written under the lock, which is held for a few stores, or while blocks are concealed. Almost
+    // always only the thread itself takes it.
+    std::atomic<Cache*> exposing_ = nullptr;
+    std::atomic_flag exposing_lock_;
 };
 
 /// The table of threads without caches. Never written.
 extern constinit ThreadCaches no_caches;
 
+/// The caches of this thread, of which `detail::thread_table` is one of the two views.
+extern constinit thread_local ThreadCaches* thread_caches TENSORPOOL_INITIAL_EXEC;
+
 inline ThreadCaches& own_caches() noexcept {
-    return static_cast<ThreadCaches&>(*detail::thread_table);
+    return *thread_caches;
 }
 
-/// Returns the calling thread's cache for this pool, or nullptr if it has none.
+/// Returns the calling thread's cache of this set, or nullptr if it has none.
 inline Cache* own_cache(const BucketSet& set) noexcept {
-    return set.may_cache() ? own_caches().own(set.number()) : nullptr;
+    Cache* const cache = set.may_cache() ? own_caches().own(set.number()) : nullptr;
+    return set.is_marked() && cache != nullptr ? cache->marked : cache;
 }
 
 /// Returns the calling thread's cache at this position of its table, or nullptr if it has none.

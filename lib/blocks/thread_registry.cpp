@@ -8,7 +8,6 @@
 #include "base/never_destroyed.hpp"
 #include "limits/scope_budget.hpp"
 #include "pages/marked/guarded_area.hpp"
-#include "pages/marked/sampled_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
@@ -31,6 +30,9 @@ constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC = &bloc
 }  // namespace tensorpool::detail
 
 namespace tensorpool::blocks {
+
+constinit thread_local ThreadCaches* thread_caches TENSORPOOL_INITIAL_EXEC = &no_caches;
+
 namespace {
 
 constinit base::NeverDestroyed<ThreadRegistry> the_registry;
@@ -60,10 +62,6 @@ namespace {
 
 unsigned ThreadRegistry::take_number() noexcept {
     const std::lock_guard guard(mutex_);
-    return take_free_number();
-}
-
-unsigned ThreadRegistry::take_free_number() noexcept {
     for (unsigned number = lowest_free_; number < max_pools; ++number) {
         std::uint64_t& word = numbers_[number / 64];
         const std::uint64_t bit = std::uint64_t{1} << number % 64;
@@ -92,8 +90,15 @@ void ThreadRegistry::leave(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     base::unlink(sets_, set);
     for (Cache& cache : set.caches) {
-        cache.table->set_view(set.view_number(), empty_cache);
-        cache.table->own(set.number()) = nullptr;
+        ThreadCaches& table = *cache.table;
+        table.clear_views(set.number());
+        Cache*& own = table.own(set.number());
+        if (!set.is_marked()) {
+            own = nullptr;
+        } else {
+            if (own != nullptr) own->marked = nullptr;
+            table.unlist_exposing(cache);
+        }
     }
 }
 
@@ -110,9 +115,9 @@ bool ThreadRegistry::name_of(unsigned number, char* name, std::size_t bytes) noe
 Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
     Cache* const cache = own_cache(set);
     if (cache != nullptr && may_show(set) &&
-        &detail::thread_cache(detail::TablePlace(set.view_number())) == &empty_cache &&
+        &detail::thread_cache(detail::TablePlace(set.number())) == &empty_cache &&
         !hidden_.load(std::memory_order_relaxed)) [[unlikely]] {
-        show_again(own_caches(), set);
+        show_again(set);
     }
     return cache;
 }
@@ -123,9 +128,9 @@ Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
     return attach_slow(set);
 }
 
-void ThreadRegistry::show_again(ThreadCaches& table, const BucketSet& set) noexcept {
+void ThreadRegistry::show_again(const BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
-    show(table, set);
+    show(set);
 }
 
 Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
@@ -139,32 +144,31 @@ Cache* ThreadRegistry::attach_under_lock(BucketSet& set) noexcept {
     if (table == nullptr || !make_leaf(*table, set.number())) return nullptr;
     Cache* const cache = make_cache(set);
     if (cache == nullptr) return nullptr;
-    table->own(set.number()) = cache;
     cache->table = table;
-    show(*table, set);
+    Cache*& own = table->own(set.number());
+    (set.is_marked() ? own->marked : own) = cache;
+    show(set);
     return cache;
 }
 
 // Called under the mutex, so that a concurrent `hide_caches` hides this cache too.
-void ThreadRegistry::show(ThreadCaches& table, const BucketSet& set) noexcept {
+void ThreadRegistry::show(const BucketSet& set) noexcept {
     if (hidden_.load(std::memory_order_relaxed) || !may_show(set)) return;
-    table.set_view(set.view_number(), *table.own(set.number()));
+    ThreadCaches::set_view(*detail::thread_table, set.number(), *own_cache(set));
 }
 
-// Of a pool whose blocks the thread's scope charges, inline paths may see only the charged cache.
+// Of a pool whose blocks the thread's scope charges, inline paths may see only the cache of the
+// marked set.
 bool ThreadRegistry::may_show(const BucketSet& set) noexcept {
-    if (!set.serves_inline()) return false;
-    const detail::BudgetNode* const scope = limits::scope_budget;
-    // An idle charged set has no budget.
-    if (set.is_charged()) return scope != nullptr && set.charge().budget() == scope;
-    return scope == nullptr || !set.may_charge();
+    const bool charges = limits::scope_budget != nullptr && set.may_charge();
+    return set.serves_inline() && set.is_marked() == charges;
 }
 
 void ThreadRegistry::hide_caches() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_.store(true, std::memory_order_relaxed);
     for (ThreadCaches* table = tables_; table != nullptr; table = table->next) {
-        for_each_number(*table, [&](unsigned number) { table->set_view(number, empty_cache); });
+        for_each_number(*table, [&](unsigned number) { table->clear_views(number); });
     }
 }
 
@@ -174,7 +178,7 @@ void ThreadRegistry::show_caches() noexcept {
 }
 
 ThreadCaches* ThreadRegistry::own_table() noexcept {
-    if (detail::thread_table != &no_caches) return &own_caches();
+    if (thread_caches != &no_caches) return thread_caches;
     if (free_tables_ == nullptr && abandoned_tables_ != nullptr) reuse_abandoned_table();
     if (free_tables_ == nullptr) {
         void* const memory = records_.allocate(sizeof(ThreadCaches), alignof(ThreadCaches));
@@ -186,7 +190,8 @@ ThreadCaches* ThreadRegistry::own_table() noexcept {
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
     ThreadCaches* const table = std::exchange(free_tables_, free_tables_->next);
     base::link_in_front(tables_, *table);
-    detail::thread_table = table;
+    thread_caches = table;
+    detail::thread_table = limits::scope_budget == nullptr ? table : &table->in_scope;
     return table;
 }
 
@@ -223,7 +228,8 @@ void ThreadRegistry::take_caches(ThreadCaches& table, Function function) noexcep
     for_each_number(table, [&](unsigned number) {
         Cache* const cache = std::exchange(table.own(number), nullptr);
         if (cache == nullptr) return;
-        table.set_view(number, empty_cache);
+        table.clear_views(number);
+        if (Cache* const marked = std::exchange(cache->marked, nullptr)) function(*marked);
         function(*cache);
     });
 }
@@ -232,14 +238,11 @@ void ThreadRegistry::end_use(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.counters().give_back(cache.owned_counters());
     if (set.is_first()) set.parking_limit().remove_thread();
-    if (!cache.is_in_scope) return;
-    cache.is_in_scope = false;
-    --set.charge().users;
-    end_if_unused(set);
 }
 
 // REQUIRES: the table is in no list and contains no caches.
 void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
+    table.forget_exposing();
     for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
         OwnLeaf* const leaf = table.remove_leaf(index);
         if (leaf != nullptr) leaf->next_free = std::exchange(free_leaves_, leaf);
@@ -250,7 +253,7 @@ void ThreadRegistry::free_table(ThreadCaches& table) noexcept {
 
 void ThreadRegistry::end_thread() noexcept {
     if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit(exit_handler_);
-    if (detail::thread_table == &no_caches) return;
+    if (thread_caches == &no_caches) return;
     const std::lock_guard guard(mutex_);
     ThreadCaches& table = own_caches();
     take_caches(table, [](Cache& cache) {
@@ -262,6 +265,7 @@ void ThreadRegistry::end_thread() noexcept {
     });
     base::unlink(tables_, table);
     free_table(table);
+    thread_caches = &no_caches;
     detail::thread_table = &no_caches;
 }
 
@@ -291,13 +295,11 @@ void ThreadRegistry::before_fork() noexcept {
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     records_.lock();
     pages::guarded_area().lock();
-    pages::sampled_area().lock();
     pages::address_space().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
     pages::address_space().unlock();
-    pages::sampled_area().unlock();
     pages::guarded_area().unlock();
     records_.unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
@@ -316,7 +318,7 @@ void ThreadRegistry::after_fork_in_child() noexcept {
 // writes to. So their caches and tables are only read here; a thread that reuses one resets it.
 void ThreadRegistry::abandon_others() noexcept {
     for (BucketSet* set = sets_; set != nullptr; set = set->next) abandon_others(*set);
-    ThreadCaches* const own = detail::thread_table == &no_caches ? nullptr : &own_caches();
+    ThreadCaches* const own = thread_caches == &no_caches ? nullptr : &own_caches();
     if (own != nullptr) base::unlink(tables_, *own);
     ThreadCaches** end = &abandoned_tables_;
     while (*end != nullptr) end = &(*end)->next;
@@ -354,7 +356,7 @@ void ThreadRegistry::reuse_abandoned_table() noexcept {
     ThreadCaches& table = *std::exchange(abandoned_tables_, abandoned_tables_->next);
     for_each_number(table, [&](unsigned number) {
         table.own(number) = nullptr;
-        table.set_view(number, empty_cache);
+        table.clear_views(number);
     });
     free_table(table);
 }

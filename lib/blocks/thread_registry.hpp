@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -47,20 +48,26 @@ public:
     /// the page heap.
     void give_back_own(BucketSet& set, pages::Changes& changes) noexcept;
 
-    // Sets that charge their blocks to a budget (thread_registry_charged.cpp).
-    /// Returns the calling thread's cache of the set that charges blocks of the pool of `first` to
-    /// the budget of the thread's innermost scope. Makes both if needed. Until the end of the
-    /// scope, inline paths of the thread see this cache. Returns nullptr if memory is short, and
-    /// for pools without caches.
-    Cache* enter_scope(BucketSet& first) noexcept;
-    /// Called when a scope of the calling thread began, or when that of `ended` ended: returns the
-    /// blocks that the thread parked for it.
-    void change_scope(const detail::BudgetNode* ended) noexcept;
-    /// Returns whether scopes of `budget`, or of one below it, charge blocks of the pool of
-    /// `first`.
-    bool has_charges_within(BucketSet& first, const detail::BudgetNode& budget) noexcept;
-    /// Ends the use of a charged set if nothing uses it any more.
-    void release_unused(BucketSet& set) noexcept;
+    // The marked set of a pool (thread_registry_marked.cpp).
+    /// Returns the marked set of the pool of `first`, which is made if there is none. Returns
+    /// nullptr if memory is short.
+    BucketSet* marked_set(BucketSet& first) noexcept;
+    /// Returns the calling thread's cache of that set; makes both if needed. Returns nullptr where
+    /// `attach` does.
+    Cache* attach_marked(BucketSet& first) noexcept;
+    /// Called when the budget of the calling thread's scope changed: conceals the blocks that its
+    /// caches expose, and shows inline paths the other view of its caches.
+    void change_scope() noexcept;
+    /// Returns whether a cache of the pool of `first` exposes blocks that are charged to `budget`
+    /// or to one below it.
+    bool exposes_within(BucketSet& first, const detail::BudgetNode& budget) noexcept;
+    /// Called before blocks of the marked set are handed out. If one does not lie at the low
+    /// addresses, which are used up, inline frees recognize no block of the pool from now on.
+    void note_addresses(BucketSet& set, void* const* blocks, std::size_t count) noexcept {
+        const auto lies_low = [&](const void* block) { return set.lies_low(block); };
+        if (!std::all_of(blocks, blocks + count, lies_low)) [[unlikely]]
+            hide_frees(set.first());
+    }
 
     /// From now on, makes every call of every thread take the slow path, where its cache is still
     /// used. For recorders, which must see each call. A call that is in progress may go unseen.
@@ -103,15 +110,12 @@ private:
     ThreadCaches* own_table() noexcept;
     bool make_leaf(ThreadCaches& table, unsigned number) noexcept;
     static bool may_show(const BucketSet& set) noexcept;
-    void show(ThreadCaches& table, const BucketSet& set) noexcept;
-    BucketSet* charged_set(BucketSet& first, detail::BudgetNode& budget) noexcept;
-    BucketSet* make_charged_set(BucketSet& first) noexcept;
-    static void watch_frees(BucketSet& first) noexcept;
-    static void end_if_unused(BucketSet& set) noexcept;
-    unsigned take_free_number() noexcept;
+    void show(const BucketSet& set) noexcept;
+    BucketSet* marked_set_under_lock(BucketSet& first) noexcept;
+    void hide_frees(BucketSet& first) noexcept;
     // Separate functions, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;
-    [[gnu::noinline]] void show_again(ThreadCaches& table, const BucketSet& set) noexcept;
+    [[gnu::noinline]] void show_again(const BucketSet& set) noexcept;
     Cache* attach_under_lock(BucketSet& set) noexcept;
     Cache* make_cache(BucketSet& set) noexcept;
     static void end_use(Cache& cache) noexcept;

@@ -44,8 +44,7 @@ void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Req
     Cache* const cache = attach(pool, set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
     if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
-        void* const block =
-            allocate_sampled(pool, set, *cache, bucket, bytes, request.alignment, path);
+        void* const block = allocate_sampled(pool, *cache, request, path);
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
@@ -130,7 +129,8 @@ Found find_in(PoolParts& pool, BucketSet& set, unsigned number, const void* p) n
         return result;
     }
     Cache* const cache = thread_registry().attached(set);
-    if (found.home || (cache != nullptr && cache->parks(number, found.block))) {
+    const bool is_free = found.home || (set.is_marked() && !found.in_use);
+    if (is_free || (cache != nullptr && cache->parks(number, found.block))) {
         result.what = Found::What::freed;
     }
     return result;

@@ -31,7 +31,7 @@ constexpr double max_haste = 4;
 
 // Counted as a block of whole pages.
 void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment) noexcept {
-    // A guarded block has no place for what it is charged to.
+    // No scope charges a guarded block.
     if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
     if (!pool.heap.charge_outside(taken)) return nullptr;
@@ -110,7 +110,7 @@ bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
         report_pointer(pool, p, find(pool, p, entry));
         return false;
     }
-    if (block.profiled != nullptr) end_profile(pool, *block.profiled);
+    if (block.mark != nullptr) block.mark->on_free(block.requested);
     const std::size_t taken = block.page_bytes_in_use();
     count_large_free(pool, taken, Held::no);
     pool.totals().guarded_blocks.fetch_sub(1, std::memory_order_relaxed);

@@ -155,7 +155,7 @@ void release_pages(PoolParts& pool, Span& span, Changes& changes) noexcept {
         !span.is_of_whole_pages() ||
         (platform::remove_guard(begin, span.bytes()) && platform::commit(begin, span.bytes()));
     if (!is_accessible) return;
-    const PagesCharge charge(span);
+    if (span.is_marked) span.take_mark().on_free(span.bytes());
     pool.totals().let_go(span.bytes());
     pool.large.free(span, changes);
 }

@@ -6,7 +6,7 @@
 #include "kinds/guarded_kind.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
-#include "kinds/sampling.hpp"
+#include "kinds/marked_kind.hpp"
 #include "kinds/served_kind.hpp"
 
 namespace tensorpool::kinds {
@@ -25,8 +25,7 @@ constexpr KindTable table(const Kind& bucket, const Kind& large) noexcept {
     kinds.set(PageKind::large_noted, noted_kind);
     kinds.set(PageKind::served, served_kind);
     kinds.set(PageKind::guarded, guarded_kind);
-    kinds.set(PageKind::sampled, sampled_kind);
-    kinds.set(PageKind::charged, charged_kind);
+    kinds.set(PageKind::marked, marked_kind);
     return kinds;
 }
 constinit const KindTable kinds_of_most = table(bucket_kind, large_kind);

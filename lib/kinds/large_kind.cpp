@@ -260,8 +260,8 @@ bool LargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& st
 
 // If the thread's cache keeps the span, no function is called except on every 64th free.
 bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept {
-    if (span.is_marked()) [[unlikely]]
-        return free_marked(pool, span, changes);
+    if (span.is_marked) [[unlikely]]
+        span.take_mark().on_free(span.bytes());
     const std::size_t bytes = span.bytes();
     Cache* const own = blocks::own_cache(pool.place);
     const bool kept = own != nullptr && !statistics::has_open_scope() &&
@@ -325,7 +325,7 @@ void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noex
     if (!pool.owns(entry) || entry.kind() != pages::PageKind::large_in_use) return nullptr;
     Span& span = *entry.span();
     // A charged block moves, so that its growth is charged.
-    const bool charges = span.charged || pool.is_in_scope();
+    const bool charges = is_charged(pool, p) || pool.is_in_scope();
     if (pool.large.address_of(span) != p || bytes <= span.bytes() || charges) return nullptr;
     events::look_for_recorder();
     void* longer = extend(pool, span, bytes, path);

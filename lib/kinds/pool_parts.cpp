@@ -72,9 +72,10 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
 }
 
 PoolParts::~PoolParts() {
+    buckets.for_each_series([](blocks::BucketSet& set) { blocks::thread_registry().leave(set); });
+    // From here on, no thread conceals blocks of this pool.
+    if (has_marks.load(std::memory_order_relaxed)) heap.end_marks();
     buckets.for_each_series([](blocks::BucketSet& set) {
-        blocks::thread_registry().leave(set);
-        if (set.is_charged()) blocks::thread_registry().give_back_number(set.number());
         if (!set.is_first()) std::destroy_at(&set);
     });
 }

@@ -69,10 +69,8 @@ struct PoolParts {
     pages::LargeBlocks large;
     blocks::BucketSet buckets;
     base::Canary canary;
-    // Blocks in use that the heap profile sampled, and whether small ones were. Relaxed: only a
-    // pool that is destroyed reads them.
-    std::atomic<std::uint64_t> profiled_in_use = 0;
-    std::atomic<bool> has_sampled = false;
+    // Whether blocks were marked. Relaxed: only a pool that is destroyed reads it.
+    std::atomic<bool> has_marks = false;
     // The array of all finer series, among the records, or nullptr. Stored with release when all of
     // them are constructed.
     std::atomic<blocks::BucketSet*> finer = nullptr;

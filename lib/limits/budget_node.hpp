@@ -8,6 +8,7 @@
 
 #include <tensorpool/budget.hpp>
 
+#include "base/block_mark.hpp"
 #include "base/text.hpp"
 #include "limits/budget_request.hpp"
 #include "statistics/segment/owned_record.hpp"
@@ -46,7 +47,9 @@ struct HolderEntry {
 /// had set aside for it. The charge of a budget exceeds its hard limit only if the limit was
 /// lowered below it. One lock, `budgets_mutex`, guards all budgets of the process; it is a leaf
 /// above the segment's, so charges can be made under any lock of a pool or an arena.
-class BudgetNode {
+///
+/// It is the mark of each block that a scope charged to it.
+class BudgetNode final : public base::BlockMark {
 public:
     BudgetNode() noexcept = default;  // for SlabList; `open` begins its life
     BudgetNode(const BudgetNode&) = delete;
@@ -69,6 +72,8 @@ public:
     std::size_t charge(std::size_t needed, std::size_t wanted, std::size_t unit,
                        limits::BudgetRequest& request) noexcept;
     void refund(std::size_t bytes) noexcept;
+    void on_free(std::size_t bytes) noexcept override { refund(bytes); }
+    BlockMark* charge() noexcept override { return this; }
     /// Undoes a charge that came to nothing: unlike what `refund` frees, the bytes serve living
     /// reservations again, as far as these lack bytes.
     void cancel(std::size_t bytes) noexcept;

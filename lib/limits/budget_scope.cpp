@@ -16,10 +16,10 @@ constinit std::atomic<const BudgetHooks*> the_hooks = nullptr;
 
 constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
 
-void change_scope(BudgetNode* now, BudgetNode* ended) noexcept {
+void change_scope(BudgetNode* now) noexcept {
     scope_budget = now;
     const BudgetHooks* const hooks = the_hooks.load(std::memory_order_acquire);
-    if (hooks != nullptr) hooks->scope_changed(ended);
+    if (hooks != nullptr) hooks->scope_changed();
 }
 
 void set_budget_hooks(const BudgetHooks& hooks) noexcept {
@@ -40,11 +40,11 @@ void statistics::forget_open_scopes() noexcept {
 BudgetScope::BudgetScope(Budget& budget) noexcept
     : node_(budget.node_), outer_(limits::scope_budget) {
     node_->hold();
-    limits::change_scope(node_, nullptr);
+    limits::change_scope(node_);
 }
 
 BudgetScope::~BudgetScope() {
-    limits::change_scope(outer_, node_);
+    limits::change_scope(outer_);
     node_->let_go();
 }
 

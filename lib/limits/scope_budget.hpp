@@ -7,15 +7,14 @@ namespace tensorpool::limits {
 /// The budget of the innermost BudgetScope of the calling thread, or nullptr.
 extern constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC;
 
-/// Makes `now` the budget of the calling thread. `ended` is the budget of the scope that ended, or
-/// nullptr if one began. REQUIRES: the caller holds no lock.
-void change_scope(BudgetNode* now, BudgetNode* ended) noexcept;
+/// Makes `now` the budget of the calling thread, or none if it is nullptr. REQUIRES: the caller
+/// holds no lock.
+void change_scope(BudgetNode* now) noexcept;
 
 /// What the layers above do for budgets. Set once, before the first scope begins.
 struct BudgetHooks {
-    /// Called after `scope_budget` changed. `ended` is the budget of the scope that ended, or
-    /// nullptr if one began.
-    void (*scope_changed)(BudgetNode* ended) noexcept;
+    /// Called after `scope_budget` changed.
+    void (*scope_changed)() noexcept;
     /// Gives back free memory of all pools that charge `budget` or one below it, at least `bytes`
     /// bytes if there is so much. Returns the bytes by which charges fell. The caller holds no
     /// lock.

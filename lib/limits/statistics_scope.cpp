@@ -183,7 +183,7 @@ void begin_charging(ScopeFrame& frame, std::string_view name) noexcept {
     if (budget == nullptr) return;
     frame.budget = budget;
     frame.outer_budget = scope_budget;
-    change_scope(budget, nullptr);
+    change_scope(budget);
 }
 
 // A scope inside that ends later returns to the budget outside of this one. What a thread charges,
@@ -203,7 +203,7 @@ void end_charging(ScopeFrame& frame) noexcept {
             inner->outer_budget = std::exchange(now, scope_budget);
         }
     }
-    change_scope(now, frame.budget);
+    change_scope(now);
 }
 
 ScopeStatistics statistics_of(const Counted& so_far) noexcept {

@@ -9,7 +9,6 @@
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/marked/guarded_block.hpp"
-#include "pages/marked/sampled_area.hpp"
 #include "pages/served_memory.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
@@ -45,10 +44,9 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
         if (const auto exact = pages::exact_size.load(std::memory_order_acquire)) return exact(p);
     }
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
-    if (entry.is_charged()) return base::block_bytes(0, entry.span()->charged_bucket_number());
+    if (entry.is_marked()) return base::block_bytes(0, entry.span()->marked_bucket());
     if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
     if (const pages::GuardedBlock* const block = entry.guarded()) return block->requested;
-    if (const pages::SampledPages* const pages = entry.sampled()) return pages->block_bytes();
     return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 
@@ -89,12 +87,14 @@ PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wan
     const std::uint32_t min_count = granules_of(needed);
     const std::uint32_t max_count = std::max(min_count, granules_of(wanted));
     const std::uint32_t unit = std::max(granules_of(alignment), 1U);
-    Granules run = reserve(max_count, unit);
-    if (run.count == 0 && max_count != min_count) run = reserve(min_count, unit);
-    if (run.count == 0 && forget_foreign()) run = reserve(min_count, unit);
+    if (shard == marked_shard && !uses_low_) return {};
+    Part& part = shard == marked_shard ? for_marked_ : for_others_;
+    Granules run = reserve(part, max_count, unit);
+    if (run.count == 0 && max_count != min_count) run = reserve(part, min_count, unit);
+    if (run.count == 0 && forget_foreign()) run = reserve(part, min_count, unit);
     if (run.count == 0) return {};
     set_lender(run, (pool_number + 1) | shard << pool_bits);
-    if (run.first == first_free_) first_free_ = run.end();
+    if (run.first == part.first_free) part.first_free = run.end();
     return run.pages();
 }
 
@@ -111,7 +111,7 @@ void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
         set_lender(run, foreign);
         const bool is_free = give_back(run);
         set_lender(run, is_free ? 0 : retired);
-        if (is_free) first_free_ = std::min(first_free_, first);
+        if (is_free) note_free(first);
         first = end;
     }
 }

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "pages/growing_table.hpp"
+#include "pages/heap/shards.hpp"
 #include "pages/moved_runs.hpp"
 #include "pages/page_map.hpp"
 
@@ -14,8 +15,8 @@ namespace tensorpool::pages {
 /// The address space that the process's pools share, and its page map. It chooses a window of up to
 /// 8 TiB in which it reserves nothing ahead. It lends runs of granules to pools, which it
 /// identifies by number, from the lowest free address up, and skips ranges where others have mapped
-/// something. The lowest addresses of the window are kept for guarded blocks and for small blocks
-/// that the heap profile sampled. Thread-safe.
+/// something. The lowest addresses of the window are kept for guarded blocks and, behind these, for
+/// marked small blocks, so that a free recognizes both by their address. Thread-safe.
 class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
@@ -23,21 +24,20 @@ public:
     /// Lends a run of `wanted` pages to a shard of a pool, or of `needed` pages if no free run is
     /// that long, each rounded up to whole granules. The run begins at a multiple of `alignment`
     /// pages, a power of two. Its pages are not committed; its part of the page map is. Returns an
-    /// empty run on failure.
+    /// empty run on failure. The shard `marked_shard` gets low addresses, and no others.
     PageRun lend(unsigned pool_number, PageCount needed, PageCount wanted, PageCount alignment = 1,
                  unsigned shard = 0) noexcept;
+    /// The shard of each pool's heap that borrows the addresses kept for marked small blocks.
+    static constexpr unsigned marked_shard = max_shards;
     /// Takes back everything in these whole granules that was lent to the pool, and unmaps it.
     void take_back(unsigned pool_number, PageRun granules) noexcept;
 
     /// Reserves the addresses of guarded blocks, from the first page on, once. Returns their number
     /// of pages; 0 if the system refuses.
     PageCount reserve_guarded() noexcept;
-    /// Reserves the addresses of sampled small blocks, behind those of guarded blocks, once.
-    /// Returns an empty run if the system refuses.
-    PageRun reserve_sampled() noexcept;
-    /// Returns the lowest address that a block can have which is neither guarded nor a sampled
-    /// small one; 1 if there is no window. In that case no block is ever guarded or sampled,
-    /// because callers keep the result.
+    /// Returns the lowest address of all that are not kept for guarded and marked blocks; 1 if
+    /// there is no window. In that case these addresses are never lent, because callers keep the
+    /// result.
     std::uintptr_t first_unguarded() noexcept;
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
@@ -132,14 +132,20 @@ private:
         std::uint32_t end() const noexcept { return first + count; }
         PageRun pages() const noexcept { return {first * granule_pages, count * granule_pages}; }
     };
+    // A part of the window. No granule of it below `first_free` is free.
+    struct Part {
+        std::uint32_t first_free = 0;
+        std::uint32_t end = 0;
+    };
     bool set_up() noexcept;
     bool set_up_anywhere() noexcept;
-    bool reserve_low(Granules run) noexcept;
     bool try_set_up(std::uintptr_t end, std::size_t bytes) noexcept;
-    Granules find_free(std::uint32_t count, std::uint32_t alignment) const noexcept;
-    Granules reserve(std::uint32_t count, std::uint32_t alignment) noexcept;
+    Granules find_free(const Part& part, std::uint32_t count,
+                       std::uint32_t alignment) const noexcept;
+    Granules reserve(const Part& part, std::uint32_t count, std::uint32_t alignment) noexcept;
+    void note_free(std::uint32_t granule) noexcept;
     bool grow_map(std::uint32_t granules) noexcept;
-    bool go_around(Granules taken) noexcept;
+    bool go_around(Granules taken, std::uint32_t limit) noexcept;
     bool forget_foreign() noexcept;
     void set_lender(Granules run, std::uint32_t lender) noexcept;
     // Granules from `mapped_` on were never lent.
@@ -161,11 +167,10 @@ private:
     Lender* lenders_ = nullptr;
     std::uint32_t granules_ = 0;
     std::uint32_t guarded_granules_ = 0;  // the first ones
-    std::uint32_t sampled_granules_ = 0;  // behind them
+    Part for_marked_;                     // behind them
+    Part for_others_;                     // behind these
     bool uses_low_ = true;                // false after `first_unguarded` found no window
     PageCount alignment_ = granule_pages;
-    // No granule below this one is free.
-    std::uint32_t first_free_ = 0;
     // The number of granules that the tables describe. Granules from here on were never lent.
     std::uint32_t mapped_ = 0;
     // The number of granules that were skipped at the last foreign mapping.

@@ -15,10 +15,12 @@ namespace {
 constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 constexpr std::size_t largest_window = std::size_t{8} << 40;
 constexpr std::size_t smallest_window = std::size_t{16} << 20;
-// The addresses kept for guarded blocks: at most a sixty-fourth of the window, and of the addresses
-// that the process may still reserve, because the page map has words for them too.
+// The addresses kept for guarded blocks, and those for marked ones: each at most a sixty-fourth of
+// the window, and of the addresses that the process may still reserve, because the page map has
+// words for them too.
 constexpr std::size_t max_guarded = std::size_t{8} << 30;
-constexpr std::size_t guarded_divisor = 64;
+constexpr std::size_t max_marked = std::size_t{16} << 30;
+constexpr std::size_t low_divisor = 64;
 // The alignment of the window, which limits the alignment of blocks.
 constexpr std::size_t largest_alignment = std::size_t{1} << 30;
 
@@ -81,12 +83,11 @@ bool AddressSpace::try_set_up(std::uintptr_t end, std::size_t bytes) noexcept {
     }
     lenders_ = reinterpret_cast<Lender*>(lenders_table_.begin());
     granules_ = static_cast<std::uint32_t>(granules);
-    guarded_granules_ = static_cast<std::uint32_t>(
-        std::min({max_guarded, bytes / guarded_divisor,
-                  platform::available_address_space() / guarded_divisor}) /
-        granule_bytes);
-    sampled_granules_ = guarded_granules_ / 2;
-    first_free_ = guarded_granules_ + sampled_granules_;
+    const std::size_t low = std::min(bytes, platform::available_address_space()) / low_divisor;
+    guarded_granules_ = static_cast<std::uint32_t>(std::min(max_guarded, low) / granule_bytes);
+    const auto marked = static_cast<std::uint32_t>(std::min(max_marked, low) / granule_bytes);
+    for_marked_ = {guarded_granules_, guarded_granules_ + marked};
+    for_others_ = {for_marked_.end, granules_};
     alignment_ = static_cast<PageCount>(alignment / page_bytes);
     map_.set_up(base, reinterpret_cast<PageMap::Word*>(entries_.begin()),
                 reinterpret_cast<PageMap::Word*>(granule_words_.begin()));
@@ -97,23 +98,12 @@ PageCount AddressSpace::reserve_guarded() noexcept {
     const std::lock_guard guard(mutex_);
     if (granules_ == 0 && !set_up()) return 0;
     const Granules run{0, guarded_granules_};
-    return reserve_low(run) ? run.pages().count : 0;
-}
-
-PageRun AddressSpace::reserve_sampled() noexcept {
-    const std::lock_guard guard(mutex_);
-    if (granules_ == 0 && !set_up()) return {};
-    const Granules run{guarded_granules_, sampled_granules_};
-    return reserve_low(run) ? run.pages() : PageRun();
-}
-
-bool AddressSpace::reserve_low(Granules run) noexcept {
-    if (!uses_low_ || run.count == 0 || !grow_map(run.end())) return false;
-    const std::size_t bytes = run.count * granule_bytes;
-    if (platform::reserve_at(address_of(run.pages().first), bytes) != platform::ReservedAt::done)
-        return false;
+    if (!uses_low_ || run.count == 0 || !grow_map(run.end())) return 0;
+    if (platform::reserve_at(address_of(0), run.count * granule_bytes) !=
+        platform::ReservedAt::done)
+        return 0;
     set_lender(run, for_guarded);
-    return true;
+    return run.pages().count;
 }
 
 std::uintptr_t AddressSpace::first_unguarded() noexcept {
@@ -122,16 +112,20 @@ std::uintptr_t AddressSpace::first_unguarded() noexcept {
         uses_low_ = false;
         return 1;
     }
-    return reinterpret_cast<std::uintptr_t>(
-        address_of((guarded_granules_ + sampled_granules_) * granule_pages));
+    return reinterpret_cast<std::uintptr_t>(address_of(for_marked_.end * granule_pages));
+}
+
+void AddressSpace::note_free(std::uint32_t granule) noexcept {
+    Part& part = granule < for_marked_.end ? for_marked_ : for_others_;
+    part.first_free = std::min(part.first_free, granule);
 }
 
 // Reserves a run from the system and makes the map describe it, but does not lend it yet. Returns
 // an empty run if the system refuses addresses for the run or memory for the map.
-AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
+AddressSpace::Granules AddressSpace::reserve(const Part& part, std::uint32_t count,
                                              std::uint32_t alignment) noexcept {
     for (;;) {
-        const Granules run = find_free(count, alignment);
+        const Granules run = find_free(part, count, alignment);
         if (run.count == 0) return {};
         switch (platform::reserve_at(address_of(run.pages().first), run.count * granule_bytes)) {
             case platform::ReservedAt::done:
@@ -142,7 +136,7 @@ AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
                 skipped_ = 1;
                 return run;
             case platform::ReservedAt::taken:
-                if (!go_around(run)) return {};
+                if (!go_around(run, part.end)) return {};
                 break;
             case platform::ReservedAt::refused:
                 return {};
@@ -150,10 +144,10 @@ AddressSpace::Granules AddressSpace::reserve(std::uint32_t count,
     }
 }
 
-AddressSpace::Granules AddressSpace::find_free(std::uint32_t count,
+AddressSpace::Granules AddressSpace::find_free(const Part& part, std::uint32_t count,
                                                std::uint32_t alignment) const noexcept {
-    auto first = static_cast<std::uint32_t>(base::align_up(first_free_, alignment));
-    while (std::uint64_t{first} + count <= granules_) {
+    auto first = static_cast<std::uint32_t>(base::align_up(part.first_free, alignment));
+    while (std::uint64_t{first} + count <= part.end) {
         std::uint32_t end = first + count;
         while (end != first && lender_of(end - 1) == 0) --end;
         if (end == first) return {first, count};
@@ -163,9 +157,10 @@ AddressSpace::Granules AddressSpace::find_free(std::uint32_t count,
 }
 
 // Marks foreign mappings in the run, so that they are not tried again: the first foreign granule
-// and, because a foreign mapping may be long, twice as many granules behind it each time in a row.
+// and, because a foreign mapping may be long, twice as many granules behind it each time in a row,
+// up to `limit`.
 // Returns false if there is no memory for the marks.
-bool AddressSpace::go_around(Granules taken) noexcept {
+bool AddressSpace::go_around(Granules taken, std::uint32_t limit) noexcept {
     std::uint32_t first = taken.first;
     for (std::uint32_t end = taken.end(); end - first > 1;) {
         const std::uint32_t middle = first + (end - first) / 2;
@@ -178,7 +173,7 @@ bool AddressSpace::go_around(Granules taken) noexcept {
             end = middle;
         }
     }
-    const std::uint32_t end = first + std::min(skipped_, granules_ - first);
+    const std::uint32_t end = first + std::min(skipped_, limit - first);
     if (!grow_map(end)) return false;
     for (std::uint32_t granule = first; granule != end; ++granule) {
         if (lender_of(granule) == 0) set_lender({granule, 1}, foreign);
@@ -194,7 +189,7 @@ bool AddressSpace::forget_foreign() noexcept {
     for (std::uint32_t granule = 0; granule != mapped_; ++granule) {
         if (lender_of(granule) != foreign) continue;
         set_lender({granule, 1}, 0);
-        first_free_ = std::min(first_free_, granule);
+        note_free(granule);
         any = true;
     }
     skipped_ = 1;

@@ -10,7 +10,6 @@ namespace tensorpool::pages {
 
 struct Span;
 struct GuardedBlock;
-struct SampledPages;
 class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (four on
@@ -42,14 +41,13 @@ enum class PageKind : std::uint8_t {
     served = detail::bucket_count + 17,  // lent to a plan (served_memory.hpp)
     large_noted,                         // whole pages that a caller holds; a server notes the free
     guarded,                             // of a guarded block (guarded_block.hpp)
-    sampled,                             // of sampled small blocks (sampled_area.hpp)
-    // A bucket's span whose blocks are charged to a budget. Inline frees recognize no block in it.
-    charged = detail::bucket_count + 33,
+    // A bucket's span whose blocks in use are marked (block_mark.hpp). Inline frees recognize no
+    // block in it.
+    marked,
 };
 inline constexpr unsigned kinds_of_series = 16;
 static_assert(static_cast<unsigned>(PageKind::extent_cold) < kinds_of_series);
-static_assert(static_cast<unsigned>(PageKind::sampled) < 2 * kinds_of_series);
-static_assert(static_cast<unsigned>(PageKind::charged) < 3 * kinds_of_series);
+static_assert(static_cast<unsigned>(PageKind::marked) < 2 * kinds_of_series);
 
 constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept {
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
@@ -67,9 +65,6 @@ public:
     PageEntry(const GuardedBlock* block, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::guarded)) {}
-    PageEntry(const SampledPages* pages, unsigned pool_number) noexcept
-        : word_(reinterpret_cast<std::uint64_t>(pages) | std::uint64_t{pool_number} << 48 |
-                static_cast<std::uint64_t>(PageKind::sampled)) {}
     PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::served)) {}
@@ -89,20 +84,15 @@ public:
     GuardedBlock* guarded() const noexcept {
         return kind() == PageKind::guarded ? reinterpret_cast<GuardedBlock*>(span()) : nullptr;
     }
-    /// Returns the record of pages with sampled small blocks; nullptr for other kinds.
-    SampledPages* sampled() const noexcept {
-        return kind() == PageKind::sampled ? reinterpret_cast<SampledPages*>(span()) : nullptr;
-    }
     /// Returns whether the entry, if it is not empty, refers to a span.
     bool has_span() const noexcept {
-        return kind() != PageKind::served && kind() != PageKind::guarded &&
-               kind() != PageKind::sampled;
+        return kind() != PageKind::served && kind() != PageKind::guarded;
     }
     unsigned pool_number() const noexcept { return static_cast<unsigned>(word_ >> 48); }
     PageKind kind() const noexcept { return static_cast<PageKind>(word_ & 63); }
     bool is_bucket() const noexcept { return bucket() < detail::bucket_count; }
-    /// Returns whether the page belongs to a bucket's span with charged blocks.
-    bool is_charged() const noexcept { return kind() == PageKind::charged; }
+    /// Returns whether the page belongs to a bucket's span with marked blocks.
+    bool is_marked() const noexcept { return kind() == PageKind::marked; }
     /// Returns whether this is the first entry of whole pages that a caller holds.
     bool is_large_in_use() const noexcept {
         return kind() == PageKind::large_in_use || kind() == PageKind::large_noted;

@@ -4,18 +4,10 @@
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 
+#include "base/block_mark.hpp"
 #include "pages/block_states.hpp"
 #include "pages/page_map.hpp"
 #include "platform/platform.hpp"
-
-namespace tensorpool::statistics {
-struct ProfiledBlock;
-}  // namespace tensorpool::statistics
-
-namespace tensorpool::blocks {
-class BlockCharge;
-class Bucket;
-}  // namespace tensorpool::blocks
 
 namespace tensorpool::pages {
 
@@ -44,11 +36,11 @@ struct alignas(64) Span
     /// 0 bytes were requested.
     /// Relaxed: its holder writes it while look-ups of any address may read it.
     std::atomic<std::uint64_t> requested_bytes = 0;
-    // For a span with charged blocks it is the address of the bucket (`charged_bucket`).
+    // For a span with marked blocks it is the number of the bucket (`marked_bucket`).
     static constexpr std::uint64_t nothing = UINT64_MAX;
 
-    // A bucket's span. For a sampled large block, the first word of `home_bits` is the address of
-    // the record in the heap profile.
+    // A bucket's span. For a marked large block, the first word of `home_bits` is the address of
+    // the mark.
     // ------------------------------------------------------------------------ Blocks [0, carved)
     // were taken at least once. Of these, `home` blocks are free and have their bit set in
     // `home_bits`; the others are in use, in a magazine or in the depot. Blocks from `carved` on
@@ -61,9 +53,8 @@ struct alignas(64) Span
     std::uint8_t shard = 0;     // of its bucket; fixed while the span belongs to one
     /// For a free run: its memory takes pages of the system although it was not used.
     bool touched = false;
-    /// For a large block in use: the heap profile sampled it; it is charged to a budget.
-    bool sampled : 1 = false;
-    bool charged : 1 = false;
+    /// For a large block in use: it has a mark, so its free has more to do than to free it.
+    bool is_marked = false;
     /// For a large block of a hardened pool.
     std::atomic<BlockOrigin> origin = BlockOrigin();
     /// The pages of the system that hold free blocks of the bucket only, and how many of them take
@@ -76,45 +67,26 @@ struct alignas(64) Span
     static constexpr unsigned max_blocks = 1024;
     std::uint64_t home_bits[max_blocks / 64] = {};
 
-    /// Marks a large block in use as sampled.
-    void set_profiled(statistics::ProfiledBlock& block) noexcept {
-        home_bits[0] = reinterpret_cast<std::uintptr_t>(&block);
-        sampled = true;
+    /// Returns the mark of a large block in use; nullptr if there is none.
+    base::BlockMark* mark() const noexcept {
+        return is_marked ? reinterpret_cast<base::BlockMark*>(home_bits[0]) : nullptr;
     }
-    /// Returns what was set, and marks the block as not sampled. REQUIRES: it is sampled.
-    statistics::ProfiledBlock& take_profiled() noexcept {
-        sampled = false;
-        return *reinterpret_cast<statistics::ProfiledBlock*>(home_bits[0]);
+    /// Sets or replaces the mark of a large block in use.
+    void set_mark(base::BlockMark& mark) noexcept {
+        home_bits[0] = reinterpret_cast<std::uintptr_t>(&mark);
+        is_marked = true;
     }
-
-    /// Returns whether the free of a large block has more to do than to free it.
-    bool is_marked() const noexcept { return sampled || charged; }
-    /// Marks a large block in use as charged.
-    void set_charge(blocks::BlockCharge& charge) noexcept {
-        home_bits[1] = reinterpret_cast<std::uintptr_t>(&charge);
-        charged = true;
+    /// Removes the mark of a large block in use and returns it. REQUIRES: it is marked.
+    base::BlockMark& take_mark() noexcept {
+        is_marked = false;
+        return *reinterpret_cast<base::BlockMark*>(home_bits[0]);
     }
-    /// Returns what was set for a large block in use; nullptr if it is not charged.
-    blocks::BlockCharge* charge() const noexcept {
-        return charged ? reinterpret_cast<blocks::BlockCharge*>(home_bits[1]) : nullptr;
+    /// The bucket of a span with marked blocks.
+    unsigned marked_bucket() const noexcept {
+        return static_cast<unsigned>(requested_bytes.load(std::memory_order_relaxed));
     }
-    /// Returns what was set, and marks the block as not charged. REQUIRES: it is charged.
-    blocks::BlockCharge& take_charge() noexcept {
-        charged = false;
-        return *reinterpret_cast<blocks::BlockCharge*>(home_bits[1]);
-    }
-    /// Sets the bucket of a span with charged blocks, and its number. Addresses have 48 bits.
-    void set_charged_bucket(blocks::Bucket& bucket, unsigned number) noexcept {
-        requested_bytes.store(
-            reinterpret_cast<std::uintptr_t>(&bucket) | std::uint64_t{number} << 48,
-            std::memory_order_relaxed);
-    }
-    blocks::Bucket& charged_bucket() const noexcept {
-        const std::uint64_t word = requested_bytes.load(std::memory_order_relaxed);
-        return *reinterpret_cast<blocks::Bucket*>(word & ((std::uint64_t{1} << 48) - 1));
-    }
-    unsigned charged_bucket_number() const noexcept {
-        return static_cast<unsigned>(requested_bytes.load(std::memory_order_relaxed) >> 48);
+    void set_marked_bucket(unsigned bucket) noexcept {
+        requested_bytes.store(bucket, std::memory_order_relaxed);
     }
 
     PageNumber end_page() const noexcept { return first_page + pages; }

@@ -34,7 +34,7 @@ std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t byte
 
 void watch_budgets() noexcept {
     static constexpr limits::BudgetHooks hooks{
-        [](BudgetNode* ended) noexcept { blocks::thread_registry().change_scope(ended); },
+        []() noexcept { blocks::thread_registry().change_scope(); },
         [](BudgetNode& budget, std::size_t bytes) noexcept {
             return give_free_memory_of_pools(budget, bytes);
         }};

@@ -72,9 +72,9 @@ void explain_span(Fault& fault, const void* address, FaultAccess access) noexcep
     fault.is_ours = true;
     fault.misuse.pointer = address;
     fault.misuse.owner = fault.owner;
-    if (entry.is_bucket() || entry.is_charged()) {
-        fault.misuse.size = entry.is_charged() ? base::block_bytes(0, span.charged_bucket_number())
-                                               : base::block_bytes(entry.series(), entry.bucket());
+    if (entry.is_bucket() || entry.is_marked()) {
+        fault.misuse.size = entry.is_marked() ? base::block_bytes(0, span.marked_bucket())
+                                              : base::block_bytes(entry.series(), entry.bucket());
         std::snprintf(fault.words, sizeof fault.words,
                       "pool '%s': %s %p, beyond the last block of a span of blocks of %zu B",
                       fault.owner, verb(access), address, fault.misuse.size);

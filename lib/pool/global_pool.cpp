@@ -141,7 +141,7 @@ void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
 }
 
 bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
-    const Pool* const pool = global_pool.pool.pool_if_set_up();
+    Pool* const pool = global_pool.pool.pool_if_set_up();
     return pool != nullptr && kinds::must_charge(pool->parts(), p, bytes);
 }
 

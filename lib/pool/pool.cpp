@@ -133,7 +133,6 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
-    kinds::forget_profile(parts_);
     if (parts_.is_sampled())
         parts_.heap.refund_outside(pages::guarded_area().forget_pool(parts_.number()));
     events::snapshot_sources().leave(*this);
@@ -312,12 +311,12 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
     report(changes);
 }
 
-// Parked blocks of scopes are taken back, and of a pool with a budget free memory is given back.
+// Exposed blocks of scopes are taken back, and of a pool with a budget free memory is given back.
 void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept {
     const BudgetNode* const own = parts_.heap.options().budget;
-    const bool is_charged =
-        own != nullptr ? own->is_within(budget)
-                       : blocks::thread_registry().has_charges_within(parts_.buckets, budget);
+    const bool is_charged = own != nullptr
+                                ? own->is_within(budget)
+                                : blocks::thread_registry().exposes_within(parts_.buckets, budget);
     if (!is_charged) return;
     Changes changes;
     kinds::empty_caches(parts_, Magazines::keep, changes);

@@ -85,7 +85,7 @@ TEST_F(BlocksLocks, ShardThatKeepsStatesWaits) {
     MagazineStore magazines;
     const BucketSources sources{"parts",   pool_.heap,   pool_.records,
                                 magazines, pool_.totals, States::uses};
-    const BucketTraits traits(bucket, sources, nullptr);
+    const BucketTraits traits(bucket, sources);
     BucketShard shard(traits, 0);
     pages::BlockStates states;
     EXPECT_TRUE(waits_for(shard, [&] { shard.keep_states(&states); }));

@@ -2,6 +2,7 @@
 // this processor writes, and many times that on a line that others write too. The numbers here are
 // exact for hits and upper bounds for misses; perf/scale.cpp multiplies them by the cost of one.
 
+#include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -274,6 +276,47 @@ TEST_F(LockedOperations, FreeOnAnotherThreadIntoItsMagazineTakesNone) {
         EXPECT_EQ(frees.system_calls(), 0U) << bytes;
         if (bytes == kib) EXPECT_LE(frees.instructions(), max_of_hit);
     }
+}
+
+TEST_F(LockedOperations, ScopeOfABudgetCostsTheSameHoweverManyPoolsTheThreadUses) {
+    Budget budget("request");
+    std::vector<std::unique_ptr<MemoryPool>> pools;
+    const auto use_another = [&] {
+        pools.push_back(std::make_unique<MemoryPool>(options_for_counting()));
+        pools.back()->deallocate(pools.back()->allocate(kib), kib);
+    };
+    const auto scope_with_pair = [&] {
+        const BudgetScope scope(budget);
+        pools.front()->deallocate(pools.front()->allocate(kib), kib);
+    };
+    const auto count = [&] {
+        for (int i = 0; i < 3; ++i) scope_with_pair();
+        return count_call(scope_with_pair);
+    };
+    use_another();
+    const CountedCall with_one = count();
+    while (pools.size() != 300) use_another();
+    const CountedCall with_many = count();
+    EXPECT_EQ(with_many.locked, with_one.locked);
+    EXPECT_EQ(with_many.instructions, with_one.instructions);
+    EXPECT_EQ(with_many.system_calls, 0U);
+}
+
+TEST_F(LockedOperations, PairBesideAChargedBlockTakesNone) {
+    MemoryPool pool(options_for_counting());
+    Budget budget("request");
+    void* charged = nullptr;
+    {
+        const BudgetScope scope(budget);
+        charged = pool.allocate(kib);
+    }
+    MaxCounts allocations;
+    MaxCounts frees;
+    count_pairs(pool, kib, allocations, frees);
+    EXPECT_EQ(allocations.locked() + frees.locked(), 0U);
+    EXPECT_LE(allocations.instructions(), max_of_hit);
+    EXPECT_LE(frees.instructions(), max_of_hit);
+    pool.deallocate(charged, kib);
 }
 
 // Shards ---------------------------------------------------------------------------------------

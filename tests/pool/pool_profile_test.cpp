@@ -1,5 +1,6 @@
 // The heap profile of pools that sample every allocation.
 
+#include <tensorpool/budget.hpp>
 #include <tensorpool/heap_profile.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/statistics_reader.hpp>
@@ -301,6 +302,31 @@ TEST_F(HeapProfileOfPool, GuardedBlocksAreSampledToo) {
         guarding.deallocate(block, size);
         EXPECT_EQ(gained().live_bytes, 0U);
     }
+}
+
+TEST_F(HeapProfileOfPool, FreeOfAChargedBlockEndsTheSampleAndTheCharge) {
+    Budget budget("request");
+    for (const std::size_t size : {std::size_t{1000}, 300 * kib}) {
+        void* block = nullptr;
+        {
+            const BudgetScope scope(budget);
+            block = pool_.allocate(size);
+        }
+        EXPECT_EQ(gained().live_bytes, size);
+        EXPECT_EQ(budget.in_use(), pool_.usable_size(block));
+        pool_.deallocate(block, size);
+        EXPECT_EQ(gained().live_bytes, 0U);
+        EXPECT_EQ(budget.in_use(), 0U);
+    }
+    {
+        MemoryPool ended(named());
+        const BudgetScope scope(budget);
+        (void)ended.allocate(1000);
+        (void)ended.allocate(mib);
+        EXPECT_GT(gained().live_bytes, mib);
+    }
+    EXPECT_EQ(gained().live_bytes, 0U) << "the pool was destroyed";
+    EXPECT_EQ(budget.in_use(), 0U);
 }
 
 TEST_F(HeapProfileOfPool, LimitIsKept) {

@@ -173,7 +173,7 @@ Span* HeapShard::neighbour(PageNumber page, PageKind kind) noexcept {
 void HeapShard::mark_in_use(Span& span, PageKind kind) noexcept {
     span.kind = kind;
     const PageEntry entry(&span, common_.number, kind);
-    if (entry.is_bucket() || entry.is_charged()) {
+    if (entry.is_bucket() || entry.is_marked()) {
         space_.map().set_all({span.first_page, span.pages}, entry);
         return;
     }
@@ -183,7 +183,7 @@ void HeapShard::mark_in_use(Span& span, PageKind kind) noexcept {
 
 void HeapShard::clear_marks(Span& span) noexcept {
     const PageEntry entry(&span, common_.number, span.kind);
-    if (entry.is_bucket() || entry.is_charged()) {
+    if (entry.is_bucket() || entry.is_marked()) {
         space_.map().set_all({span.first_page, span.pages}, PageEntry());
         return;
     }

@@ -90,8 +90,9 @@ struct HeapCommon {
     // What `reserve` prepared: retention does not reduce the capacity below it.
     std::size_t floor = 0;
     std::size_t max_capacity = options.max_capacity;  // 0: no limit
-    PageRun loans = {};     // contains everything that was ever lent to this heap
-    unsigned touching = 0;  // threads that touch free memory
+    PageRun loans = {};      // contains everything that was ever lent to this heap, except for
+    PageRun low_loans = {};  // this, which contains what was lent to the marked shard
+    unsigned touching = 0;   // threads that touch free memory
 
     /// Sets and publishes `floor`. GROWTH.
     void set_floor(std::size_t bytes) noexcept {
@@ -239,6 +240,8 @@ private:
     // page_heap_giving.cpp
     Span* extent_to_give(std::size_t pages) noexcept;
     Span* keep_front(Span& extent, PageCount pages) noexcept;
+
+    bool is_marked() const noexcept { return number_ == AddressSpace::marked_shard; }
 
     HeapCommon& common_;
     AddressSpace& space_;

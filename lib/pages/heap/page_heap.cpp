@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/alignment.hpp"
+#include "base/block_sizes.hpp"
 #include "pages/large_sizes.hpp"
 #include "platform/platform.hpp"
 
@@ -20,18 +21,34 @@ PageHeap::PageHeap(AddressSpace& space, limits::CommitBudget& process, unsigned 
 PageHeap::~PageHeap() {
     common_.account.give_back(capacity());
     common_.space.take_back(common_.number, common_.loans);
+    common_.space.take_back(common_.number, common_.low_loans);
     shards_.for_each_other(shards_.first(), discard);
+    if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) discard(*marked);
 }
 
 HeapShard& PageHeap::own_shard() noexcept {
-    const auto make = [this](unsigned number) noexcept -> HeapShard* {
-        void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
-        if (memory == nullptr) return nullptr;
-        common_.totals.record_bytes.fetch_add(sizeof(HeapShard), std::memory_order_relaxed);
-        common_.is_divided.store(true, std::memory_order_relaxed);
-        return new (memory) HeapShard(common_, number);
-    };
-    return shards_.own(make, discard);
+    return shards_.own([this](unsigned number) noexcept { return make_shard(number); }, discard);
+}
+
+HeapShard* PageHeap::make_shard(unsigned number) noexcept {
+    void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
+    if (memory == nullptr) return nullptr;
+    common_.totals.record_bytes.fetch_add(sizeof(HeapShard), std::memory_order_relaxed);
+    common_.is_divided.store(true, std::memory_order_relaxed);
+    return new (memory) HeapShard(common_, number);
+}
+
+// Returns nullptr if memory is short.
+HeapShard* PageHeap::marked_shard() noexcept {
+    HeapShard* marked = marked_.load(std::memory_order_acquire);
+    if (marked != nullptr) return marked;
+    const std::lock_guard guard(shards_.first());
+    marked = marked_.load(std::memory_order_relaxed);
+    if (marked == nullptr) {
+        marked = make_shard(AddressSpace::marked_shard);
+        marked_.store(marked, std::memory_order_release);
+    }
+    return marked;
 }
 
 void PageHeap::discard(HeapShard& shard) noexcept {
@@ -41,7 +58,9 @@ void PageHeap::discard(HeapShard& shard) noexcept {
 
 // A shard borrows its addresses itself, in whole granules.
 HeapShard& PageHeap::shard_of(const Span& span) noexcept {
-    return *shards_.find(common_.space.shard_of(span.first_page));
+    const unsigned number = common_.space.shard_of(span.first_page);
+    return number == AddressSpace::marked_shard ? *marked_.load(std::memory_order_acquire)
+                                                : *shards_.find(number);
 }
 
 Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
@@ -50,9 +69,24 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
         path.refusal.advice = "an alignment up to that limit is supported";
         return nullptr;
     }
+    if (request.kind == PageKind::marked) return take_marked(request, path);
     Span* const span = take_free(request, path);
     if (span != nullptr || !request.may_grow || !path.may_grow) return span;
-    return grow_and_take(request, path);
+    return grow_and_take(own_shard(), request, path);
+}
+
+// If the low addresses are used up, other ones serve as well: inline frees are then hidden
+// (`ThreadRegistry::note_addresses`).
+Span* PageHeap::take_marked(const PageRequest& request, SlowPath& path) noexcept {
+    const bool may_grow = request.may_grow && path.may_grow;
+    if (HeapShard* const marked = marked_shard()) {
+        Span* span = marked->take_free(request, path);
+        if (span != nullptr || !may_grow) return span;
+        span = grow_and_take(*marked, request, path);
+        if (span != nullptr || path.shortage != 0) return span;
+    }
+    Span* const span = take_free(request, path);
+    return span != nullptr || !may_grow ? span : grow_and_take(own_shard(), request, path);
 }
 
 Span* PageHeap::take_free(const PageRequest& request, SlowPath& path) noexcept {
@@ -68,8 +102,7 @@ Span* PageHeap::take_free(const PageRequest& request, SlowPath& path) noexcept {
 // Free extents that are too small for the request count against a limit. They are given back until
 // there is enough room or nothing is left. One of them may be an extent that the growth relied on,
 // so the request is tried again each time.
-Span* PageHeap::grow_and_take(const PageRequest& request, SlowPath& path) noexcept {
-    HeapShard& own = own_shard();
+Span* PageHeap::grow_and_take(HeapShard& own, const PageRequest& request, SlowPath& path) noexcept {
     const std::size_t lent = lent_bytes();
     do {
         const std::lock_guard guard(common_.growth);
@@ -85,9 +118,11 @@ Span* PageHeap::grow_and_take(const PageRequest& request, SlowPath& path) noexce
 Span* PageHeap::take_by_growth(HeapShard& own, const PageRequest& request,
                                SlowPath& path) noexcept {
     Span* span = own.take(request, path);
-    shards_.for_each_other(own, [&](HeapShard& other) {
-        if (span == nullptr && path.shortage == 0) span = other.take(request, path);
-    });
+    if (&own != marked_.load(std::memory_order_relaxed)) {
+        shards_.for_each_other(own, [&](HeapShard& other) {
+            if (span == nullptr && path.shortage == 0) span = other.take(request, path);
+        });
+    }
     if (span == nullptr && (path.shortage == 0 || common_.free_bytes() == 0)) {
         report_free(path.refusal);
     }
@@ -107,11 +142,45 @@ std::size_t PageHeap::kept_bytes() const noexcept {
            kept_elsewhere_.load(std::memory_order_relaxed);
 }
 
+void PageHeap::end_marks() noexcept {
+    end_marks(common_.low_loans);
+    end_marks(common_.loans);
+}
+
+// The first entry of each span and extent refers to its record.
+void PageHeap::end_marks(PageRun lent) noexcept {
+    const PageMap& map = common_.space.map();
+    for (PageNumber page = lent.first; page < lent.first + lent.count;) {
+        const void* const address = map.address_of(page);
+        if (page % granule_pages == 0 && !common_.space.is_lent_to(common_.number, address)) {
+            page += granule_pages;
+            continue;
+        }
+        const PageEntry entry = map.at(page);
+        if (entry.empty() || !entry.has_span() || entry.pool_number() != common_.number) {
+            ++page;
+            continue;
+        }
+        Span& span = *entry.span();
+        if (entry.is_marked()) {
+            BlockStates& states = *span.states.load(std::memory_order_relaxed);
+            for (unsigned index = 0; index != span.blocks; ++index) {
+                base::BlockMark* const mark =
+                    states.marks[index].exchange(nullptr, std::memory_order_relaxed);
+                if (mark != nullptr) mark->on_free(base::block_bytes(0, span.marked_bucket()));
+            }
+        } else if (entry.is_large_in_use() && span.is_marked) {
+            span.take_mark().on_free(span.bytes());
+        }
+        page = std::max(span.end_page(), page + 1);
+    }
+}
+
 void PageHeap::report_free(Refusal& refusal) noexcept {
     refusal.knows_free = true;
     refusal.free_pages = 0;
     refusal.largest_free = 0;
-    shards_.for_each([&](HeapShard& shard) { shard.report_free(refusal); });
+    for_each_shard([&](HeapShard& shard) { shard.report_free(refusal); });
 }
 
 bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
@@ -149,7 +218,7 @@ bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
         if (!may_retry || !commit_up_to(bytes, path)) return false;
     }
     const Touching touching(common_);
-    shards_.for_each([](HeapShard& shard) { shard.touch_free(); });
+    for_each_shard([](HeapShard& shard) { shard.touch_free(); });
     return true;
 }
 
@@ -185,11 +254,12 @@ void PageHeap::limit_capacity(std::size_t bytes) noexcept {
 
 void PageHeap::lock() noexcept {
     common_.growth.lock();
-    shards_.for_each([](HeapShard& shard) { shard.lock(); });
+    for_each_shard([](HeapShard& shard) { shard.lock(); });
 }
 
 void PageHeap::unlock() noexcept {
     // The first shard last: while it is locked, no other shard is made.
+    if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) marked->unlock();
     shards_.for_each_other(shards_.first(), [](HeapShard& shard) { shard.unlock(); });
     shards_.first().unlock();
     common_.growth.unlock();

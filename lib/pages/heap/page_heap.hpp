@@ -23,9 +23,10 @@ public:
     /// Returns everything to the system, including spans in use.
     ~PageHeap();
 
-    /// Returns a committed span, and grows the heap if needed. Returns nullptr if growth is
-    /// refused. In that case free memory may have been given back to make room, and addresses
-    /// returned; nothing else has changed.
+    /// Returns a committed span, and grows the heap if needed. A span of the kind `marked` lies at
+    /// low addresses (address_space.hpp) if some are left. Returns nullptr if growth is refused. In
+    /// that case free memory may have been given back to make room, and addresses returned; nothing
+    /// else has changed.
     Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     /// Frees a span in use. Gives free memory back if more is free than the retention limit allows.
     void free(Span& span, Changes& changes, Zeroed zeroed = Zeroed::no) noexcept;
@@ -68,6 +69,8 @@ public:
     /// the limit or the budget does not allow it.
     bool charge_outside(std::size_t bytes) noexcept;
     void refund_outside(std::size_t bytes) noexcept;
+    /// Ends the marks of all blocks in use. REQUIRES: no other call is under way.
+    void end_marks() noexcept;
     /// Returns the addresses of cold memory to the address space, in whole granules.
     void lend_back() noexcept;
     /// The number of the current period.
@@ -108,12 +111,22 @@ public:
 
 private:
     HeapShard& own_shard() noexcept;
+    HeapShard* make_shard(unsigned number) noexcept;
+    HeapShard* marked_shard() noexcept;
+    template <class Function>
+    void for_each_shard(Function function) noexcept {
+        shards_.for_each(function);
+        HeapShard* const marked = marked_.load(std::memory_order_acquire);
+        if (marked != nullptr) function(*marked);
+    }
+    void end_marks(PageRun lent) noexcept;
     static void discard(HeapShard& shard) noexcept;
     HeapShard& shard_of(const Span& span) noexcept;
 
     // page_heap.cpp
     Span* take_free(const PageRequest& request, SlowPath& path) noexcept;
-    Span* grow_and_take(const PageRequest& request, SlowPath& path) noexcept;
+    Span* take_marked(const PageRequest& request, SlowPath& path) noexcept;
+    Span* grow_and_take(HeapShard& own, const PageRequest& request, SlowPath& path) noexcept;
     Span* take_by_growth(HeapShard& own, const PageRequest& request, SlowPath& path) noexcept;
     std::size_t kept_bytes() const noexcept;
     void report_free(Refusal& refusal) noexcept;
@@ -148,6 +161,8 @@ private:
     HeapCommon common_;
     std::atomic<std::size_t> kept_elsewhere_ = 0;  // relaxed: a count that orders nothing
     PerShard<HeapShard> shards_;
+    // Of marked spans. Made at first use, under the lock of the first shard; acquire and release.
+    std::atomic<HeapShard*> marked_ = nullptr;
 };
 
 }  // namespace tensorpool::pages

@@ -22,7 +22,7 @@ void PageHeap::give_back(std::size_t bytes, Changes& changes) noexcept {
 
 std::size_t PageHeap::give_back(std::size_t bytes, Floor floor, Changes& changes) noexcept {
     std::size_t given = 0;
-    shards_.for_each([&](HeapShard& shard) {
+    for_each_shard([&](HeapShard& shard) {
         if (bytes == 0) return;
         SpanList leaving;
         std::size_t collected = 0;
@@ -45,7 +45,7 @@ std::size_t PageHeap::give_back(std::size_t bytes, Floor floor, Changes& changes
 // A shard that gets free memory in the meantime has it counted as offered, until it is used.
 void PageHeap::offer_free() noexcept {
     std::size_t offered = 0;
-    shards_.for_each([&](HeapShard& shard) { offered += shard.offer_free(); });
+    for_each_shard([&](HeapShard& shard) { offered += shard.offer_free(); });
     common_.offered.store(std::min(offered, common_.free_bytes()), std::memory_order_relaxed);
 }
 

@@ -16,6 +16,8 @@ constexpr std::size_t bytes_of(PageCount pages) noexcept {
 
 // A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.
 constexpr PageCount commit_unit = 16;
+// What the marked shard commits at a time, at least: most pools have few marked blocks.
+constexpr std::size_t min_marked_step = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -150,8 +152,11 @@ std::size_t HeapShard::wanted_bytes(Position position, Surplus surplus,
     const auto by_factor =
         static_cast<std::size_t>(static_cast<double>(capacity) * common_.options.growth.factor);
     const std::size_t whole = bytes_of(position.cold->end_page() - position.first);
-    const std::size_t max_bytes =
-        std::min(std::max({common_.options.growth.step, by_factor, needed}), whole);
+    std::size_t step = std::max(common_.options.growth.step, by_factor);
+    if (is_marked()) {
+        step = std::min(step, std::max(bytes_of(common_.low_loans.count / 8), min_marked_step));
+    }
+    const std::size_t max_bytes = std::min(std::max(step, needed), whole);
     const std::size_t ends_well = std::min({base::align_up(max_bytes, bytes_of(commit_unit)), whole,
                                             base::align_down(room, page_bytes)});
     return std::max(ends_well, needed);

@@ -14,7 +14,7 @@ bool HeapShard::borrow(PageCount pages, PageCount alignment, Refusal& refusal) n
         refusal = no_records();
         return false;
     }
-    const PageCount usual = space_.usual_loan(common_.lent_bytes());
+    const PageCount usual = is_marked() ? pages : space_.usual_loan(common_.lent_bytes());
     PageRun run = space_.lend(common_.number, pages, usual, alignment, number_);
     if (run.count == 0 && common_.touching == 0) {
         SpanList leaving;
@@ -49,7 +49,7 @@ void HeapShard::note_loan(PageRun run) noexcept {
     } else if (numa.placement == NumaPolicy::Placement::interleave) {
         platform::interleave_numa_nodes(address, bytes);
     }
-    PageRun& loans = common_.loans;
+    PageRun& loans = is_marked() ? common_.low_loans : common_.loans;
     const PageNumber end = std::max(loans.first + loans.count, run.first + run.count);
     loans.first = loans.count == 0 ? run.first : std::min(loans.first, run.first);
     loans.count = end - loans.first;
@@ -75,7 +75,7 @@ void PageHeap::refund_outside(std::size_t bytes) noexcept {
 }
 
 void PageHeap::lend_back() noexcept {
-    shards_.for_each([this](HeapShard& shard) {
+    for_each_shard([this](HeapShard& shard) {
         SpanList leaving;
         {
             const std::lock_guard guard(common_.growth);

@@ -91,7 +91,7 @@ GuardedBlock* GuardedArea::take(unsigned pool_number, const char* pool_name, std
     block->fill_slack(first_page);
     block->allocated = stack;
     block->freed.count = 0;
-    block->profiled = nullptr;
+    block->mark = nullptr;
     block->state.store(GuardedBlock::State::in_use, std::memory_order_release);
     address_space().map().set_all(block->pages, PageEntry(block, pool_number));
     cursor_ = first + pages + guard_pages();
@@ -185,6 +185,7 @@ std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
         const GuardedBlock::State state = block.state.load(std::memory_order_relaxed);
         if (state == GuardedBlock::State::unused || block.pool_number != pool_number) continue;
         if (state == GuardedBlock::State::in_use) {
+            if (block.mark != nullptr) block.mark->on_free(block.requested);
             bytes += block.page_bytes_in_use();
             make_inaccessible(block);
             --in_use_;

@@ -42,8 +42,8 @@ public:
     static bool end_use(GuardedBlock& block) noexcept;
     /// Makes a block whose use has ended inaccessible and gives its memory back.
     void close(GuardedBlock& block) noexcept;
-    /// Releases all blocks of a pool that is destroyed. Returns the bytes of pages of those that
-    /// were in use.
+    /// Releases all blocks of a pool that is destroyed, and ends their marks. Returns the bytes of
+    /// pages of those that were in use.
     std::size_t forget_pool(unsigned pool_number) noexcept;
 
     /// Returns the record of the block, in use or freed, whose pages contain `p`; nullptr if there

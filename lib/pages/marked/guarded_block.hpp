@@ -6,11 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/block_mark.hpp"
 #include "pages/page_map.hpp"
-
-namespace tensorpool::statistics {
-struct ProfiledBlock;
-}  // namespace tensorpool::statistics
 
 namespace tensorpool::pages {
 
@@ -47,7 +44,7 @@ struct alignas(64) GuardedBlock {
     std::size_t requested = 0;
     GuardedStack allocated;
     GuardedStack freed;
-    statistics::ProfiledBlock* profiled = nullptr;  // if the heap profile sampled it
+    base::BlockMark* mark = nullptr;
     GuardedBlock* next = nullptr;  // in the list of free records, or of freed blocks
 
     std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }

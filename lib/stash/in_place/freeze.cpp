@@ -30,9 +30,8 @@ constexpr std::size_t min_window_bytes = 4 * stashing::PieceTools::piece_bytes;
 
 // What a block is that cannot be frozen.
 std::string kind_of(const PageEntry& entry, const void* block) {
-    if (entry.is_bucket() || entry.is_charged()) {
-        const unsigned bucket =
-            entry.is_bucket() ? entry.bucket() : entry.span()->charged_bucket_number();
+    if (entry.is_bucket() || entry.is_marked()) {
+        const unsigned bucket = entry.is_bucket() ? entry.bucket() : entry.span()->marked_bucket();
         return "it shares pages with others: it has " +
                std::to_string(detail::bucket_bytes(bucket)) +
                " B; expected a block of whole pages, of more than 65536 B";
@@ -43,8 +42,6 @@ std::string kind_of(const PageEntry& entry, const void* block) {
                                               : "it belongs to an iteration of a planned arena";
         case PageKind::guarded:
             return "it is guarded: it ends at a page that may not be accessed";
-        case PageKind::sampled:
-            return "it shares pages with others; expected a block of more than 65536 B";
         case PageKind::served:
             return "its memory is lent to a plan";
         default:

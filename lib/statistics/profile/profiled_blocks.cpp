@@ -50,8 +50,13 @@ ProfiledBlocks& profiled_blocks() noexcept {
     return the_profiled_blocks.get();
 }
 
-ProfiledBlock* ProfiledBlocks::begin(unsigned pool, const void* address, std::size_t bytes,
-                                     double mean) noexcept {
+void ProfiledBlock::on_free(std::size_t usable_bytes) noexcept {
+    BlockMark* const earlier = covered;
+    profiled_blocks().end(*this);
+    if (earlier != nullptr) earlier->on_free(usable_bytes);
+}
+
+ProfiledBlock* ProfiledBlocks::begin(const void* address, std::size_t bytes, double mean) noexcept {
     const double share = -std::expm1(-static_cast<double>(bytes) / mean);
     const std::lock_guard guard(mutex_);
     SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
@@ -65,12 +70,7 @@ ProfiledBlock* ProfiledBlocks::begin(unsigned pool, const void* address, std::si
     block->bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) / share);
     block->blocks = static_cast<std::uint64_t>(std::llround(SiteRecord::block_units / share));
     block->begin_ns = platform::monotonic_clock_ns();
-    block->pool = pool;
-    block->charge = nullptr;
-    block->before = nullptr;
-    block->after = newest_;
-    if (newest_ != nullptr) newest_->before = block;
-    newest_ = block;
+    block->covered = nullptr;
     detail::add(site->samples, 1);
     detail::add(site->allocated_bytes, block->bytes);
     detail::add(site->allocated_blocks, block->blocks);
@@ -92,10 +92,6 @@ SiteRecord* ProfiledBlocks::site_of_caller(const void* frame) noexcept {
 
 void ProfiledBlocks::end(ProfiledBlock& block) noexcept {
     const std::lock_guard guard(mutex_);
-    take_out(block);
-}
-
-void ProfiledBlocks::take_out(ProfiledBlock& block) noexcept {
     platform::probe_free(block.address);
     ProfileWords& profile = *words();
     const std::uint64_t peak = read(profile.peak_bytes);
@@ -106,8 +102,6 @@ void ProfiledBlocks::take_out(ProfiledBlock& block) noexcept {
     detail::add(block.site->lifetimes[lifetime_of(lifetime)], block.blocks);
     detail::add_release(block.site->freed_bytes, block.bytes);
     detail::add_release(block.site->freed_blocks, block.blocks);
-    (block.before == nullptr ? newest_ : block.before->after) = block.after;
-    if (block.after != nullptr) block.after->before = block.before;
     free_.give_back(block);
 }
 
@@ -121,14 +115,6 @@ void ProfiledBlocks::keep_peak() noexcept {
     for (std::uint64_t i = 0; i != count; ++i) {
         write(sites[i].peak_bytes, live(sites[i].allocated_bytes, sites[i].freed_bytes));
         write(sites[i].peak_blocks, live(sites[i].allocated_blocks, sites[i].freed_blocks));
-    }
-}
-
-void ProfiledBlocks::forget_pool(unsigned pool) noexcept {
-    const std::lock_guard guard(mutex_);
-    for (ProfiledBlock* next = newest_; next != nullptr;) {
-        ProfiledBlock& block = *std::exchange(next, next->after);
-        if (block.pool == pool) take_out(block);
     }
 }
 

@@ -4,25 +4,27 @@
 #include <cstdint>
 #include <mutex>
 
+#include "base/block_mark.hpp"
 #include "statistics/profile/known_stacks.hpp"
 #include "statistics/profile/site_table.hpp"
 #include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::statistics {
 
-/// A block in use that was sampled. It counts as more blocks and bytes than it has: those that were
-/// not sampled.
-struct ProfiledBlock {
+/// The mark of a block in use that was sampled. The block counts as more blocks and bytes than it
+/// has: those that were not sampled.
+struct ProfiledBlock final : base::BlockMark {
+    void on_free(std::size_t bytes) noexcept override;
+    BlockMark* charge() noexcept override {
+        return covered == nullptr ? nullptr : covered->charge();
+    }
+
     SiteRecord* site = nullptr;
     const void* address = nullptr;
     std::uint64_t bytes = 0;
     std::uint64_t blocks = 0;  // in units of 1 / SiteRecord::block_units
     std::uint64_t begin_ns = 0;
-    unsigned pool = 0;       // by number
-    void* charge = nullptr;  // that a small block is charged to; set and read by the pool
-    // In the list of all.
-    ProfiledBlock* before = nullptr;
-    ProfiledBlock* after = nullptr;
+    BlockMark* covered = nullptr;  // the earlier mark of the block
     ProfiledBlock* next_free = nullptr;
 };
 
@@ -37,12 +39,10 @@ public:
     /// Notes a block of `bytes` bytes, which was sampled at a mean distance of `mean` bytes, for
     /// the stack of the caller. Returns nullptr, and counts the sample as lost, if there is no
     /// memory. REQUIRES: the caller holds no lock.
-    [[gnu::noinline]] ProfiledBlock* begin(unsigned pool, const void* address, std::size_t bytes,
+    [[gnu::noinline]] ProfiledBlock* begin(const void* address, std::size_t bytes,
                                            double mean) noexcept;
     /// Notes the end of a block's use.
     void end(ProfiledBlock& block) noexcept;
-    /// Ends the use of all blocks of a pool that is destroyed.
-    void forget_pool(unsigned pool) noexcept;
     /// Counts a sample that could not be taken.
     void count_lost() noexcept;
 
@@ -53,7 +53,6 @@ public:
 private:
     // REQUIRES, for all that follow: the lock is held.
     SiteRecord* site_of_caller(const void* frame) noexcept;
-    void take_out(ProfiledBlock& block) noexcept;
     void keep_peak() noexcept;
 
     std::mutex mutex_;
@@ -62,7 +61,6 @@ private:
     platform::ProgramFrame frames_[SiteRecord::max_frames] = {};
     platform::StackBuffers buffers_ = {};
     SlabList<ProfiledBlock> free_;
-    ProfiledBlock* newest_ = nullptr;
 };
 
 ProfiledBlocks& profiled_blocks() noexcept;

@@ -7,7 +7,6 @@
 namespace tensorpool::statistics {
 namespace {
 
-constexpr unsigned pool = 70;
 constexpr double mean = 512 * 1024;
 
 const ProfileWords& words() {
@@ -15,7 +14,7 @@ const ProfileWords& words() {
 }
 
 TEST(ProfiledBlocks, SampleOfASmallBlockStandsForManyOthers) {
-    ProfiledBlock* const block = profiled_blocks().begin(pool, nullptr, 1024, mean);
+    ProfiledBlock* const block = profiled_blocks().begin(nullptr, 1024, mean);
     ASSERT_NE(block, nullptr);
     EXPECT_NEAR(static_cast<double>(block->bytes), mean + 512, 10);
     EXPECT_NEAR(static_cast<double>(block->blocks) / SiteRecord::block_units, 512.5, 0.1);
@@ -23,8 +22,7 @@ TEST(ProfiledBlocks, SampleOfASmallBlockStandsForManyOthers) {
 }
 
 TEST(ProfiledBlocks, SampleOfALargeBlockStandsForItself) {
-    ProfiledBlock* const block =
-        profiled_blocks().begin(pool, nullptr, std::size_t{64} << 20, mean);
+    ProfiledBlock* const block = profiled_blocks().begin(nullptr, std::size_t{64} << 20, mean);
     ASSERT_NE(block, nullptr);
     EXPECT_EQ(block->bytes, std::uint64_t{64} << 20);
     EXPECT_EQ(block->blocks, SiteRecord::block_units);
@@ -34,21 +32,20 @@ TEST(ProfiledBlocks, SampleOfALargeBlockStandsForItself) {
 TEST(ProfiledBlocks, OneStackHasOneSite) {
     SiteRecord* first = nullptr;
     for (int i = 0; i < 3; ++i) {
-        ProfiledBlock* const block = profiled_blocks().begin(pool, nullptr, 1000, mean);
+        ProfiledBlock* const block = profiled_blocks().begin(nullptr, 1000, mean);
         ASSERT_NE(block, nullptr);
         if (first == nullptr) first = block->site;
         EXPECT_EQ(block->site, first);
         profiled_blocks().end(*block);
     }
-    ProfiledBlock* const other = profiled_blocks().begin(pool, nullptr, 1000, mean);
+    ProfiledBlock* const other = profiled_blocks().begin(nullptr, 1000, mean);
     EXPECT_NE(other->site, first);
     profiled_blocks().end(*other);
 }
 
 TEST(ProfiledBlocks, PeakIsKeptWhenUseFalls) {
-    ProfiledBlock* const first = profiled_blocks().begin(pool, nullptr, std::size_t{1} << 40, mean);
-    ProfiledBlock* const second =
-        profiled_blocks().begin(pool, nullptr, std::size_t{1} << 40, mean);
+    ProfiledBlock* const first = profiled_blocks().begin(nullptr, std::size_t{1} << 40, mean);
+    ProfiledBlock* const second = profiled_blocks().begin(nullptr, std::size_t{1} << 40, mean);
     EXPECT_LT(words().peak_bytes.load(), std::uint64_t{2} << 40);
     profiled_blocks().end(*second);
     EXPECT_GE(words().peak_bytes.load(), std::uint64_t{2} << 40);
@@ -57,19 +54,26 @@ TEST(ProfiledBlocks, PeakIsKeptWhenUseFalls) {
     EXPECT_EQ(first->site->peak_bytes.load(), std::uint64_t{1} << 40);
 }
 
-TEST(ProfiledBlocks, ForgetsTheBlocksOfOnePool) {
-    ProfiledBlock* const kept = profiled_blocks().begin(pool + 1, nullptr, 1 << 20, mean);
-    ASSERT_NE(kept, nullptr);
-    const std::uint64_t before = words().live_bytes.load() - kept->bytes;
-    for (int i = 0; i < 10; ++i) (void)profiled_blocks().begin(pool, nullptr, 1 << 20, mean);
-    profiled_blocks().forget_pool(pool);
-    EXPECT_EQ(words().live_bytes.load() - before, kept->bytes);
-    profiled_blocks().end(*kept);
+TEST(ProfiledBlocks, FreeEndsTheSampleAndTheMarkThatItCovers) {
+    struct Counted final : base::BlockMark {
+        void on_free(std::size_t bytes) noexcept override { freed_bytes += bytes; }
+        BlockMark* charge() noexcept override { return this; }
+        std::size_t freed_bytes = 0;
+    };
+    Counted counted;
+    const std::uint64_t before = words().live_bytes.load();
+    ProfiledBlock* const block = profiled_blocks().begin(nullptr, 1000, mean);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(block->charge(), nullptr);
+    block->covered = &counted;
+    EXPECT_EQ(block->charge(), &counted);
+    block->on_free(1024);
+    EXPECT_EQ(counted.freed_bytes, 1024U);
     EXPECT_EQ(words().live_bytes.load(), before);
 }
 
 TEST(ProfiledBlocks, CountsLostSamples) {
-    profiled_blocks().end(*profiled_blocks().begin(pool, nullptr, 100, mean));
+    profiled_blocks().end(*profiled_blocks().begin(nullptr, 100, mean));
     const std::uint64_t before = words().lost_samples.load();
     profiled_blocks().count_lost();
     EXPECT_EQ(words().lost_samples.load(), before + 1);
