@@ -35,7 +35,7 @@ class MarkedBlocks : public ::testing::Test {
 protected:
     detail::ThreadCache& inline_cache() {
         return detail::thread_cache(
-            detail::TablePlace(detail::PoolAccess::of(pool_).table_number()));
+            detail::TablePlace(detail::PoolAccess::of(pool_).parts().number()));
     }
     void* allocate_charged(std::size_t bytes) {
         const BudgetScope scope(budget_);
@@ -131,7 +131,7 @@ TEST_F(MarkedBlocks, EndOfAScopeLeavesFreeBlocksForTheNextBudget) {
 TEST_F(MarkedBlocks, ThreadWithoutACacheIsChargedToo) {
     const testing::TakenNumbers numbers(detail::cached_pool_count);
     MemoryPool pool(unchecked());
-    ASSERT_EQ(detail::PoolAccess::of(pool).table_number(), detail::cached_pool_count);
+    ASSERT_EQ(detail::PoolAccess::of(pool).parts().number(), detail::cached_pool_count);
     void* block = nullptr;
     {
         const BudgetScope scope(budget_);
