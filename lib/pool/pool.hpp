@@ -221,7 +221,8 @@ private:
                                              std::size_t alignment, pages::SlowPath& path) noexcept;
     void* allocate_charged_direct(unsigned bucket, std::size_t bytes,
                                   pages::SlowPath& path) noexcept;
-    void* take_marked(unsigned bucket, std::size_t bytes, pages::SlowPath& path) noexcept;
+    void* take_marked(unsigned bucket, std::size_t bytes, blocks::BucketSet::CountAs count_as,
+                      pages::SlowPath& path) noexcept;
     [[gnu::noinline]] void* allocate_charged_pages(blocks::Cache* cache, std::size_t bytes,
                                                    std::size_t alignment,
                                                    pages::SlowPath& path) noexcept;

@@ -58,7 +58,7 @@ void* Pool::allocate_charged(unsigned bucket, std::size_t bytes, std::size_t ali
 void* Pool::allocate_charged_direct(unsigned bucket, std::size_t bytes, SlowPath& path) noexcept {
     if (!charge_one(bucket_bytes(bucket), path)) return nullptr;
     BudgetNode& budget = *statistics::scope_budget;
-    void* const block = take_marked(bucket, bytes, path);
+    void* const block = take_marked(bucket, bytes, blocks::BucketSet::CountAs::miss, path);
     if (block == nullptr) {
         budget.cancel(bucket_bytes(bucket));
         return nullptr;
@@ -70,13 +70,14 @@ void* Pool::allocate_charged_direct(unsigned bucket, std::size_t bytes, SlowPath
 }
 
 // Takes a block without the thread's cache. The caller sets its mark.
-void* Pool::take_marked(unsigned bucket, std::size_t bytes, SlowPath& path) noexcept {
+void* Pool::take_marked(unsigned bucket, std::size_t bytes, blocks::BucketSet::CountAs count_as,
+                        SlowPath& path) noexcept {
     blocks::BucketSet* const set = thread_registry().marked_set(buckets_);
     if (set == nullptr) {
         path.refusal = pages::no_records();
         return nullptr;
     }
-    void* const block = set->allocate_direct(bucket, bytes, path);
+    void* const block = set->allocate_direct(bucket, bytes, path, count_as);
     if (block == nullptr) return nullptr;
     has_marks_.store(true, std::memory_order_relaxed);
     thread_registry().note_addresses(*set, &block, 1);

@@ -148,7 +148,7 @@ void* Pool::allocate_sampled(blocks::Cache& cache, std::size_t bytes, std::size_
     const Sampled sampled = sample(cache, bytes, alignment);
     if (sampled.block != nullptr || sampled.mean == 0) return sampled.block;
     const unsigned bucket = bucket_for(bytes, alignment);
-    void* const block = take_marked(bucket, bytes, path);
+    void* const block = take_marked(bucket, bytes, blocks::BucketSet::CountAs::hit, path);
     if (block == nullptr) {
         statistics::profiled_blocks().count_lost();
         return nullptr;
