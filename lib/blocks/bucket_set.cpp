@@ -69,7 +69,7 @@ void BucketSet::make_buckets() noexcept {
 }
 
 void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
-                                 pages::SlowPath& path) noexcept {
+                                 pages::SlowPath& path, CountAs count_as) noexcept {
     void* block = nullptr;
     const std::size_t grown_before = path.grown;
     if (buckets_[bucket].take(&block, 1, path) == 0) return nullptr;
@@ -77,8 +77,10 @@ void* BucketSet::allocate_direct(unsigned bucket, std::size_t requested_bytes,
     const std::lock_guard guard(counters_.shared_mutex());
     detail::BucketCounters& counted = counters_.shared(series()).buckets[bucket];
     detail::add(counted.taken, 1);
-    detail::add(counted.misses, 1);
-    detail::add(counted.system_misses, path.grown == grown_before ? 0 : 1);
+    if (count_as == CountAs::miss) {
+        detail::add(counted.misses, 1);
+        detail::add(counted.system_misses, path.grown == grown_before ? 0 : 1);
+    }
     detail::add(counted.requested_bytes, requested_bytes);
     detail::add(counted.allocations, 1);
     statistics::count_shared_allocation(buckets_[bucket].row(), bytes, requested_bytes);

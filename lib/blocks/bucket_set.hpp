@@ -62,10 +62,12 @@ public:
         }
     }
 
-    /// Takes one block directly from the spans, for threads without a cache. Returns nullptr if
-    /// memory is refused.
-    void* allocate_direct(unsigned bucket, std::size_t requested_bytes,
-                          pages::SlowPath& path) noexcept;
+    /// Takes one block directly from the spans, for threads without a cache and for samples.
+    /// Returns nullptr if memory is refused. A sample counts as a hit: its thread's cache was not
+    /// asked.
+    enum class CountAs : std::uint8_t { miss, hit };
+    void* allocate_direct(unsigned bucket, std::size_t requested_bytes, pages::SlowPath& path,
+                          CountAs count_as = CountAs::miss) noexcept;
     /// Returns one block directly to its span, for threads without a cache.
     void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
     /// Counts the free of a block that lies outside of the spans, for threads without a cache.

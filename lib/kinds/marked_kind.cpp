@@ -33,7 +33,7 @@ void* allocate_charged_direct(PoolParts& pool, unsigned bucket, std::size_t byte
                               SlowPath& path) noexcept {
     if (!charge_one(bucket_bytes(bucket), path)) return nullptr;
     BudgetNode& budget = *limits::scope_budget;
-    void* const block = take_marked(pool, bucket, bytes, path);
+    void* const block = take_marked(pool, bucket, bytes, BucketSet::CountAs::miss, path);
     if (block == nullptr) {
         budget.cancel(bucket_bytes(bucket));
         return nullptr;
@@ -87,13 +87,14 @@ BlockMark* charge_of(PoolParts& pool, const void* p) noexcept {
 }  // namespace
 
 // Takes a block without the thread's cache. The caller sets its mark.
-void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, SlowPath& path) noexcept {
+void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, BucketSet::CountAs count_as,
+                  SlowPath& path) noexcept {
     BucketSet* const set = thread_registry().marked_set(pool.buckets);
     if (set == nullptr) {
         path.refusal = pages::no_records();
         return nullptr;
     }
-    void* const block = set->allocate_direct(bucket, bytes, path);
+    void* const block = set->allocate_direct(bucket, bytes, path, count_as);
     if (block == nullptr) return nullptr;
     pool.has_marks.store(true, std::memory_order_relaxed);
     thread_registry().note_addresses(*set, &block, 1);

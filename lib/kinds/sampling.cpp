@@ -164,7 +164,7 @@ void* allocate_sampled(PoolParts& pool, blocks::Cache& cache, const Request& req
     if (sampled.block != nullptr || sampled.mean == 0) return sampled.block;
     const std::size_t bytes = request.bytes;
     const unsigned bucket = bucket_for(bytes, request.alignment);
-    void* const block = take_marked(pool, bucket, bytes, path);
+    void* const block = take_marked(pool, bucket, bytes, blocks::BucketSet::CountAs::hit, path);
     if (block == nullptr) {
         statistics::profiled_blocks().count_lost();
         return nullptr;

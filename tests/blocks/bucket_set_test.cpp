@@ -68,14 +68,6 @@ TEST(BucketSet, CachesOfACheckedPoolServeOnSlowPathsOnly) {
     EXPECT_EQ(&detail::thread_cache(place), &empty_cache);
 }
 
-TEST(BucketSet, ChargedSetBeyondTheTablesOfThreadsHasNoCaches) {
-    PoolParts pool;
-    const BucketSet within(pool.set, BucketSet::Charged(), detail::cached_pool_count - 1);
-    EXPECT_TRUE(within.may_cache());
-    const BucketSet beyond(pool.set, BucketSet::Charged(), detail::cached_pool_count);
-    EXPECT_FALSE(beyond.may_cache());
-}
-
 TEST(BucketSet, DrainReturnsTheBlocksOfAllDepots) {
     PoolParts pool;
     testing::LooseCache cache(pool);

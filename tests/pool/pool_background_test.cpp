@@ -170,7 +170,7 @@ TEST_F(PoolBackground, PassesAreCloserTheLessIsAvailable) {
         std::uint64_t pause_ns = 0;
         detail::pool_list().visit([&](detail::Pool& one) {
             pages::Changes changes;
-            if (one.name() != "calm") return;
+            if (one.parts().options.name != "calm") return;
             pause_ns = one.look_in_background({.available_bytes = available_bytes}, changes);
         });
         return pause_ns;

@@ -13,8 +13,8 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "platform/tools/memory_tools.hpp"
 #include "limits/scope_budget.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "support/child_process.hpp"
 #include "support/counted_call_linux.hpp"
 #include "support/process_metrics.hpp"
