@@ -21,7 +21,7 @@ namespace {
 
 using statistics::PlannedRecord;
 
-using testing::holds_in_child;
+using tensorpool::testing::holds_in_child;
 
 /// The segment of this process, as a reader sees it.
 statistics::SegmentImage image() {

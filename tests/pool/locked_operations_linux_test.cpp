@@ -274,7 +274,9 @@ TEST_F(LockedOperations, FreeOnAnotherThreadIntoItsMagazineTakesNone) {
         }).join();
         EXPECT_EQ(frees.locked(), 0U) << bytes;
         EXPECT_EQ(frees.system_calls(), 0U) << bytes;
-        if (bytes == kib) EXPECT_LE(frees.instructions(), max_of_hit);
+        if (bytes == kib) {
+            EXPECT_LE(frees.instructions(), max_of_hit);
+        }
     }
 }
 
