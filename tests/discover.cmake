@@ -15,11 +15,17 @@ function(tensorpool_discover_tests program prefix)
   list(APPEND discover_CASES ${TENSORPOOL_CASES_${prefix}})
   set(properties TIMEOUT 300 ${discover_UNPARSED_ARGUMENTS})
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR})
+  if(discover_PREFIXES)
+    # Of its own: Python would take the folder of a part for a package of that name.
+    string(APPEND folder /${program}_work)
+    file(MAKE_DIRECTORY ${folder})
+  endif()
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list}
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DPREFIX=${prefix} -DLIST=${list}
             "-DPREFIXES=${discover_PREFIXES}" "-DCASES=${discover_CASES}" "-DPROPERTIES=${properties}"
             "-DMEMORY=${TENSORPOOL_MEMORY}" "-DPROCESSORS=${TENSORPOOL_PROCESSORS}" "-DDISK=${TENSORPOOL_DISK}"
-            -DFOLDER=${CMAKE_CURRENT_BINARY_DIR} -P ${TENSORPOOL_LIST_SUITES}
+            -DFOLDER=${folder} -P ${TENSORPOOL_LIST_SUITES}
     VERBATIM)
   set(include_list ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)
   file(WRITE ${include_list} "if(EXISTS \"${list}\")\n  include(\"${list}\")\nelse()\n"
