@@ -62,7 +62,13 @@ CountedCall count_life_of_a_pool() {
         use(pool);
     };
     for (int i = 0; i < 3; ++i) live();
-    return count_call(live);
+    // The cheapest of several: from time to time one also looks at the memory that is available.
+    auto fewest = count_call(live);
+    for (int i = 0; i < 2; ++i) {
+        const auto next = count_call(live);
+        if (next.instructions < fewest.instructions) fewest = next;
+    }
+    return fewest;
 }
 
 /// Counts the first pair of calls of a thread, the cheapest of several threads: some need memory
