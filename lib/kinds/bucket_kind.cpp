@@ -96,7 +96,7 @@ bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
 
 void free_block(PoolParts& pool, BucketSet& set, unsigned bucket, void* p,
                 Changes& changes) noexcept {
-    if (pool.is_marked()) {
+    if (pool.is_shown_to_tool()) {
         const Stated stated{set.series() == 0 ? bucket : bucket_count,
                             {.bytes = set.block_bytes(bucket)}};
         if (!check_and_mark_freed(pool, p, stated)) [[unlikely]]

@@ -6,7 +6,7 @@
 namespace tensorpool::kinds {
 
 /// Small blocks, on spans of a bucket. Without checks, a stated size is believed.
-class BucketKind final : public Kind {
+class BucketKind : public Kind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
               Changes& changes) const noexcept override;

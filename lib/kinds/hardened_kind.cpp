@@ -9,8 +9,6 @@
 #include "base/find_nonzero.hpp"
 #include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
-#include "kinds/bucket_kind.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/sampling.hpp"
 #include "platform/memory/guard_pages.hpp"
@@ -278,14 +276,6 @@ bool HardenedBucketKind::free(PoolParts& pool, void* p, PageEntry entry, const S
     return quarantine(pool, {p, bytes}, changes);
 }
 
-Found HardenedBucketKind::find(PoolParts& pool, const void* p, PageEntry entry) const noexcept {
-    return bucket_kind.find(pool, p, entry);
-}
-
-std::size_t HardenedBucketKind::recorded_bytes(const void* p, PageEntry entry) const noexcept {
-    return bucket_kind.recorded_bytes(p, entry);
-}
-
 // The block stays in use until the checks are done.
 bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
                              Changes& changes) const noexcept {
@@ -308,14 +298,6 @@ bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const St
     // If the system refuses, accesses after the free go unnoticed.
     if (span.is_of_whole_pages()) (void)platform::deny_access(p, span.bytes());
     return quarantine(pool, {p, span.bytes()}, changes);
-}
-
-Found HardenedLargeKind::find(PoolParts& pool, const void* p, PageEntry entry) const noexcept {
-    return large_kind.find(pool, p, entry);
-}
-
-std::size_t HardenedLargeKind::recorded_bytes(const void* p, PageEntry entry) const noexcept {
-    return large_kind.recorded_bytes(p, entry);
 }
 
 void empty_quarantine(PoolParts& pool, Changes& changes) noexcept {

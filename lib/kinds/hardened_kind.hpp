@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kinds/kind.hpp"
-#include "kinds/route.hpp"
+#include "kinds/bucket_kind.hpp"
+#include "kinds/large_kind.hpp"
 #include "pages/block_origin.hpp"
 
 // Blocks of pools with Checks::hardened. A freed block waits in the quarantine: a small one filled
@@ -11,28 +11,24 @@
 namespace tensorpool::kinds {
 
 /// Small blocks of hardened pools.
-class HardenedBucketKind final : public Kind {
+class HardenedBucketKind final : public BucketKind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
               Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
     void* resize(PoolParts&, void*, const Found&, std::size_t) const noexcept override {
         return nullptr;
     }
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
 };
 inline constexpr HardenedBucketKind hardened_bucket_kind;
 
 /// Blocks of whole pages of hardened pools, and pages without a block.
-class HardenedLargeKind final : public Kind {
+class HardenedLargeKind final : public LargeKind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
               Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
     void* resize(PoolParts&, void*, const Found&, std::size_t) const noexcept override {
         return nullptr;
     }
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
 };
 inline constexpr HardenedLargeKind hardened_large_kind;
 

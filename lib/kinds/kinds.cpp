@@ -62,7 +62,8 @@ std::size_t usable_size(PoolParts& pool, const void* p) noexcept {
     if (!found.is_block()) return 0;
     // From now on the caller may use all of the block. `mark_open` would first read the records of
     // AddressSanitizer, and that fails if another thread frees the block at the same time.
-    if (pool.is_marked() && platform::memory_tool() == platform::MemoryTool::address_sanitizer) {
+    if (pool.is_shown_to_tool() &&
+        platform::memory_tool() == platform::MemoryTool::address_sanitizer) {
         platform::mark_allocated({p, found.usable, found.usable});
     }
     return pool.is_hardened() && found.requested != 0 ? found.requested : found.usable;

@@ -81,7 +81,7 @@ void* hand_out(PoolParts& pool, Cache* own, Span& span, std::size_t bytes, Sourc
 
 [[gnu::noinline]] bool free_large_slow(PoolParts& pool, Span& span, Changes& changes) noexcept {
     const std::size_t bytes = span.bytes();
-    if (pool.is_marked()) platform::mark_freed({pool.large.address_of(span), 0, bytes});
+    if (pool.is_shown_to_tool()) platform::mark_freed({pool.large.address_of(span), 0, bytes});
     Cache* own = blocks::own_cache(pool.place);
     if (own == nullptr) own = thread_registry().attach(pool.buckets);
     const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::max_bytes &&
@@ -118,7 +118,7 @@ void* extend(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noe
         if (cache == nullptr) statistics::count_shared_large_growth(bytes - before, more);
     });
     void* const block = pool.large.address_of(span);
-    if (pool.is_marked()) platform::mark_resized({block, bytes, span.bytes()}, kept);
+    if (pool.is_shown_to_tool()) platform::mark_resized({block, bytes, span.bytes()}, kept);
     events::record(TraceAction::resize, pool.id(), block, bytes);
     return block;
 }
@@ -130,7 +130,7 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
     Span* const left = pool.large.move(span, bytes, path);
     if (left == nullptr) return nullptr;
     events::record(TraceAction::deallocate, pool.id(), old, before);
-    if (pool.is_marked()) platform::mark_freed({old, 0, before});
+    if (pool.is_shown_to_tool()) platform::mark_freed({old, 0, before});
     pool.heap.take_left(*left);
     span.requested_bytes.store(bytes, std::memory_order_release);
     count_large(pool, thread_registry().attach(pool.buckets),
@@ -147,8 +147,8 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
                     }
                 });
     void* const block = pool.large.address_of(span);
-    if (pool.is_marked()) platform::mark_allocated({block, bytes, span.bytes()});
-    if (pool.is_marked()) platform::mark_defined(block, std::min(before, bytes));
+    if (pool.is_shown_to_tool()) platform::mark_allocated({block, bytes, span.bytes()});
+    if (pool.is_shown_to_tool()) platform::mark_defined(block, std::min(before, bytes));
     events::record(TraceAction::allocate, pool.id(), block, bytes, smallest_block_bytes);
     return block;
 }
@@ -303,19 +303,18 @@ Found LargeKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept 
     return found;
 }
 
-// A block shrinks in place only while at least half of it stays in use.
+bool shrinks_in_place(const Found& found, std::size_t bytes) noexcept {
+    return bytes > largest_block_bytes && bytes <= found.usable && bytes >= found.usable / 2;
+}
+
 void* LargeKind::resize(PoolParts& pool, void* p, const Found& found,
                         std::size_t bytes) const noexcept {
-    const bool fits =
-        bytes > largest_block_bytes && bytes <= found.usable && bytes >= found.usable / 2;
-    if (fits) {
-        // The next resize must find what this one requested.
-        if (base::checks_sizes(pool.options.checks) || pool.is_marked()) {
-            pool.entry(p).span()->requested_bytes.store(bytes, std::memory_order_release);
-        }
-        return p;
+    if (!shrinks_in_place(found, bytes)) return nullptr;
+    // The next resize must find what this one requested.
+    if (base::checks_sizes(pool.options.checks) || pool.is_shown_to_tool()) {
+        pool.entry(p).span()->requested_bytes.store(bytes, std::memory_order_release);
     }
-    return nullptr;
+    return p;
 }
 
 void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noexcept {
@@ -348,11 +347,6 @@ bool NotedKind::free(PoolParts& pool, void* p, PageEntry, const Stated& stated,
     }
     const PageEntry entry = pool.entry(p);
     return pool.kinds.of(entry).free(pool, p, entry, stated, changes);
-}
-
-void* NotedKind::resize(PoolParts& pool, void* p, const Found& found,
-                        std::size_t bytes) const noexcept {
-    return large_kind.resize(pool, p, found, bytes);
 }
 
 }  // namespace tensorpool::kinds

@@ -7,7 +7,7 @@ namespace tensorpool::kinds {
 
 /// Blocks of whole pages, and pages on which no caller has a block. The look-up of such a block
 /// yields all that a check needs, so every free is checked in every pool.
-class LargeKind final : public Kind {
+class LargeKind : public Kind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
               Changes& changes) const noexcept override;
@@ -19,18 +19,10 @@ public:
 inline constexpr LargeKind large_kind;
 
 /// Blocks of whole pages whose free a server notes (block_server.hpp) before it happens.
-class NotedKind final : public Kind {
+class NotedKind final : public LargeKind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
               Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override {
-        return large_kind.find(pool, p, entry);
-    }
-    void* resize(PoolParts& pool, void* p, const Found& found,
-                 std::size_t bytes) const noexcept override;
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override {
-        return large_kind.recorded_bytes(p, entry);
-    }
 };
 inline constexpr NotedKind noted_kind;
 
@@ -51,6 +43,9 @@ bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept;
 /// block unchanged if it cannot grow, is not a block of whole pages of this pool, or holds `bytes`
 /// already.
 void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noexcept;
+/// Returns whether whole pages for which `found` stands may serve a block of `bytes` bytes in
+/// place: at least half of them stays in use.
+bool shrinks_in_place(const Found& found, std::size_t bytes) noexcept;
 /// Touches what was committed for this block, up to the requested bytes. If the system refuses, the
 /// caller's first access touches the pages.
 void prefault(PoolParts& pool, void* block, std::size_t bytes, const Changes& changes) noexcept;

@@ -150,7 +150,7 @@ bool MarkedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
             stated.agrees(bucket) && (*set)[bucket].end_use(p, entry, max_requested(pool, stated));
     }
     const Stated known{bucket, {.bytes = ends ? bucket_bytes(bucket) : 0}};
-    if (ends && pool.is_marked() && !check_and_mark_freed(pool, p, known)) [[unlikely]]
+    if (ends && pool.is_shown_to_tool() && !check_and_mark_freed(pool, p, known)) [[unlikely]]
         return false;
     BlockMark* const mark = ends ? word->load(std::memory_order_relaxed) : nullptr;
     if (mark == nullptr) [[unlikely]] {

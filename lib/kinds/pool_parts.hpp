@@ -86,7 +86,7 @@ struct PoolParts {
     bool is_checked() const noexcept { return base::checks_calls(options.checks); }
     /// Whether a tool that watches memory sees the pool's blocks. Pools that guard blocks write
     /// into free ones and behind the requested bytes themselves.
-    bool is_marked() const noexcept {
+    bool is_shown_to_tool() const noexcept {
         return platform::has_memory_tool() && !is_sampled() && !is_hardened();
     }
     /// Whether a scope of the calling thread charges what it allocates here.

@@ -7,6 +7,7 @@
 #include "base/atomics.hpp"
 #include "base/never_destroyed.hpp"
 #include "kinds/free_memory.hpp"
+#include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
 #include "pages/served_memory.hpp"
 
@@ -142,7 +143,7 @@ void take_back(PoolParts& pool, Span& span, Changes& changes) noexcept {
     }
     statistics::PoolTotals& totals = pool.totals();
     const std::size_t bytes = span.bytes();
-    if (pool.is_marked()) platform::mark_closed(pool.large.address_of(span), bytes);
+    if (pool.is_shown_to_tool()) platform::mark_closed(pool.large.address_of(span), bytes);
     const std::size_t before = totals.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     base::raise_to(totals.peak_capacity_bytes, before + bytes);
     pool.heap.free(span, changes);

@@ -184,7 +184,7 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
     // Never on frees: a holder may free its blocks while it holds a lock that `give` takes.
     limits::look_at_pressure();
     if (block == nullptr) count_failure(bytes, path.refusal);
-    if (block != nullptr && parts_.is_marked()) [[unlikely]]
+    if (block != nullptr && parts_.is_shown_to_tool()) [[unlikely]]
         kinds::mark_new(block, bytes);
     if (block != nullptr && request.first_touch == kinds::FirstTouch::by_pool)
         kinds::prefault(parts_, block, bytes, path);
@@ -244,7 +244,7 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
     const PageEntry entry = parts_.entry(p);
     if (may_stay && parts_.kinds.of(entry).resize(parts_, p, old, new_bytes) != nullptr) {
         if (entry.kind() == pages::PageKind::served) return p;
-        if (parts_.is_marked()) {
+        if (parts_.is_shown_to_tool()) {
             platform::mark_resized({p, new_bytes, old.usable},
                                    old.requested != 0 ? old.requested : old_bytes);
         }
