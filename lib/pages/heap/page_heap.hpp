@@ -64,7 +64,7 @@ public:
     /// If a retention period has ended, gives back the memory that was not needed during all of it
     /// and returns true. Takes no lock if none has ended.
     bool keep_to_retention(Changes& changes) noexcept;
-    /// Counts `bytes` of memory outside of the heap's spans, which a guarded or a sampled block is
+    /// Counts `bytes` of memory outside of the heap's spans, which a guarded block is
     /// about to take, in the capacity and the commit budget. Returns false, and counts nothing, if
     /// the limit or the budget does not allow it.
     bool charge_outside(std::size_t bytes) noexcept;
