@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "pool/fill.hpp"
 #include "support/bare_child_linux.hpp"
 #include "support/child_process.hpp"
+#include "support/own_threads_linux.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool {
@@ -27,6 +29,14 @@ bool can_use(MemoryPool& pool) {
             std::memset(block, 1, bytes);
         }
         for (void* const block : blocks) pool.deallocate(block, bytes);
+    }
+    return true;
+}
+
+/// Whether the threads with this name wait.
+bool is_asleep(const std::string& name) {
+    for (const std::string& status : testing::threads_named(name)) {
+        if (status.find("State:\tS") == std::string::npos) return false;
     }
     return true;
 }
@@ -89,7 +99,10 @@ TEST_F(BareChild, WakesNoTrimmer) {
         options.retain = {.milliseconds = 1, .background = BackgroundTrim::on};
         MemoryPool pool(options);
         can_use(pool);
-        while (pool.get_total_capacity() != 0) std::this_thread::yield();
+        // It may still hold a lock of the pool when it has given all memory back.
+        while (pool.get_total_capacity() != 0 || !is_asleep("tensorpool-trim")) {
+            std::this_thread::yield();
+        }
         return testing::holds_in_bare_child([&] { return can_use(pool); });
     }));
 }
