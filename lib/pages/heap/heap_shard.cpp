@@ -193,7 +193,7 @@ bool HeapShard::commit_at(const GrowthPosition& position, Surplus surplus,
 bool HeapShard::commit_alone(Span& cold, PageRun run) noexcept {
     if (!extents_.isolate(cold, run)) return false;
     cold.huge = false;
-    if (space_.commit(run)) return true;
+    if (space_.memory().commit(run)) return true;
     extents_.add(cold, PageKind::extent_cold);
     return false;
 }
@@ -237,7 +237,7 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     const PageRun from{span.first_page, span.pages};
     // A NUMA policy neither moves with the pages nor stays at the old addresses.
     if (common_.options.numa.placement != NumaPolicy::Placement::system) return nullptr;
-    if (!span.is_of_whole_pages() || !space_.may_move(from)) return nullptr;
+    if (!span.is_of_whole_pages() || !space_.memory().may_move(from)) return nullptr;
     const std::size_t more = bytes_of(pages - from.count);
     if (common_.capacity.room_for(more, path) == 0) return nullptr;
     Span* cold = extents_.cold().largest();
@@ -247,11 +247,11 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
         cold = extents_.cold().largest();
     }
     const GrowthPosition to = position_for_move(*cold, from, pages);
-    AddressSpace::Moved moved = AddressSpace::Moved::none;
+    LentMemory::Moved moved = LentMemory::Moved::none;
     const std::size_t grown = common_.capacity.grow(more, more, path, [&](std::size_t) {
         if (!commit_alone(*cold, to.run())) return false;
-        moved = space_.move(from, to.first);
-        if (moved != AddressSpace::Moved::none) return true;
+        moved = space_.memory().move(from, to.first);
+        if (moved != LentMemory::Moved::none) return true;
         // It was never touched, so it stays clean.
         extents_.add(*cold, PageKind::extent_cold);
         return false;
@@ -266,7 +266,7 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     Span& left = *cold;
     left.first_page = from.first;
     left.pages = from.count;
-    left.clean = moved == AddressSpace::Moved::all;
+    left.clean = moved == LentMemory::Moved::all;
     left.touched = !left.clean;
     left.set_untouched_end(0);
     left.zeroed = false;
@@ -305,7 +305,7 @@ std::size_t HeapShard::drop(SpanList& leaving, Changes& changes) noexcept {
         Span& extent = leaving.front();
         leaving.pop_front();
         const std::size_t bytes = extent.bytes();
-        const bool gone = space_.decommit({extent.first_page, extent.pages});
+        const bool gone = space_.memory().decommit({extent.first_page, extent.pages});
         const std::lock_guard guard(mutex_);
         extent.clean = gone && extent.is_of_whole_pages();
         extent.touched = !extent.clean;
@@ -328,7 +328,7 @@ std::size_t HeapShard::offer_free() noexcept {
     std::size_t offered = 0;
     extents_.hot().for_each([&](const Span& extent) {
         const PageCount touched = extent.pages - extent.untouched_end();
-        if (touched != 0 && space_.offer({extent.first_page, touched})) {
+        if (touched != 0 && space_.memory().offer({extent.first_page, touched})) {
             offered += bytes_of(touched);
         }
     });

@@ -8,7 +8,6 @@ namespace tensorpool::pages {
 namespace {
 
 constexpr unsigned pool = 2102;
-constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 
 class HeapLoansTest : public ::testing::Test {
 protected:
