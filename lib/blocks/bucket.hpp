@@ -166,7 +166,7 @@ private:
     std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
     std::size_t empty_into_spans(Magazine& magazine, pages::Changes& changes) noexcept;
     void note_kept(std::ptrdiff_t blocks) noexcept {
-        sources().heap.note_kept_elsewhere(blocks * static_cast<std::ptrdiff_t>(block_bytes()));
+        sources().heap.kept().note_elsewhere(blocks * static_cast<std::ptrdiff_t>(block_bytes()));
     }
     Magazine* make_magazine(MayMake may_make) noexcept;
     const BucketSources& sources() const noexcept { return traits_.sources; }

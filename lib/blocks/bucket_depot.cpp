@@ -23,7 +23,7 @@ bool Bucket::may_keep(unsigned blocks) noexcept {
     // much as the row's bucket.
     const std::size_t idle = sources().series == 0 ? min_idle_bytes : min_idle_bytes / 4;
     const BucketShard& own = own_shard();
-    return own.capacity() <= 2 * own.out_bytes() + idle && sources().heap.may_keep_elsewhere(bytes);
+    return own.capacity() <= 2 * own.out_bytes() + idle && sources().heap.kept().may_keep(bytes);
 }
 
 // A depot's period ends by the clock or here. If much of its content was taken, blocks that stayed

@@ -267,7 +267,7 @@ void Cache::abandon() noexcept {
         lost += blocks * set_->block_bytes(bucket);
     }
     const std::uint64_t large = counters->large.parked_bytes.exchange(0, std::memory_order_relaxed);
-    set_->heap().note_kept_elsewhere(-static_cast<std::ptrdiff_t>(large));
+    set_->heap().kept().note_elsewhere(-static_cast<std::ptrdiff_t>(large));
     set_->totals().lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     set_->totals().lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
     // Large blocks are counted without a lock, so `held_bytes` may not contain all of them.

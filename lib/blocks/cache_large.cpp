@@ -48,7 +48,7 @@ std::size_t Cache::give_back_large(pages::Changes& changes) noexcept {
 
 std::size_t Cache::give_back_unneeded_large(pages::Changes& changes) noexcept {
     const SlowCall call(*this);
-    return empty_large_before(set_->heap().period() - 1, changes);
+    return empty_large_before(set_->heap().kept().period() - 1, changes);
 }
 
 std::size_t Cache::empty_large(pages::Changes& changes) noexcept {

@@ -43,7 +43,7 @@ bool keep_to_retention(PoolParts& pool, Changes& changes) noexcept {
 }
 
 std::size_t unoffered_bytes(const PoolParts& pool) noexcept {
-    return pool.heap.unoffered_bytes() + pool.buckets.large_parking_limit().taken();
+    return pool.heap.kept().unoffered_bytes() + pool.buckets.large_parking_limit().taken();
 }
 
 void offer_free(PoolParts& pool, Changes& changes) noexcept {

@@ -34,11 +34,11 @@ void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment
     // No scope charges a guarded block.
     if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
-    if (!pool.heap.charge_outside(taken)) return nullptr;
+    if (!pool.heap.capacity().charge_outside(taken)) return nullptr;
     GuardedBlock* const block =
         pages::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
     if (block == nullptr) {
-        pool.heap.refund_outside(taken);
+        pool.heap.capacity().refund_outside(taken);
         return nullptr;
     }
     pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
@@ -115,7 +115,7 @@ bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
     count_large_free(pool, taken, Held::no);
     pool.totals().guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
     pages::guarded_area().close(block);
-    pool.heap.refund_outside(taken);
+    pool.heap.capacity().refund_outside(taken);
     return false;
 }
 

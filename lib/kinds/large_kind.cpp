@@ -239,7 +239,8 @@ void prefault(PoolParts& pool, void* block, std::size_t bytes, const Changes& ch
                                        fresh + changes.fresh.count * pages::page_bytes);
     if (from >= to) return;
     const pages::PageNumber first = pool.heap.space().map().page_of(reinterpret_cast<void*>(from));
-    pool.heap.prefault({first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
+    pool.heap.fresh().prefault(
+        {first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
 }
 
 bool LargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,

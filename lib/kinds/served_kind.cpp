@@ -148,7 +148,7 @@ void take_back(PoolParts& pool, Span& span, Changes& changes) noexcept {
     base::raise_to(totals.peak_capacity_bytes, before + bytes);
     pool.heap.free(span, changes);
     const std::size_t limit = pool.record->limit_bytes.load(std::memory_order_relaxed);
-    const std::size_t capacity = pool.heap.capacity();
+    const std::size_t capacity = pool.heap.capacity().bytes();
     if (limit != 0 && capacity > limit) pool.heap.give_back(capacity - limit, changes);
 }
 

@@ -81,8 +81,7 @@ BudgetLimits Budget::limits() const noexcept {
 }
 
 void Budget::set_limits(BudgetLimits limits) {
-    node_->set_limits(validated(name_, limits));
-    node_->ask_holders(node_->excess(), nullptr);
+    limits::ask_holders(*node_, node_->set_limits(validated(name_, limits)));
 }
 
 BudgetReservation Budget::reserve(std::size_t bytes) {
@@ -95,13 +94,13 @@ BudgetReservation Budget::reserve(std::size_t bytes) {
 }
 
 HolderRegistration Budget::add_holder(MemoryHolder& holder, HolderOptions options) {
-    detail::HolderEntry* const entry = node_->add_holder(holder, options);
+    detail::HolderEntry* const entry = limits::add_holder(*node_, holder, options);
     if (entry == nullptr) throw std::bad_alloc();
     return HolderRegistration(entry);
 }
 
 std::size_t Budget::reclaim(std::size_t bytes) noexcept {
-    return node_->ask_holders(bytes, nullptr);
+    return limits::ask_holders(*node_, bytes);
 }
 
 BudgetStatistics Budget::statistics() const noexcept {
@@ -109,7 +108,7 @@ BudgetStatistics Budget::statistics() const noexcept {
 }
 
 HolderRegistration::~HolderRegistration() {
-    if (entry_ != nullptr) detail::BudgetNode::remove_holder(*entry_);
+    if (entry_ != nullptr) limits::remove_holder(*entry_);
 }
 
 void BudgetReservation::give_back() noexcept {

@@ -134,7 +134,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
     if (parts_.is_sampled())
-        parts_.heap.refund_outside(pages::guarded_area().forget_pool(parts_.number()));
+        parts_.heap.capacity().refund_outside(pages::guarded_area().forget_pool(parts_.number()));
     events::snapshot_sources().leave(*this);
 }
 
@@ -301,7 +301,7 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
         // Both are set under one lock, so that the published limit is the one in effect when
         // several threads set it.
         const std::lock_guard guard(parts_.heap);
-        parts_.heap.limit_capacity(bytes);
+        parts_.heap.capacity().limit(bytes);
         parts_.record->limit_bytes.store(bytes, std::memory_order_relaxed);
     }
     if (bytes == 0 || capacity() <= bytes) return;

@@ -85,7 +85,7 @@ public:
     /// if memory is short.
     void end_slow_path(const pages::Changes& changes) noexcept;
 
-    std::size_t capacity() const noexcept override { return parts_.heap.capacity(); }
+    std::size_t capacity() const noexcept override { return parts_.heap.capacity().bytes(); }
     ListedPool& listed() noexcept { return listed_; }
 
 private:

@@ -25,7 +25,7 @@ constexpr std::size_t much_more = 16;
 bool has_much_to_trim(const kinds::PoolParts& pool) noexcept {
     if (pool.options.retain.background == BackgroundTrim::on) return true;
     const std::uint64_t in_use = pool.counters.in_use_bytes();
-    const std::uint64_t capacity = pool.heap.capacity();
+    const std::uint64_t capacity = pool.heap.capacity().bytes();
     return capacity - std::min(capacity, in_use) > max_free_untrimmed;
 }
 

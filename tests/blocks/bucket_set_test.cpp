@@ -80,7 +80,7 @@ TEST(BucketSet, DrainReturnsTheBlocksOfAllDepots) {
         EXPECT_EQ(pool.capacity_of(bucket), 0U) << bucket;
     }
     EXPECT_EQ(pool.set.magazine_bytes(), 0U);
-    EXPECT_EQ(pool.totals.free_bytes, pool.heap.capacity());
+    EXPECT_EQ(pool.totals.free_bytes, pool.heap.capacity().bytes());
 }
 
 /// Blocks that are passed from one thread to another.
@@ -155,7 +155,7 @@ TEST_F(BucketSetThreads, EveryBlockHasOneHolderWhileThreadsExchangeAndTrim) {
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.held_bytes(), 0U);
-    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
+    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity().bytes());
     EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
 }
 

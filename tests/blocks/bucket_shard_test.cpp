@@ -69,11 +69,11 @@ TEST_F(BucketShards, BlocksGoHomeToTheShardOfTheirSpan) {
 
 TEST_F(BucketShards, SpansOfOthersServeBeforeGrowth) {
     const std::vector<void*> held = take(0, 5);
-    const std::size_t capacity = pool_.heap.capacity();
+    const std::size_t capacity = pool_.heap.capacity().bytes();
     // The rest of what the first shard committed.
     ForcedShards::keep_to(1);
     const std::vector<void*> rest = pool_.take(bucket_1k, static_cast<unsigned>(capacity / 1024));
-    EXPECT_EQ(pool_.heap.capacity(), capacity);
+    EXPECT_EQ(pool_.heap.capacity().bytes(), capacity);
     EXPECT_GT(rest.size(), 0U);
     pool_.bring_home(bucket_1k, rest);
     pool_.bring_home(bucket_1k, held);

@@ -112,7 +112,7 @@ TEST_P(EveryBucket, EntirelyFreeSpanReturnsToThePageHeap) {
     EXPECT_EQ(pool_.capacity_of(bucket_), span_bytes(bucket_));
     pool_.bring_home(bucket_, {last});
     EXPECT_EQ(pool_.capacity_of(bucket_), 0U);
-    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
+    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity().bytes());
 }
 
 TEST_P(EveryBucket, CountsTheFreeBytesOfSpansThatTakeNoMemory) {

@@ -203,7 +203,7 @@ TEST(CacheOfLargeBlocks, KeepsThoseThatWereFreedInTheLastPeriod) {
     pages::Span* const span = pool.large.allocate(bytes, 64, testing::PoolParts::path()).span;
     ASSERT_NE(span, nullptr);
     if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences of all threads";
-    span->period = pool.heap.period() - 1;
+    span->period = pool.heap.kept().period() - 1;
     EXPECT_EQ(cache.give_back_unneeded_large(testing::PoolParts::path()), 0U);
     EXPECT_EQ(cache.give_back_large(testing::PoolParts::path()), bytes);
 }

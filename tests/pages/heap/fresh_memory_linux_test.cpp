@@ -31,7 +31,7 @@ std::size_t pages_of_one_touch() {
     return pages;
 }
 
-class PageHeapFreshMemory : public ::testing::Test {
+class FreshMemoryOnLinux : public ::testing::Test {
 protected:
     static HeapOptions options(FolioChoice& choice) {
         HeapOptions options = plain_options();
@@ -44,19 +44,19 @@ protected:
     TestHeap heap_{options(choice_)};
 };
 
-TEST_F(PageHeapFreshMemory, PrefaultMakesExactlyItsPagesResident) {
+TEST_F(FreshMemoryOnLinux, PrefaultMakesExactlyItsPagesResident) {
     Span* const span = heap_.allocate(2 * granule_pages + 32);
     Span* const next = heap_.allocate(2 * granule_pages);
-    heap_.heap.prefault({span->first_page, span->pages});
+    heap_.heap.fresh().prefault({span->first_page, span->pages});
     EXPECT_EQ(resident_pages(heap_.address_of(*span), span->bytes()),
               span->bytes() / platform::page_bytes());
     EXPECT_EQ(resident_pages(heap_.address_of(*next), next->bytes()), 0U);
 }
 
-TEST_F(PageHeapFreshMemory, PrefaultedMemoryThatWasReturnedBehavesAsUsual) {
+TEST_F(FreshMemoryOnLinux, PrefaultedMemoryThatWasReturnedBehavesAsUsual) {
     Span* span = heap_.allocate(2 * granule_pages);
     const PageNumber first = span->first_page;
-    heap_.heap.prefault({span->first_page, span->pages});
+    heap_.heap.fresh().prefault({span->first_page, span->pages});
     heap_.free(span);
     heap_.give_back(2 * granule_pages);
     span = heap_.allocate(2 * granule_pages);

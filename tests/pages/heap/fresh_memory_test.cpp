@@ -17,9 +17,9 @@ platform::FolioSizes only_huge() noexcept {
 }
 
 /// A heap that grows by 8 granules, in which each first touch takes as long as the test sets.
-class PageHeapFresh : public ::testing::Test {
+class FreshMemoryTest : public ::testing::Test {
 protected:
-    PageHeapFresh() {
+    FreshMemoryTest() {
         touch_ns_ = cheap_ns;
         now_ns_ = 0;
     }
@@ -53,7 +53,7 @@ private:
     TestHeap heap_{options()};
 };
 
-TEST_F(PageHeapFresh, GranuleRequestsPagesWhenItsFirstSpanIsTaken) {
+TEST_F(FreshMemoryTest, GranuleRequestsPagesWhenItsFirstSpanIsTaken) {
     const Span* const first = grow_bucket(granule_pages - 8);
     EXPECT_EQ(untried().first, first->first_page);
     EXPECT_EQ(untried().count, granule_pages);
@@ -63,13 +63,13 @@ TEST_F(PageHeapFresh, GranuleRequestsPagesWhenItsFirstSpanIsTaken) {
     EXPECT_EQ(untried().first, across->first_page + 4);
 }
 
-TEST_F(PageHeapFresh, PartlyCommittedGranuleRequestsNothing) {
+TEST_F(FreshMemoryTest, PartlyCommittedGranuleRequestsNothing) {
     ASSERT_NE(heap().allocate(8 * granule_pages - 8), nullptr);
     grow_bucket(4);
     EXPECT_EQ(untried().count, 0U);
 }
 
-TEST_F(PageHeapFresh, ReusedMemoryRequestsNothing) {
+TEST_F(FreshMemoryTest, ReusedMemoryRequestsNothing) {
     Span* const used = heap().allocate(2 * granule_pages);
     Span* const rest = heap().allocate(6 * granule_pages);
     heap().free(used);
@@ -78,7 +78,7 @@ TEST_F(PageHeapFresh, ReusedMemoryRequestsNothing) {
     heap().free(rest);
 }
 
-TEST_F(PageHeapFresh, ExpensiveHugePageStopsRequestsOfTheNextGranules) {
+TEST_F(FreshMemoryTest, ExpensiveHugePageStopsRequestsOfTheNextGranules) {
     grow_bucket(granule_pages);
     touches_take(expensive_ns);
     heap().heap.try_huge_page(path());
@@ -90,7 +90,7 @@ TEST_F(PageHeapFresh, ExpensiveHugePageStopsRequestsOfTheNextGranules) {
     EXPECT_NE(untried().count, 0U);
 }
 
-TEST_F(PageHeapFresh, CheapHugePageChangesNothing) {
+TEST_F(FreshMemoryTest, CheapHugePageChangesNothing) {
     for (int i = 0; i < 20; ++i) {
         grow_bucket(granule_pages);
         ASSERT_NE(untried().count, 0U);
@@ -98,7 +98,7 @@ TEST_F(PageHeapFresh, CheapHugePageChangesNothing) {
     }
 }
 
-TEST_F(PageHeapFresh, TryHugePageTouchesOnePageAndChangesNoContent) {
+TEST_F(FreshMemoryTest, TryHugePageTouchesOnePageAndChangesNoContent) {
     Span* const span = grow_bucket(granule_pages);
     unsigned char* const block = heap().address_of(*span);
     *block = 7;
@@ -106,7 +106,7 @@ TEST_F(PageHeapFresh, TryHugePageTouchesOnePageAndChangesNoContent) {
     EXPECT_EQ(*block, 7);
 }
 
-TEST_F(PageHeapFresh, TryHugePageSkipsFreedMemory) {
+TEST_F(FreshMemoryTest, TryHugePageSkipsFreedMemory) {
     Span* const span = grow_bucket(granule_pages);
     heap().free(span);
     heap().trim();
@@ -115,7 +115,7 @@ TEST_F(PageHeapFresh, TryHugePageSkipsFreedMemory) {
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
-TEST_F(PageHeapFresh, TryHugePageSkipsMemoryOfALargeBlock) {
+TEST_F(FreshMemoryTest, TryHugePageSkipsMemoryOfALargeBlock) {
     Span* const span = grow_bucket(granule_pages);
     const PageNumber first = span->first_page;
     heap().free(span);
@@ -125,21 +125,21 @@ TEST_F(PageHeapFresh, TryHugePageSkipsMemoryOfALargeBlock) {
     EXPECT_EQ(choice().for_granule(), Folio::huge) << "none was measured";
 }
 
-TEST_F(PageHeapFresh, PrefaultMeasuresGranulesAndStopsExpensiveRequests) {
+TEST_F(FreshMemoryTest, PrefaultMeasuresGranulesAndStopsExpensiveRequests) {
     Span* const span = heap().allocate(4 * granule_pages);
     touches_take(expensive_ns);
-    heap().heap.prefault({span->first_page, span->pages});
+    heap().heap.fresh().prefault({span->first_page, span->pages});
     EXPECT_EQ(choice().for_granule(), Folio::small);
 }
 
-TEST_F(PageHeapFresh, PrefaultOfLessThanAGranuleMeasuresNothing) {
+TEST_F(FreshMemoryTest, PrefaultOfLessThanAGranuleMeasuresNothing) {
     Span* const span = heap().allocate(granule_pages);
     touches_take(expensive_ns);
-    heap().heap.prefault({span->first_page + 1, span->pages - 1});
+    heap().heap.fresh().prefault({span->first_page + 1, span->pages - 1});
     EXPECT_EQ(choice().for_granule(), Folio::huge);
 }
 
-TEST_F(PageHeapFresh, WithHugePagesNeverPrefaultRequestsNothing) {
+TEST_F(FreshMemoryTest, WithHugePagesNeverPrefaultRequestsNothing) {
     HeapOptions options = plain_options();
     FolioChoice choice(only_huge);
     options.folios = &choice;
@@ -148,7 +148,7 @@ TEST_F(PageHeapFresh, WithHugePagesNeverPrefaultRequestsNothing) {
     };
     TestHeap heap(options, 1001);
     Span* const span = heap.allocate(2 * granule_pages);
-    heap.heap.prefault({span->first_page, span->pages});
+    heap.heap.fresh().prefault({span->first_page, span->pages});
     EXPECT_EQ(choice.for_granule(), Folio::huge) << "none was measured";
 }
 
