@@ -146,6 +146,7 @@ public:
     enum class Magazines : std::uint8_t { keep, destroy };
     void drain(Magazines magazines, pages::Changes& changes) noexcept;
 
+    const BucketTraits& traits() const noexcept { return traits_; }
     const BucketLayout& layout() const noexcept { return traits_.layout; }
     std::size_t block_bytes() const noexcept { return traits_.block_bytes; }
     unsigned number() const noexcept { return traits_.number; }

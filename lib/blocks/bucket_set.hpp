@@ -127,7 +127,7 @@ public:
     /// constructed.
     std::atomic<BucketSet*> marked = nullptr;
     /// Of the first set of a pool: whether blocks of the marked set lie among others, so that
-    /// inline frees do not recognize them (`ThreadRegistry::note_addresses`). Relaxed, also read
+    /// inline frees do not recognize them (`note_addresses`). Relaxed, also read
     /// without the lock.
     std::atomic<bool> hides_frees = false;
 

@@ -48,7 +48,7 @@ void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Req
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
-    if (cache->is_time_to_look()) keep_to_retention(pool, path);
+    if (cache->room().is_time_to_look()) keep_to_retention(pool, path);
     return cache->pop_slow(bucket, bytes, path);
 }
 

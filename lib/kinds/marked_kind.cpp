@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "blocks/bucket_states.hpp"
+#include "blocks/marked_set.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/bucket_kind.hpp"
@@ -49,13 +50,13 @@ void* allocate_charged_direct(PoolParts& pool, unsigned bucket, std::size_t byte
 void* allocate_charged_block(PoolParts& pool, unsigned bucket, const Request& request,
                              SlowPath& path) noexcept {
     const std::size_t bytes = request.bytes;
-    Cache* const cache = thread_registry().attach_marked(pool.buckets);
+    Cache* const cache = blocks::attach_marked(pool.buckets);
     if (cache == nullptr) return allocate_charged_direct(pool, bucket, bytes, path);
     pool.has_marks.store(true, std::memory_order_relaxed);
     const Sampled sampled = sample_if_due(pool, *cache, request);
     void* block = cache->pop(bucket, bytes);
     if (block == nullptr) {
-        if (cache->is_time_to_look()) keep_to_retention(pool, path);
+        if (cache->room().is_time_to_look()) keep_to_retention(pool, path);
         block = cache->pop_slow(bucket, bytes, path);
     }
     if (block == nullptr) {
@@ -97,7 +98,7 @@ void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, BucketSet
     void* const block = set->allocate_direct(bucket, bytes, path, count_as);
     if (block == nullptr) return nullptr;
     pool.has_marks.store(true, std::memory_order_relaxed);
-    thread_registry().note_addresses(*set, &block, 1);
+    blocks::note_addresses(*set, &block, 1);
     return block;
 }
 

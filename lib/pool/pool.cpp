@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "blocks/marked_set.hpp"
+#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_registry.hpp"
 #include "events/limit_kind.hpp"
 #include "events/recorder_hooks.hpp"
@@ -63,15 +65,14 @@ kinds::Stated stated_by(const PoolParts& pool, const FreedAs& freed) noexcept {
 }  // namespace
 
 Pool* Pool::make(const PoolOptions& options) {
-    blocks::ThreadRegistry& registry = blocks::thread_registry();
-    const unsigned number = registry.take_number();
-    if (number == blocks::ThreadRegistry::no_number) return nullptr;
+    const unsigned number = blocks::pool_numbers().take();
+    if (number == blocks::PoolNumbers::none) return nullptr;
     try {
         Pool* const pool = make(options, number);
-        if (pool == nullptr) registry.give_back_number(number);
+        if (pool == nullptr) blocks::pool_numbers().give_back(number);
         return pool;
     } catch (...) {
-        registry.give_back_number(number);
+        blocks::pool_numbers().give_back(number);
         throw;
     }
 }
@@ -107,7 +108,7 @@ void Pool::destroy(Pool& pool) noexcept {
     }
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
-    blocks::thread_registry().give_back_number(number);
+    blocks::pool_numbers().give_back(number);
 }
 
 Pool::Pool(PoolOptions&& options, unsigned number,
@@ -314,9 +315,8 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
 // Exposed blocks of scopes are taken back, and of a pool with a budget free memory is given back.
 void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept {
     const BudgetNode* const own = parts_.heap.options().budget;
-    const bool is_charged = own != nullptr
-                                ? own->is_within(budget)
-                                : blocks::thread_registry().exposes_within(parts_.buckets, budget);
+    const bool is_charged =
+        own != nullptr ? own->is_within(budget) : blocks::exposes_within(parts_.buckets, budget);
     if (!is_charged) return;
     Changes changes;
     kinds::empty_caches(parts_, Magazines::keep, changes);

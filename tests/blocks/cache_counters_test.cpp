@@ -151,7 +151,7 @@ TEST_F(CacheCounters, BlocksOfAnAbandonedCacheCountAsLostOnce) {
     const std::vector<void*> blocks = PoolParts::allocate(cache_, bucket_1k, 3);
     const std::size_t parked = pool_.parked_bytes();
     ASSERT_GT(parked, 0U);
-    cache_.abandon();
+    abandon(cache_);
     EXPECT_EQ(pool_.totals.lost_bytes, parked);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.in_use_bytes(), 3U * 1024);
@@ -162,7 +162,7 @@ TEST_F(CacheCounters, CacheAbandonedInsideACallKeepsHeldNonNegative) {
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k));
     // As if the process had been forked between two updates of the counters.
     detail::add(cache_.counters->buckets[bucket_1k].taken, 10'000);
-    cache_.abandon();
+    abandon(cache_);
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 

@@ -228,29 +228,5 @@ TEST_F(CacheTest, MagazineOfABusierThreadAddsAtMostOneMagazineToABucket) {
     }
 }
 
-TEST_F(CacheTest, IsIdleUntilItsFirstCallAndAfterAPassWithoutCalls) {
-    EXPECT_TRUE(cache_.was_idle());
-    PoolParts::allocate(cache_, 0);
-    EXPECT_FALSE(cache_.was_idle());
-    EXPECT_TRUE(cache_.was_idle());
-}
-
-TEST_F(CacheTest, KeepsLargeBlocksUpTo8MibInTurn) {
-    if (!thread_registry().can_take_back()) GTEST_SKIP() << "no fences of all threads";
-    for (const std::size_t bytes : {std::size_t{8} << 20, std::size_t{1} << 20}) {
-        pages::Span* span = pool_.large.allocate(bytes, 64, PoolParts::path()).span;
-        for (int i = 0; i < 3; ++i) {
-            ASSERT_TRUE(cache_.keep_large(*span, pool_.large)) << bytes;
-            span = cache_.take_large(span->pages, pool_.large);
-            ASSERT_NE(span, nullptr);
-        }
-        pool_.large.free(*span, PoolParts::path());
-    }
-    const std::size_t more = (std::size_t{8} << 20) + 1;
-    pages::Span* const span = pool_.large.allocate(more, 64, PoolParts::path()).span;
-    EXPECT_FALSE(cache_.keep_large(*span, pool_.large));
-    pool_.large.free(*span, PoolParts::path());
-}
-
 }  // namespace
 }  // namespace tensorpool::blocks

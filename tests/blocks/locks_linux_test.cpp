@@ -75,9 +75,9 @@ TEST_F(BlocksLocks, CallsOfACacheWaitWhileItsBlocksAreTakenBack) {
     ClaimDuringAFork claimed{cache};
     EXPECT_TRUE(waits_for(claimed, [&] { cache.parks(bucket, &cache); }));
     EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_blocks(); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.take_large(100, pool_.large); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_large(PoolParts::path()); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_unneeded_large(PoolParts::path()); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.large.take(100, pool_.large); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.large.give_back(PoolParts::path()); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.large.give_back_unneeded(PoolParts::path()); }));
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 

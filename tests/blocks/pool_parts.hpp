@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "blocks/bucket_set.hpp"
+#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_registry.hpp"
 #include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"
@@ -28,7 +30,12 @@ public:
           set("parts", settings.states, heap, large, records, counters, totals) {
         blocks::thread_registry().enter(set);
     }
-    ~PoolParts() { blocks::thread_registry().leave(set); }
+    ~PoolParts() {
+        set.for_each_series([](blocks::BucketSet& series) {
+            blocks::thread_registry().leave(series);
+            if (!series.is_first()) std::destroy_at(&series);
+        });
+    }
     PoolParts(const PoolParts&) = delete;
     PoolParts& operator=(const PoolParts&) = delete;
 
@@ -105,8 +112,8 @@ public:
 
 private:
     struct Number {
-        ~Number() { blocks::thread_registry().give_back_number(value); }
-        unsigned value = blocks::thread_registry().take_number();
+        ~Number() { blocks::pool_numbers().give_back(value); }
+        unsigned value = blocks::pool_numbers().take();
     };
 
     static pages::HeapOptions heap_options(const PoolSettings& settings) {
