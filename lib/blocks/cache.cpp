@@ -21,10 +21,10 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     set_ = &set;
     owned_counters_ = &owned;
     counters = owned.counters;
-    bytes_to_sample = set.samples_requests() ? 0 : never_sampled;
+    bytes_to_sample = set.shared().samples_requests ? 0 : never_sampled;
     // In a scope every free takes the slow path: a marked cache has no room that inline paths see.
     const bool hides_frees =
-        set.is_marked() || set.first().hides_frees.load(std::memory_order_relaxed);
+        set.is_marked() || set.shared().hides_frees.load(std::memory_order_relaxed);
     first_unguarded.store(hides_frees ? UINTPTR_MAX : pages::address_space().first_unguarded(),
                           std::memory_order_relaxed);
     marked = nullptr;
@@ -82,7 +82,7 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     // returned, as if it had passed through a magazine.
     detail::add_release(pair.counted().deallocations, 1);
     detail::add_release(pair.counted().returned, 1);
-    pair.bucket().bring_home(&block, 1, changes);
+    pair.bucket().spans.bring_home(&block, 1, changes);
 }
 
 bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
@@ -123,7 +123,7 @@ bool Cache::load_from_spans(MagazinePair& pair, pages::SlowPath& path) noexcept 
 unsigned Cache::take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPath& path) noexcept {
     const unsigned max_count = std::max(1U, pair.usable_capacity());
     path.may_grow = false;
-    unsigned count = pair.bucket().take(blocks, max_count, path);
+    unsigned count = pair.bucket().spans.take(blocks, max_count, path);
     path.may_grow = true;
     if (count != 0) return count;
     for (MagazinePair& other : pairs_) {
@@ -133,8 +133,8 @@ unsigned Cache::take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPa
         Cache* const cache = own_cache(series);
         if (cache != nullptr && cache != this) cache->give_back_blocks();
     });
-    set_->drain(Bucket::Magazines::keep, path);
-    return pair.bucket().take(blocks, max_count, path);
+    set_->drain(BucketDepot::Magazines::keep, path);
+    return pair.bucket().spans.take(blocks, max_count, path);
 }
 
 bool Cache::make_room(MagazinePair& pair, pages::Changes& changes) noexcept {

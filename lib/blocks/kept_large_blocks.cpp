@@ -57,7 +57,7 @@ bool KeptLargeBlocks::make_room(const pages::Span& span) noexcept {
     if (needed <= magazine_.room) [[likely]]
         return true;
     if (!can_take_back()) return false;
-    if (!set_->large_parking_limit().take(needed - magazine_.room)) return false;
+    if (!set_->shared().large_parking_limit.take(needed - magazine_.room)) return false;
     magazine_.room = needed;
     room_bytes_.store(needed, std::memory_order_relaxed);
     return true;
@@ -75,7 +75,7 @@ std::size_t KeptLargeBlocks::give_back_unneeded(pages::Changes& changes) noexcep
 
 std::size_t KeptLargeBlocks::empty(pages::Changes& changes) noexcept {
     const std::size_t bytes = empty_before(UINT32_MAX, changes);
-    set_->large_parking_limit().give_back(std::exchange(magazine_.room, 0));
+    set_->shared().large_parking_limit.give_back(std::exchange(magazine_.room, 0));
     room_bytes_.store(0, std::memory_order_relaxed);
     return bytes;
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "blocks/bucket_states.hpp"
+
 namespace tensorpool::blocks {
 namespace {
 
@@ -89,12 +91,12 @@ std::size_t LoadedBlocks::take_back(pages::Changes& changes) noexcept {
     if (exposed != 0) set_marks(exposed_, top, nullptr);
     if (const auto count = static_cast<unsigned>(top - bottom_)) {
         detail::add_release(counted_->returned, count);
-        bucket_->bring_home(bottom_, count, changes);
+        bucket_->spans.bring_home(bottom_, count, changes);
     }
     bottom_ = exposed_ = top;
     view_->bottom.store(top, std::memory_order_relaxed);
     view_->limit.store(top, std::memory_order_relaxed);
-    return exposed * bucket_->block_bytes();
+    return exposed * bucket_->traits.block_bytes;
 }
 
 std::size_t LoadedBlocks::concealed() const noexcept {
@@ -120,12 +122,12 @@ std::size_t LoadedBlocks::conceal() noexcept {
     void** const bottom = view_->bottom.load(std::memory_order_relaxed);
     set_marks(bottom, view_->top, nullptr);
     view_->bottom.store(view_->top, std::memory_order_relaxed);
-    return static_cast<std::size_t>(view_->top - bottom) * bucket_->block_bytes();
+    return static_cast<std::size_t>(view_->top - bottom) * bucket_->traits.block_bytes;
 }
 
 void LoadedBlocks::set_marks(void** from, void** to, base::BlockMark* mark) noexcept {
     for (void** at = from; at != to; ++at) {
-        bucket_->mark_of(*at).store(mark, std::memory_order_relaxed);
+        mark_of(bucket_->traits, *at).store(mark, std::memory_order_relaxed);
     }
 }
 

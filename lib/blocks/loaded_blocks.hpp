@@ -63,7 +63,7 @@ public:
     void push_concealed(void* block) noexcept;
 
 private:
-    bool is_marked() const noexcept { return bucket_->traits().sources.is_marked; }
+    bool is_marked() const noexcept { return bucket_->traits.sources.is_marked; }
     void show(void** bottom, void** top, void** limit) noexcept;
     void set_marks(void** from, void** to, base::BlockMark* mark) noexcept;
 

@@ -9,7 +9,7 @@ void MagazinePair::begin(Bucket& bucket, detail::LoadedMagazine& view,
                          detail::BucketCounters& counted) noexcept {
     *this = {};
     loaded.begin(bucket, view, counted);
-    capacity = largest = static_cast<std::uint16_t>(bucket.layout().first_refill);
+    capacity = largest = static_cast<std::uint16_t>(bucket.traits.layout.first_refill);
 }
 
 bool MagazinePair::parks(const void* block) const noexcept {
@@ -45,11 +45,11 @@ void MagazinePair::load(Magazine& magazine) noexcept {
 
 bool MagazinePair::load_empty(pages::Changes& changes) noexcept {
     const auto may_make =
-        spare_ == nullptr ? Bucket::MayMake::always : Bucket::MayMake::within_limit;
+        spare_ == nullptr ? BucketDepot::MayMake::always : BucketDepot::MayMake::within_limit;
     Magazine* empty = nullptr;
-    if (spare_ == nullptr || bucket().may_keep(spare_->count)) {
-        empty = bucket().take_empty(may_make);
-        bucket().drain_after_exchange(changes);
+    if (spare_ == nullptr || bucket().depot.may_keep(spare_->count)) {
+        empty = bucket().depot.take_empty(may_make);
+        bucket().depot.drain_after_exchange(changes);
     }
     if (empty == nullptr && spare_ != nullptr) {
         empty = std::exchange(spare_, nullptr);
@@ -63,7 +63,7 @@ bool MagazinePair::load_empty(pages::Changes& changes) noexcept {
 
 Magazine* MagazinePair::loaded_or_empty() noexcept {
     if (loaded.magazine() == nullptr) {
-        Magazine* const empty = bucket().take_empty(Bucket::MayMake::always);
+        Magazine* const empty = bucket().depot.take_empty(BucketDepot::MayMake::always);
         if (empty == nullptr) return nullptr;
         empty->count = 0;
         loaded.load(*empty, usable_capacity());
@@ -81,7 +81,7 @@ std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
     if (Magazine* const spare = std::exchange(spare_, nullptr)) {
         bring_home(*spare, changes);
         spare->count = 0;
-        bucket().give(*spare);
+        bucket().depot.give(*spare);
     }
     return exposed;
 }
@@ -94,13 +94,13 @@ bool MagazinePair::was_idle() noexcept {
 
 void MagazinePair::give(Magazine& magazine) noexcept {
     detail::add_release(counted().returned, magazine.count);
-    bucket().give(magazine);
+    bucket().depot.give(magazine);
 }
 
 void MagazinePair::bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
     if (magazine.count == 0) return;
     detail::add_release(counted().returned, magazine.count);
-    bucket().bring_home(magazine.blocks, magazine.count, changes);
+    bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
 }
 
 }  // namespace tensorpool::blocks

@@ -28,7 +28,7 @@ public:
     bool went_to_depot = false;  // since the capacity last changed
     /// The bytes for which both magazines have room.
     std::size_t room_bytes() const noexcept {
-        return (capacity + largest) * bucket().block_bytes();
+        return (capacity + largest) * bucket().traits.block_bytes;
     }
     /// The blocks that may be kept.
     unsigned usable_capacity() const noexcept { return may_park ? capacity : 0; }

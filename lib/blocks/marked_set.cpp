@@ -26,7 +26,7 @@ void scope_changed() noexcept {
 
 bool exposes_within(BucketSet& first, const detail::BudgetNode& budget) noexcept {
     const std::lock_guard guard(thread_registry());
-    const BucketSet* const set = first.marked.load(std::memory_order_relaxed);
+    const BucketSet* const set = first.shared().marked.load(std::memory_order_relaxed);
     if (set == nullptr) return false;
     return std::any_of(set->caches.begin(), set->caches.end(), [&](const Cache& cache) {
         const detail::BudgetNode* const charged = cache.exposed_to();
@@ -35,9 +35,9 @@ bool exposes_within(BucketSet& first, const detail::BudgetNode& budget) noexcept
 }
 
 void hide_frees(BucketSet& first) noexcept {
-    if (first.hides_frees.load(std::memory_order_relaxed)) return;
+    if (first.shared().hides_frees.load(std::memory_order_relaxed)) return;
     const std::lock_guard guard(thread_registry());
-    first.hides_frees.store(true, std::memory_order_relaxed);
+    first.shared().hides_frees.store(true, std::memory_order_relaxed);
     first.for_each_series([](BucketSet& set) {
         for (Cache& cache : set.caches) {
             cache.first_unguarded.store(UINTPTR_MAX, std::memory_order_relaxed);

@@ -18,13 +18,13 @@ void ParkedRoom::begin(BucketSet& set) noexcept {
     trips = 0;
     capacity_bytes_ = 0;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        capacity_bytes_ += 2 * set[bucket].layout().first_refill * set.block_bytes(bucket);
+        capacity_bytes_ += 2 * set[bucket].traits.layout.first_refill * set.block_bytes(bucket);
     }
     bytes_.store(0, std::memory_order_relaxed);
 }
 
 bool ParkedRoom::take(MagazinePair& pair) noexcept {
-    if (!set_->parking_limit().take(pair.room_bytes())) return false;
+    if (!set_->shared().parking_limit.take(pair.room_bytes())) return false;
     pair.may_park = true;
     add(pair.room_bytes());
     pair.loaded.set_capacity(pair.capacity);
@@ -33,15 +33,15 @@ bool ParkedRoom::take(MagazinePair& pair) noexcept {
 
 void ParkedRoom::give_back(MagazinePair& pair) noexcept {
     if (!std::exchange(pair.may_park, false)) return;
-    set_->parking_limit().give_back(pair.room_bytes());
+    set_->shared().parking_limit.give_back(pair.room_bytes());
     add(0 - pair.room_bytes());
 }
 
 bool ParkedRoom::grow(MagazinePair& pair, pages::Changes& changes) noexcept {
     if (!std::exchange(pair.went_to_depot, true)) return false;
-    const unsigned max_capacity = pair.bucket().layout().max_in_magazine;
+    const unsigned max_capacity = pair.bucket().traits.layout.max_in_magazine;
     const unsigned capacity = std::min(pair.capacity * 2U, max_capacity);
-    const std::size_t more = 2 * (capacity - pair.capacity) * pair.bucket().block_bytes();
+    const std::size_t more = 2 * (capacity - pair.capacity) * pair.bucket().traits.block_bytes;
     if (more == 0 || capacity_bytes_ + more > max_parked_bytes ||
         !enlarge(pair, capacity, std::max<unsigned>(capacity, pair.largest), changes)) {
         return false;
@@ -54,10 +54,11 @@ bool ParkedRoom::grow(MagazinePair& pair, pages::Changes& changes) noexcept {
 
 bool ParkedRoom::enlarge(MagazinePair& pair, unsigned capacity, unsigned largest,
                          pages::Changes& changes) noexcept {
-    const std::size_t more = (capacity + largest) * pair.bucket().block_bytes() - pair.room_bytes();
+    const std::size_t more =
+        (capacity + largest) * pair.bucket().traits.block_bytes - pair.room_bytes();
     // Blocks are taken only from idle threads. A pass over all threads costs as much as several
     // trips, so it is made on every 64th trip only.
-    ParkingLimit& limit = set_->parking_limit();
+    ParkingLimit& limit = set_->shared().parking_limit;
     bool has_room = limit.take(more);
     if (!has_room && trips % 64 == 0) {
         blocks::take_back(*set_, TakeFrom::idle, changes);
@@ -71,19 +72,19 @@ bool ParkedRoom::enlarge(MagazinePair& pair, unsigned capacity, unsigned largest
 }
 
 Magazine* ParkedRoom::take_full(MagazinePair& pair, pages::Changes& changes) noexcept {
-    Magazine* const full = pair.bucket().take_full();
+    Magazine* const full = pair.bucket().depot.take_full();
     if (full == nullptr || full->count <= pair.largest) return full;
     if (!enlarge(pair, pair.capacity, full->count, changes)) {
         const unsigned more = full->count - pair.largest;
-        pair.bucket().bring_home(full->blocks + pair.largest, more, changes);
+        pair.bucket().spans.bring_home(full->blocks + pair.largest, more, changes);
         full->count = pair.largest;
     }
     return full;
 }
 
 void ParkedRoom::forget_growth(MagazinePair& pair) noexcept {
-    const unsigned first = pair.bucket().layout().first_refill;
-    capacity_bytes_ -= 2 * (pair.capacity - first) * pair.bucket().block_bytes();
+    const unsigned first = pair.bucket().traits.layout.first_refill;
+    capacity_bytes_ -= 2 * (pair.capacity - first) * pair.bucket().traits.block_bytes;
     pair.capacity = pair.largest = static_cast<std::uint16_t>(first);
     pair.went_to_depot = false;
 }

@@ -78,8 +78,9 @@ bool take_back(BucketSet& set, TakeFrom from, pages::Changes& changes) noexcept 
     const std::lock_guard guard(thread_registry());
     if (!can_take_back()) return true;
     CacheList chosen;
-    const std::size_t half = set.parking_limit().max_bytes() / 2;
-    const std::size_t taken = set.parking_limit().taken();
+    const ParkingLimit& limit = set.shared().parking_limit;
+    const std::size_t half = limit.max_bytes() / 2;
+    const std::size_t taken = limit.taken();
     std::size_t enough = taken > half ? taken - half : 0;
     set.for_each_series([&](BucketSet& series) { choose(series, from, enough, chosen); });
     const bool all = chosen.empty() || take_back_from(chosen, changes);

@@ -32,7 +32,7 @@ Cache* make_cache(BucketSet& set) noexcept {
     Cache& cache = set.free_caches.front();
     set.free_caches.pop_front();
     cache.begin(set, *owned);
-    if (set.is_first()) set.parking_limit().add_thread();
+    if (set.is_first()) set.shared().parking_limit.add_thread();
     set.caches.push_front(cache);
     return &cache;
 }
@@ -74,17 +74,17 @@ void ThreadRegistry::leave(BucketSet& set) noexcept {
 }
 
 BucketSet* ThreadRegistry::marked_set(BucketSet& first) noexcept {
-    BucketSet* made = first.marked.load(std::memory_order_acquire);
+    BucketSet* made = first.shared().marked.load(std::memory_order_acquire);
     if (made != nullptr) [[likely]]
         return made;
     const std::lock_guard guard(mutex_);
-    made = first.marked.load(std::memory_order_relaxed);
+    made = first.shared().marked.load(std::memory_order_relaxed);
     if (made != nullptr) return made;
     void* const memory = first.records().allocate(sizeof(BucketSet), alignof(BucketSet));
     if (memory == nullptr) return nullptr;
     made = new (memory) BucketSet(first, BucketSet::Marked());
     base::link_in_front(sets_, *made);
-    first.marked.store(made, std::memory_order_release);
+    first.shared().marked.store(made, std::memory_order_release);
     return made;
 }
 
@@ -173,7 +173,7 @@ void ThreadRegistry::end_thread() noexcept {
     const auto end_cache = [](Cache& cache) {
         pages::Changes changes;  // not reported; the next call with changes reports the capacity
         cache.give_back_all(changes);
-        end_use(cache);
+        retire(cache);
         cache.set().caches.erase(CacheList::s_iterator_to(cache));
         cache.set().free_caches.push_front(cache);
     };
@@ -189,10 +189,10 @@ void ThreadRegistry::end_thread() noexcept {
     detail::thread_table = &no_caches;
 }
 
-void end_use(Cache& cache) noexcept {
+void retire(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.counters().give_back(cache.owned_counters());
-    if (set.is_first()) set.parking_limit().remove_thread();
+    if (set.is_first()) set.shared().parking_limit.remove_thread();
 }
 
 }  // namespace tensorpool::blocks

@@ -81,7 +81,7 @@ private:
 
 /// Ends the use of a cache that parks nothing. The caller holds the registry's lock and takes the
 /// cache out of its set's list.
-void end_use(Cache& cache) noexcept;
+void retire(Cache& cache) noexcept;
 
 ThreadRegistry& thread_registry() noexcept;
 

@@ -20,7 +20,7 @@ void abandon_others(BucketSet& set) noexcept {
     for (Cache& cache : set.caches) {
         if (&cache == own) continue;
         abandon(cache);
-        end_use(cache);
+        retire(cache);
     }
     if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
     set.free_caches.splice(set.free_caches.end(), set.caches);
@@ -37,8 +37,8 @@ void count_parked(BucketSet& first) noexcept {
             large_taken += cache.large.room_bytes();
         }
     });
-    first.parking_limit().begin_again(taken);
-    first.large_parking_limit().begin_again(large_taken);
+    first.shared().parking_limit.begin_again(taken);
+    first.shared().large_parking_limit.begin_again(large_taken);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace tensorpool::kinds {
 
 using blocks::TakeFrom;
 
-bool empty_caches(PoolParts& pool, blocks::Bucket::Magazines magazines, Changes& changes) noexcept {
+bool empty_caches(PoolParts& pool, blocks::BucketDepot::Magazines magazines,
+                  Changes& changes) noexcept {
     const bool all_plans = !pool.is_global() || give_back_idle_plans();
     if (pool.is_hardened()) empty_quarantine(pool, changes);
     blocks::give_back_own(pool.buckets, changes);
@@ -43,7 +44,7 @@ bool keep_to_retention(PoolParts& pool, Changes& changes) noexcept {
 }
 
 std::size_t unoffered_bytes(const PoolParts& pool) noexcept {
-    return pool.heap.unoffered_bytes() + pool.buckets.large_parking_limit().taken();
+    return pool.heap.unoffered_bytes() + pool.buckets.shared().large_parking_limit.taken();
 }
 
 void offer_free(PoolParts& pool, Changes& changes) noexcept {

@@ -220,7 +220,7 @@ void* allocate_whole_pages(PoolParts& pool, Cache* cache, const Request& request
     path.may_grow = true;
     if (taken.span == nullptr) {
         blocks::give_back_own(pool.buckets, path);
-        pool.buckets.drain(blocks::Bucket::Magazines::keep, path);
+        pool.buckets.drain(blocks::BucketDepot::Magazines::keep, path);
         if (pool.is_global()) (void)give_back_idle_plans(bytes);
         taken = pool.large.allocate(bytes, alignment, path);
     }

@@ -39,7 +39,7 @@ using kinds::PoolParts;
 using pages::Changes;
 using pages::PageEntry;
 using pages::SlowPath;
-using Magazines = blocks::Bucket::Magazines;
+using Magazines = blocks::BucketDepot::Magazines;
 
 // Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
 PoolOptions with_short_name(PoolOptions options) {
@@ -115,7 +115,8 @@ Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : parts_(std::move(options), number, std::move(record)) {
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
-    if (parts_.is_sampled() || kinds::is_profiled(parts_)) parts_.buckets.sample_requests();
+    if (parts_.is_sampled() || kinds::is_profiled(parts_))
+        parts_.buckets.shared().samples_requests = true;
     blocks::thread_registry().enter(parts_.buckets);
     events::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();

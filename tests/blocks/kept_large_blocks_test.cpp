@@ -50,7 +50,7 @@ TEST_F(KeptLargeBlocksTest, KeepsAtOnceWithinTheRoomThatItHas) {
     EXPECT_TRUE(kept_.keep_at_once(*block, pool_.large));
     EXPECT_EQ(kept_.give_back(PoolParts::path()), mib);
     EXPECT_EQ(kept_.room_bytes(), 0U);
-    EXPECT_EQ(pool_.set.large_parking_limit().taken(), 0U);
+    EXPECT_EQ(pool_.set.shared().large_parking_limit.taken(), 0U);
 }
 
 TEST_F(KeptLargeBlocksTest, NothingIsKeptOrTakenAtOnceWhileAnotherThreadClaimsTheBlocks) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "blocks/bucket_states.hpp"
 #include "blocks/pool_parts.hpp"
 
 namespace tensorpool::blocks {
@@ -25,8 +26,8 @@ protected:
     void load(BucketSet& set, unsigned count) {
         Bucket& bucket = set[bucket_1k];
         loaded_.begin(bucket, view_, counted_);
-        Magazine& magazine = *bucket.take_empty(Bucket::MayMake::always);
-        magazine.count = bucket.take(magazine.blocks, count, PoolParts::path());
+        Magazine& magazine = *bucket.depot.take_empty(BucketDepot::MayMake::always);
+        magazine.count = bucket.spans.take(magazine.blocks, count, PoolParts::path());
         ASSERT_EQ(magazine.count, count);
         blocks_.assign(magazine.blocks, magazine.blocks + count);
         loaded_.load(magazine, capacity);
@@ -40,7 +41,7 @@ protected:
         return *--view_.top;
     }
     bool is_marked(const void* block) const {
-        return loaded_.bucket().mark_of(block).load() == &mark_;
+        return mark_of(loaded_.bucket().traits, block).load() == &mark_;
     }
     std::ptrdiff_t marked() const {
         return std::count_if(blocks_.begin(), blocks_.end(),
@@ -146,7 +147,7 @@ TEST_F(LoadedBlocksTest, FreedBlocksOfAMarkedSetAreAddedAboveOrBelowTheBottom) {
     void* const other = pop();
     loaded_.push_exposed(held);
     EXPECT_EQ(seen(), 3);
-    loaded_.bucket().mark_of(other).store(nullptr);
+    mark_of(loaded_.bucket().traits, other).store(nullptr);
     loaded_.push_concealed(other);
     EXPECT_EQ(seen(), 3);
     EXPECT_EQ(loaded_.concealed(), 7U);
@@ -164,8 +165,8 @@ TEST_F(LoadedBlocksTest, TakeBackOfAMarkedSetEndsTheMarksOfExposedBlocks) {
     EXPECT_EQ(marked(), 1) << "the block in use";
     loaded_.open(capacity);
     EXPECT_EQ(loaded_.concealed(), 0U);
-    loaded_.bucket().mark_of(held).store(nullptr);
-    loaded_.bucket().bring_home(&held, 1, PoolParts::path());
+    mark_of(loaded_.bucket().traits, held).store(nullptr);
+    loaded_.bucket().spans.bring_home(&held, 1, PoolParts::path());
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 

@@ -44,7 +44,7 @@ TEST_F(BlocksLocks, CallsOfABucketWait) {
     std::vector<void*> blocks;
     EXPECT_TRUE(waits_for(central, [&] { blocks = pool_.take(bucket, 2); }));
     ASSERT_EQ(blocks.size(), 2U);
-    EXPECT_TRUE(waits_for(central, [&] { (void)central.find(blocks[0]); }));
+    EXPECT_TRUE(waits_for(central, [&] { (void)central.spans.find(blocks[0]); }));
     EXPECT_TRUE(waits_for(central, [&] { pool_.bring_home(bucket, {blocks[1]}); }));
     pool_.bring_home(bucket, {blocks[0]});
 }
@@ -55,10 +55,10 @@ TEST_F(BlocksLocks, CallsWithoutACacheWaitForTheSharedCounters) {
     pages::SlowPath path;
     void* block = nullptr;
     EXPECT_TRUE(
-        waits_for(counters, [&] { block = pool_.set.allocate_direct(bucket, bytes, path); }));
-    EXPECT_TRUE(waits_for(counters, [&] { pool_.set.deallocate_direct(bucket, block, path); }));
+        waits_for(counters, [&] { block = allocate_direct(pool_.set, bucket, bytes, path); }));
+    EXPECT_TRUE(waits_for(counters, [&] { deallocate_direct(pool_.set, bucket, block, path); }));
     block = pool_.take(bucket, 1).front();
-    EXPECT_TRUE(waits_for(counters, [&] { pool_.set.return_direct(bucket, &block, 1, path); }));
+    EXPECT_TRUE(waits_for(counters, [&] { return_direct(pool_.set, bucket, &block, 1, path); }));
 }
 
 TEST_F(BlocksLocks, MagazineStoreWaits) {

@@ -20,8 +20,8 @@ protected:
         pair_.may_park = true;
     }
     Magazine& full(unsigned count) {
-        Magazine& magazine = *bucket_.take_empty(Bucket::MayMake::always);
-        magazine.count = bucket_.take(magazine.blocks, count, PoolParts::path());
+        Magazine& magazine = *bucket_.depot.take_empty(BucketDepot::MayMake::always);
+        magazine.count = bucket_.spans.take(magazine.blocks, count, PoolParts::path());
         return magazine;
     }
     std::ptrdiff_t seen() const { return view_.top - view_.bottom; }
@@ -35,7 +35,7 @@ protected:
 };
 
 TEST_F(MagazinePairTest, BeginsWithTheFirstCapacity) {
-    EXPECT_EQ(pair_.capacity, bucket_.layout().first_refill);
+    EXPECT_EQ(pair_.capacity, bucket_.traits.layout.first_refill);
     EXPECT_EQ(pair_.room_bytes(), 2 * pair_.capacity * 1024U);
     EXPECT_FALSE(pair_.load_full_spare());
     EXPECT_FALSE(pair_.load_empty_spare());
@@ -50,7 +50,7 @@ TEST_F(MagazinePairTest, LoadedMagazineBecomesTheSpareAndTheSpareGoesToTheDepot)
     EXPECT_EQ(counted_.returned, 0U);
     pair_.load(full(7));
     EXPECT_EQ(counted_.returned, 3U);
-    EXPECT_EQ(bucket_.depot_bytes(), 3 * 1024U);
+    EXPECT_EQ(bucket_.depot.bytes(), 3 * 1024U);
     EXPECT_FALSE(pair_.parks(first.blocks[0]));
 }
 
@@ -80,7 +80,7 @@ TEST_F(MagazinePairTest, GivesBothBack) {
     pair_.load(full(3));
     pair_.load(full(5));
     pair_.give_back();
-    EXPECT_EQ(bucket_.depot_bytes(), 8 * 1024U);
+    EXPECT_EQ(bucket_.depot.bytes(), 8 * 1024U);
     EXPECT_EQ(counted_.returned, 8U);
     EXPECT_EQ(pair_.loaded.magazine(), nullptr);
     EXPECT_NE(pair_.loaded_or_empty(), nullptr);
@@ -93,7 +93,7 @@ TEST_F(MagazinePairTest, TakeBackBringsTheBlocksOfBothHome) {
     pair_.loaded.close();
     EXPECT_EQ(pair_.take_back(PoolParts::path()), 0U);
     EXPECT_EQ(counted_.returned, 8U);
-    EXPECT_EQ(bucket_.depot_bytes(), 0U);
+    EXPECT_EQ(bucket_.depot.bytes(), 0U);
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 

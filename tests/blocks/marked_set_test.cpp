@@ -23,7 +23,7 @@ TEST(MarkedSet, CacheBelongsToTheThreadsCacheOfTheFirstSet) {
     PoolParts pool;
     Cache* const cache = attach_marked(pool.set);
     ASSERT_NE(cache, nullptr);
-    EXPECT_EQ(&cache->set(), pool.set.marked.load());
+    EXPECT_EQ(&cache->set(), pool.set.shared().marked.load());
     EXPECT_EQ(attach_marked(pool.set), cache);
     Cache* const first = thread_registry().attached(pool.set);
     ASSERT_NE(first, nullptr);
@@ -45,12 +45,12 @@ TEST(MarkedSet, BlocksOutsideOfTheLowAddressesHideFrees) {
     PoolParts pool;
     BucketSet& set = *thread_registry().marked_set(pool.set);
     void* low = nullptr;
-    ASSERT_EQ(set[3].take(&low, 1, PoolParts::path()), 1U);
+    ASSERT_EQ(set[3].spans.take(&low, 1, PoolParts::path()), 1U);
     note_addresses(set, &low, 1);
-    EXPECT_EQ(pool.set.hides_frees, !set.lies_low(low));
+    EXPECT_EQ(pool.set.shared().hides_frees, !set.lies_low(low));
     void* const high = pool.take(3, 1).front();
     note_addresses(set, &high, 1);
-    EXPECT_TRUE(pool.set.hides_frees);
+    EXPECT_TRUE(pool.set.shared().hides_frees);
 }
 
 }  // namespace

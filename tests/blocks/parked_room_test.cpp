@@ -20,13 +20,13 @@ protected:
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             pairs_[bucket].begin(pool_.set[bucket], views_[bucket], counted_[bucket]);
         }
-        pool_.set.parking_limit().add_thread();
+        pool_.set.shared().parking_limit.add_thread();
     }
     bool grow(MagazinePair& pair) {
         room_.grow(pair, PoolParts::path());
         return room_.grow(pair, PoolParts::path());
     }
-    std::size_t taken() { return pool_.set.parking_limit().taken(); }
+    std::size_t taken() { return pool_.set.shared().parking_limit.taken(); }
 
     PoolParts pool_;
     ParkedRoom room_;
@@ -56,7 +56,7 @@ TEST_F(ParkedRoomTest, CapacityDoublesOnEverySecondTripUpToItsMaximum) {
     EXPECT_EQ(taken(), 2 * 32 * 1024U);
     while (grow(pair_)) {
     }
-    EXPECT_EQ(pair_.capacity, pair_.bucket().layout().max_in_magazine);
+    EXPECT_EQ(pair_.capacity, pair_.bucket().traits.layout.max_in_magazine);
     EXPECT_EQ(taken(), pair_.room_bytes());
     room_.give_back(pair_);
     room_.forget_growth(pair_);
@@ -70,15 +70,16 @@ TEST_F(ParkedRoomTest, CapacitiesOfAllBucketsStayWithin4Mib) {
         ASSERT_TRUE(room_.take(pair));
         while (grow(pair)) {
         }
-        bytes += 2 * pair.capacity * pair.bucket().block_bytes();
+        bytes += 2 * pair.capacity * pair.bucket().traits.block_bytes;
     }
     EXPECT_LE(bytes, std::size_t{4} << 20);
     EXPECT_GT(bytes, std::size_t{2} << 20);
-    EXPECT_LT(pairs_[bucket_64k].capacity, pairs_[bucket_64k].bucket().layout().max_in_magazine);
+    EXPECT_LT(pairs_[bucket_64k].capacity,
+              pairs_[bucket_64k].bucket().traits.layout.max_in_magazine);
 }
 
 TEST_F(ParkedRoomTest, TakesNoMoreThanTheLimitAllows) {
-    ParkingLimit& limit = pool_.set.parking_limit();
+    ParkingLimit& limit = pool_.set.shared().parking_limit;
     ASSERT_TRUE(limit.take(limit.max_bytes()));
     EXPECT_FALSE(room_.take(pair_));
     EXPECT_EQ(pair_.usable_capacity(), 0U);
@@ -90,10 +91,10 @@ TEST_F(ParkedRoomTest, TakesNoMoreThanTheLimitAllows) {
 }
 
 TEST_F(ParkedRoomTest, FullMagazineThatDoesNotFitIsCut) {
-    Magazine& full = *pair_.bucket().take_empty(Bucket::MayMake::always);
-    full.count = pair_.bucket().take(full.blocks, 100, PoolParts::path());
-    pair_.bucket().give(full);
-    ParkingLimit& limit = pool_.set.parking_limit();
+    Magazine& full = *pair_.bucket().depot.take_empty(BucketDepot::MayMake::always);
+    full.count = pair_.bucket().spans.take(full.blocks, 100, PoolParts::path());
+    pair_.bucket().depot.give(full);
+    ParkingLimit& limit = pool_.set.shared().parking_limit;
     ASSERT_TRUE(room_.take(pair_));
     ASSERT_TRUE(limit.take(limit.max_bytes() - limit.taken()));
     EXPECT_EQ(room_.take_full(pair_, PoolParts::path()), &full);
@@ -103,9 +104,9 @@ TEST_F(ParkedRoomTest, FullMagazineThatDoesNotFitIsCut) {
 }
 
 TEST_F(ParkedRoomTest, FullMagazineOfABusierThreadTakesMoreRoom) {
-    Magazine& full = *pair_.bucket().take_empty(Bucket::MayMake::always);
-    full.count = pair_.bucket().take(full.blocks, 100, PoolParts::path());
-    pair_.bucket().give(full);
+    Magazine& full = *pair_.bucket().depot.take_empty(BucketDepot::MayMake::always);
+    full.count = pair_.bucket().spans.take(full.blocks, 100, PoolParts::path());
+    pair_.bucket().depot.give(full);
     ASSERT_TRUE(room_.take(pair_));
     EXPECT_EQ(room_.take_full(pair_, PoolParts::path()), &full);
     EXPECT_EQ(full.count, 100U);

@@ -50,7 +50,7 @@ TEST_F(TakeBack, ReturnsBlocksParkedByASleepingThread) {
     take_back(pool_, TakeFrom::everyone);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
-    EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
+    EXPECT_EQ(pool_.set.shared().parking_limit.taken(), 0U);
     pool_.drain();
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         EXPECT_EQ(pool_.capacity_of(bucket), 0U) << bucket;
@@ -119,7 +119,8 @@ TEST_F(TakeBack, EnoughTakesNothingFromBusyThreadsBelowHalfOfTheLimit) {
     busy.does([&] { use_all_buckets(pool_); });
     const std::size_t parked = pool_.parked_bytes();
     ASSERT_GT(parked, 0U);
-    ASSERT_LE(pool_.set.parking_limit().taken(), pool_.set.parking_limit().max_bytes() / 2);
+    ASSERT_LE(pool_.set.shared().parking_limit.taken(),
+              pool_.set.shared().parking_limit.max_bytes() / 2);
     take_back(pool_, TakeFrom::enough);
     EXPECT_EQ(pool_.parked_bytes(), parked);
 }
@@ -129,17 +130,17 @@ TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
     for (unsigned i = 0; i < 100; ++i) {
         threads.push_back(std::make_unique<Worker>());
         threads.back()->does([&] { use_all_buckets(pool_); });
-        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes()) << i;
+        ASSERT_LE(pool_.parked_bytes(), pool_.set.shared().parking_limit.max_bytes()) << i;
     }
-    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes() / 8);
+    EXPECT_GT(pool_.parked_bytes(), pool_.set.shared().parking_limit.max_bytes() / 8);
     for (const auto& thread : threads) thread->does([&] { use_all_buckets(pool_); });
-    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes());
+    EXPECT_LE(pool_.parked_bytes(), pool_.set.shared().parking_limit.max_bytes());
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
 }
 
 TEST_F(TakeBack, RoomOfEndedThreadsIsReleased) {
     for (unsigned i = 0; i < 10; ++i) std::thread([&] { use_all_buckets(pool_); }).join();
-    EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
+    EXPECT_EQ(pool_.set.shared().parking_limit.taken(), 0U);
 }
 
 // Each block contains its holder's mark while it is held. Uses the smallest blocks, of which

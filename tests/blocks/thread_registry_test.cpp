@@ -86,7 +86,7 @@ TEST(ThreadRegistry, PoolWithAReusedNumberHasNoStaleCacheInARunningThread) {
         EXPECT_EQ(thread_registry().attached(pool->set), nullptr);
         EXPECT_EQ(detail::thread_cache(detail::TablePlace(number)).pop(bucket_1k, 1), nullptr);
         void* const block = pool->allocate(bucket_1k);
-        EXPECT_TRUE(pool->set[bucket_1k].find(block).in_span);
+        EXPECT_TRUE(pool->set[bucket_1k].spans.find(block).in_span);
         pool->deallocate(bucket_1k, block);
     });
     EXPECT_EQ(pool->counters.taken_count(), 1U);
