@@ -19,45 +19,23 @@ BucketSet::BucketSet(const char* name, States states, pages::PageHeap& heap,
     make_buckets();
 }
 
-BucketSet::BucketSet(BucketSet& first, unsigned series) noexcept
+BucketSet::BucketSet(BucketSet& first, unsigned series, HasMarks has_marks) noexcept
     : first_(first),
-      number_(first.number() + series),
+      number_(first.number_ + series),
       may_cache_(first.may_cache_),
       counters_(first.counters_),
       large_blocks_(first.large_blocks_),
-      sources_{first.name(),   first.heap(), first.records(), magazines_,
-               first.totals(), States::none, series} {
+      sources_{first.name(),   first.heap(),          first.records(), magazines_,
+               first.totals(), first.sources_.states, series,          has_marks == HasMarks::yes} {
     make_buckets();
-    join_list();
-}
-
-BucketSet::BucketSet(BucketSet& first, Marked) noexcept
-    : first_(first),
-      number_(first.number_),
-      may_cache_(first.may_cache_),
-      counters_(first.counters_),
-      large_blocks_(first.large_blocks_),
-      sources_{first.name(),
-               first.heap(),
-               first.records(),
-               magazines_,
-               first.totals(),
-               first.sources_.states,
-               0,
-               true} {
-    make_buckets();
-    join_list();
-}
-
-void BucketSet::join_list() noexcept {
-    coarser_ = first_.shared_.finest.load(std::memory_order_relaxed);
-    while (!first_.shared_.finest.compare_exchange_weak(coarser_, this, std::memory_order_release,
-                                                        std::memory_order_relaxed)) {
+    coarser_ = shared().finest.load(std::memory_order_relaxed);
+    while (!shared().finest.compare_exchange_weak(coarser_, this, std::memory_order_release,
+                                                  std::memory_order_relaxed)) {
     }
 }
 
 BucketSet::~BucketSet() {
-    first_.shared_.finest.store(coarser_, std::memory_order_relaxed);
+    shared().finest.store(coarser_, std::memory_order_relaxed);
     std::destroy_n(buckets_, detail::bucket_count);
 }
 

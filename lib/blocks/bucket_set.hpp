@@ -51,13 +51,11 @@ public:
     BucketSet(const char* name, States states, pages::PageHeap& heap, pages::LargeBlocks& large,
               pages::RecordArena& records, statistics::PoolCounters& counters,
               statistics::PoolTotals& totals) noexcept;
-    /// Makes a finer series of the pool of `first`, which must outlive it. REQUIRES: the pool's
-    /// counters have the shared counters of this series.
-    BucketSet(BucketSet& first, unsigned series) noexcept;
-    /// Makes the marked set of the pool of `first`, which must outlive it: buckets with the sizes
-    /// of the first series, whose blocks in use have marks (base/block_mark.hpp).
-    struct Marked {};
-    BucketSet(BucketSet& first, Marked) noexcept;
+    /// Makes another series of the pool of `first`, which must outlive it. With `HasMarks::yes`,
+    /// its blocks in use have marks (base/block_mark.hpp). REQUIRES: the pool's counters have the
+    /// shared counters of this series.
+    enum class HasMarks : bool { no, yes };
+    BucketSet(BucketSet& first, unsigned series, HasMarks has_marks) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
@@ -128,7 +126,6 @@ public:
 
 private:
     void make_buckets() noexcept;
-    void join_list() noexcept;
 
     BucketSet& first_;
     const unsigned number_;

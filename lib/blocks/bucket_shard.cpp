@@ -28,24 +28,12 @@ constexpr const char* expected = "expected a block of this pool in use";
 
 }  // namespace
 
-unsigned BucketShard::take(void** blocks, unsigned max_count, SlowPath& path) noexcept {
+unsigned BucketShard::take(void** blocks, unsigned max_count, SlowPath* path) noexcept {
     const std::lock_guard guard(mutex_);
     unsigned count = 0;
     while (count < max_count) {
         Span* span = with_room_.fullest();
-        if (span == nullptr) span = add_span(path);
-        if (span == nullptr) break;
-        count += take_from(*span, blocks + count, max_count - count);
-    }
-    add_out(count);
-    return count;
-}
-
-unsigned BucketShard::take_from_listed(void** blocks, unsigned max_count) noexcept {
-    const std::lock_guard guard(mutex_);
-    unsigned count = 0;
-    while (count < max_count) {
-        Span* const span = with_room_.fullest();
+        if (span == nullptr && path != nullptr) span = add_span(*path);
         if (span == nullptr) break;
         count += take_from(*span, blocks + count, max_count - count);
     }

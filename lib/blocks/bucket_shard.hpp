@@ -18,10 +18,8 @@ public:
     BucketShard& operator=(const BucketShard&) = delete;
 
     /// Takes up to `max_count` blocks from spans, in the order of addresses, and adds spans as
-    /// needed. Returns their number.
-    unsigned take(void** blocks, unsigned max_count, pages::SlowPath& path) noexcept;
-    /// Like `take`, but adds no span.
-    unsigned take_from_listed(void** blocks, unsigned max_count) noexcept;
+    /// needed, unless `path` is null. Returns their number.
+    unsigned take(void** blocks, unsigned max_count, pages::SlowPath* path) noexcept;
     /// Returns blocks to their spans until one comes that belongs to another shard. Returns their
     /// number. Spans whose blocks are all home are taken out and added to `all_home`.
     unsigned bring_home(void* const* blocks, unsigned count, pages::SpanList& all_home) noexcept;

@@ -26,7 +26,7 @@ BucketShard& BucketSpans::own_shard() noexcept {
 unsigned BucketSpans::take(void** blocks, unsigned max_count, SlowPath& path) noexcept {
     BucketShard& own = own_shard();
     const unsigned count = shards_.has_others() ? take_from_any(own, blocks, max_count, path)
-                                                : own.take(blocks, max_count, path);
+                                                : own.take(blocks, max_count, &path);
     std::reverse(blocks, blocks + count);
     return count;
 }
@@ -35,12 +35,12 @@ unsigned BucketSpans::take(void** blocks, unsigned max_count, SlowPath& path) no
 unsigned BucketSpans::take_from_any(BucketShard& own, void** blocks, unsigned max_count,
                                     SlowPath& path) noexcept {
     const bool may_grow = std::exchange(path.may_grow, false);
-    unsigned count = own.take(blocks, max_count, path);
+    unsigned count = own.take(blocks, max_count, &path);
     path.may_grow = may_grow;
     shards_.for_each_other(own, [&](BucketShard& other) {
-        if (count == 0) count = other.take_from_listed(blocks, max_count);
+        if (count == 0) count = other.take(blocks, max_count, nullptr);
     });
-    if (count == 0 && may_grow) count = own.take(blocks, max_count, path);
+    if (count == 0 && may_grow) count = own.take(blocks, max_count, &path);
     return count;
 }
 

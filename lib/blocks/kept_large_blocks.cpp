@@ -54,11 +54,10 @@ bool KeptLargeBlocks::keep(pages::Span& span, pages::LargeBlocks& large) noexcep
 bool KeptLargeBlocks::make_room(const pages::Span& span) noexcept {
     if (magazine_.is_full() || span.bytes() > LargeMagazine::max_bytes) return false;
     const std::size_t needed = magazine_.bytes() + span.bytes();
-    if (needed <= magazine_.room) [[likely]]
+    if (needed <= room_bytes()) [[likely]]
         return true;
     if (!can_take_back()) return false;
-    if (!set_->shared().large_parking_limit.take(needed - magazine_.room)) return false;
-    magazine_.room = needed;
+    if (!set_->shared().large_parking_limit.take(needed - room_bytes())) return false;
     room_bytes_.store(needed, std::memory_order_relaxed);
     return true;
 }
@@ -75,7 +74,7 @@ std::size_t KeptLargeBlocks::give_back_unneeded(pages::Changes& changes) noexcep
 
 std::size_t KeptLargeBlocks::empty(pages::Changes& changes) noexcept {
     const std::size_t bytes = empty_before(UINT32_MAX, changes);
-    set_->shared().large_parking_limit.give_back(std::exchange(magazine_.room, 0));
+    set_->shared().large_parking_limit.give_back(room_bytes());
     room_bytes_.store(0, std::memory_order_relaxed);
     return bytes;
 }

@@ -38,7 +38,8 @@ public:
     /// their bytes.
     std::size_t give_back_unneeded(pages::Changes& changes) noexcept;
 
-    /// The bytes that this thread may keep. Relaxed: other threads read an estimate.
+    /// The bytes that this thread may keep, its share of the pool's ParkingLimit. Relaxed: other
+    /// threads read an estimate.
     std::size_t room_bytes() const noexcept { return room_bytes_.load(std::memory_order_relaxed); }
 
     /// Claimed by a thread that takes the blocks back.
@@ -56,7 +57,7 @@ private:
     BucketSet* set_ = nullptr;
     detail::LargeCounters* counted_ = nullptr;
     LargeMagazine magazine_;
-    std::atomic<std::size_t> room_bytes_ = 0;  // what `magazine_.room` is
+    std::atomic<std::size_t> room_bytes_ = 0;
 };
 
 inline pages::Span* KeptLargeBlocks::take_at_once(pages::PageCount pages,
@@ -79,7 +80,7 @@ inline bool KeptLargeBlocks::keep_at_once(pages::Span& span, pages::LargeBlocks&
         return false;
     // The span may be marked after it was put in: no other thread looks at it before the lock is
     // released.
-    const bool kept = magazine_.put_at_once(span);
+    const bool kept = magazine_.put_at_once(span, room_bytes());
     if (kept) [[likely]] {
         large.begin_wait_uncounted(span);
         count();

@@ -9,9 +9,8 @@
 namespace tensorpool::blocks {
 
 /// The large blocks that one thread freed last and keeps for reuse: up to 24 blocks of at most
-/// 8 MiB each. A hit costs no atomic operation, or two if retention limits what is kept. A
-/// ParkingLimit bounds what all threads keep; `room` is this thread's share of it, in bytes. Not
-/// thread-safe: Cache's lock guards it.
+/// 8 MiB each. A hit costs no atomic operation, or two if retention limits what is kept. Not
+/// thread-safe: a lock of KeptLargeBlocks guards it.
 class LargeMagazine {
 public:
     static constexpr unsigned max_blocks = 24;
@@ -52,9 +51,9 @@ public:
         steps_[count_] = pages::large_step(span.pages);
         put_again(span, span.pages);
     }
-    /// Puts a block in. Returns false, and does nothing, if there is no room or if the block's
-    /// pages are not a rounded size.
-    bool put_at_once(pages::Span& span) noexcept {
+    /// Puts a block in. Returns false, and does nothing, if there is no room, of `room` bytes for
+    /// all blocks, or if the block's pages are not a rounded size.
+    bool put_at_once(pages::Span& span, std::size_t room) noexcept {
         const pages::PageCount pages = span.pages;
         if (is_full() || bytes_ + bytes_of(pages) > room) return false;
         // Usually the last block at this position had the same size, and then the size is known to
@@ -82,9 +81,10 @@ public:
     std::size_t bytes() const noexcept { return bytes_; }
     /// Forgets all blocks without freeing them, for a thread that does not exist in the child of a
     /// fork.
-    void forget() noexcept { *this = LargeMagazine(); }
-
-    std::size_t room = 0;
+    void forget() noexcept {
+        count_ = 0;
+        bytes_ = 0;
+    }
 
 private:
     static std::size_t bytes_of(pages::PageCount pages) noexcept {

@@ -82,7 +82,7 @@ BucketSet* ThreadRegistry::marked_set(BucketSet& first) noexcept {
     if (made != nullptr) return made;
     void* const memory = first.records().allocate(sizeof(BucketSet), alignof(BucketSet));
     if (memory == nullptr) return nullptr;
-    made = new (memory) BucketSet(first, BucketSet::Marked());
+    made = new (memory) BucketSet(first, 0, BucketSet::HasMarks::yes);
     base::link_in_front(sets_, *made);
     first.shared().marked.store(made, std::memory_order_release);
     return made;

@@ -69,11 +69,11 @@ void ThreadRegistry::before_fork() noexcept {
     tables_.records().lock();
     pages::guarded_area().lock();
     pages::address_space().lock();
-    pool_numbers().lock();
+    pool_numbers->lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
-    pool_numbers().unlock();
+    pool_numbers->unlock();
     pages::address_space().unlock();
     pages::guarded_area().unlock();
     tables_.records().unlock();
