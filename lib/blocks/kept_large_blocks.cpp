@@ -27,7 +27,6 @@ void KeptLargeBlocks::begin(BucketSet& set, detail::LargeCounters& counted) noex
     set_ = &set;
     counted_ = &counted;
     magazine_.forget();
-    room_bytes_.store(0, std::memory_order_relaxed);
     lock.unlock();  // a thread that does not exist in the child of a fork may have held it
 }
 
@@ -54,11 +53,11 @@ bool KeptLargeBlocks::keep(pages::Span& span, pages::LargeBlocks& large) noexcep
 bool KeptLargeBlocks::make_room(const pages::Span& span) noexcept {
     if (magazine_.is_full() || span.bytes() > LargeMagazine::max_bytes) return false;
     const std::size_t needed = magazine_.bytes() + span.bytes();
-    if (needed <= room_bytes()) [[likely]]
+    if (needed <= magazine_.room) [[likely]]
         return true;
     if (!can_take_back()) return false;
-    if (!set_->shared().large_parking_limit.take(needed - room_bytes())) return false;
-    room_bytes_.store(needed, std::memory_order_relaxed);
+    if (!set_->shared().large_parking_limit.take(needed - magazine_.room)) return false;
+    set_room(needed);
     return true;
 }
 
@@ -74,8 +73,8 @@ std::size_t KeptLargeBlocks::give_back_unneeded(pages::Changes& changes) noexcep
 
 std::size_t KeptLargeBlocks::empty(pages::Changes& changes) noexcept {
     const std::size_t bytes = empty_before(UINT32_MAX, changes);
-    set_->shared().large_parking_limit.give_back(room_bytes());
-    room_bytes_.store(0, std::memory_order_relaxed);
+    set_->shared().large_parking_limit.give_back(magazine_.room);
+    set_room(0);
     return bytes;
 }
 

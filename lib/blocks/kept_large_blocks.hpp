@@ -40,7 +40,9 @@ public:
 
     /// The bytes that this thread may keep, its share of the pool's ParkingLimit. Relaxed: other
     /// threads read an estimate.
-    std::size_t room_bytes() const noexcept { return room_bytes_.load(std::memory_order_relaxed); }
+    std::size_t room_bytes() noexcept {
+        return std::atomic_ref(magazine_.room).load(std::memory_order_relaxed);
+    }
 
     /// Claimed by a thread that takes the blocks back.
     BiasedLock lock;
@@ -49,6 +51,10 @@ public:
 
 private:
     bool make_room(const pages::Span& span) noexcept;
+    // With the lock, without which other threads read it.
+    void set_room(std::size_t bytes) noexcept {
+        std::atomic_ref(magazine_.room).store(bytes, std::memory_order_relaxed);
+    }
     void count() noexcept {
         counted_->parked_bytes.store(magazine_.bytes(), std::memory_order_relaxed);
     }
@@ -57,7 +63,6 @@ private:
     BucketSet* set_ = nullptr;
     detail::LargeCounters* counted_ = nullptr;
     LargeMagazine magazine_;
-    std::atomic<std::size_t> room_bytes_ = 0;
 };
 
 inline pages::Span* KeptLargeBlocks::take_at_once(pages::PageCount pages,
@@ -80,7 +85,7 @@ inline bool KeptLargeBlocks::keep_at_once(pages::Span& span, pages::LargeBlocks&
         return false;
     // The span may be marked after it was put in: no other thread looks at it before the lock is
     // released.
-    const bool kept = magazine_.put_at_once(span, room_bytes());
+    const bool kept = magazine_.put_at_once(span);
     if (kept) [[likely]] {
         large.begin_wait_uncounted(span);
         count();

@@ -51,9 +51,9 @@ public:
         steps_[count_] = pages::large_step(span.pages);
         put_again(span, span.pages);
     }
-    /// Puts a block in. Returns false, and does nothing, if there is no room, of `room` bytes for
-    /// all blocks, or if the block's pages are not a rounded size.
-    bool put_at_once(pages::Span& span, std::size_t room) noexcept {
+    /// Puts a block in. Returns false, and does nothing, if there is no room or if the block's
+    /// pages are not a rounded size.
+    bool put_at_once(pages::Span& span) noexcept {
         const pages::PageCount pages = span.pages;
         if (is_full() || bytes_ + bytes_of(pages) > room) return false;
         // Usually the last block at this position had the same size, and then the size is known to
@@ -81,10 +81,10 @@ public:
     std::size_t bytes() const noexcept { return bytes_; }
     /// Forgets all blocks without freeing them, for a thread that does not exist in the child of a
     /// fork.
-    void forget() noexcept {
-        count_ = 0;
-        bytes_ = 0;
-    }
+    void forget() noexcept { *this = LargeMagazine(); }
+
+    /// The bytes that the blocks may have. KeptLargeBlocks sets it.
+    std::size_t room = 0;
 
 private:
     static std::size_t bytes_of(pages::PageCount pages) noexcept {

@@ -22,6 +22,7 @@ void LoadedBlocks::begin(Bucket& bucket, detail::LoadedMagazine& view,
     bucket_ = &bucket;
     view_ = &view;
     counted_ = &counted;
+    is_marked_ = bucket.traits.sources.is_marked;
     show(nullptr, nullptr, nullptr);
 }
 
@@ -35,7 +36,7 @@ void LoadedBlocks::load(Magazine& magazine, unsigned capacity) noexcept {
     magazine_ = &magazine;
     void** const bottom = magazine.blocks;
     void** const top = bottom + magazine.count;
-    if (is_marked()) return show(top, top, nullptr);
+    if (is_marked_) return show(top, top, nullptr);
     show(bottom, top, capacity == 0 ? bottom : std::max(top, bottom + capacity));
 }
 
@@ -46,13 +47,8 @@ Magazine& LoadedBlocks::unload() noexcept {
 }
 
 void LoadedBlocks::set_capacity(unsigned capacity) noexcept {
-    if (magazine_ == nullptr || is_marked()) return;
+    if (magazine_ == nullptr || is_marked_) return;
     view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
-}
-
-bool LoadedBlocks::has_room(unsigned capacity) const noexcept {
-    if (!is_marked()) return view_->top < view_->limit.load(std::memory_order_relaxed);
-    return magazine_ != nullptr && view_->top < magazine_->blocks + capacity;
 }
 
 bool LoadedBlocks::holds(const void* block) const noexcept {
@@ -60,8 +56,8 @@ bool LoadedBlocks::holds(const void* block) const noexcept {
 }
 
 void LoadedBlocks::close() noexcept {
-    exposed_ = view_->bottom.load(std::memory_order_relaxed);
-    bottom_ = magazine_ == nullptr ? nullptr : magazine_->blocks;
+    begin_ = 0;
+    exposed_ = magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
     close_again();
 }
 
@@ -73,27 +69,29 @@ void LoadedBlocks::close_again() noexcept {
 // Another thread may have taken blocks from the bottom of the magazine. Moves the rest down.
 void LoadedBlocks::open(unsigned capacity) noexcept {
     if (magazine_ == nullptr) return show(nullptr, nullptr, nullptr);
-    const std::ptrdiff_t concealed = exposed_ - bottom_;
-    void** const end = std::move(bottom_, view_->top, magazine_->blocks);
-    magazine_->count = static_cast<unsigned>(end - magazine_->blocks);
+    void** const blocks = magazine_->blocks;
+    void** const end = std::move(blocks + begin_, view_->top, blocks);
+    magazine_->count = static_cast<unsigned>(end - blocks);
     load(*magazine_, capacity);
-    view_->bottom.store(magazine_->blocks + concealed, std::memory_order_relaxed);
+    view_->bottom.store(blocks + (exposed_ - begin_), std::memory_order_relaxed);
 }
 
 // The magazine itself stays: a call of its thread that is in progress may read or write the entry
 // at its top.
 std::size_t LoadedBlocks::take_back(pages::Changes& changes) noexcept {
+    if (magazine_ == nullptr) return 0;
+    void** const blocks = magazine_->blocks;
     // Acquire pairs with the owner's release in `push`. A `pop` of the owner that is about to fail
     // may have lowered the top below the bottom that an earlier call left.
     void** const top =
-        std::max(exposed_, std::atomic_ref(view_->top).load(std::memory_order_acquire));
-    const std::size_t exposed = is_marked() ? static_cast<std::size_t>(top - exposed_) : 0;
-    if (exposed != 0) set_marks(exposed_, top, nullptr);
-    if (const auto count = static_cast<unsigned>(top - bottom_)) {
+        std::max(blocks + exposed_, std::atomic_ref(view_->top).load(std::memory_order_acquire));
+    const unsigned exposed = is_marked_ ? index_of(top) - exposed_ : 0U;
+    set_marks(top - exposed, top, nullptr);
+    if (const unsigned count = index_of(top) - begin_) {
         detail::add_release(counted_->returned, count);
-        bucket_->spans.bring_home(bottom_, count, changes);
+        bucket_->spans.bring_home(blocks + begin_, count, changes);
     }
-    bottom_ = exposed_ = top;
+    begin_ = exposed_ = index_of(top);
     view_->bottom.store(top, std::memory_order_relaxed);
     view_->limit.store(top, std::memory_order_relaxed);
     return exposed * bucket_->traits.block_bytes;
@@ -129,13 +127,6 @@ void LoadedBlocks::set_marks(void** from, void** to, base::BlockMark* mark) noex
     for (void** at = from; at != to; ++at) {
         mark_of(bucket_->traits, *at).store(mark, std::memory_order_relaxed);
     }
-}
-
-// The release store is for a thread that takes the blocks.
-void LoadedBlocks::push_exposed(void* block) noexcept {
-    *view_->top = block;
-    std::atomic_ref(view_->top).store(view_->top + 1, std::memory_order_release);
-    detail::add_release(counted_->deallocations, 1);
 }
 
 void LoadedBlocks::push_concealed(void* block) noexcept {

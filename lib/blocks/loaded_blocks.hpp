@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -31,7 +32,10 @@ public:
     Magazine& unload() noexcept;
     void set_capacity(unsigned capacity) noexcept;
     /// Returns whether a slow path may add a block.
-    bool has_room(unsigned capacity) const noexcept;
+    bool has_room(unsigned capacity) const noexcept {
+        if (!is_marked_) return view_->top < view_->limit.load(std::memory_order_relaxed);
+        return magazine_ != nullptr && view_->top < magazine_->blocks + capacity;
+    }
     bool holds(const void* block) const noexcept;
 
     // Taking back of blocks by another thread (Cache::close).
@@ -58,12 +62,19 @@ public:
     std::size_t conceal() noexcept;
     /// Accepts a freed block that keeps its mark, which is that of the exposed ones. REQUIRES:
     /// there is room.
-    void push_exposed(void* block) noexcept;
+    void push_exposed(void* block) noexcept {
+        *view_->top = block;
+        // Release is for a thread that takes the blocks.
+        std::atomic_ref(view_->top).store(view_->top + 1, std::memory_order_release);
+        detail::add_release(counted_->deallocations, 1);
+    }
     /// Accepts a freed block without a mark, below the exposed ones. REQUIRES: there is room.
     void push_concealed(void* block) noexcept;
 
 private:
-    bool is_marked() const noexcept { return bucket_->traits.sources.is_marked; }
+    std::uint16_t index_of(void** position) const noexcept {
+        return static_cast<std::uint16_t>(position - magazine_->blocks);
+    }
     void show(void** bottom, void** top, void** limit) noexcept;
     void set_marks(void** from, void** to, base::BlockMark* mark) noexcept;
 
@@ -71,9 +82,12 @@ private:
     detail::LoadedMagazine* view_ = nullptr;
     detail::BucketCounters* counted_ = nullptr;
     Magazine* magazine_ = nullptr;
-    void** bottom_ = nullptr;      // after `close`: the first block of the magazine
-    void** exposed_ = nullptr;     // after `close`: the first one that inline paths saw
-    unsigned more_to_expose_ = 0;  // the logarithm of `to_expose`
+    // After `close`, as indices: the first block of the magazine that is left, and the first one
+    // that inline paths saw.
+    std::uint16_t begin_ = 0;
+    std::uint16_t exposed_ = 0;
+    std::uint8_t more_to_expose_ = 0;  // the logarithm of `to_expose`
+    bool is_marked_ = false;
 };
 
 }  // namespace tensorpool::blocks

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "base/block_sizes.hpp"
-#include "base/never_destroyed.hpp"
 #include "pages/address_space.hpp"
 
 namespace tensorpool::blocks {
@@ -25,23 +24,8 @@ public:
     static constexpr unsigned none = ~0U;
 
     /// Takes the lowest free number. Returns `none` if there is none.
-    unsigned take() noexcept {
-        const std::lock_guard guard(mutex_);
-        for (unsigned number = lowest_free_; number < end; ++number) {
-            std::uint64_t& word = taken_[number / 64];
-            const std::uint64_t bit = std::uint64_t{1} << number % 64;
-            if ((word & bit) != 0) continue;
-            word |= bit;
-            lowest_free_ = number + 1;
-            return number;
-        }
-        return none;
-    }
-    void give_back(unsigned number) noexcept {
-        const std::lock_guard guard(mutex_);
-        taken_[number / 64] &= ~(std::uint64_t{1} << number % 64);
-        if (number >= first && number < lowest_free_) lowest_free_ = number;
-    }
+    unsigned take() noexcept;
+    void give_back(unsigned number) noexcept;
 
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
@@ -53,7 +37,7 @@ private:
     unsigned lowest_free_ = first;
 };
 
-/// The numbers of the process.
-inline constinit base::NeverDestroyed<PoolNumbers> pool_numbers;
+/// Returns the numbers of the process.
+PoolNumbers& pool_numbers() noexcept;
 
 }  // namespace tensorpool::blocks

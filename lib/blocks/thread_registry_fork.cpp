@@ -31,8 +31,8 @@ void abandon_others(BucketSet& set) noexcept {
 void count_parked(BucketSet& first) noexcept {
     std::size_t taken = 0;
     std::size_t large_taken = 0;
-    first.for_each_series([&](const BucketSet& series) {
-        for (const Cache& cache : series.caches) {
+    first.for_each_series([&](BucketSet& series) {
+        for (Cache& cache : series.caches) {
             taken += cache.room().bytes();
             large_taken += cache.large.room_bytes();
         }
@@ -69,11 +69,11 @@ void ThreadRegistry::before_fork() noexcept {
     tables_.records().lock();
     pages::guarded_area().lock();
     pages::address_space().lock();
-    pool_numbers->lock();
+    pool_numbers().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
-    pool_numbers->unlock();
+    pool_numbers().unlock();
     pages::address_space().unlock();
     pages::guarded_area().unlock();
     tables_.records().unlock();

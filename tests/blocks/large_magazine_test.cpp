@@ -46,23 +46,23 @@ TEST_F(LargeMagazineTest, ServesExactlyTheRequestsRoundedToItsSizes) {
 }
 
 TEST_F(LargeMagazineTest, PutAtOnceAcceptsBlocksWithinItsRoom) {
-    std::size_t room = 60 * pages::page_bytes;
-    EXPECT_TRUE(magazine_.put_at_once(span(0, 20), room));
-    EXPECT_TRUE(magazine_.put_at_once(span(1, 30), room));
+    magazine_.room = 60 * pages::page_bytes;
+    EXPECT_TRUE(magazine_.put_at_once(span(0, 20)));
+    EXPECT_TRUE(magazine_.put_at_once(span(1, 30)));
     EXPECT_EQ(magazine_.take(20), &span(0, 20));
-    EXPECT_TRUE(magazine_.put_at_once(span(2, 30), room)) << "at the same position as before";
+    EXPECT_TRUE(magazine_.put_at_once(span(2, 30))) << "at the same position as before";
     EXPECT_EQ(magazine_.bytes(), 60 * pages::page_bytes);
     EXPECT_EQ(magazine_.take(30), &span(2, 30));
-    room = 59 * pages::page_bytes;
-    EXPECT_FALSE(magazine_.put_at_once(span(2, 30), room)) << "no room";
+    magazine_.room = 59 * pages::page_bytes;
+    EXPECT_FALSE(magazine_.put_at_once(span(2, 30))) << "no room";
     EXPECT_EQ(magazine_.take(30), &span(1, 30));
 }
 
 TEST_F(LargeMagazineTest, PutAtOnceAcceptsOnlyRoundedSizesUpTo8Mib) {
-    constexpr std::size_t room = 100 * LargeMagazine::max_bytes;
-    EXPECT_TRUE(magazine_.put_at_once(span(0, 2048), room));
-    EXPECT_FALSE(magazine_.put_at_once(span(1, 2048 + 64), room));
-    EXPECT_FALSE(magazine_.put_at_once(span(1, 2047), room));
+    magazine_.room = 100 * LargeMagazine::max_bytes;
+    EXPECT_TRUE(magazine_.put_at_once(span(0, 2048)));
+    EXPECT_FALSE(magazine_.put_at_once(span(1, 2048 + 64)));
+    EXPECT_FALSE(magazine_.put_at_once(span(1, 2047)));
     EXPECT_EQ(magazine_.bytes(), LargeMagazine::max_bytes);
 }
 
