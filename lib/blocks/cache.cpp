@@ -80,9 +80,9 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     }
     // There is no magazine, so the block goes home directly. It is counted as freed and then as
     // returned, as if it had passed through a magazine.
-    detail::add_release(pair.counted().deallocations, 1);
-    detail::add_release(pair.counted().returned, 1);
-    pair.bucket().spans.bring_home(&block, 1, changes);
+    detail::add_release(pair.loaded.counted().deallocations, 1);
+    detail::add_release(pair.loaded.counted().returned, 1);
+    pair.loaded.bucket().spans.bring_home(&block, 1, changes);
 }
 
 bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
@@ -94,12 +94,12 @@ bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
     if (Magazine* const full = parks_some ? room_.take_full(pair, path) : nullptr) {
         const unsigned blocks = full->count;
         pair.load(*full);
-        detail::add(pair.counted().depot_hits, 1);
-        detail::add(pair.counted().taken, blocks);
+        detail::add(pair.loaded.counted().depot_hits, 1);
+        detail::add(pair.loaded.counted().taken, blocks);
     } else if (!load_from_spans(pair, path)) {
         return false;
     }
-    detail::add(pair.counted().misses, 1);
+    detail::add(pair.loaded.counted().misses, 1);
     return true;
 }
 
@@ -112,8 +112,8 @@ bool Cache::load_from_spans(MagazinePair& pair, pages::SlowPath& path) noexcept 
     const std::size_t grown_before = path.grown;
     magazine->count = take_from_spans(pair, magazine->blocks, path);
     const bool any = magazine->count != 0;
-    detail::add(pair.counted().system_misses, path.grown != grown_before && any ? 1 : 0);
-    detail::add(pair.counted().taken, magazine->count);
+    detail::add(pair.loaded.counted().system_misses, path.grown != grown_before && any ? 1 : 0);
+    detail::add(pair.loaded.counted().taken, magazine->count);
     pair.loaded.load(*magazine, pair.usable_capacity());
     return any;
 }
@@ -123,7 +123,7 @@ bool Cache::load_from_spans(MagazinePair& pair, pages::SlowPath& path) noexcept 
 unsigned Cache::take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPath& path) noexcept {
     const unsigned max_count = std::max(1U, pair.usable_capacity());
     path.may_grow = false;
-    unsigned count = pair.bucket().spans.take(blocks, max_count, path);
+    unsigned count = pair.loaded.bucket().spans.take(blocks, max_count, path);
     path.may_grow = true;
     if (count != 0) return count;
     for (MagazinePair& other : pairs_) {
@@ -134,7 +134,7 @@ unsigned Cache::take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPa
         if (cache != nullptr && cache != this) cache->give_back_blocks();
     });
     set_->drain(BucketDepot::Magazines::keep, path);
-    return pair.bucket().spans.take(blocks, max_count, path);
+    return pair.loaded.bucket().spans.take(blocks, max_count, path);
 }
 
 bool Cache::make_room(MagazinePair& pair, pages::Changes& changes) noexcept {

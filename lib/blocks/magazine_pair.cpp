@@ -47,9 +47,9 @@ bool MagazinePair::load_empty(pages::Changes& changes) noexcept {
     const auto may_make =
         spare_ == nullptr ? BucketDepot::MayMake::always : BucketDepot::MayMake::within_limit;
     Magazine* empty = nullptr;
-    if (spare_ == nullptr || bucket().depot.may_keep(spare_->count)) {
-        empty = bucket().depot.take_empty(may_make);
-        bucket().depot.drain_after_exchange(changes);
+    if (spare_ == nullptr || loaded.bucket().depot.may_keep(spare_->count)) {
+        empty = loaded.bucket().depot.take_empty(may_make);
+        loaded.bucket().depot.drain_after_exchange(changes);
     }
     if (empty == nullptr && spare_ != nullptr) {
         empty = std::exchange(spare_, nullptr);
@@ -63,7 +63,7 @@ bool MagazinePair::load_empty(pages::Changes& changes) noexcept {
 
 Magazine* MagazinePair::loaded_or_empty() noexcept {
     if (loaded.magazine() == nullptr) {
-        Magazine* const empty = bucket().depot.take_empty(BucketDepot::MayMake::always);
+        Magazine* const empty = loaded.bucket().depot.take_empty(BucketDepot::MayMake::always);
         if (empty == nullptr) return nullptr;
         empty->count = 0;
         loaded.load(*empty, usable_capacity());
@@ -81,26 +81,26 @@ std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
     if (Magazine* const spare = std::exchange(spare_, nullptr)) {
         bring_home(*spare, changes);
         spare->count = 0;
-        bucket().depot.give(*spare);
+        loaded.bucket().depot.give(*spare);
     }
     return exposed;
 }
 
 bool MagazinePair::was_idle() noexcept {
-    const std::uint64_t operations = counted().allocations.load(std::memory_order_relaxed) +
-                                     counted().deallocations.load(std::memory_order_relaxed);
+    const std::uint64_t operations = loaded.counted().allocations.load(std::memory_order_relaxed) +
+                                     loaded.counted().deallocations.load(std::memory_order_relaxed);
     return std::exchange(seen_, operations) == operations;
 }
 
 void MagazinePair::give(Magazine& magazine) noexcept {
-    detail::add_release(counted().returned, magazine.count);
-    bucket().depot.give(magazine);
+    detail::add_release(loaded.counted().returned, magazine.count);
+    loaded.bucket().depot.give(magazine);
 }
 
 void MagazinePair::bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
     if (magazine.count == 0) return;
-    detail::add_release(counted().returned, magazine.count);
-    bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
+    detail::add_release(loaded.counted().returned, magazine.count);
+    loaded.bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
 }
 
 }  // namespace tensorpool::blocks

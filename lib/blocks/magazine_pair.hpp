@@ -15,8 +15,6 @@ public:
     void begin(Bucket& bucket, detail::LoadedMagazine& view,
                detail::BucketCounters& counted) noexcept;
 
-    Bucket& bucket() const noexcept { return loaded.bucket(); }
-    detail::BucketCounters& counted() const noexcept { return loaded.counted(); }
     LoadedBlocks loaded;
 
     // Changed by ParkedRoom.
@@ -28,7 +26,7 @@ public:
     bool went_to_depot = false;  // since the capacity last changed
     /// The bytes for which both magazines have room.
     std::size_t room_bytes() const noexcept {
-        return (capacity + largest) * bucket().traits.block_bytes;
+        return (capacity + largest) * loaded.bucket().traits.block_bytes;
     }
     /// The blocks that may be kept.
     unsigned usable_capacity() const noexcept { return may_park ? capacity : 0; }

@@ -39,9 +39,10 @@ void ParkedRoom::give_back(MagazinePair& pair) noexcept {
 
 bool ParkedRoom::grow(MagazinePair& pair, pages::Changes& changes) noexcept {
     if (!std::exchange(pair.went_to_depot, true)) return false;
-    const unsigned max_capacity = pair.bucket().traits.layout.max_in_magazine;
+    const unsigned max_capacity = pair.loaded.bucket().traits.layout.max_in_magazine;
     const unsigned capacity = std::min(pair.capacity * 2U, max_capacity);
-    const std::size_t more = 2 * (capacity - pair.capacity) * pair.bucket().traits.block_bytes;
+    const std::size_t more =
+        2 * (capacity - pair.capacity) * pair.loaded.bucket().traits.block_bytes;
     if (more == 0 || capacity_bytes_ + more > max_parked_bytes ||
         !enlarge(pair, capacity, std::max<unsigned>(capacity, pair.largest), changes)) {
         return false;
@@ -55,7 +56,7 @@ bool ParkedRoom::grow(MagazinePair& pair, pages::Changes& changes) noexcept {
 bool ParkedRoom::enlarge(MagazinePair& pair, unsigned capacity, unsigned largest,
                          pages::Changes& changes) noexcept {
     const std::size_t more =
-        (capacity + largest) * pair.bucket().traits.block_bytes - pair.room_bytes();
+        (capacity + largest) * pair.loaded.bucket().traits.block_bytes - pair.room_bytes();
     // Blocks are taken only from idle threads. A pass over all threads costs as much as several
     // trips, so it is made on every 64th trip only.
     ParkingLimit& limit = set_->shared().parking_limit;
@@ -72,19 +73,19 @@ bool ParkedRoom::enlarge(MagazinePair& pair, unsigned capacity, unsigned largest
 }
 
 Magazine* ParkedRoom::take_full(MagazinePair& pair, pages::Changes& changes) noexcept {
-    Magazine* const full = pair.bucket().depot.take_full();
+    Magazine* const full = pair.loaded.bucket().depot.take_full();
     if (full == nullptr || full->count <= pair.largest) return full;
     if (!enlarge(pair, pair.capacity, full->count, changes)) {
         const unsigned more = full->count - pair.largest;
-        pair.bucket().spans.bring_home(full->blocks + pair.largest, more, changes);
+        pair.loaded.bucket().spans.bring_home(full->blocks + pair.largest, more, changes);
         full->count = pair.largest;
     }
     return full;
 }
 
 void ParkedRoom::forget_growth(MagazinePair& pair) noexcept {
-    const unsigned first = pair.bucket().traits.layout.first_refill;
-    capacity_bytes_ -= 2 * (pair.capacity - first) * pair.bucket().traits.block_bytes;
+    const unsigned first = pair.loaded.bucket().traits.layout.first_refill;
+    capacity_bytes_ -= 2 * (pair.capacity - first) * pair.loaded.bucket().traits.block_bytes;
     pair.capacity = pair.largest = static_cast<std::uint16_t>(first);
     pair.went_to_depot = false;
 }

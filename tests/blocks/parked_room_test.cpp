@@ -56,7 +56,7 @@ TEST_F(ParkedRoomTest, CapacityDoublesOnEverySecondTripUpToItsMaximum) {
     EXPECT_EQ(taken(), 2 * 32 * 1024U);
     while (grow(pair_)) {
     }
-    EXPECT_EQ(pair_.capacity, pair_.bucket().traits.layout.max_in_magazine);
+    EXPECT_EQ(pair_.capacity, pair_.loaded.bucket().traits.layout.max_in_magazine);
     EXPECT_EQ(taken(), pair_.room_bytes());
     room_.give_back(pair_);
     room_.forget_growth(pair_);
@@ -70,12 +70,12 @@ TEST_F(ParkedRoomTest, CapacitiesOfAllBucketsStayWithin4Mib) {
         ASSERT_TRUE(room_.take(pair));
         while (grow(pair)) {
         }
-        bytes += 2 * pair.capacity * pair.bucket().traits.block_bytes;
+        bytes += 2 * pair.capacity * pair.loaded.bucket().traits.block_bytes;
     }
     EXPECT_LE(bytes, std::size_t{4} << 20);
     EXPECT_GT(bytes, std::size_t{2} << 20);
     EXPECT_LT(pairs_[bucket_64k].capacity,
-              pairs_[bucket_64k].bucket().traits.layout.max_in_magazine);
+              pairs_[bucket_64k].loaded.bucket().traits.layout.max_in_magazine);
 }
 
 TEST_F(ParkedRoomTest, TakesNoMoreThanTheLimitAllows) {
@@ -91,9 +91,9 @@ TEST_F(ParkedRoomTest, TakesNoMoreThanTheLimitAllows) {
 }
 
 TEST_F(ParkedRoomTest, FullMagazineThatDoesNotFitIsCut) {
-    Magazine& full = *pair_.bucket().depot.take_empty(BucketDepot::MayMake::always);
-    full.count = pair_.bucket().spans.take(full.blocks, 100, PoolParts::path());
-    pair_.bucket().depot.give(full);
+    Magazine& full = *pair_.loaded.bucket().depot.take_empty(BucketDepot::MayMake::always);
+    full.count = pair_.loaded.bucket().spans.take(full.blocks, 100, PoolParts::path());
+    pair_.loaded.bucket().depot.give(full);
     ParkingLimit& limit = pool_.set.shared().parking_limit;
     ASSERT_TRUE(room_.take(pair_));
     ASSERT_TRUE(limit.take(limit.max_bytes() - limit.taken()));
@@ -104,9 +104,9 @@ TEST_F(ParkedRoomTest, FullMagazineThatDoesNotFitIsCut) {
 }
 
 TEST_F(ParkedRoomTest, FullMagazineOfABusierThreadTakesMoreRoom) {
-    Magazine& full = *pair_.bucket().depot.take_empty(BucketDepot::MayMake::always);
-    full.count = pair_.bucket().spans.take(full.blocks, 100, PoolParts::path());
-    pair_.bucket().depot.give(full);
+    Magazine& full = *pair_.loaded.bucket().depot.take_empty(BucketDepot::MayMake::always);
+    full.count = pair_.loaded.bucket().spans.take(full.blocks, 100, PoolParts::path());
+    pair_.loaded.bucket().depot.give(full);
     ASSERT_TRUE(room_.take(pair_));
     EXPECT_EQ(room_.take_full(pair_, PoolParts::path()), &full);
     EXPECT_EQ(full.count, 100U);
