@@ -18,15 +18,6 @@ struct Bucket {
     BucketSpans spans;
     /// The magazines through which threads exchange free blocks.
     BucketDepot depot;
-
-    void lock() noexcept {
-        spans.lock();
-        depot.lock();
-    }
-    void unlock() noexcept {
-        depot.unlock();
-        spans.unlock();
-    }
 };
 
 }  // namespace tensorpool::blocks

@@ -1,6 +1,7 @@
 #include "blocks/bucket_depot.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <new>
 
 namespace tensorpool::blocks {
@@ -88,7 +89,7 @@ void BucketDepot::drain(Magazines magazines, pages::Changes& changes) noexcept {
     }
     while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
     {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(spans_.first_shard());
         for (Magazine& magazine : emptied) {
             depot->leave(magazine);
             --magazines_;
@@ -98,7 +99,7 @@ void BucketDepot::drain(Magazines magazines, pages::Changes& changes) noexcept {
 }
 
 Magazine* BucketDepot::make_magazine(MayMake may_make) noexcept {
-    const std::lock_guard guard(mutex_);
+    const std::lock_guard guard(spans_.first_shard());
     const std::size_t limit =
         std::max(spans_.capacity() / capacity_per_array_byte, min_array_bytes);
     if (may_make == MayMake::within_limit && magazines_ * sizeof(Magazine) >= limit) return nullptr;

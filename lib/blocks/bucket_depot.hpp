@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 #include "blocks/bucket_spans.hpp"
 #include "blocks/depot.hpp"
@@ -68,9 +67,6 @@ public:
     enum class Magazines : std::uint8_t { keep, destroy };
     void drain(Magazines magazines, pages::Changes& changes) noexcept;
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
     std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept;
@@ -83,8 +79,7 @@ private:
     const BucketSources& sources() const noexcept { return spans_.traits().sources; }
 
     BucketSpans& spans_;
-    std::mutex mutex_;
-    std::size_t magazines_ = 0;  // made and not destroyed; guarded by mutex_
+    std::size_t magazines_ = 0;  // made and not destroyed; guarded by the lock of the first shard
     // Loads with acquire pair with the release store in `make_depot`.
     std::atomic<Depot*> depot_ = nullptr;
 };

@@ -67,7 +67,7 @@ void BucketSet::drop_free_pages() noexcept {
 }
 
 void BucketSet::lock() noexcept {
-    for (Bucket& bucket : buckets_) bucket.lock();
+    for (Bucket& bucket : buckets_) bucket.spans.lock();
     magazines_.lock();
     if (!is_first()) return;
     shared_.quarantine.lock();
@@ -84,7 +84,7 @@ void BucketSet::unlock() noexcept {
         shared_.quarantine.unlock();
     }
     magazines_.unlock();
-    for (Bucket& bucket : buckets_) bucket.unlock();
+    for (Bucket& bucket : buckets_) bucket.spans.unlock();
 }
 
 }  // namespace tensorpool::blocks

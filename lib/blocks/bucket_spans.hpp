@@ -43,6 +43,8 @@ public:
     /// much as is not.
     bool are_at_least_half_out(std::size_t idle) noexcept;
 
+    /// The first shard, whose lock also guards the making of magazines.
+    BucketShard& first_shard() noexcept { return shards_.first(); }
     /// The locks of all shards.
     void lock() noexcept;
     void unlock() noexcept;

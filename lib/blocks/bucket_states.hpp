@@ -16,6 +16,12 @@ inline bool begins_block(const BucketTraits& bucket, const void* p,
     return bucket.layout.checked_index_at(offset) != bucket.layout.blocks;
 }
 
+/// Returns the offset of an address in the span that has these states.
+inline std::uint64_t offset_in(const pages::BlockStates& states, const void* p) noexcept {
+    return reinterpret_cast<std::uintptr_t>(p) -
+           reinterpret_cast<std::uintptr_t>(states.first_block.load(std::memory_order_relaxed));
+}
+
 /// Returns the mark of the block that begins at `p`; nullptr if none begins there. REQUIRES: the
 /// bucket's blocks have marks, and the span stays.
 inline pages::BlockStates::Mark* mark_of(const BucketTraits& bucket, const void* p,
@@ -23,9 +29,7 @@ inline pages::BlockStates::Mark* mark_of(const BucketTraits& bucket, const void*
     // Acquire pairs with the release in `give_states`.
     const auto* const states = entry.span()->states.load(std::memory_order_acquire);
     if (states == nullptr) return nullptr;
-    const char* const first = states->first_block.load(std::memory_order_relaxed);
-    const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(p) - first);
-    const std::uint64_t index = bucket.layout.checked_index_at(offset);
+    const std::uint64_t index = bucket.layout.checked_index_at(offset_in(*states, p));
     return index == bucket.layout.blocks ? nullptr : &states->marks[index];
 }
 /// Returns the mark of a block that the caller holds.
@@ -47,9 +51,7 @@ inline void begin_use(const BucketTraits& bucket, const void* block,
                       std::size_t requested_bytes) noexcept {
     const pages::PageEntry entry = bucket.entry(block);
     pages::BlockStates& states = *entry.span()->states.load(std::memory_order_relaxed);
-    const char* const first = states.first_block.load(std::memory_order_relaxed);
-    const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
-    const std::uint64_t index = bucket.layout.index_at(offset);
+    const std::uint64_t index = bucket.layout.index_at(offset_in(states, block));
     // Release: the states may have belonged to another span before. A thread that still reads them
     // for that span and sees this store also sees that the span has left the page map.
     if (bucket.sources.states == States::uses) {
@@ -70,9 +72,7 @@ inline void begin_use(const BucketTraits& bucket, const void* block,
     pages::BlockStates* const states = entry.span()->states.load(std::memory_order_relaxed);
     if (states == nullptr) return false;
     const BucketLayout& layout = bucket.layout;
-    const char* const first = states->first_block.load(std::memory_order_relaxed);
-    const std::uint64_t index = layout.checked_index_at(reinterpret_cast<std::uintptr_t>(block) -
-                                                        reinterpret_cast<std::uintptr_t>(first));
+    const std::uint64_t index = layout.checked_index_at(offset_in(*states, block));
     if (index == layout.blocks) return false;
     if (states->wide_state(index).load(std::memory_order_relaxed) != 0) return false;
     // Relaxed: the state, which is stored next, publishes it.
@@ -86,9 +86,8 @@ inline void begin_use(const BucketTraits& bucket, const void* block,
 inline pages::BlockStates::Origin& origin_of(const BucketTraits& bucket, const void* block,
                                              pages::PageEntry entry) noexcept {
     pages::BlockStates& states = *entry.span()->states.load(std::memory_order_relaxed);
-    const char* const first = states.first_block.load(std::memory_order_relaxed);
-    const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
-    return states.origin(bucket.layout.index_at(offset), bucket.layout.blocks);
+    const std::uint64_t index = bucket.layout.index_at(offset_in(states, block));
+    return states.origin(index, bucket.layout.blocks);
 }
 
 /// What was recorded about a block whose use has ended.

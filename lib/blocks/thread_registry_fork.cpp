@@ -1,6 +1,5 @@
 // What the registry does around a fork.
 
-#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_registry.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
@@ -69,11 +68,9 @@ void ThreadRegistry::before_fork() noexcept {
     tables_.records().lock();
     pages::guarded_area().lock();
     pages::address_space().lock();
-    pool_numbers().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
-    pool_numbers().unlock();
     pages::address_space().unlock();
     pages::guarded_area().unlock();
     tables_.records().unlock();

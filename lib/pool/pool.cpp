@@ -65,14 +65,14 @@ kinds::Stated stated_by(const PoolParts& pool, const FreedAs& freed) noexcept {
 }  // namespace
 
 Pool* Pool::make(const PoolOptions& options) {
-    const unsigned number = blocks::pool_numbers().take();
+    const unsigned number = blocks::PoolNumbers::take();
     if (number == blocks::PoolNumbers::none) return nullptr;
     try {
         Pool* const pool = make(options, number);
-        if (pool == nullptr) blocks::pool_numbers().give_back(number);
+        if (pool == nullptr) blocks::PoolNumbers::give_back(number);
         return pool;
     } catch (...) {
-        blocks::pool_numbers().give_back(number);
+        blocks::PoolNumbers::give_back(number);
         throw;
     }
 }
@@ -108,7 +108,7 @@ void Pool::destroy(Pool& pool) noexcept {
     }
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
-    blocks::pool_numbers().give_back(number);
+    blocks::PoolNumbers::give_back(number);
 }
 
 Pool::Pool(PoolOptions&& options, unsigned number,

@@ -129,8 +129,8 @@ TEST_F(LoadedBlocksTest, MarkedSetShowsOnlyWhatIsExposed) {
 
 TEST_F(LoadedBlocksTest, ConcealEndsTheMarksOfExposedBlocks) {
     load_marked(10);
-    loaded_.expose(1, mark_);
     loaded_.expose(4, mark_);
+    EXPECT_EQ(loaded_.to_expose(), 2U);
     void* const held = pop();
     EXPECT_EQ(loaded_.conceal(), 3 * 1024U);
     EXPECT_EQ(marked(), 1) << "the block in use";

@@ -40,12 +40,12 @@ protected:
 };
 
 TEST_F(BlocksLocks, CallsOfABucketWait) {
-    Bucket& central = pool_.set[bucket];
+    BucketSpans& spans = pool_.set[bucket].spans;
     std::vector<void*> blocks;
-    EXPECT_TRUE(waits_for(central, [&] { blocks = pool_.take(bucket, 2); }));
+    EXPECT_TRUE(waits_for(spans, [&] { blocks = pool_.take(bucket, 2); }));
     ASSERT_EQ(blocks.size(), 2U);
-    EXPECT_TRUE(waits_for(central, [&] { (void)central.spans.find(blocks[0]); }));
-    EXPECT_TRUE(waits_for(central, [&] { pool_.bring_home(bucket, {blocks[1]}); }));
+    EXPECT_TRUE(waits_for(spans, [&] { (void)spans.find(blocks[0]); }));
+    EXPECT_TRUE(waits_for(spans, [&] { pool_.bring_home(bucket, {blocks[1]}); }));
     pool_.bring_home(bucket, {blocks[0]});
 }
 

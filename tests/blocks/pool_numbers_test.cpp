@@ -8,31 +8,32 @@ namespace tensorpool::blocks {
 namespace {
 
 TEST(PoolNumbers, AreTheLowestFreeAndNeverTheGlobalPools) {
-    PoolNumbers numbers;
-    const unsigned first = numbers.take();
-    const unsigned second = numbers.take();
-    const unsigned third = numbers.take();
-    EXPECT_EQ(first, PoolNumbers::first) << "smaller numbers are reserved";
+    const unsigned first = PoolNumbers::take();
+    const unsigned second = PoolNumbers::take();
+    const unsigned third = PoolNumbers::take();
     EXPECT_NE(first, PoolNumbers::global);
     EXPECT_LT(first, second);
     EXPECT_LT(second, third);
-    numbers.give_back(second);
-    numbers.give_back(first);
-    EXPECT_EQ(numbers.take(), first);
-    EXPECT_EQ(numbers.take(), second);
+    PoolNumbers::give_back(second);
+    PoolNumbers::give_back(first);
+    EXPECT_EQ(PoolNumbers::take(), first);
+    EXPECT_EQ(PoolNumbers::take(), second);
+    for (const unsigned number : {first, second, third}) PoolNumbers::give_back(number);
 }
 
 TEST(PoolNumbers, EachIsTakenOnceUntilNoneIsLeft) {
-    PoolNumbers numbers;
-    std::set<unsigned> taken;
-    for (unsigned number = numbers.take(); number != PoolNumbers::none; number = numbers.take()) {
-        ASSERT_TRUE(taken.insert(number).second);
+    std::set<unsigned> numbers;
+    for (unsigned number = PoolNumbers::take(); number != PoolNumbers::none;
+         number = PoolNumbers::take()) {
+        ASSERT_TRUE(numbers.insert(number).second);
         ASSERT_LT(number, PoolNumbers::end);
     }
-    EXPECT_EQ(taken.size(), PoolNumbers::end - PoolNumbers::first);
-    const unsigned last = *taken.rbegin();
-    numbers.give_back(last);
-    EXPECT_EQ(numbers.take(), last);
+    EXPECT_EQ(*numbers.begin(), PoolNumbers::first) << "smaller numbers are reserved";
+    EXPECT_EQ(numbers.size(), PoolNumbers::end - PoolNumbers::first);
+    const unsigned last = *numbers.rbegin();
+    PoolNumbers::give_back(last);
+    EXPECT_EQ(PoolNumbers::take(), last);
+    for (const unsigned number : numbers) PoolNumbers::give_back(number);
 }
 
 }  // namespace

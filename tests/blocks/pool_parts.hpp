@@ -112,8 +112,8 @@ public:
 
 private:
     struct Number {
-        ~Number() { blocks::pool_numbers().give_back(value); }
-        unsigned value = blocks::pool_numbers().take();
+        ~Number() { blocks::PoolNumbers::give_back(value); }
+        unsigned value = blocks::PoolNumbers::take();
     };
 
     static pages::HeapOptions heap_options(const PoolSettings& settings) {

@@ -21,9 +21,9 @@ public:
     TakenNumbers& operator=(const TakenNumbers&) = delete;
 
 private:
-    unsigned take() { return numbers_.emplace_back(blocks::pool_numbers().take()); }
+    unsigned take() { return numbers_.emplace_back(blocks::PoolNumbers::take()); }
     void give_back() {
-        blocks::pool_numbers().give_back(numbers_.back());
+        blocks::PoolNumbers::give_back(numbers_.back());
         numbers_.pop_back();
     }
 
