@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/guarded_kind.hpp"
 #include "pages/marked/guarded_block.hpp"
@@ -164,13 +165,14 @@ void* allocate_sampled(PoolParts& pool, blocks::Cache& cache, const Request& req
     if (sampled.block != nullptr || sampled.mean == 0) return sampled.block;
     const std::size_t bytes = request.bytes;
     const unsigned bucket = bucket_for(bytes, request.alignment);
-    void* const block = take_marked(pool, bucket, bytes, blocks::BucketSet::CountAs::hit, path);
+    void* const block = take_marked(pool, bucket, bytes, blocks::CountAs::hit, path);
     if (block == nullptr) {
         statistics::profiled_blocks().count_lost();
         return nullptr;
     }
     cache.bytes_to_sample -= as_distance(bytes);
-    profile_marked(cache, (*pool.buckets.marked)[bucket].mark_of(block), block, bytes, sampled);
+    profile_marked(cache, blocks::mark_of((*pool.buckets.shared().marked)[bucket].traits, block),
+                   block, bytes, sampled);
     return block;
 }
 

@@ -118,7 +118,7 @@ void note_free(PoolParts& pool, void* p) noexcept {
 // Free memory is used without growth if it has a run that is long enough once all of it has joined.
 Span* lend(PoolParts& pool, std::size_t bytes, std::size_t alignment,
            const pages::ServedMemory& borrower, SlowPath& path) noexcept {
-    empty_caches(pool, blocks::Bucket::Magazines::keep, path);
+    empty_caches(pool, blocks::BucketDepot::Magazines::keep, path);
     path.may_grow = false;
     Span* span = pool.large.allocate_tightly(bytes, alignment, path);
     path.may_grow = true;

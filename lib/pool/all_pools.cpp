@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "blocks/thread_registry.hpp"
+#include "blocks/marked_set.hpp"
 #include "kinds/block_server.hpp"
 #include "limits/scope_budget.hpp"
 #include "pool/pool.hpp"
@@ -33,11 +33,10 @@ std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t byte
 }
 
 void watch_budgets() noexcept {
-    static constexpr limits::BudgetHooks hooks{
-        []() noexcept { blocks::thread_registry().change_scope(); },
-        [](BudgetNode& budget, std::size_t bytes) noexcept {
-            return give_free_memory_of_pools(budget, bytes);
-        }};
+    static constexpr limits::BudgetHooks hooks{blocks::scope_changed,
+                                               [](BudgetNode& budget, std::size_t bytes) noexcept {
+                                                   return give_free_memory_of_pools(budget, bytes);
+                                               }};
     limits::set_budget_hooks(hooks);
 }
 

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "blocks/marked_set.hpp"
+#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_registry.hpp"
 #include "events/limit_kind.hpp"
 #include "events/recorder_hooks.hpp"
@@ -37,7 +39,7 @@ using kinds::PoolParts;
 using pages::Changes;
 using pages::PageEntry;
 using pages::SlowPath;
-using Magazines = blocks::Bucket::Magazines;
+using Magazines = blocks::BucketDepot::Magazines;
 
 // Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
 PoolOptions with_short_name(PoolOptions options) {
@@ -63,15 +65,14 @@ kinds::Stated stated_by(const PoolParts& pool, const FreedAs& freed) noexcept {
 }  // namespace
 
 Pool* Pool::make(const PoolOptions& options) {
-    blocks::ThreadRegistry& registry = blocks::thread_registry();
-    const unsigned number = registry.take_number();
-    if (number == blocks::ThreadRegistry::no_number) return nullptr;
+    const unsigned number = blocks::PoolNumbers::take();
+    if (number == blocks::PoolNumbers::none) return nullptr;
     try {
         Pool* const pool = make(options, number);
-        if (pool == nullptr) registry.give_back_number(number);
+        if (pool == nullptr) blocks::PoolNumbers::give_back(number);
         return pool;
     } catch (...) {
-        registry.give_back_number(number);
+        blocks::PoolNumbers::give_back(number);
         throw;
     }
 }
@@ -107,14 +108,15 @@ void Pool::destroy(Pool& pool) noexcept {
     }
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
-    blocks::thread_registry().give_back_number(number);
+    blocks::PoolNumbers::give_back(number);
 }
 
 Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : parts_(std::move(options), number, std::move(record)) {
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
-    if (parts_.is_sampled() || kinds::is_profiled(parts_)) parts_.buckets.sample_requests();
+    if (parts_.is_sampled() || kinds::is_profiled(parts_))
+        parts_.buckets.shared().samples_requests = true;
     blocks::thread_registry().enter(parts_.buckets);
     events::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
@@ -148,8 +150,8 @@ void Pool::offer_finer_sizes() noexcept {
     if (memory == nullptr) return;
     auto* const finer = static_cast<blocks::BucketSet*>(memory);
     for (unsigned series = 1; series != base::series_count; ++series) {
-        blocks::thread_registry().enter(*new (finer + series - 1)
-                                            blocks::BucketSet(parts_.buckets, series));
+        blocks::thread_registry().enter(*new (finer + series - 1) blocks::BucketSet(
+            parts_.buckets, series, blocks::BucketSet::HasMarks::no));
     }
     parts_.finer.store(finer, std::memory_order_release);
 }
@@ -314,9 +316,8 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
 // Exposed blocks of scopes are taken back, and of a pool with a budget free memory is given back.
 void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept {
     const BudgetNode* const own = parts_.heap.options().budget;
-    const bool is_charged = own != nullptr
-                                ? own->is_within(budget)
-                                : blocks::thread_registry().exposes_within(parts_.buckets, budget);
+    const bool is_charged =
+        own != nullptr ? own->is_within(budget) : blocks::exposes_within(parts_.buckets, budget);
     if (!is_charged) return;
     Changes changes;
     kinds::empty_caches(parts_, Magazines::keep, changes);

@@ -2,8 +2,8 @@
 // thread_cache.hpp and blocks/biased_lock.hpp describe. The test explores every order of the steps
 // of both threads, and every time at which a store of the owner leaves its processor's store
 // buffer. Each step is one memory access of the code or one critical section. The code itself is
-// tested in thread_registry_take_back_test.cpp and take_back_linux_test.cpp, where stores rarely
-// stay in the buffer for long.
+// tested in tests/blocks/take_back_test.cpp and take_back_linux_test.cpp, where stores rarely stay
+// in the buffer for long.
 
 #include <gtest/gtest.h>
 

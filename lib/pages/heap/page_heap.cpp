@@ -67,7 +67,7 @@ Span* PageHeap::allocate(const PageRequest& request, SlowPath& path) noexcept {
 }
 
 // If the low addresses are used up, other ones serve as well: inline frees are then hidden
-// (`ThreadRegistry::note_addresses`).
+// (`blocks::note_addresses`).
 Span* PageHeap::take_marked(const PageRequest& request, SlowPath& path) noexcept {
     const bool may_grow = request.may_grow && path.may_grow;
     if (HeapShard* const marked = shards_.marked()) {

@@ -1,4 +1,4 @@
-// Taking back free blocks from the magazines of other threads, which may be asleep.
+#include "blocks/take_back.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "blocks/cache_large.hpp"
 #include "blocks/pool_parts.hpp"
-#include "blocks/thread_registry.hpp"
 #include "blocks/worker.hpp"
 #include "platform/platform.hpp"
 
@@ -34,7 +32,7 @@ void use_all_buckets(PoolParts& pool) {
 }
 
 void take_back(PoolParts& pool, TakeFrom from) {
-    thread_registry().take_back(pool.set, from, PoolParts::path());
+    blocks::take_back(pool.set, from, PoolParts::path());
 }
 
 class TakeBack : public ::testing::Test {
@@ -52,7 +50,7 @@ TEST_F(TakeBack, ReturnsBlocksParkedByASleepingThread) {
     take_back(pool_, TakeFrom::everyone);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
-    EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
+    EXPECT_EQ(pool_.set.shared().parking_limit.taken(), 0U);
     pool_.drain();
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
         EXPECT_EQ(pool_.capacity_of(bucket), 0U) << bucket;
@@ -121,7 +119,8 @@ TEST_F(TakeBack, EnoughTakesNothingFromBusyThreadsBelowHalfOfTheLimit) {
     busy.does([&] { use_all_buckets(pool_); });
     const std::size_t parked = pool_.parked_bytes();
     ASSERT_GT(parked, 0U);
-    ASSERT_LE(pool_.set.parking_limit().taken(), pool_.set.parking_limit().max_bytes() / 2);
+    ASSERT_LE(pool_.set.shared().parking_limit.taken(),
+              pool_.set.shared().parking_limit.max_bytes() / 2);
     take_back(pool_, TakeFrom::enough);
     EXPECT_EQ(pool_.parked_bytes(), parked);
 }
@@ -131,17 +130,17 @@ TEST_F(TakeBack, ManyIdleThreadsParkNoMoreThanTheLimit) {
     for (unsigned i = 0; i < 100; ++i) {
         threads.push_back(std::make_unique<Worker>());
         threads.back()->does([&] { use_all_buckets(pool_); });
-        ASSERT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes()) << i;
+        ASSERT_LE(pool_.parked_bytes(), pool_.set.shared().parking_limit.max_bytes()) << i;
     }
-    EXPECT_GT(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes() / 8);
+    EXPECT_GT(pool_.parked_bytes(), pool_.set.shared().parking_limit.max_bytes() / 8);
     for (const auto& thread : threads) thread->does([&] { use_all_buckets(pool_); });
-    EXPECT_LE(pool_.parked_bytes(), pool_.set.parking_limit().max_bytes());
+    EXPECT_LE(pool_.parked_bytes(), pool_.set.shared().parking_limit.max_bytes());
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
 }
 
 TEST_F(TakeBack, RoomOfEndedThreadsIsReleased) {
     for (unsigned i = 0; i < 10; ++i) std::thread([&] { use_all_buckets(pool_); }).join();
-    EXPECT_EQ(pool_.set.parking_limit().taken(), 0U);
+    EXPECT_EQ(pool_.set.shared().parking_limit.taken(), 0U);
 }
 
 // Each block contains its holder's mark while it is held. Uses the smallest blocks, of which
@@ -177,35 +176,33 @@ TEST_F(TakeBack, TakeBackDuringCallsNeverDuplicatesBlocks) {
     }
 }
 
-// For a thread that keeps large blocks, only calls for large blocks count.
-TEST(CacheIdle, ThreadThatUsesOnlySmallBlocksIsIdleForLargeOnes) {
-    testing::PoolParts pool;
-    testing::LooseCache cache(pool);
-    pages::Span* const span =
-        pool.large.allocate(std::size_t{1} << 20, 64, testing::PoolParts::path()).span;
-    ASSERT_NE(span, nullptr);
-    (void)cache.was_idle();
-    testing::PoolParts::deallocate(cache, 4, testing::PoolParts::allocate(cache, 4));
-    EXPECT_FALSE(cache.was_idle());
-    if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences of all threads";
-    (void)cache.was_idle();
-    testing::PoolParts::deallocate(cache, 4, testing::PoolParts::allocate(cache, 4));
-    EXPECT_TRUE(cache.was_idle());
-    cache.counters->large.deallocations.fetch_add(1);
-    EXPECT_FALSE(cache.was_idle());
-    cache.give_back_all(testing::PoolParts::path());
+class IdleCheck : public ::testing::Test {
+protected:
+    void use_small_blocks() { PoolParts::deallocate(cache_, 4, PoolParts::allocate(cache_, 4)); }
+
+    PoolParts pool_;
+    testing::LooseCache cache_{pool_};
+};
+
+TEST_F(IdleCheck, CacheIsIdleUntilItsFirstCallAndAfterAPassWithoutCalls) {
+    EXPECT_TRUE(was_idle(cache_));
+    use_small_blocks();
+    EXPECT_FALSE(was_idle(cache_));
+    EXPECT_TRUE(was_idle(cache_));
 }
 
-TEST(CacheOfLargeBlocks, KeepsThoseThatWereFreedInTheLastPeriod) {
-    testing::PoolParts pool;
-    testing::LooseCache cache(pool);
-    constexpr std::size_t bytes = std::size_t{1} << 20;
-    pages::Span* const span = pool.large.allocate(bytes, 64, testing::PoolParts::path()).span;
+// For a thread that keeps large blocks, only calls for large blocks count.
+TEST_F(IdleCheck, ThreadThatUsesOnlySmallBlocksIsIdleForLargeOnes) {
+    pages::Span* const span =
+        pool_.large.allocate(std::size_t{1} << 20, 64, PoolParts::path()).span;
     ASSERT_NE(span, nullptr);
-    if (!cache.keep_large(*span, pool.large)) GTEST_SKIP() << "no fences of all threads";
-    span->period = pool.heap.kept().period() - 1;
-    EXPECT_EQ(cache.give_back_unneeded_large(testing::PoolParts::path()), 0U);
-    EXPECT_EQ(cache.give_back_large(testing::PoolParts::path()), bytes);
+    if (!cache_.large.keep(*span, pool_.large)) GTEST_SKIP() << "no fences of all threads";
+    (void)was_idle(cache_);
+    use_small_blocks();
+    EXPECT_TRUE(was_idle(cache_));
+    cache_.counters->large.deallocations.fetch_add(1);
+    EXPECT_FALSE(was_idle(cache_));
+    cache_.give_back_all(PoolParts::path());
 }
 
 }  // namespace
