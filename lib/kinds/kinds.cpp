@@ -28,16 +28,23 @@ constexpr KindTable table(const Kind& bucket, const Kind& large) noexcept {
     kinds.set(PageKind::marked, marked_kind);
     return kinds;
 }
-constinit const KindTable kinds_of_most = table(bucket_kind, large_kind);
+constinit KindTable kinds_of_most = table(bucket_kind, large_kind);
 constinit const KindTable kinds_of_hardened = table(hardened_bucket_kind, hardened_large_kind);
 
 constexpr Route lent{takes_lent, allocate_lent, true};
 constexpr Route charged{takes_charged, allocate_charged};
-constexpr Route routes_of_most[] = {lent,
-                                    charged,
-                                    {takes_finer, allocate_finer},
-                                    {takes_small, allocate_small},
-                                    {takes_any, allocate_large}};
+// Others that are added come first.
+constexpr unsigned max_added = 4;
+constinit Route routes_of_most[max_added + 5] = {{},
+                                                 {},
+                                                 {},
+                                                 {},
+                                                 lent,
+                                                 charged,
+                                                 {takes_finer, allocate_finer},
+                                                 {takes_small, allocate_small},
+                                                 {takes_any, allocate_large}};
+constinit Route* first_of_most = routes_of_most + max_added;
 constexpr Route routes_of_hardened[] = {lent, {takes_any, allocate_hardened}};
 
 }  // namespace
@@ -47,7 +54,12 @@ const KindTable& kinds_for(Checks checks) noexcept {
 }
 
 const Route* routes_for(Checks checks) noexcept {
-    return checks == Checks::hardened ? routes_of_hardened : routes_of_most;
+    return checks == Checks::hardened ? routes_of_hardened : first_of_most;
+}
+
+void add(pages::PageKind number, const Kind& kind, const Route& route) noexcept {
+    kinds_of_most.set(number, kind);
+    *--first_of_most = route;
 }
 
 Found find(PoolParts& pool, const void* p) noexcept {

@@ -6,7 +6,9 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
+#include "limits/budget_holders.hpp"
 #include "limits/budgets.hpp"
+#include "limits/ladder.hpp"
 
 namespace tensorpool::limits {
 
@@ -16,8 +18,8 @@ bool BudgetRequest::may_retry() noexcept {
     has_fitted_ = false;
     // Nothing is given for a request that exceeds the limit even if all memory were.
     const bool may_fit = by_soft_ || missing_ <= refused_by->in_use();
-    std::size_t given = may_fit ? give_free_memory(*refused_by, missing_) : 0;
-    if (may_fit && given < missing_) given += ask_holders(*refused_by, missing_ - given, this);
+    Lack lack{.budget = refused_by, .bytes = missing_, .request = this};
+    const std::size_t given = may_fit ? ladder().climb(lack) : 0;
     reclaimed_ += given;
     if (by_soft_) {
         may_pass_soft_ = true;

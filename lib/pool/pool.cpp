@@ -4,7 +4,6 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "blocks/marked_set.hpp"
@@ -22,6 +21,7 @@
 #include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
 #include "limits/commit_budget.hpp"
+#include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
 #include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
@@ -198,17 +198,12 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
 [[gnu::noinline]] void* Pool::try_under_pressure(const kinds::Route& route, const Request& request,
                                                  SlowPath& path) noexcept {
     void* block = nullptr;
-    do {
-        // Threads that are inside a slow path keep their blocks. Retry until they are done.
-        constexpr unsigned max_tries = 16;
-        for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
-            const bool all = kinds::empty_caches(parts_, Magazines::keep, path);
-            block = route.allocate(parts_, request, path);
-            if (all) break;
-            if (block == nullptr) std::this_thread::yield();
-        }
-    } while (block == nullptr && path.budget.may_retry());
-    if (block != nullptr) {
+    kinds::KeptMemory kept{parts_, Magazines::keep, path};
+    const bool is_met = limits::ladder().climb(&kept, path.budget, [&] {
+        block = route.allocate(parts_, request, path);
+        return block != nullptr;
+    });
+    if (is_met) {
         write_entry(EntryKind::pressure, LimitKind::none, request.bytes, parts_.options.name);
         report(PoolEvent::Kind::pressure, request.bytes, "");
     }

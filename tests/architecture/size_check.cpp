@@ -84,7 +84,7 @@ private:
                 continue;
             }
             if (!(words >> reason)) add(list_file, number, "'" + name + "' has no reason");
-            listed_[name] = {number};
+            listed_[name] = {number, false};
         }
     }
 

@@ -82,6 +82,28 @@ TEST_F(BareChild, DoesNotCountInItsParent) {
     EXPECT_EQ(before.capacity_bytes, after.capacity_bytes);
 }
 
+// What its parent's threads parked is lost, but not what lies in depots and extents.
+TEST_F(BareChild, GathersFreeMemoryBeforeARefusal) {
+    MemoryPool pool({.max_capacity = 16 * mib});
+    const auto fits_in_turn = [&] {
+        for (int turn = 0; turn != 3; ++turn) {
+            std::vector<void*> blocks(8 * 1024);
+            for (void*& block : blocks) {
+                block = pool.try_allocate(1024);
+                if (block == nullptr) return false;
+            }
+            for (void* const block : blocks) pool.deallocate(block, 1024);
+            void* const large = pool.try_allocate(15 * mib);
+            if (large == nullptr) return false;
+            pool.deallocate(large, 15 * mib);
+        }
+        return true;
+    };
+    EXPECT_TRUE(testing::holds_in_bare_child(fits_in_turn));
+    EXPECT_TRUE(fits_in_turn());
+    EXPECT_TRUE(testing::holds_in_bare_child(fits_in_turn));
+}
+
 TEST_F(BareChild, HasChildrenOfItsOwn) {
     MemoryPool pool;
     can_use(pool);
