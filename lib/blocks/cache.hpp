@@ -8,11 +8,11 @@
 
 #include "blocks/biased_lock.hpp"
 #include "blocks/bucket.hpp"
-#include "blocks/guard_pace.hpp"
 #include "blocks/large_magazine.hpp"
-#include "blocks/profile_pace.hpp"
 #include "limits/budget_node.hpp"
 #include "statistics/segment/pool_counters.hpp"
+#include "watch/guards/guard_pace.hpp"
+#include "watch/profile/profile_pace.hpp"
 
 namespace tensorpool::blocks {
 
@@ -109,9 +109,9 @@ public:
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
     // Used by the pool on slow paths of the thread.
     /// What the countdown `bytes_to_sample` counts down to.
-    SampleDistances distances;
-    GuardPace guard_pace;
-    ProfilePace profile_pace;
+    watch::SampleDistances distances;
+    watch::GuardPace guard_pace;
+    watch::ProfilePace profile_pace;
 
     /// Determines which addresses inline frees recognize; see BucketSet::hides_frees.
     void set_first_unguarded() noexcept;

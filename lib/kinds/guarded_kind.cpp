@@ -4,18 +4,18 @@
 
 #include "kinds/reports.hpp"
 #include "kinds/sampling.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {
 namespace {
 
-using blocks::GuardPace;
-using blocks::SampleDistances;
 using events::MisuseKind;
 using events::report_misuse;
-using pages::GuardedArea;
-using pages::GuardedBlock;
+using watch::GuardedArea;
+using watch::GuardedBlock;
+using watch::GuardPace;
+using watch::SampleDistances;
 
 // With this share every block is guarded, as far as that is possible. Tests use it.
 constexpr double guard_all = 1;
@@ -36,7 +36,7 @@ void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
     if (!pool.heap.charge_outside(taken)) return nullptr;
     GuardedBlock* const block =
-        pages::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
+        watch::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
     if (block == nullptr) {
         pool.heap.refund_outside(taken);
         return nullptr;
@@ -103,7 +103,7 @@ void* guard_if_due(PoolParts& pool, blocks::Cache& cache, std::size_t bytes,
 
 bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
                        Changes&) const noexcept {
-    GuardedBlock& block = *entry.guarded();
+    GuardedBlock& block = *watch::guarded_block(entry);
     const bool begins = p == block.begin;
     if (begins) check(pool, p, block, stated);
     if (!begins || !GuardedArea::end_use(block)) {
@@ -114,13 +114,13 @@ bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
     const std::size_t taken = block.page_bytes_in_use();
     count_large_free(pool, taken, Held::no);
     pool.totals().guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
-    pages::guarded_area().close(block);
+    watch::guarded_area().close(block);
     pool.heap.refund_outside(taken);
     return false;
 }
 
 Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexcept {
-    const GuardedBlock& block = *entry.guarded();
+    const GuardedBlock& block = *watch::guarded_block(entry);
     Found found{.what = block.begin == p ? Found::What::block : Found::What::interior,
                 .block = block.begin,
                 .bucket = std::min(bucket_of(block.requested), bucket_count),
@@ -136,7 +136,7 @@ Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexce
 }
 
 std::size_t GuardedKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
-    return entry.guarded()->requested;
+    return entry.placed()->requested;
 }
 
 }  // namespace tensorpool::kinds

@@ -4,7 +4,7 @@
 
 namespace tensorpool::kinds {
 
-/// Guarded blocks (pages/marked/guarded_area.hpp): some blocks of pools with Checks::sampled.
+/// Guarded blocks (watch/guards/guarded_area.hpp): some blocks of pools with Checks::sampled.
 class GuardedKind final : public Kind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,

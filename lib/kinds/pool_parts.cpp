@@ -10,6 +10,7 @@
 #include "limits/commit_budget.hpp"
 #include "limits/named_budgets.hpp"
 #include "platform/platform.hpp"
+#include "watch/profile/profile_interval.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -69,6 +70,7 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       buckets(options.name.c_str(), states_for(options.checks), heap, large, records, counters,
               record->totals) {
     records.count_in(record->totals.record_bytes);
+    watch::show_profile_interval();
 }
 
 PoolParts::~PoolParts() {

@@ -6,17 +6,17 @@
 
 #include "blocks/thread_registry.hpp"
 #include "kinds/guarded_kind.hpp"
-#include "pages/marked/guarded_block.hpp"
 #include "platform/platform.hpp"
-#include "statistics/profile/profile_interval.hpp"
+#include "watch/guards/guarded_block.hpp"
+#include "watch/profile/profile_interval.hpp"
 
 namespace tensorpool::kinds {
 namespace {
 
 using base::BlockMark;
-using blocks::ProfilePace;
-using blocks::SampleDistances;
-using statistics::ProfiledBlock;
+using watch::ProfiledBlock;
+using watch::ProfilePace;
+using watch::SampleDistances;
 
 // What took longer was disturbed: the first stack of a process reads the tables of its files, which
 // takes milliseconds.
@@ -45,10 +45,10 @@ double take_sample(PoolParts& pool, blocks::Cache& cache, std::size_t bytes) noe
     ProfilePace& pace = cache.profile_pace;
     if (const double mean = pace.take_owed(bytes)) return mean;
     if (left >= 0) return 0;
-    const std::uint64_t interval = is_profiled(pool) ? statistics::profile_interval() : 0;
+    const std::uint64_t interval = is_profiled(pool) ? watch::profile_interval() : 0;
     if (interval == 0) {
         pace.stop();
-        left = is_profiled(pool) ? statistics::profile_look_again_bytes : SampleDistances::never;
+        left = is_profiled(pool) ? watch::profile_look_again_bytes : SampleDistances::never;
         return 0;
     }
     if (!pace.is_on()) {
@@ -63,7 +63,7 @@ double take_sample(PoolParts& pool, blocks::Cache& cache, std::size_t bytes) noe
 
 ProfiledBlock* begin_profile(blocks::Cache& cache, const void* p, std::size_t bytes,
                              const Sampled& sampled) noexcept {
-    ProfiledBlock* const block = statistics::profiled_blocks().begin(p, bytes, sampled.mean);
+    ProfiledBlock* const block = watch::profiled_blocks().begin(p, bytes, sampled.mean);
     const std::uint64_t took = platform::monotonic_clock_ns() - sampled.begun_ns;
     const std::uint64_t later = bytes > largest_block_bytes
                                     ? later_cost_ns
@@ -102,7 +102,7 @@ Sampled sample_if_due(PoolParts& pool, blocks::Cache& cache, const Request& requ
     if (sampled.block == nullptr) {
         cache.bytes_to_sample += as_distance(bytes);
     } else if (sampled.mean != 0) {
-        pool.entry(sampled.block).guarded()->mark =
+        watch::guarded_block(pool.entry(sampled.block))->mark =
             begin_profile(cache, sampled.block, bytes, sampled);
     }
     return sampled;
@@ -166,7 +166,7 @@ void* allocate_sampled(PoolParts& pool, blocks::Cache& cache, const Request& req
     const unsigned bucket = bucket_for(bytes, request.alignment);
     void* const block = take_marked(pool, bucket, bytes, blocks::BucketSet::CountAs::hit, path);
     if (block == nullptr) {
-        statistics::profiled_blocks().count_lost();
+        watch::profiled_blocks().count_lost();
         return nullptr;
     }
     cache.bytes_to_sample -= as_distance(bytes);

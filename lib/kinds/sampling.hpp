@@ -3,7 +3,7 @@
 #include "kinds/kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/route.hpp"
-#include "statistics/profile/profiled_blocks.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 // What looks on: the heap profile and guards. Both take the slow path of a call when the countdown
 // of a thread's cache (`bytes_to_sample`) does not suffice for a request.

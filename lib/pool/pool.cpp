@@ -21,11 +21,11 @@
 #include "kinds/tool_marks.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/faults.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -121,7 +121,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     background_trimmer().wanted(parts_.options.retain.background);
     watch_budgets();
     pool_list().enter(*this);
-    if (parts_.is_sampled() && pages::guarded_area().set_up()) stop_at_faults();
+    if (parts_.is_sampled() && watch::guarded_area().set_up()) stop_at_faults();
     if (!parts_.is_hardened()) return;
     kinds::harden(parts_);
     stop_at_faults();
@@ -134,7 +134,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
     if (parts_.is_sampled())
-        parts_.heap.refund_outside(pages::guarded_area().forget_pool(parts_.number()));
+        parts_.heap.refund_outside(watch::guarded_area().forget_pool(parts_.number()));
     events::snapshot_sources().leave(*this);
 }
 
@@ -225,7 +225,7 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     if (block == nullptr) return nullptr;
     const PageEntry entry = parts_.entry(block);
     // Pages that come fresh from the system contain zeros already.
-    if (entry.guarded() != nullptr) return block;
+    if (entry.placed() != nullptr) return block;
     const bool is_clean = entry.is_large_in_use() && entry.span()->clean;
     if (!is_clean) std::memset(block, 0, bytes);
     platform::mark_defined(block, bytes);

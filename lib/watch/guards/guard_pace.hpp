@@ -5,7 +5,7 @@
 
 #include "base/random_distance.hpp"
 
-namespace tensorpool::blocks {
+namespace tensorpool::watch {
 
 /// Decides when a thread guards a block, so that samples take a given share of its time:
 /// after each sample it lets the thread run for the sample's cost divided by the share. It converts
@@ -61,4 +61,4 @@ private:
     std::int64_t distance_ = 0;
 };
 
-}  // namespace tensorpool::blocks
+}  // namespace tensorpool::watch

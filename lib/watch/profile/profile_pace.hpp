@@ -7,7 +7,7 @@
 
 #include "base/random_distance.hpp"
 
-namespace tensorpool::blocks {
+namespace tensorpool::watch {
 
 /// The distances in bytes between the samples that one thread takes for the heap profile. Their
 /// mean is the interval that the process chose, and more where samples would take a larger share of
@@ -128,4 +128,4 @@ struct SampleDistances {
     std::int64_t arm() noexcept { return armed = std::min(to_guard, to_sample); }
 };
 
-}  // namespace tensorpool::blocks
+}  // namespace tensorpool::watch

@@ -1,10 +1,10 @@
-#include "blocks/profile_pace.hpp"
+#include "watch/profile/profile_pace.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace tensorpool::blocks {
+namespace tensorpool::watch {
 namespace {
 
 constexpr std::uint64_t interval = 512 << 10;
@@ -143,4 +143,4 @@ TEST(SampleDistances, CountsDownBothFromTheSmallerOne) {
 }
 
 }  // namespace
-}  // namespace tensorpool::blocks
+}  // namespace tensorpool::watch

@@ -1,10 +1,10 @@
-#include "blocks/guard_pace.hpp"
+#include "watch/guards/guard_pace.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-namespace tensorpool::blocks {
+namespace tensorpool::watch {
 namespace {
 
 constexpr double share = 0.01;
@@ -122,4 +122,4 @@ TEST(GuardPace, PaceReturnsAfterTheClockHasJumped) {
 }
 
 }  // namespace
-}  // namespace tensorpool::blocks
+}  // namespace tensorpool::watch

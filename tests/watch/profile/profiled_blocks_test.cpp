@@ -1,11 +1,14 @@
-#include "statistics/profile/profiled_blocks.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 #include <gtest/gtest.h>
 
 #include "statistics/segment/segment.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 namespace {
+
+using statistics::ProfileWords;
+using statistics::segment;
 
 constexpr double mean = 512 * 1024;
 
@@ -80,4 +83,4 @@ TEST(ProfiledBlocks, CountsLostSamples) {
 }
 
 }  // namespace
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -1,4 +1,4 @@
-#include "statistics/profile/profiled_blocks.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +11,12 @@
 #include "platform/tools/memory_probes.hpp"
 #include "statistics/segment/segment.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
+
+using statistics::Counter;
+using statistics::ProfileWords;
+using statistics::segment;
+
 namespace {
 
 constinit base::NeverDestroyed<ProfiledBlocks> the_profiled_blocks;
@@ -123,4 +128,4 @@ void ProfiledBlocks::count_lost() noexcept {
     if (ProfileWords* const profile = words()) detail::add(profile->lost_samples, 1);
 }
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

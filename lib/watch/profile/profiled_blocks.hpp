@@ -5,11 +5,11 @@
 #include <mutex>
 
 #include "base/block_mark.hpp"
-#include "statistics/profile/known_stacks.hpp"
-#include "statistics/profile/site_table.hpp"
 #include "statistics/segment/slab_list.hpp"
+#include "watch/profile/known_stacks.hpp"
+#include "watch/profile/site_table.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 
 /// The mark of a block in use that was sampled. The block counts as more blocks and bytes than it
 /// has: those that were not sampled.
@@ -60,9 +60,9 @@ private:
     KnownStacks known_;
     platform::ProgramFrame frames_[SiteRecord::max_frames] = {};
     platform::StackBuffers buffers_ = {};
-    SlabList<ProfiledBlock> free_;
+    statistics::SlabList<ProfiledBlock> free_;
 };
 
 ProfiledBlocks& profiled_blocks() noexcept;
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <mutex>
 
-#include "pages/marked/guarded_block.hpp"
 #include "pages/page_map.hpp"
+#include "watch/guards/guarded_block.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
+
+using pages::PageCount;
+using pages::PageNumber;
 
 /// Places blocks between pages that may not be accessed, in the part of the window that the address
 /// space keeps for them, below the memory of all pools. Addresses are used in turn, so that a freed
@@ -82,4 +85,4 @@ private:
 
 GuardedArea& guarded_area() noexcept;
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch

@@ -1,4 +1,4 @@
-#include "pages/marked/guarded_area.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,10 @@
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
+
+using pages::address_space;
+
 namespace {
 
 constinit base::NeverDestroyed<GuardedArea> the_guarded_area;
@@ -119,7 +122,7 @@ bool GuardedArea::find_room(PageCount pages, PageNumber& first) noexcept {
 // there is one.
 bool GuardedArea::clear(PageNumber first, PageCount pages, PageNumber& next) noexcept {
     for (PageNumber page = first; page != first + pages; ++page) {
-        GuardedBlock* const block = address_space().map().at(page).guarded();
+        GuardedBlock* const block = guarded_block(address_space().map().at(page));
         if (block == nullptr) continue;
         if (block->state.load(std::memory_order_relaxed) != GuardedBlock::State::freed) {
             next = block->pages.first + block->pages.count;
@@ -196,7 +199,7 @@ std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
 }
 
 GuardedBlock* GuardedArea::find(const void* p) noexcept {
-    return address_space().map().at(p).guarded();
+    return guarded_block(address_space().map().at(p));
 }
 
 GuardedBlock* GuardedArea::find_near(const void* p) noexcept {
@@ -212,4 +215,4 @@ char* GuardedArea::address_of(const GuardedBlock& block) noexcept {
     return address_space().address_of(block.pages.first);
 }
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch
