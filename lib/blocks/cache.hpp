@@ -11,8 +11,7 @@
 #include "blocks/large_magazine.hpp"
 #include "limits/budget_node.hpp"
 #include "statistics/segment/pool_counters.hpp"
-#include "watch/guards/guard_pace.hpp"
-#include "watch/profile/profile_pace.hpp"
+#include "watch/countdown.hpp"
 
 namespace tensorpool::blocks {
 
@@ -108,10 +107,8 @@ public:
     /// period has ended, which reads the clock.
     bool is_time_to_look() const noexcept { return trips_ % 16 == 0; }
     // Used by the pool on slow paths of the thread.
-    /// What the countdown `bytes_to_sample` counts down to.
-    watch::SampleDistances distances;
-    watch::GuardPace guard_pace;
-    watch::ProfilePace profile_pace;
+    /// What `bytes_to_sample` counts down to.
+    watch::Countdown countdown;
 
     /// Determines which addresses inline frees recognize; see BucketSet::hides_frees.
     void set_first_unguarded() noexcept;

@@ -191,6 +191,7 @@ ThreadCaches* ThreadRegistry::own_table() noexcept {
     if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
     ThreadCaches* const table = std::exchange(free_tables_, free_tables_->next);
     base::link_in_front(tables_, *table);
+    table->pace = {};
     thread_caches = table;
     detail::thread_table = limits::scope_budget == nullptr ? table : &table->in_scope;
     return table;

@@ -8,8 +8,8 @@
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 
@@ -44,7 +44,7 @@ void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Req
     Cache* const cache = attach(pool, set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
     if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
-        void* const block = allocate_sampled(pool, *cache, request, path);
+        void* const block = allocate_watched(pool, *cache, request, path);
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "platform/platform.hpp"
 #include "watch/guards/guarded_area.hpp"
 
@@ -14,20 +13,25 @@ using events::MisuseKind;
 using events::report_misuse;
 using watch::GuardedArea;
 using watch::GuardedBlock;
-using watch::GuardPace;
-using watch::SampleDistances;
 
 // With this share every block is guarded, as far as that is possible. Tests use it.
 constexpr double guard_all = 1;
 // A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
 // tables of its files, which takes milliseconds.
-constexpr std::uint64_t max_cost_ns = 50'000;
-// A guarded block takes untouched pages and returns them when it is freed. The value is the cost of
-// a page fault (perf/results/workloads.md).
-constexpr std::uint64_t page_cost_ns = 2'000;
-// The distances keep to the share on average. Two guards may follow each other in a quarter of the
-// mean time; a shorter distance means that the thread's rate has risen.
-constexpr double max_haste = 4;
+constexpr double max_cost_ns = 50'000;
+// A guarded block takes untouched pages. The value is the cost of a page fault
+// (perf/results/workloads.md).
+constexpr std::size_t page_cost_ns = 2'000;
+constexpr double least_distance = 4096;
+
+// Two guards may follow each other in a quarter of the mean time, and time is saved for one more.
+watch::Terms terms_of(double share) noexcept {
+    return {.share = share,
+            .first_cost_ns = 30'000,  // perf/results/checks.md
+            .enough = 1,
+            .max_saved = 2,
+            .haste = 0.25};
+}
 
 // Counted as a block of whole pages.
 void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment) noexcept {
@@ -71,34 +75,32 @@ void check(PoolParts& pool, void* p, const GuardedBlock& block, const Stated& st
 
 }  // namespace
 
-void* guard_if_due(PoolParts& pool, blocks::Cache& cache, std::size_t bytes,
-                   std::size_t alignment) noexcept {
-    std::int64_t& left = cache.distances.to_guard;
-    if (left >= 0) return nullptr;
-    const double share = pool.options.guard_share;
-    if (!pool.is_sampled() || share <= 0) {
-        left = SampleDistances::never;
-        return nullptr;
+bool GuardWatcher::watches(const PoolParts& pool) const noexcept {
+    return pool.is_sampled() && pool.options.guard_share > 0;
+}
+
+Wish GuardWatcher::look(Look& look) const noexcept {
+    const std::size_t bytes = look.request.bytes;
+    const double share = look.pool.options.guard_share;
+    if (share >= guard_all || !look.may_serve) {
+        look.distance = {};
+        if (!look.may_serve) return {};
+        return {.block = allocate_guarded(look.pool, bytes, look.request.alignment)};
     }
-    if (share >= guard_all) {
-        left = 0;
-        return allocate_guarded(pool, bytes, alignment);
+    const watch::Terms terms = terms_of(share);
+    look.pace.look(platform::thread_time_ns());
+    Wish wish;
+    const auto cost_of_pages = static_cast<double>(bytes / pages::page_bytes * page_cost_ns);
+    if (look.pace.may_take(look.watcher, terms, cost_of_pages)) {
+        wish.block = allocate_guarded(look.pool, bytes, look.request.alignment);
     }
-    GuardPace& pace = cache.guard_pace;
-    if (!pace.has_begun()) {
-        const std::uint64_t now = platform::thread_time_ns();
-        left += pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
-        if (left >= 0) return nullptr;
+    if (wish.block != nullptr) {
+        const auto took = static_cast<double>(platform::monotonic_clock_ns() - look.begun_ns);
+        look.pace.count(look.watcher, terms, std::min(took, max_cost_ns) + cost_of_pages);
+        watch::guarded_block(look.pool.entry(wish.block))->watcher = look.watcher + 1;
     }
-    const std::uint64_t now = platform::thread_time_ns();
-    const std::uint64_t cost_of_pages = bytes / pages::page_bytes * page_cost_ns;
-    void* const block = pace.is_due(now, cost_of_pages, max_haste * share)
-                            ? allocate_guarded(pool, bytes, alignment)
-                            : nullptr;
-    const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
-    if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns) + cost_of_pages);
-    left = pace.next(then, left, share);
-    return block;
+    look.pace.set(look.distance, look.watcher, terms, least_distance);
+    return wish;
 }
 
 bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
@@ -110,6 +112,7 @@ bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
         report_pointer(pool, p, find(pool, p, entry));
         return false;
     }
+    const FreeCost cost(block.watcher);
     if (block.mark != nullptr) block.mark->on_free(block.requested);
     const std::size_t taken = block.page_bytes_in_use();
     count_large_free(pool, taken, Held::no);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kinds/kind.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 
@@ -17,8 +17,15 @@ public:
 };
 inline constexpr GuardedKind guarded_kind;
 
-/// Returns a guarded block if it is time for one and one can be had.
-void* guard_if_due(PoolParts& pool, blocks::Cache& cache, std::size_t bytes,
-                   std::size_t alignment) noexcept;
+/// Guards blocks, so that this takes `PoolOptions::guard_share` of each thread's time.
+class GuardWatcher final : public Watcher {
+public:
+    bool watches(const PoolParts& pool) const noexcept override;
+    Wish look(Look& look) const noexcept override;
+    base::BlockMark* begin(Look&, const void*, double, base::BlockMark*) const noexcept override {
+        return nullptr;
+    }
+};
+inline constexpr GuardWatcher guard_watcher;
 
 }  // namespace tensorpool::kinds

@@ -63,6 +63,7 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       place(place_of(number)),
       kinds(kinds_for(options.checks)),
       routes(routes_for(options.checks)),
+      watchers(watchers_of(*this)),
       record(std::move(made)),
       heap(pages::address_space(), limits::commit_budget(), number, heap_options(options),
            record->totals),
@@ -70,6 +71,7 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       buckets(options.name.c_str(), states_for(options.checks), heap, large, records, counters,
               record->totals) {
     records.count_in(record->totals.record_bytes);
+    if (watchers != 0) buckets.sample_requests();
     watch::show_profile_interval();
 }
 

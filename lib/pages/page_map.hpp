@@ -6,6 +6,8 @@
 
 #include <tensorpool/detail/buckets.hpp>
 
+#include "base/block_mark.hpp"
+
 namespace tensorpool::pages {
 
 struct Span;
@@ -56,6 +58,7 @@ constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept
 /// refer to it. It lies out of band, and stays as long as the entries.
 struct alignas(64) PlacedBlock {
     std::size_t requested = 0;  // bytes
+    base::BlockMark* mark = nullptr;
 };
 
 /// One word for each page: the span that it belongs to, the number of its pool, and its kind. Spans

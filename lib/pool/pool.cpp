@@ -16,8 +16,8 @@
 #include "kinds/hardened_kind.hpp"
 #include "kinds/kind.hpp"
 #include "kinds/large_kind.hpp"
+#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
@@ -114,7 +114,6 @@ Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : parts_(std::move(options), number, std::move(record)) {
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
-    if (parts_.is_sampled() || kinds::is_profiled(parts_)) parts_.buckets.sample_requests();
     blocks::thread_registry().enter(parts_.buckets);
     events::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();

@@ -95,6 +95,7 @@ GuardedBlock* GuardedArea::take(unsigned pool_number, const char* pool_name, std
     block->allocated = stack;
     block->freed.count = 0;
     block->mark = nullptr;
+    block->watcher = 0;
     block->state.store(GuardedBlock::State::in_use, std::memory_order_release);
     address_space().map().set_all(block->pages, PageEntry(block, pool_number));
     cursor_ = first + pages + guard_pages();

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 
-#include "base/block_mark.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::watch {
@@ -46,7 +45,7 @@ struct alignas(64) GuardedBlock : pages::PlacedBlock {
     char* begin = nullptr;
     GuardedStack allocated;
     GuardedStack freed;
-    base::BlockMark* mark = nullptr;
+    unsigned watcher = 0;          // see FreeCost
     GuardedBlock* next = nullptr;  // in the list of free records, or of freed blocks
 
     std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }

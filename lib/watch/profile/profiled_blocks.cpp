@@ -61,7 +61,8 @@ void ProfiledBlock::on_free(std::size_t usable_bytes) noexcept {
     if (earlier != nullptr) earlier->on_free(usable_bytes);
 }
 
-ProfiledBlock* ProfiledBlocks::begin(const void* address, std::size_t bytes, double mean) noexcept {
+ProfiledBlock* ProfiledBlocks::begin(const void* address, std::size_t bytes, double mean,
+                                     base::BlockMark* covered) noexcept {
     const double share = -std::expm1(-static_cast<double>(bytes) / mean);
     const std::lock_guard guard(mutex_);
     SiteRecord* const site = site_of_caller(__builtin_frame_address(0));
@@ -75,7 +76,7 @@ ProfiledBlock* ProfiledBlocks::begin(const void* address, std::size_t bytes, dou
     block->bytes = static_cast<std::uint64_t>(static_cast<double>(bytes) / share);
     block->blocks = static_cast<std::uint64_t>(std::llround(SiteRecord::block_units / share));
     block->begin_ns = platform::monotonic_clock_ns();
-    block->covered = nullptr;
+    block->covered = covered;
     detail::add(site->samples, 1);
     detail::add(site->allocated_bytes, block->bytes);
     detail::add(site->allocated_blocks, block->blocks);

@@ -37,10 +37,10 @@ public:
     ProfiledBlocks& operator=(const ProfiledBlocks&) = delete;
 
     /// Notes a block of `bytes` bytes, which was sampled at a mean distance of `mean` bytes, for
-    /// the stack of the caller. Returns nullptr, and counts the sample as lost, if there is no
-    /// memory. REQUIRES: the caller holds no lock.
-    [[gnu::noinline]] ProfiledBlock* begin(const void* address, std::size_t bytes,
-                                           double mean) noexcept;
+    /// the stack of the caller. The sample covers the block's mark `covered`. Returns nullptr, and
+    /// counts the sample as lost, if there is no memory. REQUIRES: the caller holds no lock.
+    [[gnu::noinline]] ProfiledBlock* begin(const void* address, std::size_t bytes, double mean,
+                                           base::BlockMark* covered = nullptr) noexcept;
     /// Notes the end of a block's use.
     void end(ProfiledBlock& block) noexcept;
     /// Counts a sample that could not be taken.

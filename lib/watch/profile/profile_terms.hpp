@@ -1,0 +1,17 @@
+#pragma once
+
+#include "watch/pace.hpp"
+
+namespace tensorpool::watch {
+
+/// Samples are the largest part of what they may take (0.5 %), after the first millisecond of the
+/// process, so that what a program loads first is seen well. Time that was not needed is saved for
+/// 8 ms of samples.
+inline constexpr Terms profile_terms{.share = 0.005,
+                                     .first_cost_ns = 4'000,  // perf/results/profile.md
+                                     .first_saved = 250,
+                                     .enough = 125,
+                                     .max_saved = 2'000,
+                                     .haste = 0};
+
+}  // namespace tensorpool::watch
