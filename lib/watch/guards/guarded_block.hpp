@@ -35,8 +35,8 @@ struct GuardedStack {
 /// unmapped, so a signal handler may read one at any time; what it reads is exact unless the record
 /// is being reused.
 struct alignas(64) GuardedBlock : pages::PlacedBlock {
-    /// `ending`: its use has ended, but it is still accessible.
-    enum class State : std::uint8_t { unused, in_use, ending, freed };
+    /// `changing`: its use begins, or has ended, and it is accessible.
+    enum class State : std::uint8_t { unused, in_use, changing, freed };
 
     std::atomic<State> state = State::unused;
     std::uint16_t pool_number = 0;
@@ -45,8 +45,9 @@ struct alignas(64) GuardedBlock : pages::PlacedBlock {
     char* begin = nullptr;
     GuardedStack allocated;
     GuardedStack freed;
+    bool has_memory = false;       // guarded by the lock of the area
     unsigned watcher = 0;          // see FreeCost
-    GuardedBlock* next = nullptr;  // in the list of free records, or of freed blocks
+    GuardedBlock* next = nullptr;  // in one of the lists of the area
 
     std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }
     /// Returns the bytes before the block in its pages, and those behind it. `check_slack` finds
