@@ -11,6 +11,7 @@
 #include "limits/named_budgets.hpp"
 #include "platform/platform.hpp"
 #include "watch/profile/profile_interval.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -78,7 +79,10 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
 PoolParts::~PoolParts() {
     buckets.for_each_series([](blocks::BucketSet& set) { blocks::thread_registry().leave(set); });
     // From here on, no thread conceals blocks of this pool.
-    if (has_marks.load(std::memory_order_relaxed)) heap.end_marks();
+    if (has_marks.load(std::memory_order_relaxed)) {
+        heap.end_marks();
+        watch::profiled_blocks().note_end_of_pool(counters.statistics().requested_bytes);
+    }
     buckets.for_each_series([](blocks::BucketSet& set) {
         if (!set.is_first()) std::destroy_at(&set);
     });

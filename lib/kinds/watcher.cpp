@@ -102,6 +102,7 @@ Looked look_if_due(PoolParts& pool, blocks::Cache& cache, const Request& request
     if (looked.block == nullptr) {
         cache.bytes_to_sample += bytes;
     } else if (looked.marks()) {
+        pool.has_marks.store(true, std::memory_order_relaxed);
         pages::PlacedBlock& placed = *pool.entry(looked.block).placed();
         placed.mark = begin_marks(pool, looked.block, request, looked, nullptr);
     }

@@ -43,6 +43,9 @@ public:
                                            base::BlockMark* covered = nullptr) noexcept;
     /// Notes the end of a block's use.
     void end(ProfiledBlock& block) noexcept;
+    /// Notes that a pool ended, whose sampled blocks have ended before, and what was requested from
+    /// it.
+    void note_end_of_pool(std::uint64_t requested_bytes) noexcept;
     /// Counts a sample that could not be taken.
     void count_lost() noexcept;
 
