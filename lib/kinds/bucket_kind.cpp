@@ -43,7 +43,7 @@ void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Req
     const std::size_t bytes = request.bytes;
     Cache* const cache = attach(pool, set);
     if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
-    if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
+    if (is_look_due(*cache, bytes)) [[unlikely]] {
         void* const block = allocate_watched(pool, *cache, request, path);
         if (block != nullptr) return block;
     }

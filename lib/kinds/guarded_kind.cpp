@@ -14,43 +14,6 @@ using events::report_misuse;
 using watch::GuardedArea;
 using watch::GuardedBlock;
 
-// With this share every block is guarded, as far as that is possible. Tests use it.
-constexpr double guard_all = 1;
-// A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
-// tables of its files, which takes milliseconds.
-constexpr double max_cost_ns = 50'000;
-// A guarded block takes untouched pages. The value is the cost of a page fault
-// (perf/results/workloads.md).
-constexpr std::size_t page_cost_ns = 2'000;
-constexpr double least_distance = 4096;
-
-// Two guards may follow each other in a quarter of the mean time, and time is saved for one more.
-watch::Terms terms_of(double share) noexcept {
-    return {.share = share,
-            .first_cost_ns = 30'000,  // perf/results/checks.md
-            .enough = 1,
-            .max_saved = 2,
-            .haste = 0.25};
-}
-
-// Counted as a block of whole pages.
-void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment) noexcept {
-    // No scope charges a guarded block.
-    if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
-    const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
-    if (!pool.heap.charge_outside(taken)) return nullptr;
-    GuardedBlock* const block =
-        watch::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
-    if (block == nullptr) {
-        pool.heap.refund_outside(taken);
-        return nullptr;
-    }
-    pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
-    pool.totals().guarded_allocations.fetch_add(1, std::memory_order_relaxed);
-    count_large_allocation(pool, bytes, taken);
-    return block->begin;
-}
-
 // A block with damage, or freed with a wrong size, is a valid block all the same, so the program
 // may go on.
 void check(PoolParts& pool, void* p, const GuardedBlock& block, const Stated& stated) noexcept {
@@ -79,28 +42,43 @@ bool GuardWatcher::watches(const PoolParts& pool) const noexcept {
     return pool.is_sampled() && pool.options.guard_share > 0;
 }
 
-Wish GuardWatcher::look(Look& look) const noexcept {
-    const std::size_t bytes = look.request.bytes;
-    const double share = look.pool.options.guard_share;
-    if (share >= guard_all || !look.may_serve) {
-        look.distance = {};
-        if (!look.may_serve) return {};
-        return {.block = allocate_guarded(look.pool, bytes, look.request.alignment)};
+// Two guards may follow each other in a quarter of the mean time, and time is saved for one more.
+watch::Terms GuardWatcher::terms(const PoolParts& pool) const noexcept {
+    return {.share = pool.options.guard_share,
+            .first_cost_ns = 30'000,  // perf/results/checks.md
+            .enough = 1,
+            .max_saved = 2,
+            .haste = 0.25,
+            .blocks_per_look = 1};
+}
+
+// With a share of 1, every block is guarded, as far as that is possible. Tests use it.
+double GuardWatcher::interval(const PoolParts& pool) const noexcept {
+    return pool.options.guard_share >= 1 ? every_request : static_cast<double>(pages::page_bytes);
+}
+
+// No scope charges a guarded block. It is counted as a block of whole pages.
+void* GuardWatcher::serve(PoolParts& pool, const Request& request) const noexcept {
+    const auto [bytes, alignment, first_touch] = request;
+    if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
+    const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
+    if (!pool.heap.charge_outside(taken)) return nullptr;
+    GuardedBlock* const block =
+        watch::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
+    if (block == nullptr) {
+        pool.heap.refund_outside(taken);
+        return nullptr;
     }
-    const watch::Terms terms = terms_of(share);
-    look.pace.look(platform::thread_time_ns());
-    Wish wish;
-    const auto cost_of_pages = static_cast<double>(bytes / pages::page_bytes * page_cost_ns);
-    if (look.pace.may_take(look.watcher, terms, cost_of_pages)) {
-        wish.block = allocate_guarded(look.pool, bytes, look.request.alignment);
-    }
-    if (wish.block != nullptr) {
-        const auto took = static_cast<double>(platform::monotonic_clock_ns() - look.begun_ns);
-        look.pace.count(look.watcher, terms, std::min(took, max_cost_ns) + cost_of_pages);
-        watch::guarded_block(look.pool.entry(wish.block))->watcher = look.watcher + 1;
-    }
-    look.pace.set(look.distance, look.watcher, terms, least_distance);
-    return wish;
+    pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
+    pool.totals().guarded_allocations.fetch_add(1, std::memory_order_relaxed);
+    count_large_allocation(pool, bytes, taken);
+    return block->begin;
+}
+
+// It takes untouched pages. The value is the cost of a page fault (perf/results/workloads.md).
+double GuardWatcher::later_cost(const Request& request) const noexcept {
+    constexpr std::size_t page_cost_ns = 2'000;
+    return static_cast<double>(request.bytes / pages::page_bytes * page_cost_ns);
 }
 
 bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,

@@ -21,10 +21,11 @@ inline constexpr GuardedKind guarded_kind;
 class GuardWatcher final : public Watcher {
 public:
     bool watches(const PoolParts& pool) const noexcept override;
-    Wish look(Look& look) const noexcept override;
-    base::BlockMark* begin(Look&, const void*, double, base::BlockMark*) const noexcept override {
-        return nullptr;
-    }
+    watch::Terms terms(const PoolParts& pool) const noexcept override;
+    double interval(const PoolParts& pool) const noexcept override;
+    bool may_serve() const noexcept override { return true; }
+    void* serve(PoolParts& pool, const Request& request) const noexcept override;
+    double later_cost(const Request& request) const noexcept override;
 };
 inline constexpr GuardWatcher guard_watcher;
 

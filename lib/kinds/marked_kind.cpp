@@ -53,18 +53,19 @@ void* allocate_charged_block(PoolParts& pool, unsigned bucket, const Request& re
     Cache* const cache = thread_registry().attach_marked(pool.buckets);
     if (cache == nullptr) return allocate_charged_direct(pool, bucket, bytes, path);
     pool.has_marks.store(true, std::memory_order_relaxed);
-    const Looked looked = look_if_due(pool, *cache, request);
+    Looked looked;
+    if (is_look_due(*cache, bytes)) looked = look_at(pool, *cache, request);
     void* block = cache->pop(bucket, bytes);
     if (block == nullptr) {
         if (cache->is_time_to_look()) keep_to_retention(pool, path);
         block = cache->pop_slow(bucket, bytes, path);
     }
     if (block == nullptr) {
-        if (looked.marks()) put_back(*cache, looked);
+        if (looked.marks) put_back(*cache, looked);
         return nullptr;
     }
     Bucket& central = cache->set()[bucket];
-    if (looked.marks()) [[unlikely]]
+    if (looked.marks) [[unlikely]]
         mark_watched(pool, central.mark_of(block), block, request, looked);
     if (pool.is_checked()) central.begin_use(block, bytes);
     return block;

@@ -9,10 +9,12 @@ namespace tensorpool::kinds {
 class ProfileWatcher final : public Watcher {
 public:
     bool watches(const PoolParts& pool) const noexcept override;
-    Wish look(Look& look) const noexcept override;
-    base::BlockMark* begin(Look& look, const void* p, double mean,
-                           base::BlockMark* covered) const noexcept override;
+    watch::Terms terms(const PoolParts& pool) const noexcept override;
+    double interval(const PoolParts& pool) const noexcept override;
+    base::BlockMark* mark(const Request& request, const void* p, double mean,
+                          base::BlockMark* covered) const noexcept override;
     void lose() const noexcept override;
+    double later_cost(const Request& request) const noexcept override;
 };
 inline constexpr ProfileWatcher profile_watcher;
 

@@ -59,6 +59,7 @@ constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept
 struct alignas(64) PlacedBlock {
     std::size_t requested = 0;  // bytes
     base::BlockMark* mark = nullptr;
+    unsigned watcher = 0;  // like BlockMark::watcher
 };
 
 /// One word for each page: the span that it belongs to, the number of its pool, and its kind. Spans

@@ -23,6 +23,8 @@ struct Terms {
     double max_saved = 1;
     /// The least part of the time that one block needs after which the next one follows.
     double haste = 0;
+    /// Reading the thread's time takes a system call: done once for so many blocks.
+    unsigned blocks_per_look = 8;
 };
 
 /// What the threads of a process know together. Relaxed: estimates.
@@ -58,8 +60,9 @@ public:
     bool lacks_rate() const noexcept {
         return !has_looked_ && passed_ >= static_cast<double>(look_after_bytes);
     }
-    /// Reading the time takes a system call, so it is done for every eighth block only.
-    bool is_time_to_look() noexcept { return !has_looked_ || ++blocks_ % blocks_per_look == 0; }
+    bool is_time_to_look(const Terms& terms) noexcept {
+        return !has_looked_ || ++blocks_ % terms.blocks_per_look == 0;
+    }
     /// Measures the rate, and gives all watchers the time that has passed.
     void look(std::uint64_t now) noexcept;
 
@@ -72,7 +75,6 @@ public:
     void set(Distance& distance, unsigned watcher, const Terms& terms, double least) noexcept;
 
 private:
-    static constexpr unsigned blocks_per_look = 8;
     static constexpr std::int64_t look_after_bytes = std::int64_t{4} << 20;
 
     struct Account {

@@ -62,7 +62,7 @@ private:
         const double probability = -std::expm1(-bytes / distance_.mean);
         estimated_ += bytes / probability;
         variance_ += bytes * bytes * (1 - probability) / probability / probability;
-        if (pace_.is_time_to_look()) pace_.look(now_);
+        if (pace_.is_time_to_look(profile_terms)) pace_.look(now_);
         pace_.set(distance_, watcher, profile_terms, interval);
         pace_.count(watcher, profile_terms, static_cast<double>(given_.cost_ns));
         pace_.count_free(watcher, static_cast<double>(given_.free_cost_ns));
@@ -113,9 +113,9 @@ TEST_F(PaceOfSamples, FreesTakeTheirPartOfTheShare) {
 TEST_F(PaceOfSamples, FirstThreadBeginsWithSavedTime) {
     const Thread::Work work{.bytes = 1 << 20, .work_ns = 100, .cost_ns = 1000};
     Thread first(shared_, work);
-    first.request(400);
+    first.request(100);
     EXPECT_EQ(first.mean(), static_cast<double>(interval));
-    EXPECT_GT(first.samples(), 300);
+    EXPECT_GT(first.samples(), 60);
     first.request(2000);
     EXPECT_GT(first.mean(), static_cast<double>(interval));
     Thread second(shared_, work);
@@ -167,8 +167,12 @@ TEST_F(PaceOfSamples, ThreadsThatEndSoonKeepToTheShareTogether) {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t hour_ns = 3600 * second_ns;
-constexpr Terms guard_terms{
-    .share = 0.01, .first_cost_ns = 30'000, .enough = 1, .max_saved = 2, .haste = 0.25};
+constexpr Terms guard_terms{.share = 0.01,
+                            .first_cost_ns = 30'000,
+                            .enough = 1,
+                            .max_saved = 2,
+                            .haste = 0.25,
+                            .blocks_per_look = 1};
 
 /// A thread that works for `work_ns` before each request, of which some are guarded.
 class GuardedThread {

@@ -46,7 +46,6 @@ struct alignas(64) GuardedBlock : pages::PlacedBlock {
     GuardedStack allocated;
     GuardedStack freed;
     bool has_memory = false;       // guarded by the lock of the area
-    unsigned watcher = 0;          // see FreeCost
     GuardedBlock* next = nullptr;  // in one of the lists of the area
 
     std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }
