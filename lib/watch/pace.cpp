@@ -7,8 +7,9 @@ namespace tensorpool::watch {
 namespace {
 
 constexpr double kept = 0.75;
-// A thread may wait, or work without pools, for hours.
+// A thread may wait, or work without pools, for hours; and free the blocks of many others.
 constexpr double max_elapsed_ns = 1e9;
+constexpr double max_debt_ns = 1e9;
 // Beyond it, blocks take more than the share. Only requests for blocks that are not touched come so
 // fast.
 constexpr double max_mean = 0x1p36;
@@ -47,9 +48,10 @@ double Pace::time_of_block(const Account& account, const Terms& terms) noexcept 
 }
 
 bool Pace::may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
-    const Account& account = accounts_[watcher];
+    Account& account = accounts_[watcher];
     const double time = std::max(time_of_block(account, terms), cost_ns / terms.share);
-    return account.saved_ns >= terms.haste * time;
+    account.wanted_ns = terms.haste * time;
+    return account.saved_ns >= account.wanted_ns;
 }
 
 void Pace::count(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
@@ -72,7 +74,8 @@ void Pace::set(Distance& distance, unsigned watcher, const Terms& terms, double 
         account.saved_ns += terms.first_saved * time;
     }
     account.share = terms.share;
-    account.saved_ns = std::min(account.saved_ns, terms.max_saved * time);
+    account.saved_ns = std::clamp(account.saved_ns, -max_debt_ns,
+                                  std::max(terms.max_saved * time, account.wanted_ns));
     const double need = std::max(1 - account.saved_ns / (terms.enough * time), terms.haste);
     const double rate = time_ != 0 ? bytes_ / time_ : shared_->rate.load(std::memory_order_relaxed);
     distance.mean = std::clamp(rate * time * need, least, max_mean);

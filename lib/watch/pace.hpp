@@ -78,8 +78,9 @@ private:
     static constexpr std::int64_t look_after_bytes = std::int64_t{4} << 20;
 
     struct Account {
-        double saved_ns = 0;  // of the thread's time
-        double cost_ns = 0;   // of an allocation; 0 before the first
+        double saved_ns = 0;   // of the thread's time
+        double wanted_ns = 0;  // to be saved for the block that was looked at last
+        double cost_ns = 0;    // of an allocation; 0 before the first
         double free_cost_ns = 0;
         double share = 0;  // 0 before the first distance
     };
