@@ -1,5 +1,5 @@
 # Tests of the layers, from inside.
-set(layers base tensors platform statistics events limits pages blocks kinds arena context trace misuse)
+set(layers base tensors platform statistics events limits pages watch blocks kinds arena context trace misuse)
 if(TENSORPOOL_TEST_ONLY_THREADS)
   list(REMOVE_ITEM layers base tensors)
 endif()

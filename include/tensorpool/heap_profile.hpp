@@ -10,8 +10,12 @@
 /// average one allocation in `profile_interval()` bytes, at random distances. An allocation of n
 /// bytes is sampled with the probability p = 1 - exp(-n / interval) and counts as 1 / p blocks and
 /// n / p bytes, so the expected values are the true ones. Sampling takes at most about 0.5 % of a
-/// thread's processor time, after the first millisecond. Where it would take more, the thread's
-/// interval is raised, and the weights with it.
+/// thread's processor time, after the first millisecond of the process. Where it would take more,
+/// the thread's interval is raised, and the weights with it.
+///
+/// What pools count exactly limits the estimates: the sites together have at most the bytes that
+/// all pools have in use, at the peak at most those that pools held then, and at most the bytes
+/// that were requested in all. Beyond that, the estimates of all sites are reduced in proportion.
 ///
 /// Arenas, blocks that a plan serves, memory of devices, and programs under AddressSanitizer or
 /// Valgrind are not sampled.
@@ -87,6 +91,9 @@ struct HeapProfile {
     std::vector<ProfileFrame> frames;
     /// The sites that were sampled.
     std::vector<ProfileSite> sites;
+    /// The mean distance between samples that was really used, in bytes: at least `interval` where
+    /// samples would have taken too much time. The mean over all samples; 0 if there are none.
+    std::uint64_t mean_distance = 0;
 };
 
 /// Returns the mean distance in bytes between the sampled allocations of this process; 0 if none

@@ -16,6 +16,10 @@ public:
     /// nullptr if there is none.
     virtual BlockMark* charge() noexcept = 0;
 
+    /// If a watcher set the mark (kinds/watcher.hpp): its number, plus 1. Then the free of the
+    /// block counts as its cost.
+    unsigned watcher = 0;
+
 protected:
     ~BlockMark() = default;
 };

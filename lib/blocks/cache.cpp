@@ -30,9 +30,7 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     marked = nullptr;
     is_listed = false;
     exposed_to_.store(nullptr, std::memory_order_relaxed);
-    distances = {};
-    guard_pace = {};
-    profile_pace = {};
+    countdown = {};
     lock_.unlock();  // a thread that does not exist in the child of a fork may have held it
     was_closed_ = false;
     seen_calls = 0;

@@ -7,12 +7,11 @@
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "blocks/biased_lock.hpp"
-#include "blocks/guard_pace.hpp"
 #include "blocks/kept_large_blocks.hpp"
 #include "blocks/parked_room.hpp"
-#include "blocks/profile_pace.hpp"
 #include "limits/budget_node.hpp"
 #include "statistics/segment/pool_counters.hpp"
+#include "watch/countdown.hpp"
 
 namespace tensorpool::blocks {
 
@@ -58,10 +57,8 @@ public:
 
     const ParkedRoom& room() const noexcept { return room_; }
     // Used by the pool on slow paths of the thread.
-    /// What the countdown `bytes_to_sample` counts down to.
-    SampleDistances distances;
-    GuardPace guard_pace;
-    ProfilePace profile_pace;
+    /// What `bytes_to_sample` counts down to.
+    watch::Countdown countdown;
 
     // Of a marked set (cache_marked.cpp), whose blocks LoadedBlocks exposes.
     /// Accepts a freed block with this mark, which keeps it. Returns false, and does nothing,

@@ -8,6 +8,7 @@
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "blocks/bucket_set.hpp"
+#include "watch/pace.hpp"
 
 namespace tensorpool::blocks {
 
@@ -127,6 +128,9 @@ struct ThreadCaches : detail::ThreadTable {
         exposing_.store(nullptr, std::memory_order_relaxed);
         exposing_lock_.clear();
     }
+
+    /// How often the thread's requests are looked at. Used by the thread only.
+    watch::Pace pace;
 
     // Used by ThreadTables.
     ThreadCaches* next = nullptr;

@@ -1,10 +1,11 @@
 // What the registry does around a fork.
 
 #include "blocks/thread_registry.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
+#include "watch/guards/guarded_area.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -66,13 +67,15 @@ void ThreadRegistry::before_fork() noexcept {
     mutex_.lock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
     tables_.records().lock();
-    pages::guarded_area().lock();
+    watch::guarded_area().lock();
     pages::address_space().lock();
+    watch::profiled_blocks().lock();
 }
 
 void ThreadRegistry::after_fork_in_parent() noexcept {
+    watch::profiled_blocks().unlock();
     pages::address_space().unlock();
-    pages::guarded_area().unlock();
+    watch::guarded_area().unlock();
     tables_.records().unlock();
     for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
     mutex_.unlock();

@@ -21,6 +21,7 @@ ThreadCaches* ThreadTables::add() noexcept {
     }
     ThreadCaches& table = *std::exchange(free_, free_->next);
     base::link_in_front(running_, table);
+    table.pace = {};
     return &table;
 }
 

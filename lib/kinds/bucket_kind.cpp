@@ -9,8 +9,8 @@
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 
@@ -45,8 +45,8 @@ void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Req
     const std::size_t bytes = request.bytes;
     Cache* const cache = attach(pool, set);
     if (cache == nullptr) return allocate_direct(set, bucket, bytes, path);
-    if (cache->bytes_to_sample < static_cast<std::int64_t>(bytes)) [[unlikely]] {
-        void* const block = allocate_sampled(pool, *cache, request, path);
+    if (is_look_due(*cache, bytes)) [[unlikely]] {
+        void* const block = allocate_watched(pool, *cache, request, path);
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;

@@ -3,49 +3,16 @@
 #include <algorithm>
 
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {
 namespace {
 
-using blocks::GuardPace;
-using blocks::SampleDistances;
 using events::MisuseKind;
 using events::report_misuse;
-using pages::GuardedArea;
-using pages::GuardedBlock;
-
-// With this share every block is guarded, as far as that is possible. Tests use it.
-constexpr double guard_all = 1;
-// A guard takes some 15 µs. What took longer was disturbed: the first stack of a process reads the
-// tables of its files, which takes milliseconds.
-constexpr std::uint64_t max_cost_ns = 50'000;
-// A guarded block takes untouched pages and returns them when it is freed. The value is the cost of
-// a page fault (perf/results/workloads.md).
-constexpr std::uint64_t page_cost_ns = 2'000;
-// The distances keep to the share on average. Two guards may follow each other in a quarter of the
-// mean time; a shorter distance means that the thread's rate has risen.
-constexpr double max_haste = 4;
-
-// Counted as a block of whole pages.
-void* allocate_guarded(PoolParts& pool, std::size_t bytes, std::size_t alignment) noexcept {
-    // No scope charges a guarded block.
-    if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
-    const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
-    if (!pool.heap.capacity().charge_outside(taken)) return nullptr;
-    GuardedBlock* const block =
-        pages::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
-    if (block == nullptr) {
-        pool.heap.capacity().refund_outside(taken);
-        return nullptr;
-    }
-    pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
-    pool.totals().guarded_allocations.fetch_add(1, std::memory_order_relaxed);
-    count_large_allocation(pool, bytes, taken);
-    return block->begin;
-}
+using watch::GuardedArea;
+using watch::GuardedBlock;
 
 // A block with damage, or freed with a wrong size, is a valid block all the same, so the program
 // may go on.
@@ -71,56 +38,70 @@ void check(PoolParts& pool, void* p, const GuardedBlock& block, const Stated& st
 
 }  // namespace
 
-void* guard_if_due(PoolParts& pool, blocks::Cache& cache, std::size_t bytes,
-                   std::size_t alignment) noexcept {
-    std::int64_t& left = cache.distances.to_guard;
-    if (left >= 0) return nullptr;
-    const double share = pool.options.guard_share;
-    if (!pool.is_sampled() || share <= 0) {
-        left = SampleDistances::never;
+bool GuardWatcher::watches(const PoolParts& pool) const noexcept {
+    return pool.is_sampled() && pool.options.guard_share > 0;
+}
+
+// Two guards may follow each other in a quarter of the mean time, and time is saved for one more.
+watch::Terms GuardWatcher::terms(const PoolParts& pool) const noexcept {
+    return {.share = pool.options.guard_share,
+            .first_cost_ns = 30'000,  // perf/results/checks.md
+            .enough = 1,
+            .max_saved = 2,
+            .haste = 0.25,
+            .blocks_per_look = 1};
+}
+
+// With a share of 1, every block is guarded, as far as that is possible. Tests use it.
+double GuardWatcher::interval(const PoolParts& pool) const noexcept {
+    return pool.options.guard_share >= 1 ? every_request : static_cast<double>(pages::page_bytes);
+}
+
+// No scope charges a guarded block. It is counted as a block of whole pages.
+void* GuardWatcher::serve(PoolParts& pool, const Request& request) const noexcept {
+    const auto [bytes, alignment, first_touch] = request;
+    if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
+    const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
+    if (!pool.heap.capacity().charge_outside(taken)) return nullptr;
+    GuardedBlock* const block =
+        watch::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
+    if (block == nullptr) {
+        pool.heap.capacity().refund_outside(taken);
         return nullptr;
     }
-    if (share >= guard_all) {
-        left = 0;
-        return allocate_guarded(pool, bytes, alignment);
-    }
-    GuardPace& pace = cache.guard_pace;
-    if (!pace.has_begun()) {
-        const std::uint64_t now = platform::thread_time_ns();
-        left += pace.begin(now, reinterpret_cast<std::uintptr_t>(&cache) ^ now);
-        if (left >= 0) return nullptr;
-    }
-    const std::uint64_t now = platform::thread_time_ns();
-    const std::uint64_t cost_of_pages = bytes / pages::page_bytes * page_cost_ns;
-    void* const block = pace.is_due(now, cost_of_pages, max_haste * share)
-                            ? allocate_guarded(pool, bytes, alignment)
-                            : nullptr;
-    const std::uint64_t then = block == nullptr ? now : platform::thread_time_ns();
-    if (block != nullptr) pace.count(then, std::min(then - now, max_cost_ns) + cost_of_pages);
-    left = pace.next(then, left, share);
-    return block;
+    pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
+    pool.totals().guarded_allocations.fetch_add(1, std::memory_order_relaxed);
+    count_large_allocation(pool, bytes, taken);
+    return block->begin;
+}
+
+// It takes untouched pages. The value is the cost of a page fault (perf/results/workloads.md).
+double GuardWatcher::later_cost(const Request& request) const noexcept {
+    constexpr std::size_t page_cost_ns = 2'000;
+    return static_cast<double>(request.bytes / pages::page_bytes * page_cost_ns);
 }
 
 bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
                        Changes&) const noexcept {
-    GuardedBlock& block = *entry.guarded();
+    GuardedBlock& block = *watch::guarded_block(entry);
     const bool begins = p == block.begin;
     if (begins) check(pool, p, block, stated);
     if (!begins || !GuardedArea::end_use(block)) {
         report_pointer(pool, p, find(pool, p, entry));
         return false;
     }
+    const FreeCost cost(block.watcher);
     if (block.mark != nullptr) block.mark->on_free(block.requested);
     const std::size_t taken = block.page_bytes_in_use();
     count_large_free(pool, taken, Held::no);
     pool.totals().guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
-    pages::guarded_area().close(block);
+    watch::guarded_area().close(block);
     pool.heap.capacity().refund_outside(taken);
     return false;
 }
 
 Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexcept {
-    const GuardedBlock& block = *entry.guarded();
+    const GuardedBlock& block = *watch::guarded_block(entry);
     Found found{.what = block.begin == p ? Found::What::block : Found::What::interior,
                 .block = block.begin,
                 .bucket = std::min(bucket_of(block.requested), bucket_count),
@@ -136,7 +117,7 @@ Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexce
 }
 
 std::size_t GuardedKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
-    return entry.guarded()->requested;
+    return entry.placed()->requested;
 }
 
 }  // namespace tensorpool::kinds

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kinds/kind.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 
-/// Guarded blocks (pages/marked/guarded_area.hpp): some blocks of pools with Checks::sampled.
+/// Guarded blocks (watch/guards/guarded_area.hpp): some blocks of pools with Checks::sampled.
 class GuardedKind final : public Kind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
@@ -17,8 +17,16 @@ public:
 };
 inline constexpr GuardedKind guarded_kind;
 
-/// Returns a guarded block if it is time for one and one can be had.
-void* guard_if_due(PoolParts& pool, blocks::Cache& cache, std::size_t bytes,
-                   std::size_t alignment) noexcept;
+/// Guards blocks, so that this takes `PoolOptions::guard_share` of each thread's time.
+class GuardWatcher final : public Watcher {
+public:
+    bool watches(const PoolParts& pool) const noexcept override;
+    watch::Terms terms(const PoolParts& pool) const noexcept override;
+    double interval(const PoolParts& pool) const noexcept override;
+    bool may_serve() const noexcept override { return true; }
+    void* serve(PoolParts& pool, const Request& request) const noexcept override;
+    double later_cost(const Request& request) const noexcept override;
+};
+inline constexpr GuardWatcher guard_watcher;
 
 }  // namespace tensorpool::kinds

@@ -10,8 +10,9 @@
 #include "blocks/bucket_states.hpp"
 #include "blocks/direct_calls.hpp"
 #include "blocks/thread_registry.hpp"
+#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
+#include "kinds/watcher.hpp"
 #include "platform/memory/guard_pages.hpp"
 #include "platform/platform.hpp"
 
@@ -194,7 +195,7 @@ void* allocate_pages(PoolParts& pool, const Request& request, SlowPath& path) no
     const Request with_tail{bytes + more, request.alignment};
     const AllocatePages allocate =
         pool.is_in_scope() ? allocate_charged_pages : allocate_whole_pages;
-    char* const block = static_cast<char*>(sample_pages(pool, with_tail, path, allocate));
+    char* const block = static_cast<char*>(watch_pages(pool, with_tail, path, allocate));
     if (block == nullptr) return nullptr;
     Span& span = *pool.entry(block).span();
     // Relaxed: the requested bytes, which are stored next, publish it.

@@ -1,4 +1,6 @@
-// The kinds and the routes of pools: a new one is added here.
+// The kinds, the routes and the watchers of pools: a new one is added here.
+
+#include <iterator>
 
 #include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
@@ -7,6 +9,7 @@
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
+#include "kinds/profile_watcher.hpp"
 #include "kinds/served_kind.hpp"
 
 namespace tensorpool::kinds {
@@ -47,6 +50,10 @@ constinit Route routes_of_most[max_added + 5] = {{},
 constinit Route* first_of_most = routes_of_most + max_added;
 constexpr Route routes_of_hardened[] = {lent, {takes_any, allocate_hardened}};
 
+// A watcher's number is its position.
+constexpr const Watcher* watchers[] = {&profile_watcher, &guard_watcher};
+static_assert(std::size(watchers) <= watch::max_watchers);
+
 }  // namespace
 
 const KindTable& kinds_for(Checks checks) noexcept {
@@ -60,6 +67,18 @@ const Route* routes_for(Checks checks) noexcept {
 void add(pages::PageKind number, const Kind& kind, const Route& route) noexcept {
     kinds_of_most.set(number, kind);
     *--first_of_most = route;
+}
+
+WatcherSet watchers_of(const PoolParts& pool) noexcept {
+    unsigned set = 0;
+    for (unsigned number = 0; number != std::size(watchers); ++number) {
+        if (watchers[number]->watches(pool)) set |= 1U << number;
+    }
+    return static_cast<WatcherSet>(set);
+}
+
+const Watcher& watcher_of(unsigned number) noexcept {
+    return *watchers[number];
 }
 
 Found find(PoolParts& pool, const void* p) noexcept {

@@ -9,9 +9,10 @@
 #include "events/recorder_hooks.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
+#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "kinds/served_kind.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -187,7 +188,7 @@ bool is_possible_size(const Request& request, SlowPath& path) noexcept {
 
 void* allocate_large(PoolParts& pool, const Request& request, SlowPath& path) noexcept {
     if (!is_possible_size(request, path)) return nullptr;
-    return sample_pages(pool, request, path, allocate_whole_pages);
+    return watch_pages(pool, request, path, allocate_whole_pages);
 }
 
 void* allocate_whole_pages(PoolParts& pool, Cache* cache, const Request& request,
@@ -262,8 +263,11 @@ bool LargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& st
 
 // If the thread's cache keeps the span, no function is called except on every 64th free.
 bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept {
-    if (span.is_marked) [[unlikely]]
-        span.take_mark().on_free(span.bytes());
+    if (span.is_marked) [[unlikely]] {
+        base::BlockMark& mark = span.take_mark();
+        const FreeCost cost(mark.watcher);
+        mark.on_free(span.bytes());
+    }
     const std::size_t bytes = span.bytes();
     Cache* const own = blocks::own_cache(pool.place);
     const bool kept = own != nullptr && !statistics::has_open_scope() &&
@@ -331,7 +335,7 @@ void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noex
     events::look_for_recorder();
     void* longer = extend(pool, span, bytes, path);
     if (longer == nullptr) longer = move(pool, span, bytes, path);
-    if (longer != nullptr) profile_resized(pool, span, bytes);
+    if (longer != nullptr) watch_lengthened(pool, span, bytes);
     return longer;
 }
 

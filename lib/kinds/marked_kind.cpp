@@ -10,9 +10,10 @@
 #include "kinds/bucket_kind.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/large_kind.hpp"
+#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -55,19 +56,20 @@ void* allocate_charged_block(PoolParts& pool, unsigned bucket, const Request& re
     Cache* const cache = blocks::attach_marked(pool.buckets);
     if (cache == nullptr) return allocate_charged_direct(pool, bucket, bytes, path);
     pool.has_marks.store(true, std::memory_order_relaxed);
-    const Sampled sampled = sample_if_due(pool, *cache, request);
+    Looked looked;
+    if (is_look_due(*cache, bytes)) looked = look_at(pool, *cache, request);
     void* block = cache->pop(bucket, bytes);
     if (block == nullptr) {
         if (cache->room().is_time_to_look()) keep_to_retention(pool, path);
         block = cache->pop_slow(bucket, bytes, path);
     }
     if (block == nullptr) {
-        if (sampled.mean != 0) owe_sample(*cache, bytes, sampled.mean);
+        if (looked.marks) put_back(*cache, looked);
         return nullptr;
     }
     const BucketTraits& central = cache->set()[bucket].traits;
-    if (sampled.mean != 0) [[unlikely]]
-        profile_marked(*cache, mark_of(central, block), block, bytes, sampled);
+    if (looked.marks) [[unlikely]]
+        mark_watched(pool, mark_of(central, block), block, request, looked);
     if (pool.is_checked()) begin_use(central, block, bytes);
     return block;
 }
@@ -117,7 +119,7 @@ void* allocate_charged(PoolParts& pool, const Request& request, SlowPath& path) 
     if (!is_possible_size(request, path)) return nullptr;
     const unsigned bucket = bucket_for(request.bytes, request.alignment);
     if (bucket < bucket_count) return allocate_charged_block(pool, bucket, request, path);
-    return sample_pages(pool, request, path, allocate_charged_pages);
+    return watch_pages(pool, request, path, allocate_charged_pages);
 }
 
 void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& request,
@@ -162,6 +164,7 @@ bool MarkedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
     }
     Cache* const cache = blocks::own_cache(*set);
     if (cache != nullptr && cache->push_exposed(bucket, p, mark)) return false;
+    const FreeCost cost(mark->watcher);
     word->store(nullptr, std::memory_order_relaxed);
     mark->on_free(bucket_bytes(bucket));
     if (cache != nullptr) {

@@ -10,6 +10,8 @@
 #include "limits/commit_budget.hpp"
 #include "limits/named_budgets.hpp"
 #include "platform/platform.hpp"
+#include "watch/profile/profile_interval.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -62,6 +64,7 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       place(place_of(number)),
       kinds(kinds_for(options.checks)),
       routes(routes_for(options.checks)),
+      watchers(watchers_of(*this)),
       record(std::move(made)),
       heap(pages::address_space(), limits::commit_budget(), number, heap_options(options),
            record->totals),
@@ -69,12 +72,17 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       buckets(options.name.c_str(), states_for(options.checks), heap, large, records, counters,
               record->totals) {
     records.count_in(record->totals.record_bytes);
+    if (watchers != 0) buckets.shared().samples_requests = true;
+    watch::show_profile_interval();
 }
 
 PoolParts::~PoolParts() {
     buckets.for_each_series([](blocks::BucketSet& set) { blocks::thread_registry().leave(set); });
     // From here on, no thread conceals blocks of this pool.
-    if (has_marks.load(std::memory_order_relaxed)) heap.end_marks();
+    if (has_marks.load(std::memory_order_relaxed)) {
+        heap.end_marks();
+        watch::profiled_blocks().note_end_of_pool(counters.statistics().requested_bytes);
+    }
     buckets.for_each_series([](blocks::BucketSet& set) {
         if (!set.is_first()) std::destroy_at(&set);
     });

@@ -47,7 +47,12 @@ inline unsigned bucket_for(std::size_t bytes, std::size_t alignment) noexcept {
 }
 
 class KindTable;
+struct PoolParts;
 struct Route;
+
+/// The numbers of the watchers of a pool (watcher.hpp), as bits.
+using WatcherSet = std::uint8_t;
+WatcherSet watchers_of(const PoolParts& pool) noexcept;
 
 /// The data of one pool, on which routes and kinds work. It lies in memory mapped from the system,
 /// not from malloc. Each member is thread-safe or fixed.
@@ -63,6 +68,7 @@ struct PoolParts {
     const blocks::OwnPlace place;
     const KindTable& kinds;
     const Route* const routes;
+    const WatcherSet watchers;
     statistics::OwnedRecord<statistics::PoolRecord> record;
     statistics::PoolCounters counters{record};
     pages::RecordArena records;

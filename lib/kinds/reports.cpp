@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "blocks/thread_registry.hpp"
-#include "pages/marked/guarded_area.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {
 
@@ -17,7 +17,7 @@ events::Misuse misuse_of(const PoolParts& pool, MisuseKind kind, const void* p,
     events::Misuse misuse{.kind = kind, .pointer = p, .owner = pool.options.name};
     if (found.what == Found::What::foreign) return misuse;
     misuse.size = found.usable;
-    if (const pages::GuardedBlock* const block = pages::GuardedArea::find(p)) {
+    if (const watch::GuardedBlock* const block = watch::GuardedArea::find(p)) {
         misuse.allocated = {block->allocated.thread, block->allocated.view()};
         misuse.freed = {block->freed.thread, block->freed.view()};
     }

@@ -4,7 +4,6 @@
 #include "limits/budgets.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "statistics/profile/profiled_blocks.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/segment.hpp"
 
@@ -17,7 +16,6 @@ void before_fork() {
     commit_budget().lock();
     lock_budgets();
     statistics::lock_counters_of_threads();
-    statistics::profiled_blocks().lock();
     statistics::segment().before_fork();
 }
 
@@ -28,7 +26,6 @@ void after_fork() {
 
 void after_fork_in_parent() {
     statistics::segment().after_fork_in_parent();
-    statistics::profiled_blocks().unlock();
     statistics::unlock_counters_of_threads();
     unlock_budgets();
     after_fork();
@@ -36,7 +33,6 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
     statistics::segment().after_fork_in_child();
-    statistics::profiled_blocks().unlock();
     statistics::unlock_counters_of_threads();
     statistics::counters_of_threads_in_child();
     budgets_in_child();

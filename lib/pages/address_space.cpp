@@ -8,7 +8,6 @@
 #include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
-#include "pages/marked/guarded_block.hpp"
 #include "pages/served_memory.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
@@ -46,7 +45,7 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
     if (entry.is_marked()) return base::block_bytes(0, entry.span()->marked_bucket());
     if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
-    if (const pages::GuardedBlock* const block = entry.guarded()) return block->requested;
+    if (const pages::PlacedBlock* const block = entry.placed()) return block->requested;
     return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 

@@ -6,10 +6,11 @@
 
 #include <tensorpool/detail/buckets.hpp>
 
+#include "base/block_mark.hpp"
+
 namespace tensorpool::pages {
 
 struct Span;
-struct GuardedBlock;
 class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (four on
@@ -41,7 +42,7 @@ enum class PageKind : std::uint8_t {
     // Numbers that no series of buckets uses.
     served = detail::bucket_count + 17,  // lent to a plan (served_memory.hpp)
     large_noted,                         // whole pages that a caller holds; a server notes the free
-    guarded,                             // of a guarded block (guarded_block.hpp)
+    guarded,                             // of a block that a layer above placed (PlacedBlock)
     // A bucket's span whose blocks in use are marked (block_mark.hpp). Inline frees recognize no
     // block in it.
     marked,
@@ -54,6 +55,14 @@ constexpr PageKind kind_of_bucket(unsigned bucket, unsigned series = 0) noexcept
     return static_cast<PageKind>(kinds_of_series * series + bucket + 1);
 }
 
+/// The record of a block that a layer above placed on pages of its own: the entries of these pages
+/// refer to it. It lies out of band, and stays as long as the entries.
+struct alignas(64) PlacedBlock {
+    std::size_t requested = 0;  // bytes
+    base::BlockMark* mark = nullptr;
+    unsigned watcher = 0;  // like BlockMark::watcher
+};
+
 /// One word for each page: the span that it belongs to, the number of its pool, and its kind. Spans
 /// are aligned to 64 bytes and addresses have 48 bits, which leaves room for the other two.
 class PageEntry {
@@ -63,7 +72,7 @@ public:
     PageEntry(const Span* span, unsigned pool_number, PageKind kind) noexcept
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
-    PageEntry(const GuardedBlock* block, unsigned pool_number) noexcept
+    PageEntry(const PlacedBlock* block, unsigned pool_number) noexcept
         : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(PageKind::guarded)) {}
     PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
@@ -81,9 +90,9 @@ public:
     }
     /// Returns the owner of memory of the kind `served`.
     ServedMemory* served() const noexcept { return reinterpret_cast<ServedMemory*>(span()); }
-    /// Returns the record of a guarded block; nullptr for other kinds.
-    GuardedBlock* guarded() const noexcept {
-        return kind() == PageKind::guarded ? reinterpret_cast<GuardedBlock*>(span()) : nullptr;
+    /// Returns the record of a block that a layer above placed; nullptr for other kinds.
+    PlacedBlock* placed() const noexcept {
+        return kind() == PageKind::guarded ? reinterpret_cast<PlacedBlock*>(span()) : nullptr;
     }
     /// Returns whether the entry, if it is not empty, refers to a span.
     bool has_span() const noexcept {

@@ -49,6 +49,9 @@ bool release(void* address, std::size_t bytes) noexcept;
 /// as zeros. Returns false if the system refused: the range is then still committed and keeps the
 /// content of pages that were not yet dropped.
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
+/// Makes whole pages of committed memory inaccessible, until they are committed again or reserved
+/// again. They keep their content. Returns false if the system refused: then nothing has changed.
+[[nodiscard]] bool make_inaccessible(void* address, std::size_t bytes) noexcept;
 /// Lets the system take pages of committed memory at any time from now on, for instance before it
 /// ends a process because memory is short. A page that was taken reads as zeros. A page that is
 /// written stays from then on; until then, its content must not be relied on. Returns false if the

@@ -93,6 +93,11 @@ bool reserve_again(void* address, std::size_t bytes) noexcept {
                 -1, 0) != MAP_FAILED;
 }
 
+bool make_inaccessible(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return mprotect(address, bytes, PROT_NONE) == 0;
+}
+
 bool commit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return false;

@@ -131,6 +131,12 @@ bool decommit(void* address, std::size_t bytes) noexcept {
     return bytes == 0 || VirtualFree(address, bytes, MEM_DECOMMIT) != 0;
 }
 
+bool make_inaccessible(void* address, std::size_t bytes) noexcept {
+    const LastErrorKeeper last_error_keeper;
+    DWORD before = 0;
+    return VirtualProtect(address, bytes, PAGE_NOACCESS, &before) != 0;
+}
+
 bool reserve_again(void* address, std::size_t bytes) noexcept {
     return decommit(address, bytes);
 }

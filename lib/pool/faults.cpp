@@ -6,10 +6,10 @@
 #include "blocks/thread_registry.hpp"
 #include "events/misuse.hpp"
 #include "pages/address_space.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fault_handler.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -17,8 +17,8 @@ namespace {
 
 using events::Misuse;
 using events::MisuseKind;
-using pages::GuardedBlock;
 using platform::FaultAccess;
+using watch::GuardedBlock;
 
 /// What is known about an access to protected memory.
 struct Fault {
@@ -94,7 +94,7 @@ void explain_span(Fault& fault, const void* address, FaultAccess access) noexcep
 }
 
 void look(Fault& fault, const void* address, FaultAccess access) noexcept {
-    if (const GuardedBlock* const block = pages::GuardedArea::find_near(address)) {
+    if (const GuardedBlock* const block = watch::GuardedArea::find_near(address)) {
         explain(fault, address, *block, access);
     } else {
         explain_span(fault, address, access);

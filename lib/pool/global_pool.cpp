@@ -12,7 +12,7 @@
 #include "events/report_at_exit.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
-#include "kinds/sampling.hpp"
+#include "kinds/marked_kind.hpp"
 #include "limits/named_budgets.hpp"
 #include "platform/fail.hpp"
 #include "pool/environment_options.hpp"

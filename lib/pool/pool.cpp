@@ -17,17 +17,17 @@
 #include "kinds/hardened_kind.hpp"
 #include "kinds/kind.hpp"
 #include "kinds/large_kind.hpp"
+#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/sampling.hpp"
 #include "kinds/tool_marks.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/faults.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -115,15 +115,13 @@ Pool::Pool(PoolOptions&& options, unsigned number,
            statistics::OwnedRecord<statistics::PoolRecord>&& record) noexcept
     : parts_(std::move(options), number, std::move(record)) {
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
-    if (parts_.is_sampled() || kinds::is_profiled(parts_))
-        parts_.buckets.shared().samples_requests = true;
     blocks::thread_registry().enter(parts_.buckets);
     events::snapshot_sources().enter(*this);
     background_trimmer().watch_forks();
     background_trimmer().wanted(parts_.options.retain.background);
     watch_budgets();
     pool_list().enter(*this);
-    if (parts_.is_sampled() && pages::guarded_area().set_up()) stop_at_faults();
+    if (parts_.is_sampled() && watch::guarded_area().set_up()) stop_at_faults();
     if (!parts_.is_hardened()) return;
     kinds::harden(parts_);
     stop_at_faults();
@@ -136,7 +134,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
     if (parts_.is_sampled())
-        parts_.heap.capacity().refund_outside(pages::guarded_area().forget_pool(parts_.number()));
+        parts_.heap.capacity().refund_outside(watch::guarded_area().forget_pool(parts_.number()));
     events::snapshot_sources().leave(*this);
 }
 
@@ -222,7 +220,7 @@ void* Pool::allocate_zeroed(std::size_t bytes, SlowPath& path) noexcept {
     if (block == nullptr) return nullptr;
     const PageEntry entry = parts_.entry(block);
     // Pages that come fresh from the system contain zeros already.
-    if (entry.guarded() != nullptr) return block;
+    if (entry.placed() != nullptr) return block;
     const bool is_clean = entry.is_large_in_use() && entry.span()->clean;
     if (!is_clean) std::memset(block, 0, bytes);
     platform::mark_defined(block, bytes);

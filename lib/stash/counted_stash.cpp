@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "kinds/sampling.hpp"
+#include "kinds/marked_kind.hpp"
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
 #include "stash/restored_block.hpp"

@@ -15,10 +15,10 @@
 #include "limits/commit_budget.hpp"
 #include "models/pool_model.hpp"
 #include "pages/address_space.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 #include "trace/ring_layout.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 // Refuses each system call in turn, each in a process of its own, so that one-time set-up is
 // covered too.
@@ -84,7 +84,7 @@ void check_that_nothing_leaked(Scenario scenario, const Footprint& expected,
     // Without the control memory, other processes cannot request a recording; that is accepted.
     // Without records of guarded blocks, none is guarded from then on.
     const std::size_t guarded =
-        platform::whole_pages(2 * pages::GuardedArea::max_blocks * sizeof(pages::GuardedBlock));
+        platform::whole_pages(2 * watch::GuardedArea::max_blocks * sizeof(watch::GuardedBlock));
     // Without a mark of the process, its children do not notice that they lack memory.
     bool is_as_expected = false;
     for (const std::size_t without_control : {std::size_t{0}, trace::control_bytes}) {

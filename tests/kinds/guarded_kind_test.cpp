@@ -11,9 +11,9 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "pages/marked/guarded_area.hpp"
 #include "platform/platform.hpp"
 #include "pool/faults.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool {
 namespace {
@@ -31,13 +31,13 @@ PoolOptions guarding_all() {
 }
 
 bool is_guarded(const void* p) {
-    return pages::GuardedArea::find(p) != nullptr;
+    return watch::GuardedArea::find(p) != nullptr;
 }
 
 class GuardedBlocks : public ::testing::Test {
 protected:
     void SetUp() override {
-        if (!pages::guarded_area().set_up()) GTEST_SKIP() << "no addresses for guarded blocks";
+        if (!watch::guarded_area().set_up()) GTEST_SKIP() << "no addresses for guarded blocks";
     }
     char* allocate(std::size_t bytes, std::size_t alignment = 64) {
         char* const block = static_cast<char*>(pool_.allocate(bytes, alignment));
@@ -123,7 +123,7 @@ TEST_F(GuardedBlocks, MoveAlsoWhenTheyShrinkWithinTheirBucket) {
 
 TEST_F(GuardedBlocks, AtMost1024AreInUseAtOnce) {
     std::vector<void*> blocks;
-    for (unsigned i = 0; i < pages::GuardedArea::max_blocks; ++i) blocks.push_back(allocate(64));
+    for (unsigned i = 0; i < watch::GuardedArea::max_blocks; ++i) blocks.push_back(allocate(64));
     void* const other = pool_.allocate(64);
     EXPECT_FALSE(is_guarded(other));
     pool_.deallocate(other, 64);

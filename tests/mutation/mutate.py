@@ -3,7 +3,7 @@
 
 usage: mutate.py [--each N] [--seed N] [--only FOLDER[:N,N...]] [--quick] [--after LOG]
 
-A mutant is a source of lib/pages, lib/blocks, lib/kinds, lib/pool, lib/arena or lib/context with one change. It is compiled,
+A mutant is a source of lib/pages, lib/watch, lib/blocks, lib/kinds, lib/pool, lib/arena or lib/context with one change. It is compiled,
 linked into the tests of its layer and those above, and killed by the first program that fails, stops
 or does not end. Mutants that do not compile or compile to the same machine code are replaced by
 others. --each is the number of mutants of each folder that count. --quick runs
@@ -34,7 +34,7 @@ from operators import sites
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/mutation"
-FOLDERS = ["pages", "blocks", "kinds", "pool", "arena", "context"]
+FOLDERS = ["pages", "watch", "blocks", "kinds", "pool", "arena", "context"]
 OFF = "DEVICE MODELS PLANNING PERF TOOLS COMMAND EXAMPLES PYTHON TORCH INTERPOSE".split()
 # The slow tests are left out. Those of ALONE cover all pools and threads of their process and need
 # one each. SLOWER is for mutants of lib/kinds and lib/pool only: it also has the programs that pool_tests runs.
@@ -51,11 +51,11 @@ STEPS = {"pages": [("pages", "-LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:
                    ("pages", "LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:*FourShards*"), POOL, KINDS, MODELS],
          "blocks": [("blocks", "-Fork*:*ConcurrentFrees*:*StoppedInside*"),
                     ("blocks", "Fork*:*ConcurrentFrees*:*StoppedInside*"), POOL, KINDS, ("misuse", "*"), MODELS],
-         "kinds": [KINDS] + [step for step in POOL_STEPS if step != KINDS], "pool": POOL_STEPS,
+         "watch": [("watch", "*"), POOL, ("misuse", "*")], "kinds": [KINDS] + [step for step in POOL_STEPS if step != KINDS], "pool": POOL_STEPS,
          "arena": [("arena", "-*Fork.*:ArenaAddresses.TenThousand*:Steps/FullArena*:ArenaMeasuring*"),
                    ("arena", "ArenaFork.C*:Steps/FullArena*:ArenaMeasuring*")],
          "context": [("context", "*")]}
-TARGETS = ["pages_tests", "blocks_tests", "kinds_tests", "arena_tests", "context_tests", "pool_tests", "misuse_tests",
+TARGETS = ["pages_tests", "watch_tests", "blocks_tests", "kinds_tests", "arena_tests", "context_tests", "pool_tests", "misuse_tests",
            "models_tests"]
 # pool_tests runs these.
 PROGRAMS = ["pool/global_pool_program", "pool/profile_program", "pool/segment_program", "pool/statics_program",

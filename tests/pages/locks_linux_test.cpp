@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "pages/address_space.hpp"
-#include "pages/marked/guarded_area.hpp"
 #include "pages/record_arena.hpp"
 #include "platform/platform.hpp"
 #include "support/waits_for_lock_linux.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -23,7 +23,7 @@ protected:
 };
 
 TEST_F(PagesLocks, CallsOfTheAddressSpaceWait) {
-    (void)guarded_area().set_up();  // before `reserve_guarded` takes its addresses
+    (void)watch::guarded_area().set_up();  // before `reserve_guarded` takes its addresses
     AddressSpace& space = address_space();
     PageRun run;
     EXPECT_TRUE(waits_for(space, [&] { run = space.lend(pool, 1, 1, 1, 0); }));
@@ -38,19 +38,6 @@ TEST_F(PagesLocks, CallsOfTheAddressSpaceWait) {
     EXPECT_TRUE(waits_for(space, [&] { (void)space.max_alignment(); }));
     EXPECT_TRUE(waits_for(space, [&] { (void)space.first_unguarded(); }));
     EXPECT_TRUE(waits_for(space, [&] { (void)space.reserve_guarded(); }));
-}
-
-TEST_F(PagesLocks, CallsOfTheGuardedAreaWait) {
-    GuardedArea& area = guarded_area();
-    bool is_there = false;
-    EXPECT_TRUE(waits_for(area, [&] { is_there = area.set_up(); }));
-    if (!is_there) GTEST_SKIP() << "no addresses for guarded blocks";
-    GuardedBlock* block = nullptr;
-    EXPECT_TRUE(waits_for(area, [&] { block = area.take(pool, "mine", 10, 64); }));
-    ASSERT_NE(block, nullptr);
-    ASSERT_TRUE(GuardedArea::end_use(*block));
-    EXPECT_TRUE(waits_for(area, [&] { area.close(*block); }));
-    EXPECT_TRUE(waits_for(area, [&] { area.forget_pool(pool); }));
 }
 
 TEST_F(PagesLocks, RecordArenaWaits) {

@@ -242,6 +242,29 @@ TEST_F(HeapProfileOfPool, KeepsWhatWasAliveAtThePeak) {
     pool_.deallocate(block);
 }
 
+TEST(HeapProfileOfSmallPool, EstimatesAreAtMostWhatPoolsCounted) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "programs under a tool take no samples";
+    const auto counted = [](std::uint64_t PoolStatistics::*bytes) {
+        auto reader = StatisticsReader::attach(static_cast<std::uint64_t>(getpid()));
+        std::uint64_t all = 0;
+        for (const PoolStatistics& pool : reader.snapshot().pools) all += pool.*bytes;
+        return all;
+    };
+    // Each sample stands for as much as there is, and there may be several.
+    set_profile_interval(4 * mib);
+    for (int round = 0; round < 40; ++round) {
+        MemoryPool pool(named());
+        const std::uint64_t peak_before = profile().peak_bytes;
+        std::vector<void*> blocks;
+        for (std::size_t i = 0; i != 4 * mib / kib; ++i) blocks.push_back(pool.allocate(kib));
+        EXPECT_LE(sums().live_bytes, counted(&PoolStatistics::in_use_bytes));
+        for (void* const block : blocks) pool.deallocate(block, kib);
+        EXPECT_LE(profile().peak_bytes,
+                  std::max(peak_before, counted(&PoolStatistics::peak_in_use_bytes)));
+    }
+    set_profile_interval(0);
+}
+
 TEST_F(HeapProfileOfPool, LifetimesCountEachFreedBlockOnce) {
     const auto freed = [] {
         double all = 0;

@@ -4,7 +4,7 @@
 
 #include "base/alignment.hpp"
 #include "base/text.hpp"
-#include "kinds/sampling.hpp"
+#include "kinds/marked_kind.hpp"
 #include "pages/address_space.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"

@@ -8,7 +8,7 @@
 
 #include <tensorpool/pool_options.hpp>
 
-#include "kinds/sampling.hpp"
+#include "kinds/marked_kind.hpp"
 #include "pool/pool.hpp"
 #include "stash/map/maps.hpp"
 #include "stash/spill_store.hpp"

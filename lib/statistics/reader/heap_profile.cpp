@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 
+#include "statistics/reader/segment_snapshot.hpp"
 #include "statistics/segment/name.hpp"
 
 namespace tensorpool::statistics {
@@ -75,6 +76,34 @@ ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames&
     return site;
 }
 
+/// Reduces estimates in proportion, so that they are at most `most` together.
+void limit(std::vector<ProfileSite>& sites, std::uint64_t ProfileSite::*bytes,
+           double ProfileSite::*blocks, std::uint64_t most) noexcept {
+    double sum = 0;
+    for (const ProfileSite& site : sites) sum += static_cast<double>(site.*bytes);
+    if (sum <= static_cast<double>(most)) return;
+    const double part = static_cast<double>(most) / sum;
+    for (ProfileSite& site : sites) {
+        site.*bytes = static_cast<std::uint64_t>(static_cast<double>(site.*bytes) * part);
+        site.*blocks *= part;
+    }
+}
+
+/// Limits estimates by what pools counted. Pools that count apart from the segment are added to it
+/// only from time to time, so they set no limit.
+void limit_to_counters(HeapProfile& profile, const ProcessSnapshot& counted,
+                       std::uint64_t requested_before) {
+    if (counted.pools.empty() || counted.left_out.pools != 0) return;
+    std::uint64_t in_use = 0;
+    std::uint64_t requested = requested_before;
+    for (const PoolStatistics& pool : counted.pools) {
+        in_use += pool.in_use_bytes;
+        requested += pool.requested_bytes;
+    }
+    limit(profile.sites, &ProfileSite::live_bytes, &ProfileSite::live_blocks, in_use);
+    limit(profile.sites, &ProfileSite::allocated_bytes, &ProfileSite::allocated_blocks, requested);
+}
+
 void take_peak_of_now(HeapProfile& profile) {
     std::uint64_t live_bytes = 0;
     for (const ProfileSite& site : profile.sites) live_bytes += site.live_bytes;
@@ -101,13 +130,21 @@ std::optional<SegmentProblem> read_heap_profile(SegmentView& view, HeapProfile& 
     to.lost_samples = read(header.profile.lost_samples);
     to.peak_bytes = read(header.profile.peak_bytes);
     to.peak_unix_ns = read(header.profile.peak_unix_ns);
+    const std::uint64_t distances = read(header.profile.distances);
+    const std::uint64_t requested_before = read(header.profile.requested_bytes_of_ended_pools);
+    std::uint64_t samples = 0;
     Frames frames(view.later(), to.frames);
     const auto earlier = view.earlier().records<SiteRecord>();
     const auto later = view.later().records<SiteRecord>();
     for (std::size_t i = 0; i != std::min(earlier.size(), later.size()); ++i) {
-        if (read(later[i].samples) != 0)
-            to.sites.push_back(read_site(earlier[i], later[i], frames));
+        if (read(later[i].samples) == 0) continue;
+        to.sites.push_back(read_site(earlier[i], later[i], frames));
+        samples += to.sites.back().samples;
     }
+    if (samples != 0) to.mean_distance = distances / samples;
+    ProcessSnapshot counted;
+    if (auto problem = read_segment(view, counted)) return problem;
+    limit_to_counters(to, counted, requested_before);
     take_peak_of_now(to);
     return std::nullopt;
 }

@@ -11,7 +11,6 @@
 #include "base/never_destroyed.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
-#include "statistics/profile/profile_interval.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
@@ -175,8 +174,6 @@ SegmentHeader* Segment::made() noexcept {
     show_left_out(*header);
     header->magic.store(segment_magic, std::memory_order_release);
     base_.store(header, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // see `set_profile_interval`
-    write(header->profile.interval, profile_interval());
     return header;
 }
 

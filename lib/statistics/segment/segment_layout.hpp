@@ -38,7 +38,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 9;
+inline constexpr std::uint64_t segment_version = 10;
 inline constexpr std::size_t segment_bytes = std::size_t{20} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
@@ -319,9 +319,11 @@ struct MemoryRange {
 struct ProfileWords {
     Counter interval;      // the mean distance between samples; 0: none are taken
     Counter live_bytes;    // in use now
-    Counter peak_bytes;    // in use at the kept peak
+    Counter peak_bytes;    // in use at the kept peak, at most what pools held then
     Counter peak_unix_ns;  // when that was; 0: never
     Counter lost_samples;  // not taken because there was no room for their records
+    Counter distances;     // the mean distances, in bytes, at which the samples were taken
+    Counter requested_bytes_of_ended_pools;
 };
 
 /// Kinds of checks, in the order of SegmentHeader::failed_checks.
@@ -391,7 +393,7 @@ const Record* records_in(const SegmentHeader& header) noexcept {
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.
-static_assert(segment_version == 9 && sizeof(SegmentHeader) == 768 && sizeof(PoolRecord) == 2048 &&
+static_assert(segment_version == 10 && sizeof(SegmentHeader) == 832 && sizeof(PoolRecord) == 2048 &&
               sizeof(ArenaRecord) == 512 && sizeof(DeviceRecord) == 448 &&
               sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
               sizeof(CountersRecord) == 832 && sizeof(FrameNameRecord) == 256 &&

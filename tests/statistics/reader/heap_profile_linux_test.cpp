@@ -73,6 +73,34 @@ TEST_F(HeapProfileReader, WhileUseRisesThePeakIsNow) {
     EXPECT_EQ(profile.sites[0].peak_bytes, 300U);
 }
 
+TEST_F(HeapProfileReader, EstimatesAreAtMostWhatPoolsCounted) {
+    add_site(3000, 1000);
+    add_site(9000, 3000);
+    PoolRecord& pool = fake_.add_pool("mine", 7);
+    pool.totals.peak_held_bytes = 10'000;
+    pool.shared.large.allocated_bytes = 5000;
+    pool.shared.large.deallocated_bytes = 1000;
+    pool.shared.large.requested_bytes = 5000;
+    fake_.header().profile.requested_bytes_of_ended_pools = 1000;
+    fake_.header().profile.distances = 4000;
+    const HeapProfile profile = read();
+    ASSERT_EQ(profile.sites.size(), 2U);
+    EXPECT_EQ(profile.sites[0].live_bytes, 1000U);
+    EXPECT_EQ(profile.sites[1].live_bytes, 3000U);
+    EXPECT_EQ(profile.sites[0].live_blocks, 1);
+    EXPECT_EQ(profile.sites[0].allocated_bytes, 1500U);
+    EXPECT_EQ(profile.sites[1].allocated_bytes, 4500U);
+    EXPECT_EQ(profile.peak_bytes, 4000U);
+    EXPECT_EQ(profile.mean_distance, 2000U);
+}
+
+TEST_F(HeapProfileReader, PoolsWithoutARecordSetNoLimit) {
+    add_site(3000, 1000);
+    (void)fake_.add_pool("mine", 7);
+    fake_.header().region<PoolRecord>().left_out = 1;
+    EXPECT_EQ(read().sites.at(0).live_bytes, 2000U);
+}
+
 TEST_F(HeapProfileReader, OverwrittenCountsAndNamesAreHarmless) {
     SiteRecord& site = add_site(1000, 5000);
     site.frame_count = UINT64_MAX;

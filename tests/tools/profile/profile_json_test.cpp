@@ -14,11 +14,13 @@ namespace {
 TEST(ProfileJson, HasEverything) {
     HeapProfile profile = testing::two_sites();
     profile.lost_samples = 12;
+    profile.mean_distance = 13;
     profile.sites[1].lifetimes[3] = 2.5;
     const auto json = to_json(name_frames(profile, Value::live));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["interval"], 512 << 10);
     EXPECT_EQ(json["lost_samples"], 12);
+    EXPECT_EQ(json["mean_distance"], 13);
     EXPECT_EQ(json["frames"][0]["name"], "lib.so+0x10");
     EXPECT_EQ(json["frames"][0]["module"], "/nowhere/lib.so");
     EXPECT_EQ(json["frames"][1]["function"], "load");

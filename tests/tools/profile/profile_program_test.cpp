@@ -93,7 +93,10 @@ TEST(ProfileProgram, LetsAProcessWithoutSamplesBeginAndSaysSo) {
     const ProgramResult second = run_on_this_process({});
     EXPECT_EQ(second.exit_code, 0);
     EXPECT_EQ(second.errors, "");
-    EXPECT_NE(second.output.find("one sample per 512 KiB"), std::string::npos) << second.output;
+    // The loop allocates so fast that fewer samples than requested are taken.
+    EXPECT_TRUE(second.output.find("one sample per 512 KiB") != std::string::npos ||
+                second.output.find("(512 KiB requested)") != std::string::npos)
+        << second.output;
 }
 
 TEST(ProfileProgram, ChangesTheIntervalOfAProcess) {

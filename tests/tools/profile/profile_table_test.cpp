@@ -81,6 +81,15 @@ TEST(ProfileTable, ReportsThatSamplingIsOff) {
         << text;
 }
 
+TEST(ProfileTable, StatesTheDistanceThatWasUsed) {
+    HeapProfile profile = testing::two_sites();
+    profile.mean_distance = (512 << 10) + 10;
+    EXPECT_TRUE(has(text_of(profile), "2 sites, one sample per 512 KiB\n")) << text_of(profile);
+    profile.mean_distance = 35 << 20;
+    EXPECT_TRUE(has(text_of(profile), "2 sites, one sample per 35.0 MiB (512 KiB requested)\n"))
+        << text_of(profile);
+}
+
 TEST(ProfileTable, ReportsThatThereAreNoSites) {
     EXPECT_EQ(text_of(MadeProfile().profile()),
               "process 4711 (train): no allocation has been sampled yet, one sample per 512 KiB\n");

@@ -30,7 +30,7 @@ void keep_largest(std::vector<Allocator>& all, std::uint64_t resident) {
 
 void add_sites(Explanation& to, const profile::NamedProfile& named) {
     InUse& in_use = to.in_use;
-    in_use.interval = named.profile.interval;
+    in_use.interval = std::max(named.profile.interval, named.profile.mean_distance);
     const std::uint64_t estimated = named.total(profile::Value::live);
     if (estimated == 0) {
         const std::vector<std::string> notes = profile::notes_of(named.profile);

@@ -40,7 +40,9 @@ std::string headline(const Report& report, Sizes sizes) {
     if (report.profiles != report.iterations + 1) {
         text += fmt::format(", {} profiles", report.profiles);
     }
-    return text + fmt::format(", one sample per {}\n", format_size(profile.interval, sizes));
+    return text +
+           fmt::format(", one sample per {}\n",
+                       format_size(std::max(profile.interval, profile.mean_distance), sizes));
 }
 
 std::string summary(const Report& report) {

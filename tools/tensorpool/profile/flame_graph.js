@@ -141,13 +141,14 @@ function move(event, node) {
 
 function describeProfile() {
   const {process, process_name: name, time_unix_ns: time, interval, peak_unix_ns: peak} = data.now;
+  const distance = Math.max(interval, data.now.mean_distance || 0);  // that was really used
   const clock = ns => new Date(ns / 1e6).toLocaleString('sv');  // 2026-11-27 14:37:11
   const title = `process ${process} (${name})`;
   document.title = `${title} - tensorpool profile`;
   document.getElementById('title').textContent = title;
   document.getElementById('about').textContent = `heap profile of ${clock(time)}` +
       (peak ? `, peak at ${clock(peak)}` : '') +
-      (interval ? `, one sample per ${formatSize(interval)}` : ', sampling is off') +
+      (interval ? `, one sample per ${formatSize(distance)}` : ', sampling is off') +
       (data.before ? `, compared with ${clock(data.before.time_unix_ns)}` : '');
   document.getElementById('legend').hidden = !data.before;
   const empty = document.getElementById('empty');

@@ -52,7 +52,7 @@ Json to_json(const NamedProfile& named) {
         {"process", profile.process},           {"process_name", valid_utf8(profile.process_name)},
         {"time_unix_ns", profile.time_unix_ns}, {"interval", profile.interval},
         {"peak_bytes", profile.peak_bytes},     {"peak_unix_ns", profile.peak_unix_ns},
-        {"lost_samples", profile.lost_samples}};
+        {"lost_samples", profile.lost_samples}, {"mean_distance", profile.mean_distance}};
     json["problems"] = Json::array();
     for (const std::string& problem : named.problems) {
         json["problems"].push_back(valid_utf8(problem));

@@ -30,6 +30,16 @@ std::string count_text(std::uint64_t count, const char* what) {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+/// Samples are rarer than requested where they would take too much time.
+std::string distance_text(const HeapProfile& profile, Sizes sizes) {
+    const std::string requested = format_size(profile.interval, sizes);
+    const std::string used = format_size(profile.mean_distance, sizes);
+    if (profile.mean_distance <= profile.interval || used == requested) {
+        return "one sample per " + requested;
+    }
+    return fmt::format("one sample per {} ({} requested)", used, requested);
+}
+
 std::string headline(const NamedProfile& named, Sizes sizes) {
     const HeapProfile& profile = named.profile;
     std::string text =
@@ -44,9 +54,7 @@ std::string headline(const NamedProfile& named, Sizes sizes) {
                             time_text(profile.peak_unix_ns));
     }
     if (!profile.sites.empty()) text += "; " + count_text(profile.sites.size(), "site");
-    if (profile.interval != 0) {
-        text += fmt::format(", one sample per {}", format_size(profile.interval, sizes));
-    }
+    if (profile.interval != 0) text += ", " + distance_text(profile, sizes);
     return text + '\n';
 }
 

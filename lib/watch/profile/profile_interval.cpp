@@ -1,4 +1,4 @@
-#include "statistics/profile/profile_interval.hpp"
+#include "watch/profile/profile_interval.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,7 +11,7 @@
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool {
-namespace statistics {
+namespace watch {
 namespace {
 
 constexpr std::uint64_t usual = std::uint64_t{512} << 10;
@@ -52,21 +52,30 @@ std::uint64_t profile_interval() noexcept {
                                                                                       : bytes;
 }
 
-}  // namespace statistics
+void show_profile_interval() noexcept {
+    statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return;
+    std::uint64_t shown = 0;
+    do {
+        shown = profile_interval();
+        // Between the stores of the interval by `set_profile_interval` and here: of two threads,
+        // one sees the store of the other.
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        header->profile.interval.store(shown, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    } while (profile_interval() != shown);
+}
+
+}  // namespace watch
 
 std::size_t profile_interval() noexcept {
-    return static_cast<std::size_t>(statistics::profile_interval());
+    return static_cast<std::size_t>(watch::profile_interval());
 }
 
 void set_profile_interval(std::size_t bytes) noexcept {
-    bytes = std::min(bytes, statistics::largest);
-    statistics::interval.store(bytes, std::memory_order_relaxed);
-    // Pairs with the fence of the thread that makes the segment: one of the two sees the other's
-    // store.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (statistics::SegmentHeader* const header = statistics::segment().header()) {
-        header->profile.interval.store(bytes, std::memory_order_relaxed);
-    }
+    bytes = std::min(bytes, watch::largest);
+    watch::interval.store(bytes, std::memory_order_relaxed);
+    watch::show_profile_interval();
 }
 
 }  // namespace tensorpool

@@ -1,11 +1,15 @@
-#include "statistics/profile/profiled_blocks.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 #include <gtest/gtest.h>
 
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/segment.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 namespace {
+
+using statistics::ProfileWords;
+using statistics::segment;
 
 constexpr double mean = 512 * 1024;
 
@@ -43,15 +47,49 @@ TEST(ProfiledBlocks, OneStackHasOneSite) {
     profiled_blocks().end(*other);
 }
 
+/// A pool that holds bytes.
+class Holding {
+public:
+    explicit Holding(std::uint64_t bytes) { record_->totals.hold(bytes); }
+
+private:
+    statistics::OwnedRecord<statistics::PoolRecord> record_{"held", [](statistics::PoolRecord&) {}};
+};
+
+constexpr std::uint64_t tib = std::uint64_t{1} << 40;
+
 TEST(ProfiledBlocks, PeakIsKeptWhenUseFalls) {
-    ProfiledBlock* const first = profiled_blocks().begin(nullptr, std::size_t{1} << 40, mean);
-    ProfiledBlock* const second = profiled_blocks().begin(nullptr, std::size_t{1} << 40, mean);
-    EXPECT_LT(words().peak_bytes.load(), std::uint64_t{2} << 40);
+    const Holding pool(3 * tib);
+    ProfiledBlock* const first = profiled_blocks().begin(nullptr, tib, mean);
+    ProfiledBlock* const second = profiled_blocks().begin(nullptr, tib, mean);
+    EXPECT_LT(words().peak_bytes.load(), 2 * tib);
     profiled_blocks().end(*second);
-    EXPECT_GE(words().peak_bytes.load(), std::uint64_t{2} << 40);
-    EXPECT_EQ(second->site->peak_bytes.load(), std::uint64_t{1} << 40);
+    EXPECT_GE(words().peak_bytes.load(), 2 * tib);
+    EXPECT_EQ(second->site->peak_bytes.load(), tib);
     profiled_blocks().end(*first);
-    EXPECT_EQ(first->site->peak_bytes.load(), std::uint64_t{1} << 40);
+    EXPECT_EQ(first->site->peak_bytes.load(), tib);
+}
+
+TEST(ProfiledBlocks, PeakIsAtMostWhatPoolsHeldThen) {
+    const Holding pool(6 * tib);
+    const Holding other(2 * tib);
+    ProfiledBlock* const first = profiled_blocks().begin(nullptr, 4 * tib, mean);
+    ProfiledBlock* const second = profiled_blocks().begin(nullptr, 12 * tib, mean);
+    profiled_blocks().end(*second);
+    EXPECT_EQ(words().peak_bytes.load(), 8 * tib);
+    EXPECT_EQ(first->site->peak_bytes.load(), 2 * tib);
+    EXPECT_EQ(first->site->peak_blocks.load(), SiteRecord::block_units / 2);
+    EXPECT_EQ(second->site->peak_bytes.load(), 6 * tib);
+    profiled_blocks().end(*first);
+    EXPECT_EQ(words().peak_bytes.load(), 8 * tib);
+}
+
+TEST(ProfiledBlocks, AddsUpTheDistancesThatWereUsed) {
+    const std::uint64_t before = words().distances.load();
+    for (const double used : {1000.0, 3000.0}) {
+        profiled_blocks().end(*profiled_blocks().begin(nullptr, 64, used));
+    }
+    EXPECT_EQ(words().distances.load() - before, 4000U);
 }
 
 TEST(ProfiledBlocks, FreeEndsTheSampleAndTheMarkThatItCovers) {
@@ -80,4 +118,4 @@ TEST(ProfiledBlocks, CountsLostSamples) {
 }
 
 }  // namespace
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -1,4 +1,4 @@
-#include "statistics/profile/site_table.hpp"
+#include "watch/profile/site_table.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,10 @@
 #include "statistics/segment/name.hpp"
 #include "statistics/segment/segment.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
+
+using statistics::segment;
+
 namespace {
 
 // FNV-1a (Fowler, Noll, Vo) over words, and a last step that spreads the bits.
@@ -103,11 +106,11 @@ std::uint64_t SiteTable::number_of_name(std::string_view name) noexcept {
     auto& known = names_.find(hash);
     if (known.number == 0) {
         const std::uint32_t number = segment().append<FrameNameRecord>(
-            [&](FrameNameRecord& record) { store_text(record.words, name); });
+            [&](FrameNameRecord& record) { statistics::store_text(record.words, name); });
         if (number == 0) return 0;
         names_.set(known, {hash, number});
     }
     return known.number;
 }
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

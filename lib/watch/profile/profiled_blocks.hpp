@@ -5,11 +5,11 @@
 #include <mutex>
 
 #include "base/block_mark.hpp"
-#include "statistics/profile/known_stacks.hpp"
-#include "statistics/profile/site_table.hpp"
 #include "statistics/segment/slab_list.hpp"
+#include "watch/profile/known_stacks.hpp"
+#include "watch/profile/site_table.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 
 /// The mark of a block in use that was sampled. The block counts as more blocks and bytes than it
 /// has: those that were not sampled.
@@ -37,12 +37,15 @@ public:
     ProfiledBlocks& operator=(const ProfiledBlocks&) = delete;
 
     /// Notes a block of `bytes` bytes, which was sampled at a mean distance of `mean` bytes, for
-    /// the stack of the caller. Returns nullptr, and counts the sample as lost, if there is no
-    /// memory. REQUIRES: the caller holds no lock.
-    [[gnu::noinline]] ProfiledBlock* begin(const void* address, std::size_t bytes,
-                                           double mean) noexcept;
+    /// the stack of the caller. The sample covers the block's mark `covered`. Returns nullptr, and
+    /// counts the sample as lost, if there is no memory. REQUIRES: the caller holds no lock.
+    [[gnu::noinline]] ProfiledBlock* begin(const void* address, std::size_t bytes, double mean,
+                                           base::BlockMark* covered = nullptr) noexcept;
     /// Notes the end of a block's use.
     void end(ProfiledBlock& block) noexcept;
+    /// Notes that a pool ended, whose sampled blocks have ended before, and what was requested from
+    /// it.
+    void note_end_of_pool(std::uint64_t requested_bytes) noexcept;
     /// Counts a sample that could not be taken.
     void count_lost() noexcept;
 
@@ -60,9 +63,9 @@ private:
     KnownStacks known_;
     platform::ProgramFrame frames_[SiteRecord::max_frames] = {};
     platform::StackBuffers buffers_ = {};
-    SlabList<ProfiledBlock> free_;
+    statistics::SlabList<ProfiledBlock> free_;
 };
 
 ProfiledBlocks& profiled_blocks() noexcept;
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -1,11 +1,11 @@
-#include "pages/marked/guarded_block.hpp"
+#include "watch/guards/guarded_block.hpp"
 
 #include <algorithm>
 
 #include "platform/platform.hpp"
 #include "platform/stacks/call_stack.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
 namespace {
 
 constexpr unsigned char fill = 0xA5;
@@ -45,4 +45,4 @@ const void* GuardedBlock::find_damage(char* first_page) const noexcept {
     return nullptr;
 }
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch

@@ -1,4 +1,4 @@
-#include "statistics/profile/known_stacks.hpp"
+#include "watch/profile/known_stacks.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 namespace {
 
 /// A stack that is noted, and looked for, from calls that differ.
@@ -122,4 +122,4 @@ TEST_F(MadeStack, WithAFunctionThatASignalInterruptedIsNotNoted) {
 #endif
 
 }  // namespace
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -1,11 +1,13 @@
-#include "pages/marked/guarded_area.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 #include <gtest/gtest.h>
 
 #include "pages/address_space.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
 namespace {
+
+using pages::address_space;
 
 constexpr unsigned pool = 78;
 
@@ -73,4 +75,4 @@ TEST_F(GuardedAreaTest, ForgettingAPoolReturnsTheBytesOfItsBlocksInUse) {
 }
 
 }  // namespace
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch

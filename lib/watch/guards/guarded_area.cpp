@@ -1,8 +1,9 @@
-#include "pages/marked/guarded_area.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
@@ -10,7 +11,10 @@
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
+
+using pages::address_space;
+
 namespace {
 
 constinit base::NeverDestroyed<GuardedArea> the_guarded_area;
@@ -24,12 +28,13 @@ constexpr std::size_t bytes_of(PageCount pages) noexcept {
     return pages * page_bytes;
 }
 
-// Gives the memory of a block back. If the system refuses to make it inaccessible, accesses go
-// unnoticed.
-void make_inaccessible(const GuardedBlock& block) noexcept {
-    char* const first_page = GuardedArea::address_of(block);
-    if (platform::reserve_again(first_page, block.page_bytes_in_use())) return;
-    (void)platform::decommit(first_page, block.page_bytes_in_use());
+// Gives the memory of pages back, which become inaccessible. If the system refuses that, accesses
+// go unnoticed.
+void drop(pages::PageRun run) noexcept {
+    if (run.count == 0) return;
+    char* const begin = address_space().address_of(run.first);
+    if (platform::reserve_again(begin, bytes_of(run.count))) return;
+    (void)platform::decommit(begin, bytes_of(run.count));
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ GuardedBlock* GuardedArea::take(unsigned pool_number, const char* pool_name, std
                                 std::size_t alignment) noexcept {
     GuardedStack stack;
     stack.capture();
-    const std::lock_guard guard(mutex_);
+    std::unique_lock lock(mutex_);
     if (state_ != State::ready || in_use_ == max_blocks || bytes > max_block_bytes()) {
         return nullptr;
     }
@@ -77,26 +82,31 @@ GuardedBlock* GuardedArea::take(unsigned pool_number, const char* pool_name, std
     if (!find_room(pages, first)) return nullptr;
     GuardedBlock* const block = take_record();
     if (block == nullptr) return nullptr;
-    char* const first_page = address_space().address_of(first);
-    if (!platform::commit(first_page, bytes_of(pages))) {
-        block->next = free_records_;
-        free_records_ = block;
-        return nullptr;
-    }
+    block->state.store(GuardedBlock::State::changing, std::memory_order_relaxed);
     block->pool_number = static_cast<std::uint16_t>(pool_number);
-    std::snprintf(block->pool_name.data(), block->pool_name.size(), "%s", pool_name);
     block->pages = {first, pages};
-    block->begin = first_page + bytes_of(pages) - base::align_up(bytes, alignment);
     block->requested = bytes;
-    block->fill_slack(first_page);
-    block->allocated = stack;
-    block->freed.count = 0;
     block->mark = nullptr;
-    block->state.store(GuardedBlock::State::in_use, std::memory_order_release);
+    block->watcher = 0;
     address_space().map().set_all(block->pages, PageEntry(block, pool_number));
     cursor_ = first + pages + guard_pages();
     ++in_use_;
-    return block;
+    lock.unlock();
+
+    char* const first_page = address_of(*block);
+    std::snprintf(block->pool_name.data(), block->pool_name.size(), "%s", pool_name);
+    block->begin = first_page + bytes_of(pages) - base::align_up(bytes, alignment);
+    block->allocated = stack;
+    block->freed.count = 0;
+    if (platform::commit(first_page, bytes_of(pages))) {
+        block->fill_slack(first_page);
+        block->state.store(GuardedBlock::State::in_use, std::memory_order_release);
+        return block;
+    }
+    lock.lock();
+    evict(*block);
+    --in_use_;
+    return nullptr;
 }
 
 // Looks from the cursor to the end of the area, and once more from its beginning.
@@ -115,13 +125,14 @@ bool GuardedArea::find_room(PageCount pages, PageNumber& first) noexcept {
     return false;
 }
 
-// Evicts freed blocks from a run. Returns false, with the end of a block in use that lies in it, if
-// there is one.
+// Evicts freed blocks without memory from a run. Returns false, with the end of another block that
+// lies in it, if there is one.
 bool GuardedArea::clear(PageNumber first, PageCount pages, PageNumber& next) noexcept {
     for (PageNumber page = first; page != first + pages; ++page) {
-        GuardedBlock* const block = address_space().map().at(page).guarded();
+        GuardedBlock* const block = guarded_block(address_space().map().at(page));
         if (block == nullptr) continue;
-        if (block->state.load(std::memory_order_relaxed) != GuardedBlock::State::freed) {
+        if (block->state.load(std::memory_order_relaxed) != GuardedBlock::State::freed ||
+            block->has_memory) {
             next = block->pages.first + block->pages.count;
             return false;
         }
@@ -131,23 +142,14 @@ bool GuardedArea::clear(PageNumber first, PageCount pages, PageNumber& next) noe
 }
 
 GuardedBlock* GuardedArea::take_record() noexcept {
-    if (free_records_ == nullptr && oldest_ != nullptr) evict(*oldest_);
+    if (free_records_ == nullptr && freed_.oldest != nullptr) evict(*freed_.oldest);
     GuardedBlock* const block = free_records_;
     if (block != nullptr) free_records_ = block->next;
     return block;
 }
 
-// Blocks are evicted almost always in the order in which they were freed.
 void GuardedArea::evict(GuardedBlock& block) noexcept {
-    GuardedBlock* before = nullptr;
-    for (GuardedBlock** link = &oldest_; *link != nullptr; link = &(*link)->next) {
-        if (*link == &block) {
-            *link = block.next;
-            if (newest_ == &block) newest_ = before;
-            break;
-        }
-        before = *link;
-    }
+    freed_.remove(block);
     address_space().map().set_all(block.pages, PageEntry());
     block.state.store(GuardedBlock::State::unused, std::memory_order_relaxed);
     block.next = free_records_;
@@ -158,7 +160,7 @@ bool GuardedArea::end_use(GuardedBlock& block) noexcept {
     GuardedStack stack;
     stack.capture();
     GuardedBlock::State expected = GuardedBlock::State::in_use;
-    if (!block.state.compare_exchange_strong(expected, GuardedBlock::State::ending,
+    if (!block.state.compare_exchange_strong(expected, GuardedBlock::State::changing,
                                              std::memory_order_acq_rel)) {
         return false;
     }
@@ -167,36 +169,100 @@ bool GuardedArea::end_use(GuardedBlock& block) noexcept {
 }
 
 void GuardedArea::close(GuardedBlock& block) noexcept {
-    const std::lock_guard guard(mutex_);
-    make_inaccessible(block);
+    const bool is_closed =
+        platform::make_inaccessible(address_of(block), block.page_bytes_in_use());
+    {
+        const std::lock_guard guard(mutex_);
+        keep(block);
+        --in_use_;
+        if (is_closed && kept_bytes_ <= max_kept_bytes) return;
+    }
+    const std::lock_guard guard(drop_mutex_);
+    drop_kept();
+}
+
+void GuardedArea::keep(GuardedBlock& block) noexcept {
+    block.has_memory = true;
     block.state.store(GuardedBlock::State::freed, std::memory_order_release);
-    block.next = nullptr;
-    (newest_ == nullptr ? oldest_ : newest_->next) = &block;
-    newest_ = &block;
-    --in_use_;
+    kept_.add(block);
+    kept_bytes_ += block.page_bytes_in_use();
+}
+
+// Blocks are freed almost always in the order of their addresses or against it, and lie beside each
+// other. What is between them is inaccessible.
+void GuardedArea::drop_kept() noexcept {
+    List dropped;
+    {
+        const std::lock_guard guard(mutex_);
+        dropped = std::exchange(kept_, {});
+        kept_bytes_ = 0;
+    }
+    pages::PageRun run;
+    for (const GuardedBlock* block = dropped.oldest; block != nullptr; block = block->next) {
+        const auto [first, count] = block->pages;
+        if (run.count != 0 && first == run.first + run.count + guard_pages()) {
+            run.count += guard_pages() + count;
+        } else if (run.count != 0 && first + count + guard_pages() == run.first) {
+            run = {first, run.count + guard_pages() + count};
+        } else {
+            drop(run);
+            run = block->pages;
+        }
+    }
+    drop(run);
+    const std::lock_guard guard(mutex_);
+    while (GuardedBlock* const block = dropped.oldest) {
+        dropped.oldest = block->next;
+        block->has_memory = false;
+        freed_.add(*block);
+    }
 }
 
 std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
-    const std::lock_guard guard(mutex_);
-    if (state_ != State::ready) return 0;
     std::size_t bytes = 0;
-    for (unsigned i = 0; i != record_count; ++i) {
-        GuardedBlock& block = records_[i];
-        const GuardedBlock::State state = block.state.load(std::memory_order_relaxed);
-        if (state == GuardedBlock::State::unused || block.pool_number != pool_number) continue;
-        if (state == GuardedBlock::State::in_use) {
-            if (block.mark != nullptr) block.mark->on_free(block.requested);
-            bytes += block.page_bytes_in_use();
-            make_inaccessible(block);
-            --in_use_;
+    const auto for_each = [&](auto function) {
+        const std::lock_guard guard(mutex_);
+        for (unsigned i = 0; state_ == State::ready && i != record_count; ++i) {
+            const GuardedBlock::State state = records_[i].state.load(std::memory_order_relaxed);
+            if (state == GuardedBlock::State::unused || records_[i].pool_number != pool_number)
+                continue;
+            function(records_[i], state == GuardedBlock::State::in_use);
         }
-        evict(block);
-    }
+    };
+    const std::lock_guard guard(drop_mutex_);
+    for_each([&](GuardedBlock& block, bool in_use) {
+        if (!in_use) return;
+        if (block.mark != nullptr) block.mark->on_free(block.requested);
+        bytes += block.page_bytes_in_use();
+        --in_use_;
+        keep(block);
+    });
+    drop_kept();
+    for_each([&](GuardedBlock& block, bool) { evict(block); });
     return bytes;
 }
 
+void GuardedArea::List::add(GuardedBlock& block) noexcept {
+    block.next = nullptr;
+    (newest == nullptr ? oldest : newest->next) = &block;
+    newest = &block;
+}
+
+// Blocks leave almost always in the order in which they came.
+void GuardedArea::List::remove(const GuardedBlock& block) noexcept {
+    GuardedBlock* before = nullptr;
+    for (GuardedBlock** link = &oldest; *link != nullptr; link = &(*link)->next) {
+        if (*link == &block) {
+            *link = block.next;
+            if (newest == &block) newest = before;
+            return;
+        }
+        before = *link;
+    }
+}
+
 GuardedBlock* GuardedArea::find(const void* p) noexcept {
-    return address_space().map().at(p).guarded();
+    return guarded_block(address_space().map().at(p));
 }
 
 GuardedBlock* GuardedArea::find_near(const void* p) noexcept {
@@ -212,4 +278,4 @@ char* GuardedArea::address_of(const GuardedBlock& block) noexcept {
     return address_space().address_of(block.pages.first);
 }
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch

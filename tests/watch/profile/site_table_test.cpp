@@ -1,4 +1,4 @@
-#include "statistics/profile/site_table.hpp"
+#include "watch/profile/site_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,10 @@
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 namespace {
+
+using statistics::segment;
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << SiteRecord::offset_bits) - 1;
 
@@ -65,4 +67,4 @@ TEST(SiteTable, StacksWithoutRoomShareARecord) {
 }
 
 }  // namespace
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

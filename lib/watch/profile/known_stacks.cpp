@@ -1,8 +1,8 @@
-#include "statistics/profile/known_stacks.hpp"
+#include "watch/profile/known_stacks.hpp"
 
 #include "platform/stacks/stack_memory.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
 namespace {
 
 std::uintptr_t address_of(const void* base, std::uint32_t offset) noexcept {
@@ -58,4 +58,4 @@ void KnownStacks::add(const void* base, std::uint64_t python, const platform::St
     next_[set] = static_cast<std::uint8_t>((next_[set] + 1) % ways);
 }
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

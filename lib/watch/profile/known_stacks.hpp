@@ -6,7 +6,9 @@
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
+
+using statistics::SiteRecord;
 
 /// Recognizes a stack that was captured before, many times faster than it can be captured:
 /// the same return addresses lie at the same places of the stack, and Python has reached the same
@@ -48,4 +50,4 @@ private:
     std::uint8_t next_[set_count] = {};  // the way that is replaced next
 };
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <span>
 
-#include "base/block_mark.hpp"
 #include "pages/page_map.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
+
+using pages::page_bytes;
+using pages::PageEntry;
 
 /// Where a guarded block was allocated or freed.
 struct GuardedStack {
@@ -32,20 +34,19 @@ struct GuardedStack {
 /// The entries of all pages of the block in the page map refer to the record. Records are never
 /// unmapped, so a signal handler may read one at any time; what it reads is exact unless the record
 /// is being reused.
-struct alignas(64) GuardedBlock {
-    /// `ending`: its use has ended, but it is still accessible.
-    enum class State : std::uint8_t { unused, in_use, ending, freed };
+struct alignas(64) GuardedBlock : pages::PlacedBlock {
+    /// `changing`: its use begins, or has ended, and it is accessible.
+    enum class State : std::uint8_t { unused, in_use, changing, freed };
 
     std::atomic<State> state = State::unused;
     std::uint16_t pool_number = 0;
     std::array<char, 48> pool_name = {};
-    PageRun pages = {};  // without those that are never accessible
+    pages::PageRun pages = {};  // without those that are never accessible
     char* begin = nullptr;
-    std::size_t requested = 0;
     GuardedStack allocated;
     GuardedStack freed;
-    base::BlockMark* mark = nullptr;
-    GuardedBlock* next = nullptr;  // in the list of free records, or of freed blocks
+    bool has_memory = false;       // guarded by the lock of the area
+    GuardedBlock* next = nullptr;  // in one of the lists of the area
 
     std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }
     /// Returns the bytes before the block in its pages, and those behind it. `check_slack` finds
@@ -57,4 +58,10 @@ struct alignas(64) GuardedBlock {
     const void* find_damage(char* first_page) const noexcept;
 };
 
-}  // namespace tensorpool::pages
+/// Returns the record of the guarded block that the page with this entry belongs to; nullptr if it
+/// belongs to none.
+inline GuardedBlock* guarded_block(PageEntry entry) noexcept {
+    return static_cast<GuardedBlock*>(entry.placed());
+}
+
+}  // namespace tensorpool::watch

@@ -8,7 +8,13 @@
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
-namespace tensorpool::statistics {
+namespace tensorpool::watch {
+
+using statistics::count_of;
+using statistics::FrameNameRecord;
+using statistics::records_in;
+using statistics::SegmentHeader;
+using statistics::SiteRecord;
 
 /// Finds the record of a call stack in the segment. Stacks with the same names and offsets have one
 /// record. What they are is looked up once for each set of code addresses, function objects and
@@ -69,4 +75,4 @@ private:
     Numbers<count_of<FrameNameRecord>> names_;
 };
 
-}  // namespace tensorpool::statistics
+}  // namespace tensorpool::watch

@@ -4,19 +4,27 @@
 #include <cstdint>
 #include <mutex>
 
-#include "pages/marked/guarded_block.hpp"
 #include "pages/page_map.hpp"
+#include "watch/guards/guarded_block.hpp"
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
+
+using pages::PageCount;
+using pages::PageNumber;
 
 /// Places blocks between pages that may not be accessed, in the part of the window that the address
 /// space keeps for them, below the memory of all pools. Addresses are used in turn, so that a freed
 /// block stays inaccessible for as long as possible. After Electric Fence and GWP-ASan (Serebryany
 /// et al., "GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", ICSE-SEIP
 /// 2024). Thread-safe.
+///
+/// The memory of closed blocks is kept, up to `max_kept_bytes` in the process, which no capacity
+/// contains. Then all of it is dropped, with few system calls. No system call for memory is made
+/// under the lock.
 class GuardedArea {
 public:
     static constexpr unsigned max_blocks = 1024;
+    static constexpr std::size_t max_kept_bytes = std::size_t{256} << 10;
     /// The largest alignment of a block.
     static constexpr std::size_t max_alignment = page_bytes;
 
@@ -40,7 +48,7 @@ public:
     /// Ends the use of a block and captures the caller's stack. Returns false, and does nothing, if
     /// another thread did so first. The block stays accessible until `close`.
     static bool end_use(GuardedBlock& block) noexcept;
-    /// Makes a block whose use has ended inaccessible and gives its memory back.
+    /// Makes a block whose use has ended inaccessible. Its memory is given back later.
     void close(GuardedBlock& block) noexcept;
     /// Releases all blocks of a pool that is destroyed, and ends their marks. Returns the bytes of
     /// pages of those that were in use.
@@ -55,19 +63,38 @@ public:
     /// Returns the address of the block's first page.
     static char* address_of(const GuardedBlock& block) noexcept;
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
+    /// Called around a fork.
+    void lock() noexcept {
+        drop_mutex_.lock();
+        mutex_.lock();
+    }
+    void unlock() noexcept {
+        mutex_.unlock();
+        drop_mutex_.unlock();
+    }
 
 private:
-    // REQUIRES, for all that follow: the lock is held.
     static constexpr unsigned record_count = 2 * max_blocks;
+    /// Blocks, linked by `next`, oldest first.
+    struct List {
+        void add(GuardedBlock& block) noexcept;
+        void remove(const GuardedBlock& block) noexcept;
+
+        GuardedBlock* oldest = nullptr;
+        GuardedBlock* newest = nullptr;
+    };
+    // REQUIRES: `drop_mutex_` is held, and `mutex_` is not.
+    void drop_kept() noexcept;
+    // REQUIRES, for all that follow: the lock is held.
     bool reserve() noexcept;
     GuardedBlock* take_record() noexcept;
     bool find_room(PageCount pages, PageNumber& first) noexcept;
     bool clear(PageNumber first, PageCount pages, PageNumber& next) noexcept;
+    void keep(GuardedBlock& block) noexcept;
     void evict(GuardedBlock& block) noexcept;
 
-    std::mutex mutex_;
+    std::mutex drop_mutex_;  // held while memory is dropped
+    std::mutex mutex_;       // guards all that follows; taken after the other
     enum class State : std::uint8_t { unknown, unavailable, ready };
     State state_ = State::unknown;
     PageCount pages_ = 0;    // of the area
@@ -75,11 +102,11 @@ private:
     unsigned in_use_ = 0;    // blocks
     GuardedBlock* records_ = nullptr;
     GuardedBlock* free_records_ = nullptr;
-    // Freed blocks, oldest first.
-    GuardedBlock* oldest_ = nullptr;
-    GuardedBlock* newest_ = nullptr;
+    List kept_;   // closed blocks that have memory
+    List freed_;  // those that have none; they make room for others
+    std::size_t kept_bytes_ = 0;
 };
 
 GuardedArea& guarded_area() noexcept;
 
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch

@@ -1,11 +1,11 @@
-#include "pages/marked/guarded_block.hpp"
+#include "watch/guards/guarded_block.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstddef>
 
-namespace tensorpool::pages {
+namespace tensorpool::watch {
 namespace {
 
 /// A guarded block of 100 bytes in one page, at `offset` bytes from the beginning of the page.
@@ -70,4 +70,4 @@ TEST_F(GuardedBlockTest, StackHasTheCallsOfTheThread) {
 }
 
 }  // namespace
-}  // namespace tensorpool::pages
+}  // namespace tensorpool::watch

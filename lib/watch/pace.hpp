@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/random_distance.hpp"
+#include "watch/countdown.hpp"
+
+namespace tensorpool::watch {
+
+/// How much of each thread's time the blocks of a watcher may take.
+struct Terms {
+    /// The share of the time that they take on average.
+    double share = 0;
+    /// What a block costs at first, in nanoseconds: a guess.
+    double first_cost_ns = 0;
+    /// For how many blocks the first thread of the process has time at once.
+    double first_saved = 0;
+    /// Time that was not needed is saved, in times that one block needs. With `enough`, nothing is
+    /// spared, and more than `max_saved` is not saved.
+    double enough = 1;
+    double max_saved = 1;
+    /// The least part of the time that one block needs after which the next one follows.
+    double haste = 0;
+    /// Reading the thread's time takes a system call: done once for so many blocks.
+    unsigned blocks_per_look = 8;
+};
+
+/// What the threads of a process know together. Relaxed: estimates.
+struct SharedPace {
+    /// In bytes a nanosecond: the highest that a thread measured, and less from look to look.
+    std::atomic<double> rate = 0;
+    /// The watchers, as bits, that have had their first time.
+    std::atomic<unsigned> begun = 0;
+};
+SharedPace& process_pace() noexcept;
+
+/// The pace of the watchers of one thread, over all of its caches. It measures how fast the thread
+/// requests bytes and what the blocks of each watcher cost, their frees included, and draws
+/// distances by which each watcher keeps to its share. What a thread frees costs this thread.
+///
+/// Times are those of the thread's processor, in nanoseconds since the thread began. If they go
+/// back, as in the child of a fork, the pace goes on with what it knows. Until a thread has
+/// measured its own rate, it takes that of other threads: most short ones end before.
+class Pace {
+public:
+    constexpr Pace() noexcept = default;
+
+    bool has_begun() const noexcept { return shared_ != nullptr; }
+    /// `seed` should differ between threads.
+    void begin(std::uint64_t seed, SharedPace& shared) noexcept {
+        random_ = base::RandomDistance(seed);
+        shared_ = &shared;
+    }
+
+    /// Counts bytes of requests.
+    void pass(std::int64_t bytes) noexcept { passed_ += static_cast<double>(bytes); }
+    /// Whether a thread that did not measure its rate yet has requested enough for that.
+    bool lacks_rate() const noexcept {
+        return !has_looked_ && passed_ >= static_cast<double>(look_after_bytes);
+    }
+    bool is_time_to_look(const Terms& terms) noexcept {
+        return !has_looked_ || ++blocks_ % terms.blocks_per_look == 0;
+    }
+    /// Measures the rate, and gives all watchers the time that has passed.
+    void look(std::uint64_t now) noexcept;
+
+    /// Returns whether the watcher may take a block that costs at least `cost_ns` now.
+    bool may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
+    /// Counts what the allocation of a block cost, or its free.
+    void count(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
+    void count_free(unsigned watcher, double cost_ns) noexcept;
+    /// Sets the watcher's next distance. Its mean is at least `least`, in bytes.
+    void set(Distance& distance, unsigned watcher, const Terms& terms, double least) noexcept;
+
+private:
+    static constexpr std::int64_t look_after_bytes = std::int64_t{4} << 20;
+
+    struct Account {
+        double saved_ns = 0;   // of the thread's time
+        double wanted_ns = 0;  // to be saved for the block that was looked at last
+        double cost_ns = 0;    // of an allocation; 0 before the first
+        double free_cost_ns = 0;
+        double share = 0;  // 0 before the first distance
+    };
+    static double cost_of(const Account& account, const Terms& terms) noexcept;
+    static double time_of_block(const Account& account, const Terms& terms) noexcept;
+
+    base::RandomDistance random_;
+    SharedPace* shared_ = nullptr;
+    bool has_looked_ = false;
+    unsigned blocks_ = 0;
+    std::uint64_t looked_ = 0;
+    double passed_ = 0;  // bytes since the last look
+    // What the thread requested, and in what time; what was before counts less.
+    double bytes_ = 0;
+    double time_ = 0;
+    std::array<Account, max_watchers> accounts_;
+};
+
+}  // namespace tensorpool::watch
