@@ -31,13 +31,18 @@ double cost_since(std::uint64_t begun_ns) noexcept {
 }
 
 // Returns whether the request ends the watcher's distance, and not only the part before a new look
-// at its pace. It may be longer than what is left: the rest counts for the next distance.
+// at its pace. It may be longer than what is left: the rest counts for the next distance. What is
+// not estimated need not be random, so a watcher that serves leaves the first requests alone.
 bool ends(Distance& distance, watch::Pace& pace, unsigned number, const watch::Terms& terms,
           double interval) noexcept {
     while (distance.mean == 0) {
         if (pace.lacks_rate()) pace.look(platform::thread_time_ns());
         const std::int64_t left = distance.left;
-        pace.set(distance, number, terms, interval);
+        if (watcher_of(number).may_serve()) {
+            distance = {.left = static_cast<std::int64_t>(interval), .mean = interval};
+        } else {
+            pace.set(distance, number, terms, interval);
+        }
         distance.left += left;
         if (distance.left >= 0) return false;
     }
