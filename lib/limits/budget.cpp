@@ -1,5 +1,6 @@
 #include <tensorpool/budget.hpp>
 
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/refusal.hpp"
 #include "limits/budget_node.hpp"
+#include "limits/budgets.hpp"
 
 namespace tensorpool {
 namespace {
@@ -68,7 +70,8 @@ Budget::~Budget() {
 }
 
 bool Budget::would_fit(std::size_t bytes) const noexcept {
-    return node_->would_fit(bytes);
+    const std::lock_guard guard(limits::budgets().mutex);
+    return node_->allowed(true, true) >= bytes;
 }
 
 std::size_t Budget::in_use() const noexcept {

@@ -162,11 +162,6 @@ bool BudgetNode::is_within(const BudgetNode& other) const noexcept {
     return node != nullptr;
 }
 
-bool BudgetNode::would_fit(std::size_t bytes) const noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    return allowed(true, true) >= bytes;
-}
-
 std::size_t BudgetNode::set_limits(BudgetLimits limits) noexcept {
     const std::lock_guard guard(budgets().mutex);
     counters_.set_limits(limits);

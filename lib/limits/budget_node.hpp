@@ -63,7 +63,6 @@ public:
 
     /// Returns whether it is `other` or below it.
     bool is_within(const BudgetNode& other) const noexcept;
-    bool would_fit(std::size_t bytes) const noexcept;
     /// Returns the bytes above the new limits; those above the hard one if there is no holder.
     std::size_t set_limits(BudgetLimits limits) noexcept;
     BudgetStatistics statistics() const noexcept;
