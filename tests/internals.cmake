@@ -8,7 +8,7 @@ foreach(layer IN LISTS layers)
 endforeach()
 # Samples of what a folder beside the library can add.
 tensorpool_add_tests(lab)
-target_sources(lab_tests PRIVATE lab/wiped_kind.cpp)
+target_sources(lab_tests PRIVATE lab/turnover_watcher.cpp lab/wiped_kind.cpp)
 if(TENSORPOOL_BUILD_DEVICE)
   include(device.cmake)
 endif()

@@ -1,5 +1,6 @@
 // The kinds, the routes and the watchers of pools: a new one is added here.
 
+#include <algorithm>
 #include <iterator>
 
 #include "blocks/thread_registry.hpp"
@@ -50,9 +51,8 @@ constinit Route routes_of_most[max_added + 5] = {{},
 constinit Route* first_of_most = routes_of_most + max_added;
 constexpr Route routes_of_hardened[] = {lent, {takes_any, allocate_hardened}};
 
-// A watcher's number is its position.
-constexpr const Watcher* watchers[] = {&profile_watcher, &guard_watcher};
-static_assert(std::size(watchers) <= watch::max_watchers);
+// A watcher's number is its position. Others that are added follow.
+constinit const Watcher* watchers[watch::max_watchers] = {&profile_watcher, &guard_watcher};
 
 }  // namespace
 
@@ -69,10 +69,15 @@ void add(pages::PageKind number, const Kind& kind, const Route& route) noexcept 
     *--first_of_most = route;
 }
 
+void add(const Watcher& watcher) noexcept {
+    *std::find(std::begin(watchers), std::end(watchers), nullptr) = &watcher;
+}
+
 WatcherSet watchers_of(const PoolParts& pool) noexcept {
     unsigned set = 0;
     for (unsigned number = 0; number != std::size(watchers); ++number) {
-        if (watchers[number]->watches(pool)) set |= 1U << number;
+        const Watcher* const watcher = watchers[number];
+        if (watcher != nullptr && watcher->watches(pool)) set |= 1U << number;
     }
     return static_cast<WatcherSet>(set);
 }
