@@ -34,6 +34,7 @@ constexpr Sizes usual_sizes{.rounds = 1,
                             .passes = 20,
                             .blocks = 1000,
                             .slots = 4096,
+                            .steps = 65'536,
                             .warm_blocks = 10'000,
                             .threads = 64,
                             .pairs_of_thread = 20'000};
@@ -42,6 +43,7 @@ constexpr Sizes quick_sizes{.rounds = 1,
                             .passes = 1,
                             .blocks = 100,
                             .slots = 64,
+                            .steps = 64,
                             .warm_blocks = 1000,
                             .threads = 4,
                             .pairs_of_thread = 100};
@@ -80,14 +82,16 @@ private:
 /// Prints the microseconds of a work, done often enough for the clock.
 int print_time(const Feature& feature, bool is_on, const Work& work, bool is_quick) {
     Sizes sizes = is_quick ? quick_sizes : usual_sizes;
+    std::thread([] {}).join();  // so that the trimmer's thread may start
+    begin(feature, is_on);
     TimeMeter warm;
-    do_work(feature, is_on, work, warm, sizes);
+    do_work(work, warm, sizes);
     if (!is_quick) {
         constexpr double enough = 0.01;
         sizes.rounds = 1 + static_cast<unsigned>(enough / (warm.seconds() + 1e-6));
     }
     TimeMeter meter;
-    do_work(feature, false, work, meter, sizes);
+    do_work(work, meter, sizes);
     std::printf("%.9g\n", meter.seconds() * 1e6 / sizes.rounds);
     return 0;
 }

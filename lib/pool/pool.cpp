@@ -133,7 +133,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
-    if (parts_.is_sampled())
+    if (parts_.totals().guarded_allocations.load(std::memory_order_relaxed) != 0)
         parts_.heap.capacity().refund_outside(watch::guarded_area().forget_pool(parts_.number()));
     events::snapshot_sources().leave(*this);
 }

@@ -105,11 +105,12 @@ TEST_F(LadderTest, RequestIsRetriedWhileOtherThreadsKeepSomething) {
     EXPECT_EQ(tries, 16U) << "threads may keep it for long";
 }
 
-/// Gives what it is asked for, by refunding the budget.
+/// Gives what it has reserved in a budget of its own.
 class Holder : public MemoryHolder {
 public:
     Holder(Budget& budget, std::size_t bytes)
-        : reserved_(budget.reserve(bytes)),
+        : own_(budget, "own"),
+          reserved_(own_.reserve(bytes)),
           bytes_(bytes),
           registration_(budget.add_holder(*this)) {}
 
@@ -120,6 +121,7 @@ public:
     }
 
 private:
+    Budget own_;
     BudgetReservation reserved_;
     std::size_t bytes_;
     HolderRegistration registration_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -14,6 +15,7 @@ struct CountedCall {
     /// Instructions that lock a cache line or wait until all stores are visible.
     unsigned locked = 0;
     unsigned system_calls = 0;
+    unsigned unmaps = 0;  // of the system calls
     /// The addresses of the words that the first `locked` of these instructions access, or 0 where
     /// a word belongs to the thread.
     static constexpr unsigned max_words = 64;
@@ -110,7 +112,10 @@ inline void before_an_instruction(int, siginfo_t*, void* context) {
             counted.words[counted.locked] = address_in(code, registers);
         ++counted.locked;
     }
-    if (code[0] == 0x0F && code[1] == 0x05) ++counted.system_calls;
+    if (code[0] == 0x0F && code[1] == 0x05) {
+        ++counted.system_calls;
+        if (registers[REG_RAX] == SYS_munmap) ++counted.unmaps;
+    }
 }
 
 }  // namespace counting

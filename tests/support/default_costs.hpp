@@ -45,6 +45,7 @@ struct Sizes {
     unsigned passes;  // over a batch of blocks
     unsigned blocks;
     unsigned slots;
+    unsigned steps;  // replacements among them
     unsigned warm_blocks;
     unsigned threads;
     unsigned pairs_of_thread;
@@ -102,7 +103,7 @@ inline void replace(unsigned slots, unsigned steps, unsigned max_shift, Meter* m
         }
     };
     if (meter != nullptr) {
-        replace_some(8 * slots);
+        replace_some(128 * slots);
         meter->begin();
     }
     replace_some(steps);
@@ -116,7 +117,7 @@ template <std::size_t bytes>
 void pairs(Meter& meter, const Sizes& sizes) {
     make_pairs(bytes, 4);
     meter.begin();
-    make_pairs(bytes, bytes > 64 * kib ? sizes.pairs / 16 + 1 : sizes.pairs);
+    make_pairs(bytes, sizes.pairs);
     meter.end();
 }
 
@@ -127,20 +128,20 @@ void batches(Meter& meter, const Sizes& sizes) {
         allocate_all(blocks, bytes);
         free_all(blocks, bytes);
     };
-    for (int warm = 0; warm != 3; ++warm) pass();
+    for (int warm = 0; warm != 8; ++warm) pass();
     meter.begin();
     for (unsigned i = 0; i != sizes.passes; ++i) pass();
     meter.end();
 }
 
 inline void slots(Meter& meter, const Sizes& sizes) {
-    replace(sizes.slots, sizes.slots, 10, &meter);
+    replace(sizes.slots, sizes.steps, 10, &meter);
 }
 
 /// One thread allocates, another frees. They take turns, so that each is measured by itself.
 inline void handover(Meter& meter, const Sizes& sizes) {
     constexpr std::size_t bytes = 256;
-    constexpr int warm = 4;
+    constexpr int warm = 8;
     std::vector<void*> blocks(sizes.warm_blocks);
     std::barrier turn(2);
     const auto measured = [&](int round, auto all) {
@@ -243,8 +244,9 @@ struct Feature {
     /// Variables with which it looks at next to nothing: samples and guards then take no share of
     /// what is measured, only that they may come.
     Variables calm = {};
-    /// Called in the program, if it is on.
+    /// Called in the program, if it is on, and if it is off.
     void (*begin)() = [] {};
+    void (*begin_without)() = [] {};
 };
 
 namespace features {
@@ -262,6 +264,9 @@ inline void record_some_calls() {
     trace.look([](const TracePart&) {});
     trace.stop();
     works::make_pairs(100'000, 1);
+}
+inline void make_as_many_calls() {
+    works::make_pairs(100'000, 3);
 }
 
 inline void make_budget() {
@@ -303,22 +308,24 @@ inline std::vector<Feature> all_features() {
          {{"TENSORPOOL_CHECKS", "off"}},
          {{"TENSORPOOL_GUARD_SHARE", "0.000000001"}},
          features::guard_short_pools},
-        {"recorder hooks", {}, {}, {}, features::record_some_calls},
+        {"recorder hooks", {}, {}, {}, features::record_some_calls, features::make_as_many_calls},
         {"unused budget", {}, {}, {}, features::make_budget},
         {"charged block", {}, {}, {}, features::charge_a_block},
         {"unused pool", {}, {}, {}, features::make_pool},
     };
 }
 
-/// Does `work` with or without `feature`. REQUIRES: the process was started with the variables of
-/// the feature. Another thread runs meanwhile, because the C library does without locked operations
+/// Begins with or without `feature`. REQUIRES: the process was started with its variables.
+inline void begin(const Feature& feature, bool is_on) {
+    works::make_pairs(1000, 64);
+    is_on ? feature.begin() : feature.begin_without();
+}
+
+/// Does a work. Another thread runs meanwhile, because the C library does without locked operations
 /// in a process with one thread.
-inline void do_work(const Feature& feature, bool is_on, const Work& work, Meter& meter,
-                    const Sizes& sizes) {
+inline void do_work(const Work& work, Meter& meter, const Sizes& sizes) {
     std::latch over(1);
     std::thread second([&] { over.wait(); });
-    works::make_pairs(100, 1);
-    if (is_on) feature.begin();
     for (unsigned round = 0; round != sizes.rounds; ++round) work.run(meter, sizes);
     over.count_down();
     second.join();
