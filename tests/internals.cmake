@@ -1,11 +1,14 @@
 # Tests of the layers, from inside.
-set(layers base tensors platform statistics events limits pages watch blocks arena context trace misuse)
+set(layers base tensors platform statistics events limits pages watch blocks kinds arena context trace misuse)
 if(TENSORPOOL_TEST_ONLY_THREADS)
   list(REMOVE_ITEM layers base tensors)
 endif()
 foreach(layer IN LISTS layers)
   tensorpool_add_tests(${layer})
 endforeach()
+# Samples of what a folder beside the library can add.
+tensorpool_add_tests(lab)
+target_sources(lab_tests PRIVATE lab/turnover_watcher.cpp lab/wiped_kind.cpp)
 if(TENSORPOOL_BUILD_DEVICE)
   include(device.cmake)
 endif()

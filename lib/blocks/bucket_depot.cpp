@@ -1,7 +1,8 @@
-#include <algorithm>
-#include <new>
+#include "blocks/bucket_depot.hpp"
 
-#include "blocks/bucket.hpp"
+#include <algorithm>
+#include <mutex>
+#include <new>
 
 namespace tensorpool::blocks {
 namespace {
@@ -17,38 +18,30 @@ constexpr std::size_t min_idle_bytes = std::size_t{2} << 20;
 
 }  // namespace
 
-bool Bucket::may_keep(unsigned blocks) noexcept {
-    const std::size_t bytes = blocks * block_bytes();
+BucketDepot::~BucketDepot() {
+    // Its memory is freed with the records, blocks and magazines with the pool.
+    if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
+}
+
+bool BucketDepot::may_keep(unsigned blocks) noexcept {
+    const std::size_t bytes = blocks * spans_.traits().block_bytes;
     // A finer size gets a quarter, so that the three finer sizes of a row together keep about as
     // much as the row's bucket.
     const std::size_t idle = sources().series == 0 ? min_idle_bytes : min_idle_bytes / 4;
-    const BucketShard& own = own_shard();
-    return own.capacity() <= 2 * own.out_bytes() + idle && sources().heap.may_keep_elsewhere(bytes);
+    return spans_.are_at_least_half_out(idle) && sources().heap.kept().may_keep(bytes);
 }
 
 // A depot's period ends by the clock or here. If much of its content was taken, blocks that stayed
 // all the time are not needed.
-std::size_t Bucket::drain_after_exchange(pages::Changes& changes) noexcept {
+void BucketDepot::drain_after_exchange(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
-    if (depot == nullptr) return 0;
+    if (depot == nullptr) return;
     DepotShard& own = depot->own_shard();
-    if (own.blocks() * block_bytes() < min_idle_bytes || own.taken() < own.blocks() / 8) return 0;
-    return drain_unneeded(own, changes);
+    const std::size_t bytes = own.blocks() * spans_.traits().block_bytes;
+    if (bytes >= min_idle_bytes && own.taken() >= own.blocks() / 8) drain_unneeded(own, changes);
 }
 
-std::size_t Bucket::drain(std::size_t blocks, pages::Changes& changes) noexcept {
-    std::size_t bytes = 0;
-    for (std::size_t drained = 0; drained < blocks;) {
-        Magazine* const magazine = take_full();
-        if (magazine == nullptr) break;
-        drained += magazine->count;
-        bytes += empty_into_spans(*magazine, changes);
-        give(*magazine);
-    }
-    return bytes;
-}
-
-std::size_t Bucket::drain_unneeded(pages::Changes& changes) noexcept {
+std::size_t BucketDepot::drain_unneeded(pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     if (depot == nullptr) return 0;
     std::size_t bytes = 0;
@@ -56,7 +49,7 @@ std::size_t Bucket::drain_unneeded(pages::Changes& changes) noexcept {
     return bytes;
 }
 
-std::size_t Bucket::drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept {
+std::size_t BucketDepot::drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept {
     const std::size_t unneeded = shard.unneeded();
     std::size_t bytes = 0;
     for (std::size_t drained = 0; drained < unneeded;) {
@@ -64,25 +57,25 @@ std::size_t Bucket::drain_unneeded(DepotShard& shard, pages::Changes& changes) n
         if (magazine == nullptr) break;
         note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
         drained += magazine->count;
-        bytes += empty_into_spans(*magazine, changes);
+        bytes += bring_home(*magazine, changes);
         give(*magazine);
     }
     shard.begin_period();
     return bytes;
 }
 
-std::size_t Bucket::empty_into_spans(Magazine& magazine, pages::Changes& changes) noexcept {
-    const std::size_t bytes = bring_home(magazine.blocks, magazine.count, changes);
+std::size_t BucketDepot::bring_home(Magazine& magazine, pages::Changes& changes) noexcept {
+    const std::size_t bytes = spans_.bring_home(magazine.blocks, magazine.count, changes);
     magazine.count = 0;
     return bytes;
 }
 
-void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
+void BucketDepot::drain(Magazines magazines, pages::Changes& changes) noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     if (depot == nullptr) return;
     MagazineList emptied;
     const auto empty = [&](Magazine& magazine) {
-        empty_into_spans(magazine, changes);
+        bring_home(magazine, changes);
         emptied.push_front(magazine);
     };
     while (Magazine* const magazine = take_full()) empty(*magazine);
@@ -96,7 +89,7 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     }
     while (Magazine* const magazine = depot->take_empty()) empty(*magazine);
     {
-        const std::lock_guard guard(shards_.first());
+        const std::lock_guard guard(spans_.first_shard());
         for (Magazine& magazine : emptied) {
             depot->leave(magazine);
             --magazines_;
@@ -105,11 +98,12 @@ void Bucket::drain(Magazines magazines, pages::Changes& changes) noexcept {
     sources().magazines.destroy(emptied);
 }
 
-Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
-    const std::lock_guard guard(shards_.first());
-    const std::size_t limit = std::max(capacity() / capacity_per_array_byte, min_array_bytes);
+Magazine* BucketDepot::make_magazine(MayMake may_make) noexcept {
+    const std::lock_guard guard(spans_.first_shard());
+    const std::size_t limit =
+        std::max(spans_.capacity() / capacity_per_array_byte, min_array_bytes);
     if (may_make == MayMake::within_limit && magazines_ * sizeof(Magazine) >= limit) return nullptr;
-    Depot* const depot = depot_for_giving();
+    Depot* const depot = make_depot();
     if (depot == nullptr) return nullptr;
     Magazine* const magazine = sources().magazines.make();
     if (magazine == nullptr) return nullptr;
@@ -123,7 +117,7 @@ Magazine* Bucket::make_magazine(MayMake may_make) noexcept {
     return nullptr;
 }
 
-Depot* Bucket::depot_for_giving() noexcept {
+Depot* BucketDepot::make_depot() noexcept {
     Depot* depot = depot_.load(std::memory_order_relaxed);
     if (depot != nullptr) return depot;
     void* const memory = sources().records.allocate(sizeof(Depot), alignof(Depot));

@@ -1,8 +1,9 @@
+#include "blocks/bucket_hardened.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "blocks/bucket_shard.hpp"
 #include "platform/memory/guard_pages.hpp"
 #include "platform/platform.hpp"
 
@@ -29,8 +30,7 @@ void with_guard(pages::PageHeap& heap, const pages::Span& span, Function functio
 
 // All blocks of the span become home at once, so that any of them can be taken first. What was
 // written into the span's memory since it was filled with zeros is found when its block is taken.
-void BucketShard::harden(pages::Span& span) noexcept {
-    pages::PageHeap& heap = traits_.sources.heap;
+void harden(pages::PageHeap& heap, pages::Span& span) noexcept {
     if (!span.holds_zeros()) {
         std::memset(heap.space().address_of(span.first_page), 0, span.bytes());
     }
@@ -55,22 +55,22 @@ bool soften(pages::PageHeap& heap, const pages::Span& span) noexcept {
 
 // xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"), with a
 // first state from the system.
-unsigned BucketShard::take_at_random(pages::Span& span, void** blocks,
-                                     unsigned max_count) noexcept {
-    if (random_ == 0) random_ = platform::random_bits() | 1;
+unsigned take_at_random(const BucketTraits& bucket, pages::Span& span, void** blocks,
+                        unsigned max_count, std::uint64_t& random) noexcept {
+    if (random == 0) random = platform::random_bits() | 1;
     const unsigned words = (span.blocks + 63U) / 64U;
     unsigned count = 0;
     for (; count != max_count && span.home != 0; ++count, --span.home) {
-        random_ ^= random_ >> 12;
-        random_ ^= random_ << 25;
-        random_ ^= random_ >> 27;
-        const std::uint64_t random = random_ * 0x2545F4914F6CDD1D;
-        auto word = static_cast<unsigned>((random >> 32) % words);
+        random ^= random >> 12;
+        random ^= random << 25;
+        random ^= random >> 27;
+        const std::uint64_t bits = random * 0x2545F4914F6CDD1D;
+        auto word = static_cast<unsigned>((bits >> 32) % words);
         while (span.home_bits[word] == 0) word = (word + 1) % words;
-        const auto shift = static_cast<int>(random % 64);
+        const auto shift = static_cast<int>(bits % 64);
         const int bit = (std::countr_zero(std::rotr(span.home_bits[word], shift)) + shift) % 64;
         span.home_bits[word] &= ~(std::uint64_t{1} << bit);
-        blocks[count] = traits_.block_at(span, word * 64 + static_cast<unsigned>(bit));
+        blocks[count] = bucket.block_at(span, word * 64 + static_cast<unsigned>(bit));
     }
     return count;
 }

@@ -15,6 +15,33 @@ namespace tensorpool::blocks {
 
 using CacheList = boost::intrusive::list<Cache, boost::intrusive::constant_time_size<false>>;
 
+class BucketSet;
+
+/// What all series of a pool share. Each member is thread-safe or fixed.
+struct SharedBySeries {
+    static constexpr std::size_t parked_per_processor = std::size_t{4} << 20;
+    static constexpr std::size_t parked_per_thread = std::size_t{64} << 10;
+
+    explicit SharedBySeries(BucketSet& first) noexcept : finest(&first) {}
+
+    /// The limit of the bytes that magazines of all threads and all series may hold.
+    ParkingLimit parking_limit{parked_per_processor, parked_per_thread};
+    /// The limit of the bytes of large blocks that all threads may keep.
+    ParkingLimit large_parking_limit{LargeMagazine::bytes_per_processor, 0};
+    /// The freed blocks of a pool with `States::hardened` that wait before they are reused.
+    Quarantine quarantine;
+    /// Whether the first request through a new cache asks the pool whether to sample it. Set before
+    /// there are caches.
+    bool samples_requests = false;
+    /// The head of the list of all series. Stored with release when the new series is constructed.
+    std::atomic<BucketSet*> finest;
+    /// The marked set, or nullptr. Stored with release when it is constructed.
+    std::atomic<BucketSet*> marked = nullptr;
+    /// Whether blocks of the marked set lie among others, so that inline frees do not recognize
+    /// them (`note_addresses`). Written under the registry's lock. Relaxed, also read without it.
+    std::atomic<bool> hides_frees = false;
+};
+
 /// One pool's blocks up to 64 KiB of one series of sizes (base/block_sizes.hpp): eleven buckets,
 /// and the caches of all threads that use them. The caches of the first series, the powers of two,
 /// also hold free large blocks. All series of a pool share everything else. Thread-safe.
@@ -24,13 +51,11 @@ public:
     BucketSet(const char* name, States states, pages::PageHeap& heap, pages::LargeBlocks& large,
               pages::RecordArena& records, statistics::PoolCounters& counters,
               statistics::PoolTotals& totals) noexcept;
-    /// Makes a finer series of the pool of `first`, which must outlive it. REQUIRES: the pool's
-    /// counters have the shared counters of this series.
-    BucketSet(BucketSet& first, unsigned series) noexcept;
-    /// Makes the marked set of the pool of `first`, which must outlive it: buckets with the sizes
-    /// of the first series, whose blocks in use have marks (base/block_mark.hpp).
-    struct Marked {};
-    BucketSet(BucketSet& first, Marked) noexcept;
+    /// Makes another series of the pool of `first`, which must outlive it. With `HasMarks::yes`,
+    /// its blocks in use have marks (base/block_mark.hpp). REQUIRES: the pool's counters have the
+    /// shared counters of this series.
+    enum class HasMarks : bool { no, yes };
+    BucketSet(BucketSet& first, unsigned series, HasMarks has_marks) noexcept;
     BucketSet(const BucketSet&) = delete;
     BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
@@ -55,54 +80,24 @@ public:
     /// any of them. `function` may destroy its argument.
     template <class Function>
     void for_each_series(Function function) noexcept {
-        for (BucketSet* set = first_.finest_.load(std::memory_order_acquire); set != nullptr;) {
+        for (BucketSet* set = shared().finest.load(std::memory_order_acquire); set != nullptr;) {
             BucketSet* const coarser = set->coarser_;
             function(*set);
             set = coarser;
         }
     }
 
-    /// Takes one block directly from the spans, for threads without a cache and for samples.
-    /// Returns nullptr if memory is refused. A sample counts as a hit: its thread's cache was not
-    /// asked.
-    enum class CountAs : std::uint8_t { miss, hit };
-    void* allocate_direct(unsigned bucket, std::size_t requested_bytes, pages::SlowPath& path,
-                          CountAs count_as = CountAs::miss) noexcept;
-    /// Returns one block directly to its span, for threads without a cache.
-    void deallocate_direct(unsigned bucket, void* block, pages::Changes& changes) noexcept;
-    /// Counts the free of a block that lies outside of the spans, for threads without a cache.
-    void count_direct_free(unsigned bucket) noexcept;
-
-    /// Returns blocks, whose frees were counted before, to their spans.
-    void return_direct(unsigned bucket, void* const* blocks, unsigned count,
-                       pages::Changes& changes) noexcept;
-
+    SharedBySeries& shared() const noexcept { return first_.shared_; }
     // The following apply to all series of the pool.
-    /// From now on, the first request through a new cache asks the pool whether to sample it.
-    /// Called before there are caches.
-    void sample_requests() noexcept { samples_ = true; }
-    bool samples_requests() const noexcept { return first_.samples_; }
-
     /// Returns all blocks in depots to their spans.
-    void drain(Bucket::Magazines magazines, pages::Changes& changes) noexcept;
+    void drain(BucketDepot::Magazines magazines, pages::Changes& changes) noexcept;
     /// Returns the blocks that stayed in depots for the whole last period to their spans. Returns
     /// the bytes of spans that went back to the page heap.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
 
-    /// The limit of the bytes that magazines of all threads and all series may hold.
-    ParkingLimit& parking_limit() noexcept { return first_.parking_limit_; }
-    static constexpr std::size_t parked_per_processor = std::size_t{4} << 20;
-    static constexpr std::size_t parked_per_thread = std::size_t{64} << 10;
-    /// The limit of the bytes of large blocks that all threads may keep.
-    ParkingLimit& large_parking_limit() noexcept { return first_.large_parking_limit_; }
-    const ParkingLimit& large_parking_limit() const noexcept { return large_parking_limit_; }
-    pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
-
-    /// The freed blocks of a pool with `States::hardened` that wait before they are reused.
-    Quarantine& quarantine() noexcept { return first_.quarantine_; }
-
     /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
     void drop_free_pages() noexcept;
+    pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
 
     /// The index of this set's cache in each thread's table: the pool's number plus the series. The
     /// marked set has that of the first series (thread_caches.hpp).
@@ -123,13 +118,6 @@ public:
     CacheList free_caches;
     BucketSet* next = nullptr;
     BucketSet* previous = nullptr;
-    /// Of the first set of a pool: its marked set, or nullptr. Stored with release when it is
-    /// constructed.
-    std::atomic<BucketSet*> marked = nullptr;
-    /// Of the first set of a pool: whether blocks of the marked set lie among others, so that
-    /// inline frees do not recognize them (`ThreadRegistry::note_addresses`). Relaxed, also read
-    /// without the lock.
-    std::atomic<bool> hides_frees = false;
 
     /// Takes all locks of this series and, with the first series, those that the series share. For
     /// fork handlers, which lock finer series before the first.
@@ -138,22 +126,15 @@ public:
 
 private:
     void make_buckets() noexcept;
-    void join_list() noexcept;
 
     BucketSet& first_;
     const unsigned number_;
-    // In the first series: the head of the list of all series. Stored with release when the new
-    // series is constructed.
-    std::atomic<BucketSet*> finest_ = this;
     BucketSet* coarser_ = nullptr;
-    bool samples_ = false;  // of the first series
     const bool may_cache_;
     statistics::PoolCounters& counters_;
     pages::LargeBlocks& large_blocks_;
     MagazineStore magazines_;
-    ParkingLimit parking_limit_{parked_per_processor, parked_per_thread};
-    ParkingLimit large_parking_limit_{LargeMagazine::bytes_per_processor, 0};
-    Quarantine quarantine_;
+    SharedBySeries shared_{*this};  // used in the first series
     BucketSources sources_;
     // A union, because buckets can be neither copied nor moved and each is constructed with its
     // number.

@@ -9,9 +9,8 @@
 namespace tensorpool::blocks {
 
 /// The large blocks that one thread freed last and keeps for reuse: up to 24 blocks of at most
-/// 8 MiB each. A hit costs no atomic operation, or two if retention limits what is kept. A
-/// ParkingLimit bounds what all threads keep; `room` is this thread's share of it, in bytes. Not
-/// thread-safe: Cache's lock guards it.
+/// 8 MiB each. A hit costs no atomic operation, or two if retention limits what is kept. Not
+/// thread-safe: a lock of KeptLargeBlocks guards it.
 class LargeMagazine {
 public:
     static constexpr unsigned max_blocks = 24;
@@ -84,6 +83,7 @@ public:
     /// fork.
     void forget() noexcept { *this = LargeMagazine(); }
 
+    /// The bytes that the blocks may have. KeptLargeBlocks sets it.
     std::size_t room = 0;
 
 private:

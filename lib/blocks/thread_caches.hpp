@@ -94,6 +94,14 @@ struct ThreadCaches : detail::ThreadTable {
     bool has_leaf_of(unsigned number) const noexcept {
         return own_[number / leaf_size] != &no_own_caches;
     }
+    /// Calls `function` with all pool numbers of the leaves that the thread has.
+    template <class Function>
+    void for_each_number(Function function) const noexcept {
+        for (unsigned leaf = 0; leaf < detail::cached_pool_count; leaf += leaf_size) {
+            if (!has_leaf_of(leaf)) continue;
+            for (unsigned index = 0; index < leaf_size; ++index) function(leaf + index);
+        }
+    }
     /// Called once. The table of threads without caches, `no_caches`, has no leaf.
     void add_first_leaf() noexcept { set_leaf(0, first, in_scope.first, first_own_); }
     void add_leaf_of(unsigned number, OwnLeaf& leaf) noexcept {
@@ -124,7 +132,7 @@ struct ThreadCaches : detail::ThreadTable {
     /// How often the thread's requests are looked at. Used by the thread only.
     watch::Pace pace;
 
-    // Used by the registry.
+    // Used by ThreadTables.
     ThreadCaches* next = nullptr;
     ThreadCaches* previous = nullptr;  // in the list of running threads
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "blocks/bucket_states.hpp"
+#include "blocks/direct_calls.hpp"
 #include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
@@ -24,7 +25,8 @@ bool takes_small(const PoolParts&, const Request& request) noexcept {
 void* allocate_small(PoolParts& pool, const Request& request, SlowPath& path) noexcept {
     const unsigned bucket = bucket_for(request.bytes, request.alignment);
     void* const block = allocate_block(pool, pool.buckets, bucket, request, path);
-    if (block != nullptr && pool.is_checked()) pool.buckets[bucket].begin_use(block, request.bytes);
+    if (block != nullptr && pool.is_checked())
+        begin_use(pool.buckets[bucket].traits, block, request.bytes);
     return block;
 }
 
@@ -42,13 +44,13 @@ void* allocate_block(PoolParts& pool, BucketSet& set, unsigned bucket, const Req
                      SlowPath& path) noexcept {
     const std::size_t bytes = request.bytes;
     Cache* const cache = attach(pool, set);
-    if (cache == nullptr) return set.allocate_direct(bucket, bytes, path);
+    if (cache == nullptr) return allocate_direct(set, bucket, bytes, path);
     if (is_look_due(*cache, bytes)) [[unlikely]] {
         void* const block = allocate_watched(pool, *cache, request, path);
         if (block != nullptr) return block;
     }
     if (void* const block = cache->pop(bucket, bytes)) return block;
-    if (cache->is_time_to_look()) keep_to_retention(pool, path);
+    if (cache->room().is_time_to_look()) keep_to_retention(pool, path);
     return cache->pop_slow(bucket, bytes, path);
 }
 
@@ -64,7 +66,7 @@ void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept {
     if (pool.is_hardened()) {
         begin_hardened_use(pool, block, bytes, bucket, {});
     } else {
-        pool.buckets[bucket].begin_use(block, bytes);
+        begin_use(pool.buckets[bucket].traits, block, bytes);
     }
     return block;
 }
@@ -72,9 +74,10 @@ void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept {
 bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
                       Changes& changes) const noexcept {
     BucketSet& set = pool.series(entry.series());
+    const blocks::BucketTraits& traits = set[entry.bucket()].traits;
     if (pool.is_checked()) {
-        const bool ends = stated.agrees(entry.bucket()) &&
-                          set[entry.bucket()].end_use(p, entry, max_requested(pool, stated));
+        const bool ends =
+            stated.agrees(entry.bucket()) && end_use(traits, p, entry, max_requested(pool, stated));
         if (!ends) [[unlikely]] {
             report_free(pool, p, stated);
             return false;
@@ -83,7 +86,7 @@ bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
         if (cache != nullptr && cache->push(entry.bucket(), p)) return false;
     } else if (stated.bucket == bucket_count ||
                (!stated.has_size() && !blocks::may_begin_block(p, entry)) ||
-               (!set.is_first() && !set[entry.bucket()].begins_block(p, entry))) [[unlikely]] {
+               (!set.is_first() && !begins_block(traits, p, entry))) [[unlikely]] {
         report_pointer(pool, p, find(pool, p, entry));
         return false;
     }
@@ -104,7 +107,7 @@ void free_block(PoolParts& pool, BucketSet& set, unsigned bucket, void* p,
     }
     Cache* const cache = attach(pool, set);
     if (cache == nullptr) {
-        set.deallocate_direct(bucket, p, changes);
+        deallocate_direct(set, bucket, p, changes);
     } else if (!cache->push(bucket, p)) {
         cache->push_slow(bucket, p, changes);
     }
@@ -116,13 +119,13 @@ Found BucketKind::find(PoolParts& pool, const void* p, PageEntry entry) const no
 
 Found find_in(PoolParts& pool, BucketSet& set, unsigned number, const void* p) noexcept {
     blocks::Bucket& bucket = set[number];
-    const blocks::Bucket::Finding found = bucket.find(p);
+    const blocks::BucketSpans::Finding found = bucket.spans.find(p);
     if (!found.in_span) return {};
     Found result{.what = found.block == p ? Found::What::block : Found::What::interior,
                  .block = found.block,
                  // A sized free never refers to a block of a finer size.
                  .bucket = set.series() == 0 ? number : bucket_count,
-                 .usable = bucket.block_bytes(),
+                 .usable = bucket.traits.block_bytes,
                  .requested = found.requested};
     if (pool.is_checked()) {
         if (!found.in_use) result.what = Found::What::freed;
@@ -147,7 +150,7 @@ void* resize_in_bucket(PoolParts& pool, blocks::Bucket& bucket, void* p, const F
                        std::size_t bytes) noexcept {
     if (bytes > found.usable || std::min(bucket_of(bytes), bucket_count) != found.bucket)
         return nullptr;
-    if (base::checks_sizes(pool.options.checks)) bucket.begin_use(p, bytes);
+    if (base::checks_sizes(pool.options.checks)) begin_use(bucket.traits, p, bytes);
     return p;
 }
 

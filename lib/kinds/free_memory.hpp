@@ -7,9 +7,20 @@
 
 namespace tensorpool::kinds {
 
-/// Moves all free memory into the page heap, so that blocks freed in one size can serve another.
-/// Returns false if some threads were inside slow paths and kept their blocks.
-bool empty_caches(PoolParts& pool, blocks::Bucket::Magazines magazines, Changes& changes) noexcept;
+/// What a pool keeps free outside of its page heap, as its rungs of the ladder see it.
+struct KeptMemory {
+    PoolParts& pool;
+    blocks::BucketDepot::Magazines magazines;
+    Changes& changes;
+};
+/// Sets the first rungs of the ladder (limits/ladder.hpp), which move all of it into the page heap.
+/// Called whenever a pool is made.
+void set_rungs() noexcept;
+inline constexpr unsigned rung_count = 6;
+/// Climbs these rungs, so that blocks freed in one size can serve another. Returns false if some
+/// threads were inside slow paths and kept their blocks.
+bool empty_caches(PoolParts& pool, blocks::BucketDepot::Magazines magazines,
+                  Changes& changes) noexcept;
 /// Returns what was not needed for a whole period, if one has ended. Returns whether one has.
 bool keep_to_retention(PoolParts& pool, Changes& changes) noexcept;
 /// Returns the free bytes that take memory and that the system may not take: extents, cached large

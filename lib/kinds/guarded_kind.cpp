@@ -62,11 +62,11 @@ void* GuardWatcher::serve(PoolParts& pool, const Request& request) const noexcep
     const auto [bytes, alignment, first_touch] = request;
     if (alignment > GuardedArea::max_alignment || pool.is_in_scope()) return nullptr;
     const std::size_t taken = GuardedArea::bytes_for(bytes, alignment);
-    if (!pool.heap.charge_outside(taken)) return nullptr;
+    if (!pool.heap.capacity().charge_outside(taken)) return nullptr;
     GuardedBlock* const block =
         watch::guarded_area().take(pool.number(), pool.name(), bytes, alignment);
     if (block == nullptr) {
-        pool.heap.refund_outside(taken);
+        pool.heap.capacity().refund_outside(taken);
         return nullptr;
     }
     pool.totals().guarded_blocks.fetch_add(1, std::memory_order_relaxed);
@@ -96,7 +96,7 @@ bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
     count_large_free(pool, taken, Held::no);
     pool.totals().guarded_blocks.fetch_sub(1, std::memory_order_relaxed);
     watch::guarded_area().close(block);
-    pool.heap.refund_outside(taken);
+    pool.heap.capacity().refund_outside(taken);
     return false;
 }
 

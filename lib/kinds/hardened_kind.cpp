@@ -8,6 +8,7 @@
 #include "base/alignment.hpp"
 #include "base/find_nonzero.hpp"
 #include "blocks/bucket_states.hpp"
+#include "blocks/direct_calls.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
@@ -112,7 +113,7 @@ bool check_canary(const PoolParts& pool, const char* block, std::size_t requeste
 
 // A block that is freed in a wrong way is a valid block, so the program may go on.
 void check_stated(const PoolParts& pool, const void* p, const FreedAs& freed,
-                  const blocks::Bucket::EndedUse& use, std::size_t usable) noexcept {
+                  const blocks::EndedUse& use, std::size_t usable) noexcept {
     events::Misuse misuse{.kind = MisuseKind::wrong_size,
                           .pointer = p,
                           .size = usable,
@@ -144,7 +145,7 @@ void count_free(PoolParts& pool, unsigned bucket) noexcept {
     }
     const std::lock_guard guard(pool.counters.shared_mutex());
     detail::add_release(pool.counters.shared().buckets[bucket].deallocations, 1);
-    statistics::count_shared_deallocation(pool.buckets[bucket].row(), bucket_bytes(bucket));
+    statistics::count_shared_deallocation(pool.buckets[bucket].traits.row(), bucket_bytes(bucket));
 }
 
 void release_pages(PoolParts& pool, Span& span, Changes& changes) noexcept {
@@ -176,14 +177,14 @@ void release(PoolParts& pool, Quarantine::Block* blocks, unsigned count,
             if (!pool.entry(blocks[k].begin).is_bucket()) continue;
             same[same_count++] = std::exchange(blocks[k].begin, nullptr);
         }
-        pool.buckets.return_direct(entry.bucket(), same, same_count, changes);
+        return_direct(pool.buckets, entry.bucket(), same, same_count, changes);
     }
 }
 
 // Returns whether blocks left the quarantine.
 bool quarantine(PoolParts& pool, Quarantine::Block block, Changes& changes) noexcept {
     Quarantine::Block taken[batch];
-    const unsigned count = pool.buckets.quarantine().exchange(block, taken, batch);
+    const unsigned count = pool.buckets.shared().quarantine.exchange(block, taken, batch);
     release(pool, taken, count, changes);
     return count != 0;
 }
@@ -215,7 +216,8 @@ void* allocate_pages(PoolParts& pool, const Request& request, SlowPath& path) no
 
 void harden(PoolParts& pool) noexcept {
     pool.canary = Canary(platform::random_bits());
-    pool.buckets.quarantine().limit(pool.options.quarantine_bytes, pool.totals().quarantined_bytes);
+    pool.buckets.shared().quarantine.limit(pool.options.quarantine_bytes,
+                                           pool.totals().quarantined_bytes);
 }
 
 void* allocate_hardened(PoolParts& pool, const Request& request, SlowPath& path) noexcept {
@@ -238,7 +240,7 @@ void begin_hardened_use(PoolParts& pool, void* p, std::size_t bytes, unsigned bu
                         BlockOrigin origin) noexcept {
     char* const block = static_cast<char*>(p);
     const std::size_t usable = bucket_bytes(bucket);
-    if (!pool.buckets[bucket].begin_first_use(block, bytes, origin)) [[unlikely]]
+    if (!begin_first_use(pool.buckets[bucket].traits, block, bytes, origin)) [[unlikely]]
         stop_at_wrong_block(pool, block, usable);
     // Bytes behind the canary are checked when a larger request gets them.
     check_still_zero(pool, block, Canary::end(bytes, usable), usable);
@@ -249,9 +251,9 @@ void record_allocated_by(PoolParts& pool, void* block, AllocatedBy by) noexcept 
     if (!pool.is_hardened()) return;
     const PageEntry entry = pool.entry(block);
     if (!pool.owns(entry) || !entry.has_span()) return;
-    std::atomic<BlockOrigin>& origin = entry.is_bucket()
-                                           ? pool.buckets[entry.bucket()].origin_of(block, entry)
-                                           : entry.span()->origin;
+    std::atomic<BlockOrigin>& origin =
+        entry.is_bucket() ? origin_of(pool.buckets[entry.bucket()].traits, block, entry)
+                          : entry.span()->origin;
     // Relaxed: the caller holds the block.
     const BlockOrigin old = origin.load(std::memory_order_relaxed);
     if (by == AllocatedBy::new_array && old.by() != AllocatedBy::new_object) return;
@@ -263,8 +265,8 @@ bool HardenedBucketKind::free(PoolParts& pool, void* p, PageEntry entry, const S
                               Changes& changes) const noexcept {
     char* const block = static_cast<char*>(p);
     const std::size_t bytes = bucket_bytes(entry.bucket());
-    blocks::Bucket::EndedUse use;
-    if (!pool.buckets[entry.bucket()].end_use(p, entry, SIZE_MAX, &use)) {
+    blocks::EndedUse use;
+    if (!end_use(pool.buckets[entry.bucket()].traits, p, entry, SIZE_MAX, &use)) {
         report_free(pool, p, {});
         return false;
     }
@@ -303,7 +305,7 @@ bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const St
 
 void empty_quarantine(PoolParts& pool, Changes& changes) noexcept {
     Quarantine::Block taken[batch];
-    while (const unsigned count = pool.buckets.quarantine().take(taken, batch)) {
+    while (const unsigned count = pool.buckets.shared().quarantine.take(taken, batch)) {
         release(pool, taken, count, changes);
     }
 }

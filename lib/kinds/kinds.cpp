@@ -1,5 +1,6 @@
 // The kinds, the routes and the watchers of pools: a new one is added here.
 
+#include <algorithm>
 #include <iterator>
 
 #include "blocks/thread_registry.hpp"
@@ -31,21 +32,27 @@ constexpr KindTable table(const Kind& bucket, const Kind& large) noexcept {
     kinds.set(PageKind::marked, marked_kind);
     return kinds;
 }
-constinit const KindTable kinds_of_most = table(bucket_kind, large_kind);
+constinit KindTable kinds_of_most = table(bucket_kind, large_kind);
 constinit const KindTable kinds_of_hardened = table(hardened_bucket_kind, hardened_large_kind);
 
 constexpr Route lent{takes_lent, allocate_lent, true};
 constexpr Route charged{takes_charged, allocate_charged};
-constexpr Route routes_of_most[] = {lent,
-                                    charged,
-                                    {takes_finer, allocate_finer},
-                                    {takes_small, allocate_small},
-                                    {takes_any, allocate_large}};
+// Others that are added come first.
+constexpr unsigned max_added = 4;
+constinit Route routes_of_most[max_added + 5] = {{},
+                                                 {},
+                                                 {},
+                                                 {},
+                                                 lent,
+                                                 charged,
+                                                 {takes_finer, allocate_finer},
+                                                 {takes_small, allocate_small},
+                                                 {takes_any, allocate_large}};
+constinit Route* first_of_most = routes_of_most + max_added;
 constexpr Route routes_of_hardened[] = {lent, {takes_any, allocate_hardened}};
 
-// A watcher's number is its position.
-constexpr const Watcher* watchers[] = {&profile_watcher, &guard_watcher};
-static_assert(std::size(watchers) <= watch::max_watchers);
+// A watcher's number is its position. Others that are added follow.
+constinit const Watcher* watchers[watch::max_watchers] = {&profile_watcher, &guard_watcher};
 
 }  // namespace
 
@@ -54,13 +61,23 @@ const KindTable& kinds_for(Checks checks) noexcept {
 }
 
 const Route* routes_for(Checks checks) noexcept {
-    return checks == Checks::hardened ? routes_of_hardened : routes_of_most;
+    return checks == Checks::hardened ? routes_of_hardened : first_of_most;
+}
+
+void add(pages::PageKind number, const Kind& kind, const Route& route) noexcept {
+    kinds_of_most.set(number, kind);
+    *--first_of_most = route;
+}
+
+void add(const Watcher& watcher) noexcept {
+    *std::find(std::begin(watchers), std::end(watchers), nullptr) = &watcher;
 }
 
 WatcherSet watchers_of(const PoolParts& pool) noexcept {
     unsigned set = 0;
     for (unsigned number = 0; number != std::size(watchers); ++number) {
-        if (watchers[number]->watches(pool)) set |= 1U << number;
+        const Watcher* const watcher = watchers[number];
+        if (watcher != nullptr && watcher->watches(pool)) set |= 1U << number;
     }
     return static_cast<WatcherSet>(set);
 }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "blocks/cache_large.hpp"
+#include "blocks/kept_large_blocks.hpp"
+#include "blocks/take_back.hpp"
 #include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/block_server.hpp"
@@ -73,7 +74,7 @@ void* hand_out(PoolParts& pool, Cache* own, Span& span, std::size_t bytes, Sourc
         Span* const span = pool.large.take_cached(LargeBlocks::pages_of(bytes));
         return span == nullptr ? nullptr : hand_out(pool, own, *span, bytes, Source::cache);
     }
-    Span* const span = own->take_large(LargeBlocks::pages_for(bytes), pool.large);
+    Span* const span = own->large.take(LargeBlocks::pages_for(bytes), pool.large);
     if (span == nullptr) return nullptr;
     void* const block = hand_out_parked(pool, *own, *span, bytes);
     statistics::look_at_scopes();
@@ -86,7 +87,7 @@ void* hand_out(PoolParts& pool, Cache* own, Span& span, std::size_t bytes, Sourc
     Cache* own = blocks::own_cache(pool.place);
     if (own == nullptr) own = thread_registry().attach(pool.buckets);
     const bool kept = own != nullptr && bytes <= blocks::LargeMagazine::max_bytes &&
-                      own->keep_large(span, pool.large);
+                      own->large.keep(span, pool.large);
     bool look = false;
     count_large(pool, own, [&](LargeCounters& counted, Cache* cache) {
         add_release(counted.deallocations, 1);
@@ -107,7 +108,7 @@ void* extend(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noe
     if (!pool.large.extend(span, bytes, path)) {
         // The span behind it may lie in this thread's magazine.
         const bool joined =
-            pool.large.waits_behind(span) && own != nullptr && own->give_back_large(path) != 0;
+            pool.large.waits_behind(span) && own != nullptr && own->large.give_back(path) != 0;
         if (!joined || !pool.large.extend(span, bytes, path)) return nullptr;
     }
     const std::size_t more = span.bytes() - before;
@@ -165,7 +166,7 @@ void* take_last_pages(PoolParts& pool, std::size_t bytes) noexcept {
     Cache* const own = blocks::own_cache(pool.place);
     if (own == nullptr || !is_plain(pool, *own, bytes) || statistics::has_open_scope()) [[unlikely]]
         return nullptr;
-    Span* const span = own->take_large_at_once(LargeBlocks::pages_for(bytes), pool.large);
+    Span* const span = own->large.take_at_once(LargeBlocks::pages_for(bytes), pool.large);
     if (span == nullptr) [[unlikely]]
         return nullptr;
     return hand_out_parked(pool, *own, *span, bytes);
@@ -195,20 +196,20 @@ void* allocate_whole_pages(PoolParts& pool, Cache* cache, const Request& request
     const auto [bytes, alignment, first_touch] = request;
     const pages::PageCount pages = LargeBlocks::pages_of(bytes);
     if (cache != nullptr && alignment <= pages::page_bytes) [[likely]] {
-        if (Span* const span = cache->take_large(pages, pool.large)) {
+        if (Span* const span = cache->large.take(pages, pool.large)) {
             void* const block = hand_out_parked(pool, *cache, *span, bytes);
             statistics::look_at_scopes();
             return block;
         }
     }
     if (cache != nullptr && pages > LargeBlocks::join_above_pages &&
-        cache->may_park_large_bytes() != 0) {
+        cache->large.room_bytes() != 0) {
         if (alignment <= pages::page_bytes) {
             Span* const span = pool.large.take_cached(pages);
             if (span != nullptr) return hand_out(pool, cache, *span, bytes, Source::cache);
         }
         // Let free runs join before one is split. Its cost is negligible beside touching the block.
-        cache->give_back_large(path);
+        cache->large.give_back(path);
     }
     const std::size_t grown_before = path.grown;
     const auto source = [&](bool from_cache) {
@@ -219,8 +220,8 @@ void* allocate_whole_pages(PoolParts& pool, Cache* cache, const Request& request
     LargeBlocks::Taken taken = pool.large.allocate(bytes, alignment, path);
     path.may_grow = true;
     if (taken.span == nullptr) {
-        thread_registry().give_back_own(pool.buckets, path);
-        pool.buckets.drain(blocks::Bucket::Magazines::keep, path);
+        blocks::give_back_own(pool.buckets, path);
+        pool.buckets.drain(blocks::BucketDepot::Magazines::keep, path);
         if (pool.is_global()) (void)give_back_idle_plans(bytes);
         taken = pool.large.allocate(bytes, alignment, path);
     }
@@ -240,7 +241,8 @@ void prefault(PoolParts& pool, void* block, std::size_t bytes, const Changes& ch
                                        fresh + changes.fresh.count * pages::page_bytes);
     if (from >= to) return;
     const pages::PageNumber first = pool.heap.space().map().page_of(reinterpret_cast<void*>(from));
-    pool.heap.prefault({first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
+    pool.heap.fresh().prefault(
+        {first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
 }
 
 bool LargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
@@ -269,7 +271,7 @@ bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept {
     const std::size_t bytes = span.bytes();
     Cache* const own = blocks::own_cache(pool.place);
     const bool kept = own != nullptr && !statistics::has_open_scope() &&
-                      own->keep_large_at_once(span, pool.large);
+                      own->large.keep_at_once(span, pool.large);
     if (!kept) [[unlikely]]
         return free_large_slow(pool, span, changes);
     LargeCounters& counted = own->counters->large;

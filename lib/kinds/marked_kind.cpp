@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "blocks/bucket_states.hpp"
+#include "blocks/marked_set.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/bucket_kind.hpp"
@@ -20,7 +21,9 @@ namespace {
 using base::BlockMark;
 using blocks::Bucket;
 using blocks::BucketSet;
+using blocks::BucketTraits;
 using blocks::Cache;
+using blocks::CountAs;
 using blocks::thread_registry;
 
 bool charge_one(std::size_t bytes, SlowPath& path) noexcept {
@@ -34,14 +37,14 @@ void* allocate_charged_direct(PoolParts& pool, unsigned bucket, std::size_t byte
                               SlowPath& path) noexcept {
     if (!charge_one(bucket_bytes(bucket), path)) return nullptr;
     BudgetNode& budget = *limits::scope_budget;
-    void* const block = take_marked(pool, bucket, bytes, BucketSet::CountAs::miss, path);
+    void* const block = take_marked(pool, bucket, bytes, CountAs::miss, path);
     if (block == nullptr) {
         budget.cancel(bucket_bytes(bucket));
         return nullptr;
     }
-    Bucket& central = (*pool.buckets.marked)[bucket];
-    central.mark_of(block).store(&budget, std::memory_order_relaxed);
-    if (pool.is_checked()) central.begin_use(block, bytes);
+    const BucketTraits& central = (*pool.buckets.shared().marked)[bucket].traits;
+    mark_of(central, block).store(&budget, std::memory_order_relaxed);
+    if (pool.is_checked()) begin_use(central, block, bytes);
     return block;
 }
 
@@ -50,24 +53,24 @@ void* allocate_charged_direct(PoolParts& pool, unsigned bucket, std::size_t byte
 void* allocate_charged_block(PoolParts& pool, unsigned bucket, const Request& request,
                              SlowPath& path) noexcept {
     const std::size_t bytes = request.bytes;
-    Cache* const cache = thread_registry().attach_marked(pool.buckets);
+    Cache* const cache = blocks::attach_marked(pool.buckets);
     if (cache == nullptr) return allocate_charged_direct(pool, bucket, bytes, path);
     pool.has_marks.store(true, std::memory_order_relaxed);
     Looked looked;
     if (is_look_due(*cache, bytes)) looked = look_at(pool, *cache, request);
     void* block = cache->pop(bucket, bytes);
     if (block == nullptr) {
-        if (cache->is_time_to_look()) keep_to_retention(pool, path);
+        if (cache->room().is_time_to_look()) keep_to_retention(pool, path);
         block = cache->pop_slow(bucket, bytes, path);
     }
     if (block == nullptr) {
         if (looked.marks) put_back(*cache, looked);
         return nullptr;
     }
-    Bucket& central = cache->set()[bucket];
+    const BucketTraits& central = cache->set()[bucket].traits;
     if (looked.marks) [[unlikely]]
-        mark_watched(pool, central.mark_of(block), block, request, looked);
-    if (pool.is_checked()) central.begin_use(block, bytes);
+        mark_watched(pool, mark_of(central, block), block, request, looked);
+    if (pool.is_checked()) begin_use(central, block, bytes);
     return block;
 }
 
@@ -77,8 +80,8 @@ BlockMark* charge_of(PoolParts& pool, const void* p) noexcept {
     BlockMark* mark = nullptr;
     if (!pool.owns(entry)) return nullptr;
     if (entry.is_marked()) {
-        Bucket& bucket = (*pool.buckets.marked)[entry.span()->marked_bucket()];
-        const auto* const word = bucket.mark_of(p, entry);
+        const Bucket& bucket = (*pool.buckets.shared().marked)[entry.span()->marked_bucket()];
+        const auto* const word = mark_of(bucket.traits, p, entry);
         if (word != nullptr) mark = word->load(std::memory_order_relaxed);
     } else if (entry.is_large_in_use()) {
         mark = entry.span()->mark();
@@ -89,17 +92,17 @@ BlockMark* charge_of(PoolParts& pool, const void* p) noexcept {
 }  // namespace
 
 // Takes a block without the thread's cache. The caller sets its mark.
-void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, BucketSet::CountAs count_as,
+void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, CountAs count_as,
                   SlowPath& path) noexcept {
     BucketSet* const set = thread_registry().marked_set(pool.buckets);
     if (set == nullptr) {
         path.refusal = pages::no_records();
         return nullptr;
     }
-    void* const block = set->allocate_direct(bucket, bytes, path, count_as);
+    void* const block = allocate_direct(*set, bucket, bytes, path, count_as);
     if (block == nullptr) return nullptr;
     pool.has_marks.store(true, std::memory_order_relaxed);
-    thread_registry().note_addresses(*set, &block, 1);
+    blocks::note_addresses(*set, &block, 1);
     return block;
 }
 
@@ -142,14 +145,14 @@ void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& reque
 
 bool MarkedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
                       Changes& changes) const noexcept {
-    BucketSet* const set = pool.buckets.marked.load(std::memory_order_acquire);
+    BucketSet* const set = pool.buckets.shared().marked.load(std::memory_order_acquire);
     const unsigned bucket = set == nullptr ? bucket_count : entry.span()->marked_bucket();
     pages::BlockStates::Mark* const word =
-        bucket < bucket_count ? (*set)[bucket].mark_of(p, entry) : nullptr;
+        bucket < bucket_count ? mark_of((*set)[bucket].traits, p, entry) : nullptr;
     bool ends = word != nullptr;
     if (pool.is_checked() && ends) {
-        ends =
-            stated.agrees(bucket) && (*set)[bucket].end_use(p, entry, max_requested(pool, stated));
+        ends = stated.agrees(bucket) &&
+               end_use((*set)[bucket].traits, p, entry, max_requested(pool, stated));
     }
     const Stated known{bucket, {.bytes = ends ? bucket_bytes(bucket) : 0}};
     if (ends && pool.is_shown_to_tool() && !check_and_mark_freed(pool, p, known)) [[unlikely]]
@@ -167,14 +170,14 @@ bool MarkedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
     if (cache != nullptr) {
         cache->push_slow(bucket, p, changes);
     } else {
-        set->deallocate_direct(bucket, p, changes);
+        deallocate_direct(*set, bucket, p, changes);
     }
     return true;
 }
 
 // The bucket of a span that is being set up is not known yet, so it is not read.
 Found MarkedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept {
-    BucketSet* const set = pool.buckets.marked.load(std::memory_order_acquire);
+    BucketSet* const set = pool.buckets.shared().marked.load(std::memory_order_acquire);
     Found found;
     if (set == nullptr) return found;
     for (unsigned bucket = 0; bucket != bucket_count; ++bucket) {
@@ -185,7 +188,7 @@ Found MarkedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept
 
 void* MarkedKind::resize(PoolParts& pool, void* p, const Found& found,
                          std::size_t bytes) const noexcept {
-    Bucket& bucket = (*pool.buckets.marked)[pool.entry(p).span()->marked_bucket()];
+    Bucket& bucket = (*pool.buckets.shared().marked)[pool.entry(p).span()->marked_bucket()];
     return resize_in_bucket(pool, bucket, p, found, bytes);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "blocks/direct_calls.hpp"
 #include "kinds/kind.hpp"
 #include "kinds/route.hpp"
 
@@ -19,8 +20,8 @@ public:
 inline constexpr MarkedKind marked_kind;
 
 /// Takes a block of the marked set without the thread's cache. The caller sets its mark.
-void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes,
-                  blocks::BucketSet::CountAs count_as, SlowPath& path) noexcept;
+void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, blocks::CountAs count_as,
+                  SlowPath& path) noexcept;
 /// Sets or replaces the mark of a block of whole pages in use.
 void mark_large(PoolParts& pool, Span& span, base::BlockMark& mark) noexcept;
 /// Allocates a block of whole pages that is charged to the scope's budget.

@@ -72,7 +72,7 @@ PoolParts::PoolParts(PoolOptions&& given, unsigned number,
       buckets(options.name.c_str(), states_for(options.checks), heap, large, records, counters,
               record->totals) {
     records.count_in(record->totals.record_bytes);
-    if (watchers != 0) buckets.sample_requests();
+    if (watchers != 0) buckets.shared().samples_requests = true;
     watch::show_profile_interval();
 }
 

@@ -10,6 +10,7 @@
 #include "base/canary.hpp"
 #include "base/checks.hpp"
 #include "blocks/bucket_set.hpp"
+#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
 #include "limits/scope_budget.hpp"
@@ -85,7 +86,7 @@ struct PoolParts {
     unsigned number() const noexcept { return heap.pool_number(); }
     std::uint64_t id() const noexcept { return record->id.load(std::memory_order_relaxed); }
     statistics::PoolTotals& totals() const noexcept { return record->totals; }
-    bool is_global() const noexcept { return number() == blocks::ThreadRegistry::global_number; }
+    bool is_global() const noexcept { return number() == blocks::PoolNumbers::global; }
     bool is_hardened() const noexcept { return options.checks == Checks::hardened; }
     /// Whether some blocks are guarded.
     bool is_sampled() const noexcept { return options.checks == Checks::sampled; }

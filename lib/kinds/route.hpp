@@ -20,13 +20,19 @@ struct Request {
 struct Route {
     /// Whether this route serves the request, which depends on its size and on the scopes of the
     /// calling thread.
-    bool (*takes)(const PoolParts& pool, const Request& request) noexcept;
+    bool (*takes)(const PoolParts& pool, const Request& request) noexcept = nullptr;
     /// Returns a block, or nullptr with the reason in `path.refusal`.
-    void* (*allocate)(PoolParts& pool, const Request& request, SlowPath& path) noexcept;
+    void* (*allocate)(PoolParts& pool, const Request& request, SlowPath& path) noexcept = nullptr;
     /// Whether the block belongs to another layer, which counts and records it and describes a
     /// refusal.
     bool is_lent = false;
 };
+
+class Kind;
+/// Adds a kind of pages of another folder, and the route that serves its blocks, which is asked
+/// first. Hardened pools have neither. REQUIRES: no pool was made yet, at most four are added, and
+/// the number is none of a series of buckets (pages::PageKind).
+void add(pages::PageKind number, const Kind& kind, const Route& route) noexcept;
 
 /// Returns the routes of a pool with these checks. The last one takes every request.
 const Route* routes_for(Checks checks) noexcept;

@@ -118,7 +118,7 @@ void note_free(PoolParts& pool, void* p) noexcept {
 // Free memory is used without growth if it has a run that is long enough once all of it has joined.
 Span* lend(PoolParts& pool, std::size_t bytes, std::size_t alignment,
            const pages::ServedMemory& borrower, SlowPath& path) noexcept {
-    empty_caches(pool, blocks::Bucket::Magazines::keep, path);
+    empty_caches(pool, blocks::BucketDepot::Magazines::keep, path);
     path.may_grow = false;
     Span* span = pool.large.allocate_tightly(bytes, alignment, path);
     path.may_grow = true;
@@ -148,7 +148,7 @@ void take_back(PoolParts& pool, Span& span, Changes& changes) noexcept {
     base::raise_to(totals.peak_capacity_bytes, before + bytes);
     pool.heap.free(span, changes);
     const std::size_t limit = pool.record->limit_bytes.load(std::memory_order_relaxed);
-    const std::size_t capacity = pool.heap.capacity();
+    const std::size_t capacity = pool.heap.capacity().bytes();
     if (limit != 0 && capacity > limit) pool.heap.give_back(capacity - limit, changes);
 }
 

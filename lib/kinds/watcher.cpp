@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "blocks/bucket_states.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
 #include "platform/platform.hpp"
@@ -193,7 +194,7 @@ void* allocate_watched(PoolParts& pool, blocks::Cache& cache, const Request& req
     if (looked.block != nullptr || !looked.marks) return looked.block;
     const unsigned bucket = bucket_for(request.bytes, request.alignment);
     void* const block =
-        take_marked(pool, bucket, request.bytes, blocks::BucketSet::CountAs::hit, path);
+        take_marked(pool, bucket, request.bytes, blocks::CountAs::hit, path);
     if (block == nullptr) {
         for (unsigned number = 0; number != max_watchers; ++number) {
             if (looked.means[number] != 0) watcher_of(number).lose();
@@ -201,7 +202,8 @@ void* allocate_watched(PoolParts& pool, blocks::Cache& cache, const Request& req
         return nullptr;
     }
     cache.bytes_to_sample -= static_cast<std::int64_t>(request.bytes);
-    mark_watched(pool, (*pool.buckets.marked)[bucket].mark_of(block), block, request, looked);
+    blocks::BucketSet& marked = *pool.buckets.shared().marked;
+    mark_watched(pool, blocks::mark_of(marked[bucket].traits, block), block, request, looked);
     return block;
 }
 

@@ -50,6 +50,9 @@ protected:
     ~Watcher() = default;
 };
 
+/// Adds a watcher of another folder. REQUIRES: no pool was made yet, and fewer than
+/// `watch::max_watchers` stand in the list.
+void add(const Watcher& watcher) noexcept;
 /// Returns the watcher with this number.
 const Watcher& watcher_of(unsigned number) noexcept;
 

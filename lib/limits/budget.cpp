@@ -1,5 +1,6 @@
 #include <tensorpool/budget.hpp>
 
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/refusal.hpp"
 #include "limits/budget_node.hpp"
+#include "limits/budgets.hpp"
 
 namespace tensorpool {
 namespace {
@@ -68,7 +70,8 @@ Budget::~Budget() {
 }
 
 bool Budget::would_fit(std::size_t bytes) const noexcept {
-    return node_->would_fit(bytes);
+    const std::lock_guard guard(limits::budgets().mutex);
+    return node_->allowed(true, true) >= bytes;
 }
 
 std::size_t Budget::in_use() const noexcept {
@@ -81,8 +84,7 @@ BudgetLimits Budget::limits() const noexcept {
 }
 
 void Budget::set_limits(BudgetLimits limits) {
-    node_->set_limits(validated(name_, limits));
-    node_->ask_holders(node_->excess(), nullptr);
+    limits::ask_holders(*node_, node_->set_limits(validated(name_, limits)));
 }
 
 BudgetReservation Budget::reserve(std::size_t bytes) {
@@ -95,13 +97,13 @@ BudgetReservation Budget::reserve(std::size_t bytes) {
 }
 
 HolderRegistration Budget::add_holder(MemoryHolder& holder, HolderOptions options) {
-    detail::HolderEntry* const entry = node_->add_holder(holder, options);
+    detail::HolderEntry* const entry = limits::add_holder(*node_, holder, options);
     if (entry == nullptr) throw std::bad_alloc();
     return HolderRegistration(entry);
 }
 
 std::size_t Budget::reclaim(std::size_t bytes) noexcept {
-    return node_->ask_holders(bytes, nullptr);
+    return limits::ask_holders(*node_, bytes);
 }
 
 BudgetStatistics Budget::statistics() const noexcept {
@@ -109,7 +111,7 @@ BudgetStatistics Budget::statistics() const noexcept {
 }
 
 HolderRegistration::~HolderRegistration() {
-    if (entry_ != nullptr) detail::BudgetNode::remove_holder(*entry_);
+    if (entry_ != nullptr) limits::remove_holder(*entry_);
 }
 
 void BudgetReservation::give_back() noexcept {

@@ -9,8 +9,7 @@ namespace tensorpool {
 namespace limits {
 namespace {
 
-// Release and acquire: the hooks are set before they are found.
-constinit std::atomic<const BudgetHooks*> the_hooks = nullptr;
+constinit std::atomic<void (*)() noexcept> scope_changed = nullptr;  // relaxed: guards nothing
 
 }  // namespace
 
@@ -18,17 +17,11 @@ constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullpt
 
 void change_scope(BudgetNode* now) noexcept {
     scope_budget = now;
-    const BudgetHooks* const hooks = the_hooks.load(std::memory_order_acquire);
-    if (hooks != nullptr) hooks->scope_changed();
+    if (const auto changed = scope_changed.load(std::memory_order_relaxed)) changed();
 }
 
-void set_budget_hooks(const BudgetHooks& hooks) noexcept {
-    the_hooks.store(&hooks, std::memory_order_release);
-}
-
-std::size_t give_free_memory(BudgetNode& budget, std::size_t bytes) noexcept {
-    const BudgetHooks* const hooks = the_hooks.load(std::memory_order_acquire);
-    return hooks == nullptr ? 0 : hooks->give_free_memory(budget, bytes);
+void set_scope_hook(void (*changed)() noexcept) noexcept {
+    scope_changed.store(changed, std::memory_order_relaxed);
 }
 
 }  // namespace limits

@@ -28,11 +28,6 @@ struct Budgets {
 
 Budgets& budgets() noexcept;
 
-/// Whether the calling thread is inside a holder that a budget asks.
-bool is_inside_holder() noexcept;
-
-/// Calls BudgetHooks::give_free_memory. Returns 0 without hooks.
-std::size_t give_free_memory(detail::BudgetNode& budget, std::size_t bytes) noexcept;
 
 /// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
 /// 64 locks at a time, of which a fork with two pools takes almost all.

@@ -59,7 +59,6 @@ public:
                          const BudgetRequest& request) const noexcept {
         return request.is_refused() ? request.refusal() : process_.refuse(needed, system_refused);
     }
-    bool short_of_memory() const noexcept { return process_.short_of_memory(); }
     BudgetNode* budget() const noexcept { return budget_; }
 
 private:

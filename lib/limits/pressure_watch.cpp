@@ -8,8 +8,7 @@
 #include "platform/memory/pressure_event.hpp"
 #include "platform/platform.hpp"
 
-namespace tensorpool {
-namespace limits {
+namespace tensorpool::limits {
 namespace {
 
 /// Called by one thread at a time. The first call requests reports, so a program without holders
@@ -68,36 +67,29 @@ void forget_pressure_looker() noexcept {
 void ask_under_pressure() noexcept {
     if (is_inside_holder()) return;
     const std::size_t wanted = the_watch.wanted_bytes(platform::monotonic_clock_ns());
-    if (wanted != 0) detail::BudgetNode::ask_all_holders(wanted);
+    if (wanted != 0) ask_all_holders(wanted);
 }
 
-}  // namespace limits
-
-namespace detail {
-
 // A hold keeps each root while its holders are asked, so that its successor can be read afterwards.
-void BudgetNode::ask_all_holders(std::size_t bytes) noexcept {
+void ask_all_holders(std::size_t bytes) noexcept {
     constexpr std::size_t share = 16;
     BudgetNode* root = nullptr;
     std::size_t wanted = 0;
     const auto go_on = [&](BudgetNode* from) {
-        const std::lock_guard guard(limits::budgets().mutex);
-        BudgetNode* next = from == nullptr ? limits::budgets().roots : from->next_;
-        while (next != nullptr && next->holders_below_ == 0) next = next->next_;
-        if (next != nullptr) ++next->holds_;
-        if (next != nullptr)
-            wanted = next->totals().in_use_bytes.load(std::memory_order_relaxed) / share;
-        if (from != nullptr) {
-            --from->holds_;
-            drop_unused(from);
+        const std::lock_guard guard(budgets().mutex);
+        BudgetNode* next = from == nullptr ? budgets().roots : from->links().next;
+        while (next != nullptr && next->holders().below == 0) next = next->links().next;
+        if (next != nullptr) {
+            next->hold_locked();
+            wanted = next->counters().in_use() / share;
         }
+        if (from != nullptr) from->let_go_locked();
         return next;
     };
     while ((root = go_on(root)) != nullptr) {
         const std::size_t asked = std::min(bytes, std::max<std::size_t>(wanted, 1));
-        if (asked != 0) bytes -= std::min(bytes, root->ask_holders(asked, nullptr));
+        if (asked != 0) bytes -= std::min(bytes, ask_holders(*root, asked));
     }
 }
 
-}  // namespace detail
-}  // namespace tensorpool
+}  // namespace tensorpool::limits

@@ -41,6 +41,9 @@ private:
     platform::MemoryPressure seen_ = {};
 };
 
+/// Asks the holders of each root for a sixteenth of what it holds, until `bytes` bytes were given.
+/// The caller holds no lock.
+void ask_all_holders(std::size_t bytes) noexcept;
 void ask_under_pressure() noexcept;
 /// Calls PressureWatch::forget_looker for the watch of the process.
 void forget_pressure_looker() noexcept;

@@ -59,13 +59,16 @@ bool lies_in_a_pool(const void* p) noexcept {
 namespace tensorpool::pages {
 namespace {
 
-constexpr std::size_t granule_bytes = granule_pages * page_bytes;
-// If the system's pages are as large as the heap's, one page of the map describes one granule.
-constexpr std::size_t map_bytes_of_granule = granule_pages * sizeof(PageMap::Word);
-
 constexpr std::size_t smallest_loan = std::size_t{64} << 20;
 constexpr std::size_t largest_loan = std::size_t{1} << 30;
-constexpr std::uint32_t max_marked_granules = (std::size_t{64} << 30) / granule_bytes;
+// The addresses kept for guarded blocks, and those for marked ones: each at most a sixty-fourth of
+// the window, and of the addresses that the process may still reserve, because the page map has
+// words for them too.
+constexpr std::size_t max_guarded = std::size_t{8} << 30;
+constexpr std::size_t max_marked = std::size_t{16} << 30;
+constexpr std::size_t low_divisor = 64;
+// Longer runs are not marked for memory tools when they are returned: they were never in use.
+constexpr std::size_t max_opened = std::size_t{64} << 30;
 
 constinit base::NeverDestroyed<AddressSpace> the_address_space;
 
@@ -79,10 +82,22 @@ AddressSpace& address_space() noexcept {
     return the_address_space.get();
 }
 
+bool AddressSpace::set_up() noexcept {
+    if (window_.granules() != 0) return true;
+    if (!window_.set_up()) return false;
+    const std::size_t bytes = window_.granules() * granule_bytes;
+    const std::size_t low = std::min(bytes, platform::available_address_space()) / low_divisor;
+    guarded_granules_ = static_cast<std::uint32_t>(std::min(max_guarded, low) / granule_bytes);
+    const auto marked = static_cast<std::uint32_t>(std::min(max_marked, low) / granule_bytes);
+    for_marked_ = {guarded_granules_, guarded_granules_ + marked};
+    for_others_ = {for_marked_.end, window_.granules()};
+    return true;
+}
+
 PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wanted,
                            PageCount alignment, unsigned shard) noexcept {
     const std::lock_guard guard(mutex_);
-    if (granules_ == 0 && !set_up()) return {};
+    if (!set_up()) return {};
     const std::uint32_t min_count = granules_of(needed);
     const std::uint32_t max_count = std::max(min_count, granules_of(wanted));
     const std::uint32_t unit = std::max(granules_of(alignment), 1U);
@@ -100,7 +115,8 @@ PageRun AddressSpace::lend(unsigned pool_number, PageCount needed, PageCount wan
 void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
     const std::lock_guard guard(mutex_);
     const std::uint32_t pool = pool_number + 1;
-    const std::uint32_t last = std::min((granules.first + granules.count) / granule_pages, mapped_);
+    const std::uint32_t last =
+        std::min((granules.first + granules.count) / granule_pages, window_.described());
     for (std::uint32_t first = granules.first / granule_pages; first < last; ++first) {
         if (pool_of(lender_of(first)) != pool) continue;
         std::uint32_t end = first;
@@ -118,26 +134,26 @@ void AddressSpace::take_back(unsigned pool_number, PageRun granules) noexcept {
 // Returns false if the addresses stay reserved. The system may refuse to unmap them if the process
 // has no room for more mappings.
 bool AddressSpace::give_back(Granules run) noexcept {
-    clear_entries(run);
-    moved_.remove(run.pages());
-    moved_count_.store(moved_.count(), std::memory_order_relaxed);
+    map().clear(run.pages());
+    memory_.forget(run.pages());
     char* const begin = address_of(run.pages().first);
+    const std::size_t bytes = run.count * granule_bytes;
     // Not `mark_returned`: closing all of the run first would take memory of AddressSanitizer for
-    // addresses that were never committed. A very long run was never in use.
+    // addresses that were never committed.
     if (platform::memory_tool() == platform::MemoryTool::memcheck) {
-        platform::mark_freed_within(begin, run.count * granule_bytes);
+        platform::mark_freed_within(begin, bytes);
     }
-    if (run.count < max_marked_granules) platform::mark_open(begin, run.count * granule_bytes);
-    if (platform::release(begin, run.count * granule_bytes)) return true;
-    (void)platform::decommit(begin, run.count * granule_bytes);
+    if (bytes < max_opened) platform::mark_open(begin, bytes);
+    if (platform::release(begin, bytes)) return true;
+    (void)platform::decommit(begin, bytes);
     return false;
 }
 
 std::uint32_t AddressSpace::lender_at(const void* p) const noexcept {
-    const std::size_t pages = map_.page_count();
-    const std::size_t page = map_.offset_of(p) / page_bytes;
+    const std::size_t pages = map().page_count();
+    const std::size_t page = map().offset_of(p) / page_bytes;
     if (page >= pages) return 0;
-    return lenders_[page / granule_pages].load(std::memory_order_relaxed);
+    return window_.lenders()[page / granule_pages].load(std::memory_order_relaxed);
 }
 
 bool AddressSpace::is_lent_to(unsigned pool_number, const void* p) const noexcept {
@@ -157,70 +173,115 @@ PageCount AddressSpace::usual_loan(std::size_t lent_bytes) const noexcept {
 
 PageCount AddressSpace::max_alignment() noexcept {
     const std::lock_guard guard(mutex_);
-    if (granules_ == 0 && !set_up()) return granule_pages;
-    return alignment_;
+    return set_up() ? window_.alignment() : granule_pages;
 }
 
-bool AddressSpace::commit(PageRun run) noexcept {
-    const std::size_t unit = platform::page_bytes();
-    const std::size_t from = base::align_down(run.first * page_bytes, unit);
-    const std::size_t to = base::align_up((std::size_t{run.first} + run.count) * page_bytes, unit);
-    return platform::commit(address_of(0) + from, to - from);
+PageCount AddressSpace::reserve_guarded() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (!set_up()) return 0;
+    const Granules run{0, guarded_granules_};
+    if (!uses_low_ || run.count == 0 || !window_.describe(run.end())) return 0;
+    if (platform::reserve_at(address_of(0), run.count * granule_bytes) !=
+        platform::ReservedAt::done)
+        return 0;
+    set_lender(run, for_guarded);
+    return run.pages().count;
 }
 
-bool AddressSpace::decommit(PageRun run) noexcept {
-    const std::size_t unit = platform::page_bytes();
-    const std::size_t from = base::align_up(run.first * page_bytes, unit);
-    const std::size_t to =
-        base::align_down((std::size_t{run.first} + run.count) * page_bytes, unit);
-    if (to > from) {
-        if (!platform::decommit(address_of(0) + from, to - from)) return false;
-        platform::probe_unmapping(address_of(0) + from, to - from);
-        forget_moved({static_cast<PageNumber>(from / page_bytes),
-                      static_cast<PageCount>((to - from) / page_bytes)});
+std::uintptr_t AddressSpace::first_unguarded() noexcept {
+    const std::lock_guard guard(mutex_);
+    if (!set_up()) {
+        uses_low_ = false;
+        return 1;
     }
-    // The first and the last granule may contain entries of neighbours and of the run itself.
-    const PageNumber first = run.first / granule_pages + 1;
-    const PageNumber end = (run.first + run.count - 1) / granule_pages;
-    if (end > first) (void)drop_entries({first, end - first});
+    return reinterpret_cast<std::uintptr_t>(address_of(for_marked_.end * granule_pages));
+}
+
+void AddressSpace::note_free(std::uint32_t granule) noexcept {
+    Part& part = granule < for_marked_.end ? for_marked_ : for_others_;
+    part.first_free = std::min(part.first_free, granule);
+}
+
+// Reserves a run from the system and makes the map describe it, but does not lend it yet. Returns
+// an empty run if the system refuses addresses for the run or memory for the map.
+AddressSpace::Granules AddressSpace::reserve(const Part& part, std::uint32_t count,
+                                             std::uint32_t alignment) noexcept {
+    for (;;) {
+        const Granules run = find_free(part, count, alignment);
+        if (run.count == 0) return {};
+        switch (platform::reserve_at(address_of(run.pages().first), run.count * granule_bytes)) {
+            case platform::ReservedAt::done:
+                if (!window_.describe(run.end())) {
+                    platform::release(address_of(run.pages().first), run.count * granule_bytes);
+                    return {};
+                }
+                skipped_ = 1;
+                return run;
+            case platform::ReservedAt::taken:
+                if (!go_around(run, part.end)) return {};
+                break;
+            case platform::ReservedAt::refused:
+                return {};
+        }
+    }
+}
+
+AddressSpace::Granules AddressSpace::find_free(const Part& part, std::uint32_t count,
+                                               std::uint32_t alignment) const noexcept {
+    auto first = static_cast<std::uint32_t>(base::align_up(part.first_free, alignment));
+    while (std::uint64_t{first} + count <= part.end) {
+        std::uint32_t end = first + count;
+        while (end != first && lender_of(end - 1) == 0) --end;
+        if (end == first) return {first, count};
+        first = static_cast<std::uint32_t>(base::align_up(end, alignment));
+    }
+    return {};
+}
+
+// Marks foreign mappings in the run, so that they are not tried again: the first foreign granule
+// and, because a foreign mapping may be long, twice as many granules behind it each time in a row,
+// up to `limit`.
+// Returns false if there is no memory for the marks.
+bool AddressSpace::go_around(Granules taken, std::uint32_t limit) noexcept {
+    std::uint32_t first = taken.first;
+    for (std::uint32_t end = taken.end(); end - first > 1;) {
+        const std::uint32_t middle = first + (end - first) / 2;
+        char* const begin = address_of(first * granule_pages);
+        const std::size_t bytes = (middle - first) * granule_bytes;
+        if (platform::reserve_at(begin, bytes) == platform::ReservedAt::done) {
+            platform::release(begin, bytes);
+            first = middle;
+        } else {
+            end = middle;
+        }
+    }
+    const std::uint32_t end = first + std::min(skipped_, limit - first);
+    if (!window_.describe(end)) return false;
+    for (std::uint32_t granule = first; granule != end; ++granule) {
+        if (lender_of(granule) == 0) set_lender({granule, 1}, foreign);
+    }
+    skipped_ = std::min(skipped_ * 2, window_.granules());
     return true;
 }
 
-bool AddressSpace::offer(PageRun run) noexcept {
-    const std::size_t unit = platform::page_bytes();
-    const std::size_t from = base::align_up(run.first * page_bytes, unit);
-    const std::size_t to =
-        base::align_down((std::size_t{run.first} + run.count) * page_bytes, unit);
-    return to <= from || platform::offer(address_of(0) + from, to - from);
-}
-
-// Drops those pages of the map that contain only entries of these granules. Returns the run of heap
-// pages whose entries were dropped.
-PageRun AddressSpace::drop_entries(Granules run) noexcept {
-    const std::size_t unit = platform::page_bytes();
-    const std::size_t from = base::align_up(run.first * map_bytes_of_granule, unit);
-    const std::size_t to = base::align_down(run.end() * map_bytes_of_granule, unit);
-    if (to <= from) return {};
-    // Readers take no lock, so the entries must stay readable at all times.
-    if (!platform::decommit_keeps_access()) return {};
-    std::byte* const entries = reinterpret_cast<std::byte*>(map_.entries());
-    if (!platform::decommit(entries + from, to - from)) return {};
-    return {static_cast<PageNumber>(from / sizeof(PageMap::Word)),
-            static_cast<PageCount>((to - from) / sizeof(PageMap::Word))};
-}
-
-void AddressSpace::clear_entries(Granules run) noexcept {
-    for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
-        map_.granules()[granule].store(0, std::memory_order_release);
+// Removes all marks of foreign mappings, because those may have been unmapped. Returns false if
+// there were none.
+bool AddressSpace::forget_foreign() noexcept {
+    bool any = false;
+    for (std::uint32_t granule = 0; granule != window_.described(); ++granule) {
+        if (lender_of(granule) != foreign) continue;
+        set_lender({granule, 1}, 0);
+        note_free(granule);
+        any = true;
     }
-    const PageRun all = run.pages();
-    const PageRun dropped = drop_entries(run);
-    const auto clear = [&](PageNumber page, PageNumber end) {
-        for (; page != end; ++page) map_.entries()[page].store(0, std::memory_order_release);
-    };
-    if (dropped.count == 0) return clear(all.first, all.first + all.count);
-    clear(all.first, dropped.first);
-    clear(dropped.first + dropped.count, all.first + all.count);
+    skipped_ = 1;
+    return any;
+}
+
+void AddressSpace::set_lender(Granules run, std::uint32_t lender) noexcept {
+    for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
+        window_.lenders()[granule].store(lender, std::memory_order_relaxed);
+    }
 }
 
 }  // namespace tensorpool::pages

@@ -5,18 +5,18 @@
 #include <cstdint>
 #include <mutex>
 
-#include "pages/growing_table.hpp"
+#include "pages/address_window.hpp"
 #include "pages/heap/shards.hpp"
-#include "pages/moved_runs.hpp"
+#include "pages/lent_memory.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::pages {
 
-/// The address space that the process's pools share, and its page map. It chooses a window of up to
-/// 8 TiB in which it reserves nothing ahead. It lends runs of granules to pools, which it
-/// identifies by number, from the lowest free address up, and skips ranges where others have mapped
-/// something. The lowest addresses of the window are kept for guarded blocks and, behind these, for
-/// marked small blocks, so that a free recognizes both by their address. Thread-safe.
+/// The address space that the process's pools share. It lends runs of granules of its window to
+/// pools, which it identifies by number, from the lowest free address up, and skips ranges where
+/// others have mapped something. The lowest addresses of the window are kept for guarded blocks
+/// and, behind these, for marked small blocks, so that a free recognizes both by their address.
+/// Thread-safe.
 class AddressSpace {
 public:
     constexpr AddressSpace() noexcept = default;
@@ -46,14 +46,14 @@ public:
     /// Returns the shard that a page was lent to. Takes no lock. REQUIRES: the page is lent, and
     /// stays so during the call.
     unsigned shard_of(PageNumber page) const noexcept {
-        return lenders_[page / granule_pages].load(std::memory_order_relaxed) >> pool_bits;
+        return window_.lenders()[page / granule_pages].load(std::memory_order_relaxed) >> pool_bits;
     }
     /// Returns whether a page lies in a run that is lent to this shard of a pool. Takes no lock.
     /// The result is exact for a caller that holds the shard's lock, because only that shard
     /// borrows and returns its runs.
     bool is_lent_to(unsigned pool_number, unsigned shard, PageNumber page) const noexcept {
         const std::uint32_t lender = (pool_number + 1) | shard << pool_bits;
-        return lenders_[page / granule_pages].load(std::memory_order_relaxed) == lender;
+        return window_.lenders()[page / granule_pages].load(std::memory_order_relaxed) == lender;
     }
     /// Returns the number of the pool that the page of `p` is lent to; `max_pools` if there is
     /// none. Takes no lock. The result is exact unless the run is lent or taken back at the same
@@ -77,41 +77,21 @@ public:
     /// The number of pages of the window.
     PageCount max_pages() noexcept {
         const std::lock_guard guard(mutex_);
-        return granules_ * granule_pages;
+        return window_.granules() * granule_pages;
     }
 
-    /// Makes the pages accessible. Returns false if the system refuses.
-    bool commit(PageRun run) noexcept;
-    /// Drops the pages, and those pages of the page map that describe nothing else. Afterwards the
-    /// run's entries are zero except in its first and last granule. Returns false if the system
-    /// refuses to drop the pages.
-    bool decommit(PageRun run) noexcept;
-    /// Lets the system take the whole pages of the run; see `platform::offer`.
-    bool offer(PageRun run) noexcept;
-
-    /// Returns whether the memory of these whole pages may be moved: the system supports it, and
-    /// not too many runs were moved already.
-    bool may_move(PageRun run) noexcept;
-    /// The result of a move. `none`: nothing was moved, and nothing has changed. `all`: everything
-    /// was moved. `kept`: everything was moved, but some of the old pages could not be dropped.
-    enum class Moved : std::uint8_t { none, kept, all };
-    /// Moves the memory of committed pages with its content to an equally long run of committed
-    /// pages, whose content is lost. If the system refuses after some pieces were moved, the rest
-    /// is copied. REQUIRES: `may_move`, and both runs begin at the same offset in a page of the
-    /// system.
-    Moved move(PageRun from, PageNumber to) noexcept;
-
-    PageMap& map() noexcept { return map_; }
-    const PageMap& map() const noexcept { return map_; }
-    char* address_of(PageNumber page) const noexcept { return map_.address_of(page); }
+    /// What a pool does with the memory at addresses that it was lent.
+    LentMemory& memory() noexcept { return memory_; }
+    PageMap& map() noexcept { return window_.map(); }
+    const PageMap& map() const noexcept { return window_.map(); }
+    char* address_of(PageNumber page) const noexcept { return map().address_of(page); }
 
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 
 private:
-    // The pool that a granule is lent to, as its number + 1, and the shard; 0 if it is free.
-    // Relaxed: see `is_lent_to`.
-    using Lender = std::atomic<std::uint32_t>;
+    // The word of a granule: the pool that it is lent to, as its number + 1, and the shard; 0 if it
+    // is free. Relaxed: see `is_lent_to`.
     static constexpr unsigned pool_bits = 16;
     static constexpr std::uint32_t for_guarded = 0xFFFD;
     static constexpr std::uint32_t foreign = 0xFFFE;  // not the heap's: others may map there
@@ -138,49 +118,31 @@ private:
         std::uint32_t end = 0;
     };
     bool set_up() noexcept;
-    bool set_up_anywhere() noexcept;
-    bool try_set_up(std::uintptr_t end, std::size_t bytes) noexcept;
     Granules find_free(const Part& part, std::uint32_t count,
                        std::uint32_t alignment) const noexcept;
     Granules reserve(const Part& part, std::uint32_t count, std::uint32_t alignment) noexcept;
     void note_free(std::uint32_t granule) noexcept;
-    bool grow_map(std::uint32_t granules) noexcept;
     bool go_around(Granules taken, std::uint32_t limit) noexcept;
     bool forget_foreign() noexcept;
     void set_lender(Granules run, std::uint32_t lender) noexcept;
-    // Granules from `mapped_` on were never lent.
+    // Granules that the tables do not describe were never lent.
     std::uint32_t lender_of(std::uint32_t granule) const noexcept {
-        return granule < mapped_ ? lenders_[granule].load(std::memory_order_relaxed) : 0;
+        return granule < window_.described()
+                   ? window_.lenders()[granule].load(std::memory_order_relaxed)
+                   : 0;
     }
     std::uint32_t lender_at(const void* p) const noexcept;
     bool give_back(Granules run) noexcept;
-    void forget_moved(PageRun run) noexcept;
-    PageRun drop_entries(Granules run) noexcept;
-    void clear_entries(Granules run) noexcept;
 
     std::mutex mutex_;
-    PageMap map_;
-    // The tables lie below the window and grow with what is lent. The map uses the first two.
-    GrowingTable entries_;
-    GrowingTable granule_words_;
-    GrowingTable lenders_table_;
-    Lender* lenders_ = nullptr;
-    std::uint32_t granules_ = 0;
+    AddressWindow window_;
+    LentMemory memory_{mutex_, window_.map()};
     std::uint32_t guarded_granules_ = 0;  // the first ones
     Part for_marked_;                     // behind them
     Part for_others_;                     // behind these
     bool uses_low_ = true;                // false after `first_unguarded` found no window
-    PageCount alignment_ = granule_pages;
-    // The number of granules that the tables describe. Granules from here on were never lent.
-    std::uint32_t mapped_ = 0;
     // The number of granules that were skipped at the last foreign mapping.
     std::uint32_t skipped_ = 1;
-
-    enum class Ability : std::uint8_t { unknown, none, full };
-    Ability moving_ = Ability::unknown;
-    MovedRuns moved_;
-    // The number of moved runs. Relaxed: the holder of a moved run has seen its own store.
-    std::atomic<unsigned> moved_count_ = 0;
 };
 
 /// Finds the usable bytes of the block at `p`, which lies in a pool whose blocks have fewer bytes

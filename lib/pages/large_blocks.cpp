@@ -50,7 +50,7 @@ void LargeBlocks::free(Span& span, Changes& changes) noexcept {
 }
 
 void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
-    heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+    heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
     heap_.free(span, changes);
 }
 
@@ -96,7 +96,7 @@ std::size_t LargeBlocks::empty_cache(Changes& changes) noexcept {
 }
 
 std::size_t LargeBlocks::empty_cache_of_unneeded(Changes& changes) noexcept {
-    return empty_cache_before(heap_.period() - 1, changes);
+    return empty_cache_before(heap_.kept().period() - 1, changes);
 }
 
 std::size_t LargeBlocks::empty_cache_before(std::uint32_t period, Changes& changes) noexcept {

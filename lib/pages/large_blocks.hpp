@@ -86,21 +86,21 @@ public:
     // count as free memory.
     /// Returns whether the block may be kept: retention allows it, and its size is a rounded one.
     bool may_wait(const Span& span) const noexcept {
-        return is_rounded_large(span.pages) && heap_.may_keep_elsewhere(span.bytes());
+        return is_rounded_large(span.pages) && heap_.kept().may_keep(span.bytes());
     }
     void begin_wait(Span& span) noexcept {
-        heap_.note_kept_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
+        heap_.kept().note_elsewhere(static_cast<std::ptrdiff_t>(span.bytes()));
         begin_wait_uncounted(span);
     }
     /// Returns whether retention is unlimited, so that kept blocks need not be counted.
-    bool may_wait_uncounted() const noexcept { return heap_.options().retain.bytes == SIZE_MAX; }
+    bool may_wait_uncounted() const noexcept { return heap_.kept().is_unlimited(); }
     void begin_wait_uncounted(Span& span) noexcept {
-        span.period = heap_.period();
+        span.period = heap_.kept().period();
         span.clean = false;
         mark(span, cached_);
     }
     void end_wait(Span& span) noexcept {
-        heap_.note_kept_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+        heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
         mark(span, in_use_);
     }
     /// Frees a kept block to the heap.

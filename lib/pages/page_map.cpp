@@ -1,6 +1,8 @@
 #include "pages/page_map.hpp"
 
+#include "base/alignment.hpp"
 #include "pages/span.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -54,6 +56,32 @@ void PageMap::set_granules(const Span& span, PageEntry entry) noexcept {
 
 void PageMap::clear_last(const Span& span) noexcept {
     if (span.pages > 1) store(entries_[span.end_page() - 1], PageEntry());
+}
+
+void PageMap::clear(PageRun granules) noexcept {
+    const PageNumber end = granules.first + granules.count;
+    for (PageNumber page = granules.first; page != end; page += granule_pages) {
+        store(granules_[page / granule_pages], PageEntry());
+    }
+    const PageRun dropped = drop(granules);
+    if (dropped.count == 0) return set_all(granules, PageEntry());
+    const PageNumber dropped_end = dropped.first + dropped.count;
+    set_all({granules.first, dropped.first - granules.first}, PageEntry());
+    set_all({dropped_end, end - dropped_end}, PageEntry());
+}
+
+PageRun PageMap::drop(PageRun granules) noexcept {
+    // Readers take no lock, so the entries must stay readable at all times.
+    if (!platform::decommit_keeps_access()) return {};
+    const std::size_t unit = platform::page_bytes();
+    const std::size_t from = base::align_up(granules.first * sizeof(Word), unit);
+    const std::size_t to =
+        base::align_down((std::size_t{granules.first} + granules.count) * sizeof(Word), unit);
+    if (to <= from) return {};
+    std::byte* const entries = reinterpret_cast<std::byte*>(entries_);
+    if (!platform::decommit(entries + from, to - from)) return {};
+    return {static_cast<PageNumber>(from / sizeof(Word)),
+            static_cast<PageCount>((to - from) / sizeof(Word))};
 }
 
 }  // namespace tensorpool::pages

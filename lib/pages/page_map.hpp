@@ -19,6 +19,7 @@ inline constexpr std::size_t page_shift = 12;
 inline constexpr std::size_t page_bytes = std::size_t{1} << page_shift;
 /// The pages of a granule, the unit that the address space lends. It is a huge page on x86-64.
 inline constexpr std::uint32_t granule_pages = 512;
+inline constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 
 using PageNumber = std::uint32_t;
 using PageCount = std::uint32_t;
@@ -165,6 +166,11 @@ public:
     /// Clears the last page's entry, unless the last page is also the first: the holder of a span
     /// in use may read the first entry at any time.
     void clear_last(const Span& span) noexcept;
+    /// Clears all words of whole granules.
+    void clear(PageRun granules) noexcept;
+    /// Drops the memory of entries that describe nothing but these whole granules, which then read
+    /// as zeros. Returns the pages whose entries were dropped.
+    PageRun drop(PageRun granules) noexcept;
 
     char* address_of(PageNumber page) const noexcept {
         return reinterpret_cast<char*>(base() + (std::uintptr_t{page} << page_shift));

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
-#include "blocks/thread_registry.hpp"
+#include "blocks/marked_set.hpp"
 #include "kinds/block_server.hpp"
+#include "kinds/free_memory.hpp"
+#include "limits/ladder.hpp"
 #include "limits/scope_budget.hpp"
 #include "pool/pool.hpp"
 
@@ -33,12 +35,14 @@ std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t byte
 }
 
 void watch_budgets() noexcept {
-    static constexpr limits::BudgetHooks hooks{
-        []() noexcept { blocks::thread_registry().change_scope(); },
-        [](BudgetNode& budget, std::size_t bytes) noexcept {
-            return give_free_memory_of_pools(budget, bytes);
+    limits::set_scope_hook(blocks::scope_changed);
+    kinds::set_rungs();
+    static constexpr limits::Rung pools{
+        "free memory of pools", [](limits::Lack& lack) noexcept {
+            const BudgetNode* const budget = lack.budget;
+            return budget == nullptr ? 0 : give_free_memory_of_pools(*budget, lack.bytes);
         }};
-    limits::set_budget_hooks(hooks);
+    limits::ladder().set(kinds::rung_count, pools);
 }
 
 }  // namespace abi_2

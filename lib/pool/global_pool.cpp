@@ -52,7 +52,7 @@ namespace detail {
 inline namespace abi_2 {
 
 constinit GlobalPool global_pool;
-static_assert(GlobalPool::number == blocks::ThreadRegistry::global_number);
+static_assert(GlobalPool::number == blocks::PoolNumbers::global);
 
 bool serves_malloc(unsigned pool_number) noexcept {
     return pool_number == GlobalPool::number &&

@@ -4,9 +4,10 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
+#include "blocks/marked_set.hpp"
+#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_registry.hpp"
 #include "events/limit_kind.hpp"
 #include "events/recorder_hooks.hpp"
@@ -20,6 +21,7 @@
 #include "kinds/reports.hpp"
 #include "kinds/tool_marks.hpp"
 #include "limits/commit_budget.hpp"
+#include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
@@ -37,7 +39,7 @@ using kinds::PoolParts;
 using pages::Changes;
 using pages::PageEntry;
 using pages::SlowPath;
-using Magazines = blocks::Bucket::Magazines;
+using Magazines = blocks::BucketDepot::Magazines;
 
 // Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
 PoolOptions with_short_name(PoolOptions options) {
@@ -63,15 +65,14 @@ kinds::Stated stated_by(const PoolParts& pool, const FreedAs& freed) noexcept {
 }  // namespace
 
 Pool* Pool::make(const PoolOptions& options) {
-    blocks::ThreadRegistry& registry = blocks::thread_registry();
-    const unsigned number = registry.take_number();
-    if (number == blocks::ThreadRegistry::no_number) return nullptr;
+    const unsigned number = blocks::PoolNumbers::take();
+    if (number == blocks::PoolNumbers::none) return nullptr;
     try {
         Pool* const pool = make(options, number);
-        if (pool == nullptr) registry.give_back_number(number);
+        if (pool == nullptr) blocks::PoolNumbers::give_back(number);
         return pool;
     } catch (...) {
-        registry.give_back_number(number);
+        blocks::PoolNumbers::give_back(number);
         throw;
     }
 }
@@ -107,7 +108,7 @@ void Pool::destroy(Pool& pool) noexcept {
     }
     pool.~Pool();
     platform::unmap(&pool, platform::whole_pages(sizeof(Pool)));
-    blocks::thread_registry().give_back_number(number);
+    blocks::PoolNumbers::give_back(number);
 }
 
 Pool::Pool(PoolOptions&& options, unsigned number,
@@ -133,7 +134,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
 Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
     if (parts_.is_sampled())
-        parts_.heap.refund_outside(watch::guarded_area().forget_pool(parts_.number()));
+        parts_.heap.capacity().refund_outside(watch::guarded_area().forget_pool(parts_.number()));
     events::snapshot_sources().leave(*this);
 }
 
@@ -147,8 +148,8 @@ void Pool::offer_finer_sizes() noexcept {
     if (memory == nullptr) return;
     auto* const finer = static_cast<blocks::BucketSet*>(memory);
     for (unsigned series = 1; series != base::series_count; ++series) {
-        blocks::thread_registry().enter(*new (finer + series - 1)
-                                            blocks::BucketSet(parts_.buckets, series));
+        blocks::thread_registry().enter(*new (finer + series - 1) blocks::BucketSet(
+            parts_.buckets, series, blocks::BucketSet::HasMarks::no));
     }
     parts_.finer.store(finer, std::memory_order_release);
 }
@@ -195,17 +196,12 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
 [[gnu::noinline]] void* Pool::try_under_pressure(const kinds::Route& route, const Request& request,
                                                  SlowPath& path) noexcept {
     void* block = nullptr;
-    do {
-        // Threads that are inside a slow path keep their blocks. Retry until they are done.
-        constexpr unsigned max_tries = 16;
-        for (unsigned tried = 0; block == nullptr && tried != max_tries; ++tried) {
-            const bool all = kinds::empty_caches(parts_, Magazines::keep, path);
-            block = route.allocate(parts_, request, path);
-            if (all) break;
-            if (block == nullptr) std::this_thread::yield();
-        }
-    } while (block == nullptr && path.budget.may_retry());
-    if (block != nullptr) {
+    kinds::KeptMemory kept{parts_, Magazines::keep, path};
+    const bool is_met = limits::ladder().climb(&kept, path.budget, [&] {
+        block = route.allocate(parts_, request, path);
+        return block != nullptr;
+    });
+    if (is_met) {
         write_entry(EntryKind::pressure, LimitKind::none, request.bytes, parts_.options.name);
         report(PoolEvent::Kind::pressure, request.bytes, "");
     }
@@ -300,7 +296,7 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
         // Both are set under one lock, so that the published limit is the one in effect when
         // several threads set it.
         const std::lock_guard guard(parts_.heap);
-        parts_.heap.limit_capacity(bytes);
+        parts_.heap.capacity().limit(bytes);
         parts_.record->limit_bytes.store(bytes, std::memory_order_relaxed);
     }
     if (bytes == 0 || capacity() <= bytes) return;
@@ -313,9 +309,8 @@ void Pool::set_max_capacity(std::size_t bytes) noexcept {
 // Exposed blocks of scopes are taken back, and of a pool with a budget free memory is given back.
 void Pool::give_free_memory(const BudgetNode& budget, std::size_t bytes) noexcept {
     const BudgetNode* const own = parts_.heap.options().budget;
-    const bool is_charged = own != nullptr
-                                ? own->is_within(budget)
-                                : blocks::thread_registry().exposes_within(parts_.buckets, budget);
+    const bool is_charged =
+        own != nullptr ? own->is_within(budget) : blocks::exposes_within(parts_.buckets, budget);
     if (!is_charged) return;
     Changes changes;
     kinds::empty_caches(parts_, Magazines::keep, changes);

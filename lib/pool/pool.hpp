@@ -85,7 +85,7 @@ public:
     /// if memory is short.
     void end_slow_path(const pages::Changes& changes) noexcept;
 
-    std::size_t capacity() const noexcept override { return parts_.heap.capacity(); }
+    std::size_t capacity() const noexcept override { return parts_.heap.capacity().bytes(); }
     ListedPool& listed() noexcept { return listed_; }
 
 private:
@@ -121,7 +121,8 @@ struct PoolAccess {
 /// other was destroyed, which stops the program with a report that names `block`.
 Pool& require_pool(const MemoryPool& pool, const void* block);
 
-/// From now on, budgets find the free memory of pools, and their scopes the caches of threads.
+/// From now on, the ladder before a refusal has the rungs of pools, and scopes of budgets find the
+/// caches of threads.
 void watch_budgets() noexcept;
 
 /// Trims all pools of the process. Returns the bytes by which their capacities fell. Does not call

@@ -25,7 +25,7 @@ constexpr std::size_t much_more = 16;
 bool has_much_to_trim(const kinds::PoolParts& pool) noexcept {
     if (pool.options.retain.background == BackgroundTrim::on) return true;
     const std::uint64_t in_use = pool.counters.in_use_bytes();
-    const std::uint64_t capacity = pool.heap.capacity();
+    const std::uint64_t capacity = pool.heap.capacity().bytes();
     return capacity - std::min(capacity, in_use) > max_free_untrimmed;
 }
 
@@ -59,7 +59,8 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
         return std::min(std::max(period - idle_for, min_pause_ns), max_pause);
     }
     if (idle_for >= period) {
-        idle_.is_trimmed = kinds::empty_caches(parts_, blocks::Bucket::Magazines::destroy, changes);
+        idle_.is_trimmed =
+            kinds::empty_caches(parts_, blocks::BucketDepot::Magazines::destroy, changes);
         parts_.heap.give_back(SIZE_MAX, changes);
         parts_.buckets.drop_free_pages();
         // A thread inside a slow path keeps what it parks, and may not call again.

@@ -78,7 +78,7 @@ void Pace::set(Distance& distance, unsigned watcher, const Terms& terms, double 
                                   std::max(terms.max_saved * time, account.wanted_ns));
     const double need = std::max(1 - account.saved_ns / (terms.enough * time), terms.haste);
     const double rate = time_ != 0 ? bytes_ / time_ : shared_->rate.load(std::memory_order_relaxed);
-    distance.mean = std::clamp(rate * time * need, least, max_mean);
+    distance.mean = std::max(std::min(rate * time * need, max_mean), least);
     distance.left = random_.next(distance.mean);
     // Distances have no memory: one that is cut short is as random as any other.
     if (has_looked_ || distance.left <= look_after_bytes) return;

@@ -25,7 +25,6 @@ struct Class {
 
 struct Listed {
     int line;
-    bool may_be_internal;
     bool needed = false;
 };
 
@@ -80,12 +79,12 @@ private:
                 std::string ending;
                 words >> ending;
                 name += " " + ending;
-            } else if (kind != "class" && kind != "unfinished") {
+            } else if (kind != "class") {
                 add(list_file, number, "'" + kind + "' is neither 'class' nor 'files'");
                 continue;
             }
             if (!(words >> reason)) add(list_file, number, "'" + name + "' has no reason");
-            listed_[name] = {number, kind == "unfinished"};
+            listed_[name] = {number, false};
         }
     }
 
@@ -148,7 +147,7 @@ private:
         const auto listed = listed_.find(name);
         if (listed == listed_.end()) return add(checked.file, checked.members.line, text);
         listed->second.needed = true;
-        if (listed->second.may_be_internal || is_public(checked.file)) return;
+        if (is_public(checked.file)) return;
         add(checked.file, checked.members.line,
             text + ", and only public classes may be listed as interfaces");
     }

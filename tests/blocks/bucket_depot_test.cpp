@@ -1,8 +1,9 @@
+#include "blocks/bucket_depot.hpp"
+
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "blocks/bucket.hpp"
 #include "blocks/pool_parts.hpp"
 #include "blocks/scarce_memory.hpp"
 
@@ -12,21 +13,23 @@ namespace {
 using testing::LooseCache;
 using testing::PoolParts;
 using testing::ScarceMemory;
-using MayMake = Bucket::MayMake;
+using MayMake = BucketDepot::MayMake;
 
 constexpr unsigned bucket_64 = 0;
 constexpr unsigned bucket_1k = 4;
 constexpr std::size_t min_array_bytes = std::size_t{256} << 10;
 
-class BucketDepot : public ::testing::Test {
+class BucketDepotTest : public ::testing::Test {
 protected:
     Magazine* filled_magazine(unsigned blocks) {
-        Magazine* const magazine = bucket_.take_empty(MayMake::always);
-        magazine->count = bucket_.take(magazine->blocks, blocks, PoolParts::path());
+        Magazine* const magazine = bucket_.depot.take_empty(MayMake::always);
+        magazine->count = bucket_.spans.take(magazine->blocks, blocks, PoolParts::path());
         EXPECT_EQ(magazine->count, blocks);
         return magazine;
     }
-    void drain(Bucket::Magazines magazines) { bucket_.drain(magazines, PoolParts::path()); }
+    void drain(BucketDepot::Magazines magazines) {
+        bucket_.depot.drain(magazines, PoolParts::path());
+    }
 
     // Uses up all mapped records, so that the next one needs memory from the system.
     void use_up_records() {
@@ -39,145 +42,134 @@ protected:
     Bucket& bucket_ = pool_.set[bucket_1k];
 };
 
-TEST_F(BucketDepot, HasNoMagazinesBeforeFirstUse) {
+TEST_F(BucketDepotTest, HasNoMagazinesBeforeFirstUse) {
     const std::size_t records = pool_.records.bytes_held();
-    EXPECT_EQ(bucket_.take_full(), nullptr);
-    drain(Bucket::Magazines::keep);
-    drain(Bucket::Magazines::destroy);
+    EXPECT_EQ(bucket_.depot.take_full(), nullptr);
+    drain(BucketDepot::Magazines::keep);
+    drain(BucketDepot::Magazines::destroy);
     EXPECT_EQ(pool_.records.bytes_held(), records);
     EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
 }
 
-TEST_F(BucketDepot, SortsMagazinesIntoFullAndEmpty) {
+TEST_F(BucketDepotTest, SortsMagazinesIntoFullAndEmpty) {
     Magazine* const magazine = filled_magazine(1);
-    bucket_.give(*magazine);
-    EXPECT_NE(bucket_.take_empty(MayMake::always), magazine);
-    EXPECT_EQ(bucket_.take_full(), magazine);
-    EXPECT_EQ(bucket_.take_full(), nullptr);
-    bucket_.bring_home(magazine->blocks, magazine->count, PoolParts::path());
+    bucket_.depot.give(*magazine);
+    EXPECT_NE(bucket_.depot.take_empty(MayMake::always), magazine);
+    EXPECT_EQ(bucket_.depot.take_full(), magazine);
+    EXPECT_EQ(bucket_.depot.take_full(), nullptr);
+    bucket_.spans.bring_home(magazine->blocks, magazine->count, PoolParts::path());
     magazine->count = 0;
-    bucket_.give(*magazine);
-    EXPECT_EQ(bucket_.take_full(), nullptr);
-    EXPECT_EQ(bucket_.take_empty(MayMake::always), magazine);
+    bucket_.depot.give(*magazine);
+    EXPECT_EQ(bucket_.depot.take_full(), nullptr);
+    EXPECT_EQ(bucket_.depot.take_empty(MayMake::always), magazine);
 }
 
-TEST_F(BucketDepot, BucketsDoNotShareMagazines) {
+TEST_F(BucketDepotTest, BucketsDoNotShareMagazines) {
     Bucket& other = pool_.set[bucket_64];
-    bucket_.give(*filled_magazine(3));
-    EXPECT_EQ(other.take_full(), nullptr);
-    other.drain(Bucket::Magazines::destroy, PoolParts::path());
-    EXPECT_NE(bucket_.take_full(), nullptr);
+    bucket_.depot.give(*filled_magazine(3));
+    EXPECT_EQ(other.depot.take_full(), nullptr);
+    other.depot.drain(BucketDepot::Magazines::destroy, PoolParts::path());
+    EXPECT_NE(bucket_.depot.take_full(), nullptr);
 }
 
-TEST_F(BucketDepot, DrainReturnsAllBlocksAndCanKeepMagazines) {
+TEST_F(BucketDepotTest, DrainReturnsAllBlocksAndCanKeepMagazines) {
     Magazine* const first = filled_magazine(16);
     Magazine* const second = filled_magazine(5);
-    bucket_.give(*first);
-    bucket_.give(*second);
-    drain(Bucket::Magazines::keep);
+    bucket_.depot.give(*first);
+    bucket_.depot.give(*second);
+    drain(BucketDepot::Magazines::keep);
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
     EXPECT_EQ(pool_.set.magazine_bytes(), 2 * sizeof(Magazine));
-    EXPECT_EQ(bucket_.take_full(), nullptr);
-    Magazine* const one = bucket_.take_empty(MayMake::within_limit);
+    EXPECT_EQ(bucket_.depot.take_full(), nullptr);
+    Magazine* const one = bucket_.depot.take_empty(MayMake::within_limit);
     EXPECT_TRUE(one == first || one == second);
     EXPECT_EQ(one->count, 0U);
 }
 
-TEST_F(BucketDepot, DrainCanDestroyMagazines) {
-    bucket_.give(*filled_magazine(16));
-    bucket_.give(*filled_magazine(5));
-    bucket_.give(*bucket_.take_empty(MayMake::always));
+TEST_F(BucketDepotTest, DrainCanDestroyMagazines) {
+    bucket_.depot.give(*filled_magazine(16));
+    bucket_.depot.give(*filled_magazine(5));
+    bucket_.depot.give(*bucket_.depot.take_empty(MayMake::always));
     Magazine* const in_use = filled_magazine(1);
-    drain(Bucket::Magazines::destroy);
+    drain(BucketDepot::Magazines::destroy);
     EXPECT_EQ(pool_.set.magazine_bytes(), sizeof(Magazine));
-    bucket_.give(*in_use);
-    drain(Bucket::Magazines::destroy);
+    bucket_.depot.give(*in_use);
+    drain(BucketDepot::Magazines::destroy);
     EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
-TEST_F(BucketDepot, KeepsNoMagazineWhileSpansAreMoreThanHalfEmpty) {
+TEST_F(BucketDepotTest, KeepsNoMagazineWhileSpansAreMoreThanHalfEmpty) {
     std::vector<void*> blocks = pool_.take(bucket_1k, 32 << 10);
-    EXPECT_TRUE(bucket_.may_keep(128));
+    EXPECT_TRUE(bucket_.depot.may_keep(128));
     // Keeps a block of every span in use, so that no span becomes entirely free.
     std::vector<void*> most;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
         if (i % 16 != 0) most.push_back(blocks[i]);
     }
     pool_.bring_home(bucket_1k, most);
-    EXPECT_FALSE(bucket_.may_keep(128));
-    bucket_.give(*filled_magazine(100));
-    EXPECT_EQ(bucket_.depot_bytes(), 100U << 10);
+    EXPECT_FALSE(bucket_.depot.may_keep(128));
+    bucket_.depot.give(*filled_magazine(100));
+    EXPECT_EQ(bucket_.depot.bytes(), 100U << 10);
 }
 
-TEST_F(BucketDepot, ReturnsUntouchedBlocksAfterAnEighthWasExchanged) {
+TEST_F(BucketDepotTest, ReturnsUntouchedBlocksAfterAnEighthWasExchanged) {
     constexpr unsigned magazines = 40;
     constexpr std::size_t magazine_bytes = 128 << 10;
     const auto exchange_an_eighth = [&] {
         for (unsigned i = 0; i < magazines / 8; ++i) {
-            EXPECT_EQ(bucket_.depot_bytes(), magazines * magazine_bytes) << i;
-            bucket_.drain_after_exchange(PoolParts::path());
-            bucket_.give(*bucket_.take_full());
+            EXPECT_EQ(bucket_.depot.bytes(), magazines * magazine_bytes) << i;
+            bucket_.depot.drain_after_exchange(PoolParts::path());
+            bucket_.depot.give(*bucket_.depot.take_full());
         }
-        bucket_.drain_after_exchange(PoolParts::path());
+        bucket_.depot.drain_after_exchange(PoolParts::path());
     };
-    for (unsigned i = 0; i < magazines; ++i) bucket_.give(*filled_magazine(128));
+    for (unsigned i = 0; i < magazines; ++i) bucket_.depot.give(*filled_magazine(128));
     exchange_an_eighth();
-    EXPECT_EQ(bucket_.depot_bytes(), magazines * magazine_bytes)
+    EXPECT_EQ(bucket_.depot.bytes(), magazines * magazine_bytes)
         << "the blocks arrived within the period";
     exchange_an_eighth();
-    EXPECT_EQ(bucket_.depot_bytes(), magazine_bytes);
+    EXPECT_EQ(bucket_.depot.bytes(), magazine_bytes);
 }
 
-TEST_F(BucketDepot, DrainReturnsBlocksInWholeMagazines) {
-    for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
-    bucket_.drain(11, PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 20U << 10);
-    EXPECT_EQ(pool_.totals.bucket_out_bytes[bucket_1k], 20U << 10);
-    bucket_.drain(1000, PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 0U);
-    EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
-    EXPECT_EQ(pool_.set.magazine_bytes(), 4 * sizeof(Magazine));
+TEST_F(BucketDepotTest, ReturnsBlocksThatStayedForAWholePeriod) {
+    for (unsigned i = 0; i < 4; ++i) bucket_.depot.give(*filled_magazine(10));
+    bucket_.depot.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot.bytes(), 40U << 10) << "the blocks arrived within the period";
+    bucket_.depot.give(*bucket_.depot.take_full());  // all but one stayed in the depot
+    bucket_.depot.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot.bytes(), 10U << 10);
+    bucket_.depot.give(*bucket_.depot.take_full());
+    bucket_.depot.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot.bytes(), 10U << 10) << "the magazine was taken within the period";
 }
 
-TEST_F(BucketDepot, ReturnsBlocksThatStayedForAWholePeriod) {
-    for (unsigned i = 0; i < 4; ++i) bucket_.give(*filled_magazine(10));
-    bucket_.drain_unneeded(PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 40U << 10) << "the blocks arrived within the period";
-    bucket_.give(*bucket_.take_full());  // all but one stayed in the depot
-    bucket_.drain_unneeded(PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 10U << 10);
-    bucket_.give(*bucket_.take_full());
-    bucket_.drain_unneeded(PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 10U << 10) << "the magazine was taken within the period";
-}
-
-TEST_F(BucketDepot, PointerArraysOfASmallBucketAreLimitedTo256Kib) {
+TEST_F(BucketDepotTest, PointerArraysOfASmallBucketAreLimitedTo256Kib) {
     std::vector<Magazine*> magazines;
-    while (Magazine* const magazine = bucket_.take_empty(MayMake::within_limit)) {
+    while (Magazine* const magazine = bucket_.depot.take_empty(MayMake::within_limit)) {
         ASSERT_LT(magazines.size(), 10'000U);
         magazines.push_back(magazine);
     }
     EXPECT_GE(magazines.size() * sizeof(Magazine), min_array_bytes);
     EXPECT_LT((magazines.size() - 1) * sizeof(Magazine), min_array_bytes);
     // A thread's own two magazines are not subject to the limit.
-    EXPECT_NE(bucket_.take_empty(MayMake::always), nullptr);
+    EXPECT_NE(bucket_.depot.take_empty(MayMake::always), nullptr);
     // A magazine that was given back is taken again.
-    bucket_.give(*magazines.back());
-    EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), magazines.back());
-    EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), nullptr);
+    bucket_.depot.give(*magazines.back());
+    EXPECT_EQ(bucket_.depot.take_empty(MayMake::within_limit), magazines.back());
+    EXPECT_EQ(bucket_.depot.take_empty(MayMake::within_limit), nullptr);
 }
 
-TEST_F(BucketDepot, PointerArraysOfALargeBucketAreLimitedToOne256thOfIt) {
+TEST_F(BucketDepotTest, PointerArraysOfALargeBucketAreLimitedToOne256thOfIt) {
     pool_.take(bucket_1k, 128 * 1024);
     const std::size_t capacity = pool_.capacity_of(bucket_1k);
     std::size_t magazines = 0;
-    while (bucket_.take_empty(MayMake::within_limit) != nullptr) ++magazines;
+    while (bucket_.depot.take_empty(MayMake::within_limit) != nullptr) ++magazines;
     EXPECT_GT(magazines * sizeof(Magazine), min_array_bytes);
     EXPECT_LE((magazines - 1) * sizeof(Magazine), capacity / 256);
 }
 
-TEST_F(BucketDepot, BlocksWithoutAMagazineReturnToTheirSpans) {
+TEST_F(BucketDepotTest, BlocksWithoutAMagazineReturnToTheirSpans) {
     LooseCache cache(pool_);
     constexpr std::size_t blocks = 200'000;
     std::vector<void*> all = pool_.allocate_direct(bucket_64, blocks);
@@ -194,13 +186,13 @@ TEST_F(BucketDepot, BlocksWithoutAMagazineReturnToTheirSpans) {
     EXPECT_EQ(pool_.capacity_of(bucket_64), 0U);
 }
 
-TEST_F(BucketDepot, RepeatedTrimTakesNoMoreRecords) {
+TEST_F(BucketDepotTest, RepeatedTrimTakesNoMoreRecords) {
     std::size_t records = 0;
     for (unsigned cycle = 0; cycle < 1000; ++cycle) {
         std::vector<Magazine*> magazines;
         for (unsigned i = 0; i < 40; ++i) magazines.push_back(filled_magazine(4));
-        for (Magazine* const magazine : magazines) bucket_.give(*magazine);
-        drain(Bucket::Magazines::destroy);
+        for (Magazine* const magazine : magazines) bucket_.depot.give(*magazine);
+        drain(BucketDepot::Magazines::destroy);
         if (cycle == 0) records = pool_.records.bytes_held();
         ASSERT_EQ(pool_.set.magazine_bytes(), 0U);
     }
@@ -208,21 +200,21 @@ TEST_F(BucketDepot, RepeatedTrimTakesNoMoreRecords) {
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
-TEST_F(BucketDepot, MakesNoMagazineWithoutMemoryAndRecovers) {
+TEST_F(BucketDepotTest, MakesNoMagazineWithoutMemoryAndRecovers) {
     use_up_records();
     {
         const ScarceMemory scarce;
         for (unsigned i = 0; i < 100; ++i) {
-            ASSERT_EQ(bucket_.take_empty(MayMake::always), nullptr);
+            ASSERT_EQ(bucket_.depot.take_empty(MayMake::always), nullptr);
         }
     }
-    Magazine* const magazine = bucket_.take_empty(MayMake::always);
+    Magazine* const magazine = bucket_.depot.take_empty(MayMake::always);
     ASSERT_NE(magazine, nullptr);
-    bucket_.give(*magazine);
-    EXPECT_EQ(bucket_.take_empty(MayMake::within_limit), magazine);
+    bucket_.depot.give(*magazine);
+    EXPECT_EQ(bucket_.depot.take_empty(MayMake::within_limit), magazine);
 }
 
-TEST_F(BucketDepot, EveryMagazineHasRoomAfterAnyRefusedRecord) {
+TEST_F(BucketDepotTest, EveryMagazineHasRoomAfterAnyRefusedRecord) {
     // Records run out at any point: at the depot, at the room in its lists, at the magazine.
     for (int granted = 0; granted < 3; ++granted) {
         for (std::size_t bytes_left = 0; bytes_left < 400; bytes_left += 8) {
@@ -235,23 +227,24 @@ TEST_F(BucketDepot, EveryMagazineHasRoomAfterAnyRefusedRecord) {
                 pool.records.allocate(8, 8);
             {
                 const ScarceMemory scarce(granted);
-                while (Magazine* const magazine = pool.set[bucket_1k].take_empty(MayMake::always)) {
-                    pool.set[bucket_1k].give(*magazine);
+                while (Magazine* const magazine =
+                           pool.set[bucket_1k].depot.take_empty(MayMake::always)) {
+                    pool.set[bucket_1k].depot.give(*magazine);
                     if (pool.set.magazine_bytes() > 100 * sizeof(Magazine)) break;
-                    ASSERT_EQ(pool.set[bucket_1k].take_empty(MayMake::always), magazine);
+                    ASSERT_EQ(pool.set[bucket_1k].depot.take_empty(MayMake::always), magazine);
                 }
             }
             std::vector<Magazine*> magazines;
             for (unsigned i = 0; i < 40; ++i) {
-                magazines.push_back(pool.set[bucket_1k].take_empty(MayMake::always));
+                magazines.push_back(pool.set[bucket_1k].depot.take_empty(MayMake::always));
                 ASSERT_NE(magazines.back(), nullptr);
             }
-            for (Magazine* const magazine : magazines) pool.set[bucket_1k].give(*magazine);
+            for (Magazine* const magazine : magazines) pool.set[bucket_1k].depot.give(*magazine);
         }
     }
 }
 
-TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineReturnToTheirSpans) {
+TEST_F(BucketDepotTest, BlocksFreedWithoutMemoryForAMagazineReturnToTheirSpans) {
     LooseCache cache(pool_);
     const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
     use_up_records();
@@ -264,7 +257,7 @@ TEST_F(BucketDepot, BlocksFreedWithoutMemoryForAMagazineReturnToTheirSpans) {
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 
-TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineReportsTheReason) {
+TEST_F(BucketDepotTest, AllocationWithoutMemoryForAMagazineReportsTheReason) {
     LooseCache cache(pool_);
     pool_.bring_home(bucket_1k, pool_.take(bucket_1k, 1));
     use_up_records();
@@ -278,16 +271,13 @@ TEST_F(BucketDepot, AllocationWithoutMemoryForAMagazineReportsTheReason) {
     EXPECT_NE(PoolParts::allocate(cache, bucket_1k), nullptr);
 }
 
-TEST_F(BucketDepot, ReturnsTheBytesOfSpansThatBecameFree) {
-    const std::size_t bytes = bucket_.layout().pages * pages::page_bytes;
+TEST_F(BucketDepotTest, ReturnsTheBytesOfSpansThatBecameFree) {
+    const std::size_t bytes = bucket_.traits.layout.pages * pages::page_bytes;
     const std::vector<void*> blocks = pool_.take(bucket_1k, 10);
-    EXPECT_EQ(bucket_.bring_home(blocks.data(), 9, PoolParts::path()), 0U);
-    EXPECT_EQ(bucket_.bring_home(&blocks[9], 1, PoolParts::path()), bytes);
+    EXPECT_EQ(bucket_.spans.bring_home(blocks.data(), 9, PoolParts::path()), 0U);
+    EXPECT_EQ(bucket_.spans.bring_home(&blocks[9], 1, PoolParts::path()), bytes);
 
-    bucket_.give(*filled_magazine(10));
-    EXPECT_EQ(bucket_.drain(std::size_t{1}, PoolParts::path()), bytes);
-
-    bucket_.give(*filled_magazine(10));
+    bucket_.depot.give(*filled_magazine(10));
     EXPECT_EQ(pool_.set.drain_unneeded(PoolParts::path()), 0U);
     EXPECT_EQ(pool_.set.drain_unneeded(PoolParts::path()), bytes);
 }

@@ -1,9 +1,10 @@
+#include "blocks/bucket_hardened.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "blocks/bucket_shard.hpp"
 #include "blocks/pool_parts.hpp"
 
 namespace tensorpool::blocks {
@@ -19,7 +20,7 @@ INSTANTIATE_TEST_SUITE_P(Buckets, HardenedBucket, ::testing::Values(0U, 4U));
 
 TEST_P(HardenedBucket, EveryBlockOfASpanIsTakenOnce) {
     const unsigned bucket = GetParam();
-    const unsigned count = pool_.set[bucket].layout().blocks;
+    const unsigned count = pool_.set[bucket].traits.layout.blocks;
     std::vector<void*> blocks = pool_.take(bucket, 1);
     const std::size_t capacity = pool_.capacity_of(bucket);
     while (blocks.size() != count) blocks.push_back(pool_.take(bucket, 1).front());

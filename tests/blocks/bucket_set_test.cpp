@@ -21,35 +21,9 @@ constexpr unsigned bucket_1k = 4;
 TEST(BucketSet, HasABucketOfEachSize) {
     PoolParts pool;
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        EXPECT_EQ(pool.set[bucket].number(), bucket);
-        EXPECT_EQ(pool.set[bucket].block_bytes(), detail::bucket_bytes(bucket));
+        EXPECT_EQ(pool.set[bucket].traits.number, bucket);
+        EXPECT_EQ(pool.set[bucket].traits.block_bytes, detail::bucket_bytes(bucket));
     }
-}
-
-TEST(BucketSet, WithoutACacheBlocksComeFromSpansAndReturnThere) {
-    PoolParts pool;
-    void* const block = pool.allocate_direct(bucket_1k, 1)[0];
-    EXPECT_EQ(pool.in_use_bytes(), 1024U);
-    EXPECT_EQ(pool.held_bytes(), 1024U);
-    EXPECT_EQ(pool.parked_bytes(), 0U);
-    EXPECT_TRUE(pool.set[bucket_1k].find(block).in_span);
-    pool.set.deallocate_direct(bucket_1k, block, PoolParts::path());
-    EXPECT_EQ(pool.in_use_bytes(), 0U);
-    EXPECT_EQ(pool.held_bytes(), 0U);
-    EXPECT_EQ(pool.parked_bytes(), 0U);
-    EXPECT_EQ(pool.capacity_of(bucket_1k), 0U);
-    const BucketStatistics values = pool.sums().buckets[bucket_1k];
-    EXPECT_EQ(values.allocations, 1U);
-    EXPECT_EQ(values.deallocations, 1U);
-    EXPECT_EQ(values.requested_bytes, 1024U);
-    EXPECT_EQ(values.cache_misses, 1U);
-}
-
-TEST(BucketSet, RefusedBlockIsNotCounted) {
-    PoolParts pool({.max_capacity = 4096});
-    EXPECT_EQ(pool.allocate_direct(detail::bucket_count - 1, 1)[0], nullptr);
-    EXPECT_EQ(pool.sums().buckets[detail::bucket_count - 1].allocations, 0U);
-    EXPECT_EQ(pool.held_bytes(), 0U);
 }
 
 TEST(BucketSet, CachesOfACheckedPoolServeOnSlowPathsOnly) {
@@ -80,7 +54,7 @@ TEST(BucketSet, DrainReturnsTheBlocksOfAllDepots) {
         EXPECT_EQ(pool.capacity_of(bucket), 0U) << bucket;
     }
     EXPECT_EQ(pool.set.magazine_bytes(), 0U);
-    EXPECT_EQ(pool.totals.free_bytes, pool.heap.capacity());
+    EXPECT_EQ(pool.totals.free_bytes, pool.heap.capacity().bytes());
 }
 
 /// Blocks that are passed from one thread to another.
@@ -123,7 +97,7 @@ protected:
                 free(bucket, block);
             }
             if (drains && step % 512 == 0)
-                pool_.set.drain(Bucket::Magazines::destroy, PoolParts::path());
+                pool_.set.drain(BucketDepot::Magazines::destroy, PoolParts::path());
         }
     }
     void free(unsigned bucket, void* block) {
@@ -155,7 +129,7 @@ TEST_F(BucketSetThreads, EveryBlockHasOneHolderWhileThreadsExchangeAndTrim) {
     EXPECT_EQ(pool_.in_use_bytes(), 0U);
     EXPECT_EQ(pool_.parked_bytes(), 0U);
     EXPECT_EQ(pool_.held_bytes(), 0U);
-    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity());
+    EXPECT_EQ(pool_.totals.free_bytes, pool_.heap.capacity().bytes());
     EXPECT_EQ(pool_.set.magazine_bytes(), 0U);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using testing::ForcedShards;
 using testing::PoolParts;
-using MayMake = Bucket::MayMake;
+using MayMake = BucketDepot::MayMake;
 
 constexpr unsigned bucket_1k = 4;
 
@@ -33,7 +33,7 @@ protected:
         return pages::address_space().map().at(block).span();
     }
     Magazine* full_magazine(unsigned shard) {
-        Magazine* const magazine = bucket_.take_empty(MayMake::always);
+        Magazine* const magazine = bucket_.depot.take_empty(MayMake::always);
         const std::vector<void*> blocks = take(shard, 10);
         std::copy(blocks.begin(), blocks.end(), magazine->blocks);
         magazine->count = 10;
@@ -69,11 +69,11 @@ TEST_F(BucketShards, BlocksGoHomeToTheShardOfTheirSpan) {
 
 TEST_F(BucketShards, SpansOfOthersServeBeforeGrowth) {
     const std::vector<void*> held = take(0, 5);
-    const std::size_t capacity = pool_.heap.capacity();
+    const std::size_t capacity = pool_.heap.capacity().bytes();
     // The rest of what the first shard committed.
     ForcedShards::keep_to(1);
     const std::vector<void*> rest = pool_.take(bucket_1k, static_cast<unsigned>(capacity / 1024));
-    EXPECT_EQ(pool_.heap.capacity(), capacity);
+    EXPECT_EQ(pool_.heap.capacity().bytes(), capacity);
     EXPECT_GT(rest.size(), 0U);
     pool_.bring_home(bucket_1k, rest);
     pool_.bring_home(bucket_1k, held);
@@ -81,62 +81,62 @@ TEST_F(BucketShards, SpansOfOthersServeBeforeGrowth) {
 
 TEST_F(BucketShards, MagazinesOfOthersServeIfTheOwnListIsEmpty) {
     Magazine* const magazine = full_magazine(0);
-    bucket_.give(*magazine);
+    bucket_.depot.give(*magazine);
     ForcedShards::keep_to(2);
-    EXPECT_EQ(bucket_.take_full(), magazine);
+    EXPECT_EQ(bucket_.depot.take_full(), magazine);
     ForcedShards::keep_to(0);
-    EXPECT_EQ(bucket_.take_full(), nullptr);
-    bucket_.give(*magazine);
+    EXPECT_EQ(bucket_.depot.take_full(), nullptr);
+    bucket_.depot.give(*magazine);
 }
 
 TEST_F(BucketShards, OwnMagazinesServeFirst) {
     Magazine* const first = full_magazine(0);
     Magazine* const second = full_magazine(1);
     ForcedShards::keep_to(0);
-    bucket_.give(*first);
+    bucket_.depot.give(*first);
     ForcedShards::keep_to(1);
-    bucket_.give(*second);
+    bucket_.depot.give(*second);
     ForcedShards::keep_to(0);
-    EXPECT_EQ(bucket_.take_full(), first);
-    bucket_.give(*first);
-    EXPECT_EQ(bucket_.depot_bytes(), 20U << 10);
+    EXPECT_EQ(bucket_.depot.take_full(), first);
+    bucket_.depot.give(*first);
+    EXPECT_EQ(bucket_.depot.bytes(), 20U << 10);
 }
 
 TEST_F(BucketShards, EmptyMagazineGoesToAnotherShardIfTheOwnHasNoNode) {
     std::vector<Magazine*> magazines;
     ForcedShards::keep_to(0);
-    for (int i = 0; i < 8; ++i) magazines.push_back(bucket_.take_empty(MayMake::always));
+    for (int i = 0; i < 8; ++i) magazines.push_back(bucket_.depot.take_empty(MayMake::always));
     ForcedShards::keep_to(3);
     for (Magazine* const magazine : magazines) {
         magazine->count = 0;
-        bucket_.give(*magazine);
+        bucket_.depot.give(*magazine);
     }
     for (int i = 0; i < 8; ++i) {
-        Magazine* const magazine = bucket_.take_empty(MayMake::within_limit);
+        Magazine* const magazine = bucket_.depot.take_empty(MayMake::within_limit);
         EXPECT_NE(std::find(magazines.begin(), magazines.end(), magazine), magazines.end());
         magazines.push_back(magazine);
     }
     for (std::size_t i = 8; i < 16; ++i) {
         magazines[i]->count = 0;
-        bucket_.give(*magazines[i]);
+        bucket_.depot.give(*magazines[i]);
     }
 }
 
 TEST_F(BucketShards, EndOfAPeriodReturnsTheBlocksOfAll) {
     for (const unsigned shard : {0U, 1U, 2U}) {
         Magazine* const magazine = full_magazine(shard);
-        bucket_.give(*magazine);
+        bucket_.depot.give(*magazine);
     }
-    bucket_.drain_unneeded(PoolParts::path());
-    bucket_.drain_unneeded(PoolParts::path());
-    EXPECT_EQ(bucket_.depot_bytes(), 0U);
+    bucket_.depot.drain_unneeded(PoolParts::path());
+    bucket_.depot.drain_unneeded(PoolParts::path());
+    EXPECT_EQ(bucket_.depot.bytes(), 0U);
     EXPECT_EQ(pool_.capacity_of(bucket_1k), 0U);
 }
 
 TEST_F(BucketShards, FindKnowsTheBlocksOfAll) {
     const std::vector<void*> blocks = take(2, 3);
     ForcedShards::keep_to(1);
-    const Bucket::Finding finding = bucket_.find(static_cast<char*>(blocks[1]) + 7);
+    const BucketSpans::Finding finding = bucket_.spans.find(static_cast<char*>(blocks[1]) + 7);
     EXPECT_TRUE(finding.in_span);
     EXPECT_EQ(finding.block, blocks[1]);
     EXPECT_FALSE(finding.home);

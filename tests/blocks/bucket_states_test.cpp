@@ -25,9 +25,9 @@ class BucketStates : public ::testing::TestWithParam<States> {
 protected:
     bool end_use(unsigned bucket, const void* p, std::size_t max_requested = SIZE_MAX) {
         const pages::PageEntry entry = pool_.heap.space().map().at(p);
-        return pool_.set[bucket].end_use(p, entry, max_requested);
+        return blocks::end_use(pool_.set[bucket].traits, p, entry, max_requested);
     }
-    bool in_use(unsigned bucket, const void* p) { return pool_.set[bucket].find(p).in_use; }
+    bool in_use(unsigned bucket, const void* p) { return pool_.set[bucket].spans.find(p).in_use; }
 
     PoolParts pool_{{.states = GetParam()}};
 };
@@ -43,7 +43,7 @@ TEST_P(BucketStates, EachUseOfABlockEndsExactlyOnce) {
         for (void* const block : pool_.take(bucket, 20)) {
             EXPECT_FALSE(end_use(bucket, block)) << "never in use";
             for (unsigned use = 0; use < 2; ++use) {
-                pool_.set[bucket].begin_use(block, bytes);
+                blocks::begin_use(pool_.set[bucket].traits, block, bytes);
                 EXPECT_TRUE(in_use(bucket, block));
                 EXPECT_TRUE(end_use(bucket, block));
                 EXPECT_FALSE(in_use(bucket, block));
@@ -62,12 +62,12 @@ TEST(RequestStates, RecordRequestedBytesWhileTheBlockIsInUse) {
         // requests with a larger alignment.
         const std::size_t min_bytes = bytes <= 2048 ? 1 : bytes / 2 + 1;
         const pages::PageEntry entry = pool.heap.space().map().at(block);
-        const auto requested = [&](void* p) { return pool.set[bucket].find(p).requested; };
+        const auto requested = [&](void* p) { return pool.set[bucket].spans.find(p).requested; };
         const auto end_use = [&](void* p, std::size_t max_requested) {
-            return pool.set[bucket].end_use(p, entry, max_requested);
+            return blocks::end_use(pool.set[bucket].traits, p, entry, max_requested);
         };
         for (const std::size_t request : {min_bytes, bytes - 1, bytes}) {
-            pool.set[bucket].begin_use(block, request);
+            blocks::begin_use(pool.set[bucket].traits, block, request);
             EXPECT_EQ(requested(block), request);
             EXPECT_FALSE(end_use(block, request - 1));
             EXPECT_EQ(requested(block), request);
@@ -80,7 +80,7 @@ TEST(RequestStates, RecordRequestedBytesWhileTheBlockIsInUse) {
 TEST_P(BucketStates, OnlyTheBeginningOfABlockIsInUse) {
     for (const unsigned bucket : {bucket_64, bucket_4k}) {
         auto* const block = static_cast<char*>(pool_.take(bucket, 3)[1]);
-        pool_.set[bucket].begin_use(block, 64);
+        blocks::begin_use(pool_.set[bucket].traits, block, 64);
         const auto bytes = static_cast<std::ptrdiff_t>(detail::bucket_bytes(bucket));
         for (const std::ptrdiff_t offset :
              {std::ptrdiff_t{1}, bytes / 2, bytes - 1, bytes, -bytes}) {
@@ -92,30 +92,30 @@ TEST_P(BucketStates, OnlyTheBeginningOfABlockIsInUse) {
 
 TEST(HardenedStates, AFirstUseBeginsOnlyForAFreeBlockOfTheBucket) {
     PoolParts pool({.states = States::hardened});
-    blocks::Bucket& bucket = pool.set[bucket_64];
+    const Bucket& bucket = pool.set[bucket_64];
     auto* const block = static_cast<char*>(pool.take(bucket_64, 1)[0]);
-    EXPECT_FALSE(bucket.begin_first_use(block + 8, 50, {}));
-    EXPECT_FALSE(pool.set[bucket_4k].begin_first_use(block, 50, {}));
-    EXPECT_FALSE(bucket.begin_first_use(&pool, 50, {}));
-    EXPECT_TRUE(bucket.begin_first_use(block, 50, {}));
-    EXPECT_FALSE(bucket.begin_first_use(block, 50, {}));
-    EXPECT_TRUE(bucket.end_use(block, pool.heap.space().map().at(block), SIZE_MAX));
-    EXPECT_TRUE(bucket.begin_first_use(block, 50, {}));
+    EXPECT_FALSE(begin_first_use(bucket.traits, block + 8, 50, {}));
+    EXPECT_FALSE(blocks::begin_first_use(pool.set[bucket_4k].traits, block, 50, {}));
+    EXPECT_FALSE(begin_first_use(bucket.traits, &pool, 50, {}));
+    EXPECT_TRUE(begin_first_use(bucket.traits, block, 50, {}));
+    EXPECT_FALSE(begin_first_use(bucket.traits, block, 50, {}));
+    EXPECT_TRUE(end_use(bucket.traits, block, pool.heap.space().map().at(block), SIZE_MAX));
+    EXPECT_TRUE(begin_first_use(bucket.traits, block, 50, {}));
 }
 
 TEST(HardenedStates, EachBlockOfASpanHasItsOrigin) {
     PoolParts pool({.states = States::hardened});
-    blocks::Bucket& bucket = pool.set[bucket_64];
-    const std::vector<void*> blocks = pool.take(bucket_64, bucket.layout().blocks);
+    const Bucket& bucket = pool.set[bucket_64];
+    const std::vector<void*> blocks = pool.take(bucket_64, bucket.traits.layout.blocks);
     const auto alignment_of = [](std::size_t i) { return std::size_t{64} << i % 8; };
     for (std::size_t i = 0; i != blocks.size(); ++i) {
-        ASSERT_TRUE(
-            bucket.begin_first_use(blocks[i], 1 + i % 50, pages::BlockOrigin(alignment_of(i))));
+        ASSERT_TRUE(begin_first_use(bucket.traits, blocks[i], 1 + i % 50,
+                                    pages::BlockOrigin(alignment_of(i))));
     }
     for (std::size_t i = 0; i != blocks.size(); ++i) {
-        blocks::Bucket::EndedUse use;
+        EndedUse use;
         const pages::PageEntry entry = pool.heap.space().map().at(blocks[i]);
-        ASSERT_TRUE(bucket.end_use(blocks[i], entry, SIZE_MAX, &use));
+        ASSERT_TRUE(end_use(bucket.traits, blocks[i], entry, SIZE_MAX, &use));
         EXPECT_EQ(use.requested, 1 + i % 50);
         EXPECT_EQ(use.origin.alignment(), alignment_of(i));
     }
@@ -128,11 +128,11 @@ TEST_P(BucketStates, StatesOfAFreedSpanAreReusedWithNothingInUse) {
     const void* const states = entry.span()->states.load();
     ASSERT_NE(states, nullptr);
     for (void* const block : blocks) {
-        pool_.set[bucket_64].begin_use(block, stride);
+        blocks::begin_use(pool_.set[bucket_64].traits, block, stride);
         EXPECT_TRUE(end_use(bucket_64, block));
     }
     pool_.bring_home(bucket_64, blocks);
-    EXPECT_FALSE(pool_.set[bucket_64].end_use(blocks[0], entry, SIZE_MAX));
+    EXPECT_FALSE(blocks::end_use(pool_.set[bucket_64].traits, blocks[0], entry, SIZE_MAX));
     const std::size_t records = pool_.records.bytes_held();
     for (unsigned round = 0; round < 100; ++round) {
         blocks = pool_.take(bucket_64, 2);
@@ -148,7 +148,7 @@ TEST(NoStates, PoolsWithoutChecksHaveNoStates) {
     PoolParts other;
     void* const block = other.take(bucket_4k, 1)[0];
     EXPECT_EQ(other.heap.space().map().at(block).span()->states.load(), nullptr);
-    EXPECT_EQ(other.set[bucket_4k].find(block).requested, 0U);
+    EXPECT_EQ(other.set[bucket_4k].spans.find(block).requested, 0U);
 }
 
 // One store releases both threads, so that in many rounds each tests the state before the other has
@@ -175,7 +175,7 @@ TEST_P(BucketStates, ConcurrentFreesEndAUseExactlyOnce) {
         }
     });
     for (unsigned round = 1; round <= rounds; ++round) {
-        pool_.set[bucket_64].begin_use(block, 64);
+        blocks::begin_use(pool_.set[bucket_64].traits, block, 64);
         begun.store(round, std::memory_order_release);
         // The other thread sees the store after a varying delay.
         for (std::atomic<unsigned> pause = 0; pause < round % 64; ++pause) {
@@ -204,7 +204,7 @@ TEST_P(BucketStates, EndUseIsSafeWhileSpansAreFreedAndReused) {
                 if (entry.pool_number() != pool_.set.number() || entry.bucket() != bucket_64) {
                     continue;
                 }
-                EXPECT_FALSE(pool_.set[bucket_64].end_use(block, entry, SIZE_MAX));
+                EXPECT_FALSE(blocks::end_use(pool_.set[bucket_64].traits, block, entry, SIZE_MAX));
             }
         }
     });

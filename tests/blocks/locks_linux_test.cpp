@@ -40,12 +40,12 @@ protected:
 };
 
 TEST_F(BlocksLocks, CallsOfABucketWait) {
-    Bucket& central = pool_.set[bucket];
+    BucketSpans& spans = pool_.set[bucket].spans;
     std::vector<void*> blocks;
-    EXPECT_TRUE(waits_for(central, [&] { blocks = pool_.take(bucket, 2); }));
+    EXPECT_TRUE(waits_for(spans, [&] { blocks = pool_.take(bucket, 2); }));
     ASSERT_EQ(blocks.size(), 2U);
-    EXPECT_TRUE(waits_for(central, [&] { (void)central.find(blocks[0]); }));
-    EXPECT_TRUE(waits_for(central, [&] { pool_.bring_home(bucket, {blocks[1]}); }));
+    EXPECT_TRUE(waits_for(spans, [&] { (void)spans.find(blocks[0]); }));
+    EXPECT_TRUE(waits_for(spans, [&] { pool_.bring_home(bucket, {blocks[1]}); }));
     pool_.bring_home(bucket, {blocks[0]});
 }
 
@@ -55,10 +55,10 @@ TEST_F(BlocksLocks, CallsWithoutACacheWaitForTheSharedCounters) {
     pages::SlowPath path;
     void* block = nullptr;
     EXPECT_TRUE(
-        waits_for(counters, [&] { block = pool_.set.allocate_direct(bucket, bytes, path); }));
-    EXPECT_TRUE(waits_for(counters, [&] { pool_.set.deallocate_direct(bucket, block, path); }));
+        waits_for(counters, [&] { block = allocate_direct(pool_.set, bucket, bytes, path); }));
+    EXPECT_TRUE(waits_for(counters, [&] { deallocate_direct(pool_.set, bucket, block, path); }));
     block = pool_.take(bucket, 1).front();
-    EXPECT_TRUE(waits_for(counters, [&] { pool_.set.return_direct(bucket, &block, 1, path); }));
+    EXPECT_TRUE(waits_for(counters, [&] { return_direct(pool_.set, bucket, &block, 1, path); }));
 }
 
 TEST_F(BlocksLocks, MagazineStoreWaits) {
@@ -75,9 +75,9 @@ TEST_F(BlocksLocks, CallsOfACacheWaitWhileItsBlocksAreTakenBack) {
     ClaimDuringAFork claimed{cache};
     EXPECT_TRUE(waits_for(claimed, [&] { cache.parks(bucket, &cache); }));
     EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_blocks(); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.take_large(100, pool_.large); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_large(PoolParts::path()); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_unneeded_large(PoolParts::path()); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.large.take(100, pool_.large); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.large.give_back(PoolParts::path()); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.large.give_back_unneeded(PoolParts::path()); }));
     EXPECT_EQ(pool_.held_bytes(), 0U);
 }
 

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "blocks/bucket_set.hpp"
+#include "blocks/direct_calls.hpp"
+#include "blocks/pool_numbers.hpp"
 #include "blocks/thread_registry.hpp"
 #include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"
@@ -28,21 +30,26 @@ public:
           set("parts", settings.states, heap, large, records, counters, totals) {
         blocks::thread_registry().enter(set);
     }
-    ~PoolParts() { blocks::thread_registry().leave(set); }
+    ~PoolParts() {
+        set.for_each_series([](blocks::BucketSet& series) {
+            blocks::thread_registry().leave(series);
+            if (!series.is_first()) std::destroy_at(&series);
+        });
+    }
     PoolParts(const PoolParts&) = delete;
     PoolParts& operator=(const PoolParts&) = delete;
 
     void* allocate(unsigned bucket) {
         blocks::Cache* const cache = blocks::thread_registry().attach(set);
         if (cache == nullptr) {
-            return set.allocate_direct(bucket, detail::bucket_bytes(bucket), path());
+            return blocks::allocate_direct(set, bucket, detail::bucket_bytes(bucket), path());
         }
         return allocate(*cache, bucket);
     }
     void deallocate(unsigned bucket, void* block) {
         blocks::Cache* const cache = blocks::thread_registry().attach(set);
         if (cache == nullptr) {
-            set.deallocate_direct(bucket, block, path());
+            blocks::deallocate_direct(set, bucket, block, path());
         } else {
             deallocate(*cache, bucket, block);
         }
@@ -70,7 +77,7 @@ public:
     std::vector<void*> allocate_direct(unsigned bucket, std::size_t count) {
         std::vector<void*> blocks(count);
         for (void*& block : blocks) {
-            block = set.allocate_direct(bucket, detail::bucket_bytes(bucket), path());
+            block = blocks::allocate_direct(set, bucket, detail::bucket_bytes(bucket), path());
         }
         return blocks;
     }
@@ -78,15 +85,15 @@ public:
     /// Takes blocks from spans; `bring_home` returns them. They are not counted.
     std::vector<void*> take(unsigned bucket, unsigned count) {
         std::vector<void*> blocks(count);
-        blocks.resize(set[bucket].take(blocks.data(), count, path()));
+        blocks.resize(set[bucket].spans.take(blocks.data(), count, path()));
         return blocks;
     }
     void bring_home(unsigned bucket, const std::vector<void*>& blocks) {
-        set[bucket].bring_home(blocks.data(), static_cast<unsigned>(blocks.size()), path());
+        set[bucket].spans.bring_home(blocks.data(), static_cast<unsigned>(blocks.size()), path());
     }
 
     /// Returns all blocks that no thread holds to their spans.
-    void drain() { set.drain(blocks::Bucket::Magazines::destroy, path()); }
+    void drain() { set.drain(blocks::BucketDepot::Magazines::destroy, path()); }
 
     PoolStatistics sums() const { return counters.statistics(); }
     std::size_t in_use_bytes() const { return counters.in_use_bytes(); }
@@ -105,8 +112,8 @@ public:
 
 private:
     struct Number {
-        ~Number() { blocks::thread_registry().give_back_number(value); }
-        unsigned value = blocks::thread_registry().take_number();
+        ~Number() { blocks::PoolNumbers::give_back(value); }
+        unsigned value = blocks::PoolNumbers::take();
     };
 
     static pages::HeapOptions heap_options(const PoolSettings& settings) {

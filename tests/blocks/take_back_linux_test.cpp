@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "blocks/pool_parts.hpp"
+#include "blocks/take_back.hpp"
 #include "blocks/thread_registry.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
@@ -39,7 +40,7 @@ public:
             instructions, [&] { prepare(); }, [&] { make_call(); },
             [&] {
                 for (int i = 0; i < 2; ++i) {
-                    thread_registry().take_back(pool_.set, TakeFrom::everyone, PoolParts::path());
+                    blocks::take_back(pool_.set, TakeFrom::everyone, PoolParts::path());
                 }
             });
         // The stopped thread has ended and given back its remaining blocks.

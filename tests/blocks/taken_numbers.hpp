@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "blocks/thread_registry.hpp"
+#include "blocks/pool_numbers.hpp"
 
 namespace tensorpool::testing {
 
@@ -21,9 +21,9 @@ public:
     TakenNumbers& operator=(const TakenNumbers&) = delete;
 
 private:
-    unsigned take() { return numbers_.emplace_back(blocks::thread_registry().take_number()); }
+    unsigned take() { return numbers_.emplace_back(blocks::PoolNumbers::take()); }
     void give_back() {
-        blocks::thread_registry().give_back_number(numbers_.back());
+        blocks::PoolNumbers::give_back(numbers_.back());
         numbers_.pop_back();
     }
 

@@ -96,12 +96,12 @@ TEST_F(ThreadExit, AThousandSuccessiveThreadsTakeTheRecordsOfOne) {
     const std::size_t records = pool_.records.bytes_held();
     const std::size_t counters = pool_.totals.record_bytes.load();
     const std::size_t magazines = pool_.set.magazine_bytes();
-    const std::size_t capacity = pool_.heap.capacity();
+    const std::size_t capacity = pool_.heap.capacity().bytes();
     for (unsigned i = 0; i < 1000; ++i) in_thread(live);
     EXPECT_EQ(pool_.records.bytes_held(), records);
     EXPECT_EQ(pool_.totals.record_bytes.load(), counters);
     EXPECT_EQ(pool_.set.magazine_bytes(), magazines);
-    EXPECT_EQ(pool_.heap.capacity(), capacity);
+    EXPECT_EQ(pool_.heap.capacity().bytes(), capacity);
     expect_nothing_left_of_threads();
 }
 

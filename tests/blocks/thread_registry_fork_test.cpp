@@ -176,7 +176,7 @@ private:
     void go_direct() {
         const std::vector<void*> blocks = pool_.allocate_direct(bucket_1k, 100);
         for (void* const block : blocks) {
-            pool_.set.deallocate_direct(bucket_1k, block, PoolParts::path());
+            deallocate_direct(pool_.set, bucket_1k, block, PoolParts::path());
         }
     }
     void trim() {

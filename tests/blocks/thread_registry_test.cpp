@@ -25,37 +25,6 @@ using testing::Worker;
 
 constexpr unsigned bucket_1k = 4;
 
-TEST(ThreadRegistry, NumbersAreTheLowestFreeAndNeverTheGlobalPools) {
-    ThreadRegistry& registry = thread_registry();
-    const unsigned first = registry.take_number();
-    const unsigned second = registry.take_number();
-    const unsigned third = registry.take_number();
-    EXPECT_NE(first, ThreadRegistry::global_number);
-    EXPECT_LT(first, second);
-    EXPECT_LT(second, third);
-    registry.give_back_number(second);
-    registry.give_back_number(first);
-    EXPECT_EQ(registry.take_number(), first);
-    EXPECT_EQ(registry.take_number(), second);
-    for (const unsigned number : {first, second, third}) registry.give_back_number(number);
-}
-
-TEST(ThreadRegistry, AssignsEachNumberOnceUntilNoneIsLeft) {
-    ThreadRegistry& registry = thread_registry();
-    std::set<unsigned> numbers;
-    for (unsigned number = registry.take_number(); number != ThreadRegistry::no_number;
-         number = registry.take_number()) {
-        ASSERT_TRUE(numbers.insert(number).second);
-        ASSERT_LT(number, ThreadRegistry::max_pools);
-    }
-    EXPECT_EQ(*numbers.begin(), ThreadRegistry::first_number) << "smaller numbers are reserved";
-    EXPECT_EQ(numbers.size(), ThreadRegistry::max_pools - ThreadRegistry::first_number);
-    const unsigned last = *numbers.rbegin();
-    registry.give_back_number(last);
-    EXPECT_EQ(registry.take_number(), last);
-    for (const unsigned number : numbers) registry.give_back_number(number);
-}
-
 TEST(ThreadRegistry, ThreadGetsOneCacheForEachPool) {
     PoolParts pool;
     PoolParts other;
@@ -117,7 +86,7 @@ TEST(ThreadRegistry, PoolWithAReusedNumberHasNoStaleCacheInARunningThread) {
         EXPECT_EQ(thread_registry().attached(pool->set), nullptr);
         EXPECT_EQ(detail::thread_cache(detail::TablePlace(number)).pop(bucket_1k, 1), nullptr);
         void* const block = pool->allocate(bucket_1k);
-        EXPECT_TRUE(pool->set[bucket_1k].find(block).in_span);
+        EXPECT_TRUE(pool->set[bucket_1k].spans.find(block).in_span);
         pool->deallocate(bucket_1k, block);
     });
     EXPECT_EQ(pool->counters.taken_count(), 1U);

@@ -118,11 +118,11 @@ TEST(AskAllHolders, AsksEachRootForASixteenth) {
     const BudgetReservation of_without = without.reserve(160);
     const HolderRegistration asked_for_one = one.add_holder(first);
     const HolderRegistration asked_for_two = two.add_holder(second);
-    detail::BudgetNode::ask_all_holders(PressureWatch::unknown_bytes);
+    ask_all_holders(PressureWatch::unknown_bytes);
     EXPECT_EQ(first.asked, 100U);
     EXPECT_EQ(second.asked, 10U);
     // Roots are asked in the order in which they were made, the last one first.
-    detail::BudgetNode::ask_all_holders(30);
+    ask_all_holders(30);
     EXPECT_EQ(first.asked, 120U) << "less is missing than a sixteenth";
     EXPECT_EQ(second.asked, 20U);
 }

@@ -1,4 +1,4 @@
-// A model of a thread's cache of a marked set (blocks/cache_marked.cpp): the thread charges free
+// A model of a thread's cache of a marked set (blocks/loaded_blocks.hpp, blocks/cache_marked.cpp): the thread charges free
 // blocks of its magazine to its budget and exposes them to its inline path, while another thread
 // takes all blocks back. The test explores every order of the steps of both threads, and every time
 // at which a store of the owner leaves its processor's store buffer. take_back_test.cpp has the
@@ -7,13 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "models/store_buffer.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -40,9 +40,8 @@ enum class At : std::uint8_t { begin, lower, look, take, own, check, wait, work 
 enum class Taker : std::uint8_t { claims, fences, judges, closes, fences_again, takes, ends };
 
 struct State {
-    std::array<int, words> memory = {};
-    std::deque<std::pair<std::size_t, int>> buffer;  // stores of the owner not yet visible
-    int charge = 0;                                  // changed under a lock
+    testing::BufferedMemory<words> memory;
+    int charge = 0;  // changed under a lock
     std::size_t call = 0;
     At at = At::begin;
     int seen = 0;
@@ -59,12 +58,12 @@ public:
     const char* walk() {
         State start;
         // Two free blocks in the magazine; the upper one is exposed.
-        start.memory[contents] = 1;
-        start.memory[contents + 1] = 2;
-        start.memory[top] = 2;
-        start.memory[bottom] = 1;
-        start.memory[marks + 2] = 1;
-        start.memory[marks + 3] = 1;
+        start.memory.visible[contents] = 1;
+        start.memory.visible[contents + 1] = 2;
+        start.memory.visible[top] = 2;
+        start.memory.visible[bottom] = 1;
+        start.memory.visible[marks + 2] = 1;
+        start.memory.visible[marks + 3] = 1;
         start.held = {3};
         start.home = {4};
         start.charge = 2;
@@ -75,16 +74,14 @@ public:
 
 private:
     static std::vector<int> key(const State& state) {
-        std::vector<int> key(state.memory.begin(), state.memory.end());
+        std::vector<int> key;
+        state.memory.add_to(key);
         key.insert(key.end(),
                    {state.charge, static_cast<int>(state.call), static_cast<int>(state.at),
                     state.seen, static_cast<int>(state.taker), static_cast<int>(state.turns)});
         for (const auto* list : {&state.held, &state.home}) {
             key.push_back(-1);
             key.insert(key.end(), list->begin(), list->end());
-        }
-        for (const auto& [word, value] : state.buffer) {
-            key.insert(key.end(), {static_cast<int>(word), value});
         }
         return key;
     }
@@ -99,9 +96,9 @@ private:
             visit(next);
             moved = true;
         };
-        if (!state.buffer.empty()) go([](State& next) { flush_one(next); });
+        if (!state.memory.buffer.empty()) go([](State& next) { next.memory.flush_one(); });
         const bool is_over = script_[state.call] == '\0';
-        if (!is_over && (state.at != At::wait || state.memory[claimed] == 0))
+        if (!is_over && (state.at != At::wait || state.memory.visible[claimed] == 0))
             go([this](State& next) { step_of_owner(next); });
         if (state.turns != 0) go([this](State& next) { step_of_taker(next); });
         // The system may refuse the second fence.
@@ -111,25 +108,9 @@ private:
         if (!moved) check_end(state);
     }
 
-    static int read(const State& state, std::size_t word) {
-        for (auto store = state.buffer.rbegin(); store != state.buffer.rend(); ++store) {
-            if (store->first == word) return store->second;
-        }
-        return state.memory[word];
-    }
-    static void store(State& state, std::size_t word, int value) {
-        state.buffer.emplace_back(word, value);
-    }
-    static void flush_one(State& state) {
-        state.memory[state.buffer.front().first] = state.buffer.front().second;
-        state.buffer.pop_front();
-    }
-    static void fence(State& state) {
-        while (!state.buffer.empty()) flush_one(state);
-    }
     // A charge takes a lock, which no store passes.
     static void charge(State& state, int more) {
-        fence(state);
+        state.memory.fence();
         state.charge += more;
     }
     static std::size_t entry(int at) { return contents + static_cast<std::size_t>(at); }
@@ -141,35 +122,35 @@ private:
         const bool is_unlocked = call == 'e' && fault_ == Fault::conceals_unlocked;
         switch (state.at) {
             case At::begin:
-                state.seen = read(state, top);
-                state.at = is_unlocked                                       ? At::work
-                           : call == 'a' && state.seen > read(state, bottom) ? At::lower
-                                                                             : At::own;
+                state.seen = state.memory.read(top);
+                state.at = is_unlocked                                             ? At::work
+                           : call == 'a' && state.seen > state.memory.read(bottom) ? At::lower
+                                                                                   : At::own;
                 break;
             case At::lower:
-                store(state, top, state.seen - 1);
+                state.memory.store(top, state.seen - 1);
                 state.at = fault_ == Fault::looks_once ? At::take : At::look;
                 break;
             case At::look:
                 state.at = At::take;
-                if (state.seen <= read(state, bottom)) {
-                    store(state, top, state.seen);
+                if (state.seen <= state.memory.read(bottom)) {
+                    state.memory.store(top, state.seen);
                     state.at = At::own;
                 }
                 break;
             case At::take:
-                state.held.push_back(read(state, entry(state.seen - 1)));
+                state.held.push_back(state.memory.read(entry(state.seen - 1)));
                 ++state.call;
                 state.at = At::begin;
                 break;
             case At::own:
-                store(state, owned, 1);
+                state.memory.store(owned, 1);
                 state.at = At::check;
                 break;
             case At::check:
                 state.at = At::work;
-                if (read(state, claimed) != 0) {
-                    store(state, owned, 0);
+                if (state.memory.read(claimed) != 0) {
+                    state.memory.store(owned, 0);
                     state.at = At::wait;
                 }
                 break;
@@ -181,7 +162,7 @@ private:
                 if (call == 'a') allocate(state);
                 if (call == 'f') free_one(state);
                 if (call == 'e') conceal(state);
-                store(state, owned, 0);
+                state.memory.store(owned, 0);
                 ++state.call;
                 state.at = At::begin;
                 break;
@@ -189,72 +170,74 @@ private:
     }
 
     void reopen(State& state) const {
-        if (read(state, closed) == 0) return;
-        const int from = read(state, first);
-        const int concealed = read(state, exposed) - from;
-        const int end = read(state, top);
-        for (int at = from; at < end; ++at) store(state, entry(at - from), read(state, entry(at)));
-        store(state, top, end - from);
-        store(state, bottom, fault_ == Fault::forgets_the_boundary ? 0 : concealed);
-        store(state, closed, 0);
+        if (state.memory.read(closed) == 0) return;
+        const int from = state.memory.read(first);
+        const int concealed = state.memory.read(exposed) - from;
+        const int end = state.memory.read(top);
+        for (int at = from; at < end; ++at)
+            state.memory.store(entry(at - from), state.memory.read(entry(at)));
+        state.memory.store(top, end - from);
+        state.memory.store(bottom, fault_ == Fault::forgets_the_boundary ? 0 : concealed);
+        state.memory.store(closed, 0);
     }
 
     static void allocate(State& state) {
-        int end = read(state, top);
-        if (read(state, bottom) == end) {
+        int end = state.memory.read(top);
+        if (state.memory.read(bottom) == end) {
             if (end == 0) {
                 if (state.home.empty()) return;
-                store(state, entry(0), state.home.back());
+                state.memory.store(entry(0), state.home.back());
                 state.home.pop_back();
                 end = 1;
             }
             charge(state, 1);
-            store(state, mark_of(read(state, entry(end - 1))), 1);
-            store(state, bottom, end - 1);
+            state.memory.store(mark_of(state.memory.read(entry(end - 1))), 1);
+            state.memory.store(bottom, end - 1);
         }
-        store(state, top, end - 1);
-        state.held.push_back(read(state, entry(end - 1)));
+        state.memory.store(top, end - 1);
+        state.held.push_back(state.memory.read(entry(end - 1)));
     }
 
     static void free_one(State& state) {
         if (state.held.empty()) return;
         const int block = state.held.back();
         state.held.pop_back();
-        const int end = read(state, top);
+        const int end = state.memory.read(top);
         if (end == room) {
-            store(state, mark_of(block), 0);
+            state.memory.store(mark_of(block), 0);
             charge(state, -1);
             state.home.push_back(block);
             return;
         }
-        store(state, entry(end), block);
-        store(state, top, end + 1);
+        state.memory.store(entry(end), block);
+        state.memory.store(top, end + 1);
     }
 
     static void conceal(State& state) {
-        const int end = read(state, top);
-        const int from = read(state, bottom);
+        const int end = state.memory.read(top);
+        const int from = state.memory.read(bottom);
         if (from >= end) return;
-        for (int at = from; at < end; ++at) store(state, mark_of(read(state, entry(at))), 0);
-        store(state, bottom, end);
+        for (int at = from; at < end; ++at)
+            state.memory.store(mark_of(state.memory.read(entry(at))), 0);
+        state.memory.store(bottom, end);
         charge(state, from - end);
     }
 
     static void end_turn(State& state) {
-        state.memory[claimed] = 0;
+        state.memory.visible[claimed] = 0;
         state.taker = Taker::claims;
         --state.turns;
     }
 
     void step_of_taker(State& state) const {
-        std::array<int, words>& memory = state.memory;
+        auto& memory = state.memory.visible;
         switch (state.taker) {
             case Taker::claims:
                 memory[claimed] = 1;
                 state.taker = Taker::fences;
                 break;
             case Taker::fences:
-                if (fault_ != Fault::no_first_fence) fence(state);
+                if (fault_ != Fault::no_first_fence) state.memory.fence();
                 state.taker = Taker::judges;
                 break;
             case Taker::judges:
@@ -271,7 +254,7 @@ private:
                 state.taker = Taker::fences_again;
                 break;
             case Taker::fences_again:
-                if (fault_ != Fault::no_second_fence) fence(state);
+                if (fault_ != Fault::no_second_fence) state.memory.fence();
                 state.taker = Taker::takes;
                 break;
             case Taker::takes: {
@@ -306,7 +289,7 @@ private:
 
     void check_end(const State& state) {
         if (script_[state.call] != '\0') wrong_ = "the owner waits forever";
-        const std::array<int, words>& memory = state.memory;
+        const auto& memory = state.memory.visible;
         const bool is_closed = memory[closed] != 0;
         std::vector<int> all = state.home;
         std::vector<int> charged = state.held;

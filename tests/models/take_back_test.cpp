@@ -2,19 +2,19 @@
 // thread_cache.hpp and blocks/biased_lock.hpp describe. The test explores every order of the steps
 // of both threads, and every time at which a store of the owner leaves its processor's store
 // buffer. Each step is one memory access of the code or one critical section. The code itself is
-// tested in thread_registry_take_back_test.cpp and take_back_linux_test.cpp, where stores rarely
-// stay in the buffer for long.
+// tested in tests/blocks/take_back_test.cpp and take_back_linux_test.cpp, where stores rarely stay
+// in the buffer for long.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "models/store_buffer.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -52,8 +52,7 @@ enum class At : std::uint8_t {
 enum class Taker : std::uint8_t { claims, fences, judges, closes, fences_again, takes, ends };
 
 struct State {
-    std::array<int, words> memory = {};
-    std::deque<std::pair<std::size_t, int>> buffer;  // stores of the owner not yet visible
+    testing::BufferedMemory<words> memory;
     // The owner frees or allocates a block, as the script says.
     std::size_t call = 0;
     At at = At::begin;
@@ -73,13 +72,13 @@ public:
     /// Returns an empty string, or what went wrong in one order of the steps.
     const char* walk() {
         State start;
-        start.memory[top] = 2;
-        start.memory[limit] = room;
-        start.memory[contents] = 1;
-        start.memory[contents + 1] = 2;
+        start.memory.visible[top] = 2;
+        start.memory.visible[limit] = room;
+        start.memory.visible[contents] = 1;
+        start.memory.visible[contents + 1] = 2;
         start.held = {3, 4, 5};
         start.home = {6};
-        start.memory[parked] = 7;
+        start.memory.visible[parked] = 7;
         visit(start);
         return wrong_;
     }
@@ -87,7 +86,8 @@ public:
 
 private:
     static std::vector<int> key(const State& state) {
-        std::vector<int> key(state.memory.begin(), state.memory.end());
+        std::vector<int> key;
+        state.memory.add_to(key);
         key.insert(key.end(), {static_cast<int>(state.call), static_cast<int>(state.at), state.seen,
                                static_cast<int>(state.taker), static_cast<int>(state.turns)});
         const auto add = [&](const std::vector<int>& list) {
@@ -97,9 +97,6 @@ private:
         add(state.held);
         add(state.large);
         add(state.home);
-        for (const auto& [word, value] : state.buffer) {
-            key.insert(key.end(), {static_cast<int>(word), value});
-        }
         return key;
     }
 
@@ -113,7 +110,7 @@ private:
             visit(next);
             moved = true;
         };
-        if (!state.buffer.empty()) go([](State& next) { flush_one(next); });
+        if (!state.memory.buffer.empty()) go([](State& next) { next.memory.flush_one(); });
         if (owner_can_go(state)) go([this](State& next) { step_of_owner(next); });
         if (state.turns != 0) go([this](State& next) { step_of_taker(next); });
         if (!moved) check_end(state);
@@ -121,28 +118,10 @@ private:
 
     bool is_over(const State& state) const { return script_[state.call] == '\0'; }
     bool owner_can_go(const State& state) const {
-        return !is_over(state) && (state.at != At::wait || state.memory[claimed] == 0);
-    }
-
-    // The owner may read its own stores.
-    static int read(const State& state, std::size_t word) {
-        for (auto store = state.buffer.rbegin(); store != state.buffer.rend(); ++store) {
-            if (store->first == word) return store->second;
-        }
-        return state.memory[word];
-    }
-    static void flush_one(State& state) {
-        state.memory[state.buffer.front().first] = state.buffer.front().second;
-        state.buffer.pop_front();
-    }
-    static void fence(State& state) {
-        while (!state.buffer.empty()) flush_one(state);
+        return !is_over(state) && (state.at != At::wait || state.memory.visible[claimed] == 0);
     }
 
     void step_of_owner(State& state) const {
-        const auto store = [&](std::size_t word, int value) {
-            state.buffer.emplace_back(word, value);
-        };
         const auto end_call = [&] {
             ++state.call;
             state.at = At::begin;
@@ -151,49 +130,50 @@ private:
         const bool is_large = script_[state.call] == 'l';
         switch (state.at) {
             case At::begin:
-                state.seen = read(state, top);
+                state.seen = state.memory.read(top);
                 if (is_large) {
                     state.at = At::own;
                 } else if (pops) {
-                    state.at = state.seen <= read(state, bottom) ? At::own : At::lower;
+                    state.at = state.seen <= state.memory.read(bottom) ? At::own : At::lower;
                 } else {
-                    state.at = state.seen >= read(state, limit) ? At::own : At::fill;
+                    state.at = state.seen >= state.memory.read(limit) ? At::own : At::fill;
                 }
                 break;
             case At::lower:
-                store(top, state.seen - 1);
+                state.memory.store(top, state.seen - 1);
                 state.at = fault_ == Fault::looks_once ? At::take : At::look;
                 break;
             case At::look:
                 state.at = At::take;
-                if (state.seen <= read(state, bottom)) {
-                    store(top, state.seen);
+                if (state.seen <= state.memory.read(bottom)) {
+                    state.memory.store(top, state.seen);
                     state.at = At::own;
                 }
                 break;
             case At::take:
                 state.held.push_back(
-                    read(state, contents + static_cast<std::size_t>(state.seen) - 1));
+                    state.memory.read(contents + static_cast<std::size_t>(state.seen) - 1));
                 end_call();
                 break;
             case At::fill:
-                store(contents + static_cast<std::size_t>(state.seen), state.held.back());
+                state.memory.store(contents + static_cast<std::size_t>(state.seen),
+                                   state.held.back());
                 state.at = At::raise;
                 break;
             case At::raise:
                 state.held.pop_back();
-                store(top, state.seen + 1);
+                state.memory.store(top, state.seen + 1);
                 end_call();
                 break;
             case At::own:
-                store(owned, 1);
+                state.memory.store(owned, 1);
                 state.at = At::check;
                 break;
             case At::check:
                 state.at = At::work;
                 if (is_large && fault_ == Fault::goes_on_at_once) break;
-                if (read(state, claimed) != 0 && fault_ != Fault::does_not_wait) {
-                    store(owned, 0);
+                if (state.memory.read(claimed) != 0 && fault_ != Fault::does_not_wait) {
+                    state.memory.store(owned, 0);
                     state.at = At::wait;
                 }
                 break;
@@ -214,12 +194,10 @@ private:
     // All blocks go home; one block comes from there, or goes there. Then the magazine is open, and
     // has a first block if there is one.
     static void work(State& state, bool pops) {
-        const auto store = [&](std::size_t word, int value) {
-            state.buffer.emplace_back(word, value);
-        };
-        const int from = read(state, closed) != 0 ? read(state, saved) : read(state, bottom);
-        for (int i = from; i < read(state, top); ++i) {
-            state.home.push_back(read(state, contents + static_cast<std::size_t>(i)));
+        const int from =
+            state.memory.read(closed) != 0 ? state.memory.read(saved) : state.memory.read(bottom);
+        for (int i = from; i < state.memory.read(top); ++i) {
+            state.home.push_back(state.memory.read(contents + static_cast<std::size_t>(i)));
         }
         const auto move_one = [](std::vector<int>& to, std::vector<int>& source) {
             if (source.empty()) return false;
@@ -234,29 +212,29 @@ private:
         }
         std::vector<int> first;
         const bool any = move_one(first, state.home);
-        if (any) store(contents, first.front());
-        store(top, any ? 1 : 0);
-        store(bottom, 0);
-        store(limit, room);
-        store(closed, 0);
-        store(owned, 0);
+        if (any) state.memory.store(contents, first.front());
+        state.memory.store(top, any ? 1 : 0);
+        state.memory.store(bottom, 0);
+        state.memory.store(limit, room);
+        state.memory.store(closed, 0);
+        state.memory.store(owned, 0);
     }
 
     // Moves the large block into or out of the magazine. A closed magazine stays closed.
     static void work_large(State& state) {
-        int inside = read(state, parked);
+        int inside = state.memory.read(parked);
         if (inside != 0) {
             state.large.push_back(std::exchange(inside, 0));
         } else if (!state.large.empty()) {
             inside = state.large.back();
             state.large.pop_back();
         }
-        state.buffer.emplace_back(parked, inside);
-        state.buffer.emplace_back(owned, 0);
+        state.memory.store(parked, inside);
+        state.memory.store(owned, 0);
     }
 
     void step_of_taker(State& state) const {
-        std::array<int, words>& memory = state.memory;
+        auto& memory = state.memory.visible;
         const auto end = [&] {
             memory[claimed] = 0;
             state.taker = Taker::claims;
@@ -268,7 +246,7 @@ private:
                 state.taker = Taker::fences;
                 break;
             case Taker::fences:
-                if (fault_ != Fault::no_first_fence) fence(state);
+                if (fault_ != Fault::no_first_fence) state.memory.fence();
                 state.taker = Taker::judges;
                 break;
             case Taker::judges:
@@ -283,7 +261,7 @@ private:
                 state.taker = Taker::fences_again;
                 break;
             case Taker::fences_again:
-                if (fault_ != Fault::no_second_fence) fence(state);
+                if (fault_ != Fault::no_second_fence) state.memory.fence();
                 state.taker = Taker::takes;
                 break;
             case Taker::takes: {
@@ -326,7 +304,7 @@ private:
 
     void check_end(const State& state) {
         if (!is_over(state)) wrong_ = "the owner waits forever";
-        const std::array<int, words>& memory = state.memory;
+        const auto& memory = state.memory.visible;
         std::vector<int> all = held_or_home(state);
         if (memory[parked] != 0) all.push_back(memory[parked]);
         const int from = memory[closed] != 0 ? memory[saved] : memory[bottom];

@@ -40,21 +40,23 @@ OFF = "DEVICE MODELS PLANNING PERF TOOLS COMMAND EXAMPLES PYTHON TORCH INTERPOSE
 # one each. SLOWER is for mutants of lib/kinds and lib/pool only: it also has the programs that pool_tests runs.
 ALONE = "PoolList.*:TrimAllPools.*:FinerSizes*:GlobalPool.*"
 SLOWER = "GlobalPool*:SharedSegment*:ProfileOfAProgram*:*/full"
-SLOW = ("ManyPools.*:EnvironmentGarbage*:LockedOperations*:*PoolLifetimes*:*PoolFork*:*Resident*:"
+SLOW = ("ManyPools.*:EnvironmentGarbage*:LockedOperations*:*DefaultCosts*:*PoolLifetimes*:*PoolFork*:*Resident*:"
         "SharedSegmentFork*:BackgroundTrimmer.*")
 POOL = ("pool", f"-{ALONE}:{SLOWER}:{SLOW}")
 MODELS = ("models", "PoolModel.HoldsForLong*:PoolModel.HoldsForTheFuzzersCorpus")
-POOL_STEPS = [POOL, ("pool", f"{SLOWER}-{ALONE}:{SLOW}"), ("misuse", "*"), ("alone", ALONE), MODELS]
+KINDS = ("kinds", "*")
+POOL_STEPS = [POOL, KINDS, ("pool", f"{SLOWER}-{ALONE}:{SLOW}"), ("misuse", "*"), ("alone", ALONE), MODELS]
 # The first step of each is short, and the only one with --quick.
 STEPS = {"pages": [("pages", "-LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:*FourShards*"),
-                   ("pages", "LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:*FourShards*"), POOL, MODELS],
+                   ("pages", "LargeBlocksInUse*:*NthFailure*:*RefusedRequests*:*FourShards*"), POOL, KINDS, MODELS],
          "blocks": [("blocks", "-Fork*:*ConcurrentFrees*:*StoppedInside*"),
-                    ("blocks", "Fork*:*ConcurrentFrees*:*StoppedInside*"), POOL, ("misuse", "*"), MODELS],
-         "watch": [("watch", "*"), POOL, ("misuse", "*")], "kinds": POOL_STEPS, "pool": POOL_STEPS,
+                    ("blocks", "Fork*:*ConcurrentFrees*:*StoppedInside*"), POOL, KINDS, ("misuse", "*"), MODELS],
+         "watch": [("watch", "*"), POOL, ("misuse", "*")], "kinds": [KINDS] + [step for step in POOL_STEPS if step != KINDS], "pool": POOL_STEPS,
          "arena": [("arena", "-*Fork.*:ArenaAddresses.TenThousand*:Steps/FullArena*:ArenaMeasuring*"),
                    ("arena", "ArenaFork.C*:Steps/FullArena*:ArenaMeasuring*")],
          "context": [("context", "*")]}
-TARGETS = ["pages_tests", "watch_tests", "blocks_tests", "arena_tests", "context_tests", "pool_tests", "misuse_tests", "models_tests"]
+TARGETS = ["pages_tests", "watch_tests", "blocks_tests", "kinds_tests", "arena_tests", "context_tests", "pool_tests", "misuse_tests",
+           "models_tests"]
 # pool_tests runs these.
 PROGRAMS = ["pool/global_pool_program", "pool/profile_program", "pool/segment_program", "pool/statics_program",
             "pool/tensorpool_for_plugin"]

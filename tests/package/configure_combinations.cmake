@@ -1,6 +1,6 @@
-# Configures the useful combinations of components, one after another in FOLDER, with tests,
-# benchmarks, tools and examples. Each part that needs a missing component must say so or be left
-# out.
+# Configures half of the useful combinations of components, as PART (1 or 2) says, one after another in
+# FOLDER, with tests, benchmarks, tools and examples. Each part that needs a missing component must say
+# so or be left out.
 cmake_minimum_required(VERSION 3.25)
 set(all DEVICE SIMULATION MODELS PLANNING STASH)
 set(needs_both "The command tensorpool is not built: it needs the components models and planning")
@@ -34,13 +34,16 @@ function(configure chosen)
   message("the core with \"${chosen_text}\" is configured")
 endfunction()
 
-configure("")
-configure("DEVICE")
-configure("DEVICE;SIMULATION")
-configure("STASH")
-configure("MODELS")
-configure("PLANNING")
-configure("MODELS;PLANNING")
-configure("DEVICE;MODELS")
-configure("DEVICE;SIMULATION;PLANNING")
-configure("${all}")
+if(PART EQUAL 1)
+  configure("")
+  configure("DEVICE")
+  configure("DEVICE;SIMULATION")
+  configure("STASH")
+  configure("MODELS")
+else()
+  configure("PLANNING")
+  configure("MODELS;PLANNING")
+  configure("DEVICE;MODELS")
+  configure("DEVICE;SIMULATION;PLANNING")
+  configure("${all}")
+endif()

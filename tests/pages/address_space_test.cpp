@@ -126,7 +126,7 @@ TEST_F(AddressSpaceTest, TakesBackTheLoansOfOnePoolOnly) {
     const PageRun a = lend(one, granule_pages);
     const PageRun b = lend(other, granule_pages);
     const PageRun c = lend(one, granule_pages);
-    ASSERT_TRUE(space.commit(b));
+    ASSERT_TRUE(space.memory().commit(b));
     address_of(b.first)[0] = 5;
     take_back_all(space, one);
     EXPECT_FALSE(space.is_lent_to(one, address_of(a.first)));
@@ -137,7 +137,7 @@ TEST_F(AddressSpaceTest, TakesBackTheLoansOfOnePoolOnly) {
 
 TEST_F(AddressSpaceTest, EntriesAndContentAreZeroAfterTakeBack) {
     const PageRun run = lend(one, 3 * granule_pages);
-    ASSERT_TRUE(space.commit(run));
+    ASSERT_TRUE(space.memory().commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
     Span span;
     span.first_page = run.first;
@@ -155,7 +155,7 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZeroAfterTakeBack) {
          ++granule) {
         EXPECT_EQ(space.map().granules()[granule], 0U);
     }
-    ASSERT_TRUE(space.commit(again));
+    ASSERT_TRUE(space.memory().commit(again));
     const unsigned char* const begin = address_of(again.first);
     EXPECT_TRUE(
         std::all_of(begin, begin + again.count * page_bytes, [](auto c) { return c == 0; }));
@@ -163,7 +163,7 @@ TEST_F(AddressSpaceTest, EntriesAndContentAreZeroAfterTakeBack) {
 
 TEST_F(AddressSpaceTest, TakeBackReleasesMemory) {
     const PageRun run = lend(one, 16 * granule_pages);
-    ASSERT_TRUE(space.commit(run));
+    ASSERT_TRUE(space.memory().commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
     const std::size_t resident = platform::resident_memory();
     take_back_all(space, one);
@@ -183,38 +183,6 @@ TEST_F(AddressSpaceTest, ReturnsThePoolOfAnAddress) {
     EXPECT_FALSE(space.is_lent_to(one, address_of(space.map().page_count())));
     EXPECT_FALSE(space.is_lent(address_of(space.map().page_count())));
     EXPECT_FALSE(space.is_lent(&run));
-}
-
-TEST_F(AddressSpaceTest, DecommitZeroesExactlyItsPages) {
-    const PageRun run = lend(one, granule_pages);
-    ASSERT_TRUE(space.commit(run));
-    std::memset(address_of(run.first), 1, run.count * page_bytes);
-    const PageRun middle{run.first + 16, 32};
-    ASSERT_TRUE(space.decommit(middle));
-    ASSERT_TRUE(space.commit(middle));
-    for (PageNumber page = run.first; page < end_of(run); ++page) {
-        const bool dropped = page >= middle.first && page < end_of(middle);
-        ASSERT_EQ(address_of(page)[0], dropped ? 0 : 1) << page;
-        ASSERT_EQ(address_of(page)[page_bytes - 1], dropped ? 0 : 1) << page;
-    }
-}
-
-TEST_F(AddressSpaceTest, DecommitDropsEntriesOfWholeGranulesOnly) {
-    // The entries of one granule fill a page of 4 KiB.
-    const auto step = static_cast<PageCount>(platform::page_bytes() / 4096 * granule_pages);
-    const PageRun run = lend(one, 5 * step);
-    ASSERT_TRUE(space.commit(run));
-    const Span span;
-    const std::uint64_t word = PageEntry(&span, one, PageKind::extent_hot).word();
-    for (PageNumber page = run.first; page < end_of(run); ++page)
-        space.map().entries()[page] = word;
-    const PageRun middle{run.first + 5, 4 * step};
-    ASSERT_TRUE(space.decommit(middle));
-    for (PageNumber page = run.first; page < end_of(run); ++page) {
-        const bool inside = page >= run.first + step && page < run.first + 4 * step;
-        ASSERT_EQ(space.map().entries()[page], inside ? 0 : word) << page - run.first;
-        space.map().entries()[page] = word;  // they can be written again
-    }
 }
 
 TEST_F(AddressSpaceTest, UsualLoanDoublesAPoolFrom64MibTo1Gib) {
@@ -242,7 +210,7 @@ TEST_F(AddressSpaceTest, LoanBeginsAtAMultipleOfItsAlignment) {
 
 TEST_F(AddressSpaceTest, PartOfALoanCanBeTakenBack) {
     const PageRun run = lend(one, 5 * granule_pages);
-    ASSERT_TRUE(space.commit(run));
+    ASSERT_TRUE(space.memory().commit(run));
     std::memset(address_of(run.first), 1, run.count * page_bytes);
     const PageRun middle{run.first + granule_pages, 2 * granule_pages};
     space.take_back(one, middle);
@@ -251,7 +219,7 @@ TEST_F(AddressSpaceTest, PartOfALoanCanBeTakenBack) {
     EXPECT_EQ(address_of(middle.first - 1)[0], 1);
     EXPECT_EQ(address_of(end_of(middle))[0], 1);
     EXPECT_EQ(lend(other, 2 * granule_pages).first, middle.first);
-    ASSERT_TRUE(space.commit(middle));
+    ASSERT_TRUE(space.memory().commit(middle));
     EXPECT_EQ(address_of(middle.first)[0], 0);
 }
 
@@ -336,7 +304,7 @@ TEST_F(AddressSpaceTest, GranulesThatCannotBeDroppedAreNeverLentAgain) {
     EXPECT_TRUE(holds_in_child([this] {
         const PageRun before = lend(other, granule_pages);
         const PageRun run = lend(one, granule_pages);
-        if (!space.commit(run)) return false;
+        if (!space.memory().commit(run)) return false;
         address_of(run.first)[0] = 1;
         space.map().entries()[run.first] = 64;
         {

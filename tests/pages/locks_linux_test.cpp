@@ -28,11 +28,11 @@ TEST_F(PagesLocks, CallsOfTheAddressSpaceWait) {
     PageRun run;
     EXPECT_TRUE(waits_for(space, [&] { run = space.lend(pool, 1, 1, 1, 0); }));
     ASSERT_NE(run.count, 0U);
-    ASSERT_TRUE(space.commit({run.first, 2}));
-    EXPECT_TRUE(waits_for(space, [&] { space.may_move({run.first, 1}); }));
-    EXPECT_TRUE(waits_for(space, [&] { space.move({run.first, 1}, run.first + 1); }));
+    ASSERT_TRUE(space.memory().commit({run.first, 2}));
+    EXPECT_TRUE(waits_for(space, [&] { space.memory().may_move({run.first, 1}); }));
+    EXPECT_TRUE(waits_for(space, [&] { space.memory().move({run.first, 1}, run.first + 1); }));
     if (platform::can_move_memory() && platform::page_bytes() == page_bytes) {
-        EXPECT_TRUE(waits_for(space, [&] { space.decommit({run.first + 1, 1}); }));
+        EXPECT_TRUE(waits_for(space, [&] { space.memory().decommit({run.first + 1, 1}); }));
     }
     EXPECT_TRUE(waits_for(space, [&] { space.take_back(pool, run); }));
     EXPECT_TRUE(waits_for(space, [&] { (void)space.max_alignment(); }));

@@ -74,6 +74,17 @@ TEST(PageMap, IsEmptyBeforeSetUp) {
     EXPECT_TRUE(map.find(nullptr, pool_number).empty());
 }
 
+TEST_F(PageMapTest, ClearedGranulesHaveNoWords) {
+    put_large(one, 5, 2 * granule_pages);
+    put_large(other, 3 * granule_pages, granule_pages);
+    map.clear({granule_pages, 2 * granule_pages});
+    EXPECT_EQ(map.at(5).span(), &one);
+    EXPECT_TRUE(map.at(one.end_page() - 1).empty());
+    EXPECT_EQ(granules[1], 0U);
+    EXPECT_EQ(granules[2], 0U);
+    EXPECT_EQ(holder_of(3 * granule_pages + 7), &other);
+}
+
 // The record of another pool's span may be freed at any time.
 TEST_F(PageMapTest, SpanOfAnotherPoolIsNotRead) {
     Span span;

@@ -12,19 +12,19 @@
 namespace tensorpool::pages {
 namespace {
 
-struct Record {
+struct TakenRecord {
     unsigned char* begin;
     std::size_t bytes;
 };
 
-bool is_zero(const Record& record) {
+bool is_zero(const TakenRecord& record) {
     return std::all_of(record.begin, record.begin + record.bytes, [](auto c) { return c == 0; });
 }
 
 /// Returns whether no two records overlap.
-bool are_apart(std::vector<Record> records) {
+bool are_apart(std::vector<TakenRecord> records) {
     std::sort(records.begin(), records.end(),
-              [](const Record& a, const Record& b) { return a.begin < b.begin; });
+              [](const TakenRecord& a, const TakenRecord& b) { return a.begin < b.begin; });
     for (std::size_t i = 1; i < records.size(); ++i) {
         if (records[i - 1].begin + records[i - 1].bytes > records[i].begin) return false;
     }
@@ -37,7 +37,7 @@ TEST(RecordArena, HoldsNothingBeforeItsFirstRecord) {
 
 TEST(RecordArena, RecordsAreZeroAlignedAndDisjoint) {
     RecordArena arena;
-    std::vector<Record> records;
+    std::vector<TakenRecord> records;
     std::size_t bytes = 0;
     for (unsigned i = 0; i < 3000; ++i) {
         const std::size_t size = 1 + i * 37 % 500;
@@ -57,7 +57,7 @@ TEST(RecordArena, RecordsAreZeroAlignedAndDisjoint) {
 
 TEST(RecordArena, LargeRecordGetsAChunkOfItsOwn) {
     RecordArena arena;
-    std::vector<Record> records;
+    std::vector<TakenRecord> records;
     for (const std::size_t size : {64U, 65'472U, 65'520U, 65'536U, 1'000'000U, 64U}) {
         auto* const begin = static_cast<unsigned char*>(arena.allocate(size, 64));
         ASSERT_NE(begin, nullptr);
@@ -77,7 +77,7 @@ TEST(RecordArena, RefusesWithoutMemoryAndRecovers) {
 
 TEST(RecordArena, ThreadsGetDifferentRecords) {
     RecordArena arena;
-    std::vector<std::vector<Record>> got(4);
+    std::vector<std::vector<TakenRecord>> got(4);
     std::vector<std::thread> workers;
     for (auto& mine : got) {
         workers.emplace_back([&arena, &mine] {
@@ -90,7 +90,7 @@ TEST(RecordArena, ThreadsGetDifferentRecords) {
         });
     }
     for (std::thread& worker : workers) worker.join();
-    std::vector<Record> all;
+    std::vector<TakenRecord> all;
     for (const auto& mine : got) all.insert(all.end(), mine.begin(), mine.end());
     EXPECT_EQ(all.size(), 8000U);
     EXPECT_TRUE(are_apart(all));

@@ -16,7 +16,7 @@
 
 #include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
-#include "blocks/thread_registry.hpp"
+#include "blocks/take_back.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
 
@@ -192,7 +192,7 @@ TEST_F(FinerSizes, BlocksFreedOnOtherThreadsAreCountedOnce) {
 
 // All series together stay below the limit for one pool.
 TEST_F(FinerSizes, ParkedBlocksAreTakenBack) {
-    if (!blocks::thread_registry().can_take_back()) GTEST_SKIP() << "no fences of all threads";
+    if (!blocks::can_take_back()) GTEST_SKIP() << "no fences of all threads";
     constexpr int count = 50;
     std::latch parked(count + 1);
     std::latch over(1);

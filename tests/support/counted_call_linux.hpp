@@ -92,6 +92,7 @@ inline bool is_locked(const std::uint8_t* code) {
 inline constinit CountedCall counted = {};
 inline constinit volatile bool counts = false;
 inline constinit volatile bool steps = false;
+inline struct sigaction action_before = {};
 
 inline void before_an_instruction(int, siginfo_t*, void* context) {
     constexpr long long trap_flag = 0x100;
@@ -114,25 +115,33 @@ inline void before_an_instruction(int, siginfo_t*, void* context) {
 
 }  // namespace counting
 
-/// Counts what `call` executes: with the processor's trap flag set, each instruction raises a
-/// signal. One thread at a time. Make the call once before counting it, because the loader may look
-/// up a function's name at its first call.
-template <class Call>
-CountedCall count_call(Call call) {
+/// Counts what this thread executes from the return of `begin_counting` to the call of
+/// `end_counting`: with the processor's trap flag set, each instruction raises a signal. One thread
+/// at a time. Make the calls once before counting them, because the loader may look up a function's
+/// name at its first call.
+[[gnu::always_inline]] inline void begin_counting() {
     struct sigaction action = {};
-    struct sigaction before = {};
     action.sa_sigaction = counting::before_an_instruction;
     action.sa_flags = SA_SIGINFO;
-    sigaction(SIGTRAP, &action, &before);
+    sigaction(SIGTRAP, &action, &counting::action_before);
     counting::counted = {};
     counting::steps = true;
     raise(SIGTRAP);
     counting::counts = true;
-    call();
+}
+[[gnu::always_inline]] inline CountedCall end_counting() {
     counting::counts = false;
     counting::steps = false;
-    sigaction(SIGTRAP, &before, nullptr);
+    sigaction(SIGTRAP, &counting::action_before, nullptr);
     return counting::counted;
+}
+
+/// Counts what `call` executes.
+template <class Call>
+CountedCall count_call(Call call) {
+    begin_counting();
+    call();
+    return end_counting();
 }
 
 }  // namespace tensorpool::testing

@@ -92,6 +92,17 @@ TEST_F(PaceOfSamples, KeepsTheIntervalWhileSamplesAreCheap) {
     EXPECT_NEAR(thread.estimated_bytes(), 1e9, 5 * thread.error());
 }
 
+TEST_F(PaceOfSamples, KeepsAnIntervalOfATebibyte) {
+    SharedPace shared;
+    Pace pace;
+    pace.begin(1, shared);
+    pace.pass(1 << 23);
+    pace.look(1'000'000);
+    Distance distance;
+    pace.set(distance, watcher, profile_terms, 0x1p40);
+    EXPECT_EQ(distance.mean, 0x1p40);
+}
+
 TEST_F(PaceOfSamples, RaisesTheMeanWhereSamplesWouldTakeMoreThanTheShare) {
     for (const std::int64_t bytes : {64, 4096, 1 << 20}) {
         Thread thread(shared_, {.bytes = bytes, .work_ns = 100, .cost_ns = 5000});

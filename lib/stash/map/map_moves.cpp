@@ -8,8 +8,8 @@
 
 #include <tensorpool/errors.hpp>
 
-#include "limits/budgets.hpp"
 #include "platform/platform.hpp"
+#include "pool/pool.hpp"
 #include "stash/map/map_state.hpp"
 #include "stash/map/own_request.hpp"
 #include "stash/restored_block.hpp"
@@ -205,7 +205,7 @@ std::size_t MapState::available() const noexcept {
 std::size_t MapState::give(std::size_t bytes) noexcept {
     const std::size_t given = give_entries(bytes);
     if (given != 0 && budget_.node() != nullptr && !OwnRequest::is_for(pool_))
-        limits::give_free_memory(*budget_.node(), given);
+        detail::give_free_memory_of_pools(*budget_.node(), given);
     return given;
 }
 

@@ -10,10 +10,10 @@ namespace {
 // takes. The reader does not wait for a writer that was descheduled.
 constexpr unsigned max_looks = 64;
 
-Look read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
+EntryState read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
                     EntryWords& to) noexcept {
-    Look look = Look::under_way;
-    for (unsigned i = 0; i < max_looks && look == Look::under_way; ++i) {
+    EntryState look = EntryState::under_way;
+    for (unsigned i = 0; i < max_looks && look == EntryState::under_way; ++i) {
         look = read_words(ring, number, to);
     }
     return look;
@@ -77,13 +77,13 @@ bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& w
     return true;
 }
 
-Look read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept {
+EntryState read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept {
     const EntryRecord& record = ring[place_of(number, ring.size())];
     const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
-    const Look look = look_of(ticket, number);
-    if (look != Look::whole) return look;
+    const EntryState look = look_of(ticket, number);
+    if (look != EntryState::whole) return look;
     to = load_words(record);
-    return record.ticket.load(std::memory_order_relaxed) == ticket ? Look::whole : Look::lost;
+    return record.ticket.load(std::memory_order_relaxed) == ticket ? EntryState::whole : EntryState::lost;
 }
 
 TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head, SegmentTimes times,
@@ -95,9 +95,9 @@ TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head,
     for (std::uint64_t i = 0; i < kept; ++i) {
         const std::uint64_t number = head - kept + 1 + i;
         EntryWords words;
-        const Look look = read_patiently(ring, number, words);
-        if (look == Look::under_way) continue;
-        if (look == Look::whole) part.entries.push_back(entry_of(number, words, times));
+        const EntryState look = read_patiently(ring, number, words);
+        if (look == EntryState::under_way) continue;
+        if (look == EntryState::whole) part.entries.push_back(entry_of(number, words, times));
         part.last = number;
     }
     part.lost = part.last - std::min(since, head) - part.entries.size();
@@ -111,7 +111,7 @@ void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecord> to,
         EntryWords words;
         const bool whole = number != 0 && number <= head &&
                            place_of(number, from.size()) == index &&
-                           read_words(from, number, words) == Look::whole;
+                           read_words(from, number, words) == EntryState::whole;
         store_words(to[index], whole ? words : EntryWords{}, std::memory_order_relaxed);
         to[index].ticket.store(whole ? whole_ticket(number) : 0, std::memory_order_release);
     }

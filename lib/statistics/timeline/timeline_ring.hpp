@@ -50,13 +50,13 @@ constexpr bool may_claim(std::uint64_t ticket, std::uint64_t number) noexcept {
     return ticket % 2 == 0 && ticket < whole_ticket(number);
 }
 
-enum class Look { whole, under_way, lost };
+enum class EntryState { whole, under_way, lost };
 
 /// Returns what a ticket means for a reader of entry `number`. With an older ticket, the writer of
 /// the entry has not started yet or has given up.
-constexpr Look look_of(std::uint64_t ticket, std::uint64_t number) noexcept {
-    if (ticket == whole_ticket(number)) return Look::whole;
-    return ticket <= busy_ticket(number) ? Look::under_way : Look::lost;
+constexpr EntryState look_of(std::uint64_t ticket, std::uint64_t number) noexcept {
+    if (ticket == whole_ticket(number)) return EntryState::whole;
+    return ticket <= busy_ticket(number) ? EntryState::under_way : EntryState::lost;
 }
 
 /// Returns the position of entry `number`, which is counted from 1.
@@ -69,7 +69,7 @@ constexpr std::size_t place_of(std::uint64_t number, std::size_t ring_size) noex
 bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& words) noexcept;
 
 /// Copies entry `number` if it is complete.
-Look read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept;
+EntryState read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept;
 
 /// When a segment was created, by both clocks.
 struct SegmentTimes {

@@ -71,7 +71,7 @@ def cases(arguments, recording, process):
                      ("top", ["top", "--json", "-n", "1"], False),
                      ("stat", ["stat", "-p", process, "-n", "1"], False),
                      ("doctor", ["doctor"], False),
-                     ("trim", ["trim", "-p", process, "--for", "1s"], False),
+                     ("trim", ["trim", "-p", process, "--for", "200ms"], False),
                      ("inspect", ["inspect", recording], True)]]
     return made
 

@@ -59,9 +59,9 @@ TEST(PageHeapOffer, OfferedMemoryStaysCommittedAndFree) {
     for (Span* const span : spans) std::memset(heap.address_of(*span), 1, span->bytes());
     heap.free(spans[0]);
     heap.free(spans[2]);
-    EXPECT_EQ(heap.heap.unoffered_bytes(), 400 * page_bytes);
+    EXPECT_EQ(heap.heap.kept().unoffered_bytes(), 400 * page_bytes);
     heap.heap.offer_free();
-    EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
+    EXPECT_EQ(heap.heap.kept().unoffered_bytes(), 0U);
     EXPECT_EQ(heap.capacity(), 420U);
     EXPECT_EQ(heap.free_pages(), 400U);
     EXPECT_EQ(heap.address_of(*spans[1])[20 * page_bytes - 1], 1) << "in use, and not offered";
@@ -74,11 +74,11 @@ TEST(PageHeapOffer, WhatIsFreedLaterIsNotOffered) {
     heap.free(span);
     heap.heap.offer_free();
     span = heap.allocate(300);
-    EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
+    EXPECT_EQ(heap.heap.kept().unoffered_bytes(), 0U);
     heap.free(span);
-    EXPECT_EQ(heap.heap.unoffered_bytes(), 300 * page_bytes);
+    EXPECT_EQ(heap.heap.kept().unoffered_bytes(), 300 * page_bytes);
     heap.trim();
-    EXPECT_EQ(heap.heap.unoffered_bytes(), 0U);
+    EXPECT_EQ(heap.heap.kept().unoffered_bytes(), 0U);
 }
 
 TEST(PageHeapOffer, UntouchedMemoryIsNotCountedAsOffered) {
@@ -91,14 +91,14 @@ TEST(PageHeapOffer, UntouchedMemoryIsNotCountedAsOffered) {
     heap.free(first);
     heap.heap.offer_free();
     heap.free(second);
-    EXPECT_EQ(heap.heap.unoffered_bytes(), 50 * page_bytes);
+    EXPECT_EQ(heap.heap.kept().unoffered_bytes(), 50 * page_bytes);
 }
 
 TEST(PageHeapOffer, UntouchedMemoryNeedsNoOffer) {
     TestHeap heap;
-    ASSERT_TRUE(heap.heap.capacity() == 0);
+    ASSERT_TRUE(heap.heap.capacity().bytes() == 0);
     heap.free(heap.allocate(10));
-    EXPECT_LE(heap.heap.unoffered_bytes(), 10 * page_bytes);
+    EXPECT_LE(heap.heap.kept().unoffered_bytes(), 10 * page_bytes);
 }
 
 TEST(PageHeapTrim, DropsTheFloorOfReserve) {
@@ -256,14 +256,14 @@ TEST(PageHeapRetention, DoesNothingWithinAPeriod) {
     TestHeap heap;
     heap.free(heap.allocate(100));
     heap.end_period();
-    const std::uint32_t period = heap.heap.period();
+    const std::uint32_t period = heap.heap.kept().period();
     FakeSystem::pass_ms(999);
     EXPECT_FALSE(heap.heap.keep_to_retention(heap.path));
-    EXPECT_EQ(heap.heap.period(), period);
+    EXPECT_EQ(heap.heap.kept().period(), period);
     EXPECT_EQ(heap.capacity(), 100U);
     FakeSystem::pass_ms(1);
     EXPECT_TRUE(heap.heap.keep_to_retention(heap.path));
-    EXPECT_EQ(heap.heap.period(), period + 1);
+    EXPECT_EQ(heap.heap.kept().period(), period + 1);
     EXPECT_EQ(heap.capacity(), 0U);
 }
 

@@ -69,7 +69,7 @@ TEST(PageHeapLending, AddressesBorrowedByRefusedMovesAreReturned) {
     if (!platform::can_move_memory()) GTEST_SKIP() << "this system cannot move memory";
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
-    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 320}));
+    ASSERT_TRUE(address_space().memory().may_move({spans[0]->first_page, 320}));
     const PageCount more = 100 * granule_pages;
     {
         const testing::Failing failing(testing::SystemCall::move_pages);

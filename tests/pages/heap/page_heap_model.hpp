@@ -132,9 +132,10 @@ private:
             note("capacity is not the sum of pages in use and free");
         if (heap_.committed() != heap_.capacity()) note("the budget differs from capacity");
         const std::size_t max_capacity = heap_.heap.options().max_capacity;
-        if (max_capacity != 0 && heap_.heap.capacity() > max_capacity)
+        if (max_capacity != 0 && heap_.heap.capacity().bytes() > max_capacity)
             note("capacity exceeds its limit");
-        if (heap_.totals.peak_capacity_bytes < heap_.heap.capacity()) note("peak below capacity");
+        if (heap_.totals.peak_capacity_bytes < heap_.heap.capacity().bytes())
+            note("peak below capacity");
     }
 
     void check_entries(const Span& span, pages::PageEntry first, Depth depth) {

@@ -145,7 +145,7 @@ TEST_F(PageHeapMove, RefusedMoveChangesNothing) {
     TestHeap heap;
     const auto spans = heap.allocate_all({320, 16});
     fill(heap, *spans[0], 7);
-    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 320}));
+    ASSERT_TRUE(address_space().memory().may_move({spans[0]->first_page, 320}));
     const PageNumber old = spans[0]->first_page;
     const testing::Failing failing(testing::SystemCall::move_pages);
     EXPECT_EQ(heap.heap.move(*spans[0], 640, heap.path), nullptr);
@@ -161,7 +161,7 @@ TEST_F(PageHeapMove, MoveRefusedBetweenMappingsChangesNothing) {
     TestHeap heap;
     const auto spans = heap.allocate_all({640, 16});
     fill(heap, *spans[0], 7);
-    ASSERT_TRUE(address_space().may_move({spans[0]->first_page, 640}));
+    ASSERT_TRUE(address_space().memory().may_move({spans[0]->first_page, 640}));
     const testing::Failing failing(testing::SystemCall::move_second_half);
     EXPECT_EQ(heap.heap.move(*spans[0], 1000, heap.path), nullptr);
     EXPECT_GE(testing::Failing::seen(), 1U);

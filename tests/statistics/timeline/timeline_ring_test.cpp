@@ -246,7 +246,7 @@ TEST(TimelineRing, ReaderNeverReturnsPartialEntry) {
     while (ring.head != entries) {
         EntryWords words;
         const std::uint64_t number = ring.records[0].ticket / 2;
-        if (number == 0 || read_words(ring.records, number, words) != Look::whole) continue;
+        if (number == 0 || read_words(ring.records, number, words) != EntryState::whole) continue;
         mixed += words.time_ns == words.bytes && words.thread == words.bytes ? 0 : 1;
     }
     writer.join();

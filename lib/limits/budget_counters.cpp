@@ -1,0 +1,94 @@
+#include "limits/budget_counters.hpp"
+
+#include <algorithm>
+
+#include "base/atomics.hpp"
+#include "statistics/sums/budget_statistics.hpp"
+
+namespace tensorpool::limits {
+namespace {
+
+void set(detail::Counter& counter, std::size_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool BudgetCounters::open(std::string_view name, const BudgetCounters* parent,
+                          BudgetLimits limits) noexcept {
+    record_.emplace(name, [&](statistics::BudgetRecord& record) {
+        if (parent != nullptr) set(record.parent, value_of((*parent->record_)->id));
+        set(record.totals.soft_bytes, limits.soft);
+        set(record.totals.hard_bytes, limits.hard);
+    });
+    if (!*record_) record_.reset();
+    return !is_ended();
+}
+
+void BudgetCounters::end() noexcept {
+    set(ended_.in_use_bytes, in_use());
+    record_->leave();
+    record_.reset();
+}
+
+std::size_t BudgetCounters::limit(bool may_pass_soft) const noexcept {
+    if (is_ended()) return SIZE_MAX;
+    const std::size_t soft = value_of(totals().soft_bytes);
+    if (soft != 0 && !may_pass_soft) return soft;
+    const std::size_t hard = value_of(totals().hard_bytes);
+    return hard == 0 ? SIZE_MAX : hard;
+}
+
+void BudgetCounters::set_limits(BudgetLimits limits) noexcept {
+    set(totals().soft_bytes, limits.soft);
+    set(totals().hard_bytes, limits.hard);
+}
+
+void BudgetCounters::charge(std::size_t bytes) noexcept {
+    detail::add(totals().in_use_bytes, bytes);
+    base::raise_to(totals().peak_bytes, in_use());
+}
+
+void BudgetCounters::refund(std::size_t bytes) noexcept {
+    set(totals().in_use_bytes, in_use() - bytes);
+}
+
+void BudgetCounters::set_aside(std::size_t bytes) noexcept {
+    detail::add(totals().reserved_bytes, bytes);
+    living_reservations_ += bytes;
+}
+
+std::size_t BudgetCounters::end_reservation(std::size_t bytes) noexcept {
+    living_reservations_ -= std::min(bytes, living_reservations_);
+    return bytes - use_reserved(bytes);
+}
+
+std::size_t BudgetCounters::use_reserved(std::size_t bytes) noexcept {
+    const std::size_t used = std::min(bytes, reserved());
+    set(totals().reserved_bytes, reserved() - used);
+    return bytes - used;
+}
+
+std::size_t BudgetCounters::restore_reserved(std::size_t bytes) noexcept {
+    const std::size_t restored = std::min(bytes, living_reservations_ - reserved());
+    detail::add(totals().reserved_bytes, restored);
+    return bytes - restored;
+}
+
+void BudgetCounters::count_refusal() noexcept {
+    if (!is_ended()) detail::add(totals().refusals, 1);
+}
+
+void BudgetCounters::count_reclaim() noexcept {
+    if (!is_ended()) detail::add(totals().reclaims, 1);
+}
+
+void BudgetCounters::count_reclaimed(std::size_t bytes) noexcept {
+    if (!is_ended()) detail::add(totals().reclaimed_bytes, bytes);
+}
+
+BudgetStatistics BudgetCounters::statistics() const noexcept {
+    return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
+}
+
+}  // namespace tensorpool::limits

@@ -1,0 +1,70 @@
+#include "pages/heap/heap_capacity.hpp"
+
+#include "base/alignment.hpp"
+
+namespace tensorpool::pages {
+
+// A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.
+constexpr std::size_t commit_unit = 16 * page_bytes;
+
+void HeapCapacity::limit(std::size_t bytes) noexcept {
+    max_ = bytes;
+    if (bytes != 0) set_prepared(std::min(prepared_, bytes));
+}
+
+std::size_t HeapCapacity::room_for(std::size_t needed, SlowPath& path) const noexcept {
+    path.budget.clear();
+    const std::size_t limit = limit_or_max();
+    const std::size_t now = bytes();  // once: other shards may lower it
+    const std::size_t room = limit - std::min(limit, now);
+    if (needed <= room) return room;
+    path.refusal = {"max_capacity", limit};
+    path.refusal.needed_limit = now + needed;
+    path.refusal.missing = now + needed - limit;
+    path.shortage = needed - room;
+    return 0;
+}
+
+std::size_t HeapCapacity::with_surplus(std::size_t needed, std::size_t whole, std::size_t room,
+                                       std::size_t max_step) const noexcept {
+    const auto by_factor = static_cast<std::size_t>(static_cast<double>(bytes()) * policy_.factor);
+    const std::size_t step = std::min(std::max(policy_.step, by_factor), max_step);
+    const std::size_t most = std::min(std::max(step, needed), whole);
+    const std::size_t ends_well =
+        std::min({base::align_up(most, commit_unit), whole, base::align_down(room, page_bytes)});
+    return std::max(ends_well, needed);
+}
+
+void HeapCapacity::refuse(std::size_t needed, bool system_refused, SlowPath& path) const noexcept {
+    path.refusal = account_.refuse(needed, system_refused, path.budget);
+    path.shortage = needed;
+}
+
+void HeapCapacity::give_back(std::size_t bytes) noexcept {
+    account_.give_back(bytes);
+    totals_.give_backs.fetch_add(1, std::memory_order_relaxed);
+    totals_.given_back_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+bool HeapCapacity::charge_outside(std::size_t bytes) noexcept {
+    const std::lock_guard guard(growth_);
+    const std::size_t limit = limit_or_max();
+    if (bytes > limit - std::min(limit, this->bytes())) return false;
+    limits::BudgetRequest request = limits::BudgetRequest::beyond_soft();
+    if (account_.take(bytes, bytes, 1, page_bytes, request) == 0) return false;
+    count(bytes);
+    return true;
+}
+
+void HeapCapacity::set_prepared(std::size_t bytes) noexcept {
+    prepared_ = bytes;
+    totals_.prepared_bytes.store(bytes, std::memory_order_relaxed);
+}
+
+// Other shards reduce the capacity without the lock of growth.
+void HeapCapacity::count(std::size_t more) noexcept {
+    const std::size_t before = totals_.capacity_bytes.fetch_add(more, std::memory_order_relaxed);
+    base::raise_to(totals_.peak_capacity_bytes, before + more);
+}
+
+}  // namespace tensorpool::pages

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+
+#include "base/refusal.hpp"
+#include "limits/budget_request.hpp"
+#include "pages/page_map.hpp"
+
+namespace tensorpool::pages {
+
+using base::Refusal;
+
+struct PageRequest {
+    PageCount pages;
+    PageCount alignment = 1;  // in pages, a power of two
+    PageKind kind = PageKind::large_in_use;
+    bool huge = false;     // the caller will touch all of it; for buckets, also what follows
+    bool may_grow = true;  // if false, only free memory is used
+};
+
+/// The changes that a call made to the pool's capacity, in bytes, for the owner's callback.
+struct Changes {
+    std::size_t grown = 0;
+    std::size_t given_back = 0;
+    PageRun fresh = {};  // the last run that was committed and is not touched yet
+};
+
+/// The context of one call through the slow paths of an allocation, from the pool down to the
+/// pages. Each layer adds to it, and the pool reports it at the end.
+struct SlowPath : Changes {
+    Refusal refusal = {};  // the reason if there is no block
+    bool may_grow = true;  // if false, only free memory is used; its lack is not a refusal
+    /// The bytes that have to be given back before the same growth can succeed; 0 if giving back
+    /// does not help.
+    std::size_t shortage = 0;
+    /// The last granule that requested a huge page and is not touched yet.
+    PageRun untried = {};
+    /// How the request meets the limits of budgets.
+    limits::BudgetRequest budget = {};
+};
+
+/// The refusal for lack of memory for records.
+inline Refusal no_records() noexcept {
+    Refusal refusal = {"memory for the pool's records", 0};
+    refusal.advice = "the system refused memory for tensorpool's own records";
+    return refusal;
+}
+
+}  // namespace tensorpool::pages
