@@ -102,6 +102,10 @@ void limit_to_counters(HeapProfile& profile, const ProcessSnapshot& counted,
     }
     limit(profile.sites, &ProfileSite::live_bytes, &ProfileSite::live_blocks, in_use);
     limit(profile.sites, &ProfileSite::allocated_bytes, &ProfileSite::allocated_blocks, requested);
+    for (ProfileSite& site : profile.sites) {
+        site.live_bytes = std::min(site.live_bytes, site.allocated_bytes);
+        site.live_blocks = std::min(site.live_blocks, site.allocated_blocks);
+    }
 }
 
 void take_peak_of_now(HeapProfile& profile) {
