@@ -109,7 +109,8 @@ TEST_F(LadderTest, RequestIsRetriedWhileOtherThreadsKeepSomething) {
 class Holder : public MemoryHolder {
 public:
     Holder(Budget& budget, std::size_t bytes)
-        : reserved_(budget.reserve(bytes)),
+        : held_(budget, "held"),
+          reserved_(held_.reserve(bytes)),
           bytes_(bytes),
           registration_(budget.add_holder(*this)) {}
 
@@ -120,6 +121,7 @@ public:
     }
 
 private:
+    Budget held_;  // a charge of the budget itself would use what is reserved there
     BudgetReservation reserved_;
     std::size_t bytes_;
     HolderRegistration registration_;
