@@ -38,10 +38,9 @@ bool ends(Distance& distance, watch::Pace& pace, unsigned number, const watch::T
     while (distance.mean == 0) {
         if (pace.lacks_rate()) pace.look(platform::thread_time_ns());
         const std::int64_t left = distance.left;
+        pace.set(distance, number, terms, interval);
         if (watcher_of(number).may_serve()) {
-            distance = {.left = static_cast<std::int64_t>(interval), .mean = interval};
-        } else {
-            pace.set(distance, number, terms, interval);
+            distance.left = std::max(distance.left, static_cast<std::int64_t>(interval));
         }
         distance.left += left;
         if (distance.left >= 0) return false;
@@ -193,8 +192,7 @@ void* allocate_watched(PoolParts& pool, blocks::Cache& cache, const Request& req
     const Looked looked = look_at(pool, cache, request);
     if (looked.block != nullptr || !looked.marks) return looked.block;
     const unsigned bucket = bucket_for(request.bytes, request.alignment);
-    void* const block =
-        take_marked(pool, bucket, request.bytes, blocks::CountAs::hit, path);
+    void* const block = take_marked(pool, bucket, request.bytes, blocks::CountAs::hit, path);
     if (block == nullptr) {
         for (unsigned number = 0; number != max_watchers; ++number) {
             if (looked.means[number] != 0) watcher_of(number).lose();

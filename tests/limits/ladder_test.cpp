@@ -105,12 +105,12 @@ TEST_F(LadderTest, RequestIsRetriedWhileOtherThreadsKeepSomething) {
     EXPECT_EQ(tries, 16U) << "threads may keep it for long";
 }
 
-/// Gives what it has reserved in a budget of its own.
+/// Gives what it is asked for, by refunding the budget.
 class Holder : public MemoryHolder {
 public:
     Holder(Budget& budget, std::size_t bytes)
-        : own_(budget, "own"),
-          reserved_(own_.reserve(bytes)),
+        : held_(budget, "held"),
+          reserved_(held_.reserve(bytes)),
           bytes_(bytes),
           registration_(budget.add_holder(*this)) {}
 
@@ -121,7 +121,7 @@ public:
     }
 
 private:
-    Budget own_;
+    Budget held_;  // a charge of the budget itself would use what is reserved there
     BudgetReservation reserved_;
     std::size_t bytes_;
     HolderRegistration registration_;

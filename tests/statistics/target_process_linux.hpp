@@ -71,7 +71,7 @@ private:
                 for (int i = 3; i < 2000; ++i) ::close(i);
                 return true;
             case 'v':  // changes the version of the segment
-                statistics::segment().header()->version.store(10);
+                statistics::segment().header()->version.store(statistics::segment_version + 1);
                 return true;
             case 'b':  // simulates a segment that is being initialized: its magic comes last
                 statistics::segment().header()->magic.store(0);

@@ -22,8 +22,8 @@ public:
         std::uint64_t cost_ns;
         std::uint64_t free_cost_ns = 0;
     };
-    Thread(SharedPace& shared, const Work& work) : given_(work) {
-        pace_.begin(12345, shared);
+    Thread(SharedPace& shared, const Work& work, std::uint64_t seed = 12345) : given_(work) {
+        pace_.begin(seed, shared);
         pace_.set(distance_, watcher, profile_terms, interval);
     }
     void request(int times) {
@@ -162,7 +162,8 @@ TEST_F(PaceOfSamples, ThreadsThatEndSoonKeepToTheShareTogether) {
     double estimated = 0;
     double variance = 0;
     for (int i = 0; i < threads; ++i) {
-        Thread thread(shared_, {.bytes = 2000 + i, .work_ns = work_ns, .cost_ns = 5000});
+        const Thread::Work work{.bytes = 2000 + i, .work_ns = work_ns, .cost_ns = 5000};
+        Thread thread(shared_, work, static_cast<std::uint64_t>(i) * 1'000'003);
         thread.request(requests);
         cost += thread.cost();
         estimated += thread.estimated_bytes();

@@ -76,21 +76,9 @@ ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames&
     return site;
 }
 
-/// Reduces estimates in proportion, so that they are at most `most` together.
-void limit(std::vector<ProfileSite>& sites, std::uint64_t ProfileSite::*bytes,
-           double ProfileSite::*blocks, std::uint64_t most) noexcept {
-    double sum = 0;
-    for (const ProfileSite& site : sites) sum += static_cast<double>(site.*bytes);
-    if (sum <= static_cast<double>(most)) return;
-    const double part = static_cast<double>(most) / sum;
-    for (ProfileSite& site : sites) {
-        site.*bytes = static_cast<std::uint64_t>(static_cast<double>(site.*bytes) * part);
-        site.*blocks *= part;
-    }
-}
-
-/// Limits estimates by what pools counted. Pools that count apart from the segment are added to it
-/// only from time to time, so they set no limit.
+/// Limits estimates by what pools counted, in proportion: live bytes by those in use, and those
+/// allocated by those requested. Pools that count apart from the segment are added to it only from
+/// time to time, so they set no limit.
 void limit_to_counters(HeapProfile& profile, const ProcessSnapshot& counted,
                        std::uint64_t requested_before) {
     if (counted.pools.empty() || counted.left_out.pools != 0) return;
@@ -100,8 +88,26 @@ void limit_to_counters(HeapProfile& profile, const ProcessSnapshot& counted,
         in_use += pool.in_use_bytes;
         requested += pool.requested_bytes;
     }
-    limit(profile.sites, &ProfileSite::live_bytes, &ProfileSite::live_blocks, in_use);
-    limit(profile.sites, &ProfileSite::allocated_bytes, &ProfileSite::allocated_blocks, requested);
+    const auto sum = [&](auto bytes_of) {
+        double bytes = 0;
+        for (const ProfileSite& site : profile.sites) bytes += static_cast<double>(bytes_of(site));
+        return bytes;
+    };
+    const auto part = [](double most, double bytes) { return bytes <= most ? 1 : most / bytes; };
+    const auto freed_by = [](const ProfileSite& site) {
+        return site.allocated_bytes - site.live_bytes;
+    };
+    const double all_live = sum([](const ProfileSite& site) { return site.live_bytes; });
+    const double live = part(static_cast<double>(std::min(in_use, requested)), all_live);
+    const double freed = part(static_cast<double>(requested) - live * all_live, sum(freed_by));
+    for (ProfileSite& site : profile.sites) {
+        const double freed_bytes = freed * static_cast<double>(freed_by(site));
+        const double freed_blocks = freed * (site.allocated_blocks - site.live_blocks);
+        site.live_bytes = static_cast<std::uint64_t>(live * static_cast<double>(site.live_bytes));
+        site.live_blocks *= live;
+        site.allocated_bytes = site.live_bytes + static_cast<std::uint64_t>(freed_bytes);
+        site.allocated_blocks = site.live_blocks + freed_blocks;
+    }
 }
 
 void take_peak_of_now(HeapProfile& profile) {

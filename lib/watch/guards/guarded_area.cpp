@@ -144,7 +144,9 @@ bool GuardedArea::clear(PageNumber first, PageCount pages, PageNumber& next) noe
 GuardedBlock* GuardedArea::take_record() noexcept {
     if (free_records_ == nullptr && freed_.oldest != nullptr) evict(*freed_.oldest);
     GuardedBlock* const block = free_records_;
-    if (block != nullptr) free_records_ = block->next;
+    if (block == nullptr) return nullptr;
+    free_records_ = block->next;
+    records_used_ = std::max(records_used_, static_cast<unsigned>(block - records_) + 1);
     return block;
 }
 
@@ -222,7 +224,7 @@ std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
     std::size_t bytes = 0;
     const auto for_each = [&](auto function) {
         const std::lock_guard guard(mutex_);
-        for (unsigned i = 0; state_ == State::ready && i != record_count; ++i) {
+        for (unsigned i = 0; i != records_used_; ++i) {
             const GuardedBlock::State state = records_[i].state.load(std::memory_order_relaxed);
             if (state == GuardedBlock::State::unused || records_[i].pool_number != pool_number)
                 continue;

@@ -102,8 +102,9 @@ private:
     unsigned in_use_ = 0;    // blocks
     GuardedBlock* records_ = nullptr;
     GuardedBlock* free_records_ = nullptr;
-    List kept_;   // closed blocks that have memory
-    List freed_;  // those that have none; they make room for others
+    unsigned records_used_ = 0;  // the first ones; no other was ever used
+    List kept_;                  // closed blocks that have memory
+    List freed_;                 // those that have none; they make room for others
     std::size_t kept_bytes_ = 0;
 };
 

@@ -88,8 +88,8 @@ TEST_F(HeapProfileReader, EstimatesAreAtMostWhatPoolsCounted) {
     EXPECT_EQ(profile.sites[0].live_bytes, 1000U);
     EXPECT_EQ(profile.sites[1].live_bytes, 3000U);
     EXPECT_EQ(profile.sites[0].live_blocks, 1);
-    EXPECT_EQ(profile.sites[0].allocated_bytes, 1500U);
-    EXPECT_EQ(profile.sites[1].allocated_bytes, 4500U);
+    EXPECT_EQ(profile.sites[0].allocated_bytes, 1000U + 500);
+    EXPECT_EQ(profile.sites[1].allocated_bytes, 3000U + 1500);
     EXPECT_EQ(profile.peak_bytes, 4000U);
     EXPECT_EQ(profile.mean_distance, 2000U);
 }
