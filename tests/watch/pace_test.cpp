@@ -132,9 +132,7 @@ TEST_F(PaceOfSamples, TakesMoreSamplesInTheFirst50Milliseconds) {
 }
 
 TEST_F(PaceOfSamples, SavesTimeWhileTheThreadAllocatesLittle) {
-    Thread thread(shared_, {.bytes = 1 << 20, .work_ns = 100, .cost_ns = 1000});
-    thread.request(10'000);
-    thread.set_work(1'000'000);
+    Thread thread(shared_, {.bytes = 1 << 20, .work_ns = 1'000'000, .cost_ns = 1000});
     thread.request(10'000);
     thread.set_work(100);
     const int before = thread.samples();
