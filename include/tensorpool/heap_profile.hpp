@@ -10,8 +10,8 @@
 /// average one allocation in `profile_interval()` bytes, at random distances. An allocation of n
 /// bytes is sampled with the probability p = 1 - exp(-n / interval) and counts as 1 / p blocks and
 /// n / p bytes, so the expected values are the true ones. Sampling takes at most about 0.5 % of a
-/// thread's processor time, after the first millisecond of the process. Where it would take more,
-/// the thread's interval is raised, and the weights with it.
+/// thread's processor time, and up to five times as much in its first 50 ms. Where it would take
+/// more, the thread's interval is raised, and the weights with it.
 ///
 /// What pools count exactly limits the estimates: the sites together have at most the bytes that
 /// all pools have in use, at the peak at most those that pools held then, and at most the bytes

@@ -23,11 +23,12 @@ constinit NoMark no_mark;
 
 // What took longer was disturbed: the first stack of a process reads the tables of its files, which
 // takes milliseconds.
-constexpr std::uint64_t max_cost_ns = 50'000;
+constexpr std::uint64_t max_cost_ns = 20'000;
+constexpr std::uint64_t max_cost_of_serving_ns = 50'000;
 constexpr std::int64_t ask_again_bytes = std::int64_t{64} << 20;
 
-double cost_since(std::uint64_t begun_ns) noexcept {
-    return static_cast<double>(std::min(platform::monotonic_clock_ns() - begun_ns, max_cost_ns));
+double cost_since(std::uint64_t begun_ns, std::uint64_t most = max_cost_ns) noexcept {
+    return static_cast<double>(std::min(platform::monotonic_clock_ns() - begun_ns, most));
 }
 
 // Returns whether the request ends the watcher's distance, and not only the part before a new look
@@ -71,7 +72,7 @@ void look(PoolParts& pool, unsigned number, const Request& request, Distance& di
             looked.block = watcher.serve(pool, request);
         }
         if (looked.block != nullptr) {
-            pace.count(number, terms, cost_since(looked.begun_ns) + later);
+            pace.count(number, terms, cost_since(looked.begun_ns, max_cost_of_serving_ns) + later);
             pool.entry(looked.block).placed()->watcher = number + 1;
         }
     }

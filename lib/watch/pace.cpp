@@ -34,7 +34,9 @@ void Pace::look(std::uint64_t now) noexcept {
     const double elapsed = std::min(static_cast<double>(now - before), max_elapsed_ns);
     bytes_ = kept * bytes_ + passed;
     time_ = kept * time_ + elapsed;
-    for (Account& account : accounts_) account.saved_ns += elapsed;
+    const double more = std::min(4 * elapsed, more_at_first_ns_);
+    more_at_first_ns_ -= more;
+    for (Account& account : accounts_) account.saved_ns += elapsed + more;
     const double known = shared_->rate.load(std::memory_order_relaxed);
     shared_->rate.store(std::max(bytes_ / time_, kept * known), std::memory_order_relaxed);
 }
@@ -70,9 +72,6 @@ void Pace::count_free(unsigned watcher, double cost_ns) noexcept {
 void Pace::set(Distance& distance, unsigned watcher, const Terms& terms, double least) noexcept {
     Account& account = accounts_[watcher];
     const double time = time_of_block(account, terms);
-    if (account.share == 0 && (shared_->begun.fetch_or(1U << watcher) >> watcher & 1) == 0) {
-        account.saved_ns += terms.first_saved * time;
-    }
     account.share = terms.share;
     account.saved_ns = std::clamp(account.saved_ns, -max_debt_ns,
                                   std::max(terms.max_saved * time, account.wanted_ns));

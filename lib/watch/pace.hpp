@@ -15,8 +15,6 @@ struct Terms {
     double share = 0;
     /// What a block costs at first, in nanoseconds: a guess.
     double first_cost_ns = 0;
-    /// For how many blocks the first thread of the process has time at once.
-    double first_saved = 0;
     /// Time that was not needed is saved, in times that one block needs. With `enough`, nothing is
     /// spared, and more than `max_saved` is not saved.
     double enough = 1;
@@ -27,12 +25,11 @@ struct Terms {
     unsigned blocks_per_look = 8;
 };
 
-/// What the threads of a process know together. Relaxed: estimates.
+/// What the threads of a process know together.
 struct SharedPace {
     /// In bytes a nanosecond: the highest that a thread measured, and less from look to look.
+    /// Relaxed: an estimate.
     std::atomic<double> rate = 0;
-    /// The watchers, as bits, that have had their first time.
-    std::atomic<unsigned> begun = 0;
 };
 SharedPace& process_pace() noexcept;
 
@@ -93,6 +90,9 @@ private:
     unsigned blocks_ = 0;
     std::uint64_t looked_ = 0;
     double passed_ = 0;  // bytes since the last look
+    // What a thread loads first is seen well: its first time counts five times, until this was
+    // given.
+    double more_at_first_ns_ = 0.2e9;
     // What the thread requested, and in what time; what was before counts less.
     double bytes_ = 0;
     double time_ = 0;

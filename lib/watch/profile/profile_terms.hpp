@@ -4,11 +4,9 @@
 
 namespace tensorpool::watch {
 
-/// Samples take 0.5 % of a thread's time, after some that the first thread takes at once, so that
-/// what a program loads first is seen well. Time that was not needed is saved for 8 ms of samples.
+/// Samples take 0.5 % of a thread's time. Time that was not needed is saved for 8 ms of samples.
 inline constexpr Terms profile_terms{.share = 0.005,
                                      .first_cost_ns = 4'000,  // perf/results/profile.md
-                                     .first_saved = 100,
                                      .enough = 50,
                                      .max_saved = 2'000,
                                      .haste = 0};
