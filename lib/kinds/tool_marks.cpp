@@ -6,8 +6,10 @@
 
 namespace tensorpool::kinds {
 
-void mark_new(void* block, std::size_t bytes) noexcept {
-    platform::mark_allocated({block, bytes, detail::bytes_of_block_in_use(block)});
+void mark_new(PoolParts& pool, void* block, std::size_t bytes) noexcept {
+    std::size_t usable = detail::bytes_of_block_in_use(block);
+    if (usable == 0) usable = find(pool, block).usable;  // of a kind that was added
+    platform::mark_allocated({block, bytes, usable});
 }
 
 // A free that names the wrong block would mark bytes of other blocks, and the tool would report

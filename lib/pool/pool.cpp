@@ -185,7 +185,7 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
     limits::look_at_pressure();
     if (block == nullptr) count_failure(bytes, path.refusal);
     if (block != nullptr && parts_.is_shown_to_tool()) [[unlikely]]
-        kinds::mark_new(block, bytes);
+        kinds::mark_new(parts_, block, bytes);
     if (block != nullptr && request.first_touch == kinds::FirstTouch::by_pool)
         kinds::prefault(parts_, block, bytes, path);
     const auto action = block == nullptr ? TraceAction::refuse : TraceAction::allocate;
