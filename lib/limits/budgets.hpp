@@ -28,7 +28,6 @@ struct Budgets {
 
 Budgets& budgets() noexcept;
 
-
 /// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
 /// 64 locks at a time, of which a fork with two pools takes almost all.
 void lock_budgets() noexcept;

@@ -19,8 +19,8 @@ struct alignas(16) BlockStates {
     using WideState = std::atomic<std::uint16_t>;
     using Origin = std::atomic<BlockOrigin>;
     /// Null while the block is not in use, except for blocks that a thread holds ready for its
-    /// scope (blocks/loaded_blocks.hpp). Relaxed: a mark belongs to the thread that holds the block,
-    /// or that may take it out of a magazine; look-ups of any address may read it.
+    /// scope (blocks/loaded_blocks.hpp). Relaxed: a mark belongs to the thread that holds the
+    /// block, or that may take it out of a magazine; look-ups of any address may read it.
     using Mark = std::atomic<base::BlockMark*>;
 
     /// The address of the span's first block.

@@ -1,8 +1,8 @@
-// A model of a thread's cache of a marked set (blocks/loaded_blocks.hpp, blocks/cache_marked.cpp): the thread charges free
-// blocks of its magazine to its budget and exposes them to its inline path, while another thread
-// takes all blocks back. The test explores every order of the steps of both threads, and every time
-// at which a store of the owner leaves its processor's store buffer. take_back_test.cpp has the
-// protocol itself; here the charge and the marks must follow the blocks.
+// A model of a thread's cache of a marked set (blocks/loaded_blocks.hpp, blocks/cache_marked.cpp):
+// the thread charges free blocks of its magazine to its budget and exposes them to its inline path,
+// while another thread takes all blocks back. The test explores every order of the steps of both
+// threads, and every time at which a store of the owner leaves its processor's store buffer.
+// take_back_test.cpp has the protocol itself; here the charge and the marks must follow the blocks.
 
 #include <gtest/gtest.h>
 

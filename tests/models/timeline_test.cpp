@@ -205,7 +205,8 @@ private:
                 return go_on(reader);
             case ReaderAt::first_look:
                 reader.ticket = element.ticket;
-                if (look_of(reader.ticket, reader.number) != EntryState::whole) return go_on(reader);
+                if (look_of(reader.ticket, reader.number) != EntryState::whole)
+                    return go_on(reader);
                 reader.at = words_first ? ReaderAt::second_look : ReaderAt::first_word;
                 return;
             case ReaderAt::first_word:

@@ -70,7 +70,8 @@ constexpr Miss misses[] = {
     {"shared statistics", "forks beside idle threads", 7.5, 10,
      "the parent copies what is used of the segment: the child must not count in its memory"},
     {"guards", "short threads", 1.04, 1, "a thread reads its time once before its first guard"},
-    {"unused budget", "forks beside idle threads", 1.02, 1, "one more part of the segment is copied"},
+    {"unused budget", "forks beside idle threads", 1.02, 1,
+     "one more part of the segment is copied"},
     {"charged block", "forks beside idle threads", 1.1, 1, "the locks of a marked set are taken"},
     {"unused pool", "forks beside idle threads", 1.06, 0, "the locks of each pool are taken"},
 };

@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned max_looks = 64;
 
 EntryState read_patiently(std::span<const EntryRecord> ring, std::uint64_t number,
-                    EntryWords& to) noexcept {
+                          EntryWords& to) noexcept {
     EntryState look = EntryState::under_way;
     for (unsigned i = 0; i < max_looks && look == EntryState::under_way; ++i) {
         look = read_words(ring, number, to);
@@ -77,13 +77,15 @@ bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& w
     return true;
 }
 
-EntryState read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept {
+EntryState read_words(std::span<const EntryRecord> ring, std::uint64_t number,
+                      EntryWords& to) noexcept {
     const EntryRecord& record = ring[place_of(number, ring.size())];
     const std::uint64_t ticket = record.ticket.load(std::memory_order_acquire);
     const EntryState look = look_of(ticket, number);
     if (look != EntryState::whole) return look;
     to = load_words(record);
-    return record.ticket.load(std::memory_order_relaxed) == ticket ? EntryState::whole : EntryState::lost;
+    return record.ticket.load(std::memory_order_relaxed) == ticket ? EntryState::whole
+                                                                   : EntryState::lost;
 }
 
 TimelinePart read_entries(std::span<const EntryRecord> ring, std::uint64_t head, SegmentTimes times,

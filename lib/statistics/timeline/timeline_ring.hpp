@@ -69,7 +69,8 @@ constexpr std::size_t place_of(std::uint64_t number, std::size_t ring_size) noex
 bool write_words(std::span<EntryRecord> ring, Counter& head, const EntryWords& words) noexcept;
 
 /// Copies entry `number` if it is complete.
-EntryState read_words(std::span<const EntryRecord> ring, std::uint64_t number, EntryWords& to) noexcept;
+EntryState read_words(std::span<const EntryRecord> ring, std::uint64_t number,
+                      EntryWords& to) noexcept;
 
 /// When a segment was created, by both clocks.
 struct SegmentTimes {
