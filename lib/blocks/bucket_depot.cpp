@@ -23,6 +23,34 @@ BucketDepot::~BucketDepot() {
     if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
 }
 
+void BucketDepot::note_kept(std::ptrdiff_t blocks) noexcept {
+    const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
+    sources().heap.kept().note_elsewhere(blocks * block_bytes);
+}
+
+Magazine* BucketDepot::take_full() noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
+    if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
+    return magazine;
+}
+
+Magazine* BucketDepot::take_empty(MayMake may_make) noexcept {
+    Depot* const depot = depot_.load(std::memory_order_acquire);
+    Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
+    return magazine != nullptr ? magazine : make_magazine(may_make);
+}
+
+void BucketDepot::give(Magazine& magazine) noexcept {
+    Depot& depot = *depot_.load(std::memory_order_acquire);
+    if (magazine.count != 0) {
+        note_kept(magazine.count);
+        depot.give_full(magazine);
+    } else {
+        depot.give_empty(magazine);
+    }
+}
+
 bool BucketDepot::may_keep(unsigned blocks) noexcept {
     const std::size_t bytes = blocks * spans_.traits().block_bytes;
     // A finer size gets a quarter, so that the three finer sizes of a row together keep about as

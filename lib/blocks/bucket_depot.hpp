@@ -20,32 +20,15 @@ public:
     ~BucketDepot();
 
     /// Takes a magazine with blocks. Returns nullptr if there is none.
-    Magazine* take_full() noexcept {
-        Depot* const depot = depot_.load(std::memory_order_acquire);
-        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
-        if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
-        return magazine;
-    }
+    Magazine* take_full() noexcept;
     enum class MayMake : std::uint8_t { within_limit, always };
     /// Takes a magazine without blocks, or makes one. With `within_limit`, one is made only while
     /// the bucket's pointer arrays stay small relative to its capacity; with `always`, for a
     /// thread's own two magazines, without that limit. Returns nullptr if there is none.
-    Magazine* take_empty(MayMake may_make) noexcept {
-        Depot* const depot = depot_.load(std::memory_order_acquire);
-        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
-        return magazine != nullptr ? magazine : make_magazine(may_make);
-    }
+    Magazine* take_empty(MayMake may_make) noexcept;
     /// Puts a magazine in. It cannot fail: the depot exists, because room in it was reserved when
     /// the magazine was made.
-    void give(Magazine& magazine) noexcept {
-        Depot& depot = *depot_.load(std::memory_order_acquire);
-        if (magazine.count != 0) {
-            note_kept(magazine.count);
-            depot.give_full(magazine);
-        } else {
-            depot.give_empty(magazine);
-        }
-    }
+    void give(Magazine& magazine) noexcept;
     /// Returns whether it may hold another magazine with this many blocks. It may if free memory
     /// stays within the retention limit and the shard's spans are at least half in use. Otherwise
     /// blocks go home, because only there are they taken from the fullest span first.
@@ -70,10 +53,7 @@ public:
 private:
     std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
     std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept;
-    void note_kept(std::ptrdiff_t blocks) noexcept {
-        const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
-        sources().heap.kept().note_elsewhere(blocks * block_bytes);
-    }
+    void note_kept(std::ptrdiff_t blocks) noexcept;
     Magazine* make_magazine(MayMake may_make) noexcept;
     Depot* make_depot() noexcept;
     const BucketSources& sources() const noexcept { return spans_.traits().sources; }
