@@ -16,7 +16,7 @@ struct BufferedMemory {
     /// Stores of the owner that are not visible yet, as word and value.
     std::deque<std::pair<std::size_t, int>> buffer;
 
-    /// What the owner reads: its own last store, even if nobody else sees it.
+    /// What the owner reads: its own last store, even if no other thread sees it yet.
     int read(std::size_t word) const {
         for (auto store = buffer.rbegin(); store != buffer.rend(); ++store) {
             if (store->first == word) return store->second;

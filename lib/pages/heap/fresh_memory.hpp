@@ -23,7 +23,7 @@ public:
     /// whole, and for the granule that begins in it. The caller holds the shard's lock.
     void request_for_run(Span& extent, PageRun run, SlowPath& path) const noexcept;
     /// Touches the first page of a granule that requested a huge page, and records the cost. The
-    /// heap keeps the addresses meanwhile.
+    /// heap keeps the addresses during that.
     void try_huge_page(PageRun granule) const noexcept;
     /// Touches pages in use that were committed recently and will all be written, with larger pages
     /// if those are the cheapest. If the system refuses, the first access touches them.

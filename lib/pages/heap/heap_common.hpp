@@ -35,7 +35,7 @@ struct HeapCommon {
     HeapLoans loans;
     KeptMemory kept;
     FreshMemory fresh;
-    /// The threads that touch free memory; meanwhile, no addresses are returned. Guarded by
+    /// The threads that touch free memory. If there are any, no addresses are returned. Guarded by
     /// `growth`.
     unsigned touching = 0;
 };
