@@ -12,6 +12,7 @@
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
+#include <tensorpool/record_group.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/stash_statistics.hpp>
 #include <tensorpool/statistics.hpp>
@@ -129,6 +130,8 @@ struct ProcessSnapshot {
     std::vector<StashStatistics> stashes;
     /// The scopes, by name.
     std::vector<ScopeStatistics> scopes;
+    /// The records of kinds that have no structure here.
+    std::vector<RecordGroup> others;
     /// The threads, by pool.
     std::vector<ThreadStatistics> threads;
     /// The number of timeline entries so far.

@@ -11,6 +11,7 @@
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
+#include <tensorpool/record_group.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/stash_statistics.hpp>
 #include <tensorpool/statistics.hpp>
@@ -35,6 +36,8 @@ struct Snapshot {
     std::vector<StashStatistics> stashes;
     /// The scopes that began at least once, by name.
     std::vector<ScopeStatistics> scopes;
+    /// The records of kinds that have no structure here.
+    std::vector<RecordGroup> others;
 };
 
 /// Returns the statistics of every pool, arena, scratch, device allocator and planned arena of this

@@ -6,7 +6,7 @@
 
 #include "base/refusal.hpp"
 #include "limits/commit_account.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
+#include "arena/arena_table.hpp"
 
 namespace tensorpool::arena {
 

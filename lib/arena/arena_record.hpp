@@ -7,6 +7,7 @@
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/errors.hpp>
 
+#include "arena/arena_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::arena {

@@ -9,13 +9,13 @@
 
 #include "arena/object_register.hpp"
 #include "base/text.hpp"
-#include "statistics/report/report_parts.hpp"
+#include "base/report_text.hpp"
 
 namespace tensorpool {
 
 using base::BytesText;
-using statistics::add_line;
-using statistics::quoted;
+using base::add_line;
+using base::quoted;
 
 namespace arena {
 namespace {
@@ -37,7 +37,7 @@ std::vector<ObjectGroup> group_by(Word word, const std::vector<ArenaObject>& obj
     std::vector<ObjectGroup> sorted;
     for (auto& [name, group] : groups) {
         group.name = name;
-        group.percent = statistics::percent(group.bytes, all_bytes);
+        group.percent = base::percent(group.bytes, all_bytes);
         sorted.push_back(std::move(group));
     }
     std::stable_sort(

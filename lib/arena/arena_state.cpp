@@ -15,7 +15,7 @@
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::detail {
 namespace {

@@ -17,7 +17,7 @@
 #include "arena/owner_thread.hpp"
 #include "arena/release_history.hpp"
 #include "events/snapshot_sources.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
+#include "arena/arena_table.hpp"
 
 namespace tensorpool::detail {
 

@@ -7,7 +7,7 @@
 #include "blocks/magazine.hpp"
 #include "pages/heap/page_heap.hpp"
 #include "pages/record_arena.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::blocks {
 

@@ -6,8 +6,8 @@
 
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
+#include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
-#include "statistics/sums/device_statistics.hpp"
 
 namespace tensorpool::device {
 
@@ -15,7 +15,6 @@ using statistics::as_words;
 using statistics::DeviceRecord;
 using statistics::DeviceStreamCounters;
 using statistics::DeviceStreamRecord;
-using statistics::DeviceSums;
 using statistics::DeviceTotals;
 using statistics::FoldedWords;
 using statistics::OwnedRecord;
@@ -91,10 +90,14 @@ OwnedDeviceRecord::State::~State() {
 }
 
 DeviceStatistics OwnedDeviceRecord::State::statistics() const noexcept {
-    DeviceSums sums;
-    for_each_stream([&](Stream& stream) { sums.add_frees(stream.record().counters); });
-    for_each_stream([&](Stream& stream) { sums.add_allocations(stream.record().counters); });
-    return sums.with(*record);
+    statistics::RecordValues values(statistics::devices::table);
+    for (const auto reading : {statistics::Reading::first, statistics::Reading::second}) {
+        for_each_stream(
+            [&](Stream& stream) { values.add_part(reading, as_words(stream.record())); });
+        values.add_own(reading, as_words(*record));
+    }
+    values.finish(as_words(*record), false);
+    return statistics::with_values(*record, values.all());
 }
 
 Stream* OwnedDeviceRecord::State::find_ended() const noexcept {

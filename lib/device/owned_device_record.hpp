@@ -8,7 +8,7 @@
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/device_statistics.hpp>
 
-#include "statistics/metrics/device_metrics.hpp"
+#include "device/device_table.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {

@@ -2,13 +2,8 @@
 
 #include "base/never_destroyed.hpp"
 #include "events/recorder_hooks.hpp"
-#include "statistics/reader/segment_snapshot.hpp"
-#include "statistics/segment/segment.hpp"
-#include "statistics/sums/budget_statistics.hpp"
-#include "statistics/sums/stash_statistics.hpp"
 
-namespace tensorpool {
-namespace events {
+namespace tensorpool::events {
 namespace {
 
 constinit base::NeverDestroyed<SnapshotSources> the_sources;
@@ -81,18 +76,4 @@ bool SnapshotSources::fill(Snapshot& snapshot, std::size_t& room) const {
     return true;
 }
 
-}  // namespace events
-
-Snapshot take_snapshot() {
-    Snapshot snapshot = events::snapshot_sources().take();
-    if (const auto* const header = statistics::segment().header()) {
-        statistics::SegmentImage image(header);
-        image.count();
-        snapshot.budgets = statistics::budgets_in(image);
-        snapshot.stashes = statistics::stashes_in(image);
-        snapshot.scopes = statistics::scopes_in(image);
-    }
-    return snapshot;
-}
-
-}  // namespace tensorpool
+}  // namespace tensorpool::events

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/atomics.hpp"
-#include "statistics/sums/budget_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::limits {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <tensorpool/budget.hpp>
 
+#include "limits/budget_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::limits {

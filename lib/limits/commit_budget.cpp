@@ -7,13 +7,18 @@
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::limits {
 namespace {
 
+/// What arenas and others were charged for, and have neither handed out nor touched.
+std::size_t untouched_bytes() noexcept {
+    return statistics::segment().sum_of("untouched_bytes");
+}
+
 constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory,
-                                   statistics::bytes_above_peaks_of_arenas});
+                                   untouched_bytes});
 
 // Saturating, because a system that cannot be read reports SIZE_MAX as available.
 using detail::sum;

@@ -7,7 +7,7 @@
 
 #include "pages/large_sizes.hpp"
 #include "pages/span.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::pages {
 

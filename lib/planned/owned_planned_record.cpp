@@ -5,7 +5,7 @@
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/segment/owned_record.hpp"
-#include "statistics/sums/planned_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::planned {
 

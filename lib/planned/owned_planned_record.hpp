@@ -6,7 +6,7 @@
 
 #include <tensorpool/planned_arena_statistics.hpp>
 
-#include "statistics/metrics/planned_metrics.hpp"
+#include "planned/planned_table.hpp"
 
 namespace tensorpool::planned {
 

@@ -5,7 +5,7 @@
 
 #include <tensorpool/stash_statistics.hpp>
 
-#include "statistics/metrics/stash_metrics.hpp"
+#include "stash/stash_table.hpp"
 
 namespace tensorpool::stashing {
 

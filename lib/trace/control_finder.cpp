@@ -4,7 +4,7 @@
 
 #include "platform/process/processes.hpp"
 #include "platform/threads/own_thread.hpp"
-#include "statistics/reader/look_problem.hpp"
+#include "read/look_problem.hpp"
 #include "trace/ring_layout.hpp"
 
 namespace tensorpool::trace {
@@ -32,7 +32,7 @@ platform::ObservedFile find_control(std::uint64_t process, const char* what) {
                            ": it holds no pool or has made no call yet, records into a file of its "
                            "own (TENSORPOOL_TRACE), or runs with TENSORPOOL_STATISTICS=off");
     }
-    const statistics::SegmentProblem problem = statistics::problem_of(held.look);
+    const read::SegmentProblem problem = read::problem_of(held.look);
     fail_to_attach(process, problem.failure, problem.what);
 }
 

@@ -12,6 +12,7 @@
 #include "platform/fail.hpp"
 #include "platform/stacks/call_stack.hpp"
 #include "platform/tools/memory_tools.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "trace/recorder.hpp"
 #include "trace/unix_time.hpp"

@@ -17,7 +17,7 @@
 #include "arena/records.hpp"
 #include "blocks/worker.hpp"
 #include "platform/platform.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {

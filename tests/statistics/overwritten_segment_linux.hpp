@@ -11,9 +11,9 @@
 #include <tensorpool/metrics.hpp>
 
 #include "statistics/fake_segment_linux.hpp"
-#include "statistics/reader/heap_profile.hpp"
-#include "statistics/reader/segment_snapshot.hpp"
-#include "statistics/reader/segment_view.hpp"
+#include "snapshot/heap_profile.hpp"
+#include "snapshot/segment_snapshot.hpp"
+#include "read/segment_view.hpp"
 #include "statistics/sums/steady_sources.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/refusal.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
+#include "arena/arena_table.hpp"
 
 namespace tensorpool::arena {
 

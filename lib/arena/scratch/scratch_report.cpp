@@ -3,18 +3,18 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "statistics/report/report_parts.hpp"
+#include "base/report_text.hpp"
 
 namespace tensorpool {
 
 using base::BytesText;
-using statistics::add_line;
+using base::add_line;
 
 std::string to_json(const ScratchReport& report) {
     std::string out;
     for (const OperatorScratch& one : report.operators) {
         if (!out.empty()) out += ',';
-        out += "{\"name\":" + statistics::quoted(one.name.c_str()) +
+        out += "{\"name\":" + base::quoted(one.name.c_str()) +
                ",\"calls\":" + std::to_string(one.calls) +
                ",\"peak_bytes\":" + std::to_string(one.peak_bytes) +
                ",\"growths\":" + std::to_string(one.growths) +

@@ -17,7 +17,7 @@
 #include "platform/environment.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::detail {
 namespace {

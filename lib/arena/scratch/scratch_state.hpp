@@ -15,7 +15,7 @@
 #include "arena/scratch/scratch_handles.hpp"
 #include "arena/scratch/scratch_operators.hpp"
 #include "events/snapshot_sources.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
+#include "arena/arena_table.hpp"
 
 namespace tensorpool::detail {
 

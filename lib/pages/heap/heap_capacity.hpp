@@ -9,7 +9,7 @@
 #include "limits/commit_account.hpp"
 #include "pages/heap/heap_options.hpp"
 #include "pages/heap/page_request.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::pages {
 

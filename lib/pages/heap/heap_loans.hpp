@@ -5,7 +5,7 @@
 #include "pages/address_space.hpp"
 #include "pages/heap/heap_options.hpp"
 #include "pages/heap/page_request.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::pages {
 

@@ -8,7 +8,7 @@
 #include "limits/commit_budget.hpp"
 #include "pages/heap/heap_options.hpp"
 #include "pages/heap/retention.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::pages {
 

@@ -9,8 +9,8 @@
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/export.hpp>
 
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/scopes/thread_sums.hpp"
-#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::detail {
 struct ScopeFrame;

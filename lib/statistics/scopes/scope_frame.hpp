@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/scopes/thread_sums.hpp"
-#include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::statistics {

@@ -96,7 +96,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t first_word = offsetof(Record, totals) / sizeof(Counter);
+    static constexpr std::size_t first_word = Record::layout.folded / sizeof(Counter);
 
     struct Apart {
         Record record;

@@ -4,8 +4,11 @@
 #include <numeric>
 
 #include "base/block_sizes.hpp"
+#include "statistics/records/record_values.hpp"
+#include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/name.hpp"
 #include "statistics/sums/counter_words.hpp"
+#include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -57,12 +60,12 @@ void PoolSums::add_frees(const detail::ThreadCounters& thread, unsigned series) 
         const std::uint64_t bytes = base::block_bytes(series, bucket);
         Bucket& row = buckets_[base::row_of(series, bucket)];
         const std::uint64_t before = row.statistics.deallocations;
-        add_counters(row.statistics, counted, Reading::first);
+        add_words(buckets::fields, Reading::first, as_words(counted), &row.statistics.block_bytes);
         row.freed_bytes += (row.statistics.deallocations - before) * bytes;
         row.returned_bytes += read_first(counted.returned) * bytes;
     }
     freed_large_bytes_ += read_first(thread.large.deallocated_bytes);
-    add_counters(large_, thread.large, Reading::first);
+    add_words(large_blocks::fields, Reading::first, as_words(thread.large), &large_.in_use_bytes);
 }
 
 void PoolSums::add_allocations(const detail::ThreadCounters& thread, unsigned series) noexcept {
@@ -71,11 +74,11 @@ void PoolSums::add_allocations(const detail::ThreadCounters& thread, unsigned se
         const std::uint64_t bytes = base::block_bytes(series, bucket);
         Bucket& row = buckets_[base::row_of(series, bucket)];
         const std::uint64_t before = row.statistics.allocations;
-        add_counters(row.statistics, counted, Reading::second);
+        add_words(buckets::fields, Reading::second, as_words(counted), &row.statistics.block_bytes);
         row.statistics.allocated_bytes += (row.statistics.allocations - before) * bytes;
         row.taken_bytes += read(counted.taken) * bytes;
     }
-    add_counters(large_, thread.large, Reading::second);
+    add_words(large_blocks::fields, Reading::second, as_words(thread.large), &large_.in_use_bytes);
 }
 
 void PoolSums::fill_in(PoolStatistics& statistics) const noexcept {
@@ -99,7 +102,10 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     statistics.id = read(pool.id);
     load_name(pool.name, statistics.name);
     statistics.limit_bytes = read(pool.limit_bytes);
-    add_counters(statistics, pool.totals, Reading::second);
+    add_words(pools::table.shown_fields(), Reading::second, as_words(pool.totals), &statistics.id);
+    for (std::size_t i = 0; i != limit_kind_count; ++i) {
+        statistics.failures_by_limit[i] = read(pool.totals.failures[i]);
+    }
     statistics.failures = std::accumulate(statistics.failures_by_limit.begin(),
                                           statistics.failures_by_limit.end(), std::uint64_t{0});
     fill_in(statistics);

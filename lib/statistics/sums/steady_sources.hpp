@@ -6,7 +6,7 @@
 
 #include <tensorpool/statistics.hpp>
 
-#include "statistics/report/sources.hpp"
+#include "statistics/sums/sources.hpp"
 
 namespace tensorpool::statistics {
 

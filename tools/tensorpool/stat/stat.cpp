@@ -48,8 +48,20 @@ struct StatOptions {
     bool devices = false;
     bool planned = false;
     bool budgets = false;
+    std::string kind;
 
-    bool has_tables() const noexcept { return devices || planned || budgets; }
+    bool has_tables() const noexcept { return devices || !names().empty(); }
+    /// The groups of records that are shown.
+    RecordNames names() const {
+        if (devices) return {"devices"};
+        if (planned) return {"planned"};
+        if (budgets) return {"budgets", "stashes"};
+        return kind.empty() ? RecordNames() : RecordNames{kind};
+    }
+    std::string nothing() const {
+        if (planned) return "no planned arena now";
+        return budgets ? "no budget and nothing at rest now" : "no record of " + kind + " now";
+    }
 };
 
 /// The titles are repeated after this many lines.
@@ -105,15 +117,13 @@ private:
     void print(const ProcessSnapshot& snapshot) {
         const Sizes sizes = sizes_of(settings_);
         const bool first = lines_ == 0;
-        if (options_.planned) {
-            print_line(settings_.json ? stat_planned_json(snapshot)
-                                      : stat_planned(snapshot, sizes, first));
-        } else if (options_.budgets) {
-            print_line(settings_.json ? stat_budgets_json(snapshot)
-                                      : stat_budgets(snapshot, sizes, first));
+        if (settings_.json) {
+            print_line(stat_records_json(snapshot, options_.names()));
+        } else if (options_.devices) {
+            print_line(stat_devices(snapshot, sizes, first));
         } else {
-            print_line(settings_.json ? stat_devices_json(snapshot)
-                                      : stat_devices(snapshot, sizes, first));
+            const std::string text = stat_records(snapshot, options_.names(), sizes, first);
+            print_line(text.empty() ? options_.nothing() : text);
         }
         ++lines_;
     }
@@ -166,6 +176,12 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         ->excludes("--pool")
         ->excludes("--devices")
         ->excludes("--planned");
+    command->add_option("--kind", options->kind, "Instead, all records of this kind")
+        ->option_text("KIND")
+        ->excludes("--pool")
+        ->excludes("--devices")
+        ->excludes("--planned")
+        ->excludes("--budgets");
     add_repetition_options(*command, options->repetition);
     add_output_options(*command, settings);
     command->footer(
@@ -203,7 +219,9 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "of "
         "RESTING. MISSES counts the requests and page faults that found a tensor at rest, RESTORES "
         "the tensors that were brought back as a whole. STASH and BACK are the seconds that this "
-        "took, and BUDGET is charged for what rests in memory.\n";
+        "took, and BUDGET is charged for what rests in memory.\n\n"
+        "With --kind, there is a row for each record of a kind, named as in JSON: arenas, scopes, or "
+        "one that only the process knows.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

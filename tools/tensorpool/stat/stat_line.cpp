@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "common/budget_table.hpp"
+#include <algorithm>
+
 #include "common/device_names.hpp"
-#include "common/planned_table.hpp"
 #include "common/printable.hpp"
-#include "common/stash_table.hpp"
+#include "common/record_table.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -27,13 +27,6 @@ std::string array_json(const std::vector<Statistics>& all) {
         text += to_json(one);
     }
     return text + ']';
-}
-
-template <class Statistics>
-std::string list_json(const ProcessSnapshot& snapshot, const char* name,
-                      const std::vector<Statistics>& all) {
-    return fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":{}}})", snapshot.process,
-                       snapshot.time_unix_ns, name, array_json(all));
 }
 
 std::string table_text(const Table& table, bool is_first) {
@@ -128,40 +121,29 @@ std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_f
     return text;
 }
 
-std::string stat_devices_json(const ProcessSnapshot& snapshot) {
-    std::string text = list_json(snapshot, "devices", snapshot.devices);
-    text.pop_back();
-    return text + ",\"device_streams\":" + array_json(snapshot.device_streams) + '}';
-}
-
-std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
-    if (snapshot.planned.empty()) return "no planned arena now";
-    return table_text(planned_table(snapshot.planned, sizes), is_first);
-}
-
-std::string stat_planned_json(const ProcessSnapshot& snapshot) {
-    return list_json(snapshot, "planned", snapshot.planned);
-}
-
-std::string stat_budgets(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
-    if (snapshot.budgets.empty() && snapshot.stashes.empty()) {
-        return "no budget and nothing at rest now";
-    }
+std::string stat_records(const ProcessSnapshot& snapshot, const RecordNames& names, Sizes sizes,
+                         bool is_first) {
+    const std::vector<RecordGroup> groups = record_groups(snapshot);
     std::string text;
-    if (!snapshot.budgets.empty()) {
-        text = table_text(budget_table(snapshot.budgets, sizes), is_first);
-    }
-    if (!snapshot.stashes.empty()) {
+    for (const std::string_view& name : names) {
+        const Table table = record_table(groups, {&name, 1}, sizes);
+        if (table.rows.empty()) continue;
         if (!text.empty()) text += '\n';
-        text += table_text(stash_table(snapshot, sizes), is_first && text.empty());
+        text += table_text(table, is_first && text.empty());
     }
     return text;
 }
 
-std::string stat_budgets_json(const ProcessSnapshot& snapshot) {
-    std::string text = list_json(snapshot, "budgets", snapshot.budgets);
-    text.pop_back();
-    return text + ",\"stashes\":" + array_json(snapshot.stashes) + '}';
+std::string stat_records_json(const ProcessSnapshot& snapshot, const RecordNames& names) {
+    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{})", snapshot.process,
+                                   snapshot.time_unix_ns);
+    for (const RecordGroup& group : record_groups(snapshot)) {
+        if (std::ranges::find(names, group.name) == names.end()) continue;
+        text += fmt::format(R"(,"{}":{})", group.name, to_json(group));
+        if (group.name != "devices") continue;
+        text += fmt::format(R"(,"device_streams":{})", array_json(snapshot.device_streams));
+    }
+    return text + '}';
 }
 
 }  // namespace tensorpool::command

@@ -42,12 +42,10 @@ struct TopData {
     Highest highest;
 };
 
-// Keys of `highest`.
+// Keys of `highest`; those of records are made by `record_key`.
 std::string process_key(std::uint64_t process);
 std::string pool_key(std::uint64_t pool);
 std::string bucket_key(std::uint64_t pool, unsigned bucket);
-std::string arena_key(std::uint64_t arena);
-std::string device_key(std::uint64_t device);
 std::string thread_key(std::uint64_t thread, std::uint64_t pool);
 
 /// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.

@@ -7,7 +7,7 @@ namespace tensorpool::command {
 std::vector<ScreenLine> help_screen() {
     static constexpr std::array text = {
         "o p b c s t     processes, pools, buckets, call sites, scopes, threads",
-        "a l d g n e     arenas, plans, devices, budgets, resting tensors, events",
+        "a l d g n k e   arenas, plans, devices, budgets, resting, other kinds, events",
         "Tab             the next of these views; Shift-Tab the previous one",
         "Up Down Home End PageUp PageDown    move the cursor",
         "Enter           open this process; for a pool: its buckets; for a device",

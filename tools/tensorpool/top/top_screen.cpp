@@ -20,7 +20,7 @@ using Lines = std::vector<ScreenLine>;
 
 constexpr std::array<const char*, view_count> view_names = {
     "pr[o]cs",  "[p]ools", "[b]uckets", "[c]all-sites", "[s]copes",  "[t]hreads",
-    "[a]renas", "p[l]ans", "[d]evices", "bud[g]ets",    "resti[n]g", "[e]vents"};
+    "[a]renas", "p[l]ans", "[d]evices", "bud[g]ets",    "resti[n]g", "[k]inds", "[e]vents"};
 
 /// The views with their keys; the present view is in capitals.
 std::string tabs(const TopState& state) {
@@ -89,6 +89,8 @@ std::string empty_text(const TopData& data, View view) {
             return "This process has no Budget now.";
         case View::stashes:
             return "Nothing of this process rests now: no Stash, no StashedMap, no frozen block.";
+        case View::others:
+            return "This process has no records of other kinds.";
         case View::events:
             return "No events yet.";
         default:

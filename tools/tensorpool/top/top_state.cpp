@@ -108,6 +108,8 @@ Action press_character(TopState& state, char character, const Table& table) {
             return change_view(state, View::budgets);
         case 'n':
             return change_view(state, View::stashes);
+        case 'k':
+            return change_view(state, View::others);
         case 'e':
             return change_view(state, View::events);
         default:

@@ -24,9 +24,10 @@ enum class View : unsigned {
     devices,
     budgets,
     stashes,
+    others,
     events
 };
-inline constexpr std::size_t view_count = 12;
+inline constexpr std::size_t view_count = 13;
 
 enum class Key {
     character,

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "common/budget_table.hpp"
 #include "common/cells.hpp"
-#include "common/planned_table.hpp"
-#include "common/stash_table.hpp"
+#include "common/record_table.hpp"
 #include "stat/totals.hpp"
 
 namespace tensorpool::command {
@@ -88,63 +86,34 @@ Table pools_table(const TopData& data, Sizes sizes) {
     return table;
 }
 
-Table scopes_table(const TopData& data, Sizes sizes) {
-    Table table;
-    table.columns = {text_column("SCOPE", 16),  size_column("PEAK"),     count_column("CALLS"),
-                     count_column("OPEN"),      size_column("GROWTH"),   count_column("ALLOCS"),
-                     size_column("BYTES/CALL"), count_column("MISORDER")};
-    if (shown(data) == nullptr) return table;
-    for (const ScopeStatistics& scope : shown(data)->scopes) {
-        const std::uint64_t calls = std::max<std::uint64_t>(scope.calls, 1);
-        table.rows.push_back(
-            {text_cell(scope.name), size_cell(scope.peak_bytes, sizes), count_cell(scope.calls),
-             count_cell(scope.open), growth_cell(scope.growth_bytes(), sizes),
-             count_cell(scope.allocations), size_cell(scope.allocated_bytes / calls, sizes),
-             count_cell(scope.out_of_order)});
-        table.keys.emplace_back(scope.name);
+Table records_table(const TopData& data, View view, Sizes sizes) {
+    // Without a process, the columns are those of no records.
+    static const ProcessSnapshot none;
+    const ProcessSnapshot& now = shown(data) != nullptr ? *shown(data) : none;
+    if (view == View::others) return mixed_table(now.others, sizes);
+    RecordHistory history;
+    history.highest = [&](const std::string& key) { return data.highest.get(key); };
+    if (data.chosen && data.chosen->now && data.chosen->before) {
+        history.before = record_groups(*data.chosen->before);
+        history.seconds = difference(*data.chosen->before, now).seconds;
     }
-    return table;
-}
-
-Table arenas_table(const TopData& data, Sizes sizes) {
-    static constexpr const char* kinds[] = {"growing", "buffer", "measuring", "scratch"};
-    Table table;
-    table.columns = {text_column("NAME", 12),   text_column("KIND", 9),
-                     size_column("IN USE"),     size_column("CAPACITY"),
-                     size_column("PEAK"),       size_column("HIGHEST"),
-                     size_column("LIMIT"),      {"REFUSED"},
-                     count_column("ALLOCS"),    count_column("GROWTHS"),
-                     {"THREAD", Side::right, 7}};
-    if (shown(data) == nullptr) return table;
-    for (const auto* const kind : {&shown(data)->arenas, &shown(data)->scratches}) {
-        for (const ArenaStatistics& arena : *kind) {
-            const auto number = static_cast<unsigned>(arena.kind);
-            table.rows.push_back(
-                {text_cell(arena.name), text_cell(number < 4 ? kinds[number] : "?"),
-                 size_cell(arena.used_bytes, sizes), size_cell(arena.capacity_bytes, sizes),
-                 size_cell(arena.peak_used_bytes, sizes),
-                 size_cell(data.highest.get(arena_key(arena.id)), sizes),
-                 limit_cell(arena.limit_bytes, sizes), count_cell(arena.refusals),
-                 count_cell(arena.allocations), count_cell(arena.growths),
-                 number_cell(arena.thread)});
-            table.keys.push_back(std::to_string(arena.id));
-        }
+    const auto table = [&](std::initializer_list<std::string_view> names) {
+        return record_table(record_groups(now), names, sizes, history);
+    };
+    switch (view) {
+        case View::scopes:
+            return table({"scopes"});
+        case View::arenas:
+            return table({"arenas", "scratches"});
+        case View::planned:
+            return table({"planned"});
+        case View::devices:
+            return table({"devices"});
+        case View::budgets:
+            return table({"budgets"});
+        default:
+            return table({"stashes"});
     }
-    return table;
-}
-
-Table planned_table(const TopData& data, Sizes sizes) {
-    return shown(data) != nullptr ? planned_table(shown(data)->planned, sizes)
-                                  : planned_table(std::vector<PlannedArenaStatistics>(), sizes);
-}
-
-Table budgets_table(const TopData& data, Sizes sizes) {
-    return budget_table(
-        shown(data) != nullptr ? shown(data)->budgets : std::vector<BudgetStatistics>(), sizes);
-}
-
-Table stashes_table(const TopData& data, Sizes sizes) {
-    return stash_table(shown(data) != nullptr ? *shown(data) : ProcessSnapshot(), sizes);
 }
 
 Table events_table(const TopData& data, Sizes sizes) {
@@ -167,6 +136,8 @@ Table events_table(const TopData& data, Sizes sizes) {
 
 Table table_of(const TopData& data, const TopState& state) {
     const Sizes sizes = state.plain_bytes ? Sizes::bytes : Sizes::iec;
+    // This keeps the order of the metrics; budgets keep that of the tree.
+    const bool has_order = state.view == View::devices && state.device != 0;
     const auto make = [&]() -> Table {
         switch (state.view) {
             case View::processes:
@@ -177,29 +148,16 @@ Table table_of(const TopData& data, const TopState& state) {
                 return buckets_table(data, state.pool, sizes);
             case View::sites:
                 return sites_table(data, sizes);
-            case View::scopes:
-                return scopes_table(data, sizes);
             case View::threads:
                 return threads_table(data, state.pool, sizes);
-            case View::arenas:
-                return arenas_table(data, sizes);
-            case View::planned:
-                return planned_table(data, sizes);
-            case View::devices:
-                return state.device == 0 ? devices_table(data, sizes)
-                                         : device_table(data, state.device, sizes);
-            case View::budgets:
-                return budgets_table(data, sizes);
-            case View::stashes:
-                return stashes_table(data, sizes);
             case View::events:
                 return events_table(data, sizes);
+            default:
+                return has_order ? device_table(data, state.device, sizes)
+                                 : records_table(data, state.view, sizes);
         }
-        return {};
     };
     Table table = make();
-    // These keep the order of the metrics, and of the tree.
-    const bool has_order = state.view == View::devices && state.device != 0;
     if (has_order || state.view == View::budgets) return table;
     sort_rows(table, state.position().column, state.position().inverted);
     return table;

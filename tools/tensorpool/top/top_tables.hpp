@@ -20,17 +20,12 @@ Table pools_table(const TopData& data, Sizes sizes);
 Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 /// The key of a row is the id of the site.
 Table sites_table(const TopData& data, Sizes sizes);
-Table scopes_table(const TopData& data, Sizes sizes);
 /// Shows the pool with this id; 0: all pools.
 Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);
-Table arenas_table(const TopData& data, Sizes sizes);
-Table planned_table(const TopData& data, Sizes sizes);
-Table devices_table(const TopData& data, Sizes sizes);
 /// Shows the allocator with this id, with PyTorch's names in a column beside ours.
 Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);
-/// In the order of the tree.
-Table budgets_table(const TopData& data, Sizes sizes);
-Table stashes_table(const TopData& data, Sizes sizes);
+/// Shows records of the kind of the view. Budgets are in the order of the tree.
+Table records_table(const TopData& data, View view, Sizes sizes);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

@@ -9,7 +9,7 @@
 #include "device/caching/streams/stream_cache.hpp"
 #include "device/deferral/record_pool.hpp"
 #include "limits/budget_request.hpp"
-#include "statistics/metrics/device_metrics.hpp"
+#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

@@ -13,7 +13,7 @@
 #include "device/caching/blocks/growth_history.hpp"
 #include "device/caching/blocks/slab.hpp"
 #include "device/caching/streams/stream_marks.hpp"
-#include "statistics/metrics/device_metrics.hpp"
+#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

@@ -1,0 +1,92 @@
+#include "read/segment_problem.hpp"
+
+#include <cstddef>
+
+#include "base/alignment.hpp"
+
+namespace tensorpool::read {
+namespace {
+
+using namespace statistics;
+
+std::uint64_t read(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+bool has_our_layout(const SegmentHeader& header) noexcept {
+    bool fits = read(header.bytes) == segment_bytes && read(header.header_bytes) == header_bytes;
+    for_each_first_kind([&]<class Record>() {
+        const Region& region = header.region<Record>();
+        fits = fits && read(region.offset) == offset_of<Record> &&
+               read(region.record_bytes) == sizeof(Record) &&
+               read(region.record_count) == count_of<Record> &&
+               read(region.used) <= count_of<Record>;
+    });
+    return fits;
+}
+
+/// Returns whether the other kinds lie one after the other, each at the beginning of a page.
+bool is_packed(const SegmentHeader& header) noexcept {
+    const std::uint64_t kinds = header.kinds.load(std::memory_order_acquire);
+    if (kinds < first_kind_count || kinds > max_kinds) return false;
+    std::uint64_t end = first_end;
+    for (std::size_t i = first_kind_count; i != kinds; ++i) {
+        const Region& region = header.regions[i];
+        const std::uint64_t bytes = read(region.record_bytes);
+        const std::uint64_t count = read(region.record_count);
+        if (read(region.offset) != base::align_up(end, std::uint64_t{4096}) || bytes == 0 ||
+            bytes % alignof(std::max_align_t) != 0 || bytes > segment_bytes ||
+            count > segment_bytes || read(region.used) > count) {
+            return false;
+        }
+        if (count == 0) continue;  // there was no room
+        end = read(region.offset) + bytes * count;
+        if (end > segment_bytes) return false;
+    }
+    return end == read(header.end);
+}
+
+SegmentProblem cut_short(std::uint64_t bytes) {
+    return {AttachFailure::damaged, "its segment is truncated: " + std::to_string(bytes) +
+                                        " bytes, expected " + std::to_string(segment_bytes) +
+                                        "; restart the process to read it again"};
+}
+
+}  // namespace
+
+std::optional<SegmentProblem> problem_of(const SegmentHeader& header) {
+    // Pairs with the release store of the process that made the segment: the rest of it is
+    // initialized.
+    const std::uint64_t magic = header.magic.load(std::memory_order_acquire);
+    if (magic == 0) {
+        return SegmentProblem{AttachFailure::no_segment,
+                              "its segment is being initialized; try again in a moment"};
+    }
+    if (magic != segment_magic) {
+        return SegmentProblem{AttachFailure::damaged,
+                              "the file is not a segment, or has been overwritten; restart the "
+                              "process to read it again"};
+    }
+    if (read(header.version) != segment_version) {
+        return SegmentProblem{AttachFailure::other_version,
+                              "its tensorpool uses segment version " +
+                                  std::to_string(read(header.version)) + ", this reader version " +
+                                  std::to_string(segment_version) +
+                                  "; use the command of the tensorpool that the process uses"};
+    }
+    if (!has_our_layout(header) || !is_packed(header)) {
+        return SegmentProblem{AttachFailure::damaged,
+                              "the header of its segment has been overwritten; restart the "
+                              "process to read it again"};
+    }
+    return std::nullopt;
+}
+
+std::optional<SegmentProblem> read_header(const platform::ObservedFile& file, SegmentHeader& to) {
+    if (file.read(0, &to, sizeof to) != sizeof to) return cut_short(file.bytes());
+    if (auto problem = problem_of(to)) return problem;
+    if (file.bytes() < segment_bytes) return cut_short(file.bytes());
+    return std::nullopt;
+}
+
+}  // namespace tensorpool::read

@@ -1,0 +1,85 @@
+#include <iterator>
+#include <string>
+
+#include <tensorpool/process_snapshot.hpp>
+
+#include "base/report_text.hpp"
+#include "read/record_text.hpp"
+#include "snapshot/process_table.hpp"
+#include "snapshot/typed_records.hpp"
+
+namespace tensorpool {
+namespace {
+
+using base::quoted;
+using read::json_members;
+using snapshots::array_of;
+
+std::string member(const char* name, std::uint64_t value) {
+    return quoted(name) + ':' + std::to_string(value);
+}
+
+std::string member(const char* name, const std::string& json) {
+    return quoted(name) + ':' + json;
+}
+
+std::string json_of(const LeftOut& left_out) {
+    return '{' + member("pools", left_out.pools) + ',' + member("arenas", left_out.arenas) + ',' +
+           member("devices", left_out.devices) + ',' +
+           member("device_streams", left_out.device_streams) + ',' +
+           member("planned", left_out.planned) + ',' + member("slots", left_out.slots) + ',' +
+           member("budgets", left_out.budgets) + ',' + member("stashes", left_out.stashes) + ',' +
+           member("scopes", left_out.scopes) + '}';
+}
+
+std::string json_of(const std::vector<ThreadStatistics>& threads) {
+    namespace table = snapshots::threads;
+    std::string out = "[";
+    for (const ThreadStatistics& thread : threads) {
+        if (out.size() > 1) out += ',';
+        out += '{' + member("name", quoted(thread.name.c_str())) + ',' +
+               json_members(table::table, table::values_of(thread)) + '}';
+    }
+    return out + ']';
+}
+
+std::string head_of(const ProcessSnapshot& snapshot) {
+    return member("version", snapshot.version) + ',' + member("process", snapshot.process) + ',' +
+           member("process_name", quoted(snapshot.process_name.c_str())) + ',' +
+           member("library_version", quoted(snapshot.library_version.c_str())) + ',' +
+           member("time_ns", snapshot.time_ns) + ',' +
+           member("time_unix_ns", snapshot.time_unix_ns) + ',' +
+           member("consistent", snapshot.consistent ? "true" : "false");
+}
+
+}  // namespace
+
+std::vector<RecordGroup> record_groups(const ProcessSnapshot& snapshot) {
+    std::vector<RecordGroup> groups = {
+        snapshots::group_of(snapshot.arenas),  snapshots::group_of(snapshot.scratches, "scratches"),
+        snapshots::group_of(snapshot.devices), snapshots::group_of(snapshot.planned),
+        snapshots::group_of(snapshot.budgets), snapshots::group_of(snapshot.stashes),
+        snapshots::group_of(snapshot.scopes)};
+    groups.insert(groups.end(), snapshot.others.begin(), snapshot.others.end());
+    return groups;
+}
+
+std::string to_json(const ProcessSnapshot& snapshot) {
+    std::string out = '{' + head_of(snapshot);
+    const auto add = [&](const std::string& name, const std::string& json) {
+        out += ',' + member(name.c_str(), json);
+    };
+    namespace table = snapshots::processes;
+    out += ',' + json_members(table::table, table::values_of(snapshot));
+    add("left_out", json_of(snapshot.left_out));
+    add("pools", array_of(snapshot.pools));
+    for (const RecordGroup& group : record_groups(snapshot)) {
+        add(group.name, to_json(group));
+        if (group.name == "devices") add("device_streams", array_of(snapshot.device_streams));
+    }
+    add("threads", json_of(snapshot.threads));
+    add("entries", std::to_string(snapshot.entries));
+    return out + '}';
+}
+
+}  // namespace tensorpool

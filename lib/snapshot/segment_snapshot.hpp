@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include <tensorpool/process_snapshot.hpp>
+
+#include "read/segment_view.hpp"
+
+namespace tensorpool::snapshots {
+
+/// Reads the segment into `to`: everything except the time, thread names and facts that the system
+/// knows about the process. Reads again, a few times, if the structure of the segment changed in
+/// the meantime; if it never succeeds, `consistent` is false. Throws std::bad_alloc.
+std::optional<read::SegmentProblem> read_segment(read::SegmentView& view, ProcessSnapshot& to);
+
+}  // namespace tensorpool::snapshots

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+/// How a kind of record is described: once, in the layer that owns it, as a constant. The segment
+/// carries the description (table_text.hpp), so that a reader shows kinds that it does not know.
+namespace tensorpool::statistics {
+
+inline constexpr std::uint16_t no_word = UINT16_MAX;
+inline constexpr std::uint8_t no_field = UINT8_MAX;
+inline constexpr std::size_t max_fields = 64;
+
+enum class MetricKind : std::uint8_t {
+    gauge,  // rises and falls
+    total,  // only rises
+    peak,   // the highest value so far
+};
+
+/// What a field is for.
+enum class Use : std::uint8_t {
+    shown,    // a member in JSON, and of the public structure
+    derived,  // computed from shown fields, for columns and divided metrics
+    hidden,   // only read, for rules
+};
+
+/// One value of each record. Its words are added up when the record is read; then rules apply.
+struct Field {
+    std::string_view name = "";
+    std::string_view unit = "";  // "bytes", or what is counted, such as "calls"
+    MetricKind kind = MetricKind::gauge;
+    std::string_view sentence = "";
+    std::string_view prometheus = "";  // "" if Prometheus has no such metric, or a divided one
+    std::uint16_t word = no_word;      // the offset of its first word in the record
+    std::string_view pytorch = "";     // PyTorch's name of the metric, if it has one
+    // Read before all others, of the record and its parts: a counter of frees, or of a part of
+    // another counter. A part therefore never reads larger than the whole.
+    bool is_first = false;
+    std::uint8_t words = 1;  // that follow each other
+    std::uint8_t bits = 64;  // of the sum that count
+    Use use = Use::shown;
+};
+
+/// A step of the computation, in order: `to` becomes what the operation makes of it and `from`.
+struct Rule {
+    enum Op : std::uint8_t {
+        plus,
+        minus,         // not below 0
+        minus_modulo,  // a signed difference
+        at_most,
+        at_most_limit,  // like at_most; 0 means no limit
+        at_least,
+        copy,
+        or_else,  // `from` if `to` is 0
+        divide,   // by `from`, or by 1 if that is 0
+        age,      // of a time, at the time of reading; 0 stays 0
+    };
+    Op op = plus;
+    std::uint8_t to = 0;
+    std::uint8_t from = 0;
+    // For which values of the table's choice it applies: one bit each. `other`, which sums up
+    // records of all choices, has the last bit.
+    std::uint8_t when = UINT8_MAX;
+
+    static constexpr std::uint8_t of_other = 0x80;
+    static constexpr std::uint8_t only(unsigned choice) noexcept {
+        return static_cast<std::uint8_t>(1U << choice);
+    }
+    static constexpr std::uint8_t except(unsigned choice) noexcept {
+        return static_cast<std::uint8_t>(~(1U << choice));
+    }
+};
+
+/// A metric of Prometheus that several fields divide, or that is computed.
+struct Family {
+    static constexpr std::size_t max_parts = 6;
+    enum Scale : std::uint8_t { number, limit, seconds };  // limit: 0 is infinite
+
+    std::string_view name = "";
+    MetricKind kind = MetricKind::gauge;
+    std::string_view sentence = "";
+    std::string_view label = "";  // "" if there is one part, which has no label
+    Scale scale = number;
+    // Label values, separated by `|`; "" for those of the choice: 1 for that of the record.
+    std::string_view values = "";
+    std::array<std::uint8_t, max_parts> parts = {};  // a field for each label value
+};
+
+/// A column of tables for people.
+struct Column {
+    enum Show : std::uint8_t {
+        name,  // indented in a tree
+        size,
+        size_if_known,  // "-" for 0
+        limit,          // "none" for 0
+        count,
+        number,  // identifies something
+        growth,  // a signed size
+        part,    // `value` of `of`
+        bar,     // the same, drawn
+        seconds,
+        choice,
+        text,
+        reference,  // the name of the record of the kind `of_kind` with this number
+        rate,       // growth a second, if a reader has two snapshots
+        highest,    // the highest value that the reader has seen
+    };
+    std::string_view title = "";
+    Show show = size;
+    std::uint8_t value = no_field;
+    std::uint8_t of = no_field;
+    std::string_view of_kind = "";
+    std::string_view about = "";  // a sentence, if the fields do not say it
+};
+
+/// A word, or a text, that all records of a kind have.
+struct Choice {
+    std::string_view name = "";  // of the member in JSON; "" if there is none
+    std::uint16_t word = no_word;
+    std::string_view values = "";  // separated by `|`; any number beyond means the last
+};
+struct Text {
+    std::string_view name = "";
+    std::uint16_t word = no_word;
+    std::uint16_t bytes = 0;
+};
+
+/// The description of a kind of record.
+struct RecordTable {
+    std::string_view name = "";      // of all records, as in JSON: "budgets"
+    std::string_view of = "";        // what one of them is: "budget"
+    std::string_view label = "";     // of the name in Prometheus
+    std::string_view title = "";     // above tables
+    std::uint16_t id_word = 0;
+    std::uint16_t name_word = 8;  // no_word: they have no names
+    std::uint32_t version = 0;  // of the JSON objects; 0 if they have none
+    Choice choice = {};
+    Text text = {};
+    std::string_view apart = "";     // records with the last choice are another list of this name
+    std::uint8_t parent = no_field;  // the field with the number of the record above
+    // Records whose field is 0 are not shown. `ends_with` is a field with the number of a record of
+    // `ends_with_kind`: they are shown until that has ended, and for ever with the choice `stays`.
+    std::uint8_t shown_if = no_field;
+    std::uint8_t ends_with = no_field;
+    std::string_view ends_with_kind = "";
+    std::uint8_t stays = no_field;
+    bool shows_other = true;
+    // Records of another kind whose words from `parts_from` on are added to those from `parts_into`
+    // on, if their word `parts_key` is the number of this one.
+    std::string_view parts = "";
+    std::uint16_t parts_key = no_word;
+    std::uint16_t parts_from = 0;
+    std::uint16_t parts_into = 0;
+    std::uint16_t parts_bytes = 0;
+
+    std::span<const Field> fields;  // shown ones, derived ones, hidden ones
+    std::span<const Rule> rules = {};
+    std::span<const Rule> derivations = {};  // of derived fields
+    std::span<const Family> families = {};
+    std::span<const Column> columns = {};
+
+    constexpr std::size_t count(Use use) const noexcept {
+        std::size_t count = 0;
+        for (const Field& field : fields) count += field.use == use ? 1 : 0;
+        return count;
+    }
+    constexpr std::size_t shown() const noexcept { return count(Use::shown); }
+    constexpr std::span<const Field> shown_fields() const noexcept { return fields.first(shown()); }
+};
+
+/// Returns the index of a field. A constant expression of a name that does not occur does not
+/// compile.
+constexpr std::uint8_t index_in(std::span<const Field> fields, std::string_view name) {
+    for (std::size_t i = 0; i != fields.size(); ++i) {
+        if (fields[i].name == name) return static_cast<std::uint8_t>(i);
+    }
+    throw "no such field";
+}
+
+/// Calls `function` with each of the values that `|` separates.
+template <class Function>
+constexpr void for_each_value(std::string_view values, Function function) {
+    while (!values.empty()) {
+        const std::size_t end = values.find('|');
+        function(values.substr(0, end));
+        values.remove_prefix(end == std::string_view::npos ? values.size() : end + 1);
+    }
+}
+
+/// Returns a value by its number; the last one for larger numbers.
+constexpr std::string_view value_at(std::string_view values, std::uint64_t number) {
+    std::string_view found = "";
+    for_each_value(values, [&, at = std::uint64_t{0}](std::string_view value) mutable {
+        if (at++ <= number) found = value;
+    });
+    return found;
+}
+
+constexpr std::size_t count_of_values(std::string_view values) {
+    std::size_t count = 0;
+    for_each_value(values, [&](std::string_view) { ++count; });
+    return count;
+}
+
+}  // namespace tensorpool::statistics

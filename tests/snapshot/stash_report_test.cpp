@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include <tensorpool/stash_statistics.hpp>
+
+#include "statistics/json.hpp"
+#include "stash/stash_table.hpp"
+
+namespace tensorpool {
+namespace {
+
+using testing::Json;
+using testing::JsonReader;
+
+TEST(StashToJson, ContainsEveryMetric) {
+    const StashStatistics stash = {
+        .name = "weights", .kind = StashStatistics::Kind::frozen, .budget = 3, .misses = 77};
+    const Json read = JsonReader::read(to_json(stash)).value();
+    EXPECT_EQ(read.members.at("name").text, "weights");
+    EXPECT_EQ(read.members.at("kind").text, "frozen");
+    EXPECT_EQ(read.members.at("budget").number, 3U);
+    EXPECT_EQ(read.members.at("misses").number, 77U);
+    for (const auto& metric : statistics::Metrics<StashStatistics>::all) {
+        EXPECT_TRUE(read.members.contains(metric.name)) << metric.name;
+    }
+}
+
+TEST(StashRatio, OfNothingIsZero) {
+    EXPECT_EQ(StashStatistics().ratio(), 0);
+}
+
+}  // namespace
+}  // namespace tensorpool
