@@ -7,6 +7,7 @@
 
 #include "arena/arena_claims.hpp"
 #include "arena/arena_registry.hpp"
+#include "arena/arena_table.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
 #include "platform/platform.hpp"

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "device/device_table.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/records/record_values.hpp"

@@ -9,6 +9,7 @@
 
 #include "device/caching/failure_report.hpp"
 #include "device/deferral/event_pool.hpp"
+#include "device/device_table.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/runtime/check_status.hpp"
 #include "events/misuse.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/atomics.hpp"
+#include "limits/budget_table.hpp"
 #include "statistics/records/record_values.hpp"
 
 namespace tensorpool::limits {

@@ -4,8 +4,9 @@
 
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
-#include "statistics/segment/owned_record.hpp"
+#include "planned/planned_table.hpp"
 #include "statistics/records/record_values.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::planned {
 

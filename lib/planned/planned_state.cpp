@@ -13,6 +13,7 @@
 #include "planned/orphaned_plans.hpp"
 #include "planned/plan_file.hpp"
 #include "planned/planned_registry.hpp"
+#include "planned/planned_table.hpp"
 #include "planned/validate_options.hpp"
 
 namespace tensorpool::detail {

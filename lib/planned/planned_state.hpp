@@ -13,6 +13,7 @@
 #include "planned/follower.hpp"
 #include "planned/owned_planned_record.hpp"
 #include "planned/plan_server.hpp"
+#include "planned/planned_table.hpp"
 #include "planned/planning_job.hpp"
 #include "planned/pool_requests.hpp"
 #include "planned/served_plans.hpp"

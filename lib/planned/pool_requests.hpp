@@ -12,6 +12,7 @@
 #include "planned/follower.hpp"
 #include "planned/learner.hpp"
 #include "planned/owned_planned_record.hpp"
+#include "planned/planned_table.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool::planned {

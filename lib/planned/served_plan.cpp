@@ -14,6 +14,7 @@
 #include "kinds/served_kind.hpp"
 #include "pages/served_memory.hpp"
 #include "planned/orphaned_plans.hpp"
+#include "planned/planned_table.hpp"
 #include "planned/predecessors.hpp"
 #include "platform/platform.hpp"
 

@@ -1,4 +1,5 @@
 #include "planned/served_plans.hpp"
+#include "planned/planned_table.hpp"
 
 #include <utility>
 

@@ -7,6 +7,7 @@
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
 #include "stash/restored_block.hpp"
+#include "stash/stash_table.hpp"
 #include "stash/store_pool.hpp"
 
 namespace tensorpool::stashing {

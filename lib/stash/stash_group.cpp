@@ -10,6 +10,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "base/text.hpp"
+#include "stash/stash_table.hpp"
 #include "stash/stash_words.hpp"
 
 namespace tensorpool::stashing {

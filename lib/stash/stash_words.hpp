@@ -5,6 +5,7 @@
 
 #include <tensorpool/stash_statistics.hpp>
 
+#include "stash/stash_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::stashing {

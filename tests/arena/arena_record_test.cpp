@@ -13,6 +13,7 @@
 #include <tensorpool/arena.hpp>
 #include <tensorpool/scratch.hpp>
 
+#include "arena/arena_table.hpp"
 #include "arena/arena_test.hpp"
 #include "arena/records.hpp"
 #include "blocks/worker.hpp"

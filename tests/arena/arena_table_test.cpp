@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "arena/arena_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/segment.hpp"
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "arena/arena_table.hpp"
 #include "statistics/add_records.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment.hpp"

@@ -5,16 +5,28 @@
 #include <cstring>
 #include <random>
 
+#include "device/device_table.hpp"
 #include "statistics/segment/folded_words.hpp"
 
 namespace tensorpool::statistics {
 namespace {
 
+DeviceStatistics statistics_of(const DeviceRecord& device,
+                               std::initializer_list<const DeviceStreamCounters*> streams) {
+    RecordValues values(devices::table);
+    for (const Reading reading : {Reading::first, Reading::second}) {
+        for (const auto* const stream : streams) {
+            // The counters are at the beginning of the record of a stream.
+            values.add_part(reading, as_words(*stream));
+        }
+        values.add_own(reading, as_words(device));
+    }
+    values.finish(as_words(device), false);
+    return with_values(device, values.all());
+}
+
 DeviceStatistics statistics_of(const DeviceRecord& device, const DeviceStreamCounters& stream) {
-    DeviceSums sums;
-    sums.add_frees(stream);
-    sums.add_allocations(stream);
-    return sums.with(device);
+    return statistics_of(device, {&stream});
 }
 
 TEST(StatisticsOfDevice, SumStreams) {
@@ -34,10 +46,7 @@ TEST(StatisticsOfDevice, SumStreams) {
     other.deallocations = 3;
     other.deallocated_bytes = 768;
     other.deallocated_requested_bytes = 600;
-    DeviceSums sums;
-    for (const auto* const stream : {&one, &other}) sums.add_frees(*stream);
-    for (const auto* const stream : {&one, &other}) sums.add_allocations(*stream);
-    const DeviceStatistics statistics = sums.with(device);
+    const DeviceStatistics statistics = statistics_of(device, {&one, &other});
     EXPECT_EQ(statistics.allocations, 6U);
     EXPECT_EQ(statistics.deallocations, 3U);
     EXPECT_EQ(statistics.in_use_bytes, 768U);

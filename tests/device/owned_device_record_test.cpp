@@ -11,6 +11,7 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "device/device_table.hpp"
 #include "statistics/add_records.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment.hpp"

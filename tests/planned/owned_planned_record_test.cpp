@@ -12,6 +12,7 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "planned/planned_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_image.hpp"
 #include "support/child_process.hpp"

@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "planned/planned_table.hpp"
 #include "statistics/segment/folded_words.hpp"
 
 namespace tensorpool::statistics {

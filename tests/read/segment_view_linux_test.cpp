@@ -5,10 +5,17 @@
 #include <cstring>
 #include <string>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "planned/planned_table.hpp"
 #include "statistics/fake_segment_linux.hpp"
+#include "statistics/scopes/scope_table.hpp"
 
 namespace tensorpool::statistics {
 namespace {
+
+using namespace read;
+using namespace snapshots;
 
 using testing::FakeSegment;
 using testing::put;

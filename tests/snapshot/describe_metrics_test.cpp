@@ -10,7 +10,8 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "statistics/json.hpp"
-#include "statistics/scopes/scope_table.hpp"
+#include "snapshot/typed_records.hpp"
+#include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool {
 namespace {
@@ -66,14 +67,17 @@ TEST(DescribeMetrics, DescribesEveryNumberInJson) {
 // All words of these structures except the names are metrics.
 TEST(DescribeMetrics, EveryWordHasMetric) {
     using namespace statistics;
-    EXPECT_EQ(std::size(Metrics<BucketStatistics>::all) * 8, sizeof(BucketStatistics));
-    EXPECT_EQ(std::size(Metrics<LargeStatistics>::all) * 8, sizeof(LargeStatistics));
-    EXPECT_EQ(std::size(Metrics<DeviceStatistics>::all) * 8,
-              sizeof(DeviceStatistics) - offsetof(DeviceStatistics, id));
-    EXPECT_EQ(std::size(Metrics<PlannedArenaStatistics>::all) * 8,
-              sizeof(PlannedArenaStatistics) - offsetof(PlannedArenaStatistics, id));
-    EXPECT_EQ(std::size(Metrics<ScopeStatistics>::all) * 8,
-              sizeof(ScopeStatistics) - sizeof(ScopeStatistics::name));
+    EXPECT_EQ(buckets::table.shown() * 8, sizeof(BucketStatistics));
+    EXPECT_EQ(large_blocks::table.shown() * 8, sizeof(LargeStatistics));
+    EXPECT_EQ(pools::table.shown() * 8,
+              offsetof(PoolStatistics, failures_by_limit) - offsetof(PoolStatistics, id));
+    EXPECT_EQ(arenas::table.shown(), value_count<ArenaStatistics>());
+    EXPECT_EQ(devices::table.shown(), value_count<DeviceStatistics>());
+    EXPECT_EQ(device_streams::table.shown(), value_count<DeviceStreamStatistics>());
+    EXPECT_EQ(planned_arenas::table.shown(), value_count<PlannedArenaStatistics>());
+    EXPECT_EQ(budgets::table.shown(), value_count<BudgetStatistics>());
+    EXPECT_EQ(stashes::table.shown(), value_count<StashStatistics>());
+    EXPECT_EQ(scopes::table.shown(), value_count<ScopeStatistics>());
 }
 
 TEST(DescribeMetrics, ListsPyTorchNames) {

@@ -8,6 +8,9 @@
 namespace tensorpool::statistics {
 namespace {
 
+using namespace read;
+using namespace snapshots;
+
 using tensorpool::testing::FakeSegment;
 
 class HeapProfileReader : public ::testing::Test {

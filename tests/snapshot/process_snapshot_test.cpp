@@ -74,8 +74,8 @@ TEST(ProcessSnapshotToJson, ContainsFieldsByName) {
     EXPECT_EQ(members.at("left_out").members.at("stashes").number, 19U);
     EXPECT_EQ(members.at("threads").elements.at(0).members.at("name").text, "worker");
     EXPECT_EQ(members.at("entries").number, 10U);
-    for (const auto& metric : statistics::Metrics<ProcessSnapshot>::all) {
-        EXPECT_TRUE(members.contains(metric.name)) << metric.name;
+    for (const statistics::Field& metric : snapshots::processes::fields) {
+        EXPECT_TRUE(members.contains(std::string(metric.name))) << metric.name;
     }
 }
 

@@ -4,10 +4,19 @@
 
 #include <string>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "limits/budget_table.hpp"
+#include "planned/planned_table.hpp"
+#include "stash/stash_table.hpp"
 #include "statistics/fake_segment_linux.hpp"
+#include "statistics/scopes/scope_table.hpp"
 
 namespace tensorpool::statistics {
 namespace {
+
+using namespace read;
+using namespace snapshots;
 
 using testing::FakeSegment;
 using testing::put;

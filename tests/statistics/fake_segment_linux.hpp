@@ -8,7 +8,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "limits/budget_table.hpp"
+#include "planned/planned_table.hpp"
 #include "platform/files/observed_file.hpp"
+#include "stash/stash_table.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
@@ -152,16 +158,14 @@ private:
 
     void describe() {
         using namespace statistics;
-        put(header().version, segment_version);
-        put(header().bytes, segment_bytes);
-        put(header().header_bytes, header_bytes);
-        for_each_kind([this]<class Record>(const RecordKind<Record>& kind) {
-            Region& region = header().region<Record>();
-            put(region.offset, offset_of<Record>);
-            put(region.record_bytes, sizeof(Record));
-            put(region.record_count, kind.count);
-            put(region.used, kind.first == First::record ? 0 : 1);
-        });
+        describe_layout(header());
+        for (const RecordKind* const kind :
+             {&ScopeRecord::layout, &ArenaRecord::layout, &DeviceRecord::layout,
+              &DeviceStreamRecord::layout, &PlannedRecord::layout, &BudgetRecord::layout,
+              &StashRecord::layout}) {
+            describe_kind(header(), *kind);
+            put(header().regions[header().kinds - 1].used, 1);
+        }
         put(header().process, static_cast<std::uint64_t>(getpid()));
         store_name(header().process_name, "fake");
         store_name(header().library_version, "1.2.3");

@@ -10,10 +10,16 @@
 
 #include <tensorpool/metrics.hpp>
 
-#include "statistics/fake_segment_linux.hpp"
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "limits/budget_table.hpp"
+#include "planned/planned_table.hpp"
+#include "read/segment_view.hpp"
 #include "snapshot/heap_profile.hpp"
 #include "snapshot/segment_snapshot.hpp"
-#include "read/segment_view.hpp"
+#include "stash/stash_table.hpp"
+#include "statistics/fake_segment_linux.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/sums/steady_sources.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
@@ -106,10 +112,10 @@ private:
     void look() {
         ++looks_;
         ProcessSnapshot snapshot;
-        if (!statistics::read_segment(view_, snapshot)) check(snapshot);
+        if (!snapshots::read_segment(view_, snapshot)) check(snapshot);
         if (!view_.refresh_timeline()) check_timeline();
         HeapProfile profile;
-        if (!statistics::read_heap_profile(view_, profile)) check(profile);
+        if (!snapshots::read_heap_profile(view_, profile)) check(profile);
     }
 
     static void check(const HeapProfile& profile) {
@@ -232,7 +238,7 @@ private:
     std::span<const std::uint8_t> rest_;
     FakeSegment::Sealed sealed_;
     FakeSegment segment_;
-    statistics::SegmentView view_;
+    read::SegmentView view_;
     statistics::SteadySources sources_;
     ProcessSnapshot before_;
     bool is_cut_ = false;

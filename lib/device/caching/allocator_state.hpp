@@ -19,6 +19,7 @@
 #include "device/deferral/deferred_frees.hpp"
 #include "device/deferral/event_pool.hpp"
 #include "device/deferral/stream_calls.hpp"
+#include "device/device_table.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"

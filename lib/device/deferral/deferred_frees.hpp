@@ -9,6 +9,7 @@
 #include "device/deferral/event_pool.hpp"
 #include "device/deferral/record_pool.hpp"
 #include "device/deferral/stream_calls.hpp"
+#include "device/device_table.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {

@@ -15,6 +15,7 @@
 #include "device/caching/streams/stream_table.hpp"
 #include "device/deferral/deferred_frees.hpp"
 #include "device/deferral/event_pool.hpp"
+#include "device/device_table.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/pinned/pinned_sizes.hpp"
 #include "device/unlocked.hpp"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device/deferral/stream_progress.hpp"
+#include "device/device_table.hpp"
 #include "device/runtime/check_status.hpp"
 #include "device/unlocked.hpp"
 #include "events/misuse.hpp"

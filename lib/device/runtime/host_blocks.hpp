@@ -12,6 +12,7 @@
 #include <tensorpool/device/host_memory_source.hpp>
 
 #include "device/deferral/deferred_frees.hpp"
+#include "device/device_table.hpp"
 #include "device/owned_device_record.hpp"
 
 namespace tensorpool::device {

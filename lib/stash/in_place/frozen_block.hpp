@@ -10,6 +10,7 @@
 #include "platform/memory/page_faults.hpp"
 #include "stash/in_place/piece_tools.hpp"
 #include "stash/stash_group.hpp"
+#include "stash/stash_table.hpp"
 
 namespace tensorpool::kinds {
 struct PoolParts;

@@ -8,6 +8,7 @@
 #include <tensorpool/pooled_allocation.hpp>
 
 #include "stash/map/map_entry.hpp"
+#include "stash/stash_table.hpp"
 #include "stash/stash_words.hpp"
 
 namespace tensorpool::stashing {

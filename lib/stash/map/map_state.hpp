@@ -14,6 +14,7 @@
 #include "stash/map/entry_table.hpp"
 #include "stash/map/listed_entries.hpp"
 #include "stash/map/map_reserve.hpp"
+#include "stash/stash_table.hpp"
 #include "stash/stash_words.hpp"
 
 namespace tensorpool::stashing {

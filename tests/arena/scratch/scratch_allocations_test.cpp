@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "arena/arena_table.hpp"
 #include "arena/scratch/scratch_chunks.hpp"
 #include "arena/scratch/scratch_registry.hpp"
 

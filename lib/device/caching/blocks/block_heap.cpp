@@ -1,4 +1,5 @@
 #include "device/caching/blocks/block_heap.hpp"
+#include "device/device_table.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,5 @@
 #include "device/caching/streams/stream_caches.hpp"
+#include "device/device_table.hpp"
 
 #include <algorithm>
 

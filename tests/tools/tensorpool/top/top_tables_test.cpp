@@ -68,7 +68,7 @@ TEST(TopTables, InconsistentValuesDoNotWrapAround) {
 }
 
 TEST(TopTables, OfScopes) {
-    const Table table = scopes_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::scopes, Sizes::iec);
     EXPECT_EQ(cell(table, 0, "SCOPE"), "forward");
     EXPECT_EQ(cell(table, 0, "GROWTH"), "-1.95 KiB");
     EXPECT_EQ(cell(table, 0, "BYTES/CALL"), "100 B");
@@ -85,7 +85,7 @@ TEST(TopTables, OfThreadsWithTheirPool) {
 }
 
 TEST(TopTables, OfArenasAndScratches) {
-    const Table table = arenas_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::arenas, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(cell(table, 0, "KIND"), "growing");
     EXPECT_EQ(cell(table, 1, "KIND"), "scratch");
@@ -94,7 +94,7 @@ TEST(TopTables, OfArenasAndScratches) {
 
 TEST(TopTables, OfPlannedArenas) {
     TopData data = made_up_data();
-    const Table table = planned_table(data, Sizes::iec);
+    const Table table = records_table(data, View::planned, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
     EXPECT_EQ(cell(table, 0, "NAME"), "step");
     EXPECT_EQ(cell(table, 0, "STATE"), "serving");
@@ -107,14 +107,14 @@ TEST(TopTables, OfPlannedArenas) {
     EXPECT_EQ(cell(table, 0, "LARGE"), "3");
     EXPECT_EQ(table.keys, (std::vector<std::string>{"7"}));
     data.chosen->now->planned[0].plan_peak_bytes = 0;
-    EXPECT_EQ(cell(planned_table(data, Sizes::iec), 0, "PLAN"), "-") << "it learns";
-    EXPECT_EQ(cell(planned_table(data, Sizes::iec), 0, "ABOVE"), "-");
+    EXPECT_EQ(cell(records_table(data, View::planned, Sizes::iec), 0, "PLAN"), "-") << "it learns";
+    EXPECT_EQ(cell(records_table(data, View::planned, Sizes::iec), 0, "ABOVE"), "-");
     data.chosen.reset();
-    EXPECT_TRUE(planned_table(data, Sizes::iec).rows.empty());
+    EXPECT_TRUE(records_table(data, View::planned, Sizes::iec).rows.empty());
 }
 
 TEST(TopTables, OfDeviceAllocators) {
-    const Table table = devices_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::devices, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
     EXPECT_EQ(cell(table, 0, "NAME"), "activations");
     EXPECT_EQ(cell(table, 0, "DEVICE"), "cuda:0");
@@ -164,10 +164,10 @@ TEST(TopTables, NamesOfAnotherProcessCannotControlTheTerminal) {
     std::strcpy(data.chosen->now->devices[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
-    for (const Table& table : {pools_table(data, Sizes::iec), scopes_table(data, Sizes::iec),
-                               threads_table(data, 0, Sizes::iec), devices_table(data, Sizes::iec),
-                               events_table(data, Sizes::iec), planned_table(data, Sizes::iec),
-                               budgets_table(data, Sizes::iec), stashes_table(data, Sizes::iec)}) {
+    for (const Table& table : {pools_table(data, Sizes::iec), records_table(data, View::scopes, Sizes::iec),
+                               threads_table(data, 0, Sizes::iec), records_table(data, View::devices, Sizes::iec),
+                               events_table(data, Sizes::iec), records_table(data, View::planned, Sizes::iec),
+                               records_table(data, View::budgets, Sizes::iec), records_table(data, View::stashes, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
             EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
         }
