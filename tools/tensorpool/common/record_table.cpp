@@ -147,9 +147,10 @@ Table record_table(const std::vector<RecordGroup>& groups, std::span<const std::
 
 Table mixed_table(const std::vector<RecordGroup>& groups, Sizes sizes) {
     Table table;
+    const RecordHistory history;
     table.columns = {text_column("KIND", 12), text_column("NAME", 12), text_column("VALUES", 20)};
     for (const RecordGroup& group : groups) {
-        const Cells cells(groups, group, sizes, {});
+        const Cells cells(groups, group, sizes, history);
         const auto& columns = cells.grid().columns;
         for (const RecordRow& row : cells.grid().rows) {
             std::string values;

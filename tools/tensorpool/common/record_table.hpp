@@ -32,7 +32,7 @@ std::string record_key(const std::string& of, std::uint64_t id);
 Table record_table(const std::vector<RecordGroup>& groups, std::span<const std::string_view> names,
                    Sizes sizes, const RecordHistory& history = {});
 
-/// One row for each record of the groups with these names, with all that its columns say in one.
+/// One row for each record of all groups, with all that its columns say in one.
 Table mixed_table(const std::vector<RecordGroup>& groups, Sizes sizes);
 
 }  // namespace tensorpool::command

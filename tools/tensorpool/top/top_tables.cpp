@@ -88,7 +88,7 @@ Table pools_table(const TopData& data, Sizes sizes) {
 
 Table records_table(const TopData& data, View view, Sizes sizes) {
     // Without a process, the columns are those of no records.
-    static const ProcessSnapshot none;
+    static const ProcessSnapshot none{};
     const ProcessSnapshot& now = shown(data) != nullptr ? *shown(data) : none;
     if (view == View::others) return mixed_table(now.others, sizes);
     RecordHistory history;
