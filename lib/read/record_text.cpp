@@ -48,12 +48,6 @@ std::string formatted(const char* format, double value) {
     return text;
 }
 
-std::string value_text(std::string_view unit, std::uint64_t value) {
-    if (unit == "bytes") return BytesText(value).c_str();
-    if (unit == "nanoseconds") return formatted("%.1f ms", static_cast<double>(value) / 1e6);
-    return std::to_string(value);
-}
-
 std::string growth_text(std::uint64_t value) {
     const bool is_less = static_cast<std::int64_t>(value) < 0;
     return std::string(is_less ? "-" : "") + BytesText(is_less ? 0 - value : value).c_str();
@@ -84,7 +78,8 @@ std::string cell_text(Show show, const RecordCell& cell) {
 }
 
 bool is_text(Show show) noexcept {
-    return show == Show::name || show == Show::choice || show == Show::text || show == Show::reference;
+    return show == Show::name || show == Show::choice || show == Show::text ||
+           show == Show::reference;
 }
 
 /// Returns whether one snapshot has all that a text of the column needs.
@@ -172,23 +167,6 @@ std::string json_of(const RecordTable& table, const Record& record) {
     if (!table.text.name.empty()) add(table.text.name, quoted(record.text.c_str()));
     if (out.size() > 1) out += ',';
     return out + json_members(table, record.values) + '}';
-}
-
-std::string text_of(const RecordTable& table, const Record& record) {
-    std::string out = "tensorpool: ";
-    if (!table.choice.name.empty()) out += choice_in(table, record) + ' ';
-    out += std::string(table.of) + " '" + record.name + '\'';
-    if (!record.text.empty()) out += " of " + record.text;
-    out += '\n';
-    TextTable lines;
-    for (std::size_t i = 0; i != table.shown(); ++i) {
-        const Field& field = table.fields[i];
-        if (record.values[i] == 0 || field.name == "id") continue;
-        std::string name(field.name.substr(0, field.name.rfind("_bytes")));
-        std::ranges::replace(name, '_', ' ');
-        lines.add({name, value_text(field.unit, record.values[i]), std::string(field.pytorch)});
-    }
-    return out + lines.text({false, true, false});
 }
 
 // A parent is older than its children, so its number is lower. Whatever an overwritten segment

@@ -17,9 +17,6 @@ std::string json_of(const statistics::RecordTable& table, const RecordGroup::Rec
 std::string json_members(const statistics::RecordTable& table,
                          std::span<const std::uint64_t> values);
 
-/// Returns a report for people: a headline, then a line for each value that is not 0.
-std::string text_of(const statistics::RecordTable& table, const RecordGroup::Record& record);
-
 /// A record in a tree.
 struct Position {
     std::size_t index = 0;

@@ -52,7 +52,11 @@ std::string to_text(const Snapshot& snapshot) {
     std::string out;
     for (const PoolStatistics& pool : snapshot.pools) out += to_text(pool);
     const std::vector<RecordGroup> groups = groups_of(snapshot);
-    for (const RecordGroup& group : groups) out += to_text(groups, group);
+    for (const DeviceStatistics& device : snapshot.devices) out += to_text(device);
+    for (const PlannedArenaStatistics& arena : snapshot.planned) out += to_text(arena);
+    for (const RecordGroup& group : groups) {
+        if (group.name != "devices" && group.name != "planned") out += to_text(groups, group);
+    }
     return out;
 }
 

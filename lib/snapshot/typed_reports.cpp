@@ -19,10 +19,6 @@ template <class Statistics>
 std::string json(const Statistics& one) {
     return read::json_of(table_of<Statistics>(), record_of(one));
 }
-template <class Statistics>
-std::string text(const Statistics& one) {
-    return read::text_of(table_of<Statistics>(), record_of(one));
-}
 std::string size(std::uint64_t bytes) {
     return base::BytesText(bytes).c_str();
 }
@@ -62,15 +58,6 @@ std::string to_json(const DeviceStreamStatistics& stream) {
     return out + ",\"text\":" + base::quoted(to_text(stream).c_str()) + '}';
 }
 
-std::string to_text(const ArenaStatistics& one) {
-    return text(one);
-}
-std::string to_text(const DeviceStatistics& one) {
-    return text(one);
-}
-std::string to_text(const PlannedArenaStatistics& one) {
-    return text(one);
-}
 std::string to_text(const DeviceStreamStatistics& stream) {
     const std::string name =
         stream.stream == 0 ? "the default stream" : "stream " + std::to_string(stream.stream);

@@ -11,7 +11,6 @@ namespace tensorpool::statistics {
 namespace {
 
 using namespace read;
-using namespace snapshots;
 
 /// A segment of a process without memory. Each process is in this state briefly while it exits, and
 /// kernel threads always are. Returns nullopt if none is visible, as in a container.

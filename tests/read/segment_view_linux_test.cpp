@@ -15,7 +15,6 @@ namespace tensorpool::statistics {
 namespace {
 
 using namespace read;
-using namespace snapshots;
 
 using testing::FakeSegment;
 using testing::put;
