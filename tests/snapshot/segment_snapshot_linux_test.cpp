@@ -295,7 +295,7 @@ TEST_P(SegmentSnapshot, ContainsWhatRestsInTheOrderInWhichItWasMade) {
     EXPECT_EQ(cache.restore_ns, 77U);
     EXPECT_EQ(cache.bytes_at_rest(), 2000U);
     EXPECT_EQ(cache.ratio(), 0.5);
-    EXPECT_EQ(statistics.stashes[2].kind, StashStatistics::Kind::stashes);
+    EXPECT_EQ(statistics.stashes[2].kind, StashStatistics::Kind::frozen);
 }
 
 // Their totals interest nobody, and a program may have a budget for each request.

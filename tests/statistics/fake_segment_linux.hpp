@@ -4,9 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
@@ -153,7 +156,11 @@ public:
 private:
     template <class Record>
     Record& at(std::size_t index) {
-        return statistics::records_in<Record>(header())[index];
+        // Where the kinds were described: the header may be overwritten, or cut off.
+        const auto found = std::ranges::find(offsets_, &Record::layout, &Place::first);
+        const std::size_t offset =
+            found != offsets_.end() ? found->second : statistics::offset_of<Record>;
+        return reinterpret_cast<Record*>(static_cast<std::byte*>(base_) + offset)[index];
     }
 
     void describe() {
@@ -164,7 +171,9 @@ private:
               &DeviceStreamRecord::layout, &PlannedRecord::layout, &BudgetRecord::layout,
               &StashRecord::layout}) {
             describe_kind(header(), *kind);
-            put(header().regions[header().kinds - 1].used, 1);
+            Region& region = header().regions[header().kinds - 1];
+            put(region.used, 1);
+            offsets_.emplace_back(kind, region.offset.load());
         }
         put(header().process, static_cast<std::uint64_t>(getpid()));
         store_name(header().process_name, "fake");
@@ -177,6 +186,9 @@ private:
         put(header().magic, segment_magic);
     }
 
+    using Place = std::pair<const statistics::RecordKind*, std::size_t>;
+
+    std::vector<Place> offsets_;
     int file_;
     void* base_ = nullptr;
 };
