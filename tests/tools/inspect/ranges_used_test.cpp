@@ -1,11 +1,11 @@
-#include "inspect/ranges_used.hpp"
+#include "formats/trace/ranges_used.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
 
-namespace tensorpool::command::inspect {
+namespace tensorpool::command::trace {
 namespace {
 
 TEST(RangesUsed, JoinsAdjacentRanges) {
@@ -39,4 +39,4 @@ TEST(RangesUsed, AgreesWithASetOfAddresses) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::inspect
+}  // namespace tensorpool::command::trace

@@ -5,7 +5,7 @@
 #include "plan/fields.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/trace/made_trace.hpp"
-#include "trace/trace_error.hpp"
+#include "formats/trace/trace_error.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

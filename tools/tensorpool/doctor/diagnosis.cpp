@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/printable.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "doctor/diagnosis.hpp"
-#include "help/help_text.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -5,8 +5,7 @@
 #include "common/output.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/machine.hpp"
-#include "options.hpp"
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -10,8 +10,7 @@
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "explain/explanation.hpp"
-#include "options.hpp"
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -9,7 +9,7 @@
 #include "common/units.hpp"
 #include "explain/mapped_chunks.hpp"
 #include "explain/memory_map.hpp"
-#include "profile/named_profile.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::explain {
 

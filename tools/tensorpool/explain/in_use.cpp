@@ -8,7 +8,7 @@
 
 #include "explain/explanation.hpp"
 #include "explain/free_memory.hpp"
-#include "profile/formats.hpp"
+#include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::explain {
 namespace {

@@ -1,4 +1,4 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -11,8 +11,8 @@
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "export/formats.hpp"
-#include "inspect/report/report_text.hpp"
-#include "trace/recording.hpp"
+#include "common/html.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -34,7 +34,7 @@ struct ExportOptions {
 
 /// Writes the chosen format. Returns how many calls were left out of a history.
 std::uint64_t write(const export_::History& history, const ExportOptions& options,
-                    export_::WrittenFile& file) {
+                    WrittenFile& file) {
     const export_::Moment moment = export_::moment_of(history, options.at);
     switch (options.format) {
         case Format::torch:
@@ -65,7 +65,7 @@ void check_output(const Settings& settings, const ExportOptions& options) {
 }
 
 void report(const Settings& settings, const ExportOptions& options,
-            const export_::WrittenFile& file, std::uint64_t left_out, std::uint64_t cut_bytes) {
+            const WrittenFile& file, std::uint64_t left_out, std::uint64_t cut_bytes) {
     if (cut_bytes > 0) {
         print_error(
             fmt::format("tensorpool: {} is truncated: its last {} bytes are an incomplete chunk; "
@@ -74,7 +74,7 @@ void report(const Settings& settings, const ExportOptions& options,
                         printable(options.path), cut_bytes));
     }
     if (settings.json) {
-        const nlohmann::ordered_json result{{"path", inspect::valid_utf8(options.output)},
+        const nlohmann::ordered_json result{{"path", valid_utf8(options.output)},
                                             {"bytes", file.bytes()},
                                             {"calls_left_out", left_out},
                                             {"cut_bytes", cut_bytes}};
@@ -97,7 +97,7 @@ int export_file(const Settings& settings, const ExportOptions& options) {
                                        printable(options.path)));
     }
     const export_::History history(recording);
-    export_::WrittenFile file(options.output, options.path);
+    WrittenFile file(options.output, options.path);
     const std::uint64_t left_out = write(history, options, file);
     file.finish();
     report(settings, options, file, left_out, recording.cut_bytes);

@@ -7,11 +7,10 @@
 #include <cstdint>
 
 #include "export/moment.hpp"
-#include "inspect/written_file.hpp"
+#include "common/output.hpp"
 
 namespace tensorpool::command::export_ {
 
-using inspect::WrittenFile;
 
 /// Writes a memory snapshot of PyTorch (torch.cuda.memory._snapshot) for memory_viz. Each process
 /// is a device, followed by a device for each allocator of device memory. The address ranges of

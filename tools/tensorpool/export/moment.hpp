@@ -2,12 +2,12 @@
 
 #include <cstdint>
 
-#include "inspect/history.hpp"
+#include "formats/trace/history.hpp"
 
 namespace tensorpool::command::export_ {
 
-using inspect::BlockFacts;
-using inspect::History;
+using trace::BlockFacts;
+using trace::History;
 using trace::Lifetime;
 using trace::Recording;
 

@@ -4,18 +4,18 @@
 #include <map>
 #include <utility>
 
-#include "inspect/ranges_used.hpp"
+#include "formats/trace/ranges_used.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {
 
-using inspect::Range;
-using inspect::RangesUsed;
+using trace::Range;
+using trace::RangesUsed;
 
 constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
 
 Range range_of_block(const History& history, std::size_t lifetime) {
-    return inspect::range_of(history.lifetimes()[lifetime].address,
+    return trace::range_of(history.lifetimes()[lifetime].address,
                              history.facts(lifetime).block_bytes);
 }
 

@@ -4,11 +4,11 @@
 #include <map>
 #include <vector>
 
-#include "inspect/pages_in_use.hpp"
+#include "formats/trace/ranges_used.hpp"
 
 namespace tensorpool::command::export_ {
 
-using inspect::Range;
+using trace::Range;
 
 /// The slabs of a device's allocator over time. Slabs that touch are merged.
 class Slabs {

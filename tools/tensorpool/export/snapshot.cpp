@@ -10,7 +10,7 @@
 #include "export/pickle_writer.hpp"
 #include "export/segments.hpp"
 #include "export/slabs.hpp"
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {
@@ -53,7 +53,7 @@ private:
     };
     struct SlabChange {
         std::uint32_t call;
-        inspect::Range range;
+        trace::Range range;
         bool begins;
     };
     /// A device in PyTorch's sense: a process, or an allocator of device memory.
@@ -112,7 +112,7 @@ private:
         }
     }
     void follow_slabs(Part& part, std::uint32_t i, const trace::Call& call) {
-        const inspect::Range range = inspect::range_of(call.address, call.bytes);
+        const trace::Range range = trace::range_of(call.address, call.bytes);
         if (call.action == TraceAction::slab) {
             part.slabs.add(range);
             add_change(part, {i, range, true});
@@ -120,7 +120,7 @@ private:
             part.slabs.remove(range);
             add_change(part, {i, range, false});
         } else if (call.action == TraceAction::gone) {
-            for (const inspect::Range all : part.slabs.all()) {
+            for (const trace::Range all : part.slabs.all()) {
                 part.slabs.remove(all);
                 add_change(part, {i, all, false});
             }
@@ -213,20 +213,20 @@ private:
         if (!is_new) return pickle_.again(at->second);
         pickle_.begin_list();
         for (const trace::RecordedFrame frame :
-             inspect::frames_of_caller(history_.recording(), stack)) {
+             symbols::frames_of_caller(history_.recording(), stack)) {
             write_frame(names_.name(frame));
             pickle_.end_item();
         }
         pickle_.end_list();
         at->second = pickle_.remember();
     }
-    void write_frame(const inspect::FrameName& frame) {
-        const inspect::CodeLocation& location = frame.location;
+    void write_frame(const symbols::FrameName& frame) {
+        const symbols::CodeLocation& location = frame.location;
         pickle_.begin_dictionary();
         pickle_.entry("filename", location.file.empty() ? frame.module : location.file);
         pickle_.entry("line", static_cast<std::uint64_t>(std::max(location.line, 0)));
         pickle_.entry("name",
-                      location.function.empty() ? inspect::to_text(frame) : location.function);
+                      location.function.empty() ? symbols::to_text(frame) : location.function);
         pickle_.end_dictionary();
     }
 
@@ -285,7 +285,7 @@ private:
 
     const History& history_;
     Moment moment_;
-    inspect::FrameNames names_;
+    symbols::FrameNames names_;
     PickleWriter pickle_;
     std::vector<Part> parts_;  // the processes, then the allocators of device memory
     std::vector<std::uint32_t> part_of_source_;

@@ -6,7 +6,7 @@
 
 #include "help/help_text.hpp"
 #include "help/manual_pages.hpp"
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -5,10 +5,9 @@
 
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "holders/request.hpp"
-#include "options.hpp"
-#include "record/time_text.hpp"
-#include "subcommands.hpp"
+#include "formats/holders/request.hpp"
+#include "common/options.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -20,7 +19,7 @@ struct HoldersOptions {
 
 int show_holders(const HoldersOptions& options, const Settings& settings) try {
     const StatisticsReader process = attach_chosen(settings);
-    const holders::Answer answer = holders::ask(process, *record::parse_time(options.patience));
+    const holders::Answer answer = holders::ask(process, *parse_time(options.patience));
     print_line(settings.json ? to_json(answer, process.process(), options.top)
                              : to_text(answer, process.process(), options.top, sizes_of(settings)));
     return success;
@@ -66,7 +65,7 @@ CLI::App* add_holders(CLI::App& app, Settings& settings) {
         ->add_option("--for", options->patience,
                      "Time to wait for the answer, such as 10s or 5min (3s)")
         ->option_text("TIME")
-        ->check(CLI::Validator(record::problem_of_time, ""));
+        ->check(CLI::Validator(problem_of_time, ""));
     add_output_options(*command, settings);
     command->footer(footer);
     settings.details["holders"] = details;

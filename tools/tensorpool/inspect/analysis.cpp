@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::inspect {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inspect/groups.hpp"
-#include "inspect/history.hpp"
+#include "formats/trace/history.hpp"
 #include "inspect/planned.hpp"
 #include "inspect/sites.hpp"
 #include "inspect/timeline.hpp"

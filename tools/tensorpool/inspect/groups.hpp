@@ -8,9 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "inspect/history.hpp"
+#include "formats/trace/history.hpp"
 
 namespace tensorpool::command::inspect {
+
+using trace::BlockFacts;
+using trace::History;
+using trace::Lifetime;
+using trace::Recording;
 
 enum class GroupBy { source, scope };
 

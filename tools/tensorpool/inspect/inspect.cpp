@@ -1,4 +1,4 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -7,10 +7,8 @@
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "inspect/report/reports.hpp"
-#include "inspect/written_file.hpp"
-#include "model/inspect_model.hpp"
-#include "options.hpp"
-#include "trace/recording.hpp"
+#include "inspect/model/inspect_model.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -35,7 +33,7 @@ int inspect_trace(const Settings& settings, const InspectOptions& options) {
     const inspect::Analysis analysis = inspect::analyse(recording, options.top);
     const Sizes sizes = sizes_of(settings);
     if (!options.html.empty()) {
-        inspect::WrittenFile file(options.html, options.path);
+        WrittenFile file(options.html, options.path);
         file.write(inspect::html_report(analysis, options.path, sizes, options.top));
         file.finish();
     }

@@ -3,20 +3,13 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "formats/trace/ranges_used.hpp"
+
 namespace tensorpool::command::inspect {
 
-/// The addresses [begin, end).
-struct Range {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    std::uint64_t bytes() const noexcept { return end - begin; }
-};
-
-/// Returns the range of `bytes` bytes from `address` on, cut at the end of the address space.
-inline Range range_of(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const std::uint64_t max_bytes = UINT64_MAX - address;
-    return {address, address + (bytes < max_bytes ? bytes : max_bytes)};
-}
+using trace::Range;
+using trace::range_of;
+using trace::RangesUsed;
 
 /// Counts the pages that contain a part of any block, which a pool cannot release. Inner pages of a
 /// block belong to that block only, so just the pages at its two ends are kept by number.

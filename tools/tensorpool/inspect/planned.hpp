@@ -7,9 +7,12 @@
 
 #include <tensorpool/memory_plan.hpp>
 
-#include "inspect/history.hpp"
+#include "formats/trace/history.hpp"
 
 namespace tensorpool::command::inspect {
+
+using trace::History;
+using trace::Lifetime;
 
 struct Planned {
     bool made = false;      ///< false: the sizes in a damaged file exceed any memory

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "inspect/groups.hpp"
-#include "inspect/history.hpp"
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/trace/history.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::inspect {
+
+using symbols::FrameName;
+using symbols::FrameNames;
 
 /// A call site and its blocks alive, estimated from samples. Each sample stands for the average
 /// number of requests of its size until one of them is sampled.

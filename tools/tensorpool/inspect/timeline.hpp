@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "inspect/groups.hpp"
-#include "inspect/history.hpp"
+#include "formats/trace/history.hpp"
 #include "inspect/pages_in_use.hpp"
-#include "inspect/ranges_used.hpp"
+#include "formats/trace/ranges_used.hpp"
 
 namespace tensorpool::command::inspect {
 

@@ -3,19 +3,19 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
+#include <map>
 
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/end_signals.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "leaks/ran_leaks.hpp"
 #include "leaks/report.hpp"
-#include "options.hpp"
-#include "profile/formats.hpp"
-#include "profile/interval.hpp"
-#include "run/start.hpp"
-#include "subcommands.hpp"
+#include "leaks/watch.hpp"
+#include "common/options.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/interval.hpp"
+#include "common/launch/launch.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -78,6 +78,30 @@ Observation observe(StatisticsReader& process, const Pace& pace) {
     return watch.observation();
 }
 
+/// Runs the program like `tensorpool run`, but without a report, and sets how it ended. Returns the
+/// observation of the process with the most iterations; an empty one if none was observed.
+Observation observe_program(const std::vector<std::string>& program, const LeaksOptions& options,
+                            launch::Outcome& outcome) {
+    Observation longest;
+    std::map<const StatisticsReader*, leaks::Watch> watches;
+    launch::Family::Looks looks;
+    looks.live = [&](StatisticsReader& process) {
+        leaks::Watch& watch = watches.try_emplace(&process, options.pace).first->second;
+        if (!watch.is_complete()) watch.look(process);
+    };
+    looks.longest_pause_ms = static_cast<int>(leaks::between_looks.count());
+    looks.last = [&](StatisticsReader& process) {
+        const auto watch = watches.find(&process);
+        if (watch == watches.end()) return;
+        const Observation& observation = watch->second.observation();
+        if (observation.profiles() > longest.profiles()) longest = observation;
+        watches.erase(watch);
+    };
+    const launch::Arguments arguments{.program = program, .with = options.with};
+    outcome = launch::Launch(arguments).run(looks);
+    return longest;
+}
+
 int report(const Observation& observation, const Settings& settings, const Pace& pace) {
     if (observation.profiles() < 2) {
         throw CommandError(
@@ -99,11 +123,11 @@ int find_leaks(const Settings& settings, const LeaksOptions& options) try {
         return report(observe(process, options.pace), settings, options.pace);
     }
     setenv("TENSORPOOL_PROFILE", "on", 0);
-    const leaks::RanLeaks ran =
-        leaks::run_and_observe(settings.program, options.with, options.pace);
-    if (ran.observation.profiles() != 0) check(ran.observation.last());
-    const int status = report(ran.observation, settings, options.pace);
-    return ran.outcome.code == 0 && ran.outcome.signal == 0 ? status : run::end_like(ran.outcome);
+    launch::Outcome outcome;
+    const Observation observation = observe_program(settings.program, options, outcome);
+    if (observation.profiles() != 0) check(observation.last());
+    const int status = report(observation, settings, options.pace);
+    return outcome.code == 0 && outcome.signal == 0 ? status : launch::end_like(outcome);
 } catch (const AttachError& error) {
     throw to_command_error(error);
 }

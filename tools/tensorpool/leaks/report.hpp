@@ -12,7 +12,7 @@
 #include "leaks/observation.hpp"
 #include "leaks/verdict.hpp"
 #include "leaks/watch.hpp"
-#include "profile/named_profile.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {
 

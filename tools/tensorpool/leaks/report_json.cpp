@@ -1,13 +1,12 @@
 #include <nlohmann/json.hpp>
 
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 #include "leaks/report.hpp"
 
 namespace tensorpool::command::leaks {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using inspect::valid_utf8;
 
 Json json_of(const Report& report, const Row& row) {
     Json json = {{"verdict", to_string(row.judged.verdict)},

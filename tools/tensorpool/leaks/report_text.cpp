@@ -6,8 +6,8 @@
 #include "common/cells.hpp"
 #include "common/table.hpp"
 #include "leaks/report.hpp"
-#include "profile/line_cell.hpp"
-#include "profile/short_stack.hpp"
+#include "formats/profile/line_cell.hpp"
+#include "formats/profile/short_stack.hpp"
 
 namespace tensorpool::command::leaks {
 namespace {

@@ -104,7 +104,7 @@ Buffers read_csv(std::string_view text, const std::string& name) {
     return CsvReader(text, name).read();
 }
 
-void write_csv(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file) {
+void write_csv(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file) {
     file.write("id,lower,upper,size,alignment,offset\n");
     for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
         const TensorLifetime& lifetime = buffers.lifetimes[i];

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "inspect/written_file.hpp"
+#include "common/output.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
@@ -23,9 +23,9 @@ Buffers read_csv(std::string_view text, const std::string& name);
 Buffers read_json(std::string_view text, const std::string& name);
 
 /// Writes the buffers with the plan's offsets as CSV.
-void write_csv(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file);
+void write_csv(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
 /// Writes the buffers with the plan's offsets, and the plan's peak, lower bound and method, as
 /// JSON.
-void write_json(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file);
+void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
 
 }  // namespace tensorpool::command::planning

@@ -1,4 +1,4 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -14,13 +14,11 @@
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "options.hpp"
 #include "plan/formats.hpp"
 #include "plan/picture.hpp"
 #include "plan/read_file.hpp"
 #include "plan/report.hpp"
-#include "record/time_text.hpp"
-#include "run/size_text.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command {
 namespace planning {
@@ -37,14 +35,14 @@ struct Options {
 };
 
 std::optional<std::chrono::nanoseconds> parse_budget(const std::string& text) {
-    return text == "0" ? std::chrono::nanoseconds(0) : record::parse_time(text);
+    return text == "0" ? std::chrono::nanoseconds(0) : parse_time(text);
 }
 std::string problem_of_budget(const std::string& text) {
-    return parse_budget(text) ? "" : record::problem_of_time(text);
+    return parse_budget(text) ? "" : problem_of_time(text);
 }
 
 std::uint64_t capacity_of(const Options& options) {
-    return options.capacity.empty() ? 0 : *run::parse_size(options.capacity);
+    return options.capacity.empty() ? 0 : *parse_size(options.capacity);
 }
 
 /// Runs `part` and reports invalid lifetimes and plans as errors of the file.
@@ -92,14 +90,14 @@ Outcome make(const Options& options, const Buffers& buffers) {
 }
 
 void write_plan(const Options& options, const Buffers& buffers, const MemoryPlan& plan) {
-    inspect::WrittenFile file(options.output, options.file);
+    WrittenFile file(options.output, options.file);
     options.output.ends_with(".json") ? write_json(buffers, plan, file)
                                       : write_csv(buffers, plan, file);
     file.finish();
 }
 
 void write_picture(const Options& options, const Buffers& buffers, const Outcome& outcome) {
-    inspect::WrittenFile file(options.picture, options.file);
+    WrittenFile file(options.picture, options.file);
     file.write(picture_of(buffers, outcome));
     file.finish();
 }
@@ -149,7 +147,7 @@ void add_options(CLI::App& command, Options& options) {
         ->check(problem_of_budget);
     command.add_option("--capacity", options.capacity, "Target size; status 1 if exceeded")
         ->option_text("SIZE")
-        ->check(run::problem_of_size);
+        ->check(problem_of_size);
     CLI::Option* const output =
         command.add_option("-o,--output", options.output, "Write the plan, as CSV or .json")
             ->option_text("FILE");

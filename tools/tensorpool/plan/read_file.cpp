@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "plan/formats.hpp"
-#include "trace/input.hpp"
-#include "trace/rmm_log.hpp"
+#include "formats/trace/input.hpp"
+#include "formats/trace/rmm_log.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/buffers.hpp"
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::planning {
 

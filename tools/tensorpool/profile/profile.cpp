@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,13 +14,10 @@
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "inspect/written_file.hpp"
-#include "options.hpp"
-#include "profile/formats.hpp"
-#include "profile/interval.hpp"
-#include "profile/ran_profile.hpp"
-#include "run/start.hpp"
-#include "subcommands.hpp"
+#include "common/options.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/interval.hpp"
+#include "common/launch/launch.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -99,25 +98,33 @@ std::string text_of(const profile::NamedProfile& named, const Settings& settings
     return to_text(named, text);
 }
 
-/// Returns the profile of the program, and sets how it ended.
+/// Runs the program like `tensorpool run`, but without a report. Returns the last profile of the
+/// process with the highest peak, and sets how the program ended.
 HeapProfile run_program(const std::vector<std::string>& program, const ProfileOptions& options,
-                        run::Outcome& outcome) {
+                        launch::Outcome& outcome) {
     const bool is_given = !options.interval.empty();
     setenv("TENSORPOOL_PROFILE", is_given ? options.interval.c_str() : "on", is_given ? 1 : 0);
-    profile::RanProfile ran = profile::run_and_profile(program, options.with);
-    outcome = ran.outcome;
-    if (!ran.profile) {
+    std::optional<HeapProfile> highest;
+    std::uint64_t others = 0;
+    const auto look = [&](StatisticsReader& process) {
+        HeapProfile profile = process.heap_profile();
+        if (highest) ++others;
+        if (!highest || profile.peak_bytes > highest->peak_bytes) highest = std::move(profile);
+    };
+    const launch::Arguments arguments{.program = program, .with = options.with};
+    outcome = launch::Launch(arguments).run({.last = look, .live = {}});
+    if (!highest) {
         throw CommandError(finding, fmt::format("profile: no process of {} used a pool; "
                                                 "`tensorpool run` reports why",
                                                 printable(program.front())));
     }
-    if (ran.others != 0) {
+    if (others != 0) {
         print_error(
             fmt::format("tensorpool: this is the process with the highest peak; {} others "
                         "used a pool",
-                        ran.others));
+                        others));
     }
-    return std::move(*ran.profile);
+    return std::move(*highest);
 }
 
 /// Returns the profile of a running process. If it has none, sampling begins.
@@ -140,16 +147,16 @@ int profile_process(const Settings& settings, const ProfileOptions& options) try
     }
     nlohmann::ordered_json before;
     if (!options.compare.empty()) before = profile::read_json(options.compare);
-    run::Outcome outcome;
+    launch::Outcome outcome;
     HeapProfile of_process = settings.program.empty()
                                  ? read_profile(settings)
                                  : run_program(settings.program, options, outcome);
     const profile::NamedProfile named =
         profile::name_frames(std::move(of_process), value_of(settings, options));
-    inspect::WrittenFile file(options.output, options.compare);
+    WrittenFile file(options.output, options.compare);
     file.write(text_of(named, settings, options, before));
     file.finish();
-    return settings.program.empty() ? success : run::end_like(outcome);
+    return settings.program.empty() ? success : launch::end_like(outcome);
 } catch (const AttachError& error) {
     throw to_command_error(error);
 }

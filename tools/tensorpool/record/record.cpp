@@ -9,10 +9,9 @@
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
+#include "common/options.hpp"
 #include "record/session.hpp"
-#include "record/time_text.hpp"
-#include "subcommands.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -24,7 +23,7 @@ struct Arguments {
 };
 
 int record_process(const Arguments& arguments, const Settings& settings) try {
-    const auto time = record::parse_time(arguments.time);
+    const auto time = parse_time(arguments.time);
     StatisticsReader process = attach_chosen(settings);
     const std::string path = arguments.path.empty()
                                  ? fmt::format("tensorpool-{}.tpt", process.process())
@@ -50,7 +49,7 @@ void declare_options(CLI::App& command, Arguments& arguments, Settings& settings
     add_process_options(command, settings);
     command.add_option("--for", arguments.time, "Duration, such as 10s or 5min (until Ctrl-C)")
         ->option_text("TIME")
-        ->check(CLI::Validator(record::problem_of_time, ""));
+        ->check(CLI::Validator(problem_of_time, ""));
     command
         .add_option("--stacks", arguments.stack_interval,
                     "Record a call stack about every SIZE bytes allocated, such as 512KiB")

@@ -12,7 +12,7 @@
 #include "common/end_signals.hpp"
 #include "record/outcome.hpp"
 #include "record/pace.hpp"
-#include "trace/trace_writer.hpp"
+#include "formats/trace/trace_writer.hpp"
 
 namespace tensorpool::command::record {
 

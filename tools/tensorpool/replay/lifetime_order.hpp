@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -1,4 +1,4 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -8,10 +8,10 @@
 #include <memory>
 #include <utility>
 
+#include <tensorpool/system_memory.hpp>
+
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "doctor/machine.hpp"
-#include "options.hpp"
 #include "replay/plan_compiler.hpp"
 #include "replay/plan_file.hpp"
 #include "replay/replay_allocators.hpp"
@@ -58,7 +58,7 @@ std::vector<ReplayAllocator> present(const ReplayOptions& options) {
 }
 
 void check_memory(const PlanStatistics& statistics, Touch touch) {
-    const std::uint64_t available = examine_machine().available_bytes;
+    const std::uint64_t available = get_available_memory();
     if (touch == Touch::none || statistics.max_alive_bytes <= available) return;
     throw CommandError(
         finding, fmt::format("the recording needs {} at once, but only {} are available; "

@@ -3,28 +3,26 @@
 /// @file
 /// The report that is printed when the program has ended.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "run/arguments.hpp"
-#include "run/parts.hpp"
-#include "run/results.hpp"
+#include "common/launch/launch.hpp"
 #include "run/trace_output.hpp"
 
 namespace tensorpool::command::run {
 
-/// How the program ended, and its resource usage.
-struct Outcome {
-    int code = 0;    ///< its exit code
-    int signal = 0;  ///< the signal that ended it; 0: none
-    double user_seconds = 0;
-    double system_seconds = 0;
-    std::uint64_t minor_faults = 0;
-    std::uint64_t peak_resident_bytes = 0;  ///< of the process with the largest peak
+using launch::Outcome;
+using launch::Part;
+using launch::PartNotes;
+using launch::PlannedPart;
+using launch::ProcessResult;
+using launch::Results;
+
+/// The parsed command line.
+struct Arguments : launch::Arguments {
+    std::string trace;   ///< a path; "": no recording
+    std::string report;  ///< a path, or none; "": standard error
 };
-/// Includes the usage of all children that have ended.
-Outcome outcome_of(int code, int signal);
 
 struct Report {
     const Arguments& arguments;

@@ -4,7 +4,6 @@
 
 #include "common/printable.hpp"
 #include "common/units.hpp"
-#include "run/numbers.hpp"
 
 namespace tensorpool::command::run {
 

@@ -8,23 +8,20 @@
 
 #include <tensorpool/live_trace.hpp>
 
-#include "trace/trace_writer.hpp"
+#include "common/launch/family.hpp"
+#include "formats/trace/trace_writer.hpp"
 
 namespace tensorpool::command::run {
 
-class TraceOutput {
+class TraceOutput final : public launch::Recorder {
 public:
     /// Throws CommandError if the file cannot be created.
     explicit TraceOutput(const std::string& path) : path_(path), writer_(path) {}
 
-    /// Reads the entries since the last call, and returns their number. `process` is its number
-    /// among all recorded processes. Throws AttachError if the shared memory is damaged.
-    std::size_t look(std::uint64_t process, LiveTrace& trace);
-    /// Reads a process for the last time, because it has ended or its recording has.
-    void finish(std::uint64_t process, LiveTrace& trace);
-    /// Whether the file cannot be written further.
-    bool is_full() const noexcept { return !writer_.problem().empty(); }
-    void flush() { writer_.flush(); }
+    std::size_t look(std::uint64_t process, LiveTrace& trace) override;
+    void finish(std::uint64_t process, LiveTrace& trace) override;
+    bool is_full() const noexcept override { return !writer_.problem().empty(); }
+    void flush() override { writer_.flush(); }
 
     /// Returns "1,234 entries in FILE, 12 MiB", and what is missing.
     std::string text() const;

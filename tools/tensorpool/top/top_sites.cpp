@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "common/cells.hpp"
-#include "profile/formats.hpp"
-#include "profile/line_cell.hpp"
-#include "profile/short_stack.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/line_cell.hpp"
+#include "formats/profile/short_stack.hpp"
 #include "top/top_headline.hpp"
 #include "top/top_tables.hpp"
 

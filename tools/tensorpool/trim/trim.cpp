@@ -11,9 +11,8 @@
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
-#include "record/time_text.hpp"
-#include "subcommands.hpp"
+#include "common/options.hpp"
+#include "common/units.hpp"
 #include "trim/outcome.hpp"
 
 namespace tensorpool::command {
@@ -44,7 +43,7 @@ trim::Outcome request_trim(StatisticsReader& process, Clock::duration patience) 
 int trim_process(const std::string& patience, const Settings& settings) try {
     StatisticsReader process = attach_chosen(settings);
     const trim::Outcome outcome = request_trim(
-        process, std::chrono::duration_cast<Clock::duration>(*record::parse_time(patience)));
+        process, std::chrono::duration_cast<Clock::duration>(*parse_time(patience)));
     if (settings.json) {
         print_line(to_json(outcome));
     } else if (outcome.trimmed_bytes) {
@@ -81,7 +80,7 @@ CLI::App* add_trim(CLI::App& app, Settings& settings) {
     add_process_options(*command, settings);
     command->add_option("--for", *patience, "Time to wait for the answer, such as 10s or 5min (3s)")
         ->option_text("TIME")
-        ->check(CLI::Validator(record::problem_of_time, ""));
+        ->check(CLI::Validator(problem_of_time, ""));
     add_output_options(*command, settings);
     command->footer(footer);
     settings.details["trim"] = details;

@@ -1,8 +1,7 @@
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 
 #include <gtest/gtest.h>
 
-#include "inspect/report/digest.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

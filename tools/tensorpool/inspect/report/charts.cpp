@@ -8,7 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

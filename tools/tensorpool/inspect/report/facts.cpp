@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 #include "inspect/report/sections.hpp"
-#include "plan/report.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {
@@ -45,7 +44,7 @@ Fact plan_fact(const Planned& planned, Sizes sizes) {
     std::string note = "the optimum, if all blocks were known in advance";
     if (!planned.optimal) {
         note = fmt::format("{} above the lower bound, if all blocks were known in advance",
-                           planning::gap_text(planned.peak_bytes, bound));
+                           gap_text(planned.peak_bytes, bound));
         note += planned.searched ? "" : "; greedy: `tensorpool plan` may find less";
     }
     return {"plan needs", format_size(planned.peak_bytes, sizes), note};

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
 #include "inspect/report/charts.hpp"
-#include "inspect/report/digest.hpp"
+#include "common/html.hpp"
 #include "inspect/report/report_assets.hpp"
-#include "inspect/report/report_text.hpp"
 #include "inspect/report/reports.hpp"
 #include "inspect/report/sections.hpp"
 

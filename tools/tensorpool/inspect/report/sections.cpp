@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/cells.hpp"
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

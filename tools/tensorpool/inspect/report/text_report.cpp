@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "common/printable.hpp"
-#include "help/help_text.hpp"
 #include "inspect/report/reports.hpp"
 #include "inspect/report/sections.hpp"
 

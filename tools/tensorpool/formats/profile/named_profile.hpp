@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tensorpool/heap_profile.hpp>
+
+#include "formats/symbols/frame_names.hpp"
+
+namespace tensorpool::command::profile {
+
+/// The value of a site that sorts the sites and that exports contain.
+enum class Value { live, peak, allocated };
+/// Returns "live", "peak" or "allocated".
+std::string_view name_of(Value value) noexcept;
+std::uint64_t bytes_of(const ProfileSite& site, Value value) noexcept;
+/// Returns the number of blocks: at least 1 if the site has bytes, although it is an estimate. Some
+/// readers reject bytes without blocks.
+std::uint64_t blocks_of(const ProfileSite& site, Value value) noexcept;
+
+/// A heap profile with the names of its frames.
+struct NamedProfile {
+    /// The sites with the most bytes come first. Each stack has its outermost call first, without
+    /// the calls of tensorpool itself and without indices beyond `frames`.
+    HeapProfile profile;
+    std::vector<symbols::FrameName> frames;  ///< the names of `profile.frames`
+    std::vector<std::string> problems;       ///< why names are missing
+    Value value = Value::live;
+
+    std::uint64_t total(Value of) const noexcept;
+};
+
+/// Finds the names of the frames, and sorts the sites by `value`.
+NamedProfile name_frames(HeapProfile profile, Value value);
+
+/// Returns the stack of a site as texts such as "function at file:line", outermost call first;
+/// "[other stacks]" if the site has none.
+std::vector<std::string> stack_of(const NamedProfile& named, const ProfileSite& site);
+/// Returns the line of the program that allocates.
+std::string line_of(const NamedProfile& named, const ProfileSite& site);
+
+/// Returns a profile with one site for each such line: the sum of its sites, with the stack of the
+/// largest.
+NamedProfile sum_by_line(NamedProfile named);
+
+}  // namespace tensorpool::command::profile
