@@ -11,6 +11,7 @@
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "common/target.hpp"
 #include "help/help_text.hpp"
 
 namespace tensorpool::command {
@@ -70,8 +71,14 @@ int set_program_aside(const CLI::App& app, int count, const char* const* argumen
     return static_cast<int>(end - arguments);
 }
 
-int run(const Settings& settings) try {
+int run_chosen(const Settings& settings) try {
     return settings.run ? settings.run() : success;
+} catch (const AttachError& error) {
+    throw to_command_error(error);
+}
+
+int run(const Settings& settings) try {
+    return run_chosen(settings);
 } catch (const CommandError& error) {
     print_error(fmt::format("tensorpool: {}", error.what()));
     return error.code();

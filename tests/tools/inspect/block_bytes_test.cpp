@@ -1,4 +1,4 @@
-#include "formats/trace/block_bytes.hpp"
+#include "formats/trace/history.hpp"
 
 #include <gtest/gtest.h>
 

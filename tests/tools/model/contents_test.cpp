@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "inspect/model/estimate/layer_groups.hpp"
 #include "support/model_writers.hpp"
 
 namespace tensorpool::command::model {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "plan/formats.hpp"
+#include "plan/buffers.hpp"
 #include "read_problem.hpp"
 #include "tools/temporary_folder.hpp"
 

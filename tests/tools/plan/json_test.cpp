@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "plan/formats.hpp"
+#include "plan/buffers.hpp"
 #include "read_problem.hpp"
 #include "tools/temporary_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "formats/profile/profile_names.hpp"
+#include "formats/profile/named_profile.hpp"
 
 #include <gtest/gtest.h>
 

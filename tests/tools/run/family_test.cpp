@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "run/trace_output.hpp"
+#include "run/report.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
 

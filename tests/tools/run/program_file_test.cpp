@@ -1,4 +1,4 @@
-#include "common/launch/program_file.hpp"
+#include "common/launch/parts.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
 #include "formats/trace/recording.hpp"
-#include "formats/trace/trace_error.hpp"
+#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

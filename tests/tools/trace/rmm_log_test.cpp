@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "formats/trace/trace_error.hpp"
+#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

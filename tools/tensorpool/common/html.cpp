@@ -36,10 +36,12 @@ std::string_view escaped(const char& character) {
 
 }  // namespace
 
+std::string json_line(const nlohmann::ordered_json& json) {
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::string valid_utf8(std::string_view text) {
-    using nlohmann::json;
-    const std::string quoted = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-    return json::parse(quoted).get<std::string>();
+    return nlohmann::json::parse(json_line(text)).get<std::string>();
 }
 
 std::string escape_html(std::string_view text) {

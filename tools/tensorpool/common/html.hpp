@@ -6,8 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json_fwd.hpp>
+
 namespace tensorpool::command {
 
+/// Returns one line of JSON, with U+FFFD for invalid UTF-8.
+std::string json_line(const nlohmann::ordered_json& json);
 /// Returns the text with U+FFFD for invalid UTF-8.
 std::string valid_utf8(std::string_view text);
 /// Returns the text escaped for HTML text and attributes, with U+FFFD for invalid UTF-8 and control

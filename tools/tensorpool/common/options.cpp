@@ -1,16 +1,24 @@
 #include "common/options.hpp"
 
-#include <CLI/CLI.hpp>
+#include <utility>
 
 namespace tensorpool::command {
 
+CLI::App* add_subcommand(CLI::App& app, Settings& settings, const About& about,
+                         std::function<int()> run) {
+    CLI::App* const command = app.add_subcommand(about.name, about.sentence);
+    command->footer(about.footer);
+    settings.details[about.name] = about.details;
+    command->callback([&settings, run = std::move(run)] { settings.run = run; });
+    return command;
+}
+
 CLI::Option* add_process_options(CLI::App& command, Settings& settings) {
     CLI::Option* const process =
-        command.add_option("-p,--pid", settings.process, "The process with this id")
-            ->option_text("PID")
-            ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
-    return command.add_option("--name", settings.name, "The process with this name, or part of it")
-        ->option_text("NAME")
+        add_option(command, "-p,--pid PID", settings.process, "The process with this id",
+                   CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
+    return add_option(command, "--name NAME", settings.name,
+                      "The process with this name, or part of it")
         ->excludes(process);
 }
 
@@ -29,18 +37,15 @@ void add_output_options(CLI::App& command, Settings& settings) {
 
 void add_repetition_options(CLI::App& command, Repetition& repetition) {
     // At intervals below 10 ms, the measurement would show mostly the reader's own load.
-    command.add_option("-i,--interval", repetition.interval, "Seconds between samples (1)")
-        ->option_text("S")
-        ->check(CLI::Range(0.01, 86400.0));
-    command.add_option("-n,--times", repetition.times, "Number of samples (unlimited)")
-        ->option_text("N")
-        ->check(CLI::PositiveNumber);
+    add_option(command, "-i,--interval S", repetition.interval, "Seconds between samples (1)",
+               CLI::Range(0.01, 86400.0));
+    add_option(command, "-n,--times N", repetition.times, "Number of samples (unlimited)",
+               CLI::PositiveNumber);
 }
 
 CLI::Option* add_parts_option(CLI::App& command, std::vector<std::string>& parts) {
-    return command
-        .add_option(parts_option, parts, "malloc, numpy, torch (all), holders, profile; or none")
-        ->option_text("PARTS")
+    return add_option(command, std::string(parts_option) + " PARTS", parts,
+                      "malloc, numpy, torch (all), holders, profile; or none")
         ->delimiter(',')
         ->allow_extra_args(false);
 }

@@ -7,7 +7,6 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "common/units.hpp"
-#include "explain/mapped_chunks.hpp"
 #include "explain/memory_map.hpp"
 #include "formats/profile/named_profile.hpp"
 

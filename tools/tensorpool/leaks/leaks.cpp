@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <map>
@@ -11,7 +10,7 @@
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "leaks/report.hpp"
-#include "leaks/watch.hpp"
+#include "leaks/observation.hpp"
 #include "common/options.hpp"
 #include "formats/profile/formats.hpp"
 #include "formats/profile/interval.hpp"
@@ -112,7 +111,7 @@ int report(const Observation& observation, const Settings& settings, const Pace&
     return report.leaks() == 0 ? success : finding;
 }
 
-int find_leaks(const Settings& settings, const LeaksOptions& options) try {
+int find_leaks(const Settings& settings, const LeaksOptions& options) {
     check(settings, options);
     if (settings.program.empty()) {
         StatisticsReader process = attach_chosen(settings);
@@ -128,24 +127,18 @@ int find_leaks(const Settings& settings, const LeaksOptions& options) try {
     if (observation.profiles() != 0) check(observation.last());
     const int status = report(observation, settings, options.pace);
     return outcome.code == 0 && outcome.signal == 0 ? status : launch::end_like(outcome);
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 void declare_options(CLI::App& command, Settings& settings, LeaksOptions& options) {
     add_process_options(command, settings);
     CLI::Option* const every =
-        command.add_option("--every", options.pace.seconds, "End an iteration after this time")
-            ->option_text("SECONDS")
-            ->check(CLI::Range(0.01, 86400.0));
-    command
-        .add_option("--mark", options.pace.mark,
-                    "End an iteration at marks with this text (at each mark)")
-        ->option_text("TEXT")
+        add_option(command, "--every SECONDS", options.pace.seconds,
+                   "End an iteration after this time", CLI::Range(0.01, 86400.0));
+    add_option(command, "--mark TEXT", options.pace.mark,
+               "End an iteration at marks with this text (at each mark)")
         ->excludes(every);
-    command.add_option("--iterations", options.pace.iterations, "Iterations to observe (20)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 10'000));
+    add_option(command, "--iterations N", options.pace.iterations, "Iterations to observe (20)",
+               CLI::Range(1, 10'000));
     add_parts_option(command, options.with);
     add_output_options(command, settings);
 }
@@ -193,15 +186,12 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_leaks(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("leaks", "Find call stacks whose memory grows with each iteration");
     const auto options = std::make_shared<LeaksOptions>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"leaks", "Find call stacks whose memory grows with each iteration", footer, details},
+        [&settings, options] { return find_leaks(settings, *options); });
     declare_options(*command, settings, *options);
-    command->footer(footer);
-    settings.details["leaks"] = details;
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return find_leaks(settings, *options); };
-    });
     return command;
 }
 

@@ -11,7 +11,6 @@
 #include "common/units.hpp"
 #include "leaks/observation.hpp"
 #include "leaks/verdict.hpp"
-#include "leaks/watch.hpp"
 #include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {

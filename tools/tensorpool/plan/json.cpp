@@ -4,8 +4,7 @@
 
 #include "common/printable.hpp"
 #include "common/html.hpp"
-#include "plan/fields.hpp"
-#include "plan/formats.hpp"
+#include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
@@ -155,13 +154,13 @@ void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& fil
                     plan.peak_bytes, plan.lower_bound_bytes, to_string(plan.method), plan.optimal));
     for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
         const TensorLifetime& lifetime = buffers.lifetimes[i];
-        const Json buffer = {{"id", valid_utf8(buffers.ids[i])},
+        const Json buffer = {{"id", buffers.ids[i]},
                              {"lower", lifetime.begin},
                              {"upper", lifetime.end},
                              {"size", lifetime.bytes},
                              {"alignment", lifetime.alignment},
                              {"offset", plan.offsets[i]}};
-        file.write((i == 0 ? "\n  " : ",\n  ") + buffer.dump());
+        file.write((i == 0 ? "\n  " : ",\n  ") + json_line(buffer));
     }
     file.write("\n ]}\n");
 }

@@ -64,8 +64,8 @@ std::string report_text(const Outcome& outcome, Sizes sizes) {
 
 std::string report_json(const Outcome& outcome) {
     const MemoryPlan& plan = outcome.plan;
-    nlohmann::ordered_json json = {{"file", valid_utf8(outcome.file)},
-                                   {"origin", valid_utf8(outcome.origin)},
+    nlohmann::ordered_json json = {{"file", outcome.file},
+                                   {"origin", outcome.origin},
                                    {"buffers", outcome.buffers},
                                    {"lower_bound_bytes", plan.lower_bound_bytes},
                                    {"peak_bytes", plan.peak_bytes},
@@ -81,7 +81,7 @@ std::string report_json(const Outcome& outcome) {
         json["capacity_bytes"] = outcome.capacity_bytes;
         json["fits"] = fits(outcome);
     }
-    return json.dump();
+    return json_line(json);
 }
 
 }  // namespace tensorpool::command::planning

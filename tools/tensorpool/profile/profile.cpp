@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 
 #include <cstdlib>
 #include <optional>
@@ -138,7 +137,7 @@ HeapProfile read_profile(const Settings& settings) {
                                    profile::turn_on(process)));
 }
 
-int profile_process(const Settings& settings, const ProfileOptions& options) try {
+int profile_process(const Settings& settings, const ProfileOptions& options) {
     check(settings, options);
     if (!options.interval.empty() && settings.program.empty()) {
         StatisticsReader process = attach_chosen(settings);
@@ -157,17 +156,14 @@ int profile_process(const Settings& settings, const ProfileOptions& options) try
     file.write(text_of(named, settings, options, before));
     file.finish();
     return settings.program.empty() ? success : launch::end_like(outcome);
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 void declare_options(CLI::App& command, Settings& settings, ProfileOptions& options) {
     add_process_options(command, settings);
     command.add_flag("--live{live},--peak{peak},--allocated{allocated}", options.values,
                      "Sort by, or export, these bytes (live)");
-    command.add_option("--top", options.text.max_rows, "Rows of the table (10)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 10'000));
+    add_option(command, "--top N", options.text.max_rows, "Rows of the table (10)",
+               CLI::Range(1, 10'000));
     command.add_flag("--stacks", options.text.stacks, "Print the call stack below each row");
     command.add_flag("--lifetimes", options.text.lifetimes,
                      "Print how long freed blocks lived instead of bytes");
@@ -175,17 +171,12 @@ void declare_options(CLI::App& command, Settings& settings, ProfileOptions& opti
         "--pprof{pprof},--pprof-legacy{pprof-legacy},--collapsed{collapsed},"
         "--speedscope{speedscope},--html{html}",
         options.formats, "Export this format");
-    command
-        .add_option("--compare", options.compare,
-                    "With --html: an earlier profile, written by --json")
-        ->option_text("FILE");
-    command.add_option("-o,--output", options.output, "Write to this file (standard output)")
-        ->option_text("OUT");
-    command
-        .add_option("--interval", options.interval,
-                    "Sample at this mean distance from now on; off; or all")
-        ->option_text("SIZE")
-        ->check(CLI::Validator(profile::problem_of_interval, ""));
+    add_option(command, "--compare FILE", options.compare,
+               "With --html: an earlier profile, written by --json");
+    add_option(command, "-o,--output OUT", options.output, "Write to this file (standard output)");
+    add_option(command, "--interval SIZE", options.interval,
+               "Sample at this mean distance from now on; off; or all",
+               profile::problem_of_interval);
     add_parts_option(command, options.with);
     add_output_options(command, settings);
 }
@@ -224,15 +215,12 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_profile(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("profile", "Show which call stacks hold the memory of a process");
     const auto options = std::make_shared<ProfileOptions>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"profile", "Show which call stacks hold the memory of a process", footer, details},
+        [&settings, options] { return profile_process(settings, *options); });
     declare_options(*command, settings, *options);
-    command->footer(footer);
-    settings.details["profile"] = details;
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return profile_process(settings, *options); };
-    });
     return command;
 }
 

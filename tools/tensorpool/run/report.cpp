@@ -11,6 +11,7 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "common/html.hpp"
 #include "common/printable.hpp"
 #include "common/units.hpp"
 
@@ -165,6 +166,31 @@ Json json_of(const Totals& others, std::uint64_t count) {
 
 }  // namespace
 
+std::size_t TraceOutput::look(std::uint64_t process, LiveTrace& trace) {
+    return trace.look([&](const TracePart& part) { writer_.add(process, part); });
+}
+
+void TraceOutput::finish(std::uint64_t process, LiveTrace& trace) {
+    look(process, trace);
+    writer_.end(process);
+    threads_left_out_ += trace.threads_left_out();
+}
+
+std::string TraceOutput::text() const {
+    std::string text = fmt::format("{} entries in {}, {}", with_commas(writer_.entries()),
+                                   printable(path_), format_size(writer_.written_bytes()));
+    if (writer_.dropped() != 0) {
+        text += fmt::format("; {} more were lost", with_commas(writer_.dropped()));
+    }
+    if (threads_left_out_ != 0) {
+        text += fmt::format("; {} threads beyond the 512th", with_commas(threads_left_out_));
+    }
+    if (!writer_.problem().empty()) {
+        text += fmt::format("; incomplete: {}", printable(writer_.problem()));
+    }
+    return text;
+}
+
 std::string to_text(const Report& report) {
     std::string text = headline(report);
     for (const PlannedPart& one : report.parts) {
@@ -204,7 +230,7 @@ std::string to_json(const Report& report) {
                 {"problems", results.problems()}};
     if (report.trace != nullptr) run["trace"] = json_of(*report.trace);
     // Arguments may be in any character set, so invalid UTF-8 is replaced.
-    std::string text = run.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+    std::string text = json_line(run) + '\n';
     for (const ProcessResult& one : results.largest()) {
         text += tensorpool::to_json(one.snapshot) + '\n';
     }

@@ -1,6 +1,5 @@
 #include "common/options.hpp"
 
-#include <CLI/CLI.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +13,7 @@
 
 #include "common/printable.hpp"
 #include "common/units.hpp"
-#include "common/descriptor.hpp"
+#include "common/posix.hpp"
 #include "common/output.hpp"
 #include "run/report.hpp"
 
@@ -24,32 +23,20 @@ namespace {
 using run::Arguments;
 
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
-    const CLI::Validator is_size(problem_of_size, "", "size");
     add_parts_option(command, arguments.with);
-    command.add_option("--limit", arguments.limit, "Maximum capacity of the pool of each process")
-        ->option_text("SIZE")
-        ->check(is_size);
-    command
-        .add_option("--budget", arguments.budget, "Set the budgets of pools and scopes from FILE")
-        ->option_text("FILE");
-    command
-        .add_option("--interpose-min", arguments.interpose_min,
-                    "With malloc: minimum size of pool blocks (64KiB)")
-        ->option_text("SIZE")
-        ->check(is_size);
-    CLI::Option* const trace = command
-                                   .add_option("--trace", arguments.trace,
-                                               "Record the calls of all processes of the program")
-                                   ->option_text("FILE");
-    command
-        .add_option("--stacks", arguments.stacks, "Also record a call stack about every SIZE bytes")
-        ->option_text("SIZE")
-        ->check(is_size)
+    add_option(command, "--limit SIZE", arguments.limit,
+               "Maximum capacity of the pool of each process", problem_of_size);
+    add_option(command, "--budget FILE", arguments.budget,
+               "Set the budgets of pools and scopes from FILE");
+    add_option(command, "--interpose-min SIZE", arguments.interpose_min,
+               "With malloc: minimum size of pool blocks (64KiB)", problem_of_size);
+    CLI::Option* const trace = add_option(command, "--trace FILE", arguments.trace,
+                                          "Record the calls of all processes of the program");
+    add_option(command, "--stacks SIZE", arguments.stacks,
+               "Also record a call stack about every SIZE bytes", problem_of_size)
         ->needs(trace);
-    command
-        .add_option("--report", arguments.report,
-                    "Write the report to FILE (standard error), or none")
-        ->option_text("FILE");
+    add_option(command, "--report FILE", arguments.report,
+               "Write the report to FILE (standard error), or none");
     command.add_flag("--json", settings.json, "Print the report as JSON, one object per line");
 }
 
@@ -191,19 +178,15 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_run(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("run", "Run a program with its memory from the pool");
     const auto arguments = std::make_shared<Arguments>();
+    CLI::App* const command =
+        add_subcommand(app, settings,
+                       {"run", "Run a program with its memory from the pool", footer, details}, [&app, &settings, arguments] {
+                           arguments->program = program_of(*app.get_subcommand("run"), settings);
+                           return run_and_report(*arguments, settings.json);
+                       });
     declare_options(*command, *arguments, settings);
     command->prefix_command();
-    command->footer(footer);
-    settings.details["run"] = details;
-    command->callback([&settings, arguments, command] {
-        settings.run = [&settings, arguments, command] {
-            arguments->program = program_of(*command, settings);
-            return run_and_report(*arguments, settings.json);
-        };
-    });
     return command;
 }
 

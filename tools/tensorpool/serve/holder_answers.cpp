@@ -5,7 +5,7 @@
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/settings.hpp"
-#include "formats/holders/request.hpp"
+#include "formats/holders/answer.hpp"
 #include "serve/requests.hpp"
 
 namespace tensorpool::command::serve {

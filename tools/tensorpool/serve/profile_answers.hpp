@@ -14,7 +14,7 @@
 
 #include <tensorpool/metrics.hpp>
 
-#include "formats/profile/profile_names.hpp"
+#include "formats/profile/named_profile.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {

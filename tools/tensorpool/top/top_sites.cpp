@@ -2,8 +2,7 @@
 
 #include "common/cells.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/line_cell.hpp"
-#include "formats/profile/short_stack.hpp"
+#include "formats/profile/named_profile.hpp"
 #include "top/top_headline.hpp"
 #include "top/top_tables.hpp"
 

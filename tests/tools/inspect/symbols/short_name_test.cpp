@@ -1,4 +1,4 @@
-#include "formats/symbols/short_name.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "inspect/model/estimate/estimation.hpp"
+#include "inspect/model/estimation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 
 #include "common/settings.hpp"
-#include "inspect/model/estimate/plan_options.hpp"
 #include "inspect/model/model_report.hpp"
 #include "support/known_models.hpp"
 

@@ -16,7 +16,7 @@
 #include <tensorpool/budget.hpp>
 
 #include "common/launch/program.hpp"
-#include "common/launch/program_file.hpp"
+#include "common/launch/parts.hpp"
 #include "common/printable.hpp"
 
 namespace tensorpool::command::launch {

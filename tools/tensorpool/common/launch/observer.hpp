@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/descriptor.hpp"
+#include "common/posix.hpp"
 
 namespace tensorpool::command::launch {
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <utility>
 
-#include "common/descriptor.hpp"
+#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 

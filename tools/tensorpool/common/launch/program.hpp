@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/descriptor.hpp"
+#include "common/posix.hpp"
 #include "common/settings.hpp"
 
 namespace tensorpool::command::launch {

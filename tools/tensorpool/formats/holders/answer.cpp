@@ -1,12 +1,22 @@
 #include "formats/holders/answer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+
 #include <nlohmann/json.hpp>
 
+#include <tensorpool/holder_request.hpp>
+
+#include "common/html.hpp"
+#include "common/pause.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
+#include "common/table.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command::holders {
 namespace {
@@ -87,6 +97,25 @@ HeldMemory memory_in(const Fields& fields) {
             .more_holders = fields.number("more_holders")};
 }
 
+
+constexpr const char* without_holder = "no Python object: C or C++ code, or the autograd graph";
+
+std::string array_text(const HeldMemory& memory) {
+    std::string text =
+        fmt::format("{} ({}) {}", memory.type, fmt::join(memory.shape, ", "), memory.element_type);
+    if (memory.device != "cpu") text += " on " + memory.device;
+    return printable(text);
+}
+
+std::string holder_text(const HeldMemory& memory, std::size_t at, bool is_cut) {
+    if (memory.held_by.empty()) return is_cut ? "unknown: the search was cut" : without_holder;
+    std::string text = printable(memory.held_by[at]);
+    if (at + 1 == memory.held_by.size() && memory.more_holders != 0) {
+        text += fmt::format(" and {} more", with_commas(memory.more_holders));
+    }
+    return text;
+}
+
 }  // namespace
 
 Answer parse_answer(std::uint64_t process, std::string_view text) {
@@ -133,7 +162,49 @@ std::string to_json(const Answer& answer, std::uint64_t process, std::size_t top
                                    {"held_by", one.held_by},
                                    {"more_holders", one.more_holders}});
     }
-    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    return json_line(json);
+}
+
+Answer ask(const StatisticsReader& process, std::chrono::nanoseconds patience) {
+    const HolderRequest request = HolderRequest::ask(process.process());
+    std::optional<std::string> text;
+    (void)wait_for_answer(process, patience, [&] {
+        text = request.answer();
+        return text.has_value();
+    });
+    const bool has_ended = !process.is_running();  // its answer ended with it
+    if (text && !(text->empty() && has_ended)) return parse_answer(process.process(), *text);
+    if (has_ended) {
+        throw CommandError(target_gone,
+                           fmt::format("process {} ended before it answered", process.process()));
+    }
+    throw CommandError(
+        finding,
+        fmt::format("process {} did not answer within {:.1f} s: none of its threads took a slow "
+                    "path of a pool, for example for a large array, or its main thread ran no "
+                    "Python code since; with TENSORPOOL_RETAIN_BACKGROUND=on in its environment, "
+                    "a thread sees requests at once",
+                    process.process(), std::chrono::duration<double>(patience).count()));
+}
+
+std::string to_text(const Answer& answer, std::uint64_t process, std::size_t top, Sizes sizes) {
+    std::string text = fmt::format("process {} paused for {:.0f} ms to look at {} objects", process,
+                                   answer.pause_seconds * 1e3, with_commas(answer.objects));
+    if (answer.is_cut) text += "; the search was cut, because it took too long";
+    Table table{.columns = {{"bytes"}, {"array", Side::left}, {"held by", Side::left}}};
+    for (std::size_t i = 0; i < std::min(top, answer.largest.size()); ++i) {
+        const HeldMemory& one = answer.largest[i];
+        table.rows.push_back({{format_size(one.bytes, sizes)},
+                              {array_text(one)},
+                              {holder_text(one, 0, answer.is_cut)}});
+        for (std::size_t at = 1; at < one.held_by.size(); ++at) {
+            table.rows.push_back({{}, {}, {holder_text(one, at, answer.is_cut)}});
+        }
+    }
+    if (table.rows.empty()) return text + "\nit holds no NumPy array and no PyTorch tensor";
+    text += '\n' + table_text(table, 1000);
+    text.pop_back();
+    return text;
 }
 
 }  // namespace tensorpool::command::holders

@@ -3,10 +3,13 @@
 /// @file
 /// The answer of a process to the question what refers to its largest arrays.
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <tensorpool/statistics_reader.hpp>
 
 #include "common/units.hpp"
 
@@ -37,5 +40,9 @@ Answer parse_answer(std::uint64_t process, std::string_view text);
 /// Formats the `top` largest.
 std::string to_text(const Answer& answer, std::uint64_t process, std::size_t top, Sizes sizes);
 std::string to_json(const Answer& answer, std::uint64_t process, std::size_t top);
+
+/// Asks a process what refers to its largest arrays, and waits for the answer. Throws CommandError
+/// if there is none in this time, and AttachError.
+Answer ask(const StatisticsReader& process, std::chrono::nanoseconds patience);
 
 }  // namespace tensorpool::command::holders

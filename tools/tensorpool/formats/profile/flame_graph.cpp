@@ -16,8 +16,7 @@ void replace(std::string& page, std::string_view marker, std::string_view text) 
 /// Returns JSON without `<`, so that no text in it ends the element it stands in.
 std::string in_html(const nlohmann::ordered_json& json) {
     std::string escaped;
-    for (const char character :
-         json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) {
+    for (const char character : json_line(json)) {
         if (character == '<') {
             escaped += "\\u003c";
         } else {

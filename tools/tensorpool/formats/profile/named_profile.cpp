@@ -1,9 +1,15 @@
 #include "formats/profile/named_profile.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "common/printable.hpp"
 
 namespace tensorpool::command::profile {
 namespace {
@@ -31,6 +37,49 @@ double estimated_blocks(const ProfileSite& site, Value value) noexcept {
             break;
     }
     return site.allocated_blocks;
+}
+
+/// Whether a call is part of tensorpool, which a program may contain.
+bool is_own(const symbols::FrameName& frame) {
+    return frame.internal && (frame.location.function.starts_with("tensorpool::") ||
+                              symbols::is_pools_library(frame.module));
+}
+
+/// Turns a stack around, and removes the innermost calls that are tensorpool's, unless all are.
+void turn_around(std::vector<std::uint32_t>& stack, const std::vector<symbols::FrameName>& frames) {
+    std::erase_if(stack, [&](std::uint32_t index) { return index >= frames.size(); });
+    const auto caller =
+        std::ranges::find_if_not(stack, [&](std::uint32_t index) { return is_own(frames[index]); });
+    if (caller != stack.end()) stack.erase(stack.begin(), caller);
+    std::ranges::reverse(stack);
+}
+
+using symbols::FrameName;
+using Frames = std::vector<const FrameName*>;
+
+std::string library_of(const FrameName& frame) {
+    return frame.module.substr(frame.module.rfind('/') + 1);
+}
+
+/// Removes the calls outside of the outermost one of Python, or of `main`.
+void remove_outer_calls(Frames& innermost_first) {
+    const bool has_python = std::ranges::any_of(innermost_first, &FrameName::is_python);
+    const auto is_start = [&](const FrameName* frame) {
+        return has_python ? frame->is_python : frame->location.function == "main";
+    };
+    while (std::ranges::any_of(innermost_first, is_start) && !is_start(innermost_first.back())) {
+        innermost_first.pop_back();
+    }
+}
+
+/// Describes successive calls that are not of Python.
+std::string text_of(std::span<const FrameName* const> calls) {
+    if (calls.size() == 1) return to_short_text(*calls.front());
+    const std::string library = library_of(*calls.front());
+    const bool is_one_library = std::ranges::all_of(
+        calls, [&](const FrameName* call) { return library_of(*call) == library; });
+    return fmt::format("{} calls in {}{}", calls.size(), library,
+                       is_one_library ? "" : " and other libraries");
 }
 
 }  // namespace
@@ -97,6 +146,54 @@ NamedProfile sum_by_line(NamedProfile named) {
     std::ranges::stable_sort(sums, std::ranges::greater(), bytes);
     named.profile.sites = std::move(sums);
     return named;
+}
+
+NamedProfile ProfileNames::name(HeapProfile profile, Value value) {
+    NamedProfile named;
+    named.profile = std::move(profile);
+    named.value = value;
+    for (const ProfileFrame& frame : named.profile.frames) {
+        const std::string path = frame.module.empty() ? "?" : frame.module;
+        named.frames.push_back(names_.name({module_of(path), frame.offset}));
+    }
+    for (ProfileSite& site : named.profile.sites) turn_around(site.stack, named.frames);
+    named.problems = names_.problems();
+    const auto rank = [&](const ProfileSite& site) {
+        return std::tuple(bytes_of(site, value), site.live_bytes, site.peak_bytes,
+                          site.allocated_bytes, site.id);
+    };
+    std::ranges::sort(named.profile.sites, std::ranges::greater(), rank);
+    return named;
+}
+
+std::uint32_t ProfileNames::module_of(const std::string& path) {
+    const auto next = static_cast<std::uint32_t>(recording_.modules.size());
+    const auto [at, is_new] = modules_.try_emplace(path, next);
+    if (is_new) recording_.modules.push_back({.path = path});
+    return at->second;
+}
+
+NamedProfile name_frames(HeapProfile profile, Value value) {
+    return ProfileNames().name(std::move(profile), value);
+}
+
+std::vector<std::string> short_stack_of(const NamedProfile& named, const ProfileSite& site) {
+    if (site.stack.empty()) return stack_of(named, site);
+    Frames frames;
+    for (const std::uint32_t index : site.stack) frames.push_back(&named.frames[index]);
+    std::ranges::reverse(frames);
+    remove_outer_calls(frames);
+    const bool is_python_program = frames.back()->is_python;
+    std::vector<std::string> texts;
+    for (auto call = frames.begin(); call != frames.end();) {
+        auto next = call + 1;
+        if (is_python_program && !(*call)->is_python) {
+            next = std::ranges::find_if(call, frames.end(), &FrameName::is_python);
+        }
+        texts.push_back(printable(text_of(std::span(call, next))));
+        call = next;
+    }
+    return texts;
 }
 
 }  // namespace tensorpool::command::profile

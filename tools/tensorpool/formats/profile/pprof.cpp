@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "common/html.hpp"
+#include "formats/heap_text.hpp"
 #include "formats/profile/formats.hpp"
 #include "formats/profile/protocol_buffer.hpp"
 
@@ -137,6 +138,20 @@ private:
 
 std::string to_pprof(const NamedProfile& named) {
     return Writer(named).write();
+}
+
+std::string to_pprof_legacy(const NamedProfile& named) {
+    NamedHeap heap;
+    for (const ProfileSite& site : named.profile.sites) {
+        std::vector<std::string> calls = stack_of(named, site);
+        std::ranges::reverse(calls);
+        heap.add({.blocks = blocks_of(site, named.value),
+                  .bytes = bytes_of(site, named.value),
+                  .all_blocks = blocks_of(site, Value::allocated),
+                  .all_bytes = site.allocated_bytes},
+                 calls);
+    }
+    return heap.text("heapprofile");
 }
 
 }  // namespace tensorpool::command::profile

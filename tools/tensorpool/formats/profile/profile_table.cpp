@@ -1,19 +1,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 
 #include "common/cells.hpp"
 #include "common/table.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/line_cell.hpp"
-#include "formats/profile/short_stack.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::profile {
 namespace {
 
-/// Wide enough for every row.
-constexpr std::size_t width = 400;
+/// The spans of `ProfileSite::lifetimes`, each from the one before to this time.
+constexpr std::array<const char*, ProfileSite::lifetime_count> titles = {
+    "<1us",  "<4us",   "<16us", "<64us", "<256us", "<1ms", "<4ms",  "<16ms",
+    "<66ms", "<262ms", "<1s",   "<4s",   "<17s",   "<67s", "<268s", "longer"};
+
+double freed(const ProfileSite& site) {
+    double blocks = 0;
+    for (const double of_column : site.lifetimes) blocks += of_column;
+    return blocks;
+}
 
 std::string time_text(std::uint64_t unix_ns) {
     const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
@@ -23,11 +31,6 @@ std::string time_text(std::uint64_t unix_ns) {
         std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
     }
     return text;
-}
-
-/// Returns "1 site" or "2 sites".
-std::string count_text(std::uint64_t count, const char* what) {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 /// Samples are rarer than requested where they would take too much time.
@@ -53,7 +56,7 @@ std::string headline(const NamedProfile& named, Sizes sizes) {
         text += fmt::format(", peak {} at {}", format_size(profile.peak_bytes, sizes),
                             time_text(profile.peak_unix_ns));
     }
-    if (!profile.sites.empty()) text += "; " + count_text(profile.sites.size(), "site");
+    if (!profile.sites.empty()) text += "; " + counted(profile.sites.size(), "site");
     if (profile.interval != 0) text += ", " + distance_text(profile, sizes);
     return text + '\n';
 }
@@ -79,7 +82,7 @@ std::vector<std::string> value_lines(const NamedProfile& named, const TextOption
         if (table.rows.size() == options.max_rows) break;
         table.rows.push_back(cells_of(named, site, options.sizes));
     }
-    return lay_out(table, width);
+    return lay_out(table, any_width);
 }
 
 std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
@@ -90,6 +93,29 @@ std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
 
 }  // namespace
 
+std::vector<std::string> lifetime_lines(const NamedProfile& named, std::size_t max_rows) {
+    const std::vector<ProfileSite>& sites = named.profile.sites;
+    const std::size_t rows = std::min(max_rows, sites.size());
+    Table table;
+    table.columns = {{"freed"}};
+    table.rows.resize(rows);
+    for (std::size_t i = 0; i < rows; ++i) table.rows[i] = {count_cell(freed(sites[i]))};
+    for (std::size_t column = 0; column < titles.size(); ++column) {
+        double all = 0;
+        for (std::size_t i = 0; i < rows; ++i) all += sites[i].lifetimes[column];
+        if (all == 0) continue;
+        table.columns.push_back({titles[column]});
+        for (std::size_t i = 0; i < rows; ++i) {
+            table.rows[i].push_back(count_cell(sites[i].lifetimes[column]));
+        }
+    }
+    table.columns.push_back({"allocated at", Side::left});
+    for (std::size_t i = 0; i < rows; ++i) {
+        table.rows[i].push_back(line_cell(named, sites[i]));
+    }
+    return lay_out(table, any_width);
+}
+
 std::vector<std::string> notes_of(const HeapProfile& profile) {
     std::vector<std::string> notes;
     if (profile.interval == 0) {
@@ -98,7 +124,7 @@ std::vector<std::string> notes_of(const HeapProfile& profile) {
             "TENSORPOOL_PROFILE=512KiB in the environment of the process");
     }
     if (profile.lost_samples != 0) {
-        notes.push_back(count_text(profile.lost_samples, "sample") +
+        notes.push_back(counted(profile.lost_samples, "sample") +
                         " could not be taken, because there was no room");
     }
     return notes;
@@ -118,7 +144,7 @@ std::string to_text(const NamedProfile& profile, const TextOptions& options) {
     }
     const std::size_t left_out = sites.size() - (lines.size() - 1);
     if (left_out != 0) {
-        text += count_text(left_out, options.stacks ? "more site" : "more line") + " (--top)\n";
+        text += counted(left_out, options.stacks ? "more site" : "more line") + " (--top)\n";
     }
     return text;
 }

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
@@ -8,18 +11,44 @@
 namespace tensorpool::command::profile {
 namespace {
 
+/// A name must fit on one line, and semicolons separate names.
+std::string clean(const std::string& name) {
+    std::string text = valid_utf8(name);
+    std::ranges::replace(text, ';', ':');
+    std::ranges::replace_if(
+        text, [](char character) { return static_cast<unsigned char>(character) < ' '; }, '?');
+    return text;
+}
+
 using Json = nlohmann::ordered_json;
 
 Json json_of(const symbols::FrameName& frame) {
-    Json json = {{"name", valid_utf8(to_short_text(frame))}};
+    Json json = {{"name", to_short_text(frame)}};
     if (!frame.location.file.empty()) {
-        json["file"] = valid_utf8(frame.location.file);
+        json["file"] = frame.location.file;
         json["line"] = frame.location.line;
     }
     return json;
 }
 
 }  // namespace
+
+std::string to_collapsed(const NamedProfile& named) {
+    std::map<std::string, std::uint64_t> sums;  // stacks may differ in nothing that has a name
+    for (const ProfileSite& site : named.profile.sites) {
+        const std::uint64_t bytes = bytes_of(site, named.value);
+        if (bytes == 0) continue;
+        std::string stack;
+        for (const std::string& call : stack_of(named, site)) {
+            if (!stack.empty()) stack += ';';
+            stack += clean(call);
+        }
+        sums[stack] += bytes;
+    }
+    std::string text;
+    for (const auto& [stack, bytes] : sums) text += fmt::format("{} {}\n", stack, bytes);
+    return text;
+}
 
 std::string to_speedscope(const NamedProfile& named) {
     Json frames = Json::array();
@@ -35,7 +64,7 @@ std::string to_speedscope(const NamedProfile& named) {
         weights.push_back(bytes_of(site, named.value));
     }
     const std::string name =
-        fmt::format("{} bytes of {}", name_of(named.value), valid_utf8(named.profile.process_name));
+        fmt::format("{} bytes of {}", name_of(named.value), named.profile.process_name);
     const Json profile = {{"type", "sampled"},
                           {"name", name},
                           {"unit", "bytes"},
@@ -48,7 +77,7 @@ std::string to_speedscope(const NamedProfile& named) {
                        {"profiles", Json::array({profile})},
                        {"name", name},
                        {"exporter", "tensorpool"}};
-    return file.dump() + '\n';
+    return json_line(file) + '\n';
 }
 
 }  // namespace tensorpool::command::profile

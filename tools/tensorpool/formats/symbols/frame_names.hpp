@@ -12,6 +12,10 @@
 
 namespace tensorpool::command::symbols {
 
+/// Returns a demangled function name without its parameters and template arguments, such as
+/// "std::vector<>::push_back".
+std::string short_name(std::string_view function);
+
 /// The name of a stack frame in a recording.
 struct FrameName {
     std::string module;  ///< path

@@ -1,14 +1,42 @@
 #include "formats/trace/history.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
-#include "formats/trace/block_bytes.hpp"
+#include <tensorpool/detail/buckets.hpp>
+
 #include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
+
+// The page size of the pool, independent of the system's page size.
+constexpr std::uint64_t page_bytes = 4096;
+// Larger alignments are served by whole pages.
+constexpr std::uint64_t max_bucket_alignment = 2048;
+// Above the limit of any pool. Much larger sizes would overflow 64 bits when rounded up.
+constexpr std::uint64_t beyond_all_pools = std::uint64_t{1} << 60;
+
+// The alignment that malloc requests from a pool with finer sizes.
+constexpr unsigned malloc_alignment_log2 = 4;
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) noexcept {
+    return (bytes + step - 1) & ~(step - 1);
+}
+
+// Finer sizes: steps of 16 B up to 64 B, then four sizes for each doubling.
+std::uint64_t finest_bytes(std::uint64_t bytes) noexcept {
+    return round_up(bytes, bytes <= 64 ? 16 : std::bit_floor(bytes - 1) / 4);
+}
+
+// Large blocks: eight sizes for each doubling up to 1 MiB, thirty-two above.
+std::uint64_t round_pages(std::uint64_t pages) noexcept {
+    if (pages <= 16) return pages;
+    const auto digits = static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= 256 ? 4U : 6U);
+    return round_up(pages, std::uint64_t{1} << digits);
+}
 
 /// The open scopes of each thread, updated call by call.
 class OpenScopes {
@@ -48,25 +76,29 @@ void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
     if (found != end) open.erase(std::next(found).base());
 }
 
-std::vector<std::uint32_t> sorted_by_end(const std::vector<Lifetime>& lifetimes) {
-    std::vector<std::uint32_t> order;
-    for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
-        if (lifetimes[i].end != Lifetime::none) order.push_back(i);
-    }
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return lifetimes[i].end; });
-    return order;
-}
-
 }  // namespace
+
+std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noexcept {
+    if (bytes > beyond_all_pools || alignment_log2 > 60) return bytes;
+    const std::uint64_t alignment = std::uint64_t{1} << alignment_log2;
+    const std::uint64_t wanted =
+        alignment > detail::smallest_block_bytes ? std::max(bytes, alignment) : bytes;
+    const bool aligned_in_bucket =
+        alignment <= detail::smallest_block_bytes || wanted <= max_bucket_alignment;
+    const unsigned bucket = detail::bucket_of(wanted);
+    if (alignment_log2 == malloc_alignment_log2 && bucket < detail::bucket_count)
+        return finest_bytes(bytes);
+    if (aligned_in_bucket && bucket < detail::bucket_count) return detail::bucket_bytes(bucket);
+    return round_pages((bytes + page_bytes - 1) / page_bytes) * page_bytes;
+}
 
 History::History(const Recording& recording)
     : recording_(recording),
-      lifetimes_(trace::lifetimes_of(recording)),
-      facts_(lifetimes_.size()),
-      by_end_(sorted_by_end(lifetimes_)),
+      order_(lifetimes_of(recording)),
+      facts_(lifetimes().size()),
       begun_by_(recording.calls.size(), Lifetime::none) {
-    for (std::uint32_t i = 0; i < lifetimes_.size(); ++i) {
-        if (lifetimes_[i].begin != Lifetime::none) begun_by_[lifetimes_[i].begin] = i;
+    for (std::uint32_t i = 0; i < lifetimes().size(); ++i) {
+        if (lifetimes()[i].begin != Lifetime::none) begun_by_[lifetimes()[i].begin] = i;
     }
     find_scopes();
     pass_on_origins();
@@ -98,10 +130,10 @@ void History::find_scopes() {
 
 // A block that was resized in place still belongs to its first caller.
 void History::pass_on_origins() {
-    for (const std::uint32_t ended : by_end_) {
-        const std::uint32_t next = begun_by_[lifetimes_[ended].end];
-        if (next == Lifetime::none || !lifetimes_[next].continues) continue;
-        if (lifetimes_[next].address != lifetimes_[ended].address) continue;
+    for (const std::uint32_t ended : order_.by_end()) {
+        const std::uint32_t next = begun_by_[lifetimes()[ended].end];
+        if (next == Lifetime::none || !lifetimes()[next].continues) continue;
+        if (lifetimes()[next].address != lifetimes()[ended].address) continue;
         facts_[next].scope = facts_[ended].scope;
         facts_[next].stack = facts_[ended].stack;
         facts_[next].born = facts_[ended].born;
@@ -110,8 +142,8 @@ void History::pass_on_origins() {
 
 // Goes backwards, because only the call that ends a block has its size.
 void History::measure_blocks() {
-    for (std::size_t i = lifetimes_.size(); i-- > 0;)
-        facts_[i].block_bytes = block_bytes_of(lifetimes_[i]);
+    for (std::size_t i = lifetimes().size(); i-- > 0;)
+        facts_[i].block_bytes = block_bytes_of(lifetimes()[i]);
 }
 
 std::uint64_t History::block_bytes_of(const Lifetime& lifetime) const {
@@ -119,8 +151,8 @@ std::uint64_t History::block_bytes_of(const Lifetime& lifetime) const {
     if (lifetime.end != Lifetime::none) {
         const trace::Call& end = recording_.calls[lifetime.end];
         const std::uint32_t next = begun_by_[lifetime.end];
-        const bool goes_on = next != Lifetime::none && lifetimes_[next].continues &&
-                             lifetimes_[next].address == lifetime.address;
+        const bool goes_on = next != Lifetime::none && lifetimes()[next].continues &&
+                             lifetimes()[next].address == lifetime.address;
         if (goes_on) return std::max(lifetime.bytes, facts_[next].block_bytes);
         const bool has_size = end.action == deallocate && end.address == lifetime.address;
         if (has_size && end.bytes >= lifetime.bytes) return end.bytes;

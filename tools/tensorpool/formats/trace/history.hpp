@@ -11,6 +11,9 @@
 
 namespace tensorpool::command::trace {
 
+/// Returns the size of the block that a pool hands out for `bytes` bytes with an alignment of 2 to
+/// the power of `alignment_log2`: that of a bucket up to 64 KiB, whole pages above.
+std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noexcept;
 
 struct BlockFacts {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
@@ -27,7 +30,8 @@ public:
     explicit History(const Recording& recording);
 
     const Recording& recording() const noexcept { return recording_; }
-    const std::vector<Lifetime>& lifetimes() const noexcept { return lifetimes_; }
+    const LifetimeOrder& order() const noexcept { return order_; }
+    const std::vector<Lifetime>& lifetimes() const noexcept { return order_.lifetimes(); }
     const BlockFacts& facts(std::size_t lifetime) const noexcept { return facts_[lifetime]; }
     /// Returns the time of a call; for `Life::none` that of the first call.
     std::uint64_t time_of(std::uint32_t call) const noexcept;
@@ -39,20 +43,10 @@ public:
                (lifetime.end == Lifetime::none || lifetime.end > call);
     }
 
-    /// Calls `begin(i)` and `end(i)` with the index of a block, in the order of time. Blocks from
-    /// before the recording come first. The ends of a call come before its beginnings.
+    /// Walks over the blocks in the order of time; see LifetimeOrder.
     template <class Begin, class End>
     void walk(Begin&& begin, End&& end) const {
-        std::size_t ended = 0;
-        for (std::uint32_t i = 0; i < lifetimes_.size(); ++i) {
-            const std::uint32_t now = lifetimes_[i].begin;
-            while (now != Lifetime::none && ended < by_end_.size() &&
-                   lifetimes_[by_end_[ended]].end <= now) {
-                end(by_end_[ended++]);
-            }
-            begin(i);
-        }
-        while (ended < by_end_.size()) end(by_end_[ended++]);
+        order_.walk(begin, end);
     }
 
 private:
@@ -62,9 +56,8 @@ private:
     std::uint64_t block_bytes_of(const Lifetime& lifetime) const;
 
     const Recording& recording_;
-    std::vector<Lifetime> lifetimes_;
+    LifetimeOrder order_;
     std::vector<BlockFacts> facts_;
-    std::vector<std::uint32_t> by_end_;    // blocks that ended, in the order of their ends
     std::vector<std::uint32_t> begun_by_;  // for each call: the block that it allocated
 };
 

@@ -8,7 +8,19 @@
 #include <span>
 #include <string>
 
+#include "common/printable.hpp"
+#include "common/settings.hpp"
+
 namespace tensorpool::command::trace {
+
+/// A file that is not a trace, or is damaged. The message names the file, the byte offset, what was
+/// found and what was expected.
+class TraceError : public CommandError {
+public:
+    TraceError(const std::string& path, std::uint64_t offset, const std::string& what)
+        : CommandError(finding,
+                       printable(path) + ": at byte " + std::to_string(offset) + ": " + what) {}
+};
 
 /// Reads with `pread`, so that a file truncated by another process does not raise a signal.
 class Input {

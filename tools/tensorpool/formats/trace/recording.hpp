@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <tensorpool/memory_plan.hpp>
 #include <tensorpool/trace_format.hpp>
 
 namespace tensorpool::command::trace {
@@ -116,5 +117,41 @@ struct Lifetime {
 /// the recording first. A release of an arena or a scratch ends its blocks. If the end of a block
 /// was dropped, its lifetime ends when its address is allocated again.
 std::vector<Lifetime> lifetimes_of(const Recording& recording);
+
+/// Lifetimes in the order of time.
+class LifetimeOrder {
+public:
+    /// Requires: `lifetimes` are in order of their beginnings.
+    explicit LifetimeOrder(std::vector<Lifetime> lifetimes);
+
+    const std::vector<Lifetime>& lifetimes() const noexcept { return lifetimes_; }
+    /// The indices of those that ended, in the order of their ends.
+    const std::vector<std::uint32_t>& by_end() const noexcept { return by_end_; }
+
+    /// Calls `begin(i)` and `end(i)` with the index of a lifetime, in the order of time. Blocks from
+    /// before the recording come first. The ends of a call come before its beginnings.
+    template <class Begin, class End>
+    void walk(Begin&& begin, End&& end) const {
+        std::size_t ended = 0;
+        for (std::uint32_t i = 0; i < lifetimes_.size(); ++i) {
+            const std::uint32_t now = lifetimes_[i].begin;
+            while (now != Lifetime::none && ended < by_end_.size() &&
+                   lifetimes_[by_end_[ended]].end <= now) {
+                end(by_end_[ended++]);
+            }
+            begin(i);
+        }
+        while (ended < by_end_.size()) end(by_end_[ended++]);
+    }
+
+private:
+    std::vector<Lifetime> lifetimes_;
+    std::vector<std::uint32_t> by_end_;
+};
+
+/// Returns the lifetimes for a memory plan, in steps of `walk`, so that the blocks that a call ends
+/// are freed before it allocates others. Blocks are aligned to 64 bytes, as in the pool, or as
+/// requested if that is more.
+std::vector<TensorLifetime> steps_of(const Recording& recording, const LifetimeOrder& order);
 
 }  // namespace tensorpool::command::trace

@@ -1,5 +1,8 @@
 #pragma once
 
+/// @file
+/// Builds a recording from the chunks of a trace file.
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -9,11 +12,18 @@
 #include <utility>
 #include <vector>
 
-#include "formats/trace/call_runs.hpp"
 #include "formats/trace/recording.hpp"
 #include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
+
+/// The calls of one ring in pieces, so that each piece can be freed when it has been merged. Until
+/// then, `Call::time_ns` holds cycles. No piece is empty.
+using CallRuns = std::deque<std::vector<Call>>;
+
+/// Merges by time; at equal times, in the order of the rings. Empties `rings` while merging, so
+/// that memory holds at most one copy of all calls.
+std::vector<Call> merge(std::vector<CallRuns> rings);
 
 /// Collects the capacities of sources ring by ring, and orders them by time.
 class CapacityChanges {

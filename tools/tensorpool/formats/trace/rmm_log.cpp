@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "formats/trace/input.hpp"
-#include "formats/trace/trace_error.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

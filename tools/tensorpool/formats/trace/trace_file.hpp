@@ -11,7 +11,7 @@
 
 #include <tensorpool/trace_format.hpp>
 
-#include "formats/trace/trace_error.hpp"
+#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 

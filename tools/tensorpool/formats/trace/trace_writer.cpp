@@ -1,19 +1,138 @@
 #include "formats/trace/trace_writer.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <initializer_list>
 #include <map>
 #include <new>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "formats/trace/output_file.hpp"
+#include "common/printable.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
+
+/// A file that grows in pieces. If the disk is full or the file size limit is reached, writing ends
+/// with a message and without a signal. The file then ends with its last complete piece.
+class OutputFile {
+public:
+    using Piece = std::initializer_list<std::span<const std::byte>>;
+
+    /// Creates the file with mode 0600, or empties an existing one. Throws CommandError if that
+    /// fails, or if another process records into it.
+    explicit OutputFile(const std::string& path);
+    ~OutputFile();
+    OutputFile(const OutputFile&) = delete;
+    OutputFile& operator=(const OutputFile&) = delete;
+
+    /// Appends the parts of a piece. Does nothing after a failure.
+    void append(Piece piece);
+
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    /// Why the file cannot be written further; "" if it can.
+    const std::string& problem() const noexcept { return problem_; }
+
+private:
+    bool write_all(std::span<const std::byte> part);
+
+    int file_ = -1;
+    std::uint64_t bytes_ = 0;
+    std::string problem_;
+};
+
+/// Blocks the signal of a write beyond the file size limit, which would end the program.
+class NoSizeSignal {
+public:
+    NoSizeSignal() noexcept {
+        sigemptyset(&signals_);
+        sigaddset(&signals_, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    }
+    ~NoSizeSignal() {
+        const timespec now{};
+        if (sigismember(&before_, SIGXFSZ) == 0) sigtimedwait(&signals_, nullptr, &now);
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    NoSizeSignal(const NoSizeSignal&) = delete;
+    NoSizeSignal& operator=(const NoSizeSignal&) = delete;
+
+private:
+    sigset_t signals_{};
+    sigset_t before_{};
+};
+
+CommandError unwritable(const std::string& path, const std::string& why) {
+    return {finding, fmt::format("{} cannot be written: {}; give another file with -o",
+                                 printable(path), why)};
+}
+
+/// Prepares the file: locks it, sets its mode and empties it. Returns "", or why it must not be
+/// replaced.
+std::string prepare(int file) {
+    struct stat status = {};
+    if (fstat(file, &status) != 0) return std::strerror(errno);
+    if (!S_ISREG(status.st_mode)) return {};
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        return "another process is recording into it";
+    }
+    if (fchmod(file, 0600) != 0 || ftruncate(file, 0) != 0) return std::strerror(errno);
+    return {};
+}
+
+OutputFile::OutputFile(const std::string& path)
+    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600)) {
+    if (file_ < 0) throw unwritable(path, std::strerror(errno));
+    const std::string why = prepare(file_);
+    if (why.empty()) return;
+    close(file_);
+    throw unwritable(path, why);
+}
+
+OutputFile::~OutputFile() {
+    close(file_);
+}
+
+bool OutputFile::write_all(std::span<const std::byte> part) {
+    while (!part.empty()) {
+        const ssize_t count = write(file_, part.data(), part.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return false;
+        part = part.subspan(static_cast<std::size_t>(count));
+    }
+    return true;
+}
+
+void OutputFile::append(Piece piece) {
+    if (!problem_.empty()) return;
+    const NoSizeSignal guard;
+    std::uint64_t bytes = 0;
+    for (const auto part : piece) {
+        if (!write_all(part)) {
+            problem_ = std::strerror(errno);
+            // If this fails too, an incomplete piece remains at the end.
+            (void)!ftruncate(file_, static_cast<off_t>(bytes_));
+            return;
+        }
+        bytes += part.size();
+    }
+    bytes_ += bytes;
+}
 
 /// The size of a chunk of a ring: 4,096 entries. Larger chunks take more memory per ring and save
 /// little on disk.

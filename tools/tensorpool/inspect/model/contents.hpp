@@ -4,6 +4,7 @@
 /// A summary of the tensors in a model's file.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,5 +41,17 @@ struct Contents {
 
 /// Summarizes a file, with its `top` largest tensors.
 Contents sum_up(const ModelFile& file, std::size_t top);
+
+/// Layers of equal size, shown in one row.
+struct LayerGroup {
+    std::string name;          ///< "blk.0-3, 6, 9-31" or "embeddings"; not yet escaped
+    std::uint64_t layers = 0;  ///< 0: the group is not of layers
+    Amount each;               ///< of one layer
+    Amount all;
+};
+
+/// Groups the layers of one stem that have the same numbers of tensors, parameters and bytes. A
+/// group is listed at the position of its first layer.
+std::vector<LayerGroup> group_layers(const Contents& contents);
 
 }  // namespace tensorpool::command::model

@@ -5,12 +5,9 @@
 
 #include <string>
 
-#include "common/settings.hpp"
-#include "inspect/model/estimate/estimation.hpp"
+#include "common/options.hpp"
+#include "inspect/model/estimation.hpp"
 
-namespace CLI {
-class App;
-}  // namespace CLI
 
 namespace tensorpool::command::model {
 

@@ -6,9 +6,12 @@
 #include <optional>
 #include <string>
 
+#include <tensorpool/model_file.hpp>
+
+#include "common/table.hpp"
 #include "common/units.hpp"
 #include "inspect/model/contents.hpp"
-#include "inspect/model/estimate/estimation.hpp"
+#include "inspect/model/estimation.hpp"
 
 namespace tensorpool::command::model {
 
@@ -28,5 +31,18 @@ std::string json_report(const Report& report);
 std::string estimation_text(const Estimation& estimation, Sizes sizes);
 /// Returns the estimate as a JSON object.
 std::string estimation_json(const Estimation& estimation);
+
+/// Returns a value for people, on one line. Long strings are cut. Arrays are shown by their size
+/// ("array of 151,936 strings"), except for short arrays of whole numbers. Control characters of
+/// the file are not yet escaped.
+std::string text_of(const MetadataValue& value);
+
+/// Returns a line such as "format                 GGUF  version 3".
+std::string fact_line(const std::string& name, const std::string& value,
+                      const std::string& note = "");
+/// Returns a title with an empty line before and after it, then the table, without trailing spaces.
+std::string titled_table(const std::string& title, const Table& table);
+/// Returns the text wrapped to 79 columns and indented, with control characters escaped.
+std::string paragraph(const std::string& text, const char* indent = "");
 
 }  // namespace tensorpool::command::model
