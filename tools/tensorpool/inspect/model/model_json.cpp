@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
 #include "inspect/model/estimation.hpp"
 #include "inspect/model/model_report.hpp"
 
