@@ -32,8 +32,7 @@ std::string flame_graph_policy() {
     return fmt::format(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
         "form-action 'none'",
-        base64_of_hex(flame_graph_style_sha256()),
-        base64_of_hex(flame_graph_script_sha256()));
+        base64_of_hex(flame_graph_style_sha256()), base64_of_hex(flame_graph_script_sha256()));
 }
 
 std::string to_flame_graph(const NamedProfile& named, const nlohmann::ordered_json& before) {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "inspect/report/charts.hpp"
 #include "common/html.hpp"
+#include "inspect/report/charts.hpp"
 #include "inspect/report/report_assets.hpp"
 #include "inspect/report/reports.hpp"
 #include "inspect/report/sections.hpp"
