@@ -42,7 +42,7 @@ TEST(SampleSubcommand, HasAnOption) {
 }
 
 TEST(SampleSubcommand, IsInTheHelpAndHasOne) {
-    EXPECT_NE(run({"--help"}).text.find("\n  greet                Greet somebody\n"),
+    EXPECT_NE(run({"--help"}).text.find("\n  greet                Print a greeting\n"),
               std::string::npos);
     const std::string help = run({"greet", "--help"}).text;
     EXPECT_NE(help.find("\n  --to NAME            The name to greet (world)\n"), std::string::npos);

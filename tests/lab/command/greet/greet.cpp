@@ -18,7 +18,8 @@ CLI::App* add_greet(CLI::App& app, Settings& settings) {
     const auto options = std::make_shared<Options>();
     CLI::App* const command = add_subcommand(
         app, settings,
-        {"greet", "Greet somebody", "Examples:\n  tensorpool greet --to you", "Prints one line.\n"},
+        {"greet", "Print a greeting", "Examples:\n  tensorpool greet --to you",
+         "Prints one line.\n"},
         [options] {
             std::string text = "Hello, " + options->name + '!';
             const auto capital = [](unsigned char c) { return static_cast<char>(std::toupper(c)); };
