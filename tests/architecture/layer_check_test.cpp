@@ -161,5 +161,22 @@ TEST_F(PlantedFault, MissingTableThrows) {
     EXPECT_THROW(check_layers(root_), std::runtime_error);
 }
 
+TEST_F(PlantedFault, ReportsSubcommandThatIncludesAnother) {
+    write("tools/tensorpool/layers.txt", "layer common\nlayer formats common\nlayer subcommand common formats\n");
+    write("tools/tensorpool/main.cpp", "#include \"plan/plan.hpp\"\n");
+    write("tools/tensorpool/common/table.hpp", "#include <string>\n");
+    write("tools/tensorpool/formats/trace/trace.hpp", "#include \"common/table.hpp\"\n");
+    write("tools/tensorpool/plan/plan.hpp", "#include \"formats/trace/trace.hpp\"\n");
+    write("tools/tensorpool/plan/plan.cpp", "#include \"plan/plan.hpp\"\n#include \"plan.hpp\"\n");
+    EXPECT_EQ(found(), "");
+    write("tools/tensorpool/top/top.cpp", "#include \"common/table.hpp\"\n#include \"plan/plan.hpp\"\n");
+    write("tools/tensorpool/common/table.hpp", "#include \"../formats/trace/trace.hpp\"\n");
+    EXPECT_EQ(found(),
+              "tools/tensorpool/common/table.hpp:1: layer common includes "
+              "../formats/trace/trace.hpp of formats; allowed: the standard library only\n"
+              "tools/tensorpool/top/top.cpp:2: subcommand top includes plan/plan.hpp of plan; "
+              "allowed: common, formats\n");
+}
+
 }  // namespace
 }  // namespace tensorpool::architecture

@@ -6,7 +6,7 @@
 
 namespace tensorpool::architecture {
 
-LayerTable LayerTable::read(std::istream& text) {
+LayerTable LayerTable::read(std::istream& text, const std::string& name) {
     LayerTable table;
     std::string line;
     for (int number = 1; std::getline(text, line); ++number) {
@@ -24,8 +24,7 @@ LayerTable LayerTable::read(std::istream& text) {
                 throw std::runtime_error("'" + kind + "', expected 'layer', 'header' or 'folder'");
             }
         } catch (const std::runtime_error& error) {
-            throw std::runtime_error("lib/layers.txt:" + std::to_string(number) + ": " +
-                                     error.what());
+            throw std::runtime_error(name + ':' + std::to_string(number) + ": " + error.what());
         }
     }
     return table;

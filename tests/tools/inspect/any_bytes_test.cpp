@@ -6,7 +6,7 @@
 
 #include "inspect/report/reports.hpp"
 #include "tools/trace/made_trace.hpp"
-#include "trace/trace_error.hpp"
+#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

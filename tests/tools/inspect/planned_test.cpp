@@ -1,4 +1,4 @@
-#include "inspect/planned.hpp"
+#include "inspect/analysis.hpp"
 
 #include <gtest/gtest.h>
 

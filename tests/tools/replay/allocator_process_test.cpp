@@ -1,7 +1,7 @@
 /// @file
 /// Tests allocators in processes of their own, in which this program runs again.
 
-#include "replay/allocator_process.hpp"
+#include "replay/replay_allocators.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "common/settings.hpp"
 #include "made_recording.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
+#include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include "made_recording.hpp"
-#include "replay/allocator_calls.hpp"
-#include "replay/performance.hpp"
+#include "replay/allocator_task.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
+#include "replay/plan.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool::command::replay {

@@ -1,10 +1,10 @@
-#include "replay/rounds.hpp"
+#include "replay/report.hpp"
 
 #include <gtest/gtest.h>
 
 #include "made_recording.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
+#include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
-#include "trace/trace_error.hpp"
+#include "formats/trace/recording.hpp"
+#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/trace_writer.hpp"
+#include "formats/trace/trace_writer.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
-#include "trace/trace_file.hpp"
+#include "formats/trace/recording.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

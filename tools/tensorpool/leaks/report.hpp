@@ -11,8 +11,7 @@
 #include "common/units.hpp"
 #include "leaks/observation.hpp"
 #include "leaks/verdict.hpp"
-#include "leaks/watch.hpp"
-#include "profile/named_profile.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {
 

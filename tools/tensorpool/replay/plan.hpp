@@ -13,8 +13,10 @@
 /// There is no deadlock: steps are made in the order of the recorded calls, and a step waits only
 /// for steps of earlier calls. So of all steps not done, that of the earliest call need not wait.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace tensorpool::command::replay {
@@ -93,5 +95,36 @@ struct Plan {
     std::uint64_t planned_bytes = 0;  ///< the size of the range with these offsets
     PlanStatistics statistics;
 };
+
+/// A memory file with a plan. Owns its descriptor.
+class PlanFile {
+public:
+    /// Throws CommandError if there is no memory.
+    explicit PlanFile(const Plan& plan);
+    ~PlanFile();
+    PlanFile(const PlanFile&) = delete;
+    PlanFile& operator=(const PlanFile&) = delete;
+
+    int descriptor() const noexcept { return descriptor_; }
+
+private:
+    int descriptor_ = -1;
+};
+
+/// A plan as mapped in another process.
+struct PlanView {
+    std::span<const PlannedThread> threads;
+    std::span<const Step> steps;
+    std::span<const std::uint32_t> stages;
+    std::span<const std::uint64_t> offsets;
+    std::uint64_t offsets_bytes = 0;
+    std::span<const std::uint64_t> planned_offsets;
+    std::uint64_t planned_bytes = 0;
+    std::uint32_t slots = 0;
+};
+
+/// Maps a plan until the process ends, with all pages present. Returns false on failure. Does not
+/// allocate.
+bool map_plan(int descriptor, PlanView& plan) noexcept;
 
 }  // namespace tensorpool::command::replay

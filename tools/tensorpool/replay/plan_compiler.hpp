@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "replay/plan.hpp"
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -5,7 +5,7 @@
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/settings.hpp"
-#include "holders/request.hpp"
+#include "formats/holders/answer.hpp"
 
 namespace tensorpool::command::serve {
 namespace {

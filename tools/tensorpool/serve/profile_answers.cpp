@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profile/formats.hpp"
-#include "profile/site_metrics.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/site_metrics.hpp"
 
 namespace tensorpool::command::serve {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <tensorpool/metrics.hpp>
 
-#include "profile/profile_names.hpp"
+#include "formats/profile/named_profile.hpp"
 #include "serve/http/messages.hpp"
 #include "serve/watch/watcher.hpp"
 

@@ -1,4 +1,4 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 #include <CLI/CLI.hpp>
 

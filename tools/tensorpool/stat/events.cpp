@@ -11,8 +11,7 @@
 #include "common/pause.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -6,9 +6,8 @@
 
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
+#include "common/options.hpp"
 #include "stat/process_list.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -13,9 +13,8 @@
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
+#include "common/options.hpp"
 #include "stat/stat_line.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {

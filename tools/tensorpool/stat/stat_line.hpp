@@ -8,7 +8,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "common/units.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 

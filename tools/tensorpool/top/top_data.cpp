@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

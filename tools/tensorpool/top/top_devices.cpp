@@ -2,7 +2,7 @@
 
 #include "common/cells.hpp"
 #include "common/device_names.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {

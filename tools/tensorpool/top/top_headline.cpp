@@ -7,7 +7,7 @@
 #include "common/printable.hpp"
 #include "common/target.hpp"
 #include "common/units.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

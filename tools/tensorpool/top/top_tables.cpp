@@ -6,7 +6,7 @@
 #include "common/cells.hpp"
 #include "common/planned_table.hpp"
 #include "common/stash_table.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -1,4 +1,4 @@
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "common/html_page.hpp"
+#include "common/html.hpp"
 #include "inspect/report/reports.hpp"
 #include "inspect/report/sections.hpp"
 
