@@ -49,8 +49,8 @@ private:
         return LayerTable::read(text, file);
     }
 
-    /// Checks what the sources in the folders of the command include. The files beside these folders
-    /// may include all of them.
+    /// Checks what the sources in the folders of the command include. The files beside these
+    /// folders may include all of them.
     void check_command() {
         const LayerTable table = read_table(command_folder);
         for (const std::string& file : sources_below(root_, command_folder)) {
@@ -75,8 +75,9 @@ private:
         const bool is_there = fs::is_regular_file(root_ / ours);
         if (!is_there || used == folder || (table.has(used) && table.may_use(layer, used))) return;
         add(file, number,
-            (layer == folder ? "layer " : "subcommand ") + folder + " includes " + included + " of " +
-                (used.empty() ? "the whole command" : used) + "; allowed: " + table.allowed(layer));
+            (layer == folder ? "layer " : "subcommand ") + folder + " includes " + included +
+                " of " + (used.empty() ? "the whole command" : used) +
+                "; allowed: " + table.allowed(layer));
     }
 
     /// Returns the first folder below the command's; "" for a file that lies in none.

@@ -162,14 +162,16 @@ TEST_F(PlantedFault, MissingTableThrows) {
 }
 
 TEST_F(PlantedFault, ReportsSubcommandThatIncludesAnother) {
-    write("tools/tensorpool/layers.txt", "layer common\nlayer formats common\nlayer subcommand common formats\n");
+    write("tools/tensorpool/layers.txt",
+          "layer common\nlayer formats common\nlayer subcommand common formats\n");
     write("tools/tensorpool/main.cpp", "#include \"plan/plan.hpp\"\n");
     write("tools/tensorpool/common/table.hpp", "#include <string>\n");
     write("tools/tensorpool/formats/trace/trace.hpp", "#include \"common/table.hpp\"\n");
     write("tools/tensorpool/plan/plan.hpp", "#include \"formats/trace/trace.hpp\"\n");
     write("tools/tensorpool/plan/plan.cpp", "#include \"plan/plan.hpp\"\n#include \"plan.hpp\"\n");
     EXPECT_EQ(found(), "");
-    write("tools/tensorpool/top/top.cpp", "#include \"common/table.hpp\"\n#include \"plan/plan.hpp\"\n");
+    write("tools/tensorpool/top/top.cpp",
+          "#include \"common/table.hpp\"\n#include \"plan/plan.hpp\"\n");
     write("tools/tensorpool/common/table.hpp", "#include \"../formats/trace/trace.hpp\"\n");
     EXPECT_EQ(found(),
               "tools/tensorpool/common/table.hpp:1: layer common includes "

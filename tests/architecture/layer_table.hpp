@@ -7,14 +7,14 @@
 
 namespace tensorpool::architecture {
 
-/// The contents of a file such as lib/layers.txt: the layers, the layers that each may use, the layer of each
-/// public header, and the headers of other libraries that it may include.
+/// The contents of a file such as lib/layers.txt: the layers, the layers that each may use, the
+/// layer of each public header, and the headers of other libraries that it may include.
 class LayerTable {
 public:
-    /// Reads the table. Throws std::runtime_error with `name` and the line number for a line that is neither
-    /// `layer NAME USED…`, `header FILE LAYER FOREIGN…`, `folder FOLDER FOREIGN…`, a comment, nor
-    /// blank. Also throws if a layer uses one that is defined on a later line: a layer may only use
-    /// layers below it.
+    /// Reads the table. Throws std::runtime_error with `name` and the line number for a line that
+    /// is neither `layer NAME USED…`, `header FILE LAYER FOREIGN…`, `folder FOLDER FOREIGN…`, a
+    /// comment, nor blank. Also throws if a layer uses one that is defined on a later line: a layer
+    /// may only use layers below it.
     static LayerTable read(std::istream& text, const std::string& name = "lib/layers.txt");
 
     bool has(const std::string& layer) const { return used_by_.contains(layer); }

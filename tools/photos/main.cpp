@@ -71,7 +71,8 @@ void print_failure(std::size_t number, std::string reason) {
     std::printf("failed %zu %s\n", number, reason.c_str());
 }
 
-void process_all(const Arguments& arguments, const std::function<std::size_t(char**)>& process_one) {
+void process_all(const Arguments& arguments,
+                 const std::function<std::size_t(char**)>& process_one) {
     std::size_t number = 0;
     for (char** pair = arguments.pictures; *pair != nullptr; pair += 2, ++number) {
         try {

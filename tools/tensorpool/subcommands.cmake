@@ -26,8 +26,8 @@ function(tensorpool_write_subcommands file)
   list(TRANSFORM ARGN REPLACE ":.*" "")
   list(TRANSFORM ARGN REPLACE "(.+)" "CLI::App* add_\\1(CLI::App& app, Settings& settings)" OUTPUT_VARIABLE declarations)
   list(TRANSFORM ARGN REPLACE "(.+)" "add_\\1(app, settings)" OUTPUT_VARIABLE calls)
-  list(JOIN declarations "\\;\n" declarations)
-  list(JOIN calls "\\;\n    " calls)
+  list(JOIN declarations ";\n" declarations)
+  list(JOIN calls ";\n    " calls)
   file(CONFIGURE OUTPUT ${file} @ONLY CONTENT [[
 // Generated from the list in tools/tensorpool/subcommands.cmake.
 

@@ -15,8 +15,7 @@ TEST(WholeNumber, HasCommasBetweenThousands) {
     EXPECT_EQ(with_commas(-1234567), "-1,234,567");
     EXPECT_EQ(with_commas(-999), "-999");
     EXPECT_EQ(with_commas(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
-    EXPECT_EQ(with_commas(std::numeric_limits<std::uint64_t>::max()),
-              "18,446,744,073,709,551,615");
+    EXPECT_EQ(with_commas(std::numeric_limits<std::uint64_t>::max()), "18,446,744,073,709,551,615");
 }
 
 TEST(Counted, IsOneOrMany) {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/trace/input.hpp"
 #include "plan/buffers.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/trace/made_trace.hpp"
-#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "common/settings.hpp"
 #include "made_recording.hpp"
-#include "replay/plan_compiler.hpp"
 #include "replay/plan.hpp"
+#include "replay/plan_compiler.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

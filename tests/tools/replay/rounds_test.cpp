@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "made_recording.hpp"
-#include "replay/plan_compiler.hpp"
 #include "replay/plan.hpp"
+#include "replay/plan_compiler.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

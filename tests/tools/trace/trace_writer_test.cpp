@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "made_trace.hpp"
-#include "tools/temporary_folder.hpp"
 #include "formats/trace/recording.hpp"
 #include "formats/trace/trace_file.hpp"
+#include "made_trace.hpp"
+#include "tools/temporary_folder.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -43,7 +43,7 @@ CLI::Option* add_option(CLI::App& command, const std::string& names, Value& valu
                         const std::string& sentence, const Check& check) {
     return add_option(command, names, value, sentence)->check(check);
 }
-/// Returns a check that also turns a size such as 64MiB into bytes, for options that are numbers.
+/// Returns a transformation of a size such as 64MiB into bytes, for options that are numbers.
 inline CLI::Validator as_size() {
     return {[](std::string& text) {
                 std::string problem = problem_of_size(text);

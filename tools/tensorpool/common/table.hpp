@@ -41,7 +41,6 @@ inline constexpr std::size_t any_width = 400;
 /// Returns the lines of `lay_out`, each with a newline.
 std::string table_text(const Table& table, std::size_t width = any_width);
 
-
 /// How many of the columns `lay_out` shows at this width.
 std::size_t shown_columns(const Table& table, std::size_t width);
 

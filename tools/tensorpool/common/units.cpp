@@ -23,7 +23,7 @@ struct Unit {
     std::string_view name;
     double factor;
 };
-constexpr Unit size_units[] = {{"", 1},        {"B", 1},        {"KiB", 0x1p10},
+constexpr Unit size_units[] = {{"", 1},         {"B", 1},        {"KiB", 0x1p10},
                                {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 constexpr Unit time_units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
 

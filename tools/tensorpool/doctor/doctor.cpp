@@ -1,10 +1,9 @@
 #include <algorithm>
 
-
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "doctor/diagnosis.hpp"
 #include "doctor/machine.hpp"
-#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

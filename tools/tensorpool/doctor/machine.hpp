@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The properties of the machine that `doctor` examines, with the page sizes that the kernel supports
-/// and the cost of touching a page for the first time.
+/// The properties of the machine that `doctor` examines, with the page sizes that the kernel
+/// supports and the cost of touching a page for the first time.
 
 #include <cstdint>
 #include <filesystem>

@@ -1,15 +1,14 @@
 #include <fmt/format.h>
 
-
 #include <string>
 #include <vector>
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "explain/explanation.hpp"
-#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

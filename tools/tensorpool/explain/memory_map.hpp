@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The mappings of a process, as /proc/<pid>/smaps lists them, and what those anonymous ones hold that
-/// are neither tensorpool's nor stacks nor heaps.
+/// The mappings of a process, as /proc/<pid>/smaps lists them, and what those anonymous ones hold
+/// that are neither tensorpool's nor stacks nor heaps.
 
 #include <cstdint>
 #include <functional>

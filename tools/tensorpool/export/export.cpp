@@ -1,16 +1,15 @@
 #include "common/options.hpp"
 
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "export/formats.hpp"
-#include "common/html.hpp"
 #include "formats/trace/recording.hpp"
 
 namespace tensorpool::command {
@@ -63,8 +62,8 @@ void check_output(const Settings& settings, const ExportOptions& options) {
     }
 }
 
-void report(const Settings& settings, const ExportOptions& options,
-            const WrittenFile& file, std::uint64_t left_out, std::uint64_t cut_bytes) {
+void report(const Settings& settings, const ExportOptions& options, const WrittenFile& file,
+            std::uint64_t left_out, std::uint64_t cut_bytes) {
     if (cut_bytes > 0) {
         print_error(
             fmt::format("tensorpool: {} is truncated: its last {} bytes are an incomplete chunk; "
@@ -114,7 +113,8 @@ void add_options(CLI::App& command, ExportOptions& options, Settings& settings) 
         ->required()
         ->transform(CLI::CheckedTransformer(formats));
     add_option(command, "-o,--output OUT", options.output, "Write to this file (standard output)");
-    add_option(command, "--at MOMENT", options.at, "The moment of torch and heap: peak or end (peak)")
+    add_option(command, "--at MOMENT", options.at,
+               "The moment of torch and heap: peak or end (peak)")
         ->transform(CLI::CheckedTransformer(moments));
     add_option(command, "--entries N", options.entries,
                fmt::format("Maximum calls in torch's history ({})", usual_entries));

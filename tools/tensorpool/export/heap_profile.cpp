@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "export/formats.hpp"
-#include "formats/heap_text.hpp"
 #include "export/loaded_code.hpp"
+#include "formats/heap_text.hpp"
 #include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {

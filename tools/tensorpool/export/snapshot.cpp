@@ -55,13 +55,13 @@ constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
 
 Range range_of_block(const History& history, std::size_t lifetime) {
     return trace::range_of(history.lifetimes()[lifetime].address,
-                             history.facts(lifetime).block_bytes);
+                           history.facts(lifetime).block_bytes);
 }
 
 /// The ranges used by each source. There are few sources.
 std::map<std::uint32_t, RangeSet> used_by(const History& history,
-                                            std::span<const std::uint32_t> lifetimes, Moment moment,
-                                            const Slabs& slabs) {
+                                          std::span<const std::uint32_t> lifetimes, Moment moment,
+                                          const Slabs& slabs) {
     std::map<std::uint32_t, RangeSet> used;
     for (const std::uint32_t i : lifetimes) {
         const Lifetime& lifetime = history.lifetimes()[i];

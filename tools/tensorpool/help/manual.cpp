@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-
 #include "common/options.hpp"
 #include "help/help_text.hpp"
 #include "help/manual_pages.hpp"

@@ -6,7 +6,6 @@
 
 #include <sstream>
 
-
 #include <tensorpool/metrics.hpp>
 
 #include "help/help_text.hpp"

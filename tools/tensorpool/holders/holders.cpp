@@ -2,11 +2,11 @@
 #include <memory>
 #include <string>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "formats/holders/answer.hpp"
-#include "common/options.hpp"
 #include "common/units.hpp"
+#include "formats/holders/answer.hpp"
 
 namespace tensorpool::command {
 namespace {

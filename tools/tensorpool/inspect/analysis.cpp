@@ -111,8 +111,7 @@ void find_left(const History& history, Analysis& analysis) {
 }  // namespace
 
 Planned plan_of(const History& history) {
-    const std::vector<TensorLifetime> lifetimes =
-        steps_of(history.recording(), history.order());
+    const std::vector<TensorLifetime> lifetimes = steps_of(history.recording(), history.order());
     const bool searched = lifetimes.size() <= max_searched;
     const std::chrono::nanoseconds budget = searched ? search_budget : std::chrono::nanoseconds(0);
     try {

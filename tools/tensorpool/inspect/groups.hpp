@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Groups blocks by their source (pool, arena or scratch), by the scope that requested them, or by the
-/// call site that sampled stacks show.
+/// Groups blocks by their source (pool, arena or scratch), by the scope that requested them, or by
+/// the call site that sampled stacks show.
 
 #include <cstdint>
 #include <functional>

@@ -1,13 +1,12 @@
 #include "common/options.hpp"
 
-
 #include <fmt/format.h>
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "inspect/report/reports.hpp"
-#include "inspect/model/inspect_model.hpp"
 #include "formats/trace/recording.hpp"
+#include "inspect/model/inspect_model.hpp"
+#include "inspect/report/reports.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -185,11 +185,10 @@ std::string to_text(const Report& report, Sizes sizes) {
 
 std::string to_json(const Report& report) {
     const HeapProfile& profile = report.named.profile;
-    Json json = {
-        {"process", profile.process},      {"process_name", profile.process_name},
-        {"iterations", report.iterations}, {"profiles", report.profiles},
-        {"seconds", report.seconds},       {"interval", profile.interval},
-        {"leaks", report.leaks()},         {"steady_sites", report.steady}};
+    Json json = {{"process", profile.process},      {"process_name", profile.process_name},
+                 {"iterations", report.iterations}, {"profiles", report.profiles},
+                 {"seconds", report.seconds},       {"interval", profile.interval},
+                 {"leaks", report.leaks()},         {"steady_sites", report.steady}};
     json["sites"] = Json::array();
     for (const Row& row : report.rows) json["sites"].push_back(json_of(report, row));
     return json_line(json);

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/printable.hpp"
 #include "common/html.hpp"
+#include "common/printable.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {

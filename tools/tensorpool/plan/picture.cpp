@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "common/html.hpp"
+#include "common/units.hpp"
 #include "plan/scale.hpp"
 #include "plan/small_parts.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
@@ -115,8 +115,7 @@ private:
     }
 
     std::string head() const {
-        const std::string name =
-            escape_html(outcome_.file.substr(outcome_.file.rfind('/') + 1));
+        const std::string name = escape_html(outcome_.file.substr(outcome_.file.rfind('/') + 1));
         std::string what = fmt::format("{} buffers", with_commas(buffers_.lifetimes.size()));
         if (!buffers_.origin.empty()) what += " of " + escape_html(buffers_.origin);
         const std::size_t merged = buffers_.lifetimes.size() - drawn_.size();

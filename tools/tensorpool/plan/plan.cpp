@@ -1,6 +1,5 @@
 #include "common/options.hpp"
 
-
 #include <fmt/format.h>
 
 #include <chrono>
@@ -13,11 +12,11 @@
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "common/units.hpp"
 #include "plan/buffers.hpp"
 #include "plan/picture.hpp"
 #include "plan/recorded_buffers.hpp"
 #include "plan/report.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command {
 namespace planning {
@@ -131,10 +130,10 @@ void add_options(CLI::App& command, Options& options) {
     add_file(command, options.file, "Buffers as CSV or JSON, a trace, or an RMM log");
     add_option(command, "--budget TIME", options.budget, "Time for the search (10s)",
                problem_of_budget);
-    add_option(command, "--capacity SIZE", options.capacity, "Target size; status 1 if exceeded",
-               as_size());
-    CLI::Option* const output = add_option(command, "-o,--output FILE", options.output,
-                                           "Write the plan, as CSV or .json");
+    add_option(command, "--capacity SIZE", options.capacity, "Target size; status 1 if exceeded")
+        ->transform(as_size());
+    CLI::Option* const output =
+        add_option(command, "-o,--output FILE", options.output, "Write the plan, as CSV or .json");
     add_option(command, "--svg FILE", options.picture, "Draw the plan as SVG");
     command.add_flag("--check", options.check, "Check the offsets in the file; do not plan")
         ->excludes(output);

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/printable.hpp"
 #include "common/html.hpp"
+#include "common/printable.hpp"
 #include "common/units.hpp"
 
 namespace tensorpool::command::planning {
@@ -58,18 +58,15 @@ std::string report_text(const Outcome& outcome, Sizes sizes) {
     }
     if (outcome.checked) return text;
     text += line("method", to_string(plan.method));
-    return text +
-           line("time", format_ns(static_cast<std::uint64_t>(outcome.seconds * 1e9)));
+    return text + line("time", format_ns(static_cast<std::uint64_t>(outcome.seconds * 1e9)));
 }
 
 std::string report_json(const Outcome& outcome) {
     const MemoryPlan& plan = outcome.plan;
-    nlohmann::ordered_json json = {{"file", outcome.file},
-                                   {"origin", outcome.origin},
-                                   {"buffers", outcome.buffers},
-                                   {"lower_bound_bytes", plan.lower_bound_bytes},
-                                   {"peak_bytes", plan.peak_bytes},
-                                   {"gap", gap_of(plan)}};
+    nlohmann::ordered_json json = {
+        {"file", outcome.file},          {"origin", outcome.origin},
+        {"buffers", outcome.buffers},    {"lower_bound_bytes", plan.lower_bound_bytes},
+        {"peak_bytes", plan.peak_bytes}, {"gap", gap_of(plan)}};
     if (outcome.checked) {
         json["holds"] = true;
     } else {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -10,13 +9,13 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/launch/launch.hpp"
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
 #include "formats/profile/formats.hpp"
 #include "formats/profile/interval.hpp"
-#include "common/launch/launch.hpp"
 
 namespace tensorpool::command {
 namespace {

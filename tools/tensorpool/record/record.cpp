@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
-#include "record/session.hpp"
 #include "common/units.hpp"
+#include "record/session.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -44,12 +43,13 @@ int record_process(const Arguments& arguments, const Settings& settings) {
 
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     add_process_options(command, settings);
-    add_option(command, "--for TIME", arguments.time, "Duration, such as 10s or 5min (until Ctrl-C)",
-               problem_of_time);
+    add_option(command, "--for TIME", arguments.time,
+               "Duration, such as 10s or 5min (until Ctrl-C)", problem_of_time);
     add_option(command, "--stacks SIZE", arguments.stack_interval,
                "Record a call stack about every SIZE bytes allocated, such as 512KiB")
         ->transform(CLI::AsSizeValue(true));
-    add_option(command, "-o,--output FILE", arguments.path, "The file to write (tensorpool-PID.tpt)");
+    add_option(command, "-o,--output FILE", arguments.path,
+               "The file to write (tensorpool-PID.tpt)");
     add_output_options(command, settings);
 }
 

@@ -2,8 +2,8 @@
 
 /// @file
 /// The process in which an allocator replays: this program, started again with a special first
-/// argument and with the allocator's library in place of `malloc`. It performs a plan with its threads,
-/// and measures what they use.
+/// argument and with the allocator's library in place of `malloc`. It performs a plan with its
+/// threads, and measures what they use.
 
 #include <cstddef>
 #include <cstdint>
@@ -59,8 +59,8 @@ void perform(const ReplayTask& task, const PlanView& plan, ReplayAnswer& answer)
 /// Writes the answer and ends the process.
 [[noreturn]] void answer_and_end(int descriptor, const ReplayAnswer& answer) noexcept;
 
-// The calls that each kind of allocator makes for a step. A result of nullptr means that the request
-// failed. `keeps_apart`: blocks that are alive at the same time never share bytes.
+// The calls that each kind of allocator makes for a step. A result of nullptr means that the
+// request failed. `keeps_apart`: blocks that are alive at the same time never share bytes.
 
 /// The process's global pool, as NumPy, PyTorch and the interposer use it. Frees without a size,
 /// because `free` has none either.

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// The blocks of one process in the order in which they are allocated and freed, and offsets for them
-/// that are computed before the replay.
+/// The blocks of one process in the order in which they are allocated and freed, and offsets for
+/// them that are computed before the replay.
 
 #include <cstddef>
 #include <cstdint>

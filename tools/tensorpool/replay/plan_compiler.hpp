@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "replay/plan.hpp"
 #include "formats/trace/recording.hpp"
+#include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {
 

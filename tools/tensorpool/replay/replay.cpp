@@ -1,6 +1,5 @@
 #include "common/options.hpp"
 
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +10,8 @@
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "replay/plan_compiler.hpp"
 #include "replay/plan.hpp"
+#include "replay/plan_compiler.hpp"
 #include "replay/replay_allocators.hpp"
 #include "replay/report.hpp"
 
@@ -109,8 +108,8 @@ void add_options(CLI::App& command, ReplayOptions& options) {
     add_option(command, "--touch HOW", options.touch,
                "Which bytes of each new block are written: first, one in each page (the default); "
                "all, every byte; none; check, every byte, verified when it is freed")
-        ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, Touch>>(
-            std::begin(touches), std::end(touches))));
+        ->transform(CLI::CheckedTransformer(
+            std::vector<std::pair<std::string, Touch>>(std::begin(touches), std::end(touches))));
     add_option(command, "--process PID", options.process,
                "The process to replay (the one with most bytes)", CLI::PositiveNumber);
     add_option(command, "--rounds N", options.rounds, "Rounds, each with all allocators (5)",

@@ -1,6 +1,5 @@
 #include "common/options.hpp"
 
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,10 +10,10 @@
 #include <optional>
 #include <string_view>
 
+#include "common/output.hpp"
+#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/units.hpp"
-#include "common/posix.hpp"
-#include "common/output.hpp"
 #include "run/report.hpp"
 
 namespace tensorpool::command {
@@ -179,12 +178,12 @@ constexpr const char* details =
 
 CLI::App* add_run(CLI::App& app, Settings& settings) {
     const auto arguments = std::make_shared<Arguments>();
-    CLI::App* const command =
-        add_subcommand(app, settings,
-                       {"run", "Run a program with its memory from the pool", footer, details}, [&app, &settings, arguments] {
-                           arguments->program = program_of(*app.get_subcommand("run"), settings);
-                           return run_and_report(*arguments, settings.json);
-                       });
+    CLI::App* const command = add_subcommand(
+        app, settings, {"run", "Run a program with its memory from the pool", footer, details},
+        [&app, &settings, arguments] {
+            arguments->program = program_of(*app.get_subcommand("run"), settings);
+            return run_and_report(*arguments, settings.json);
+        });
     declare_options(*command, *arguments, settings);
     command->prefix_command();
     return command;

@@ -7,11 +7,11 @@
 
 #include <tensorpool/timeline.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
 #include "stat/process_list.hpp"
 
 namespace tensorpool::command {

@@ -10,10 +10,10 @@
 #include <sstream>
 #include <string>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
 #include "stat/stat_line.hpp"
 
 namespace tensorpool::command {

@@ -7,8 +7,8 @@
 
 #include <tensorpool/process_snapshot.hpp>
 
-#include "common/units.hpp"
 #include "common/totals.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command {
 

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
 #include "common/totals.hpp"
 #include "top/top_screen.hpp"
 #include "top/top_tables.hpp"

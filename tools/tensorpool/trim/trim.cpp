@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 
-
 #include <chrono>
 #include <memory>
 #include <string>
 
 #include <tensorpool/trim_request.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "common/options.hpp"
 #include "common/units.hpp"
 #include "trim/outcome.hpp"
 
@@ -41,8 +40,8 @@ trim::Outcome request_trim(StatisticsReader& process, Clock::duration patience) 
 
 int trim_process(const std::string& patience, const Settings& settings) {
     StatisticsReader process = attach_chosen(settings);
-    const trim::Outcome outcome = request_trim(
-        process, std::chrono::duration_cast<Clock::duration>(*parse_time(patience)));
+    const trim::Outcome outcome =
+        request_trim(process, std::chrono::duration_cast<Clock::duration>(*parse_time(patience)));
     if (settings.json) {
         print_line(to_json(outcome));
     } else if (outcome.trimmed_bytes) {
@@ -73,8 +72,7 @@ constexpr const char* details =
 CLI::App* add_trim(CLI::App& app, Settings& settings) {
     const auto patience = std::make_shared<std::string>(usual_patience);
     CLI::App* const command = add_subcommand(
-        app, settings,
-        {"trim", "Make a running process release free memory", footer, details},
+        app, settings, {"trim", "Make a running process release free memory", footer, details},
         [&settings, patience] { return trim_process(*patience, settings); });
     add_process_options(*command, settings);
     add_option(*command, "--for TIME", *patience,

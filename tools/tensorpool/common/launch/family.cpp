@@ -238,7 +238,8 @@ Family::Members::iterator Family::let_go(Members::iterator member, bool has_ende
             results_.add_problem(to_command_error(error).what());
         }
     };
-    if (member->trace) attempt([&] { recorder_->finish(number_of(member->process), *member->trace); });
+    if (member->trace)
+        attempt([&] { recorder_->finish(number_of(member->process), *member->trace); });
     attempt([&] { results_.add(member->reader.snapshot(), has_ended); });
     if (looks_.last) attempt([&] { looks_.last(member->reader); });
     return members_.erase(member);

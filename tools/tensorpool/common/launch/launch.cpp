@@ -15,8 +15,8 @@
 
 #include <tensorpool/budget.hpp>
 
-#include "common/launch/program.hpp"
 #include "common/launch/parts.hpp"
+#include "common/launch/program.hpp"
 #include "common/printable.hpp"
 
 namespace tensorpool::command::launch {
@@ -195,9 +195,9 @@ void check_budgets(const std::string& path) {
     if (path.empty()) return;
     const std::vector<std::string> problems = check_budget_file(path);
     if (problems.empty()) return;
-    throw CommandError(run_failed,
-                       fmt::format("run: --budget {}",
-                                   printable(fmt::format("{}", fmt::join(problems, "; ")))));
+    throw CommandError(
+        run_failed,
+        fmt::format("run: --budget {}", printable(fmt::format("{}", fmt::join(problems, "; ")))));
 }
 
 }  // namespace

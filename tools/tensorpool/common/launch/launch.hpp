@@ -15,12 +15,12 @@ namespace tensorpool::command::launch {
 
 /// The program to start, and how.
 struct Arguments {
-    std::vector<std::string> program;     ///< the program and its arguments
-    std::vector<std::string> with = {};   ///< names of parts, or none (parts.hpp)
-    std::string limit = {};               ///< a size; "": none
-    std::string budget = {};              ///< a path; "": none
-    std::string stacks = {};              ///< a size; "": no stacks
-    std::string interpose_min = {};       ///< a size; "": from the environment, or 64 KiB
+    std::vector<std::string> program;    ///< the program and its arguments
+    std::vector<std::string> with = {};  ///< names of parts, or none (parts.hpp)
+    std::string limit = {};              ///< a size; "": none
+    std::string budget = {};             ///< a path; "": none
+    std::string stacks = {};             ///< a size; "": no stacks
+    std::string interpose_min = {};      ///< a size; "": from the environment, or 64 KiB
     bool is_recorded = false;
 };
 

@@ -97,7 +97,6 @@ HeldMemory memory_in(const Fields& fields) {
             .more_holders = fields.number("more_holders")};
 }
 
-
 constexpr const char* without_holder = "no Python object: C or C++ code, or the autograd graph";
 
 std::string array_text(const HeldMemory& memory) {

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
-#include "common/html.hpp"
 #include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::profile {

@@ -10,7 +10,6 @@
 namespace tensorpool::command::profile {
 namespace {
 
-
 struct Line {
     std::string site;  ///< the label
     std::uint64_t live_bytes = 0;

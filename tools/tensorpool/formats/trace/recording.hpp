@@ -128,8 +128,8 @@ public:
     /// The indices of those that ended, in the order of their ends.
     const std::vector<std::uint32_t>& by_end() const noexcept { return by_end_; }
 
-    /// Calls `begin(i)` and `end(i)` with the index of a lifetime, in the order of time. Blocks from
-    /// before the recording come first. The ends of a call come before its beginnings.
+    /// Calls `begin(i)` and `end(i)` with the index of a lifetime, in the order of time. Blocks
+    /// from before the recording come first. The ends of a call come before its beginnings.
     template <class Begin, class End>
     void walk(Begin&& begin, End&& end) const {
         std::size_t ended = 0;

@@ -164,14 +164,15 @@ void add_options(CLI::App& command, ModelOptions& options) {
                    count(1, 1 << 30)),
         add_option(command, "--batch N", request.batch, "Tokens computed at once (512)",
                    count(1, 1 << 20)),
-        add_option(command, "--sequences N", request.sequences,
-                   "Sequences at the same time (1)", count(1, 1 << 16)),
+        add_option(command, "--sequences N", request.sequences, "Sequences at the same time (1)",
+                   count(1, 1 << 16)),
         add_option(command, "--kv-type TYPE", request.cache,
                    "Cache type: f16 (the default), q8_0, q4_0 and others", problem_of_cache_type),
         add_option(command, "--flash-attention HOW", request.flash_attention,
                    "on (the default) or off", CLI::IsMember({"on", "off"})),
         add_option(command, "--device-memory SIZE", request.device_bytes,
-                   "Memory of a device for layers, as 8GiB", as_size()),
+                   "Memory of a device for layers, as 8GiB")
+            ->transform(as_size()),
         add_option(command, "--layers-on-device N", request.layers_on_device,
                    "As llama.cpp's --n-gpu-layers (all)", count(0, std::uint64_t{1} << 32))};
     for (CLI::Option* const option : all) option->needs(estimate);

@@ -8,7 +8,6 @@
 #include "common/options.hpp"
 #include "inspect/model/estimation.hpp"
 
-
 namespace tensorpool::command::model {
 
 struct ModelOptions {

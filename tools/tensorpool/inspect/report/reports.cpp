@@ -129,7 +129,8 @@ Json totals(const Totals& totals) {
 std::string text_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top) {
     std::string text = printable(path) + "\n\n";
-    for (const Fact& fact : facts_of(analysis, sizes)) text += model::fact_line(fact.name, fact.value, fact.note);
+    for (const Fact& fact : facts_of(analysis, sizes))
+        text += model::fact_line(fact.name, fact.value, fact.note);
     const std::vector<std::string> doubts = doubts_of(analysis);
     if (!doubts.empty()) text += '\n';
     for (const std::string& doubt : doubts) text += paragraph(doubt);
