@@ -7,7 +7,7 @@ foreach(layer IN LISTS layers)
   tensorpool_add_tests(${layer})
 endforeach()
 # Samples of what a folder beside the library can add.
-tensorpool_add_tests(lab)
+tensorpool_add_tests(lab command/)
 target_sources(lab_tests PRIVATE lab/turnover_watcher.cpp lab/wiped_kind.cpp)
 if(TENSORPOOL_BUILD_DEVICE)
   include(device.cmake)

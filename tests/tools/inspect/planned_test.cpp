@@ -13,7 +13,7 @@ namespace {
 using trace::testing::MadeRecording;
 
 Planned plan_of(MadeRecording& made) {
-    return plan_of(History(made.recording()));
+    return inspect::plan_of(History(made.recording()));
 }
 
 /// Blocks of which two are alive at a time.

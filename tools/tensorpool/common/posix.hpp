@@ -1,8 +1,16 @@
 #pragma once
 
+/// @file
+/// File descriptors and arguments of processes.
+
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace tensorpool::command {
 
@@ -27,5 +35,24 @@ public:
 private:
     int number_ = -1;
 };
+
+/// Writes all of `bytes`. Returns whether that succeeded; if not, `errno` is the reason.
+inline bool write_all(const Descriptor& file, std::span<const std::byte> bytes) noexcept {
+    while (!bytes.empty()) {
+        const ssize_t count = ::write(file.number(), bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count <= 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return true;
+}
+
+/// Returns pointers to the texts, followed by a null pointer, as execve(2) takes them.
+inline std::vector<char*> null_ended(std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    for (std::string& text : texts) pointers.push_back(text.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
 
 }  // namespace tensorpool::command

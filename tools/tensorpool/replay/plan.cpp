@@ -35,14 +35,8 @@ struct Header {
 }
 
 template <class Item>
-void write(int descriptor, std::span<const Item> items) {
-    auto bytes = std::as_bytes(items);
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) fail(errno);
-        bytes = bytes.subspan(static_cast<std::size_t>(count));
-    }
+void write(const Descriptor& file, std::span<const Item> items) {
+    if (!write_all(file, std::as_bytes(items))) fail(errno);
 }
 
 template <class Item>
@@ -54,21 +48,19 @@ std::span<const Item> take(const std::byte*& at, std::uint64_t count) noexcept {
 
 }  // namespace
 
-PlanFile::PlanFile(const Plan& plan) : descriptor_(memfd_create("replay-plan", MFD_CLOEXEC)) {
-    if (descriptor_ < 0) fail(errno);
+Descriptor file_of(const Plan& plan) {
+    Descriptor file(memfd_create("replay-plan", MFD_CLOEXEC));
+    if (!file) fail(errno);
     const Header header = {plan.threads.size(), plan.steps.size(),  plan.stages.size(),
                            plan.offsets.size(), plan.offsets_bytes, plan.planned_offsets.size(),
                            plan.planned_bytes,  plan.slots};
-    write(descriptor_, std::span<const Header>(&header, 1));
-    write(descriptor_, std::span<const PlannedThread>(plan.threads));
-    write(descriptor_, std::span<const Step>(plan.steps));
-    write(descriptor_, std::span<const std::uint64_t>(plan.offsets));
-    write(descriptor_, std::span<const std::uint64_t>(plan.planned_offsets));
-    write(descriptor_, std::span<const std::uint32_t>(plan.stages));
-}
-
-PlanFile::~PlanFile() {
-    if (descriptor_ >= 0) close(descriptor_);
+    write(file, std::span<const Header>(&header, 1));
+    write(file, std::span<const PlannedThread>(plan.threads));
+    write(file, std::span<const Step>(plan.steps));
+    write(file, std::span<const std::uint64_t>(plan.offsets));
+    write(file, std::span<const std::uint64_t>(plan.planned_offsets));
+    write(file, std::span<const std::uint32_t>(plan.stages));
+    return file;
 }
 
 bool map_plan(int descriptor, PlanView& plan) noexcept {

@@ -19,6 +19,8 @@
 #include <span>
 #include <vector>
 
+#include "common/posix.hpp"
+
 namespace tensorpool::command::replay {
 
 enum class StepKind : std::uint8_t {
@@ -96,20 +98,9 @@ struct Plan {
     PlanStatistics statistics;
 };
 
-/// A memory file with a plan. Owns its descriptor.
-class PlanFile {
-public:
-    /// Throws CommandError if there is no memory.
-    explicit PlanFile(const Plan& plan);
-    ~PlanFile();
-    PlanFile(const PlanFile&) = delete;
-    PlanFile& operator=(const PlanFile&) = delete;
-
-    int descriptor() const noexcept { return descriptor_; }
-
-private:
-    int descriptor_ = -1;
-};
+/// Writes the plan into a memory file, which the allocators' processes map. Throws CommandError if
+/// there is no memory.
+Descriptor file_of(const Plan& plan);
 
 /// A plan as mapped in another process.
 struct PlanView {

@@ -89,10 +89,10 @@ int replay(const Settings& settings, const ReplayOptions& options) {
     const std::vector<ReplayAllocator> allocators = present(options);
     auto [subject, plan] = prepare(options, allocators);
     check_memory(plan.statistics, options.touch);
-    const PlanFile file(plan);
+    const Descriptor file = file_of(plan);
     plan = {};
-    const std::vector<Result> results = play_rounds(allocators, options.rounds, options.touch,
-                                                    file.descriptor(), subject.statistics);
+    const std::vector<Result> results =
+        play_rounds(allocators, options.rounds, options.touch, file.number(), subject.statistics);
     print_line(settings.json ? report_json(subject, results)
                              : report_text(subject, results, sizes_of(settings)));
     return success;

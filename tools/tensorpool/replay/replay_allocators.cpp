@@ -15,6 +15,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 
@@ -120,29 +121,12 @@ std::vector<std::string> environment_of(const ReplayAllocator& allocator) {
     return texts;
 }
 
-std::vector<char*> null_ended(std::vector<std::string>& texts) {
-    std::vector<char*> pointers;
-    for (std::string& text : texts) pointers.push_back(text.data());
-    pointers.push_back(nullptr);
-    return pointers;
+Descriptor memory_file(const char* name) {
+    Descriptor file(memfd_create(name, MFD_CLOEXEC));
+    if (file) return file;
+    throw CommandError(
+        finding, fmt::format("no file descriptor for an allocator: {}", std::strerror(errno)));
 }
-
-class File {
-public:
-    explicit File(int descriptor) : descriptor_(descriptor) {
-        if (descriptor < 0) {
-            throw CommandError(finding, fmt::format("no file descriptor for an allocator: {}",
-                                                    std::strerror(errno)));
-        }
-    }
-    ~File() { close(descriptor_); }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
-    int get() const noexcept { return descriptor_; }
-
-private:
-    int descriptor_;
-};
 
 pid_t start(const ReplayAllocator& allocator, Touch touch, int plan, int answer, int errors) {
     std::vector<std::string> arguments = {"tensorpool", ReplayTask::argument};
@@ -189,13 +173,13 @@ struct Ran {
 };
 
 Ran run(const ReplayAllocator& allocator, Touch touch, int plan) {
-    const File answer(memfd_create("answer", MFD_CLOEXEC));
-    const File errors(memfd_create("errors", MFD_CLOEXEC));
+    const Descriptor answer = memory_file("answer");
+    const Descriptor errors = memory_file("errors");
     Ran ran;
-    ran.status = wait_for(start(allocator, touch, plan, answer.get(), errors.get()));
-    ran.errors = content_of(errors.get());
+    ran.status = wait_for(start(allocator, touch, plan, answer.number(), errors.number()));
+    ran.errors = content_of(errors.number());
     ReplayAnswer read = {};
-    if (pread(answer.get(), &read, sizeof read, 0) == sizeof read) ran.answer = read;
+    if (pread(answer.number(), &read, sizeof read, 0) == sizeof read) ran.answer = read;
     return ran;
 }
 

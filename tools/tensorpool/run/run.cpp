@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "common/output.hpp"
@@ -72,23 +73,17 @@ public:
 
     bool is_wanted() const noexcept { return is_wanted_; }
     void write(std::string_view text) const {
-        const int file = file_ ? file_.number() : STDERR_FILENO;
-        while (!text.empty()) {
-            const ssize_t written = ::write(file, text.data(), text.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written <= 0) return report_failure();
-            text.remove_prefix(static_cast<std::size_t>(written));
+        const auto bytes = std::as_bytes(std::span(text));
+        if (!file_) {
+            std::fwrite(text.data(), 1, text.size(), stderr);
+        } else if (!write_all(file_, bytes)) {
+            print_error(
+                fmt::format("tensorpool: run: --report {} could not be written completely: {}",
+                            printable(path_), std::strerror(errno)));
         }
     }
 
 private:
-    /// If standard error is closed, the caller does not want messages either.
-    void report_failure() const {
-        if (!file_) return;
-        print_error(fmt::format("tensorpool: run: --report {} could not be written completely: {}",
-                                printable(path_), std::strerror(errno)));
-    }
-
     std::string path_;
     bool is_wanted_;
     Descriptor file_;

@@ -27,13 +27,6 @@ sigset_t taken_signals() noexcept {
     return signals;
 }
 
-std::vector<char*> null_ended(std::vector<std::string>& strings) {
-    std::vector<char*> pointers;
-    for (std::string& string : strings) pointers.push_back(string.data());
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
 CommandError cannot_run(const std::string& word, int error) {
     const std::string name = printable(word);
     if (error != ENOENT) {

@@ -25,48 +25,31 @@ CommandError unreadable(const std::string& path, const char* why) {
 
 }  // namespace
 
-Input::Input(const std::string& path) : name_(path) {
-    // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
-    file_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (file_ < 0) throw unreadable(path, std::strerror(errno));
+// Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
+Input::Input(const std::string& path)
+    : name_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {
     struct stat status = {};
-    const char* problem = nullptr;
-    if (fstat(file_, &status) != 0) {
-        problem = std::strerror(errno);
-    } else if (!S_ISREG(status.st_mode)) {
-        problem = "not a regular file";
+    if (!file_ || fstat(file_.number(), &status) != 0) {
+        throw unreadable(path, std::strerror(errno));
     }
-    if (problem != nullptr) {
-        close(file_);
-        throw unreadable(path, problem);
-    }
+    if (!S_ISREG(status.st_mode)) throw unreadable(path, "not a regular file");
     bytes_ = static_cast<std::uint64_t>(status.st_size);
 }
 
 Input::Input(std::span<const std::byte> bytes, std::string name)
     : name_(std::move(name)), memory_(bytes), bytes_(bytes.size()) {}
 
-Input::Input(Input&& other) noexcept
-    : name_(std::move(other.name_)),
-      file_(std::exchange(other.file_, -1)),
-      memory_(other.memory_),
-      bytes_(other.bytes_) {}
-
-Input::~Input() {
-    if (file_ >= 0) close(file_);
-}
-
 std::size_t Input::read(std::uint64_t offset, std::span<std::byte> to) {
     if (offset >= bytes_) return 0;
     to = to.first(static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), bytes_ - offset)));
-    if (file_ < 0) {
+    if (!file_) {
         if (!to.empty()) std::memcpy(to.data(), memory_.data() + offset, to.size());
         return to.size();
     }
     std::size_t done = 0;
     while (done < to.size()) {
-        const ssize_t count =
-            pread(file_, to.data() + done, to.size() - done, static_cast<off_t>(offset + done));
+        const ssize_t count = pread(file_.number(), to.data() + done, to.size() - done,
+                                    static_cast<off_t>(offset + done));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) throw unreadable(name_, std::strerror(errno));
         if (count == 0) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 
@@ -29,9 +30,6 @@ public:
     explicit Input(const std::string& path);
     /// Reads from memory, which must outlive this object. `name` appears in error messages.
     Input(std::span<const std::byte> bytes, std::string name);
-    Input(Input&& other) noexcept;
-    Input& operator=(Input&&) = delete;
-    ~Input();
 
     const std::string& name() const noexcept { return name_; }
     /// The size when the file was opened, or after a later truncation.
@@ -41,7 +39,7 @@ public:
 
 private:
     std::string name_;
-    int file_ = -1;
+    Descriptor file_;
     std::span<const std::byte> memory_;
     std::uint64_t bytes_ = 0;
 };

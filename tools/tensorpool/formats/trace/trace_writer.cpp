@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 
@@ -37,9 +38,6 @@ public:
     /// Creates the file with mode 0600, or empties an existing one. Throws CommandError if that
     /// fails, or if another process records into it.
     explicit OutputFile(const std::string& path);
-    ~OutputFile();
-    OutputFile(const OutputFile&) = delete;
-    OutputFile& operator=(const OutputFile&) = delete;
 
     /// Appends the parts of a piece. Does nothing after a failure.
     void append(Piece piece);
@@ -49,9 +47,7 @@ public:
     const std::string& problem() const noexcept { return problem_; }
 
 private:
-    bool write_all(std::span<const std::byte> part);
-
-    int file_ = -1;
+    Descriptor file_;
     std::uint64_t bytes_ = 0;
     std::string problem_;
 };
@@ -97,25 +93,9 @@ std::string prepare(int file) {
 
 OutputFile::OutputFile(const std::string& path)
     : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600)) {
-    if (file_ < 0) throw unwritable(path, std::strerror(errno));
-    const std::string why = prepare(file_);
-    if (why.empty()) return;
-    close(file_);
-    throw unwritable(path, why);
-}
-
-OutputFile::~OutputFile() {
-    close(file_);
-}
-
-bool OutputFile::write_all(std::span<const std::byte> part) {
-    while (!part.empty()) {
-        const ssize_t count = write(file_, part.data(), part.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
-        part = part.subspan(static_cast<std::size_t>(count));
-    }
-    return true;
+    if (!file_) throw unwritable(path, std::strerror(errno));
+    const std::string why = prepare(file_.number());
+    if (!why.empty()) throw unwritable(path, why);
 }
 
 void OutputFile::append(Piece piece) {
@@ -123,10 +103,10 @@ void OutputFile::append(Piece piece) {
     const NoSizeSignal guard;
     std::uint64_t bytes = 0;
     for (const auto part : piece) {
-        if (!write_all(part)) {
+        if (!write_all(file_, part)) {
             problem_ = std::strerror(errno);
             // If this fails too, an incomplete piece remains at the end.
-            (void)!ftruncate(file_, static_cast<off_t>(bytes_));
+            (void)!ftruncate(file_.number(), static_cast<off_t>(bytes_));
             return;
         }
         bytes += part.size();
