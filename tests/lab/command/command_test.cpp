@@ -42,11 +42,11 @@ TEST(SampleSubcommand, HasAnOption) {
 }
 
 TEST(SampleSubcommand, IsInTheHelpAndHasOne) {
-    EXPECT_NE(run({"--help"}).text.find("\n  greet               Greet somebody\n"),
+    EXPECT_NE(run({"--help"}).text.find("\n  greet                Greet somebody\n"),
               std::string::npos);
     const std::string help = run({"greet", "--help"}).text;
-    EXPECT_NE(help.find("\n  --to NAME           The name to greet (world)\n"), std::string::npos);
-    EXPECT_NE(help.find("\n  --loud              Greet in capitals\n"), std::string::npos);
+    EXPECT_NE(help.find("\n  --to NAME            The name to greet (world)\n"), std::string::npos);
+    EXPECT_NE(help.find("\n  --loud               Greet in capitals\n"), std::string::npos);
 }
 
 TEST(SampleSubcommand, HasAManualPageAndACompletion) {
