@@ -57,10 +57,14 @@ bool is_of_pools(const MetricFamily& family) {
 
 }  // namespace
 
-std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots) {
+std::string to_prometheus(const std::vector<MetricFamily>& families) {
     std::string out;
-    for (const MetricFamily& family : metric_families(snapshots)) add_family(out, family);
+    for (const MetricFamily& family : families) add_family(out, family);
     return out;
+}
+
+std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots) {
+    return to_prometheus(metric_families(snapshots));
 }
 
 std::string to_prometheus(const PoolStatistics& statistics) {
@@ -69,11 +73,9 @@ std::string to_prometheus(const PoolStatistics& statistics) {
     process.process = self.number;
     process.process_name = self.name;
     process.pools = {statistics};
-    std::string out;
-    for (const MetricFamily& family : metric_families({process})) {
-        if (is_of_pools(family)) add_family(out, family);
-    }
-    return out;
+    std::vector<MetricFamily> families = metric_families({process});
+    std::erase_if(families, [](const MetricFamily& family) { return !is_of_pools(family); });
+    return to_prometheus(families);
 }
 
 std::string to_prometheus(const ProcessSnapshot& snapshot) {

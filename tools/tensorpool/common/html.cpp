@@ -1,19 +1,15 @@
 #include "common/html.hpp"
 
-#include <charconv>
-#include <cstdint>
+#include <fmt/format.h>
+
+#include <random>
 
 #include <nlohmann/json.hpp>
 
+#include "page_assets.hpp"
+
 namespace tensorpool::command {
 namespace {
-
-unsigned byte_at(std::string_view hex, std::size_t index) {
-    unsigned byte = 0;
-    const char* const pair = hex.data() + 2 * index;
-    std::from_chars(pair, pair + 2, byte, 16);
-    return byte;
-}
 
 std::string_view escaped(const char& character) {
     switch (character) {
@@ -34,6 +30,17 @@ std::string_view escaped(const char& character) {
     return code < 0x20 || code == 0x7f ? "\xEF\xBF\xBD" : std::string_view(&character, 1);
 }
 
+std::string replaced(std::string_view text, std::string_view marker, std::string_view by) {
+    std::string out;
+    for (;;) {
+        const std::size_t at = text.find(marker);
+        out += text.substr(0, at);
+        if (at == text.npos) return out;
+        out += by;
+        text.remove_prefix(at + marker.size());
+    }
+}
+
 }  // namespace
 
 std::string json_line(const nlohmann::ordered_json& json) {
@@ -50,22 +57,20 @@ std::string escape_html(std::string_view text) {
     return safe;
 }
 
-std::string base64_of_hex(std::string_view hex) {
-    static constexpr char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string text;
-    const std::size_t bytes = hex.size() / 2;
-    for (std::size_t i = 0; i < bytes; i += 3) {
-        std::uint32_t three = 0;
-        for (std::size_t k = 0; k < 3; ++k) {
-            three = three << 8 | (i + k < bytes ? byte_at(hex, i + k) : 0);
-        }
-        for (std::size_t k = 0; k < 4; ++k) {
-            const bool is_padding = i + k > bytes;
-            text += is_padding ? '=' : digits[three >> (18 - 6 * k) & 63];
-        }
-    }
-    return text;
+HtmlPage html_page(std::string_view name, const nlohmann::ordered_json& data) {
+    // What made the data cannot guess it.
+    std::random_device random;
+    const std::string nonce =
+        fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+    const std::string policy = fmt::format(
+        "default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; base-uri 'none'; "
+        "form-action 'none'",
+        nonce);
+    std::string text = replaced(page::find(name)->content, "@nonce@", nonce);
+    text = replaced(text, "@policy@", policy);
+    // The data come last, because a name in them may be equal to a marker, and without `<`, so that
+    // no text in them ends the element they stand in.
+    return {replaced(text, "@data@", replaced(json_line(data), "<", "\\u003c")), policy};
 }
 
 }  // namespace tensorpool::command

@@ -17,8 +17,16 @@ std::string valid_utf8(std::string_view text);
 /// Returns the text escaped for HTML text and attributes, with U+FFFD for invalid UTF-8 and control
 /// characters.
 std::string escape_html(std::string_view text);
-/// Converts bytes from hexadecimal digits to base 64 with padding, the form of digests in a
-/// Content-Security-Policy.
-std::string base64_of_hex(std::string_view hex);
+
+/// A self-contained HTML file.
+struct HtmlPage {
+    std::string text;
+    /// Its Content-Security-Policy, which allows only its own style and script, in case a name in
+    /// the data injects HTML.
+    std::string policy;
+};
+
+/// Returns the embedded HTML file of this name (tools/dashboard/page) with its data.
+HtmlPage html_page(std::string_view name, const nlohmann::ordered_json& data);
 
 }  // namespace tensorpool::command

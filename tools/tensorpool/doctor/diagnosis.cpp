@@ -248,10 +248,6 @@ Diagnosis terminal(const Machine& machine) {
 }
 
 Diagnosis server(const Machine& machine) {
-    if (!machine.serves) {
-        return {"serve", note, "not built in",
-                "Install libcpp-httplib-dev and prometheus-cpp-dev, and rebuild."};
-    }
     if (!machine.has_page) {
         return {"serve", note, "ready, without the page",
                 "Metrics and data only: install npm, and rebuild."};

@@ -23,6 +23,8 @@
 
 #include <tensorpool/system_memory.hpp>
 
+#include "page_assets.hpp"
+
 namespace tensorpool::command {
 namespace {
 
@@ -217,12 +219,7 @@ Machine examine_machine() {
     machine.address_bytes = limit_of(RLIMIT_AS);
     machine.trace_scope = number_in("/proc/sys/kernel/yama/ptrace_scope");
     machine.hides_processes = hides_processes();
-#if defined(TENSORPOOL_COMMAND_SERVES)
-    machine.serves = true;
-#endif
-#if defined(TENSORPOOL_COMMAND_HAS_PAGE)
-    machine.has_page = true;
-#endif
+    machine.has_page = page::find("/") != nullptr;
     try_memory_file(machine);
     look_at_environment(machine);
     machine.processes = StatisticsReader::list();

@@ -68,7 +68,6 @@ struct Machine {
     bool has_proc = false;
     bool has_terminal_type = false;  ///< TERM is set, and not to "dumb"
     bool utf8 = false;
-    bool serves = false;            ///< built with `serve`
     bool has_page = false;          ///< built with the page of `serve`
     std::string statistics_mode;    ///< TENSORPOOL_STATISTICS
     std::string statistics_folder;  ///< TENSORPOOL_STATISTICS_DIR

@@ -90,7 +90,7 @@ std::string text_of(const profile::NamedProfile& named, const Settings& settings
     if (format == "pprof-legacy") return to_pprof_legacy(named);
     if (format == "collapsed") return to_collapsed(named);
     if (format == "speedscope") return to_speedscope(named);
-    if (format == "html") return to_flame_graph(named, before);
+    if (format == "html") return to_flame_graph(named, before).text;
     profile::TextOptions text = options.text;
     text.sizes = sizes_of(settings);
     return to_text(named, text);

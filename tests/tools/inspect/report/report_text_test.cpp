@@ -24,14 +24,5 @@ TEST(EscapeHtml, EscapesMarkupAndControlCharacters) {
     EXPECT_EQ(escape_html("\xff"), "\xEF\xBF\xBD");
 }
 
-TEST(Base64, FollowsRfc4648) {
-    EXPECT_EQ(base64_of_hex(""), "");
-    EXPECT_EQ(base64_of_hex("66"), "Zg==");
-    EXPECT_EQ(base64_of_hex("666f"), "Zm8=");
-    EXPECT_EQ(base64_of_hex("666f6f"), "Zm9v");
-    EXPECT_EQ(base64_of_hex("666f6f62"), "Zm9vYg==");
-    EXPECT_EQ(base64_of_hex("fbff00"), "+/8A");
-}
-
 }  // namespace
 }  // namespace tensorpool::command::inspect

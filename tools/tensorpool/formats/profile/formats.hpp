@@ -6,8 +6,7 @@
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "common/html.hpp"
 #include "common/units.hpp"
 #include "formats/profile/named_profile.hpp"
 
@@ -46,9 +45,6 @@ std::string to_collapsed(const NamedProfile& named);
 std::string to_speedscope(const NamedProfile& named);
 /// Returns a page with a flame graph that needs no network. `before` is an earlier profile to
 /// compare with; null if there is none.
-std::string to_flame_graph(const NamedProfile& named, const nlohmann::ordered_json& before);
-/// Returns the Content-Security-Policy of that page. It blocks everything but the page's own style
-/// and script, in case a name injects HTML.
-std::string flame_graph_policy();
+HtmlPage to_flame_graph(const NamedProfile& named, const nlohmann::ordered_json& before);
 
 }  // namespace tensorpool::command::profile

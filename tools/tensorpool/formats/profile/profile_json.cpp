@@ -63,6 +63,12 @@ Json to_json(const NamedProfile& named) {
     return json;
 }
 
+HtmlPage to_flame_graph(const NamedProfile& named, const Json& before) {
+    return html_page("flame_graph.html", {{"now", to_json(named)},
+                                          {"before", before},
+                                          {"value", std::string(name_of(named.value))}});
+}
+
 Json read_json(const std::string& path) {
     std::ostringstream text;
     if (!(text << std::ifstream(path, std::ios::binary).rdbuf())) {

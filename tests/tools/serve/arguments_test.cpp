@@ -1,4 +1,4 @@
-#include "serve/http/token.hpp"
+#include "serve/arguments.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,6 +10,50 @@
 
 namespace tensorpool::command::serve {
 namespace {
+
+std::string refusal(const std::string& text) {
+    try {
+        read_listen_address(text);
+    } catch (const CommandError& error) {
+        EXPECT_EQ(error.code(), wrong_usage);
+        return error.what();
+    }
+    return "";
+}
+
+TEST(ListenAddress, IsReadFromAddressAndPort) {
+    const ListenAddress four = read_listen_address("127.0.0.1:9464");
+    EXPECT_EQ(four.name, "127.0.0.1");
+    EXPECT_EQ(four.number, "127.0.0.1");
+    EXPECT_EQ(four.port, 9464);
+    const ListenAddress six = read_listen_address("[::1]:0");
+    EXPECT_EQ(six.name, "::1");
+    EXPECT_EQ(six.port, 0);
+    EXPECT_EQ(read_listen_address("LOCALHOST:65535").name, "localhost");
+}
+
+TEST(ListenAddress, DistinguishesLoopbackAndAnyAddresses) {
+    for (const char* text :
+         {"127.0.0.1:1", "127.8.9.1:1", "[::1]:1", "localhost:1", "[::ffff:127.0.0.1]:1"}) {
+        EXPECT_TRUE(read_listen_address(text).is_loopback) << text;
+        EXPECT_FALSE(read_listen_address(text).is_any) << text;
+    }
+    for (const char* text : {"0.0.0.0:1", "[::]:1", "[::ffff:0.0.0.0]:1"}) {
+        EXPECT_FALSE(read_listen_address(text).is_loopback) << text;
+        EXPECT_TRUE(read_listen_address(text).is_any) << text;
+    }
+    EXPECT_FALSE(read_listen_address("128.0.0.1:1").is_loopback);
+    EXPECT_FALSE(read_listen_address("[2001:db8::1]:1").is_loopback);
+}
+
+TEST(ListenAddress, ReportsErrorsAndWhatWasExpected) {
+    for (const char* text :
+         {"", "9464", "127.0.0.1", ":9464", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
+          "127.0.0.1:x", "::1:9464", "[::1:9464", "[]:1", "no.such.name.invalid:1"}) {
+        const std::string said = refusal(text);
+        EXPECT_NE(said.find("expected an address and a port"), std::string::npos) << text << said;
+    }
+}
 
 using photos::TemporaryFolder;
 
@@ -73,20 +117,6 @@ TEST_F(TokenFile, IsRejectedIfItIsNotARegularFile) {
     const std::filesystem::path pipe = folder.path() / "pipe";
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     EXPECT_THROW(read_token_file(pipe), CommandError) << "must not wait for a writer";
-}
-
-TEST(Token, SecretsDiffer) {
-    EXPECT_EQ(random_secret().size(), 64u);
-    EXPECT_NE(random_secret(), random_secret());
-}
-
-TEST(Token, IsEqualOnlyToItself) {
-    EXPECT_TRUE(equals_secret("abc", "abc"));
-    for (const char* wrong : {"", "ab", "abd", "abcabc", "abca", "ABC"}) {
-        EXPECT_FALSE(equals_secret(wrong, "abc")) << wrong;
-    }
-    EXPECT_FALSE(equals_secret("", ""));
-    EXPECT_FALSE(equals_secret("x", ""));
 }
 
 }  // namespace
