@@ -1,7 +1,6 @@
 #include "arena/arena_memory.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"

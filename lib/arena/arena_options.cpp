@@ -1,9 +1,13 @@
 #include <tensorpool/arena_options.hpp>
 
 #include <atomic>
+#include <bit>
 #include <memory>
+#include <stdexcept>
+#include <string>
 
 #include "arena/arena_defaults.hpp"
+#include "base/checks.hpp"
 #include "platform/environment.hpp"
 
 namespace tensorpool {
@@ -45,3 +49,21 @@ const detail::ArenaDefaults& detail::arena_defaults() {
 }
 
 }  // namespace tensorpool
+
+namespace tensorpool::arena {
+
+void validate(const ArenaOptions& options) {
+    const std::string owner = "arena '" + options.name + "'";
+    if (!std::has_single_bit(options.alignment)) {
+        throw std::invalid_argument("tensorpool: " + owner + ": alignment is " +
+                                    std::to_string(options.alignment) +
+                                    " B; expected a power of two");
+    }
+    if (options.max_allocation == 0) {
+        throw std::invalid_argument("tensorpool: " + owner +
+                                    ": max_allocation is 0 B; expected at least 1 B");
+    }
+    tensorpool::validate(options.growth, owner);
+}
+
+}  // namespace tensorpool::arena

@@ -5,8 +5,8 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "arena/arena_defaults.hpp"
 #include "arena/arena_registry.hpp"
-#include "arena/validate_options.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
 #include "events/limit_kind.hpp"
@@ -16,6 +16,50 @@
 #include "events/timeline.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/sums/arena_statistics.hpp"
+
+namespace tensorpool::arena {
+
+void CancelledClaims::cancel_from(std::size_t from) noexcept {
+    const bool goes_on = run_count_ != 0 && run(run_count_ - 1).from == from;
+    if (!goes_on) runs_[run_count_++ % max_runs] = {generation_, from};
+    ++generation_;
+}
+
+bool CancelledClaims::contains(std::uint16_t generation, std::size_t begin) const noexcept {
+    const auto since = static_cast<std::uint16_t>(generation_ - generation);
+    if (since == 0) return false;
+    const std::uint64_t whole = generation_ - since;
+    const std::uint64_t oldest = run_count_ > max_runs ? run_count_ - max_runs : 0;
+    for (std::uint64_t number = run_count_; number-- > oldest;) {
+        if (whole >= run(number).first) return begin >= run(number).from;
+    }
+    return true;
+}
+
+bool OwnerThread::is_checked() const noexcept {
+    return base::checks_calls(options_.checks) && options_.sharing == Sharing::one_thread;
+}
+
+void OwnerThread::check_allocating() noexcept {
+    if (!is_checked()) return;
+    // Relaxed: only the identity matters, no other memory depends on it.
+    std::thread::id none;
+    owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
+    check("allocate");
+}
+
+void OwnerThread::check(const char* call) const noexcept {
+    if (!is_checked()) return;
+    const std::thread::id owner = owner_.load(std::memory_order_relaxed);
+    if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
+        "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
+        "used it before",
+        call, options_.name.c_str());
+}
+
+}  // namespace tensorpool::arena
 
 namespace tensorpool::detail {
 namespace {

@@ -1,23 +1,88 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
 
 #include <tensorpool/arena.hpp>
+#include <tensorpool/arena_options.hpp>
 #include <tensorpool/budget.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "arena/arena_changes.hpp"
 #include "arena/arena_memory.hpp"
 #include "arena/arena_record.hpp"
-#include "arena/cancelled_claims.hpp"
 #include "arena/checked_blocks.hpp"
-#include "arena/living_handles.hpp"
 #include "arena/object_register.hpp"
-#include "arena/owner_thread.hpp"
 #include "arena/release_history.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
+
+namespace tensorpool::arena {
+
+/// The blocks of one arena that handles own, for arenas with checks. Thread-safe.
+class LivingHandles {
+public:
+    struct Block {
+        std::size_t offset;
+        std::size_t bytes;
+    };
+
+    /// Throws std::bad_alloc.
+    void add(Block block) {
+        const std::lock_guard guard(mutex_);
+        blocks_.insert_or_assign(block.offset, block.bytes);
+    }
+    void remove(std::size_t offset) noexcept {
+        const std::lock_guard guard(mutex_);
+        blocks_.erase(offset);
+    }
+    /// Returns the first block that ends above `offset`.
+    std::optional<Block> first_above(std::size_t offset) const noexcept {
+        const std::lock_guard guard(mutex_);
+        auto at = blocks_.lower_bound(offset);
+        if (at != blocks_.begin()) {
+            const auto before = std::prev(at);
+            if (before->first + before->second > offset) at = before;
+        }
+        if (at == blocks_.end()) return std::nullopt;
+        return Block{at->first, at->second};
+    }
+
+    /// Locks and unlocks the register around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    mutable std::mutex mutex_;
+    std::map<std::size_t, std::size_t> blocks_;  // bytes by offset
+};
+
+/// The only thread that may use an arena of one thread (Sharing::one_thread). Checks nothing if the
+/// options share the arena or leave out the checks of calls.
+class OwnerThread {
+public:
+    /// `options` outlives this.
+    explicit OwnerThread(const ArenaOptions& options) noexcept : options_(options) {}
+
+    /// Stops the program if the calling thread is not the one that allocated first. `call` names
+    /// the function in the message.
+    void check(const char* call) const noexcept;
+    /// Checks the thread of an allocation. The first thread that allocates becomes the owner.
+    void check_allocating() noexcept;
+
+private:
+    bool is_checked() const noexcept;
+
+    const ArenaOptions& options_;
+    std::atomic<std::thread::id> owner_ = std::thread::id();
+};
+
+}  // namespace tensorpool::arena
 
 namespace tensorpool::detail {
 

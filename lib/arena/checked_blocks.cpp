@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/find_nonzero.hpp"
+#include "base/canary.hpp"
 #include "events/misuse.hpp"
 #include "platform/memory/guard_pages.hpp"
 

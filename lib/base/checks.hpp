@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+
+#include <tensorpool/growth_policy.hpp>
 #include <tensorpool/pool_options.hpp>
 
 namespace tensorpool::base {
@@ -15,3 +18,11 @@ constexpr bool checks_sizes(Checks checks) noexcept {
 }
 
 }  // namespace tensorpool::base
+
+namespace tensorpool {
+
+/// Throws std::invalid_argument if a field of `growth` is out of range. The message names `owner`
+/// (such as "pool 'images'"), the field, its value and the expected range.
+void validate(const GrowthPolicy& growth, const std::string& owner);
+
+}  // namespace tensorpool

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <utility>
 
-#include "blocks/bucket_hardened.hpp"
-#include "blocks/bucket_states.hpp"
+#include "blocks/bucket_shard.hpp"
+#include "blocks/bucket_traits.hpp"
 
 namespace tensorpool::blocks {
 

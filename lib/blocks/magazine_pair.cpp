@@ -3,7 +3,137 @@
 #include <algorithm>
 #include <utility>
 
+#include "blocks/bucket_traits.hpp"
+
 namespace tensorpool::blocks {
+namespace {
+
+// An address above every magazine.
+void** beyond_all() noexcept {
+    return reinterpret_cast<void**>(UINTPTR_MAX);
+}
+
+}  // namespace
+
+void LoadedBlocks::begin(Bucket& bucket, detail::LoadedMagazine& view,
+                         detail::BucketCounters& counted) noexcept {
+    *this = {};
+    bucket_ = &bucket;
+    view_ = &view;
+    counted_ = &counted;
+    is_marked_ = bucket.traits.sources.is_marked;
+    show(nullptr, nullptr, nullptr);
+}
+
+void LoadedBlocks::show(void** bottom, void** top, void** limit) noexcept {
+    std::atomic_ref(view_->top).store(top, std::memory_order_relaxed);
+    view_->bottom.store(bottom, std::memory_order_relaxed);
+    view_->limit.store(limit, std::memory_order_relaxed);
+}
+
+void LoadedBlocks::load(Magazine& magazine, unsigned capacity) noexcept {
+    magazine_ = &magazine;
+    void** const bottom = magazine.blocks;
+    void** const top = bottom + magazine.count;
+    if (is_marked_) return show(top, top, nullptr);
+    show(bottom, top, capacity == 0 ? bottom : std::max(top, bottom + capacity));
+}
+
+Magazine& LoadedBlocks::unload() noexcept {
+    magazine_->count = static_cast<unsigned>(view_->top - magazine_->blocks);
+    show(nullptr, nullptr, nullptr);
+    return *std::exchange(magazine_, nullptr);
+}
+
+void LoadedBlocks::set_capacity(unsigned capacity) noexcept {
+    if (magazine_ == nullptr || is_marked_) return;
+    view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
+}
+
+bool LoadedBlocks::holds(const void* block) const noexcept {
+    return magazine_ != nullptr && std::find(magazine_->blocks, view_->top, block) != view_->top;
+}
+
+void LoadedBlocks::close() noexcept {
+    begin_ = 0;
+    exposed_ = magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
+    close_again();
+}
+
+void LoadedBlocks::close_again() noexcept {
+    view_->bottom.store(beyond_all(), std::memory_order_relaxed);
+    view_->limit.store(nullptr, std::memory_order_relaxed);
+}
+
+// Another thread may have taken blocks from the bottom of the magazine. Moves the rest down.
+void LoadedBlocks::open(unsigned capacity) noexcept {
+    if (magazine_ == nullptr) return show(nullptr, nullptr, nullptr);
+    void** const blocks = magazine_->blocks;
+    void** const end = std::move(blocks + begin_, view_->top, blocks);
+    magazine_->count = static_cast<unsigned>(end - blocks);
+    load(*magazine_, capacity);
+    view_->bottom.store(blocks + (exposed_ - begin_), std::memory_order_relaxed);
+}
+
+// The magazine itself stays: a call of its thread that is in progress may read or write the entry
+// at its top.
+std::size_t LoadedBlocks::take_back(pages::Changes& changes) noexcept {
+    if (magazine_ == nullptr) return 0;
+    void** const blocks = magazine_->blocks;
+    // Acquire pairs with the owner's release in `push`. A `pop` of the owner that is about to fail
+    // may have lowered the top below the bottom that an earlier call left.
+    void** const top =
+        std::max(blocks + exposed_, std::atomic_ref(view_->top).load(std::memory_order_acquire));
+    const unsigned exposed = is_marked_ ? index_of(top) - exposed_ : 0U;
+    set_marks(top - exposed, top, nullptr);
+    if (const unsigned count = index_of(top) - begin_) {
+        detail::add_release(counted_->returned, count);
+        bucket_->spans.bring_home(blocks + begin_, count, changes);
+    }
+    begin_ = exposed_ = index_of(top);
+    view_->bottom.store(top, std::memory_order_relaxed);
+    view_->limit.store(top, std::memory_order_relaxed);
+    return exposed * bucket_->traits.block_bytes;
+}
+
+std::size_t LoadedBlocks::concealed() const noexcept {
+    if (magazine_ == nullptr) return 0;
+    void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+    return static_cast<std::size_t>(bottom - magazine_->blocks);
+}
+
+std::size_t LoadedBlocks::to_expose() const noexcept {
+    return std::min(std::size_t{1} << more_to_expose_, concealed());
+}
+
+void** LoadedBlocks::expose(std::size_t count, base::BlockMark& mark) noexcept {
+    if (more_to_expose_ < 7) ++more_to_expose_;
+    void** const bottom = view_->top - count;
+    set_marks(bottom, view_->top, &mark);
+    view_->bottom.store(bottom, std::memory_order_relaxed);
+    return bottom;
+}
+
+std::size_t LoadedBlocks::conceal() noexcept {
+    more_to_expose_ = 0;
+    void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+    set_marks(bottom, view_->top, nullptr);
+    view_->bottom.store(view_->top, std::memory_order_relaxed);
+    return static_cast<std::size_t>(view_->top - bottom) * bucket_->traits.block_bytes;
+}
+
+void LoadedBlocks::set_marks(void** from, void** to, base::BlockMark* mark) noexcept {
+    for (void** at = from; at != to; ++at) {
+        mark_of(bucket_->traits, *at).store(mark, std::memory_order_relaxed);
+    }
+}
+
+void LoadedBlocks::push_concealed(void* block) noexcept {
+    void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+    if (bottom != view_->top) std::swap(*bottom, block);
+    view_->bottom.store(bottom + 1, std::memory_order_relaxed);
+    push_exposed(block);
+}
 
 void MagazinePair::begin(Bucket& bucket, detail::LoadedMagazine& view,
                          detail::BucketCounters& counted) noexcept {

@@ -1,11 +1,94 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "blocks/loaded_blocks.hpp"
+#include <tensorpool/detail/thread_cache.hpp>
+
+#include "blocks/bucket_depot.hpp"
 
 namespace tensorpool::blocks {
+
+/// The loaded magazine of one bucket in a thread's cache, and what the thread's inline paths see of
+/// it (detail::LoadedMagazine). They see the blocks from a bottom on, and room up to a capacity.
+///
+/// Of a marked set, the blocks below the bottom are free. Those above it are *exposed*: charged to
+/// a budget and marked with it. Inline paths see no room: they cannot tell its blocks from others.
+///
+/// Not thread-safe: Cache's lock guards all but the inline paths' part.
+class LoadedBlocks {
+public:
+    /// Begins without a magazine.
+    void begin(Bucket& bucket, detail::LoadedMagazine& view,
+               detail::BucketCounters& counted) noexcept;
+
+    Bucket& bucket() const noexcept { return *bucket_; }
+    detail::BucketCounters& counted() const noexcept { return *counted_; }
+    Magazine* magazine() const noexcept { return magazine_; }
+    /// Shows the blocks of a magazine to inline paths, and room for `capacity` blocks.
+    void load(Magazine& magazine, unsigned capacity) noexcept;
+    /// Returns the magazine; then there is none. REQUIRES: there is one, and no block is exposed.
+    Magazine& unload() noexcept;
+    void set_capacity(unsigned capacity) noexcept;
+    /// Returns whether a slow path may add a block.
+    bool has_room(unsigned capacity) const noexcept {
+        if (!is_marked_) return view_->top < view_->limit.load(std::memory_order_relaxed);
+        return magazine_ != nullptr && view_->top < magazine_->blocks + capacity;
+    }
+    bool holds(const void* block) const noexcept;
+
+    // Taking back of blocks by another thread (Cache::close).
+    /// Ends what inline paths see.
+    void close() noexcept;
+    /// Does what `close` does, if the owner has not called `open` since.
+    void close_again() noexcept;
+    /// Called by the owner after `close`: shows what is left.
+    void open(unsigned capacity) noexcept;
+    /// Returns all blocks to their spans. Returns the bytes of those that were exposed, which the
+    /// caller refunds. REQUIRES: `close` was called.
+    std::size_t take_back(pages::Changes& changes) noexcept;
+
+    // Of a marked set.
+    /// The number of blocks below the bottom.
+    std::size_t concealed() const noexcept;
+    /// The number of blocks to expose next: one at first, then twice as many each time, but not
+    /// more than there are.
+    std::size_t to_expose() const noexcept;
+    /// Exposes the uppermost `count` blocks, marked with `mark`, and returns where they lie.
+    /// REQUIRES: none is exposed.
+    void** expose(std::size_t count, base::BlockMark& mark) noexcept;
+    /// Ends the marks of all exposed blocks. Returns their bytes, which the caller refunds.
+    std::size_t conceal() noexcept;
+    /// Accepts a freed block that keeps its mark, which is that of the exposed ones. REQUIRES:
+    /// there is room.
+    void push_exposed(void* block) noexcept {
+        *view_->top = block;
+        // Release is for a thread that takes the blocks.
+        std::atomic_ref(view_->top).store(view_->top + 1, std::memory_order_release);
+        detail::add_release(counted_->deallocations, 1);
+    }
+    /// Accepts a freed block without a mark, below the exposed ones. REQUIRES: there is room.
+    void push_concealed(void* block) noexcept;
+
+private:
+    std::uint16_t index_of(void** position) const noexcept {
+        return static_cast<std::uint16_t>(position - magazine_->blocks);
+    }
+    void show(void** bottom, void** top, void** limit) noexcept;
+    void set_marks(void** from, void** to, base::BlockMark* mark) noexcept;
+
+    Bucket* bucket_ = nullptr;
+    detail::LoadedMagazine* view_ = nullptr;
+    detail::BucketCounters* counted_ = nullptr;
+    Magazine* magazine_ = nullptr;
+    // After `close`, as indices: the first block of the magazine that is left, and the first one
+    // that inline paths saw.
+    std::uint16_t begin_ = 0;
+    std::uint16_t exposed_ = 0;
+    std::uint8_t more_to_expose_ = 0;  // the logarithm of `to_expose`
+    bool is_marked_ = false;
+};
 
 /// The two magazines of one bucket in a thread's cache, loaded and spare, and how many blocks they
 /// may hold. Not thread-safe: Cache's lock guards it.

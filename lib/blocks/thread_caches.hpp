@@ -116,7 +116,7 @@ struct ThreadCaches : detail::ThreadTable {
         return leaf;
     }
 
-    // The thread's caches that expose blocks to its scope (cache_marked.cpp). A pool that ends
+    // The thread's caches that expose blocks to its scope (marked_set.cpp). A pool that ends
     // removes its cache from the list of another thread.
     void list_exposing(Cache& cache) noexcept;
     void unlist_exposing(Cache& cache) noexcept;

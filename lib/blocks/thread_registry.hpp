@@ -3,12 +3,70 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <utility>
 
+#include "base/block_sizes.hpp"
+#include "base/registry.hpp"
 #include "blocks/bucket_set.hpp"
-#include "blocks/thread_tables.hpp"
+#include "blocks/thread_caches.hpp"
+#include "pages/address_space.hpp"
+#include "pages/record_arena.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
+
+/// The numbers of pools, which are their positions in every thread's table.
+struct PoolNumbers {
+    /// The number reserved for the global pool, whose inline fast path uses it before the pool is
+    /// set up. The numbers between it and `first` are reserved for its finer series.
+    static constexpr unsigned global = 0;
+    static constexpr unsigned first = global + base::series_count;
+    /// All numbers are less than this. The page map and the address space have 16 bits for them, of
+    /// which the address space uses three values for other purposes.
+    static constexpr unsigned end = pages::AddressSpace::max_pools;
+    static constexpr unsigned none = ~0U;
+
+    /// Takes the lowest free number. Returns `none` if there is none. Thread-safe.
+    static unsigned take() noexcept;
+    static void give_back(unsigned number) noexcept;
+};
+
+/// The tables of all threads that have caches, and what ended threads left for others: tables and
+/// leaves without caches. They are never unmapped. Guarded by the registry's lock.
+class ThreadTables {
+public:
+    constexpr ThreadTables() noexcept = default;
+
+    /// Returns a table for a thread. Returns nullptr if memory is short.
+    ThreadCaches* add() noexcept;
+    /// Makes the leaf of this number, unless the table has it. Returns false if memory is short.
+    bool add_leaf(ThreadCaches& table, unsigned number) noexcept;
+    /// Ends the use of a table that contains no caches.
+    void remove(ThreadCaches& table) noexcept;
+    /// For the child of a fork: abandons all tables except `own`, which may be nullptr. They are
+    /// changed when they are used again.
+    void abandon_others(ThreadCaches* own) noexcept;
+
+    template <class Function>
+    void for_each(Function function) noexcept {
+        for (ThreadCaches* table = running_; table != nullptr; table = table->next) {
+            function(*table);
+        }
+    }
+
+    /// The lock of their memory, which a fork takes.
+    pages::RecordArena& records() noexcept { return records_; }
+
+private:
+    void free(ThreadCaches& table) noexcept;
+
+    pages::RecordArena records_;
+    ThreadCaches* running_ = nullptr;
+    ThreadCaches* free_ = nullptr;
+    // In the child of a fork: of threads that do not exist there, as they left them.
+    ThreadCaches* abandoned_ = nullptr;
+    OwnLeaf* free_leaves_ = nullptr;
+};
 
 /// The registry of all pools and of the threads that have caches for them. A thread that ends
 /// returns its blocks; a pool that is destroyed removes its caches from all threads. There is one

@@ -7,7 +7,7 @@
 #include <tensorpool/export.hpp>
 
 #include "base/registry.hpp"
-#include "kinds/route.hpp"
+#include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/alignment.hpp"
-#include "base/find_nonzero.hpp"
-#include "blocks/bucket_states.hpp"
-#include "blocks/direct_calls.hpp"
+#include "base/canary.hpp"
+#include "blocks/bucket_set.hpp"
+#include "blocks/bucket_traits.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"

@@ -10,8 +10,8 @@
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
-#include "kinds/profile_watcher.hpp"
 #include "kinds/served_kind.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "blocks/bucket_states.hpp"
+#include "blocks/bucket_traits.hpp"
 #include "blocks/marked_set.hpp"
 #include "blocks/thread_registry.hpp"
 #include "kinds/block_server.hpp"
@@ -12,7 +12,6 @@
 #include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/tool_marks.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {

@@ -1,8 +1,7 @@
 #pragma once
 
-#include "blocks/direct_calls.hpp"
+#include "blocks/bucket_set.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
 
 namespace tensorpool::kinds {
 

@@ -6,11 +6,9 @@
 
 #include "blocks/thread_registry.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
+#include "limits/budgets.hpp"
 #include "limits/commit_budget.hpp"
-#include "limits/named_budgets.hpp"
 #include "platform/platform.hpp"
-#include "watch/profile/profile_interval.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {

@@ -9,7 +9,7 @@
 #include "kinds/free_memory.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
-#include "pages/served_memory.hpp"
+#include "pages/page_map.hpp"
 
 namespace tensorpool::kinds {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "base/block_mark.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
 #include "watch/pace.hpp"
 
 namespace tensorpool::kinds {
@@ -101,5 +100,19 @@ private:
     const unsigned watcher_;
     std::uint64_t begun_ns_ = 0;
 };
+
+/// The heap profile: samples some allocations (watch/profile/profiled_blocks.hpp). A tool that
+/// watches memory sees every call, so then no pool is sampled.
+class ProfileWatcher final : public Watcher {
+public:
+    bool watches(const PoolParts& pool) const noexcept override;
+    watch::Terms terms(const PoolParts& pool) const noexcept override;
+    double interval(const PoolParts& pool) const noexcept override;
+    base::BlockMark* mark(const Request& request, const void* p, double mean,
+                          base::BlockMark* covered) const noexcept override;
+    void lose() const noexcept override;
+    double later_cost(const Request& request) const noexcept override;
+};
+inline constexpr ProfileWatcher profile_watcher;
 
 }  // namespace tensorpool::kinds

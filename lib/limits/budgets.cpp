@@ -1,10 +1,15 @@
 #include "limits/budgets.hpp"
 
+#include <memory>
 #include <new>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "base/never_destroyed.hpp"
-#include "limits/named_budgets.hpp"
 #include "limits/pressure_watch.hpp"
+#include "platform/fail.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::limits {
 namespace {
@@ -48,3 +53,78 @@ void budgets_in_child() noexcept {
 }
 
 }  // namespace tensorpool::limits
+
+namespace tensorpool {
+namespace limits {
+
+constinit std::atomic<NamedBudgets> named_budgets = NamedBudgets::unread;
+
+namespace {
+
+// Returns whether this call opened the budgets and found a problem. Takes no memory from malloc.
+bool open_budgets_with_problem(const char* path) {
+    const BudgetText file(path);
+    // From now on, a fork takes the lock.
+    budgets().were_used.store(true, std::memory_order_relaxed);
+    const std::lock_guard guard(budgets().naming_mutex);
+    if (named_budgets.load(std::memory_order_relaxed) != NamedBudgets::unread) return false;
+    bool has_problem = static_cast<bool>(file.error());
+    budgets().named.add(file.text(), [&](unsigned, const BudgetProblem&) { has_problem = true; });
+    budgets().named.open();
+    named_budgets.store(NamedBudgets::some, std::memory_order_release);
+    return has_problem;
+}
+
+}  // namespace
+
+// The texts of problems may come from a malloc that a pool serves, which finds the budgets.
+void read_named_budgets_slow() noexcept {
+    const char* const path = platform::environment_variable("TENSORPOOL_BUDGETS");
+    if (path == nullptr || *path == '\0') {
+        named_budgets.store(NamedBudgets::none, std::memory_order_relaxed);
+        return;
+    }
+    try {
+        if (!open_budgets_with_problem(path)) return;
+        for (const std::string& problem : check_budget_file(path)) {
+            platform::say("TENSORPOOL_BUDGETS names %s; ignored", problem.c_str());
+        }
+    } catch (...) {
+        platform::say("TENSORPOOL_BUDGETS names a bad file, and there is no memory to say why");
+    }
+}
+
+detail::BudgetNode* find_named_budget(BudgetSubject subject, std::string_view name) noexcept {
+    const bool has_some = named_budgets.load(std::memory_order_acquire) == NamedBudgets::some;
+    return has_some ? budgets().named.find(subject, name) : nullptr;
+}
+
+}  // namespace limits
+
+namespace {
+
+// The two errors that BudgetText finds itself have messages that do not fit.
+std::string text_of(const std::error_code& error) {
+    if (error == std::errc::invalid_seek) return "expected a regular file";
+    if (error == std::errc::file_too_large) {
+        return "expected at most " + std::to_string(limits::BudgetText::max_bytes) + " B";
+    }
+    return error.message();
+}
+
+}  // namespace
+
+std::vector<std::string> check_budget_file(const std::string& path) {
+    const limits::BudgetText file(path.c_str());
+    if (file.error()) return {path + ": cannot be read: " + text_of(file.error())};
+    std::vector<std::string> problems;
+    std::make_unique<limits::BudgetTable>()->add(
+        file.text(), [&](unsigned line, const limits::BudgetProblem& problem) {
+            problems.push_back(path + ':' + std::to_string(line) + ": found '" +
+                               std::string(problem.found.substr(0, 60)) + "'; expected " +
+                               problem.expected);
+        });
+    return problems;
+}
+
+}  // namespace tensorpool

@@ -1,8 +1,5 @@
 #include "limits/commit_budget.hpp"
 
-#include <algorithm>
-#include <cstdint>
-
 #include <tensorpool/detail/saturating.hpp>
 
 #include "base/alignment.hpp"

@@ -1,6 +1,5 @@
 #include "pages/lent_memory.hpp"
 
-#include <array>
 #include <cstring>
 
 #include "base/alignment.hpp"

@@ -1,10 +1,6 @@
 #include "pages/record_arena.hpp"
 
-#include <algorithm>
-#include <new>
-
 #include "base/alignment.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 namespace {

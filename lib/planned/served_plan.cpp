@@ -12,7 +12,7 @@
 
 #include "base/alignment.hpp"
 #include "kinds/served_kind.hpp"
-#include "pages/served_memory.hpp"
+#include "pages/page_map.hpp"
 #include "planned/orphaned_plans.hpp"
 #include "planned/predecessors.hpp"
 #include "platform/platform.hpp"

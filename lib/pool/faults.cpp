@@ -1,4 +1,4 @@
-#include "pool/faults.hpp"
+#include "pool/pool.hpp"
 
 #include <cstdio>
 

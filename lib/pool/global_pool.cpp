@@ -13,9 +13,9 @@
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
-#include "limits/named_budgets.hpp"
+#include "limits/budgets.hpp"
 #include "platform/fail.hpp"
-#include "pool/environment_options.hpp"
+#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {

@@ -1,4 +1,4 @@
-#include "trace/holder_answers.hpp"
+#include "trace/ring_layout.hpp"
 
 #include <cstring>
 #include <utility>

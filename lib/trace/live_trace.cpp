@@ -12,7 +12,7 @@
 #include "platform/threads/own_thread.hpp"
 #include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
-#include "trace/unix_time.hpp"
+#include "trace/trace_file.hpp"
 
 namespace tensorpool {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
-#include "trace/holder_answers.hpp"
-#include "trace/recording.hpp"
+#include "trace/ring_layout.hpp"
 #include "trace/ring_writer.hpp"
+#include "trace/rings.hpp"
 #include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {

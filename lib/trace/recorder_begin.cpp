@@ -14,7 +14,7 @@
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
 #include "trace/recorder.hpp"
-#include "trace/unix_time.hpp"
+#include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -1,5 +1,4 @@
 #include "trace/trace_file.hpp"
-#include "trace/unix_time.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,5 @@
 #include "watch/pace.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace tensorpool::watch {

@@ -1,4 +1,4 @@
-#include "arena/validate_options.hpp"
+#include "arena/arena_defaults.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "limits/commit_account.hpp"
+#include "limits/commit_budget.hpp"
 
 #include <gtest/gtest.h>
 

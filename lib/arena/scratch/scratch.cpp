@@ -11,7 +11,6 @@
 #include "arena/scratch/scratch_registry.hpp"
 #include "arena/scratch/scratch_state.hpp"
 #include "base/alignment.hpp"
-#include "base/multiply.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"

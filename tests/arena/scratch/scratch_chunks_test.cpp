@@ -1,4 +1,4 @@
-#include "arena/scratch/scratch_chunks.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "pages/heap/retention.hpp"
+#include "pages/heap/kept_memory.hpp"
 
 #include <gtest/gtest.h>
 

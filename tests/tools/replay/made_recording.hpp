@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -5,7 +5,7 @@
 
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 #ifdef TENSORPOOL_PYTHON
 

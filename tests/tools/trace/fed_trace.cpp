@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/settings.hpp"
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::trace::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

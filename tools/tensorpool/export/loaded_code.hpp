@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::export_ {
 

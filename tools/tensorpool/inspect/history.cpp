@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "inspect/block_bytes.hpp"
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::inspect {
 

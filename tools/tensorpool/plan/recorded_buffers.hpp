@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/buffers.hpp"
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::planning {
 

@@ -6,7 +6,7 @@
 
 #include "inspect/symbols/frame_names.hpp"
 #include "profile/named_profile.hpp"
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::profile {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::replay {
 

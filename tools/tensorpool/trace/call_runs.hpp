@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::trace {
 

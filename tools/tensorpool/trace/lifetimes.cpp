@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trace/recording.hpp"
+#include "trace/rings.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

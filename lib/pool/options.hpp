@@ -1,8 +1,17 @@
 #pragma once
 
+#include <stdexcept>
+#include <string>
+
 #include <tensorpool/pool_options.hpp>
 
+#include "platform/platform.hpp"
+
 namespace tensorpool {
+
+/// Throws std::invalid_argument if an option is invalid. The message names the option, its value
+/// and what was expected.
+void validate(const PoolOptions& options);
 
 /// Returns `options` with the values that TENSORPOOL_* environment variables override. An invalid
 /// value is reported on stderr with the variable's name, the expected value and the value used

@@ -1,8 +1,18 @@
-#include "base/validate_growth.hpp"
+#include "base/checks.hpp"
 
 #include <stdexcept>
 
 namespace tensorpool {
+
+// Decided when the library is built, so that all of its users get the same default.
+Checks default_checks() noexcept {
+#ifdef NDEBUG
+    return Checks::off;
+#else
+    return Checks::basic;
+#endif
+}
+
 namespace {
 
 // Also rejects NaN, which compares as false.
