@@ -6,7 +6,7 @@
 
 #include "base/canary.hpp"
 #include "events/misuse.hpp"
-#include "platform/memory/guard_pages.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::arena {
 

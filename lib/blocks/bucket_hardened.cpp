@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "platform/memory/guard_pages.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::blocks {

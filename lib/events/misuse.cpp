@@ -7,7 +7,7 @@
 #include "events/timeline.hpp"
 #include "platform/fail.hpp"
 #include "platform/platform.hpp"
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_memory.hpp"
 

@@ -13,7 +13,6 @@
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
-#include "platform/memory/guard_pages.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::kinds {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "limits/commit_budget.hpp"
-#include "platform/memory/pressure_event.hpp"
+#include "platform/memory/memory_pressure.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::limits {

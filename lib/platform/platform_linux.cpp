@@ -1,5 +1,7 @@
 // What only Linux has. The rest is in platform_posix.cpp.
 
+#include <dlfcn.h>
+#include <link.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -11,18 +13,20 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <new>
 #include <string_view>
 
 #include "base/alignment.hpp"
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
-#include "platform/memory/numa_linux.hpp"
 #include "platform/memory/numa_policy.hpp"
 #include "platform/memory/touch_pages_posix.hpp"
 #include "platform/platform.hpp"
+#include "platform/stacks/stack_memory.hpp"
 #include "platform/system_calls.hpp"
 #include "platform/tools/memory_probes.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -214,5 +218,66 @@ std::size_t available_address_space() noexcept {
 std::uint64_t current_thread_id() noexcept {
     return static_cast<std::uint64_t>(syscall(SYS_gettid));
 }
+
+std::atomic<std::uint32_t>* make_process_mark() noexcept {
+    void* const page = map(page_bytes(), page_bytes());
+    if (page == nullptr) return nullptr;
+    const SystemCalls system_calls;
+    if (madvise(page, page_bytes(), MADV_WIPEONFORK) != 0) {
+        unmap(page, page_bytes());
+        return nullptr;
+    }
+    return new (page) std::atomic<std::uint32_t>(1);
+}
+
+// proc(5): /proc/cpuinfo has a line "model name<tab>: ..." for each processor, except on some
+// architectures.
+ProcessorName processor_name() noexcept {
+    const SystemCalls system_calls;
+    ProcessorName name;
+    LineReader lines("/proc/cpuinfo");
+    std::string_view line;
+    while (lines.next(line)) {
+        const std::size_t colon = line.find(": ");
+        if (line.substr(0, 10) != "model name" || colon == std::string_view::npos) continue;
+        line.substr(colon + 2).copy(name.text, sizeof name.text - 1);
+        break;
+    }
+    return name;
+}
+
+// The kernel reads the set of signals, and then rejects what should be done with it. memcheck would
+// report that the set has no values.
+bool StackMemory::is_readable(std::uintptr_t address) noexcept {
+    if (has_memory_tool() && memory_tool() == MemoryTool::memcheck) return true;
+    constexpr int no_way = -1;
+    constexpr std::size_t bytes_of_set = 8;
+    const int before = errno;
+    const bool is_rejected =
+        ::syscall(SYS_rt_sigprocmask, no_way, address, nullptr, bytes_of_set) == -1 &&
+        errno == EINVAL;
+    errno = before;
+    return is_rejected;
+}
+
+#ifdef __GLIBC__
+bool keep_loaded() noexcept {
+    const SystemCalls system_calls;
+    Dl_info found{};
+    void* map = nullptr;
+    if (dladdr1(reinterpret_cast<void*>(keep_loaded), &found, &map, RTLD_DL_LINKMAP) == 0) {
+        return false;
+    }
+    const char* const path = static_cast<const link_map*>(map)->l_name;
+    if (*path == '\0') return true;  // the program itself
+    // Looked up: the linker warns about each static program that names dlopen.
+    const auto open = reinterpret_cast<decltype(&dlopen)>(dlsym(RTLD_DEFAULT, "dlopen"));
+    return open != nullptr && open(path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) != nullptr;
+}
+#else  // musl never unloads
+bool keep_loaded() noexcept {
+    return true;
+}
+#endif
 
 }  // namespace tensorpool::platform

@@ -8,7 +8,6 @@
 #include "pages/address_space.hpp"
 #include "pages/span.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/fault_handler.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {

@@ -19,7 +19,6 @@
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
 #include "watch/guards/guarded_area.hpp"
 

@@ -10,7 +10,7 @@
 #include "platform/cycle_counter.hpp"
 #include "platform/environment.hpp"
 #include "platform/fail.hpp"
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
 #include "trace/recorder.hpp"

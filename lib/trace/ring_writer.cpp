@@ -6,7 +6,7 @@
 
 #include <tensorpool/export.hpp>
 
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 #include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::trace {

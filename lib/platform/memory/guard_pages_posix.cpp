@@ -1,4 +1,3 @@
-#include "platform/memory/guard_pages.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 
 #include <climits>
 
-#include "platform/memory/numa_linux.hpp"
+#include "platform/files/fields_linux.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 

@@ -1,8 +1,5 @@
 #include "platform/stacks/program_stack.hpp"
 
-#include "platform/stacks/call_stack.hpp"
-#include "platform/stacks/python_frames.hpp"
-
 namespace tensorpool::platform {
 namespace {
 

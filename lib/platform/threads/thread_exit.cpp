@@ -2,8 +2,6 @@
 #include <atomic>
 
 #include "platform/platform.hpp"
-#include "platform/process/keep_loaded.hpp"
-#include "platform/threads/thread_key.hpp"
 
 namespace tensorpool::platform {
 namespace {

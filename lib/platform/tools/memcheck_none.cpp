@@ -1,6 +1,6 @@
 // For builds without Valgrind's header: memcheck is never found, and nothing else is called.
 
-#include "platform/tools/memcheck.hpp"
+#include "platform/tools/sanitizers.hpp"
 
 namespace tensorpool::platform::memcheck {
 

@@ -1,4 +1,4 @@
-#include "platform/tools/memcheck.hpp"
+#include "platform/tools/sanitizers.hpp"
 
 #include <valgrind/memcheck.h>
 

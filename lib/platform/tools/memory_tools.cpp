@@ -1,6 +1,5 @@
 #include "platform/tools/memory_tools.hpp"
 
-#include "platform/tools/memcheck.hpp"
 #include "platform/tools/sanitizers.hpp"
 
 namespace tensorpool::platform {

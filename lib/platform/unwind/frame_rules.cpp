@@ -1,4 +1,4 @@
-#include "platform/unwind/frame_rules.hpp"
+#include "platform/unwind/frame.hpp"
 
 #include <cstddef>
 #include <limits>

@@ -9,8 +9,7 @@
 #include "base/never_destroyed.hpp"
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
-#include "platform/stacks/call_stack.hpp"
-#include "platform/whole_pages.hpp"
+#include "platform/stacks/program_stack.hpp"
 
 namespace tensorpool::watch {
 namespace {

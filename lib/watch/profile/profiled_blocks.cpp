@@ -11,7 +11,7 @@
 #include "base/never_destroyed.hpp"
 #include "platform/environment.hpp"
 #include "platform/platform.hpp"
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 #include "platform/stacks/python_frames.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"

@@ -1,4 +1,4 @@
-#include "platform/memory/numa_linux.hpp"
+#include "platform/files/fields_linux.hpp"
 
 #include <gtest/gtest.h>
 
