@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "arena/arena_claims.hpp"
-#include "arena/arena_registry.hpp"
+#include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
 #include "base/checks.hpp"
 #include "platform/platform.hpp"

@@ -19,6 +19,7 @@
 #include "arena/checked_blocks.hpp"
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
+#include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 
@@ -193,4 +194,30 @@ private:
     arena::CancelledClaims cancelled_;
 };
 
+class ArenaState;
 }  // namespace tensorpool::detail
+
+namespace tensorpool::arena {
+
+/// All living arenas, so that a fork finds none of them in the middle of a growth. There is one
+/// registry in the process.
+class ArenaRegistry : public base::Registry<detail::ArenaState> {
+public:
+    /// Sets the largest request, in bytes, that the inline path of the arena takes.
+    void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
+    /// Makes every allocation from every arena take the slow path from now on.
+    void hide_quick_paths() noexcept;
+    /// Lets the inline paths serve allocations again.
+    void show_quick_paths() noexcept;
+
+    void before_fork() noexcept;
+    void after_fork_in_parent() noexcept;
+    void after_fork_in_child() noexcept;
+
+private:
+    bool hidden_ = false;
+};
+
+ArenaRegistry& arena_registry() noexcept;
+
+}  // namespace tensorpool::arena

@@ -7,9 +7,9 @@
 
 #include "base/text.hpp"
 #include "blocks/thread_registry.hpp"
-#include "events/limit_kind.hpp"
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
+#include "events/timeline.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"

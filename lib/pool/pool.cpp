@@ -6,7 +6,6 @@
 
 #include "blocks/marked_set.hpp"
 #include "blocks/thread_registry.hpp"
-#include "events/limit_kind.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 #include "kinds/block_server.hpp"

@@ -10,7 +10,6 @@
 #include "platform/platform.hpp"
 #include "platform/process/processes.hpp"
 #include "platform/threads/own_thread.hpp"
-#include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
 #include "trace/trace_file.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <new>
 
-#include "arena/arena_registry.hpp"
-#include "arena/scratch/scratch_registry.hpp"
+#include "arena/arena_state.hpp"
+#include "arena/scratch/scratch_state.hpp"
 #include "blocks/thread_registry.hpp"
 #include "events/snapshot_sources.hpp"
 #include "platform/cycle_counter.hpp"

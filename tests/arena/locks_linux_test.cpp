@@ -6,7 +6,7 @@
 
 #include <tensorpool/arena.hpp>
 
-#include "arena/arena_registry.hpp"
+#include "arena/arena_state.hpp"
 #include "arena/arena_test.hpp"
 #include "arena/scratch/scratch_operators.hpp"
 #include "support/waits_for_lock_linux.hpp"

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <new>
 
-#include "arena/scratch/scratch_registry.hpp"
 #include "base/alignment.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"

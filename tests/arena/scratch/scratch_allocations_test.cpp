@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "arena/scratch/scratch_registry.hpp"
 #include "arena/scratch/scratch_state.hpp"
 
 namespace {

@@ -7,7 +7,6 @@
 #include <tensorpool/trim_request.hpp>
 
 #include "platform/process/processes.hpp"
-#include "trace/control_finder.hpp"
 #include "trace/recorder.hpp"
 #include "trace/ring_layout.hpp"
 #include "trace/ring_view.hpp"
