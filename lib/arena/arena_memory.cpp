@@ -112,7 +112,7 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
 void ArenaMemory::charge_later() noexcept {
     uncharged_ = committed_;
     record_charge();
-    account_.undo(uncharged_);
+    account_.give_back(uncharged_);
 }
 
 bool ArenaMemory::charge(Attempt& attempt) noexcept {

@@ -38,7 +38,7 @@ void* allocate_charged_direct(PoolParts& pool, unsigned bucket, std::size_t byte
     BudgetNode& budget = *limits::scope_budget;
     void* const block = take_marked(pool, bucket, bytes, CountAs::miss, path);
     if (block == nullptr) {
-        budget.cancel(bucket_bytes(bucket));
+        budget.refund(bucket_bytes(bucket));
         return nullptr;
     }
     const BucketTraits& central = (*pool.buckets.shared().marked)[bucket].traits;
@@ -128,7 +128,7 @@ void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& reque
     if (!charge_one(needed, path)) return nullptr;
     void* const block = allocate_whole_pages(pool, cache, request, path);
     if (block == nullptr) {
-        budget.cancel(needed);
+        budget.refund(needed);
         return nullptr;
     }
     // A block that was free may be larger.
@@ -138,7 +138,7 @@ void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& reque
         return block;
     }
     (void)free_large(pool, span, path);
-    budget.cancel(needed);
+    budget.refund(needed);
     return nullptr;
 }
 

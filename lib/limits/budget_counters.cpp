@@ -53,28 +53,6 @@ void BudgetCounters::refund(std::size_t bytes) noexcept {
     set(totals().in_use_bytes, in_use() - bytes);
 }
 
-void BudgetCounters::set_aside(std::size_t bytes) noexcept {
-    detail::add(totals().reserved_bytes, bytes);
-    living_reservations_ += bytes;
-}
-
-std::size_t BudgetCounters::end_reservation(std::size_t bytes) noexcept {
-    living_reservations_ -= std::min(bytes, living_reservations_);
-    return bytes - use_reserved(bytes);
-}
-
-std::size_t BudgetCounters::use_reserved(std::size_t bytes) noexcept {
-    const std::size_t used = std::min(bytes, reserved());
-    set(totals().reserved_bytes, reserved() - used);
-    return bytes - used;
-}
-
-std::size_t BudgetCounters::restore_reserved(std::size_t bytes) noexcept {
-    const std::size_t restored = std::min(bytes, living_reservations_ - reserved());
-    detail::add(totals().reserved_bytes, restored);
-    return bytes - restored;
-}
-
 void BudgetCounters::count_refusal() noexcept {
     if (!is_ended()) detail::add(totals().refusals, 1);
 }

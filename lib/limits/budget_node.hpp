@@ -23,10 +23,10 @@ struct BudgetLinks {
 /// The implementation of a budget. It outlives its `Budget` while something is charged to it or
 /// refers to it; its limits then no longer count, and its charges remain with its parents.
 ///
-/// Invariant: a charge is part of the charges of all budgets above, less what their reservations
-/// had set aside for it. The charge of a budget exceeds its hard limit only if the limit was
-/// lowered below it. One lock, `Budgets::mutex`, guards all budgets of the process; it is a leaf
-/// above the segment's, so charges can be made under any lock of a pool or an arena.
+/// Invariant: a charge is part of the charges of all budgets above. The charge of a budget exceeds
+/// its hard limit only if the limit was lowered below it. One lock, `Budgets::mutex`, guards all
+/// budgets of the process; it is a leaf above the segment's, so charges can be made under any lock
+/// of a pool or an arena.
 ///
 /// It is the mark of each block that a scope charged to it.
 class BudgetNode final : public base::BlockMark {
@@ -54,12 +54,6 @@ public:
     void refund(std::size_t bytes) noexcept;
     void on_free(std::size_t bytes) noexcept override { refund(bytes); }
     BlockMark* charge() noexcept override { return this; }
-    /// Undoes a charge that came to nothing: unlike what `refund` frees, the bytes serve living
-    /// reservations again, as far as these lack bytes.
-    void cancel(std::size_t bytes) noexcept;
-    /// Charges `bytes` that later charges use first. Returns false if they do not fit.
-    bool reserve(std::size_t bytes, limits::BudgetRequest& request) noexcept;
-    void end_reservation(std::size_t bytes) noexcept;
 
     /// Returns whether it is `other` or below it.
     bool is_within(const BudgetNode& other) const noexcept;
@@ -78,9 +72,8 @@ public:
     std::size_t limit(bool may_pass_soft) const noexcept;
     /// Returns the bytes up to that limit.
     std::size_t room(bool may_pass_soft) const noexcept;
-    /// Returns how many bytes its limits and those above allow now. With `uses_reserved`, the
-    /// charge may use what reservations set aside in this budget.
-    std::size_t allowed(bool may_pass_soft, bool uses_reserved) const noexcept;
+    /// Returns how many bytes its limits and those above allow now.
+    std::size_t allowed(bool may_pass_soft) const noexcept;
     /// Like `hold` and `let_go`.
     void hold_locked() noexcept { ++holds_; }
     void let_go_locked() noexcept;
@@ -88,8 +81,6 @@ public:
     BudgetNode* next_free = nullptr;
 
 private:
-    void charge_up(std::size_t bytes, bool uses_reserved) noexcept;
-    void refund_up(std::size_t bytes) noexcept;
     void link(BudgetNode* parent) noexcept;
     void unlink() noexcept;
     static void drop_unused(BudgetNode* node) noexcept;

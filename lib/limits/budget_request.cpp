@@ -49,24 +49,21 @@ bool BudgetRequest::may_pass_soft() const noexcept {
 }
 
 // Finds the first level that does not allow the charge.
-void BudgetRequest::refuse(BudgetNode& charged, std::size_t needed, bool uses_reserved) noexcept {
+void BudgetRequest::refuse(BudgetNode& charged, std::size_t needed) noexcept {
     charged_ = &charged;
     needed_ = needed;
-    uses_reserved_ = uses_reserved;
-    by_soft_ = !may_pass_soft_ && charged.allowed(true, uses_reserved) >= needed;
+    by_soft_ = !may_pass_soft_ && charged.allowed(true) >= needed;
     for (BudgetNode* node = charged_; node != nullptr; node = node->links().parent) {
-        const BudgetCounters& counters = node->counters();
-        if (node != charged_ || uses_reserved) needed -= std::min(needed, counters.reserved());
         if (node->room(!by_soft_) >= needed) continue;
         refused_by_ = node;
         // A limit may have been lowered below what is in use.
-        missing_ = detail::sum(counters.in_use(), needed) - node->limit(!by_soft_);
+        missing_ = detail::sum(node->counters().in_use(), needed) - node->limit(!by_soft_);
         return;
     }
 }
 
 bool BudgetRequest::fits() noexcept {
-    const bool fits = charged_->allowed(!by_soft_, uses_reserved_) >= needed_;
+    const bool fits = charged_->allowed(!by_soft_) >= needed_;
     has_fitted_ = has_fitted_ || fits;
     return fits;
 }
@@ -84,7 +81,6 @@ void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refu
     text.add("\n  %s'%.47s': ", has_refused ? "refused by " : "", now.name);
     text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
     text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
-    if (now.reserved_bytes != 0) text.add(", reserved %s", BytesText(now.reserved_bytes).c_str());
     std::array<const BudgetNode*, max_children> largest = {};
     const auto charge = [](const BudgetNode* child) {
         return child == nullptr ? 0 : child->counters().in_use();

@@ -134,7 +134,7 @@ public:
         const std::size_t charged = budget_->charge(needed, wanted, unit, request);
         if (charged == 0) return 0;
         const std::size_t taken = process_.take(needed, charged, fraction, unit);
-        budget_->cancel(charged - taken);
+        budget_->refund(charged - taken);
         return taken;
     }
     /// Does what CommitBudget::take_and_get does, within the limits of the budget as well.
@@ -143,15 +143,10 @@ public:
                              std::size_t unit, BudgetRequest& request, Get get) noexcept {
         const std::size_t taken = take(needed, wanted, fraction, unit, request);
         if (taken == 0 || get(taken)) return taken;
-        undo(taken - needed);
+        give_back(taken - needed);
         if (taken != needed && get(needed)) return needed;
-        undo(needed);
+        give_back(needed);
         return 0;
-    }
-    /// Gives back bytes that were taken but never used; see BudgetNode::cancel.
-    void undo(std::size_t bytes) noexcept {
-        process_.give_back(bytes);
-        if (budget_ != nullptr) budget_->cancel(bytes);
     }
     void give_back(std::size_t bytes) noexcept {
         process_.give_back(bytes);

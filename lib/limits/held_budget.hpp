@@ -43,10 +43,6 @@ public:
     void refund(std::size_t bytes) const noexcept {
         if (node_ != nullptr) node_->refund(bytes);
     }
-    /// Undoes a charge that came to nothing; see BudgetNode::cancel.
-    void cancel(std::size_t bytes) const noexcept {
-        if (node_ != nullptr) node_->cancel(bytes);
-    }
     BudgetNode* node() const noexcept { return node_; }
 
 private:

@@ -178,7 +178,7 @@ bool ServedPlan::borrow_memory(pages::SlowPath& path) noexcept {
         pool_.report(path);
     } while (span_ == nullptr && path.budget.may_retry());
     if (span_ == nullptr) {
-        budget_.cancel(bytes);
+        budget_.refund(bytes);
         return false;
     }
     set_addresses(static_cast<std::byte*>(pool_.parts().large.address_of(*span_)));

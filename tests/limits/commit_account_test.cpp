@@ -86,14 +86,6 @@ TEST_F(CommitAccountTest, RefusedSystemCallGivesBothTheirBytesBack) {
     EXPECT_EQ(process_.committed(), 0U);
 }
 
-TEST_F(CommitAccountTest, ReservedBytesAreUsedFirst) {
-    const BudgetReservation reserved = budget_.reserve(60 * page);
-    EXPECT_EQ(take(account_, 50 * page, 50 * page), 50 * page);
-    EXPECT_EQ(budget_.in_use(), 60 * page);
-    EXPECT_EQ(budget_.statistics().reserved_bytes, 10 * page);
-    account_.give_back(50 * page);
-}
-
 TEST_F(CommitAccountTest, ChargesOutliveTheBudgetWithItsParent) {
     Budget process("process", {.hard = 50 * page});
     std::optional<Budget> request(std::in_place, process, "request");

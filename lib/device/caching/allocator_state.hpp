@@ -116,7 +116,7 @@ struct AllocatorState {
     void end_growth(std::size_t bytes, std::size_t got) noexcept {
         growing_bytes -= bytes;
         if (got != 0) totals.count_growth(got);
-        budget.cancel(bytes - got);
+        budget.refund(bytes - got);
     }
     void count_give_back(std::size_t bytes) noexcept {
         totals.count_give_back(bytes);
