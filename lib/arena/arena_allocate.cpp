@@ -200,10 +200,6 @@ ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& gr
     return {end <= memory.end(), grown};
 }
 
-void ArenaClaims::notify(Growth growth) const noexcept {
-    if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
-}
-
 }  // namespace detail
 
 }  // namespace tensorpool

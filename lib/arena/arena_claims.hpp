@@ -28,7 +28,9 @@ public:
     /// Grows until `end` bytes may be used. REQUIRES: the caller holds the mutex.
     Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept;
     /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
-    void notify(Growth growth) const noexcept;
+    void notify(Growth growth) const noexcept {
+        if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
+    }
     /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
     /// value.
     bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;

@@ -7,7 +7,6 @@
 
 #include "arena/arena_defaults.hpp"
 #include "base/alignment.hpp"
-#include "base/checks.hpp"
 #include "base/never_destroyed.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
@@ -34,10 +33,6 @@ bool CancelledClaims::contains(std::uint16_t generation, std::size_t begin) cons
         if (whole >= run(number).first) return begin >= run(number).from;
     }
     return true;
-}
-
-bool OwnerThread::is_checked() const noexcept {
-    return base::checks_calls(options_.checks) && options_.sharing == Sharing::one_thread;
 }
 
 void OwnerThread::check_allocating() noexcept {
@@ -105,24 +100,8 @@ ArenaState::~ArenaState() {
     arena::arena_registry().leave(*this);
 }
 
-void ArenaState::add_to(Snapshot& snapshot) const {
-    snapshot.arenas.push_back(statistics());
-}
-
-events::SnapshotSource::Identity ArenaState::identify() const noexcept {
-    return {TraceSource::arena, id_, options_.name};
-}
-
-void ArenaState::show_quick_path(bool shown) noexcept {
-    arena_.quick_bytes_.store(shown ? quick_bytes : 0, std::memory_order_relaxed);
-}
-
 ArenaStatistics ArenaState::statistics() const noexcept {
     return statistics::statistics_of(*record);
-}
-
-std::size_t ArenaState::peak(std::size_t used) const noexcept {
-    return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));
 }
 
 std::size_t ArenaState::capacity() const noexcept {

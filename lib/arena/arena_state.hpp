@@ -19,6 +19,7 @@
 #include "arena/checked_blocks.hpp"
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
+#include "base/checks.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
@@ -77,7 +78,9 @@ public:
     void check_allocating() noexcept;
 
 private:
-    bool is_checked() const noexcept;
+    bool is_checked() const noexcept {
+        return base::checks_calls(options_.checks) && options_.sharing == Sharing::one_thread;
+    }
 
     const ArenaOptions& options_;
     std::atomic<std::thread::id> owner_ = std::thread::id();
@@ -121,12 +124,14 @@ public:
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
-    void add_to(Snapshot& snapshot) const override;
-    Identity identify() const noexcept override;
+    void add_to(Snapshot& snapshot) const override { snapshot.arenas.push_back(statistics()); }
+    Identity identify() const noexcept override { return {TraceSource::arena, id_, options_.name}; }
     ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept override;
     /// Returns the peak of the bytes in use, given that `used` bytes are in use now.
-    std::size_t peak(std::size_t used) const noexcept;
+    std::size_t peak(std::size_t used) const noexcept {
+        return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));
+    }
 
     /// Calls the owner's callback, if there is one.
     void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
@@ -180,7 +185,9 @@ public:
     ArenaState* next_of_all = nullptr;
     std::size_t quick_bytes = 0;
     /// Opens or closes the inline path of the arena.
-    void show_quick_path(bool shown) noexcept;
+    void show_quick_path(bool shown) noexcept {
+        arena_.quick_bytes_.store(shown ? quick_bytes : 0, std::memory_order_relaxed);
+    }
 
 private:
     void check_no_handle_left() const noexcept;

@@ -76,10 +76,6 @@ BucketShard& BucketSpans::shard_of(const void* block) noexcept {
     return shard != nullptr ? *shard : shards_.first();
 }
 
-void BucketSpans::drop_free_pages() noexcept {
-    shards_.for_each([](BucketShard& shard) { shard.drop_free_pages(); });
-}
-
 std::size_t BucketSpans::capacity() const noexcept {
     std::size_t sum = 0;
     shards_.for_each([&](const BucketShard& shard) { sum += shard.capacity(); });
@@ -89,10 +85,6 @@ std::size_t BucketSpans::capacity() const noexcept {
 bool BucketSpans::are_at_least_half_out(std::size_t idle) noexcept {
     const BucketShard& own = own_shard();
     return own.capacity() <= 2 * own.out_bytes() + idle;
-}
-
-void BucketSpans::lock() noexcept {
-    shards_.for_each([](BucketShard& shard) { shard.lock(); });
 }
 
 void BucketSpans::unlock() noexcept {

@@ -24,7 +24,9 @@ public:
 
     /// Releases the memory of whole pages that contain only free blocks of spans that stay. The
     /// pages remain committed: they count as capacity, and the next access finds zeros.
-    void drop_free_pages() noexcept;
+    void drop_free_pages() noexcept {
+        shards_.for_each([](BucketShard& shard) { shard.drop_free_pages(); });
+    }
 
     /// The state of a block, for checks and queries.
     struct Finding {
@@ -46,7 +48,9 @@ public:
     /// The first shard, whose lock also guards the making of magazines.
     BucketShard& first_shard() noexcept { return shards_.first(); }
     /// The locks of all shards.
-    void lock() noexcept;
+    void lock() noexcept {
+        shards_.for_each([](BucketShard& shard) { shard.lock(); });
+    }
     void unlock() noexcept;
 
 private:

@@ -50,10 +50,6 @@ void LoadedBlocks::set_capacity(unsigned capacity) noexcept {
     view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
 }
 
-bool LoadedBlocks::holds(const void* block) const noexcept {
-    return magazine_ != nullptr && std::find(magazine_->blocks, view_->top, block) != view_->top;
-}
-
 void LoadedBlocks::close() noexcept {
     begin_ = 0;
     exposed_ = magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
@@ -100,10 +96,6 @@ std::size_t LoadedBlocks::concealed() const noexcept {
     if (magazine_ == nullptr) return 0;
     void** const bottom = view_->bottom.load(std::memory_order_relaxed);
     return static_cast<std::size_t>(bottom - magazine_->blocks);
-}
-
-std::size_t LoadedBlocks::to_expose() const noexcept {
-    return std::min(std::size_t{1} << more_to_expose_, concealed());
 }
 
 void** LoadedBlocks::expose(std::size_t count, base::BlockMark& mark) noexcept {

@@ -36,7 +36,10 @@ public:
         if (!is_marked_) return view_->top < view_->limit.load(std::memory_order_relaxed);
         return magazine_ != nullptr && view_->top < magazine_->blocks + capacity;
     }
-    bool holds(const void* block) const noexcept;
+    bool holds(const void* block) const noexcept {
+        return magazine_ != nullptr &&
+               std::find(magazine_->blocks, view_->top, block) != view_->top;
+    }
 
     // Taking back of blocks by another thread (Cache::close).
     /// Ends what inline paths see.
@@ -54,7 +57,9 @@ public:
     std::size_t concealed() const noexcept;
     /// The number of blocks to expose next: one at first, then twice as many each time, but not
     /// more than there are.
-    std::size_t to_expose() const noexcept;
+    std::size_t to_expose() const noexcept {
+        return std::min(std::size_t{1} << more_to_expose_, concealed());
+    }
     /// Exposes the uppermost `count` blocks, marked with `mark`, and returns where they lie.
     /// REQUIRES: none is exposed.
     void** expose(std::size_t count, base::BlockMark& mark) noexcept;

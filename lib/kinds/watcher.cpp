@@ -6,7 +6,6 @@
 #include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
 #include "platform/platform.hpp"
-#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -216,10 +215,6 @@ FreeCost::~FreeCost() {
     blocks::own_caches().pace.count_free(watcher_ - 1, cost_since(begun_ns_));
 }
 
-bool ProfileWatcher::watches(const PoolParts& pool) const noexcept {
-    return !pool.is_checked() && !platform::has_memory_tool();
-}
-
 watch::Terms ProfileWatcher::terms(const PoolParts&) const noexcept {
     return watch::profile_terms;
 }
@@ -227,15 +222,6 @@ watch::Terms ProfileWatcher::terms(const PoolParts&) const noexcept {
 double ProfileWatcher::interval(const PoolParts&) const noexcept {
     const std::uint64_t bytes = watch::profile_interval();
     return bytes == 1 ? every_request : static_cast<double>(bytes);
-}
-
-base::BlockMark* ProfileWatcher::mark(const Request& request, const void* p, double mean,
-                                      base::BlockMark* covered) const noexcept {
-    return watch::profiled_blocks().begin(p, request.bytes, mean, covered);
-}
-
-void ProfileWatcher::lose() const noexcept {
-    watch::profiled_blocks().count_lost();
 }
 
 // A small block lies elsewhere than the one that would have been used again, so its first touch

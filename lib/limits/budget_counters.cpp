@@ -49,22 +49,6 @@ void BudgetCounters::charge(std::size_t bytes) noexcept {
     base::raise_to(totals().peak_bytes, in_use());
 }
 
-void BudgetCounters::refund(std::size_t bytes) noexcept {
-    set(totals().in_use_bytes, in_use() - bytes);
-}
-
-void BudgetCounters::count_refusal() noexcept {
-    if (!is_ended()) detail::add(totals().refusals, 1);
-}
-
-void BudgetCounters::count_reclaim() noexcept {
-    if (!is_ended()) detail::add(totals().reclaims, 1);
-}
-
-void BudgetCounters::count_reclaimed(std::size_t bytes) noexcept {
-    if (!is_ended()) detail::add(totals().reclaimed_bytes, bytes);
-}
-
 BudgetStatistics BudgetCounters::statistics() const noexcept {
     return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
 }

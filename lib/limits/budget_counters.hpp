@@ -28,12 +28,20 @@ public:
     void set_limits(BudgetLimits limits) noexcept;
 
     void charge(std::size_t bytes) noexcept;
-    void refund(std::size_t bytes) noexcept;
+    void refund(std::size_t bytes) noexcept {
+        totals().in_use_bytes.store(in_use() - bytes, std::memory_order_relaxed);
+    }
 
-    void count_refusal() noexcept;
+    void count_refusal() noexcept {
+        if (!is_ended()) detail::add(totals().refusals, 1);
+    }
     /// Counts that a holder was asked, and what holders gave.
-    void count_reclaim() noexcept;
-    void count_reclaimed(std::size_t bytes) noexcept;
+    void count_reclaim() noexcept {
+        if (!is_ended()) detail::add(totals().reclaims, 1);
+    }
+    void count_reclaimed(std::size_t bytes) noexcept {
+        if (!is_ended()) detail::add(totals().reclaimed_bytes, bytes);
+    }
     BudgetStatistics statistics() const noexcept;
 
 private:

@@ -73,10 +73,6 @@ bool CommitBudget::has_available(std::size_t bytes, std::uint64_t now_ns) noexce
     return now >= bytes;
 }
 
-bool CommitBudget::short_of_memory() const noexcept {
-    return missing_bytes(16) != 0;
-}
-
 std::size_t CommitBudget::missing_bytes(std::size_t part) const noexcept {
     const std::size_t available = source_.available();
     const std::size_t least = sum(available, source_.resident()) / part;

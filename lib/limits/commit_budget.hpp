@@ -79,7 +79,7 @@ public:
     /// system refused to commit them, and false if the budget did not permit the attempt.
     base::Refusal refuse(std::size_t needed, bool system_refused) const noexcept;
     /// Returns whether less than a sixteenth of the process's present and available memory is left.
-    bool short_of_memory() const noexcept;
+    bool short_of_memory() const noexcept { return missing_bytes(16) != 0; }
     /// Returns how many bytes more should be available so that one part in `part` of the process's
     /// present and available memory is left.
     std::size_t missing_bytes(std::size_t part) const noexcept;

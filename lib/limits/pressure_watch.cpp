@@ -56,10 +56,6 @@ std::size_t PressureWatch::wanted_bytes(std::uint64_t now_ns) noexcept {
     return source_.missing_bytes();
 }
 
-void PressureWatch::forget_looker() noexcept {
-    if (is_looking_.exchange(false, std::memory_order_acquire)) last_look_ns_ = 0;
-}
-
 void forget_pressure_looker() noexcept {
     the_watch.forget_looker();
 }

@@ -248,10 +248,6 @@ std::uint32_t AddressSpace::lender_at(const void* p) const noexcept {
     return window_.lenders()[page / granule_pages].load(std::memory_order_relaxed);
 }
 
-bool AddressSpace::is_lent_to(unsigned pool_number, const void* p) const noexcept {
-    return pool_of(lender_at(p)) == pool_number + 1;
-}
-
 bool AddressSpace::is_lent(const void* p) const noexcept {
     const std::uint32_t lender = lender_at(p);
     return lender != 0 && lender != foreign;

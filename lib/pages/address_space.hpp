@@ -123,7 +123,9 @@ public:
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
-    bool is_lent_to(unsigned pool_number, const void* p) const noexcept;
+    bool is_lent_to(unsigned pool_number, const void* p) const noexcept {
+        return pool_of(lender_at(p)) == pool_number + 1;
+    }
     /// Returns the shard that a page was lent to. Takes no lock. REQUIRES: the page is lent, and
     /// stays so during the call.
     unsigned shard_of(PageNumber page) const noexcept {

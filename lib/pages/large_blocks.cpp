@@ -36,11 +36,6 @@ LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignmen
     return {span, false};
 }
 
-Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment,
-                                    SlowPath& path) noexcept {
-    return heap_.allocate(request_for(pages_for(bytes), alignment), path);
-}
-
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     if (may_wait(span)) {
         begin_wait_uncounted(span);
@@ -89,14 +84,6 @@ bool LargeBlocks::waits_behind(const Span& span) const noexcept {
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     if (span.bytes() < min_moved_bytes) return nullptr;
     return heap_.move(span, pages_of(bytes), path);
-}
-
-std::size_t LargeBlocks::empty_cache(Changes& changes) noexcept {
-    return empty_cache_before(UINT32_MAX, changes);
-}
-
-std::size_t LargeBlocks::empty_cache_of_unneeded(Changes& changes) noexcept {
-    return empty_cache_before(heap_.kept().period() - 1, changes);
 }
 
 std::size_t LargeBlocks::empty_cache_before(std::uint32_t period, Changes& changes) noexcept {

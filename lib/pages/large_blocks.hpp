@@ -149,7 +149,9 @@ public:
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     /// Allocates a block without rounding up its pages, for requests near a limit. Returns nullptr
     /// if that is refused.
-    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
+    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+        return heap_.allocate(request_for(pages_for(bytes), alignment), path);
+    }
     /// Frees a block to the cache or to the heap.
     void free(Span& span, Changes& changes) noexcept;
     /// Returns the block in use that begins at `p`, or nullptr. Takes no lock.
@@ -213,10 +215,14 @@ public:
     void free_waiting(Span& span, Changes& changes) noexcept;
 
     /// Moves all cached blocks to the heap. Returns their bytes.
-    std::size_t empty_cache(Changes& changes) noexcept;
+    std::size_t empty_cache(Changes& changes) noexcept {
+        return empty_cache_before(UINT32_MAX, changes);
+    }
     /// Moves the cached blocks that were freed before the last whole period to the heap. Returns
     /// their bytes.
-    std::size_t empty_cache_of_unneeded(Changes& changes) noexcept;
+    std::size_t empty_cache_of_unneeded(Changes& changes) noexcept {
+        return empty_cache_before(heap_.kept().period() - 1, changes);
+    }
 
 private:
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;

@@ -231,14 +231,6 @@ void BackgroundTrimmer::watch_forks() noexcept {
         });
 }
 
-void BackgroundTrimmer::before_fork() noexcept {
-    look_mutex_.lock();
-}
-
-void BackgroundTrimmer::after_fork_in_parent() noexcept {
-    look_mutex_.unlock();
-}
-
 // The child has no trimmer thread, or the thread leaves its loop there.
 void BackgroundTrimmer::after_fork_in_child() noexcept {
     forget_thread();

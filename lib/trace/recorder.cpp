@@ -45,10 +45,6 @@ platform::SharedMemory share(std::uint64_t request, std::string_view text) noexc
 
 }  // namespace
 
-void HolderAnswers::set_handler(HolderHandler handler) noexcept {
-    handler_ = handler;
-}
-
 void HolderAnswers::look(Control& control) noexcept {
     const std::uint64_t request = control.holders_asked.load(relaxed);
     if (request == control.holders.load(relaxed) || request == passed_on_) return;
@@ -307,10 +303,6 @@ void Recorder::hand_over() noexcept {
 void Recorder::record(TraceAction action, std::uint64_t source, const void* address,
                       std::size_t bytes, std::size_t alignment) noexcept {
     the_recorder.get().writer_.record(action, source, address, bytes, alignment);
-}
-
-void Recorder::end_thread() noexcept {
-    writer_.end_thread();
 }
 
 void Recorder::before_fork() noexcept {

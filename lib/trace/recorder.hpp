@@ -36,7 +36,7 @@ public:
     HolderAnswers(const HolderAnswers&) = delete;
     HolderAnswers& operator=(const HolderAnswers&) = delete;
 
-    void set_handler(HolderHandler handler) noexcept;
+    void set_handler(HolderHandler handler) noexcept { handler_ = handler; }
     /// Passes a new request on. Without a handler, answers it with an empty text.
     void look(Control& control) noexcept;
     void answer(Control& control, std::uint64_t request, std::string_view text) noexcept;
@@ -74,13 +74,15 @@ public:
     /// Puts one entry into the calling thread's ring. The hook calls it directly.
     static void record(TraceAction action, std::uint64_t source, const void* address,
                        std::size_t bytes, std::size_t alignment) noexcept;
-    void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
+    void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
+        recording_.rings.name(kind, source, name);
+    }
     /// Writes the content of the rings into the file, at exit.
     void finish() noexcept;
     void set_holder_handler(HolderHandler handler) noexcept;
     void answer_holders(std::uint64_t request, std::string_view text) noexcept;
     /// Makes the calling thread's ring available to another thread.
-    void end_thread() noexcept;
+    void end_thread() noexcept { writer_.end_thread(); }
 
     // A fork takes the lock of an answer first, and the locks that any recorded call may take last.
     void before_fork() noexcept;

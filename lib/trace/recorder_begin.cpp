@@ -136,10 +136,6 @@ void Recorder::end_given_up() noexcept {
     if (recording_.target_now() == Target::file) show_quick_paths();
 }
 
-void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
-    recording_.rings.name(kind, source, name);
-}
-
 // The lock of the sources is a leaf, so the thread takes its ring before it.
 void Recorder::record_capacities() noexcept {
     writer_.prepare();

@@ -104,10 +104,6 @@ bool RingWriter::make_room(OwnRing& own) noexcept {
     return false;
 }
 
-bool RingWriter::has_room(OwnRing& own) noexcept {
-    return own.next != own.room_until || find_room(own);
-}
-
 bool RingWriter::take_ring(OwnRing& own) noexcept {
     if (own.calls_until_look != 0) {
         --own.calls_until_look;

@@ -98,7 +98,7 @@ public:
 
 private:
     bool make_room(OwnRing& own) noexcept;
-    bool has_room(OwnRing& own) noexcept;
+    bool has_room(OwnRing& own) noexcept { return own.next != own.room_until || find_room(own); }
     bool take_ring(OwnRing& own) noexcept;
     bool announce(OwnRing& own) noexcept;
     bool find_room(OwnRing& own) noexcept;

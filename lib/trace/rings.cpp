@@ -93,10 +93,6 @@ Rings::Taken Rings::take() noexcept {
     return {ring, &head(ring), entries(ring)};
 }
 
-void Rings::count_left_out() noexcept {
-    header().left_out.fetch_add(1, relaxed);
-}
-
 void Rings::give_back(std::size_t ring) noexcept {
     const std::lock_guard guard(mutex_);
     taken_[ring / 64] &= ~(std::uint64_t{1} << ring % 64);

@@ -37,7 +37,7 @@ public:
     /// Takes a ring for the calling thread and populates its pages.
     Taken take() noexcept;
     /// Counts a thread that found no ring.
-    void count_left_out() noexcept;
+    void count_left_out() noexcept { header().left_out.fetch_add(1, std::memory_order_relaxed); }
     void give_back(std::size_t ring) noexcept;
 
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;

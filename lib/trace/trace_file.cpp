@@ -51,14 +51,6 @@ void TraceFile::forget() noexcept {
     for (auto& writes : writes_) writes.store(false, relaxed);  // set by threads of the parent
 }
 
-bool TraceFile::claim(std::size_t ring) noexcept {
-    return !writes_[ring].exchange(true, std::memory_order_acquire);
-}
-
-bool TraceFile::write_out(std::size_t ring) noexcept {
-    return claim(ring) && write_claimed(ring);
-}
-
 // Runs at exit. Waits a moment for a thread that is writing its ring out, but not forever: if a
 // signal ends the process, it may be this thread.
 bool TraceFile::write_out_or_leave(std::size_t ring) noexcept {

@@ -40,7 +40,7 @@ public:
     bool is_open() const noexcept { return output_.is_open(); }
     /// Writes one ring out. Returns false if another thread is doing so, or if the file accepts no
     /// more data, which ends the recording.
-    bool write_out(std::size_t ring) noexcept;
+    bool write_out(std::size_t ring) noexcept { return claim(ring) && write_claimed(ring); }
     /// Writes all rings out and marks the end of the recording.
     void finish() noexcept;
 
@@ -51,7 +51,9 @@ public:
     void forget() noexcept;
 
 private:
-    bool claim(std::size_t ring) noexcept;
+    bool claim(std::size_t ring) noexcept {
+        return !writes_[ring].exchange(true, std::memory_order_acquire);
+    }
     bool write_out_or_leave(std::size_t ring) noexcept;
     bool write_claimed(std::size_t ring) noexcept;
     bool write_names() noexcept;

@@ -40,14 +40,6 @@ void Pace::look(std::uint64_t now) noexcept {
     shared_->rate.store(std::max(bytes_ / time_, kept * known), std::memory_order_relaxed);
 }
 
-double Pace::cost_of(const Account& account, const Terms& terms) noexcept {
-    return account.cost_ns == 0 ? terms.first_cost_ns : account.cost_ns;
-}
-
-double Pace::time_of_block(const Account& account, const Terms& terms) noexcept {
-    return (cost_of(account, terms) + account.free_cost_ns) / terms.share;
-}
-
 bool Pace::may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
     Account& account = accounts_[watcher];
     const double time = std::max(time_of_block(account, terms), cost_ns / terms.share);

@@ -115,8 +115,12 @@ private:
         double free_cost_ns = 0;
         double share = 0;  // 0 before the first distance
     };
-    static double cost_of(const Account& account, const Terms& terms) noexcept;
-    static double time_of_block(const Account& account, const Terms& terms) noexcept;
+    static double cost_of(const Account& account, const Terms& terms) noexcept {
+        return account.cost_ns == 0 ? terms.first_cost_ns : account.cost_ns;
+    }
+    static double time_of_block(const Account& account, const Terms& terms) noexcept {
+        return (cost_of(account, terms) + account.free_cost_ns) / terms.share;
+    }
 
     base::RandomDistance random_;
     SharedPace* shared_ = nullptr;

@@ -120,10 +120,6 @@ void ScratchChunks::give_back(const Chunk& chunk) noexcept {
     limits::commit_budget().give_back(chunk.bytes());
 }
 
-void ScratchChunks::go_on(std::size_t below) noexcept {
-    chunks_[++present_].below = below;
-}
-
 void ScratchChunks::drop_present() noexcept {
     const Chunk chunk = present();
     {
@@ -132,10 +128,6 @@ void ScratchChunks::drop_present() noexcept {
     }
     give_back(chunk);
     totals_.count_give_back(chunk.bytes());
-}
-
-std::size_t ScratchChunks::drop_spares() noexcept {
-    return chunks_.empty() ? 0 : drop_from(present_ + 1);
 }
 
 std::size_t ScratchChunks::drop_all() noexcept {

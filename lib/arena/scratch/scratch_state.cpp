@@ -68,23 +68,11 @@ void ScratchState::abandon() noexcept {
     record.leave();
 }
 
-void ScratchState::belong_to_this_thread() noexcept {
-    record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
-}
-
 void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
     const LimitKind limit = events::limit_kind(refusal);
     totals.count_refusal();
     events::write_entry(events::refusal_kind(limit), limit, bytes, name_);
     fold_record();
-}
-
-void ScratchState::add_to(Snapshot& snapshot) const {
-    snapshot.scratches.push_back(statistics());
-}
-
-events::SnapshotSource::Identity ScratchState::identify() const noexcept {
-    return {TraceSource::scratch, number, name_};
 }
 
 // Larger requests take the slow path in any case, so that rounding cannot overflow.
@@ -97,10 +85,6 @@ void ScratchState::show_quick_path(bool shown) noexcept {
 
 ArenaStatistics ScratchState::statistics() const noexcept {
     return statistics::statistics_of(*record);
-}
-
-std::size_t ScratchState::capacity() const noexcept {
-    return totals.capacity_bytes.load(std::memory_order_relaxed);
 }
 
 std::size_t ScratchState::peak() const noexcept {

@@ -67,7 +67,7 @@ public:
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
                          Refusal& refusal) noexcept;
     /// Makes the next chunk the present one. `below` bytes are in use in the earlier chunks.
-    void go_on(std::size_t below) noexcept;
+    void go_on(std::size_t below) noexcept { chunks_[++present_].below = below; }
     /// Marks all blocks above this position as freed, for a memory tool.
     void mark_freed_above(std::size_t chunk, std::size_t used) const noexcept;
     /// Makes the chunk `number` the present one.
@@ -76,7 +76,7 @@ public:
     /// next chunk.
     void drop_present() noexcept;
     /// Gives the chunks after the present one back to the system. Returns their bytes.
-    std::size_t drop_spares() noexcept;
+    std::size_t drop_spares() noexcept { return chunks_.empty() ? 0 : drop_from(present_ + 1); }
     /// Gives all chunks back to the system, except a buffer of the caller. Returns their bytes.
     std::size_t drop_all() noexcept;
 
@@ -140,10 +140,12 @@ public:
     Scratch& scratch() const noexcept { return scratch_; }
     const char* name() const noexcept { return name_.c_str(); }
 
-    void add_to(Snapshot& snapshot) const override;
-    Identity identify() const noexcept override;
+    void add_to(Snapshot& snapshot) const override { snapshot.scratches.push_back(statistics()); }
+    Identity identify() const noexcept override { return {TraceSource::scratch, number, name_}; }
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept override;
+    std::size_t capacity() const noexcept override {
+        return totals.capacity_bytes.load(std::memory_order_relaxed);
+    }
     std::size_t peak() const noexcept;
 
     /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
@@ -172,7 +174,9 @@ public:
     /// have been in the middle of anything, so its records stay as they are.
     void abandon() noexcept;
     /// Records the new thread number in the child of a fork.
-    void belong_to_this_thread() noexcept;
+    void belong_to_this_thread() noexcept {
+        record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+    }
     /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
 

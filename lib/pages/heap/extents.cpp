@@ -233,10 +233,6 @@ void Extents::mark_in_use(Span& span, PageKind kind) noexcept {
     set_entries(span, PageEntry(&span, pool_number_, kind));
 }
 
-void Extents::clear_entries(Span& span) noexcept {
-    set_entries(span, PageEntry());
-}
-
 void Extents::set_entries(const Span& span, PageEntry entry) noexcept {
     const PageEntry own(&span, pool_number_, span.kind);
     if (own.is_bucket() || own.is_marked())

@@ -107,7 +107,7 @@ public:
     /// Makes a removed extent a span in use, or sets the entries of one that became longer.
     void mark_in_use(Span& span, PageKind kind) noexcept;
     /// Clears the entries of a span in use, which is in no list then.
-    void clear_entries(Span& span) noexcept;
+    void clear_entries(Span& span) noexcept { set_entries(span, PageEntry()); }
     /// Adds the first pages of the hot extent behind a span in use to the span.
     void lengthen(Span& span, Span& behind, PageCount pages) noexcept;
 

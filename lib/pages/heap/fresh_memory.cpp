@@ -28,10 +28,6 @@ Folio FolioChoice::for_granule(Advice advice) noexcept {
     return Folio::medium;
 }
 
-Folio FolioChoice::for_part() noexcept {
-    return has(has_medium) ? Folio::medium : Folio::small;
-}
-
 void FolioChoice::note(Folio folio, std::uint64_t ns) noexcept {
     const std::uint64_t other = other_ns_.load(std::memory_order_relaxed);
     if (folio != Folio::huge) {
@@ -97,10 +93,6 @@ void FreshMemory::request_for_run(Span& extent, PageRun run, SlowPath& path) con
                       options_.folios->for_part());
     }
     extent.huge = true;
-}
-
-void FreshMemory::try_huge_page(PageRun granule) const noexcept {
-    touch(Folio::huge, granule.first, platform::page_bytes());
 }
 
 // Measures processor time, so that other threads on a busy machine do not count as the cost of a

@@ -49,7 +49,7 @@ public:
     /// Returns the size of pages to request for a granule before its first touch.
     Folio for_granule(Advice advice = Advice::permanent) noexcept;
     /// Returns the size of pages to request for less than a granule, into which no huge page fits.
-    Folio for_part() noexcept;
+    Folio for_part() noexcept { return has(has_medium) ? Folio::medium : Folio::small; }
     /// Records the processor time, in nanoseconds, that a granule's first touch took: of the whole
     /// granule, or of one page of a granule that requested a huge page.
     void note(Folio folio, std::uint64_t ns) noexcept;
@@ -88,7 +88,9 @@ public:
     void request_for_run(Span& extent, PageRun run, SlowPath& path) const noexcept;
     /// Touches the first page of a granule that requested a huge page, and records the cost. The
     /// heap keeps the addresses during that.
-    void try_huge_page(PageRun granule) const noexcept;
+    void try_huge_page(PageRun granule) const noexcept {
+        touch(Folio::huge, granule.first, platform::page_bytes());
+    }
     /// Touches pages in use that were committed recently and will all be written, with larger pages
     /// if those are the cheapest. If the system refuses, the first access touches them.
     void prefault(PageRun run) const noexcept;

@@ -82,10 +82,6 @@ PageRun HeapLoans::borrow(PageCount needed, PageCount wanted, PageCount alignmen
     return run;
 }
 
-void HeapLoans::take_out(std::size_t pages) noexcept {
-    totals_.reserved_bytes.store(bytes() - pages * page_bytes, std::memory_order_relaxed);
-}
-
 void HeapLoans::give_back_all() noexcept {
     give_back(ordinary_);
     give_back(low_);

@@ -122,7 +122,9 @@ public:
     PageRun borrow(PageCount needed, PageCount wanted, PageCount alignment,
                    unsigned shard) noexcept;
     /// Counts out pages that are about to be given back.
-    void take_out(std::size_t pages) noexcept;
+    void take_out(std::size_t pages) noexcept {
+        totals_.reserved_bytes.store(bytes() - pages * page_bytes, std::memory_order_relaxed);
+    }
     /// Returns whole granules that were taken out. Their memory is not committed.
     void give_back(PageRun granules) noexcept { space_.take_back(pool_number_, granules); }
     /// Returns everything, including addresses in use, at the end of the heap.

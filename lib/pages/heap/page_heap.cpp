@@ -16,10 +16,6 @@ HeapShards::~HeapShards() {
     if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) discard(*marked);
 }
 
-HeapShard& HeapShards::own() noexcept {
-    return shards_.own([this](unsigned number) noexcept { return make(number); }, discard);
-}
-
 HeapShard* HeapShards::marked() noexcept {
     HeapShard* marked = marked_.load(std::memory_order_acquire);
     if (marked != nullptr) return marked;
@@ -44,10 +40,6 @@ void HeapShards::report_free(Refusal& refusal) noexcept {
     refusal.free_pages = 0;
     refusal.largest_free = 0;
     for_each([&](HeapShard& shard) { shard.report_free(refusal); });
-}
-
-void HeapShards::lock() noexcept {
-    for_each([](HeapShard& shard) { shard.lock(); });
 }
 
 void HeapShards::unlock() noexcept {
@@ -211,10 +203,6 @@ Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     }
     if (left == nullptr && common_.loans.bytes() > lent) lend_back();
     return left;
-}
-
-void PageHeap::take_left(Span& left) noexcept {
-    shards_.of(left).take_left(left);
 }
 
 bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {

@@ -17,7 +17,9 @@ public:
     ~HeapShards();
 
     /// Returns the calling thread's shard. The caller holds no shard's lock.
-    HeapShard& own() noexcept;
+    HeapShard& own() noexcept {
+        return shards_.own([this](unsigned number) noexcept { return make(number); }, discard);
+    }
     /// Returns the marked shard, or nullptr if memory is short. The caller holds no shard's lock.
     HeapShard* marked() noexcept;
     /// Returns the shard that a span in use belongs to.
@@ -37,7 +39,9 @@ public:
     void report_free(Refusal& refusal) noexcept;
 
     /// All locks. While they are held, no shard is made.
-    void lock() noexcept;
+    void lock() noexcept {
+        for_each([](HeapShard& shard) { shard.lock(); });
+    }
     void unlock() noexcept;
 
 private:
@@ -79,7 +83,7 @@ public:
     /// the block or if nothing can be moved.
     Span* move(Span& span, PageCount pages, SlowPath& path) noexcept;
     /// Adds the extent that `move` returned to the free extents.
-    void take_left(Span& left) noexcept;
+    void take_left(Span& left) noexcept { shards_.of(left).take_left(left); }
 
     /// Commits memory until the capacity is at least `bytes`, and touches all free memory. Returns
     /// false if that is refused. In that case nothing is committed, but addresses of cold memory

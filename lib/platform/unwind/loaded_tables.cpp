@@ -177,10 +177,6 @@ bool LoadedTables::is_code(std::uintptr_t address) const noexcept {
     }
 }
 
-TableBytes LoadedTables::bytes_from(const unsigned char* at) const noexcept {
-    return at < begin_ || at > end_ ? TableBytes(nullptr, nullptr) : TableBytes(at, end_);
-}
-
 // The index is sorted by the beginnings of the functions.
 const unsigned char* LoadedTables::find_entry(std::uintptr_t address) const noexcept {
     const auto* const index = static_cast<const unsigned char*>(file_.dlfo_eh_frame);

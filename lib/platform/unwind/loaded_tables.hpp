@@ -47,7 +47,9 @@ private:
     bool is_code(std::uintptr_t address) const noexcept;
     const unsigned char* find_entry(std::uintptr_t address) const noexcept;
     bool describe(const unsigned char* entry, std::uintptr_t address, Description& to) noexcept;
-    TableBytes bytes_from(const unsigned char* at) const noexcept;
+    TableBytes bytes_from(const unsigned char* at) const noexcept {
+        return at < begin_ || at > end_ ? TableBytes(nullptr, nullptr) : TableBytes(at, end_);
+    }
 
     // The last ones that were found.
     dl_find_object file_{};
