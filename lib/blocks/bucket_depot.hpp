@@ -15,8 +15,6 @@ class BucketDepot {
 public:
     /// Blocks that the depot may not keep go home to `spans`.
     explicit BucketDepot(BucketSpans& spans) noexcept : spans_(spans) {}
-    BucketDepot(const BucketDepot&) = delete;
-    BucketDepot& operator=(const BucketDepot&) = delete;
     ~BucketDepot();
 
     /// Takes a magazine with blocks. Returns nullptr if there is none.
@@ -70,8 +68,6 @@ private:
 struct Bucket {
     Bucket(unsigned number, const BucketSources& sources) noexcept
         : traits(number, sources), spans(traits), depot(spans) {}
-    Bucket(const Bucket&) = delete;
-    Bucket& operator=(const Bucket&) = delete;
 
     const BucketTraits traits;
     BucketSpans spans;

@@ -25,8 +25,6 @@ public:
     };
 
     constexpr Quarantine() noexcept = default;
-    Quarantine(const Quarantine&) = delete;
-    Quarantine& operator=(const Quarantine&) = delete;
     ~Quarantine();
 
     /// Sets how many bytes of blocks it holds, which is 0 at first, and where it publishes how many

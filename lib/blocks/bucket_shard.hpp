@@ -78,8 +78,6 @@ class BucketShard {
 public:
     BucketShard(const BucketTraits& traits, unsigned number) noexcept
         : traits_(traits), number_(number), with_room_(traits.layout.blocks) {}
-    BucketShard(const BucketShard&) = delete;
-    BucketShard& operator=(const BucketShard&) = delete;
 
     /// Takes up to `max_count` blocks from spans, in the order of addresses, and adds spans as
     /// needed, unless `path` is null. Returns their number.

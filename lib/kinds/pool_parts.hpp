@@ -59,8 +59,6 @@ struct PoolParts {
     PoolParts(PoolOptions&& given, unsigned number,
               statistics::OwnedRecord<statistics::PoolRecord>&& made) noexcept;
     ~PoolParts();
-    PoolParts(const PoolParts&) = delete;
-    PoolParts& operator=(const PoolParts&) = delete;
 
     const PoolOptions options;
     const std::size_t max_parked_bytes;  // the largest large block that a thread keeps

@@ -19,8 +19,6 @@ namespace tensorpool::pages {
 class RecordArena {
 public:
     RecordArena() noexcept = default;
-    RecordArena(const RecordArena&) = delete;
-    RecordArena& operator=(const RecordArena&) = delete;
     ~RecordArena();
 
     /// Allocates zeroed memory, aligned to `alignment`, which is at most 64. Returns nullptr if the
@@ -53,8 +51,6 @@ template <class Record>
 class RecordPool {
 public:
     RecordPool() noexcept = default;
-    RecordPool(const RecordPool&) = delete;
-    RecordPool& operator=(const RecordPool&) = delete;
     /// Returns all slabs to the system, including those that still contain records.
     ~RecordPool();
 

@@ -66,8 +66,6 @@ private:
 class Recorder {
 public:
     constexpr Recorder() noexcept = default;
-    Recorder(const Recorder&) = delete;
-    Recorder& operator=(const Recorder&) = delete;
 
     /// Checks for requests and carries them out.
     void answer() noexcept;

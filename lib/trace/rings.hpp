@@ -16,8 +16,6 @@ namespace tensorpool::trace {
 class Rings {
 public:
     constexpr Rings() noexcept = default;
-    Rings(const Rings&) = delete;
-    Rings& operator=(const Rings&) = delete;
 
     enum class Sharing : bool { no, yes };
     /// Gets memory for a new recording. The memory of the last one stays mapped where threads may

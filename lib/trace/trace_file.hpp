@@ -31,8 +31,6 @@ inline std::uint64_t steady_unix_ns() noexcept {
 class TraceFile {
 public:
     constexpr explicit TraceFile(Recording& recording) noexcept : recording_(recording) {}
-    TraceFile(const TraceFile&) = delete;
-    TraceFile& operator=(const TraceFile&) = delete;
 
     /// Opens `path` and writes the headers that precede all entries. Reports a file that cannot be
     /// written on stderr and returns false.

@@ -66,8 +66,6 @@ private:
 class HeapShard {
 public:
     HeapShard(HeapCommon& common, unsigned number) noexcept;
-    HeapShard(const HeapShard&) = delete;
-    HeapShard& operator=(const HeapShard&) = delete;
 
     /// Cuts a span out of free memory. Returns nullptr if no extent fits, or, with a refusal, if
     /// there is no memory for a record.

@@ -62,8 +62,6 @@ class PageHeap {
 public:
     PageHeap(AddressSpace& space, limits::CommitBudget& process, unsigned pool_number,
              const HeapOptions& options, statistics::PoolTotals& totals) noexcept;
-    PageHeap(const PageHeap&) = delete;
-    PageHeap& operator=(const PageHeap&) = delete;
     /// Returns everything to the system, including spans in use.
     ~PageHeap();
 

@@ -85,8 +85,6 @@ public:
     static constexpr std::size_t max_alignment = page_bytes;
 
     constexpr GuardedArea() noexcept = default;
-    GuardedArea(const GuardedArea&) = delete;
-    GuardedArea& operator=(const GuardedArea&) = delete;
 
     /// Reserves the addresses and the records, on the first call. Returns false if the system
     /// refuses; no block can then be guarded.

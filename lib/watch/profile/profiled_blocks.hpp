@@ -156,8 +156,6 @@ struct ProfiledBlock final : base::BlockMark {
 class ProfiledBlocks {
 public:
     constexpr ProfiledBlocks() noexcept = default;
-    ProfiledBlocks(const ProfiledBlocks&) = delete;
-    ProfiledBlocks& operator=(const ProfiledBlocks&) = delete;
 
     /// Notes a block of `bytes` bytes, which was sampled at a mean distance of `mean` bytes, for
     /// the stack of the caller. The sample covers the block's mark `covered`. Returns nullptr, and
