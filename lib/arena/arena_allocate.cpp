@@ -1,14 +1,8 @@
 // The slow path of allocation. ArenaState describes claims.
 
 #include <algorithm>
-#include <bit>
-#include <stdexcept>
-#include <string>
-
-#include <tensorpool/arena.hpp>
 
 #include "arena/arena_claims.hpp"
-#include "base/alignment.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/arena.hpp>
-
 #include "arena/arena_state.hpp"
 
 namespace tensorpool::detail {

@@ -7,8 +7,6 @@
 
 #include <mutex>
 
-#include <tensorpool/arena.hpp>
-
 #include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
 #include "events/recorder_hooks.hpp"

@@ -1,13 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
-#include <tensorpool/growth_policy.hpp>
-
-#include "base/refusal.hpp"
 #include "limits/commit_budget.hpp"
 #include "statistics/metrics/arena_metrics.hpp"
 

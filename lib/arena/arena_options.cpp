@@ -1,10 +1,7 @@
 #include <tensorpool/arena_options.hpp>
 
-#include <atomic>
-#include <bit>
 #include <memory>
 #include <stdexcept>
-#include <string>
 
 #include "arena/arena_defaults.hpp"
 #include "base/checks.hpp"

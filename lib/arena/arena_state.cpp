@@ -1,10 +1,5 @@
 #include "arena/arena_state.hpp"
 
-#include <algorithm>
-#include <utility>
-
-#include <tensorpool/snapshot.hpp>
-
 #include "arena/arena_defaults.hpp"
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"

@@ -1,17 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <iterator>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
 #include <thread>
 
 #include <tensorpool/arena.hpp>
-#include <tensorpool/arena_options.hpp>
-#include <tensorpool/budget.hpp>
 #include <tensorpool/timeline.hpp>
 
 #include "arena/arena_memory.hpp"

@@ -1,10 +1,7 @@
 #include "arena/checked_blocks.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <new>
 
-#include "base/canary.hpp"
 #include "events/misuse.hpp"
 #include "platform/platform.hpp"
 

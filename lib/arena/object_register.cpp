@@ -1,15 +1,5 @@
 #include "arena/object_register.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
-#include <tensorpool/arena.hpp>
-
 #include "arena/arena_state.hpp"
 
 namespace tensorpool::arena {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include <tensorpool/arena_objects.hpp>
 

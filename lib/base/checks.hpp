@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-
-#include <tensorpool/growth_policy.hpp>
 #include <tensorpool/pool_options.hpp>
 
 namespace tensorpool::base {

@@ -1,9 +1,5 @@
 #include "blocks/bucket_depot.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <new>
-
 namespace tensorpool::blocks {
 namespace {
 

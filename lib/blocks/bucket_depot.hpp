@@ -1,9 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include "blocks/bucket_spans.hpp"
 #include "blocks/depot.hpp"
 

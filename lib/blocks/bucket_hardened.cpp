@@ -1,10 +1,6 @@
 #include "blocks/bucket_shard.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
-
-#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,9 +1,6 @@
 #include "blocks/bucket_set.hpp"
 
 #include <memory>
-#include <new>
-
-#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,16 +1,8 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <boost/intrusive/list.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
 #include <thread>
 
-#include "blocks/bucket_depot.hpp"
 #include "blocks/cache.hpp"
-#include "pages/large_blocks.hpp"
 #include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {

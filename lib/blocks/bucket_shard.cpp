@@ -1,14 +1,8 @@
 #include "blocks/bucket_shard.hpp"
 
-#include <algorithm>
 #include <memory>
-#include <new>
-#include <utility>
 
-#include "base/alignment.hpp"
-#include "base/text.hpp"
 #include "events/misuse.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 namespace {

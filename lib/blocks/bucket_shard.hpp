@@ -1,12 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <bit>
-#include <cstdint>
-#include <mutex>
-
 #include "blocks/bucket_traits.hpp"
-#include "pages/span.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,12 +1,5 @@
 #include "blocks/bucket_spans.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <utility>
-
-#include "blocks/bucket_shard.hpp"
-#include "blocks/bucket_traits.hpp"
-
 namespace tensorpool::blocks {
 
 using pages::Changes;

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstddef>
-
 #include "blocks/bucket_shard.hpp"
-#include "pages/heap/shards.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,7 +1,5 @@
 #include "blocks/bucket_traits.hpp"
 
-#include "platform/platform.hpp"
-
 namespace tensorpool::blocks {
 namespace {
 

@@ -1,12 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "blocks/bucket_layout.hpp"
 #include "blocks/magazine.hpp"
 #include "pages/heap/page_heap.hpp"
-#include "pages/record_arena.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::blocks {

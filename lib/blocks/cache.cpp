@@ -1,9 +1,5 @@
 #include "blocks/cache.hpp"
 
-#include <algorithm>
-#include <utility>
-
-#include "blocks/bucket_set.hpp"
 #include "blocks/take_back.hpp"
 #include "blocks/thread_caches.hpp"
 

@@ -1,15 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <boost/intrusive/list.hpp>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/detail/thread_cache.hpp>
-
 #include "blocks/kept_large_blocks.hpp"
 #include "blocks/magazine_pair.hpp"
-#include "limits/budget_node.hpp"
 #include "statistics/segment/pool_counters.hpp"
 #include "watch/pace.hpp"
 

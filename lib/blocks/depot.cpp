@@ -6,8 +6,6 @@
 #include "blocks/depot.hpp"
 
 #include <memory>
-#include <new>
-#include <utility>
 
 #include "platform/fail.hpp"
 

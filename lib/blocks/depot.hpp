@@ -19,12 +19,6 @@
 #define BOOST_DISABLE_ASSERTS
 #include <boost/lockfree/stack.hpp>
 #undef BOOST_DISABLE_ASSERTS
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <new>
 
 #include "blocks/magazine.hpp"
 #include "pages/heap/shards.hpp"

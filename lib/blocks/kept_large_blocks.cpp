@@ -1,8 +1,5 @@
 #include "blocks/kept_large_blocks.hpp"
 
-#include <mutex>
-#include <utility>
-
 #include "blocks/bucket_set.hpp"
 #include "blocks/take_back.hpp"
 

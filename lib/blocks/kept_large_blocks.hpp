@@ -1,14 +1,6 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-
-#include <tensorpool/detail/counters.hpp>
-
 #include "pages/large_blocks.hpp"
-#include "pages/large_sizes.hpp"
-#include "pages/span.hpp"
 
 namespace tensorpool::blocks {
 

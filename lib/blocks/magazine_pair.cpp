@@ -1,10 +1,5 @@
 #include "blocks/magazine_pair.hpp"
 
-#include <algorithm>
-#include <utility>
-
-#include "blocks/bucket_traits.hpp"
-
 namespace tensorpool::blocks {
 namespace {
 

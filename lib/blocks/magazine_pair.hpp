@@ -1,9 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "blocks/bucket_depot.hpp"

@@ -1,12 +1,7 @@
 #include "blocks/marked_set.hpp"
 
-#include <mutex>
-
-#include "blocks/cache.hpp"
 #include "blocks/take_back.hpp"
-#include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
-#include "limits/budget_node.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,14 +1,6 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <utility>
-
-#include <tensorpool/detail/thread_cache.hpp>
-
 #include "blocks/bucket_set.hpp"
-#include "watch/pace.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,12 +1,6 @@
 #include "blocks/thread_registry.hpp"
 
-#include <array>
-#include <cstdint>
-#include <cstdio>
-#include <new>
-
 #include "base/never_destroyed.hpp"
-#include "limits/budget_node.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,17 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <mutex>
-#include <utility>
-
-#include "base/block_sizes.hpp"
 #include "base/registry.hpp"
-#include "blocks/bucket_set.hpp"
 #include "blocks/thread_caches.hpp"
-#include "pages/address_space.hpp"
-#include "pages/record_arena.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 

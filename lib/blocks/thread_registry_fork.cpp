@@ -1,7 +1,6 @@
 // What the registry does around a fork.
 
 #include "blocks/thread_registry.hpp"
-#include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
 #include "watch/guards/guarded_area.hpp"

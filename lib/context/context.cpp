@@ -1,9 +1,6 @@
 #include <tensorpool/context.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "context/context_pool.hpp"

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include <tensorpool/trace_format.hpp>

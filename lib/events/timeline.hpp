@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include <tensorpool/timeline.hpp>
 
 #include "base/refusal.hpp"

@@ -1,12 +1,8 @@
 #include "interpose/blocks_of_pool.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "base/alignment.hpp"
-#include "interpose/minimum.hpp"
-#include "interpose/next_allocator.hpp"
 #include "interpose/requests.hpp"
 
 namespace tensorpool::interpose {

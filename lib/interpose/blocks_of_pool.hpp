@@ -1,16 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <tensorpool/detail/address_range.hpp>
-#include <tensorpool/detail/allocated_by.hpp>
-#include <tensorpool/detail/thread_cache.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "base/block_sizes.hpp"
 #include "blocks/bucket_layout.hpp"
-#include "pages/page_map.hpp"
 
 namespace tensorpool::interpose {
 

@@ -5,8 +5,6 @@
 
 #include <new>
 
-#include <tensorpool/export.hpp>
-
 #include "interpose/requests.hpp"
 
 using std::align_val_t;

@@ -2,11 +2,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include <tensorpool/export.hpp>
-
 #include "interpose/requests.hpp"
-#include "pages/page_map.hpp"
-#include "pages/span.hpp"
 
 namespace tensorpool::interpose {
 namespace {

@@ -1,9 +1,6 @@
 // The operators that allocate and free themselves; all others call these (forwarders.cpp).
 
 #include <algorithm>
-#include <new>
-
-#include <tensorpool/export.hpp>
 
 #include "interpose/requests.hpp"
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "interpose/blocks_of_pool.hpp"
 #include "interpose/minimum.hpp"
 #include "interpose/next_allocator.hpp"

@@ -1,7 +1,5 @@
 #include <utility>
 
-#include <tensorpool/memory_pool.hpp>
-
 #include "interpose/blocks_of_pool.hpp"
 #include "interpose/minimum.hpp"
 #include "platform/fail.hpp"

@@ -1,12 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/export.hpp>
-
-#include "base/registry.hpp"
 #include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {

@@ -1,10 +1,5 @@
 #include "kinds/bucket_kind.hpp"
 
-#include <algorithm>
-
-#include "blocks/bucket_set.hpp"
-#include "blocks/bucket_traits.hpp"
-#include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"

@@ -1,9 +1,6 @@
 #include "kinds/guarded_kind.hpp"
 
-#include <algorithm>
-
 #include "kinds/reports.hpp"
-#include "platform/platform.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {

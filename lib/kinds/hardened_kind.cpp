@@ -1,19 +1,8 @@
 #include "kinds/hardened_kind.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <mutex>
-#include <utility>
-
-#include "base/alignment.hpp"
-#include "base/canary.hpp"
-#include "blocks/bucket_set.hpp"
-#include "blocks/bucket_traits.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::kinds {
 namespace {

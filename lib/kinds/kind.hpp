@@ -1,11 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/detail/allocated_by.hpp>
-
 #include "kinds/pool_parts.hpp"
 
 namespace tensorpool::kinds {

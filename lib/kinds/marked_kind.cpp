@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "blocks/bucket_traits.hpp"
 #include "blocks/marked_set.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/bucket_kind.hpp"
 #include "kinds/free_memory.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "blocks/bucket_set.hpp"
 #include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {

@@ -1,14 +1,9 @@
 #include "kinds/pool_parts.hpp"
 
 #include <memory>
-#include <mutex>
-#include <utility>
 
-#include "blocks/thread_registry.hpp"
 #include "kinds/kind.hpp"
 #include "limits/budgets.hpp"
-#include "limits/commit_budget.hpp"
-#include "platform/platform.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {

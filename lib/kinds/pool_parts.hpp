@@ -1,21 +1,8 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/pool_options.hpp>
-
 #include "base/canary.hpp"
 #include "base/checks.hpp"
-#include "blocks/bucket_set.hpp"
-#include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
-#include "limits/budget_node.hpp"
-#include "pages/heap/page_heap.hpp"
-#include "pages/large_blocks.hpp"
-#include "pages/record_arena.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/pool_counters.hpp"

@@ -1,11 +1,7 @@
 #include "kinds/reports.hpp"
 
-#include <algorithm>
-
 #include <tensorpool/detail/address_range.hpp>
 
-#include "base/text.hpp"
-#include "blocks/thread_registry.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kinds/block_server.hpp"
-#include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {
 

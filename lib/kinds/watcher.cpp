@@ -1,11 +1,6 @@
 #include "kinds/watcher.hpp"
 
-#include <algorithm>
-
-#include "blocks/bucket_traits.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::kinds {
 namespace {

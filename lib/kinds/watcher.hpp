@@ -1,12 +1,6 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-#include "base/block_mark.hpp"
 #include "kinds/kind.hpp"
-#include "watch/pace.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {

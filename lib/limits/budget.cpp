@@ -1,12 +1,7 @@
 #include <tensorpool/budget.hpp>
 
-#include <mutex>
-#include <new>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
-#include "limits/budget_node.hpp"
 #include "limits/budgets.hpp"
 
 namespace tensorpool {

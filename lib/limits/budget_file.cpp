@@ -1,12 +1,10 @@
 #include "limits/budget_file.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "limits/budget_node.hpp"
 #include "platform/environment.hpp"
 #include "platform/files/input_file.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::limits {
 namespace {

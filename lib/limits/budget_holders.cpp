@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <limits>
-#include <mutex>
 #include <thread>
 
 #include "limits/budgets.hpp"

@@ -1,14 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
-#include <tensorpool/budget.hpp>
-
 #include "base/block_mark.hpp"
 #include "limits/budget_counters.hpp"
 #include "limits/budget_holders.hpp"
-#include "limits/budget_request.hpp"
 
 namespace tensorpool::detail {
 

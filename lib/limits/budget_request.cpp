@@ -1,15 +1,11 @@
 #include "limits/budget_request.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cinttypes>
 #include <functional>
-#include <mutex>
-#include <utility>
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "limits/budget_holders.hpp"
 #include "limits/budgets.hpp"
 #include "limits/ladder.hpp"
 

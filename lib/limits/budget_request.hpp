@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "base/refusal.hpp"
 #include "base/text.hpp"
 

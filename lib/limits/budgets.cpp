@@ -1,10 +1,6 @@
 #include "limits/budgets.hpp"
 
 #include <memory>
-#include <new>
-#include <string>
-#include <system_error>
-#include <vector>
 
 #include "base/never_destroyed.hpp"
 #include "events/snapshot_sources.hpp"

@@ -1,10 +1,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
-#include <string_view>
 
 #include "limits/budget_file.hpp"
 #include "limits/budget_node.hpp"

@@ -2,7 +2,6 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 

@@ -1,15 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 
 #include <tensorpool/growth_policy.hpp>
 
 #include "base/atomics.hpp"
-#include "base/refusal.hpp"
 #include "limits/budget_node.hpp"
 
 namespace tensorpool::limits {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <utility>
-
 #include "limits/budget_node.hpp"
 
 namespace tensorpool::limits {

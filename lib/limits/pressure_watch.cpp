@@ -1,11 +1,6 @@
 #include "limits/pressure_watch.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "limits/commit_budget.hpp"
-#include "platform/memory/memory_pressure.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::limits {

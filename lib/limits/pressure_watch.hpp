@@ -1,10 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
 #include "limits/budgets.hpp"
 #include "platform/memory/memory_pressure.hpp"
 

@@ -1,19 +1,12 @@
 #include <tensorpool/statistics_scope.hpp>
 
-#include <atomic>
-#include <cstddef>
 #include <functional>
 #include <iterator>
-#include <mutex>
-#include <utility>
-
-#include <tensorpool/budget.hpp>
 
 #include "base/atomics.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
-#include "limits/budget_node.hpp"
 #include "limits/budgets.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/scopes/scope_frame.hpp"

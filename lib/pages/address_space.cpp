@@ -1,13 +1,9 @@
 #include "pages/address_space.hpp"
 
-#include <algorithm>
-
 #include <tensorpool/detail/address_range.hpp>
-#include <tensorpool/detail/buckets.hpp>
 
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
-#include "pages/page_map.hpp"
 #include "pages/span.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"

@@ -1,14 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
-#include "base/alignment.hpp"
 #include "pages/heap/shards.hpp"
 #include "pages/lent_memory.hpp"
-#include "pages/page_map.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {

@@ -1,9 +1,5 @@
 #include "pages/large_blocks.hpp"
 
-#include <algorithm>
-
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
 namespace {
 

@@ -1,14 +1,7 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-
 #include "pages/heap/page_heap.hpp"
 #include "pages/large_sizes.hpp"
-#include "pages/span.hpp"
 #include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::pages {

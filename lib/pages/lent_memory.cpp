@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"

@@ -1,7 +1,5 @@
 #include "pages/record_arena.hpp"
 
-#include "base/alignment.hpp"
-
 namespace tensorpool::pages {
 namespace {
 

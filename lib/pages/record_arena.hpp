@@ -1,10 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <boost/intrusive/list.hpp>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <new>
 

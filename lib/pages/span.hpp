@@ -1,15 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
 #include <boost/intrusive/list.hpp>
-#include <cstddef>
-#include <cstdint>
 
 #include <tensorpool/detail/allocated_by.hpp>
 
-#include "base/block_mark.hpp"
 #include "pages/page_map.hpp"
 #include "platform/platform.hpp"
 

@@ -10,8 +10,6 @@
 ///  - Capabilities that a system lacks are reported by value, not by a macro.
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 
 #include "base/alignment.hpp"
 

@@ -9,22 +9,15 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <climits>
-#include <cstdint>
 #include <new>
-#include <string_view>
 
-#include "base/alignment.hpp"
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
 #include "platform/memory/numa_policy.hpp"
 #include "platform/memory/touch_pages_posix.hpp"
-#include "platform/platform.hpp"
 #include "platform/stacks/stack_memory.hpp"
-#include "platform/system_calls.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
 

@@ -6,11 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 
-#include "base/alignment.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"

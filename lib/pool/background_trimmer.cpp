@@ -1,15 +1,8 @@
 #include "pool/background_trimmer.hpp"
 
-#include <algorithm>
-#include <thread>
-
-#include <tensorpool/memory_pool.hpp>
-
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
-#include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
-#include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/options.hpp"
 #include "pool/pool.hpp"

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/pool_options.hpp>
 
 #include "base/never_destroyed.hpp"

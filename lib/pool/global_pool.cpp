@@ -1,17 +1,9 @@
 #include <atomic>
-#include <limits>
-#include <mutex>
-#include <string>
 
-#include <tensorpool/memory_pool.hpp>
-
-#include "base/text.hpp"
-#include "blocks/thread_registry.hpp"
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "kinds/hardened_kind.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "limits/budgets.hpp"
 #include "platform/fail.hpp"

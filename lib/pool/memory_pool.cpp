@@ -1,19 +1,11 @@
 #include <tensorpool/memory_pool.hpp>
 
-#include <algorithm>
-#include <bit>
-#include <limits>
-#include <stdexcept>
-#include <string>
-
 #include <tensorpool/pooled_allocation.hpp>
 
 #include "events/report_at_exit.hpp"
 #include "kinds/bucket_kind.hpp"
-#include "kinds/kind.hpp"
 #include "kinds/large_kind.hpp"
 #include "limits/budgets.hpp"
-#include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/options.hpp"
 #include "pool/pool.hpp"

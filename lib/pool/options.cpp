@@ -1,9 +1,5 @@
 #include "pool/options.hpp"
 
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
 #include "base/checks.hpp"
 #include "platform/environment.hpp"
 

@@ -1,23 +1,15 @@
 #include "pool/pool.hpp"
 
-#include <cstring>
-#include <new>
-#include <utility>
-
 #include "blocks/marked_set.hpp"
-#include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
-#include "platform/platform.hpp"
 #include "pool/background_trimmer.hpp"
 #include "watch/guards/guarded_area.hpp"
 

@@ -1,18 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
-#include <tensorpool/detail/allocated_by.hpp>
 #include <tensorpool/memory_pool.hpp>
-#include <tensorpool/statistics.hpp>
 
 #include "events/snapshot_sources.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/pool_parts.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {

@@ -1,13 +1,9 @@
 #include <algorithm>
-#include <utility>
-
-#include <tensorpool/export.hpp>
 
 #include "base/never_destroyed.hpp"
 #include "blocks/marked_set.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
-#include "limits/budget_node.hpp"
 #include "limits/ladder.hpp"
 #include "pool/pool.hpp"
 

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string_view>
-
 #include <tensorpool/data_type.hpp>
 
 namespace tensorpool::tensors {

@@ -1,21 +1,9 @@
 #include "trace/recorder.hpp"
 
 #include <cstdlib>
-#include <cstring>
-#include <new>
-#include <string_view>
-#include <thread>
-#include <utility>
 
-#include <tensorpool/export.hpp>
-#include <tensorpool/heap_profile.hpp>
-
-#include "base/alignment.hpp"
-#include "base/never_destroyed.hpp"
-#include "blocks/thread_registry.hpp"
 #include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/stacks/python_frames.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 #include "statistics/segment/segment.hpp"

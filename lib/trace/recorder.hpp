@@ -1,19 +1,8 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <string_view>
-
 #include <tensorpool/holder_request.hpp>
 
-#include "events/recorder_hooks.hpp"
-#include "platform/platform.hpp"
-#include "trace/ring_layout.hpp"
 #include "trace/ring_writer.hpp"
-#include "trace/rings.hpp"
-#include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {
 

@@ -1,20 +1,14 @@
 // The beginning and the end of a recording.
 
 #include <cstring>
-#include <new>
 
 #include "arena/arena_state.hpp"
 #include "arena/scratch/scratch_state.hpp"
 #include "blocks/thread_registry.hpp"
-#include "events/snapshot_sources.hpp"
-#include "platform/cycle_counter.hpp"
 #include "platform/environment.hpp"
-#include "platform/fail.hpp"
-#include "platform/stacks/program_stack.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
 #include "trace/recorder.hpp"
-#include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {
 namespace {

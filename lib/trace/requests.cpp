@@ -1,6 +1,5 @@
 #include <tensorpool/holder_request.hpp>
 
-#include <algorithm>
 #include <utility>
 
 #include <tensorpool/profile_request.hpp>
@@ -8,7 +7,6 @@
 
 #include "platform/process/processes.hpp"
 #include "trace/recorder.hpp"
-#include "trace/ring_layout.hpp"
 #include "trace/ring_view.hpp"
 
 namespace tensorpool {

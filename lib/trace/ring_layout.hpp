@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/trace_format.hpp>
 

@@ -1,13 +1,8 @@
 #include "trace/ring_writer.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 #include <tensorpool/export.hpp>
-
-#include "platform/stacks/program_stack.hpp"
-#include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -1,14 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "base/random_distance.hpp"
 #include "platform/cycle_counter.hpp"
-#include "platform/platform.hpp"
 #include "platform/stacks/program_stack.hpp"
-#include "trace/ring_layout.hpp"
-#include "trace/rings.hpp"
 #include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {

@@ -1,7 +1,6 @@
 #include "trace/rings.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <iterator>
 #include <new>

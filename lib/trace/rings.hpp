@@ -1,13 +1,8 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
-#include <string_view>
 
 #include "events/recorder_hooks.hpp"
-#include "platform/platform.hpp"
 #include "trace/ring_layout.hpp"
 
 namespace tensorpool::trace {

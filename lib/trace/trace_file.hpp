@@ -1,12 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
 #include "platform/files/trace_output.hpp"
-#include "platform/platform.hpp"
 #include "trace/rings.hpp"
 
 namespace tensorpool::trace {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdint>
 
 #include "base/random_distance.hpp"
 

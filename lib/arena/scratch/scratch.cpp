@@ -1,21 +1,11 @@
 #include <tensorpool/scratch.hpp>
 
-#include <algorithm>
-#include <bit>
-#include <limits>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include <tensorpool/arena_options.hpp>
-#include <tensorpool/scratch_report.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
-#include "base/alignment.hpp"
 #include "base/text.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/report/report_parts.hpp"
 

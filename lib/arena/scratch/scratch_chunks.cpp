@@ -1,13 +1,6 @@
 #include "arena/scratch/scratch_state.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <mutex>
-#include <new>
-
-#include "base/alignment.hpp"
 #include "limits/commit_budget.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::arena {

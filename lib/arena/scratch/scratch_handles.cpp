@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <tensorpool/scratch.hpp>
-
 #include "arena/scratch/scratch_state.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"

@@ -1,11 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 

@@ -1,15 +1,7 @@
 #include "arena/scratch/scratch_state.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <string_view>
-#include <utility>
-
 #include <tensorpool/arena_options.hpp>
-#include <tensorpool/snapshot.hpp>
 
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"

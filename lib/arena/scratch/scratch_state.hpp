@@ -1,14 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include <tensorpool/memory_source.hpp>
 #include <tensorpool/scratch.hpp>
 
 #include "arena/arena_record.hpp"

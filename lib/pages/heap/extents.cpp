@@ -1,9 +1,6 @@
 #include "pages/heap/extents.hpp"
 
-#include <algorithm>
 #include <initializer_list>
-
-#include "base/alignment.hpp"
 
 namespace tensorpool::pages {
 namespace {

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <array>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
 #include "pages/record_arena.hpp"

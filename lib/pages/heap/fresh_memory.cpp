@@ -1,9 +1,5 @@
 #include "pages/heap/fresh_memory.hpp"
 
-#include <algorithm>
-
-#include "base/alignment.hpp"
-
 namespace tensorpool::pages {
 namespace {
 

@@ -1,13 +1,8 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
 #include "pages/span.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 

@@ -1,8 +1,5 @@
 #include "pages/heap/heap_capacity.hpp"
 
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
 
 // A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <mutex>
-
-#include "base/atomics.hpp"
 #include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"

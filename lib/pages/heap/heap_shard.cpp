@@ -1,13 +1,5 @@
 #include "pages/heap/heap_shard.hpp"
 
-#include <algorithm>
-#include <array>
-#include <span>
-#include <utility>
-
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
 namespace {
 

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <mutex>
-
 #include "pages/heap/extents.hpp"
 #include "pages/heap/fresh_memory.hpp"
 #include "pages/heap/heap_capacity.hpp"
 #include "pages/heap/kept_memory.hpp"
-#include "pages/heap/page_request.hpp"
 
 namespace tensorpool::pages {
 

@@ -1,7 +1,5 @@
 #include "pages/heap/kept_memory.hpp"
 
-#include "base/atomics.hpp"
-
 namespace tensorpool::pages {
 
 KeptMemory::KeptMemory(limits::CommitBudget& process, const HeapOptions& options,

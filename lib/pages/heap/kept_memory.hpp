@@ -1,10 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include "limits/commit_budget.hpp"
 #include "pages/heap/page_request.hpp"
 #include "statistics/metrics/pool_metrics.hpp"

@@ -1,13 +1,7 @@
 #include "pages/heap/page_heap.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <new>
-
-#include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
 #include "pages/large_sizes.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 

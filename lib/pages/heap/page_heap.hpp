@@ -1,11 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include "pages/heap/heap_shard.hpp"
-#include "pages/heap/shards.hpp"
 
 namespace tensorpool::pages {
 

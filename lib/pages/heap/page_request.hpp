@@ -1,13 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <tensorpool/pool_options.hpp>
 
-#include "base/refusal.hpp"
 #include "limits/budget_node.hpp"
-#include "limits/budget_request.hpp"
 #include "pages/page_map.hpp"
 #include "platform/platform.hpp"
 

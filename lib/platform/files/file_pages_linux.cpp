@@ -3,17 +3,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <string_view>
-
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/file_pages.hpp"
 #include "platform/files/input_file.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
 #include "platform/platform.hpp"
-#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {

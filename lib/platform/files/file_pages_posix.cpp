@@ -4,9 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
 
-#include "base/alignment.hpp"
 #include "platform/files/file_pages.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"

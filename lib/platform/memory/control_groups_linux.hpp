@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 
 #include "platform/files/path_linux.hpp"
 

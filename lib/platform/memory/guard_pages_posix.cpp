@@ -2,8 +2,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
-
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdint>
 
-#include "base/alignment.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/files/path_linux.hpp"
-#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -4,17 +4,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cstdio>
-#include <optional>
-#include <string_view>
 
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/high_descriptor_linux.hpp"
 #include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/control_groups_linux.hpp"
-#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {

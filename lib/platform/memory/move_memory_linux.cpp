@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstddef>
 #include <cstring>
 
 #include "platform/platform.hpp"

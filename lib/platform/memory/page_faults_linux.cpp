@@ -4,8 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "platform/files/high_descriptor_linux.hpp"
 #include "platform/memory/page_faults.hpp"
 #include "platform/platform.hpp"

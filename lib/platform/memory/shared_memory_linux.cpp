@@ -8,11 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstdio>
-#include <string_view>
 #include <utility>
 
 #include "platform/files/fields_linux.hpp"

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "platform/files/fields_linux.hpp"
 #include "platform/files/line_reader_linux.hpp"

@@ -8,7 +8,6 @@
 #endif
 
 #include <atomic>
-#include <cstdint>
 
 namespace tensorpool::platform {
 namespace {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::platform {

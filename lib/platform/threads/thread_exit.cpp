@@ -1,5 +1,4 @@
 #include <array>
-#include <atomic>
 
 #include "platform/platform.hpp"
 

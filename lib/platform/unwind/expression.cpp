@@ -1,7 +1,5 @@
 #include "platform/unwind/frame.hpp"
 
-#include <cstddef>
-
 namespace tensorpool::platform::unwind {
 namespace {
 

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/unwind/loaded_tables.hpp"
-#include "platform/unwind/table_bytes.hpp"
 
 namespace tensorpool::platform::unwind {
 

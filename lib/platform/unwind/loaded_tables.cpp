@@ -5,8 +5,6 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 
 #include "platform/stacks/stack_memory.hpp"
 

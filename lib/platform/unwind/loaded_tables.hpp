@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdint>
-
 #include "platform/unwind/table_bytes.hpp"
 
 namespace tensorpool::platform::unwind {

@@ -1,14 +1,10 @@
 #include "watch/guards/guarded_area.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <utility>
 
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/address_space.hpp"
-#include "platform/platform.hpp"
 #include "platform/stacks/program_stack.hpp"
 
 namespace tensorpool::watch {

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 #include <span>
 

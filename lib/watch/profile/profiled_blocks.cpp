@@ -1,18 +1,9 @@
 #include "watch/profile/profiled_blocks.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <cmath>
-#include <utility>
-
 #include <tensorpool/heap_profile.hpp>
 
 #include "base/never_destroyed.hpp"
 #include "platform/environment.hpp"
-#include "platform/platform.hpp"
-#include "platform/stacks/program_stack.hpp"
-#include "platform/stacks/python_frames.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "statistics/segment/name.hpp"
