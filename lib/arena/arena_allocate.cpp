@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "arena/arena_claims.hpp"
+#include "arena/arena_state.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"

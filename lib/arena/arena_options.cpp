@@ -1,10 +1,6 @@
 #include <tensorpool/arena_options.hpp>
 
-#include <memory>
-#include <stdexcept>
-
-#include "arena/arena_defaults.hpp"
-#include "base/checks.hpp"
+#include "arena/arena_state.hpp"
 #include "platform/environment.hpp"
 
 namespace tensorpool {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "arena/arena_claims.hpp"
+#include "arena/arena_state.hpp"
 #include "base/alignment.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"

@@ -1,6 +1,5 @@
 #include "arena/arena_state.hpp"
 
-#include "arena/arena_defaults.hpp"
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "events/misuse.hpp"

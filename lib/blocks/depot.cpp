@@ -7,8 +7,6 @@
 
 #include <memory>
 
-#include "platform/fail.hpp"
-
 namespace tensorpool::blocks {
 
 bool MagazineTable::enter(Magazine& magazine) noexcept {

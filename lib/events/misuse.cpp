@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "events/timeline.hpp"
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment.hpp"

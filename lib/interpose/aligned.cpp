@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "interpose/requests.hpp"
+#include "interpose/blocks_of_pool.hpp"
 #include "platform/system_calls.hpp"
 
 namespace tensorpool::interpose {

@@ -3,8 +3,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "interpose/requests.hpp"
-
 namespace tensorpool::interpose {
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "interpose/requests.hpp"
+#include "interpose/blocks_of_pool.hpp"
 
 using std::align_val_t;
 using std::nothrow_t;

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 
-#include "platform/fail.hpp"
+#include "platform/platform.hpp"
 #include "platform/process/next_function_linux.hpp"
 
 namespace tensorpool::interpose {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interpose/requests.hpp"
+#include "interpose/blocks_of_pool.hpp"
 
 namespace tensorpool::interpose {
 namespace {

@@ -1,8 +1,6 @@
 #include <utility>
 
 #include "interpose/blocks_of_pool.hpp"
-#include "interpose/minimum.hpp"
-#include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "platform/tools/memory_tools.hpp"
 

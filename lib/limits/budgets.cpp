@@ -6,7 +6,6 @@
 #include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"

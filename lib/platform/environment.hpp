@@ -6,7 +6,6 @@
 #include <string_view>
 #include <system_error>
 
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 
 /// Functions that read environment variables into options. An invalid value is reported on stderr

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "platform/cycle_counter.hpp"
-#include "platform/fail.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "arena/arena_state.hpp"
 #include "arena/arena_test.hpp"
-#include "arena/scratch/scratch_operators.hpp"
+#include "arena/scratch/scratch_state.hpp"
 #include "support/waits_for_lock_linux.hpp"
 
 namespace tensorpool::arena {

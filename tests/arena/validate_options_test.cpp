@@ -1,4 +1,4 @@
-#include "arena/arena_defaults.hpp"
+#include "arena/arena_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/errors.hpp>
 
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
 
 namespace tensorpool::testing {
 

@@ -3,7 +3,6 @@
 #include <tensorpool/arena_options.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
-#include "base/text.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"

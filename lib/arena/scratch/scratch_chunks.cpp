@@ -1,6 +1,5 @@
 #include "arena/scratch/scratch_state.hpp"
 
-#include "limits/commit_budget.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::arena {

@@ -22,7 +22,7 @@
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
 
 namespace tensorpool::device {
 

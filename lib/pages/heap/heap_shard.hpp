@@ -3,7 +3,6 @@
 #include "pages/heap/extents.hpp"
 #include "pages/heap/fresh_memory.hpp"
 #include "pages/heap/heap_capacity.hpp"
-#include "pages/heap/kept_memory.hpp"
 
 namespace tensorpool::pages {
 

@@ -3,12 +3,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "platform/files/fields_linux.hpp"
 #include "platform/files/file_pages.hpp"
 #include "platform/files/input_file.hpp"
-#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -9,12 +9,10 @@
 
 #include <array>
 #include <cstdio>
-#include <cstring>
 
 #include "base/alignment.hpp"
-#include "platform/files/high_descriptor_linux.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
-#include "platform/system_calls.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 namespace {

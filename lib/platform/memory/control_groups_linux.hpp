@@ -1,9 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "platform/files/path_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 

@@ -1,4 +1,4 @@
-#include "platform/memory/memory_pressure_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -6,9 +6,6 @@
 
 #include <cstdio>
 
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/high_descriptor_linux.hpp"
-#include "platform/files/line_reader_linux.hpp"
 #include "platform/memory/control_groups_linux.hpp"
 
 namespace tensorpool::platform {

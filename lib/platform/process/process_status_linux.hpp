@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 

@@ -1,12 +1,10 @@
-#include "platform/unwind/loaded_tables.hpp"
+#include "platform/unwind/frame.hpp"
 
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
 
 #include <algorithm>
-
-#include "platform/stacks/stack_memory.hpp"
 
 namespace tensorpool::platform::unwind {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "arena/arena_defaults.hpp"
+#include "arena/arena_state.hpp"
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "interpose/minimum.hpp"

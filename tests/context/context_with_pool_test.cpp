@@ -1,7 +1,5 @@
 // A context with its pool.
 
-#include "context/context_pool.hpp"
-
 #include <tensorpool/context.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
