@@ -216,7 +216,7 @@ private:
         return asked_by == nothing;
     }
 
-    static auto& holder_of(auto& state, const Request& now) {
+    static auto holder_of(auto& state, const Request& now) -> decltype(state.holders[0]) {
         return state.holders[static_cast<std::size_t>(now.holder)];
     }
     static bool is_below(int budget, int above) {
