@@ -12,7 +12,7 @@
 #include "platform/process/socket_files.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/threads/own_thread.hpp"
-#include "platform/tools/sanitizers.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -206,19 +206,10 @@ bool fence_all_threads() noexcept {
     return false;
 }
 
-}  // namespace tensorpool::platform
-
-namespace tensorpool::platform::sanitizers {
-
-MemoryTool present() noexcept {
+// Without weak undefined symbols, no sanitizer is found, and nothing else is called.
+const MemoryToolCalls sanitizer_calls = {};
+MemoryTool present_sanitizer() noexcept {
     return MemoryTool::none;
 }
-void open_fresh(const void*, std::size_t) noexcept {}
-void close(const void*, std::size_t) noexcept {}
-void open(const void*, std::size_t) noexcept {}
-void define(const void*, std::size_t) noexcept {}
-bool is_closed(const void*) noexcept {
-    return false;
-}
 
-}  // namespace tensorpool::platform::sanitizers
+}  // namespace tensorpool::platform

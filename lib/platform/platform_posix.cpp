@@ -103,11 +103,18 @@ bool commit(void* address, std::size_t bytes) noexcept {
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
-    void* const address = reserve(bytes, alignment);
-    if (address == nullptr) return nullptr;
-    if (commit(address, bytes)) return address;
-    release(address, bytes);
-    return nullptr;
+    if (alignment > page_bytes()) {
+        void* const address = reserve(bytes, alignment);
+        if (address == nullptr || commit(address, bytes)) return address;
+        release(address, bytes);
+        return nullptr;
+    }
+    const SystemCalls system_calls;
+    void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED) return nullptr;
+    probe_mapping(address, bytes);
+    return address;
 }
 
 void unmap(void* address, std::size_t bytes) noexcept {
