@@ -44,12 +44,6 @@ bool SpillFile::free(std::uint64_t, std::uint64_t) noexcept {
     return false;
 }
 
-// macOS does not let programs request huge pages. Windows has large pages only for locked memory,
-// which requires a privilege.
-
-bool prefer_huge_pages(void*, std::size_t) noexcept {
-    return false;
-}
 FolioSizes folio_sizes() noexcept {
     return {};
 }

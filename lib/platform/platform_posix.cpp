@@ -103,18 +103,10 @@ bool commit(void* address, std::size_t bytes) noexcept {
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
-    if (alignment > page_bytes()) {
-        void* const address = reserve(bytes, alignment);
-        if (address == nullptr || commit(address, bytes)) return address;
-        release(address, bytes);
-        return nullptr;
-    }
-    const SystemCalls system_calls;
-    void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (address == MAP_FAILED) return nullptr;
-    probe_mapping(address, bytes);
-    return address;
+    void* const address = reserve(bytes, alignment);
+    if (address == nullptr || commit(address, bytes)) return address;
+    release(address, bytes);
+    return nullptr;
 }
 
 void unmap(void* address, std::size_t bytes) noexcept {

@@ -74,10 +74,6 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
                     min_pause_ns);
 }
 
-}  // namespace abi_2
-
-inline namespace abi_2 {
-
 constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
 
 namespace {

@@ -364,10 +364,6 @@ events::SnapshotSource::Identity Pool::identify() const noexcept {
     return {TraceSource::pool, parts_.id(), parts_.options.name};
 }
 
-}  // namespace abi_2
-
-inline namespace abi_2 {
-
 namespace {
 
 // The parts of the free memory add up to the capacity less what is in use, even if other threads

@@ -76,10 +76,6 @@ private:
 
 PoolList& pool_list() noexcept;
 
-}  // namespace abi_2
-
-inline namespace abi_2 {
-
 /// Decides when it is worth a look whether memory is so short that a pool should offer its free
 /// memory to the system: whenever an eighth of it, at least 4 MiB, was freed since the last look,
 /// and it is at least a 64th of the memory that the process may have. Thread-safe.
@@ -104,10 +100,6 @@ private:
     // is made earlier or later.
     std::atomic<std::size_t> lowest_ = 0;
 };
-
-}  // namespace abi_2
-
-inline namespace abi_2 {
 
 /// Returns whether the pool with this number serves the `malloc` of the process. Callers of malloc
 /// touch their pages themselves.
@@ -227,10 +219,6 @@ std::size_t trim_all_pools() noexcept;
 /// bytes were given or there is no more. Returns the bytes by which the charge fell. Does not call
 /// `on_event`. The caller holds no lock.
 std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t bytes) noexcept;
-
-}  // namespace abi_2
-
-inline namespace abi_2 {
 
 /// From now on, an access to memory that pools protect stops the program with a report. Installs
 /// handlers for SIGSEGV and SIGBUS (platform/process/fault_handler.hpp).

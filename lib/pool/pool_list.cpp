@@ -90,10 +90,6 @@ Pool* PoolList::begin_visit(Pool* pool) noexcept {
     return pool;
 }
 
-}  // namespace abi_2
-
-inline namespace abi_2 {
-
 // A request from another process is served by the next call of any thread. That thread may hold a
 // lock that another pool's callback takes, so no callback runs here.
 std::size_t trim_all_pools() noexcept {
