@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace::testing {
 

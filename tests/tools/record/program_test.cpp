@@ -16,7 +16,7 @@
 #include "support/wait_until.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {

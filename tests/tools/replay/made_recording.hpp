@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

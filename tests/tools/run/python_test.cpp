@@ -5,7 +5,7 @@
 
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 #ifdef TENSORPOOL_PYTHON
 

@@ -14,7 +14,7 @@
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::run {
 namespace {

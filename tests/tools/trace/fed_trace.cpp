@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/settings.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace::testing {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 #include "trace/trace_error.hpp"
 
 namespace tensorpool::command::trace {

@@ -12,7 +12,7 @@
 #include "common/printable.hpp"
 #include "export/formats.hpp"
 #include "inspect/report/report_text.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {

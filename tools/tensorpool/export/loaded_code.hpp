@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::export_ {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "inspect/block_bytes.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

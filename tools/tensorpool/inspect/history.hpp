@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::inspect {
 

@@ -10,7 +10,7 @@
 #include "inspect/written_file.hpp"
 #include "model/inspect_model.hpp"
 #include "options.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {

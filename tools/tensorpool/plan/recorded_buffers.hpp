@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plan/buffers.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::planning {
 

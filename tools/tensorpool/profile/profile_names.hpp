@@ -6,7 +6,7 @@
 
 #include "inspect/symbols/frame_names.hpp"
 #include "profile/named_profile.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::profile {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

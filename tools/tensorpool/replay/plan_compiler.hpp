@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "replay/plan.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

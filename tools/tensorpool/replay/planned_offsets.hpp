@@ -3,7 +3,7 @@
 #include <tensorpool/memory_plan.hpp>
 
 #include "replay/lifetime_order.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

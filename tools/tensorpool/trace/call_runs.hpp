@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 

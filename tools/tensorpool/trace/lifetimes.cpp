@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trace/call_runs.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 #include "trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {

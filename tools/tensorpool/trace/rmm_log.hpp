@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "trace/input.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 

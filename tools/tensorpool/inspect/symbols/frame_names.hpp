@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "inspect/symbols/code_file.hpp"
-#include "trace/rings.hpp"
+#include "trace/recording.hpp"
 
 namespace tensorpool::command::inspect {
 
