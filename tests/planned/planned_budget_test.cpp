@@ -144,7 +144,7 @@ public:
 private:
     std::size_t bytes_ = 2 * mib;
     Budget own_;
-    testing::Charged reserved_;
+    tensorpool::testing::Charged reserved_;
     HolderRegistration there_;
 };
 
@@ -186,7 +186,7 @@ TEST(PlannedBudget, RequestsOfAHolderAreNotServed) {
     Holder holder(other);
     {
         const ServeScope serve(arena);
-        const testing::Charged more(other, mib);
+        const tensorpool::testing::Charged more(other, mib);
         pool.deallocate(pool.allocate(mib), mib);
     }
     EXPECT_EQ(arena.statistics().served, 2U);

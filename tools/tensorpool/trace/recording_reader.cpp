@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "trace/input.hpp"
+#include "trace/recording.hpp"
 #include "trace/recording_builder.hpp"
-#include "trace/rings.hpp"
 #include "trace/rmm_log.hpp"
 #include "trace/trace_file.hpp"
 
