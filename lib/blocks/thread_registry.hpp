@@ -98,7 +98,7 @@ public:
     /// Callers call `watch_forks` before they take it.
     std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
 
-    // thread_registry_fork.cpp
+    // blocks/thread_registry.cpp
     /// Sets the handlers that take all locks around a fork.
     void watch_forks() noexcept;
     void before_fork() noexcept;

@@ -221,7 +221,7 @@ std::size_t trim_all_pools() noexcept;
 std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t bytes) noexcept;
 
 /// From now on, an access to memory that pools protect stops the program with a report. Installs
-/// handlers for SIGSEGV and SIGBUS (platform/process/fault_handler.hpp).
+/// handlers for SIGSEGV and SIGBUS (platform/platform.hpp).
 void stop_at_faults() noexcept;
 
 /// Writes the report of an access to `address` into `text`, of which at most `bytes` bytes

@@ -92,7 +92,7 @@ struct Control {
     // process takes it out.
     Counter profile_interval;
     // Requests to name the holders of arrays so far, and the number of the last one answered,
-    // stored with release after the answer (see holder_answers.hpp).
+    // stored with release after the answer (see trace/recorder.hpp).
     Counter holders_asked;
     Counter holders;
     // The background trimmer waits on it. A process that sends a request adds to it and wakes the
