@@ -64,8 +64,8 @@ bool ParkedRoom::enlarge(MagazinePair& pair, unsigned capacity, unsigned largest
     }
     if (!has_room) return false;
     add(more);
-    pair.capacity = static_cast<std::uint16_t>(capacity);
-    pair.largest = static_cast<std::uint16_t>(largest);
+    pair.capacity = static_cast<std::uint8_t>(capacity);
+    pair.largest = static_cast<std::uint8_t>(largest);
     return true;
 }
 
@@ -83,7 +83,7 @@ Magazine* ParkedRoom::take_full(MagazinePair& pair, pages::Changes& changes) noe
 void ParkedRoom::forget_growth(MagazinePair& pair) noexcept {
     const unsigned first = pair.loaded.bucket().traits.layout.first_refill;
     capacity_bytes_ -= 2 * (pair.capacity - first) * pair.loaded.bucket().traits.block_bytes;
-    pair.capacity = pair.largest = static_cast<std::uint16_t>(first);
+    pair.capacity = pair.largest = static_cast<std::uint8_t>(first);
     pair.went_to_depot = false;
 }
 

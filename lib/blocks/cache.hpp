@@ -54,7 +54,6 @@ private:
     std::atomic<std::size_t> bytes_ = 0;
 };
 
-class BucketSet;
 struct ThreadCaches;
 
 /// The slow half of a thread's cache: two magazines for each bucket. It is used by its thread, and

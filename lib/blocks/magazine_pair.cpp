@@ -126,7 +126,7 @@ void MagazinePair::begin(Bucket& bucket, detail::LoadedMagazine& view,
                          detail::BucketCounters& counted) noexcept {
     *this = {};
     loaded.begin(bucket, view, counted);
-    capacity = largest = static_cast<std::uint16_t>(bucket.traits.layout.first_refill);
+    capacity = largest = static_cast<std::uint8_t>(bucket.traits.layout.first_refill);
 }
 
 bool MagazinePair::parks(const void* block) const noexcept {
@@ -204,8 +204,9 @@ std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
 }
 
 bool MagazinePair::was_idle() noexcept {
-    const std::uint64_t operations = loaded.counted().allocations.load(std::memory_order_relaxed) +
-                                     loaded.counted().deallocations.load(std::memory_order_relaxed);
+    const auto operations =
+        static_cast<std::uint32_t>(loaded.counted().allocations.load(std::memory_order_relaxed) +
+                                   loaded.counted().deallocations.load(std::memory_order_relaxed));
     return std::exchange(seen_, operations) == operations;
 }
 

@@ -102,10 +102,10 @@ public:
     LoadedBlocks loaded;
 
     // Changed by ParkedRoom.
-    std::uint16_t capacity = 0;  // of a magazine
+    std::uint8_t capacity = 0;  // of a magazine
     // The most blocks that the loaded magazine may hold. It exceeds `capacity` after a fuller
     // magazine of another thread came from the depot.
-    std::uint16_t largest = 0;
+    std::uint8_t largest = 0;
     bool may_park = false;       // room for `capacity` and `largest` blocks was reserved
     bool went_to_depot = false;  // since the capacity last changed
     /// The bytes for which both magazines have room.
@@ -143,8 +143,8 @@ private:
     void give(Magazine& magazine) noexcept;
     void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept;
 
+    std::uint32_t seen_ = 0;  // operations at the last `was_idle`, modulo 2^32
     Magazine* spare_ = nullptr;
-    std::uint64_t seen_ = 0;  // operations at the last `was_idle`
 };
 
 }  // namespace tensorpool::blocks
