@@ -124,12 +124,6 @@ bool ArenaMemory::charge(Attempt& attempt) noexcept {
     return true;
 }
 
-void ArenaMemory::note_refusal(std::size_t needed, bool system_refused,
-                               Attempt& attempt) const noexcept {
-    attempt.refusal = account_.refuse(needed, system_refused, attempt.budget);
-    attempt.refusal.missing = 0;  // counts the pages of a pool only
-}
-
 std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept {
     const std::size_t room = reserved_ - committed_;
     const double by_factor = static_cast<double>(committed_) * growth.factor;

@@ -102,7 +102,10 @@ private:
     [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
     [[nodiscard]] bool commit(std::size_t bytes) noexcept;
     void record_charge() noexcept;
-    void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept;
+    void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept {
+        attempt.refusal = account_.refuse(needed, system_refused, attempt.budget);
+        attempt.refusal.missing = 0;  // counts the pages of a pool only
+    }
 
     statistics::ArenaTotals& totals_;
     limits::CommitAccount account_;

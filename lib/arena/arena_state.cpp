@@ -158,11 +158,6 @@ void* ArenaState::refuse(std::size_t bytes, const arena::Attempt& attempt) noexc
     return nullptr;
 }
 
-bool ArenaState::is_cancelled(std::uint64_t claim) const noexcept {
-    return cancelled_.contains(static_cast<std::uint16_t>(claim >> Arena::offset_bits),
-                               claim & Arena::offset_mask);
-}
-
 std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
     cancelled_.cancel_from(begin);
     changes.announce();
@@ -272,21 +267,6 @@ void ArenaRegistry::show_quick_paths() noexcept {
     const std::lock_guard guard(mutex_);
     hidden_ = false;
     for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
-}
-
-void ArenaRegistry::before_fork() noexcept {
-    mutex_.lock();
-    for_each([](detail::ArenaState& arena) { arena.lock(); });
-}
-
-void ArenaRegistry::after_fork_in_parent() noexcept {
-    for_each([](detail::ArenaState& arena) { arena.unlock(); });
-    mutex_.unlock();
-}
-
-void ArenaRegistry::after_fork_in_child() noexcept {
-    for_each([](detail::ArenaState& arena) { arena.cancel_pending_claims(); });
-    after_fork_in_parent();
 }
 
 }  // namespace tensorpool::arena

@@ -141,7 +141,10 @@ public:
     /// Counts a refused request, notifies the owner, and returns nullptr.
     void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept;
     /// Returns whether `claim` was cancelled. REQUIRES: the caller holds the mutex.
-    bool is_cancelled(std::uint64_t claim) const noexcept;
+    bool is_cancelled(std::uint64_t claim) const noexcept {
+        return cancelled_.contains(static_cast<std::uint16_t>(claim >> Arena::offset_bits),
+                                   claim & Arena::offset_mask);
+    }
     /// Cancels all claims that begin at `begin` or above, and returns the new top. REQUIRES: the
     /// caller holds the mutex.
     std::uint64_t cancel_from(std::size_t begin) noexcept;
@@ -214,9 +217,18 @@ public:
     /// Lets the inline paths serve allocations again.
     void show_quick_paths() noexcept;
 
-    void before_fork() noexcept;
-    void after_fork_in_parent() noexcept;
-    void after_fork_in_child() noexcept;
+    void before_fork() noexcept {
+        mutex_.lock();
+        for_each([](detail::ArenaState& arena) { arena.lock(); });
+    }
+    void after_fork_in_parent() noexcept {
+        for_each([](detail::ArenaState& arena) { arena.unlock(); });
+        mutex_.unlock();
+    }
+    void after_fork_in_child() noexcept {
+        for_each([](detail::ArenaState& arena) { arena.cancel_pending_claims(); });
+        after_fork_in_parent();
+    }
 
 private:
     bool hidden_ = false;

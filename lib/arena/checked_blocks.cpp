@@ -48,11 +48,6 @@ void CheckedBlocks::end_from(std::size_t position) noexcept {
     }
 }
 
-void CheckedBlocks::check() const noexcept {
-    const std::lock_guard guard(mutex_);
-    for (const auto& [position, block] : blocks_) check_canary(block);
-}
-
 void CheckedBlocks::end(const Block& block) const noexcept {
     check_canary(block);
     std::memset(block.begin, 0, block.bytes);

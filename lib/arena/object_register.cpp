@@ -65,16 +65,6 @@ void ObjectRegister::make_room() {
     ++rooms_;
 }
 
-void ObjectRegister::give_up_room() noexcept {
-    const std::lock_guard guard(mutex_);
-    --rooms_;
-}
-
-void ObjectRegister::reserve(std::size_t more) {
-    const std::size_t needed = entries_.size() + rooms_ + more;
-    if (needed > entries_.capacity()) entries_.reserve(std::max(needed, 2 * entries_.capacity()));
-}
-
 ObjectId ObjectRegister::append(ArenaObject object, Header header) noexcept {
     object.id = ++last_;
     object.header = header.get();

@@ -19,11 +19,6 @@ BucketDepot::~BucketDepot() {
     if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
 }
 
-void BucketDepot::note_kept(std::ptrdiff_t blocks) noexcept {
-    const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
-    sources().heap.kept().note_elsewhere(blocks * block_bytes);
-}
-
 Magazine* BucketDepot::take_full() noexcept {
     Depot* const depot = depot_.load(std::memory_order_acquire);
     Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();

@@ -47,7 +47,10 @@ public:
 private:
     std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
     std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept;
-    void note_kept(std::ptrdiff_t blocks) noexcept;
+    void note_kept(std::ptrdiff_t blocks) noexcept {
+        const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
+        sources().heap.kept().note_elsewhere(blocks * block_bytes);
+    }
     Magazine* make_magazine(MayMake may_make) noexcept;
     Depot* make_depot() noexcept;
     const BucketSources& sources() const noexcept { return spans_.traits().sources; }

@@ -95,11 +95,6 @@ std::size_t BucketSpans::capacity() const noexcept {
     return sum;
 }
 
-bool BucketSpans::are_at_least_half_out(std::size_t idle) noexcept {
-    const BucketShard& own = own_shard();
-    return own.capacity() <= 2 * own.out_bytes() + idle;
-}
-
 void BucketSpans::unlock() noexcept {
     // The first shard last: while it is locked, no other shard is made.
     shards_.for_each_other(shards_.first(), [](BucketShard& shard) { shard.unlock(); });

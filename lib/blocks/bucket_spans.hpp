@@ -40,7 +40,10 @@ public:
     std::size_t capacity() const noexcept;
     /// Returns whether the calling thread's shard has at most `idle` bytes that are home, beside as
     /// much as is not.
-    bool are_at_least_half_out(std::size_t idle) noexcept;
+    bool are_at_least_half_out(std::size_t idle) noexcept {
+        const BucketShard& own = own_shard();
+        return own.capacity() <= 2 * own.out_bytes() + idle;
+    }
 
     /// The first shard, whose lock also guards the making of magazines.
     BucketShard& first_shard() noexcept { return shards_.first(); }

@@ -240,16 +240,6 @@ bool Cache::parks(unsigned bucket, const void* block) noexcept {
     return pairs_[bucket].parks(block);
 }
 
-void Cache::give_back_blocks() noexcept {
-    const SlowCall call(*this);
-    for (MagazinePair& pair : pairs_) give_back(pair);
-}
-
-void Cache::give_back_all(pages::Changes& changes) noexcept {
-    give_back_blocks();
-    large.give_back(changes);
-}
-
 void Cache::give_back(MagazinePair& pair) noexcept {
     conceal(pair);
     pair.give_back();
@@ -264,11 +254,6 @@ void Cache::count_trip() noexcept {
         give_back(pair);
         room_.forget_growth(pair);
     }
-}
-
-void Cache::claim() noexcept {
-    lock_.claim();
-    large.lock.claim();
 }
 
 bool Cache::close() noexcept {
@@ -289,11 +274,6 @@ void Cache::take_back(pages::Changes& changes) noexcept {
     }
     if (exposed_to() != nullptr) exposed_to()->refund(exposed);
     large.empty(changes);
-}
-
-void Cache::end_claim() noexcept {
-    lock_.end_claim();
-    large.lock.end_claim();
 }
 
 void abandon(Cache& cache) noexcept {

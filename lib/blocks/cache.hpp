@@ -76,22 +76,34 @@ public:
     /// Returns whether `block`, of this bucket, lies in one of the bucket's two magazines.
     bool parks(unsigned bucket, const void* block) noexcept;
     /// Gives all magazines with their blocks to the depots.
-    void give_back_blocks() noexcept;
+    void give_back_blocks() noexcept {
+        const SlowCall call(*this);
+        for (MagazinePair& pair : pairs_) give_back(pair);
+    }
     /// Gives all magazines with their blocks to the depots, and large blocks to the page heap.
-    void give_back_all(pages::Changes& changes) noexcept;
+    void give_back_all(pages::Changes& changes) noexcept {
+        give_back_blocks();
+        large.give_back(changes);
+    }
 
     /// The large blocks that the thread keeps; none in the caches of other sets than the first.
     KeptLargeBlocks large;
 
     // Taking back of all parked blocks by another thread, which holds the registry's lock. The
     // calls come in this order, with a fence of all threads before `close` and before `take_back`.
-    void claim() noexcept;
+    void claim() noexcept {
+        lock_.claim();
+        large.lock.claim();
+    }
     /// Makes the inline paths find no block and no room. Returns false, and does nothing, if the
     /// owner is inside a slow path.
     bool close() noexcept;
     /// Returns all blocks to their spans.
     void take_back(pages::Changes& changes) noexcept;
-    void end_claim() noexcept;
+    void end_claim() noexcept {
+        lock_.end_claim();
+        large.lock.end_claim();
+    }
 
     const ParkedRoom& room() const noexcept { return room_; }
     // Used by the pool on slow paths of the thread.

@@ -17,11 +17,6 @@ bool MagazineTable::enter(Magazine& magazine) noexcept {
     return true;
 }
 
-void MagazineTable::leave(Magazine& magazine) noexcept {
-    (*this)[magazine.number].below.store(unused_, std::memory_order_relaxed);
-    unused_ = std::exchange(magazine.number, nothing);
-}
-
 // Doubles the number of entries.
 bool MagazineTable::add_chunk() noexcept {
     const Number count = end_;
@@ -80,11 +75,6 @@ bool Depot::enter(Magazine& magazine) noexcept {
     if (!table_.enter(magazine)) return false;
     ++entered_;
     return true;
-}
-
-void Depot::leave(Magazine& magazine) noexcept {
-    table_.leave(magazine);
-    --entered_;
 }
 
 Magazine* Depot::take_from_others(const DepotShard& own,

@@ -83,7 +83,10 @@ public:
     /// Gives the magazine a number. Returns false if the system has no memory.
     bool enter(Magazine& magazine) noexcept;
     /// Releases the number of a magazine that lies in no list, for reuse.
-    void leave(Magazine& magazine) noexcept;
+    void leave(Magazine& magazine) noexcept {
+        (*this)[magazine.number].below.store(unused_, std::memory_order_relaxed);
+        unused_ = std::exchange(magazine.number, nothing);
+    }
 
     Entry& operator[](Number number) const noexcept {
         const unsigned bits = bits_of(number);
@@ -220,7 +223,10 @@ public:
     /// fail. Returns false if the system has no memory.
     bool enter(Magazine& magazine) noexcept;
     /// Releases the room of a magazine that is about to be destroyed and lies in no list.
-    void leave(Magazine& magazine) noexcept;
+    void leave(Magazine& magazine) noexcept {
+        table_.leave(magazine);
+        --entered_;
+    }
 
     /// Takes a magazine with blocks. Returns nullptr if there is none.
     Magazine* take_full() noexcept {

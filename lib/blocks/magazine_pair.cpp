@@ -40,11 +40,6 @@ Magazine& LoadedBlocks::unload() noexcept {
     return *std::exchange(magazine_, nullptr);
 }
 
-void LoadedBlocks::set_capacity(unsigned capacity) noexcept {
-    if (magazine_ == nullptr || is_marked_) return;
-    view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
-}
-
 void LoadedBlocks::close() noexcept {
     begin_ = 0;
     exposed_ = magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
@@ -188,11 +183,6 @@ Magazine* MagazinePair::loaded_or_empty() noexcept {
     return loaded.magazine();
 }
 
-void MagazinePair::give_back() noexcept {
-    if (spare_ != nullptr) give(*std::exchange(spare_, nullptr));
-    if (loaded.magazine() != nullptr) give(loaded.unload());
-}
-
 std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
     const std::size_t exposed = loaded.take_back(changes);
     if (Magazine* const spare = std::exchange(spare_, nullptr)) {
@@ -208,11 +198,6 @@ bool MagazinePair::was_idle() noexcept {
         static_cast<std::uint32_t>(loaded.counted().allocations.load(std::memory_order_relaxed) +
                                    loaded.counted().deallocations.load(std::memory_order_relaxed));
     return std::exchange(seen_, operations) == operations;
-}
-
-void MagazinePair::give(Magazine& magazine) noexcept {
-    detail::add_release(loaded.counted().returned, magazine.count);
-    loaded.bucket().depot.give(magazine);
 }
 
 void MagazinePair::bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {

@@ -26,7 +26,10 @@ public:
     void load(Magazine& magazine, unsigned capacity) noexcept;
     /// Returns the magazine; then there is none. REQUIRES: there is one, and no block is exposed.
     Magazine& unload() noexcept;
-    void set_capacity(unsigned capacity) noexcept;
+    void set_capacity(unsigned capacity) noexcept {
+        if (magazine_ == nullptr || is_marked_) return;
+        view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
+    }
     /// Returns whether a slow path may add a block.
     bool has_room(unsigned capacity) const noexcept {
         if (!is_marked_) return view_->top < view_->limit.load(std::memory_order_relaxed);
@@ -130,7 +133,10 @@ public:
     /// memory is short.
     Magazine* loaded_or_empty() noexcept;
     /// Gives both magazines with their blocks to the depot. REQUIRES: no block is exposed.
-    void give_back() noexcept;
+    void give_back() noexcept {
+        if (spare_ != nullptr) give(*std::exchange(spare_, nullptr));
+        if (loaded.magazine() != nullptr) give(loaded.unload());
+    }
     /// Returns all blocks to their spans, on another thread. Returns the bytes of those that were
     /// exposed, which the caller refunds. REQUIRES: `loaded` is closed.
     std::size_t take_back(pages::Changes& changes) noexcept;
@@ -140,7 +146,10 @@ public:
 
 private:
     void swap() noexcept;
-    void give(Magazine& magazine) noexcept;
+    void give(Magazine& magazine) noexcept {
+        detail::add_release(loaded.counted().returned, magazine.count);
+        loaded.bucket().depot.give(magazine);
+    }
     void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept;
 
     std::uint32_t seen_ = 0;  // operations at the last `was_idle`, modulo 2^32

@@ -40,11 +40,6 @@ bool ThreadTables::add_leaf(ThreadCaches& table, unsigned number) noexcept {
     return true;
 }
 
-void ThreadTables::remove(ThreadCaches& table) noexcept {
-    base::unlink(running_, table);
-    free(table);
-}
-
 void ThreadTables::free(ThreadCaches& table) noexcept {
     table.forget_exposing();
     for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
@@ -212,11 +207,6 @@ void ThreadRegistry::hide_caches() noexcept {
     });
 }
 
-void ThreadRegistry::show_caches() noexcept {
-    const std::lock_guard guard(mutex_);
-    hidden_.store(false, std::memory_order_relaxed);
-}
-
 void ThreadRegistry::end_thread() noexcept {
     if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit(exit_handler_);
     if (thread_caches == &no_caches) return;
@@ -308,11 +298,6 @@ void count_parked(BucketSet& first) noexcept {
 }
 
 }  // namespace
-
-void ThreadRegistry::watch_forks() noexcept {
-    const std::lock_guard guard(mutex_);
-    (void)set_up_handlers();
-}
 
 // Returns false if one of the handlers cannot be set.
 bool ThreadRegistry::set_up_handlers() noexcept {

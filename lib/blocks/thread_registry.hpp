@@ -32,7 +32,10 @@ public:
     /// Makes the leaf of this number, unless the table has it. Returns false if memory is short.
     bool add_leaf(ThreadCaches& table, unsigned number) noexcept;
     /// Ends the use of a table that contains no caches.
-    void remove(ThreadCaches& table) noexcept;
+    void remove(ThreadCaches& table) noexcept {
+        base::unlink(running_, table);
+        free(table);
+    }
     /// For the child of a fork: abandons all tables except `own`, which may be nullptr. They are
     /// changed when they are used again.
     void abandon_others(ThreadCaches* own) noexcept;
@@ -88,7 +91,10 @@ public:
     /// used. For recorders, which must see each call. A call that is in progress may go unseen.
     void hide_caches() noexcept;
     /// Ends `hide_caches`. Each thread's caches become visible again on its next slow path.
-    void show_caches() noexcept;
+    void show_caches() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_.store(false, std::memory_order_relaxed);
+    }
 
     /// The lock of the lists of caches of all sets, which a thread holds while it takes back blocks
     /// of other threads.
@@ -100,7 +106,10 @@ public:
 
     // blocks/thread_registry.cpp
     /// Sets the handlers that take all locks around a fork.
-    void watch_forks() noexcept;
+    void watch_forks() noexcept {
+        const std::lock_guard guard(mutex_);
+        (void)set_up_handlers();
+    }
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;

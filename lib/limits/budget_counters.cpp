@@ -44,11 +44,6 @@ void BudgetCounters::set_limits(BudgetLimits limits) noexcept {
     set(totals().hard_bytes, limits.hard);
 }
 
-void BudgetCounters::charge(std::size_t bytes) noexcept {
-    detail::add(totals().in_use_bytes, bytes);
-    base::raise_to(totals().peak_bytes, in_use());
-}
-
 BudgetStatistics BudgetCounters::statistics() const noexcept {
     return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
 }

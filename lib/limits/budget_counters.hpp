@@ -26,7 +26,10 @@ public:
     std::size_t limit(bool may_pass_soft) const noexcept;
     void set_limits(BudgetLimits limits) noexcept;
 
-    void charge(std::size_t bytes) noexcept;
+    void charge(std::size_t bytes) noexcept {
+        detail::add(totals().in_use_bytes, bytes);
+        base::raise_to(totals().peak_bytes, in_use());
+    }
     void refund(std::size_t bytes) noexcept {
         totals().in_use_bytes.store(in_use() - bytes, std::memory_order_relaxed);
     }

@@ -40,11 +40,6 @@ void BudgetNode::let_go() noexcept {
     let_go_locked();
 }
 
-void BudgetNode::let_go_locked() noexcept {
-    --holds_;
-    drop_unused(this);
-}
-
 void BudgetNode::link(BudgetNode* parent) noexcept {
     BudgetNode*& list = parent == nullptr ? budgets().roots : parent->links_.children;
     links_ = {.parent = parent, .next = list};
@@ -74,16 +69,6 @@ void BudgetNode::drop_unused(BudgetNode* node) noexcept {
 // Without a holder that could be asked, a soft limit has no effect.
 std::size_t BudgetNode::limit(bool may_pass_soft) const noexcept {
     return counters_.limit(may_pass_soft || holders_.below == 0);
-}
-
-std::size_t BudgetNode::room(bool may_pass_soft) const noexcept {
-    const std::size_t most = limit(may_pass_soft);
-    return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, counters_.in_use());
-}
-
-std::size_t BudgetNode::allowed(bool may_pass_soft) const noexcept {
-    const std::size_t own = room(may_pass_soft);
-    return links_.parent == nullptr ? own : std::min(own, links_.parent->allowed(may_pass_soft));
 }
 
 std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size_t unit,

@@ -65,12 +65,22 @@ public:
     /// Returns the limit of this budget alone; SIZE_MAX if there is none.
     std::size_t limit(bool may_pass_soft) const noexcept;
     /// Returns the bytes up to that limit.
-    std::size_t room(bool may_pass_soft) const noexcept;
+    std::size_t room(bool may_pass_soft) const noexcept {
+        const std::size_t most = limit(may_pass_soft);
+        return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, counters_.in_use());
+    }
     /// Returns how many bytes its limits and those above allow now.
-    std::size_t allowed(bool may_pass_soft) const noexcept;
+    std::size_t allowed(bool may_pass_soft) const noexcept {
+        const std::size_t own = room(may_pass_soft);
+        return links_.parent == nullptr ? own
+                                        : std::min(own, links_.parent->allowed(may_pass_soft));
+    }
     /// Like `hold` and `let_go`.
     void hold_locked() noexcept { ++holds_; }
-    void let_go_locked() noexcept;
+    void let_go_locked() noexcept {
+        --holds_;
+        drop_unused(this);
+    }
 
     BudgetNode* next_free = nullptr;
 

@@ -244,20 +244,10 @@ std::uint32_t AddressSpace::lender_at(const void* p) const noexcept {
     return window_.lenders()[page / granule_pages].load(std::memory_order_relaxed);
 }
 
-bool AddressSpace::is_lent(const void* p) const noexcept {
-    const std::uint32_t lender = lender_at(p);
-    return lender != 0 && lender != foreign;
-}
-
 PageCount AddressSpace::usual_loan(std::size_t lent_bytes) const noexcept {
     const std::size_t bytes = std::min(std::clamp(lent_bytes, smallest_loan, largest_loan),
                                        platform::available_address_space() / 16);
     return std::max(static_cast<PageCount>(bytes / granule_bytes), 1U) * granule_pages;
-}
-
-PageCount AddressSpace::max_alignment() noexcept {
-    const std::lock_guard guard(mutex_);
-    return set_up() ? window_.alignment() : granule_pages;
 }
 
 PageCount AddressSpace::reserve_guarded() noexcept {
@@ -279,11 +269,6 @@ std::uintptr_t AddressSpace::first_unguarded() noexcept {
         return 1;
     }
     return reinterpret_cast<std::uintptr_t>(address_of(for_marked_.end * granule_pages));
-}
-
-void AddressSpace::note_free(std::uint32_t granule) noexcept {
-    Part& part = granule < for_marked_.end ? for_marked_ : for_others_;
-    part.first_free = std::min(part.first_free, granule);
 }
 
 // Reserves a run from the system and makes the map describe it, but does not lend it yet. Returns

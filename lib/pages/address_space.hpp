@@ -140,7 +140,10 @@ public:
     }
     /// Returns whether `p` lies in a run that is lent to any pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
-    bool is_lent(const void* p) const noexcept;
+    bool is_lent(const void* p) const noexcept {
+        const std::uint32_t lender = lender_at(p);
+        return lender != 0 && lender != foreign;
+    }
 
     /// Returns the number of pages that a pool should request if it has `lent_bytes` already: as
     /// many as it has, at least 64 MiB and at most 1 GiB, and at most a sixteenth of the addresses
@@ -149,7 +152,10 @@ public:
 
     /// The largest alignment in pages for which a page whose number is a multiple of it also has an
     /// address that is.
-    PageCount max_alignment() noexcept;
+    PageCount max_alignment() noexcept {
+        const std::lock_guard guard(mutex_);
+        return set_up() ? window_.alignment() : granule_pages;
+    }
     /// The number of pages of the window.
     PageCount max_pages() noexcept {
         const std::lock_guard guard(mutex_);
@@ -197,7 +203,10 @@ private:
     Granules find_free(const Part& part, std::uint32_t count,
                        std::uint32_t alignment) const noexcept;
     Granules reserve(const Part& part, std::uint32_t count, std::uint32_t alignment) noexcept;
-    void note_free(std::uint32_t granule) noexcept;
+    void note_free(std::uint32_t granule) noexcept {
+        Part& part = granule < for_marked_.end ? for_marked_ : for_others_;
+        part.first_free = std::min(part.first_free, granule);
+    }
     bool go_around(Granules taken, std::uint32_t limit) noexcept;
     bool forget_foreign() noexcept;
     void set_lender(Granules run, std::uint32_t lender) noexcept;

@@ -40,11 +40,6 @@ void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     heap_.free(span, changes);
 }
 
-void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
-    heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
-    heap_.free(span, changes);
-}
-
 bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t min_bytes,
                           std::size_t max_requested) noexcept {
     Span& span = *entry.span();

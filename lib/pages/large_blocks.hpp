@@ -205,7 +205,10 @@ public:
         mark(span, in_use_);
     }
     /// Frees a kept block to the heap.
-    void free_waiting(Span& span, Changes& changes) noexcept;
+    void free_waiting(Span& span, Changes& changes) noexcept {
+        heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+        heap_.free(span, changes);
+    }
 
     /// Moves all cached blocks to the heap. Returns their bytes.
     std::size_t empty_cache(Changes& changes) noexcept {

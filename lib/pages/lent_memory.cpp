@@ -88,11 +88,6 @@ LentMemory::Moved LentMemory::move(PageRun from, PageNumber to) noexcept {
     return result;
 }
 
-void LentMemory::forget(PageRun run) noexcept {
-    moved_.remove(run);
-    moved_count_.store(moved_.count(), std::memory_order_relaxed);
-}
-
 // Replaces mappings of memory that was moved into the run by ordinary ones, as far as the system
 // allows.
 void LentMemory::replace_moved(PageRun run) noexcept {

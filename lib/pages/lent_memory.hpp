@@ -129,7 +129,10 @@ public:
 
     /// Forgets what was moved to addresses that are about to be unmapped. REQUIRES: the lock is
     /// held.
-    void forget(PageRun run) noexcept;
+    void forget(PageRun run) noexcept {
+        moved_.remove(run);
+        moved_count_.store(moved_.count(), std::memory_order_relaxed);
+    }
 
 private:
     void replace_moved(PageRun run) noexcept;

@@ -180,11 +180,6 @@ void Recorder::trim(Control& control, std::uint64_t request) noexcept {
     control.trims.store(request, std::memory_order_release);
 }
 
-void Recorder::set_holder_handler(HolderHandler handler) noexcept {
-    const std::lock_guard guard(answers_mutex_);
-    holder_answers_.set_handler(handler);
-}
-
 void Recorder::answer_holders(std::uint64_t request, std::string_view text) noexcept {
     Control* const control = recording_.control.load(std::memory_order_acquire);
     const std::lock_guard guard(answers_mutex_);

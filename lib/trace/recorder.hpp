@@ -66,7 +66,10 @@ public:
     }
     /// Writes the content of the rings into the file, at exit.
     void finish() noexcept;
-    void set_holder_handler(HolderHandler handler) noexcept;
+    void set_holder_handler(HolderHandler handler) noexcept {
+        const std::lock_guard guard(answers_mutex_);
+        holder_answers_.set_handler(handler);
+    }
     void answer_holders(std::uint64_t request, std::string_view text) noexcept;
     /// Makes the calling thread's ring available to another thread.
     void end_thread() noexcept { writer_.end_thread(); }

@@ -84,11 +84,6 @@ std::optional<std::string> RingView::open_rings(platform::ObservedFile file) {
     return std::nullopt;
 }
 
-void RingView::take_rings_of(RingView& other) noexcept {
-    std::swap(rings_file_, other.rings_file_);
-    std::swap(rings_, other.rings_);
-}
-
 std::size_t RingView::rings() const noexcept {
     return std::min<std::size_t>(read(header().rings), ring_count);
 }

@@ -27,7 +27,10 @@ public:
     std::optional<std::string> open_rings(platform::ObservedFile file);
 
     /// Takes the rings from another view, which then has none.
-    void take_rings_of(RingView& other) noexcept;
+    void take_rings_of(RingView& other) noexcept {
+        std::swap(rings_file_, other.rings_file_);
+        std::swap(rings_, other.rings_);
+    }
 
     bool has_rings() const noexcept { return rings_ != nullptr; }
     Control& control() const noexcept { return *control_; }

@@ -20,7 +20,10 @@ public:
     /// its own.
     void end() noexcept;
     /// Forgets the rings in the child of a fork, which has no access to them.
-    void forget() noexcept;
+    void forget() noexcept {
+        platform::close_shared_memory(memory_);
+        memory_ = {};
+    }
 
     struct Taken {
         std::size_t ring;
@@ -31,7 +34,10 @@ public:
     Taken take() noexcept;
     /// Counts a thread that found no ring.
     void count_left_out() noexcept { header().left_out.fetch_add(1, std::memory_order_relaxed); }
-    void give_back(std::size_t ring) noexcept;
+    void give_back(std::size_t ring) noexcept {
+        const std::lock_guard guard(mutex_);
+        taken_[ring / 64] &= ~(std::uint64_t{1} << ring % 64);
+    }
 
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
     /// Returns the number of a module, from 1; 0 if there is no room for it.

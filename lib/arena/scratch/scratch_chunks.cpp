@@ -122,11 +122,6 @@ void ScratchChunks::drop_present() noexcept {
     totals_.count_give_back(chunk.bytes());
 }
 
-std::size_t ScratchChunks::drop_all() noexcept {
-    present_ = 0;
-    return is_buffer_ ? 0 : drop_from(0);
-}
-
 std::size_t ScratchChunks::drop_from(std::size_t first) noexcept {
     std::size_t bytes = 0;
     while (chunks_.size() > first) {

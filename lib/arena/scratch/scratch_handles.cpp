@@ -28,11 +28,6 @@ ScratchHandle ScratchHandles::pop() noexcept {
     return last;
 }
 
-void ScratchHandles::forget(const HeldBlock& block) noexcept {
-    const auto found = find(block);
-    if (found != handles_.rend()) handles_.erase(std::next(found).base());
-}
-
 ScratchHandles::Handles::const_reverse_iterator ScratchHandles::find(
     const HeldBlock& block) const noexcept {
     const std::uint64_t serial = block.owner.releases();

@@ -139,11 +139,6 @@ ArenaStatistics ScratchState::statistics() const noexcept {
     return statistics::statistics_of(*record);
 }
 
-std::size_t ScratchState::peak() const noexcept {
-    return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
-                                 record->words.high.load(std::memory_order_relaxed));
-}
-
 void ScratchState::set_buffer(std::span<std::byte> buffer) {
     chunks.set_buffer(buffer.data(), buffer.data() + buffer.size());
     totals.capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
@@ -377,11 +372,6 @@ void ScratchRegistry::show_quick_paths() noexcept {
 void ScratchRegistry::before_fork() noexcept {
     scratch_operators().lock();
     mutex_.lock();
-}
-
-void ScratchRegistry::after_fork_in_parent() noexcept {
-    mutex_.unlock();
-    scratch_operators().unlock();
 }
 
 // The child has only the forking thread.

@@ -119,7 +119,10 @@ public:
     /// Gives the chunks after the present one back to the system. Returns their bytes.
     std::size_t drop_spares() noexcept { return chunks_.empty() ? 0 : drop_from(present_ + 1); }
     /// Gives all chunks back to the system, except a buffer of the caller. Returns their bytes.
-    std::size_t drop_all() noexcept;
+    std::size_t drop_all() noexcept {
+        present_ = 0;
+        return is_buffer_ ? 0 : drop_from(0);
+    }
 
 private:
     bool append(void* memory, std::size_t bytes) noexcept;
@@ -152,7 +155,10 @@ public:
     ScratchHandle& last() noexcept { return handles_.back(); }
     ScratchHandle pop() noexcept;
     /// Forgets the handle that owns `block`, wherever it is.
-    void forget(const HeldBlock& block) noexcept;
+    void forget(const HeldBlock& block) noexcept {
+        const auto found = find(block);
+        if (found != handles_.rend()) handles_.erase(std::next(found).base());
+    }
     /// Returns why the end of the handle that owns `block` is misuse in `scope`, with `used` bytes
     /// in use; nullptr if it is not.
     const char* misuse_of(const HeldBlock& block, std::uint64_t scope, std::size_t used,
@@ -187,7 +193,10 @@ public:
     std::size_t capacity() const noexcept override {
         return totals.capacity_bytes.load(std::memory_order_relaxed);
     }
-    std::size_t peak() const noexcept;
+    std::size_t peak() const noexcept {
+        return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
+                                     record->words.high.load(std::memory_order_relaxed));
+    }
 
     /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
     /// `refusal`, if that fails.
@@ -293,7 +302,10 @@ public:
     void show_quick_paths() noexcept;
 
     void before_fork() noexcept;
-    void after_fork_in_parent() noexcept;
+    void after_fork_in_parent() noexcept {
+        mutex_.unlock();
+        scratch_operators().unlock();
+    }
     void after_fork_in_child() noexcept;
 
 private:

@@ -82,12 +82,6 @@ std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,
     return room.first(count);
 }
 
-PageNumber ExtentBins::position_in(const Span& extent, PageCount pages,
-                                   PageCount alignment) noexcept {
-    const auto first = static_cast<PageNumber>(base::align_up(extent.first_page, alignment));
-    return std::uint64_t{first} + pages <= extent.end_page() ? first : extent.end_page();
-}
-
 Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept {
     Span* best = nullptr;
     unsigned fits = 0;
@@ -223,11 +217,6 @@ std::size_t Extents::isolate_cold_granules(SpanList& isolated) noexcept {
             pages += extent.pages;
         }
     }
-}
-
-void Extents::mark_in_use(Span& span, PageKind kind) noexcept {
-    span.kind = kind;
-    set_entries(span, PageEntry(&span, pool_number_, kind));
 }
 
 void Extents::set_entries(const Span& span, PageEntry entry) noexcept {

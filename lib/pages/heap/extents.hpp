@@ -55,7 +55,10 @@ public:
     /// Returns the page at which an aligned run of `pages` pages would begin in the extent, or the
     /// extent's end page if it does not fit.
     static PageNumber position_in(const Span& extent, PageCount pages,
-                                  PageCount alignment) noexcept;
+                                  PageCount alignment) noexcept {
+        const auto first = static_cast<PageNumber>(base::align_up(extent.first_page, alignment));
+        return std::uint64_t{first} + pages <= extent.end_page() ? first : extent.end_page();
+    }
 
 private:
     static constexpr unsigned bins_per_doubling = 8;
@@ -99,7 +102,10 @@ public:
     std::size_t isolate_cold_granules(SpanList& isolated) noexcept;
 
     /// Makes a removed extent a span in use, or sets the entries of one that became longer.
-    void mark_in_use(Span& span, PageKind kind) noexcept;
+    void mark_in_use(Span& span, PageKind kind) noexcept {
+        span.kind = kind;
+        set_entries(span, PageEntry(&span, pool_number_, kind));
+    }
     /// Clears the entries of a span in use, which is in no list then.
     void clear_entries(Span& span) noexcept { set_entries(span, PageEntry()); }
     /// Adds the first pages of the hot extent behind a span in use to the span.

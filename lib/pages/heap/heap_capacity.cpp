@@ -5,11 +5,6 @@ namespace tensorpool::pages {
 // A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.
 constexpr std::size_t commit_unit = 16 * page_bytes;
 
-void HeapCapacity::limit(std::size_t bytes) noexcept {
-    max_ = bytes;
-    if (bytes != 0) set_prepared(std::min(prepared_, bytes));
-}
-
 std::size_t HeapCapacity::room_for(std::size_t needed, SlowPath& path) const noexcept {
     path.budget.clear();
     const std::size_t limit = limit_or_max();
@@ -33,11 +28,6 @@ std::size_t HeapCapacity::with_surplus(std::size_t needed, std::size_t whole, st
     return std::max(ends_well, needed);
 }
 
-void HeapCapacity::refuse(std::size_t needed, bool system_refused, SlowPath& path) const noexcept {
-    path.refusal = account_.refuse(needed, system_refused, path.budget);
-    path.shortage = needed;
-}
-
 void HeapCapacity::give_back(std::size_t bytes) noexcept {
     account_.give_back(bytes);
     totals_.give_backs.fetch_add(1, std::memory_order_relaxed);
@@ -52,11 +42,6 @@ bool HeapCapacity::charge_outside(std::size_t bytes) noexcept {
     if (account_.take(bytes, bytes, 1, page_bytes, request) == 0) return false;
     count(bytes);
     return true;
-}
-
-void HeapCapacity::set_prepared(std::size_t bytes) noexcept {
-    prepared_ = bytes;
-    totals_.prepared_bytes.store(bytes, std::memory_order_relaxed);
 }
 
 // Other shards reduce the capacity without the lock of growth.
@@ -77,11 +62,6 @@ PageRun HeapLoans::borrow(PageCount needed, PageCount wanted, PageCount alignmen
     detail::add(totals_.reserved_bytes, run.count * page_bytes);
     base::raise_to(totals_.peak_reserved_bytes, bytes());
     return run;
-}
-
-void HeapLoans::give_back_all() noexcept {
-    give_back(ordinary_);
-    give_back(low_);
 }
 
 void HeapLoans::apply_numa_policy(PageRun run) noexcept {

@@ -27,7 +27,10 @@ public:
     /// The limit; 0 if there is none. GROWTH.
     std::size_t max() const noexcept { return max_; }
     /// Sets the limit; 0 means none. Memory above it that was prepared may be given back. GROWTH.
-    void limit(std::size_t bytes) noexcept;
+    void limit(std::size_t bytes) noexcept {
+        max_ = bytes;
+        if (bytes != 0) set_prepared(std::min(prepared_, bytes));
+    }
 
     /// Returns the bytes up to the limit. Returns 0, and describes the refusal, if these are less
     /// than `needed`, which is not 0. GROWTH.
@@ -52,7 +55,10 @@ public:
         return grown;
     }
     /// Describes why `grow` was refused. `system_refused`: `commit` was called.
-    void refuse(std::size_t needed, bool system_refused, SlowPath& path) const noexcept;
+    void refuse(std::size_t needed, bool system_refused, SlowPath& path) const noexcept {
+        path.refusal = account_.refuse(needed, system_refused, path.budget);
+        path.shortage = needed;
+    }
 
     /// Counts out bytes that are about to be given back.
     void take_out(std::size_t bytes) noexcept {
@@ -82,7 +88,10 @@ public:
     }
 
 private:
-    void set_prepared(std::size_t bytes) noexcept;
+    void set_prepared(std::size_t bytes) noexcept {
+        prepared_ = bytes;
+        totals_.prepared_bytes.store(bytes, std::memory_order_relaxed);
+    }
     void count(std::size_t more) noexcept;
     std::size_t limit_or_max() const noexcept { return max_ == 0 ? SIZE_MAX : max_; }
 
@@ -122,7 +131,10 @@ public:
     /// Returns whole granules that were taken out. Their memory is not committed.
     void give_back(PageRun granules) noexcept { space_.take_back(pool_number_, granules); }
     /// Returns everything, including addresses in use, at the end of the heap.
-    void give_back_all() noexcept;
+    void give_back_all() noexcept {
+        give_back(ordinary_);
+        give_back(low_);
+    }
 
 private:
     void apply_numa_policy(PageRun run) noexcept;

@@ -69,11 +69,6 @@ void HeapShard::free(Span& span, Zeroed zeroed) noexcept {
     count_free();
 }
 
-bool HeapShard::has_free(PageCount pages) noexcept {
-    const std::lock_guard guard(mutex_);
-    return extents_.find_hot(pages, 1) != nullptr;
-}
-
 void HeapShard::report_free(Refusal& refusal) noexcept {
     const std::lock_guard guard(mutex_);
     refusal.free_pages += extents_.hot().total_pages() * page_bytes;
@@ -87,16 +82,6 @@ void HeapShard::count_free() noexcept {
     const std::size_t untouched_bytes = extents_.untouched_pages() * page_bytes;
     common_.kept.count_free(free_bytes - std::exchange(counted_free_, free_bytes),
                             untouched_bytes - std::exchange(counted_untouched_, untouched_bytes));
-}
-
-void HeapShard::lock() noexcept {
-    mutex_.lock();
-    extents_.records().lock();
-}
-
-void HeapShard::unlock() noexcept {
-    extents_.records().unlock();
-    mutex_.unlock();
 }
 
 // Growing -------------------------------------------------------------------------------------
@@ -265,11 +250,6 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     return &left;
 }
 
-void HeapShard::take_left(Span& left) noexcept {
-    const std::lock_guard guard(mutex_);
-    extents_.add(left, PageKind::extent_cold);
-}
-
 // Giving back ---------------------------------------------------------------------------------
 
 // The last extent is taken in part, unless there is no memory for a record to split it.
@@ -358,11 +338,6 @@ bool HeapShard::borrow(PageCount pages, PageCount alignment, Refusal& refusal) n
     cold->clean = true;
     extents_.add(*cold, PageKind::extent_cold);
     return true;
-}
-
-void HeapShard::collect_cold(SpanList& leaving) noexcept {
-    const std::lock_guard guard(mutex_);
-    take_cold(leaving);
 }
 
 void HeapShard::take_cold(SpanList& leaving) noexcept {

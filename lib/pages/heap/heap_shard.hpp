@@ -71,7 +71,10 @@ public:
     /// Makes a span in use a hot extent.
     void free(Span& span, Zeroed zeroed) noexcept;
     /// Returns whether `take_free` would find memory for so many pages.
-    bool has_free(PageCount pages) noexcept;
+    bool has_free(PageCount pages) noexcept {
+        const std::lock_guard guard(mutex_);
+        return extents_.find_hot(pages, 1) != nullptr;
+    }
     /// Adds to the refusal what is free here.
     void report_free(Refusal& refusal) noexcept;
 
@@ -85,7 +88,10 @@ public:
     bool extend(Span& span, PageCount pages, MayCommit may_commit, SlowPath& path) noexcept;
     /// See PageHeap::move and `take_left`. The first: GROWTH.
     Span* move(Span& span, PageCount pages, SlowPath& path) noexcept;
-    void take_left(Span& left) noexcept;
+    void take_left(Span& left) noexcept {
+        const std::lock_guard guard(mutex_);
+        extents_.add(left, PageKind::extent_cold);
+    }
 
     /// Takes hot extents of up to `bytes` bytes out of the heap and reduces the capacity. Returns
     /// their bytes. The caller passes the extents to `drop`.
@@ -98,14 +104,23 @@ public:
     std::size_t offer_free() noexcept;
 
     /// Takes the whole granules of cold extents out of the heap, for `return_addresses`. GROWTH.
-    void collect_cold(SpanList& leaving) noexcept;
+    void collect_cold(SpanList& leaving) noexcept {
+        const std::lock_guard guard(mutex_);
+        take_cold(leaving);
+    }
     void return_addresses(SpanList& leaving) noexcept;
 
     bool is_marked() const noexcept { return number_ == AddressSpace::marked_shard; }
 
     /// While the lock is held, look-ups of addresses that were lent to this shard are safe.
-    void lock() noexcept;
-    void unlock() noexcept;
+    void lock() noexcept {
+        mutex_.lock();
+        extents_.records().lock();
+    }
+    void unlock() noexcept {
+        extents_.records().unlock();
+        mutex_.unlock();
+    }
 
 private:
     enum class Surplus : bool { no, yes };

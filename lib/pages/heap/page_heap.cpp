@@ -76,11 +76,6 @@ HeapShard* HeapShards::make(unsigned number) noexcept {
     return new (memory) HeapShard(common_, number);
 }
 
-void HeapShards::discard(HeapShard& shard) noexcept {
-    shard.~HeapShard();
-    platform::unmap(&shard, sizeof(HeapShard));
-}
-
 namespace {
 
 void end_marks_of(Span& span, PageEntry entry) noexcept {
@@ -189,11 +184,6 @@ Span* PageHeap::take_by_growth(HeapShard& own, const PageRequest& request,
     if (span == nullptr && (path.shortage == 0 || kept().free_bytes() == 0))
         shards_.report_free(path.refusal);
     return span;
-}
-
-void PageHeap::free(Span& span, Changes& changes, Zeroed zeroed) noexcept {
-    shards_.of(span).free(span, zeroed);
-    if (const std::size_t excess = kept().excess(); excess != 0) give_back(excess, changes);
 }
 
 void PageHeap::end_marks() noexcept {
@@ -332,16 +322,6 @@ void PageHeap::lend_back() noexcept {
         }
         shard.return_addresses(leaving);
     });
-}
-
-void PageHeap::lock() noexcept {
-    common_.growth.lock();
-    shards_.lock();
-}
-
-void PageHeap::unlock() noexcept {
-    shards_.unlock();
-    common_.growth.unlock();
 }
 
 }  // namespace tensorpool::pages

@@ -41,7 +41,10 @@ public:
 
 private:
     HeapShard* make(unsigned number) noexcept;
-    static void discard(HeapShard& shard) noexcept;
+    static void discard(HeapShard& shard) noexcept {
+        shard.~HeapShard();
+        platform::unmap(&shard, sizeof(HeapShard));
+    }
 
     HeapCommon& common_;
     PerShard<HeapShard> shards_;
@@ -66,7 +69,10 @@ public:
     /// else has changed.
     Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     /// Frees a span in use. Gives free memory back if more is free than the retention limit allows.
-    void free(Span& span, Changes& changes, Zeroed zeroed = Zeroed::no) noexcept;
+    void free(Span& span, Changes& changes, Zeroed zeroed = Zeroed::no) noexcept {
+        shards_.of(span).free(span, zeroed);
+        if (const std::size_t excess = kept().excess(); excess != 0) give_back(excess, changes);
+    }
     /// Grows a span in use to `pages` pages in place if the memory behind it is free. Returns
     /// false, and changes nothing, otherwise.
     bool extend(Span& span, PageCount pages, SlowPath& path) noexcept;
@@ -119,8 +125,14 @@ public:
 
     /// The lock of growth and those of all shards. While it is held, look-ups of any address are
     /// safe.
-    void lock() noexcept;
-    void unlock() noexcept;
+    void lock() noexcept {
+        common_.growth.lock();
+        shards_.lock();
+    }
+    void unlock() noexcept {
+        shards_.unlock();
+        common_.growth.unlock();
+    }
 
 private:
     Span* take_free(const PageRequest& request, SlowPath& path) noexcept;
