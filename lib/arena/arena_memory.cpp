@@ -106,12 +106,6 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
     return grown;
 }
 
-void ArenaMemory::charge_later() noexcept {
-    uncharged_ = committed_;
-    record_charge();
-    account_.give_back(uncharged_);
-}
-
 bool ArenaMemory::charge(Attempt& attempt) noexcept {
     if (is_charged()) return true;
     attempt.budget.clear();
@@ -131,12 +125,6 @@ std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) 
     if (by_factor >= static_cast<double>(room)) return room;
     most = std::max(most, static_cast<std::size_t>(by_factor));
     return std::min(align_up(most, page_bytes()), room);
-}
-
-bool ArenaMemory::commit(std::size_t bytes) noexcept {
-    if (!platform::commit(base_ + committed_, bytes)) return false;
-    committed_ += bytes;
-    return true;
 }
 
 void ArenaMemory::touch(std::size_t bytes) noexcept {

@@ -78,7 +78,11 @@ public:
     std::size_t grow_to(std::size_t end, const GrowthPolicy& growth, Attempt& attempt) noexcept;
     /// Takes the committed memory off the budgets until `charge`; until then it cannot be used. An
     /// arena may be constructed and never used.
-    void charge_later() noexcept;
+    void charge_later() noexcept {
+        uncharged_ = committed_;
+        record_charge();
+        account_.give_back(uncharged_);
+    }
     bool is_charged() const noexcept { return uncharged_ == 0; }
     /// Charges the committed memory to the budgets. Returns false if that is refused, in which case
     /// nothing changed.
@@ -100,7 +104,11 @@ public:
 private:
     std::size_t wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept;
     [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
-    [[nodiscard]] bool commit(std::size_t bytes) noexcept;
+    [[nodiscard]] bool commit(std::size_t bytes) noexcept {
+        if (!platform::commit(base_ + committed_, bytes)) return false;
+        committed_ += bytes;
+        return true;
+    }
     void record_charge() noexcept;
     void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept {
         attempt.refusal = account_.refuse(needed, system_refused, attempt.budget);

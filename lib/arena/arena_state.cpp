@@ -12,12 +12,6 @@
 
 namespace tensorpool::arena {
 
-void CancelledClaims::cancel_from(std::size_t from) noexcept {
-    const bool goes_on = run_count_ != 0 && run(run_count_ - 1).from == from;
-    if (!goes_on) runs_[run_count_++ % max_runs] = {generation_, from};
-    ++generation_;
-}
-
 bool CancelledClaims::contains(std::uint16_t generation, std::size_t begin) const noexcept {
     const auto since = static_cast<std::uint16_t>(generation_ - generation);
     if (since == 0) return false;
@@ -98,13 +92,6 @@ ArenaStatistics ArenaState::statistics() const noexcept {
     return statistics::statistics_of(*record);
 }
 
-std::size_t ArenaState::capacity() const noexcept {
-    const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
-    // The last page may reach beyond a limit that is not a whole number of pages.
-    const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
-    return is_growing() ? std::min(committed, limit) : committed;
-}
-
 // The end of such a handle would touch the arena, so the program cannot go on.
 void ArenaState::check_no_handle_left() const noexcept {
     const auto block = handles == nullptr ? std::nullopt : handles->first_above(0);
@@ -152,35 +139,10 @@ void ArenaState::count_refusal(std::size_t bytes, const base::Refusal& refusal) 
     fold_record();
 }
 
-void* ArenaState::refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
-    count_refusal(bytes, attempt.refusal);
-    notify(ArenaEvent::Kind::refusal, bytes, attempt.refusal.limit);
-    return nullptr;
-}
-
-std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
-    cancelled_.cancel_from(begin);
-    changes.announce();
-    return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
-}
-
 void ArenaState::note(EntryKind kind, std::size_t bytes) noexcept {
     events::write_entry(kind, LimitKind::none, bytes, options_.name);
     record.fold();
     record_capacity();
-}
-
-void ArenaState::fold_record() noexcept {
-    if (record.is_in_segment()) return;
-    const std::lock_guard guard(mutex);
-    record.fold();
-}
-
-void ArenaState::fail(std::size_t bytes, const arena::Attempt& attempt) const {
-    AllocationFailure failure = base::failure_of(attempt.refusal, bytes, arena_.used(), capacity());
-    const limits::BudgetLines lines(attempt.budget);
-    failure.details = lines.c_str();
-    throw AllocationError(name(), failure);
 }
 
 void ArenaState::lock() noexcept {
@@ -211,13 +173,6 @@ void ArenaState::close_top() noexcept {
     } while (!record->words.used.compare_exchange_weak(top, top | closed_by_fork,
                                                        std::memory_order_acquire));
     closed_at_ = top & Arena::offset_mask;
-}
-
-void ArenaState::open_top() noexcept {
-    if (closed_at_ == open) return;
-    // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
-    record->words.used.store(cancel_from(std::exchange(closed_at_, open)),
-                             std::memory_order_release);
 }
 
 void ArenaState::cancel_pending_claims() noexcept {
@@ -255,18 +210,6 @@ void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes
     const std::lock_guard guard(mutex_);
     arena.quick_bytes = bytes;
     arena.show_quick_path(!hidden_ && !platform::has_memory_tool());
-}
-
-void ArenaRegistry::hide_quick_paths() noexcept {
-    const std::lock_guard guard(mutex_);
-    hidden_ = true;
-    for_each([](detail::ArenaState& arena) { arena.show_quick_path(false); });
-}
-
-void ArenaRegistry::show_quick_paths() noexcept {
-    const std::lock_guard guard(mutex_);
-    hidden_ = false;
-    for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
 }
 
 }  // namespace tensorpool::arena

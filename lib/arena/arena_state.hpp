@@ -124,7 +124,12 @@ public:
     void add_to(Snapshot& snapshot) const override { snapshot.arenas.push_back(statistics()); }
     Identity identify() const noexcept override { return {TraceSource::arena, id_, options_.name}; }
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept override;
+    std::size_t capacity() const noexcept override {
+        const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
+        // The last page may reach beyond a limit that is not a whole number of pages.
+        const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
+        return is_growing() ? std::min(committed, limit) : committed;
+    }
     /// Returns the peak of the bytes in use, given that `used` bytes are in use now.
     std::size_t peak(std::size_t used) const noexcept {
         return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));
@@ -139,7 +144,11 @@ public:
     /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Counts a refused request, notifies the owner, and returns nullptr.
-    void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept;
+    void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
+        count_refusal(bytes, attempt.refusal);
+        notify(ArenaEvent::Kind::refusal, bytes, attempt.refusal.limit);
+        return nullptr;
+    }
     /// Returns whether `claim` was cancelled. REQUIRES: the caller holds the mutex.
     bool is_cancelled(std::uint64_t claim) const noexcept {
         return cancelled_.contains(static_cast<std::uint16_t>(claim >> Arena::offset_bits),
@@ -147,13 +156,27 @@ public:
     }
     /// Cancels all claims that begin at `begin` or above, and returns the new top. REQUIRES: the
     /// caller holds the mutex.
-    std::uint64_t cancel_from(std::size_t begin) noexcept;
+    std::uint64_t cancel_from(std::size_t begin) noexcept {
+        cancelled_.cancel_from(begin);
+        changes.announce();
+        return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
+    }
     /// Puts a growth or a give-back on the timeline, and reports it to a recorder. REQUIRES: the
     /// caller holds the mutex, or no other thread knows the arena yet.
     void note(EntryKind kind, std::size_t bytes) noexcept;
     /// Updates the sums that stand for this arena if its record did not fit into the segment.
-    void fold_record() noexcept;
-    [[noreturn]] void fail(std::size_t bytes, const arena::Attempt& attempt) const;
+    void fold_record() noexcept {
+        if (record.is_in_segment()) return;
+        const std::lock_guard guard(mutex);
+        record.fold();
+    }
+    [[noreturn]] void fail(std::size_t bytes, const arena::Attempt& attempt) const {
+        AllocationFailure failure =
+            base::failure_of(attempt.refusal, bytes, arena_.used(), capacity());
+        const limits::BudgetLines lines(attempt.budget);
+        failure.details = lines.c_str();
+        throw AllocationError(name(), failure);
+    }
 
     /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
     /// of the register.
@@ -192,7 +215,12 @@ public:
 private:
     void check_no_handle_left() const noexcept;
     void close_top() noexcept;
-    void open_top() noexcept;
+    void open_top() noexcept {
+        if (closed_at_ == open) return;
+        // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
+        record->words.used.store(cancel_from(std::exchange(closed_at_, open)),
+                                 std::memory_order_release);
+    }
 
     static constexpr std::size_t open = SIZE_MAX;
 
@@ -213,9 +241,17 @@ public:
     /// Sets the largest request, in bytes, that the inline path of the arena takes.
     void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
     /// Makes every allocation from every arena take the slow path from now on.
-    void hide_quick_paths() noexcept;
+    void hide_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = true;
+        for_each([](detail::ArenaState& arena) { arena.show_quick_path(false); });
+    }
     /// Lets the inline paths serve allocations again.
-    void show_quick_paths() noexcept;
+    void show_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = false;
+        for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
+    }
 
     void before_fork() noexcept {
         mutex_.lock();

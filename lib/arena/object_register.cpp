@@ -59,12 +59,6 @@ ObjectRegister::AddedView ObjectRegister::add_view(ObjectId of, std::size_t offs
     return {id, begin};
 }
 
-void ObjectRegister::make_room() {
-    const std::lock_guard guard(mutex_);
-    reserve(1);
-    ++rooms_;
-}
-
 ObjectId ObjectRegister::append(ArenaObject object, Header header) noexcept {
     object.id = ++last_;
     object.header = header.get();

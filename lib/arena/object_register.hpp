@@ -68,7 +68,11 @@ private:
         Header header;
     };
 
-    void make_room();
+    void make_room() {
+        const std::lock_guard guard(mutex_);
+        reserve(1);
+        ++rooms_;
+    }
     void give_up_room() noexcept {
         const std::lock_guard guard(mutex_);
         --rooms_;

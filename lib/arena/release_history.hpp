@@ -69,7 +69,11 @@ public:
     /// Returns the current generation, for the top.
     std::uint16_t generation() const noexcept { return static_cast<std::uint16_t>(generation_); }
     /// Ends the current generation at `from`.
-    void cancel_from(std::size_t from) noexcept;
+    void cancel_from(std::size_t from) noexcept {
+        const bool goes_on = run_count_ != 0 && run(run_count_ - 1).from == from;
+        if (!goes_on) runs_[run_count_++ % max_runs] = {generation_, from};
+        ++generation_;
+    }
     /// Returns whether a claim that begins at `begin` was cancelled. REQUIRES: `generation` is one
     /// of the last 65,536.
     bool contains(std::uint16_t generation, std::size_t begin) const noexcept;

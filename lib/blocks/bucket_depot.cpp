@@ -19,19 +19,6 @@ BucketDepot::~BucketDepot() {
     if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
 }
 
-Magazine* BucketDepot::take_full() noexcept {
-    Depot* const depot = depot_.load(std::memory_order_acquire);
-    Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
-    if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
-    return magazine;
-}
-
-Magazine* BucketDepot::take_empty(MayMake may_make) noexcept {
-    Depot* const depot = depot_.load(std::memory_order_acquire);
-    Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
-    return magazine != nullptr ? magazine : make_magazine(may_make);
-}
-
 void BucketDepot::give(Magazine& magazine) noexcept {
     Depot& depot = *depot_.load(std::memory_order_acquire);
     if (magazine.count != 0) {
@@ -80,12 +67,6 @@ std::size_t BucketDepot::drain_unneeded(DepotShard& shard, pages::Changes& chang
         give(*magazine);
     }
     shard.begin_period();
-    return bytes;
-}
-
-std::size_t BucketDepot::bring_home(Magazine& magazine, pages::Changes& changes) noexcept {
-    const std::size_t bytes = spans_.bring_home(magazine.blocks, magazine.count, changes);
-    magazine.count = 0;
     return bytes;
 }
 

@@ -14,12 +14,21 @@ public:
     ~BucketDepot();
 
     /// Takes a magazine with blocks. Returns nullptr if there is none.
-    Magazine* take_full() noexcept;
+    Magazine* take_full() noexcept {
+        Depot* const depot = depot_.load(std::memory_order_acquire);
+        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
+        if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
+        return magazine;
+    }
     enum class MayMake : std::uint8_t { within_limit, always };
     /// Takes a magazine without blocks, or makes one. With `within_limit`, one is made only while
     /// the bucket's pointer arrays stay small relative to its capacity; with `always`, for a
     /// thread's own two magazines, without that limit. Returns nullptr if there is none.
-    Magazine* take_empty(MayMake may_make) noexcept;
+    Magazine* take_empty(MayMake may_make) noexcept {
+        Depot* const depot = depot_.load(std::memory_order_acquire);
+        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
+        return magazine != nullptr ? magazine : make_magazine(may_make);
+    }
     /// Puts a magazine in. It cannot fail: the depot exists, because room in it was reserved when
     /// the magazine was made.
     void give(Magazine& magazine) noexcept;
@@ -46,7 +55,11 @@ public:
 
 private:
     std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
-    std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept;
+    std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept {
+        const std::size_t bytes = spans_.bring_home(magazine.blocks, magazine.count, changes);
+        magazine.count = 0;
+        return bytes;
+    }
     void note_kept(std::ptrdiff_t blocks) noexcept {
         const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
         sources().heap.kept().note_elsewhere(blocks * block_bytes);

@@ -16,12 +16,6 @@ bool Quarantine::make_queue() noexcept {
     return queue_ != nullptr;
 }
 
-Quarantine::Block Quarantine::pop() noexcept {
-    const Block block = queue_[begin_++ % max_blocks];
-    bytes_ -= block.bytes;
-    return block;
-}
-
 // The queue always has room: its limit is reached, and some blocks are taken, when it is full.
 unsigned Quarantine::exchange(Block added, Block* taken, unsigned max_count) noexcept {
     taken[0] = added;
@@ -82,31 +76,12 @@ BucketSet::~BucketSet() {
     std::destroy_n(buckets_, detail::bucket_count);
 }
 
-void BucketSet::make_buckets() noexcept {
-    magazines_.count_in(totals().record_bytes);
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        new (&buckets_[bucket]) Bucket(bucket, sources_);
-    }
-}
-
-void BucketSet::drain(BucketDepot::Magazines magazines, pages::Changes& changes) noexcept {
-    for_each_series([&](BucketSet& set) {
-        for (Bucket& bucket : set.buckets_) bucket.depot.drain(magazines, changes);
-    });
-}
-
 std::size_t BucketSet::drain_unneeded(pages::Changes& changes) noexcept {
     std::size_t bytes = 0;
     for_each_series([&](BucketSet& set) {
         for (Bucket& bucket : set.buckets_) bytes += bucket.depot.drain_unneeded(changes);
     });
     return bytes;
-}
-
-void BucketSet::drop_free_pages() noexcept {
-    for_each_series([](BucketSet& set) {
-        for (Bucket& bucket : set.buckets_) bucket.spans.drop_free_pages();
-    });
 }
 
 void BucketSet::lock() noexcept {

@@ -43,7 +43,11 @@ private:
     bool holds_more_than(std::size_t bytes, std::uint64_t blocks) const noexcept {
         return bytes_ > bytes || end_ - begin_ > blocks;
     }
-    Block pop() noexcept;
+    Block pop() noexcept {
+        const Block block = queue_[begin_++ % max_blocks];
+        bytes_ -= block.bytes;
+        return block;
+    }
     // Relaxed: a metric that orders nothing. Only a thread with the lock writes it.
     void publish() noexcept { published_->store(bytes_, std::memory_order_relaxed); }
 
@@ -186,13 +190,21 @@ public:
     SharedBySeries& shared() const noexcept { return first_.shared_; }
     // The following apply to all series of the pool.
     /// Returns all blocks in depots to their spans.
-    void drain(BucketDepot::Magazines magazines, pages::Changes& changes) noexcept;
+    void drain(BucketDepot::Magazines magazines, pages::Changes& changes) noexcept {
+        for_each_series([&](BucketSet& set) {
+            for (Bucket& bucket : set.buckets_) bucket.depot.drain(magazines, changes);
+        });
+    }
     /// Returns the blocks that stayed in depots for the whole last period to their spans. Returns
     /// the bytes of spans that went back to the page heap.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
 
     /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
-    void drop_free_pages() noexcept;
+    void drop_free_pages() noexcept {
+        for_each_series([](BucketSet& set) {
+            for (Bucket& bucket : set.buckets_) bucket.spans.drop_free_pages();
+        });
+    }
     pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
 
     /// The index of this set's cache in each thread's table: the pool's number plus the series. The
@@ -221,7 +233,12 @@ public:
     void unlock() noexcept;
 
 private:
-    void make_buckets() noexcept;
+    void make_buckets() noexcept {
+        magazines_.count_in(totals().record_bytes);
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            new (&buckets_[bucket]) Bucket(bucket, sources_);
+        }
+    }
 
     BucketSet& first_;
     const unsigned number_;

@@ -89,18 +89,6 @@ BucketShard& BucketSpans::shard_of(const void* block) noexcept {
     return shard != nullptr ? *shard : shards_.first();
 }
 
-std::size_t BucketSpans::capacity() const noexcept {
-    std::size_t sum = 0;
-    shards_.for_each([&](const BucketShard& shard) { sum += shard.capacity(); });
-    return sum;
-}
-
-void BucketSpans::unlock() noexcept {
-    // The first shard last: while it is locked, no other shard is made.
-    shards_.for_each_other(shards_.first(), [](BucketShard& shard) { shard.unlock(); });
-    shards_.first().unlock();
-}
-
 BucketSpans::Finding BucketSpans::find(const void* p) noexcept {
     const std::lock_guard guard(*this);
     // A span whose blocks are all home may be about to return to the page heap, which may free its

@@ -37,7 +37,11 @@ public:
     Finding find(const void* p) noexcept;
 
     /// The bytes of all spans.
-    std::size_t capacity() const noexcept;
+    std::size_t capacity() const noexcept {
+        std::size_t sum = 0;
+        shards_.for_each([&](const BucketShard& shard) { sum += shard.capacity(); });
+        return sum;
+    }
     /// Returns whether the calling thread's shard has at most `idle` bytes that are home, beside as
     /// much as is not.
     bool are_at_least_half_out(std::size_t idle) noexcept {
@@ -51,7 +55,11 @@ public:
     void lock() noexcept {
         shards_.for_each([](BucketShard& shard) { shard.lock(); });
     }
-    void unlock() noexcept;
+    void unlock() noexcept {
+        // The first shard last: while it is locked, no other shard is made.
+        shards_.for_each_other(shards_.first(), [](BucketShard& shard) { shard.unlock(); });
+        shards_.first().unlock();
+    }
 
 private:
     BucketShard& own_shard() noexcept;

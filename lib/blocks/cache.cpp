@@ -80,13 +80,6 @@ Magazine* ParkedRoom::take_full(MagazinePair& pair, pages::Changes& changes) noe
     return full;
 }
 
-void ParkedRoom::forget_growth(MagazinePair& pair) noexcept {
-    const unsigned first = pair.loaded.bucket().traits.layout.first_refill;
-    capacity_bytes_ -= 2 * (pair.capacity - first) * pair.loaded.bucket().traits.block_bytes;
-    pair.capacity = pair.largest = static_cast<std::uint8_t>(first);
-    pair.went_to_depot = false;
-}
-
 namespace {
 
 // The number of trips to depots and spans between two checks for idle buckets. It is small enough
@@ -233,11 +226,6 @@ bool Cache::may_park(MagazinePair& pair, pages::Changes& changes) noexcept {
     blocks::take_back(*set_, TakeFrom::enough, changes);
     SlowCall::enter(*this);
     return room_.take(pair);
-}
-
-bool Cache::parks(unsigned bucket, const void* block) noexcept {
-    const SlowCall call(*this);
-    return pairs_[bucket].parks(block);
 }
 
 void Cache::give_back(MagazinePair& pair) noexcept {

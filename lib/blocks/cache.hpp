@@ -32,7 +32,12 @@ public:
     /// there is no room for all its blocks, the others go home. REQUIRES: the bucket has room.
     Magazine* take_full(MagazinePair& pair, pages::Changes& changes) noexcept;
     /// Sets a bucket's capacity to the first one. REQUIRES: the bucket parks nothing.
-    void forget_growth(MagazinePair& pair) noexcept;
+    void forget_growth(MagazinePair& pair) noexcept {
+        const unsigned first = pair.loaded.bucket().traits.layout.first_refill;
+        capacity_bytes_ -= 2 * (pair.capacity - first) * pair.loaded.bucket().traits.block_bytes;
+        pair.capacity = pair.largest = static_cast<std::uint8_t>(first);
+        pair.went_to_depot = false;
+    }
 
     /// The bytes that the magazines may hold. Relaxed: other threads read an estimate.
     std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
@@ -74,7 +79,10 @@ public:
     void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
     /// Returns whether `block`, of this bucket, lies in one of the bucket's two magazines.
-    bool parks(unsigned bucket, const void* block) noexcept;
+    bool parks(unsigned bucket, const void* block) noexcept {
+        const SlowCall call(*this);
+        return pairs_[bucket].parks(block);
+    }
     /// Gives all magazines with their blocks to the depots.
     void give_back_blocks() noexcept {
         const SlowCall call(*this);
@@ -163,7 +171,9 @@ private:
     void give_back(MagazinePair& pair) noexcept;
     void count_trip() noexcept;
     bool expose(unsigned bucket, pages::SlowPath& path) noexcept;
-    void conceal(MagazinePair& pair) noexcept;
+    void conceal(MagazinePair& pair) noexcept {
+        if (exposed_to() != nullptr) exposed_to()->refund(pair.loaded.conceal());
+    }
 
     MagazinePair pairs_[detail::bucket_count];
     ParkedRoom room_;

@@ -98,10 +98,4 @@ void Depot::give_empty_to_others(Magazine& magazine) noexcept {
                    static_cast<const void*>(&magazine));
 }
 
-std::size_t Depot::blocks() const noexcept {
-    std::size_t sum = 0;
-    shards_.for_each([&](const DepotShard& shard) { sum += shard.blocks(); });
-    return sum;
-}
-
 }  // namespace tensorpool::blocks

@@ -247,7 +247,11 @@ public:
     }
 
     /// The number of blocks in all magazines of all shards.
-    std::size_t blocks() const noexcept;
+    std::size_t blocks() const noexcept {
+        std::size_t sum = 0;
+        shards_.for_each([&](const DepotShard& shard) { sum += shard.blocks(); });
+        return sum;
+    }
     DepotShard& own_shard() noexcept;
     template <class Function>
     void for_each_shard(Function function) noexcept {

@@ -20,13 +20,6 @@ private:
 
 }  // namespace
 
-void KeptLargeBlocks::begin(BucketSet& set, detail::LargeCounters& counted) noexcept {
-    set_ = &set;
-    counted_ = &counted;
-    magazine_.forget();
-    lock.unlock();  // a thread that does not exist in the child of a fork may have held it
-}
-
 pages::Span* KeptLargeBlocks::take(pages::PageCount pages, pages::LargeBlocks& large) noexcept {
     const OwnersLock guard(lock);
     pages::Span* const span = magazine_.take(pages);

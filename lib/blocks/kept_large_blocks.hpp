@@ -156,7 +156,12 @@ class BucketSet;
 class KeptLargeBlocks {
 public:
     /// Begins without blocks.
-    void begin(BucketSet& set, detail::LargeCounters& counted) noexcept;
+    void begin(BucketSet& set, detail::LargeCounters& counted) noexcept {
+        set_ = &set;
+        counted_ = &counted;
+        magazine_.forget();
+        lock.unlock();  // a thread that does not exist in the child of a fork may have held it
+    }
 
     /// Takes a kept block that fits a request for `pages` pages, and marks it as in use. Returns
     /// nullptr if there is none.

@@ -20,30 +20,12 @@ void LoadedBlocks::begin(Bucket& bucket, detail::LoadedMagazine& view,
     show(nullptr, nullptr, nullptr);
 }
 
-void LoadedBlocks::show(void** bottom, void** top, void** limit) noexcept {
-    std::atomic_ref(view_->top).store(top, std::memory_order_relaxed);
-    view_->bottom.store(bottom, std::memory_order_relaxed);
-    view_->limit.store(limit, std::memory_order_relaxed);
-}
-
 void LoadedBlocks::load(Magazine& magazine, unsigned capacity) noexcept {
     magazine_ = &magazine;
     void** const bottom = magazine.blocks;
     void** const top = bottom + magazine.count;
     if (is_marked_) return show(top, top, nullptr);
     show(bottom, top, capacity == 0 ? bottom : std::max(top, bottom + capacity));
-}
-
-Magazine& LoadedBlocks::unload() noexcept {
-    magazine_->count = static_cast<unsigned>(view_->top - magazine_->blocks);
-    show(nullptr, nullptr, nullptr);
-    return *std::exchange(magazine_, nullptr);
-}
-
-void LoadedBlocks::close() noexcept {
-    begin_ = 0;
-    exposed_ = magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
-    close_again();
 }
 
 void LoadedBlocks::close_again() noexcept {
@@ -82,12 +64,6 @@ std::size_t LoadedBlocks::take_back(pages::Changes& changes) noexcept {
     return exposed * bucket_->traits.block_bytes;
 }
 
-std::size_t LoadedBlocks::concealed() const noexcept {
-    if (magazine_ == nullptr) return 0;
-    void** const bottom = view_->bottom.load(std::memory_order_relaxed);
-    return static_cast<std::size_t>(bottom - magazine_->blocks);
-}
-
 void** LoadedBlocks::expose(std::size_t count, base::BlockMark& mark) noexcept {
     if (more_to_expose_ < 7) ++more_to_expose_;
     void** const bottom = view_->top - count;
@@ -104,55 +80,10 @@ std::size_t LoadedBlocks::conceal() noexcept {
     return static_cast<std::size_t>(view_->top - bottom) * bucket_->traits.block_bytes;
 }
 
-void LoadedBlocks::set_marks(void** from, void** to, base::BlockMark* mark) noexcept {
-    for (void** at = from; at != to; ++at) {
-        mark_of(bucket_->traits, *at).store(mark, std::memory_order_relaxed);
-    }
-}
-
-void LoadedBlocks::push_concealed(void* block) noexcept {
-    void** const bottom = view_->bottom.load(std::memory_order_relaxed);
-    if (bottom != view_->top) std::swap(*bottom, block);
-    view_->bottom.store(bottom + 1, std::memory_order_relaxed);
-    push_exposed(block);
-}
-
-void MagazinePair::begin(Bucket& bucket, detail::LoadedMagazine& view,
-                         detail::BucketCounters& counted) noexcept {
-    *this = {};
-    loaded.begin(bucket, view, counted);
-    capacity = largest = static_cast<std::uint8_t>(bucket.traits.layout.first_refill);
-}
-
-bool MagazinePair::parks(const void* block) const noexcept {
-    if (loaded.holds(block)) return true;
-    if (spare_ == nullptr) return false;
-    const void* const* const end = spare_->blocks + spare_->count;
-    return std::find<const void* const*>(spare_->blocks, end, block) != end;
-}
-
-bool MagazinePair::load_full_spare() noexcept {
-    if (spare_ == nullptr || spare_->count == 0) return false;
-    swap();
-    return true;
-}
-
-bool MagazinePair::load_empty_spare() noexcept {
-    if (loaded.magazine() == nullptr || spare_ == nullptr || spare_->count != 0) return false;
-    swap();
-    return true;
-}
-
 void MagazinePair::swap() noexcept {
     Magazine* const spare = std::exchange(spare_, nullptr);
     if (loaded.magazine() != nullptr) spare_ = &loaded.unload();
     loaded.load(*spare, usable_capacity());
-}
-
-void MagazinePair::load(Magazine& magazine) noexcept {
-    if (spare_ != nullptr) give(*spare_);
-    spare_ = &magazine;
-    swap();
 }
 
 bool MagazinePair::load_empty(pages::Changes& changes) noexcept {
@@ -191,19 +122,6 @@ std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
         loaded.bucket().depot.give(*spare);
     }
     return exposed;
-}
-
-bool MagazinePair::was_idle() noexcept {
-    const auto operations =
-        static_cast<std::uint32_t>(loaded.counted().allocations.load(std::memory_order_relaxed) +
-                                   loaded.counted().deallocations.load(std::memory_order_relaxed));
-    return std::exchange(seen_, operations) == operations;
-}
-
-void MagazinePair::bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
-    if (magazine.count == 0) return;
-    detail::add_release(loaded.counted().returned, magazine.count);
-    loaded.bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
 }
 
 }  // namespace tensorpool::blocks

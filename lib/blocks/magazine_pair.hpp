@@ -25,7 +25,11 @@ public:
     /// Shows the blocks of a magazine to inline paths, and room for `capacity` blocks.
     void load(Magazine& magazine, unsigned capacity) noexcept;
     /// Returns the magazine; then there is none. REQUIRES: there is one, and no block is exposed.
-    Magazine& unload() noexcept;
+    Magazine& unload() noexcept {
+        magazine_->count = static_cast<unsigned>(view_->top - magazine_->blocks);
+        show(nullptr, nullptr, nullptr);
+        return *std::exchange(magazine_, nullptr);
+    }
     void set_capacity(unsigned capacity) noexcept {
         if (magazine_ == nullptr || is_marked_) return;
         view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
@@ -42,7 +46,12 @@ public:
 
     // Taking back of blocks by another thread (Cache::close).
     /// Ends what inline paths see.
-    void close() noexcept;
+    void close() noexcept {
+        begin_ = 0;
+        exposed_ =
+            magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
+        close_again();
+    }
     /// Does what `close` does, if the owner has not called `open` since.
     void close_again() noexcept;
     /// Called by the owner after `close`: shows what is left.
@@ -53,7 +62,11 @@ public:
 
     // Of a marked set.
     /// The number of blocks below the bottom.
-    std::size_t concealed() const noexcept;
+    std::size_t concealed() const noexcept {
+        if (magazine_ == nullptr) return 0;
+        void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+        return static_cast<std::size_t>(bottom - magazine_->blocks);
+    }
     /// The number of blocks to expose next: one at first, then twice as many each time, but not
     /// more than there are.
     std::size_t to_expose() const noexcept {
@@ -73,14 +86,27 @@ public:
         detail::add_release(counted_->deallocations, 1);
     }
     /// Accepts a freed block without a mark, below the exposed ones. REQUIRES: there is room.
-    void push_concealed(void* block) noexcept;
+    void push_concealed(void* block) noexcept {
+        void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+        if (bottom != view_->top) std::swap(*bottom, block);
+        view_->bottom.store(bottom + 1, std::memory_order_relaxed);
+        push_exposed(block);
+    }
 
 private:
     std::uint16_t index_of(void** position) const noexcept {
         return static_cast<std::uint16_t>(position - magazine_->blocks);
     }
-    void show(void** bottom, void** top, void** limit) noexcept;
-    void set_marks(void** from, void** to, base::BlockMark* mark) noexcept;
+    void show(void** bottom, void** top, void** limit) noexcept {
+        std::atomic_ref(view_->top).store(top, std::memory_order_relaxed);
+        view_->bottom.store(bottom, std::memory_order_relaxed);
+        view_->limit.store(limit, std::memory_order_relaxed);
+    }
+    void set_marks(void** from, void** to, base::BlockMark* mark) noexcept {
+        for (void** at = from; at != to; ++at) {
+            mark_of(bucket_->traits, *at).store(mark, std::memory_order_relaxed);
+        }
+    }
 
     Bucket* bucket_ = nullptr;
     detail::LoadedMagazine* view_ = nullptr;
@@ -100,7 +126,11 @@ class MagazinePair {
 public:
     /// Begins without magazines, and with the bucket's first capacity.
     void begin(Bucket& bucket, detail::LoadedMagazine& view,
-               detail::BucketCounters& counted) noexcept;
+               detail::BucketCounters& counted) noexcept {
+        *this = {};
+        loaded.begin(bucket, view, counted);
+        capacity = largest = static_cast<std::uint8_t>(bucket.traits.layout.first_refill);
+    }
 
     LoadedBlocks loaded;
 
@@ -119,13 +149,30 @@ public:
     unsigned usable_capacity() const noexcept { return may_park ? capacity : 0; }
 
     /// Returns whether `block` lies in one of the magazines.
-    bool parks(const void* block) const noexcept;
+    bool parks(const void* block) const noexcept {
+        if (loaded.holds(block)) return true;
+        if (spare_ == nullptr) return false;
+        const void* const* const end = spare_->blocks + spare_->count;
+        return std::find<const void* const*>(spare_->blocks, end, block) != end;
+    }
     /// Swaps the magazines if the spare has blocks. Returns whether it did.
-    bool load_full_spare() noexcept;
+    bool load_full_spare() noexcept {
+        if (spare_ == nullptr || spare_->count == 0) return false;
+        swap();
+        return true;
+    }
     /// Swaps the magazines if there are two and the spare has no blocks. Returns whether it did.
-    bool load_empty_spare() noexcept;
+    bool load_empty_spare() noexcept {
+        if (loaded.magazine() == nullptr || spare_ == nullptr || spare_->count != 0) return false;
+        swap();
+        return true;
+    }
     /// Loads `magazine`. The loaded one becomes the spare, and the spare goes to the depot.
-    void load(Magazine& magazine) noexcept;
+    void load(Magazine& magazine) noexcept {
+        if (spare_ != nullptr) give(*spare_);
+        spare_ = &magazine;
+        swap();
+    }
     /// Loads a magazine without blocks from the depot, or the spare after its blocks went home.
     /// Returns false if there is none. REQUIRES: both magazines are full or do not exist.
     bool load_empty(pages::Changes& changes) noexcept;
@@ -142,7 +189,12 @@ public:
     std::size_t take_back(pages::Changes& changes) noexcept;
 
     /// Returns whether the thread made no call for the bucket since the previous query.
-    bool was_idle() noexcept;
+    bool was_idle() noexcept {
+        const auto operations = static_cast<std::uint32_t>(
+            loaded.counted().allocations.load(std::memory_order_relaxed) +
+            loaded.counted().deallocations.load(std::memory_order_relaxed));
+        return std::exchange(seen_, operations) == operations;
+    }
 
 private:
     void swap() noexcept;
@@ -150,7 +202,11 @@ private:
         detail::add_release(loaded.counted().returned, magazine.count);
         loaded.bucket().depot.give(magazine);
     }
-    void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept;
+    void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
+        if (magazine.count == 0) return;
+        detail::add_release(loaded.counted().returned, magazine.count);
+        loaded.bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
+    }
 
     std::uint32_t seen_ = 0;  // operations at the last `was_idle`, modulo 2^32
     Magazine* spare_ = nullptr;

@@ -64,10 +64,6 @@ bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
     return true;
 }
 
-void Cache::conceal(MagazinePair& pair) noexcept {
-    if (exposed_to() != nullptr) exposed_to()->refund(pair.loaded.conceal());
-}
-
 bool Cache::try_conceal() noexcept {
     if (!lock_.try_lock()) return false;
     open();

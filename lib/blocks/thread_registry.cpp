@@ -97,13 +97,6 @@ ThreadRegistry& thread_registry() noexcept {
     return the_registry.get();
 }
 
-void ThreadRegistry::enter(BucketSet& set) noexcept {
-    const std::lock_guard guard(mutex_);
-    (void)set_up_handlers();
-    // In front, so that a fork locks finer series before the first, as the order of locks requires.
-    base::link_in_front(sets_, set);
-}
-
 void ThreadRegistry::leave(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);
     base::unlink(sets_, set);
@@ -153,17 +146,6 @@ Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
         show_again(set);
     }
     return cache;
-}
-
-Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
-    if (Cache* const cache = attached(set)) [[likely]]
-        return cache;
-    return attach_slow(set);
-}
-
-void ThreadRegistry::show_again(const BucketSet& set) noexcept {
-    const std::lock_guard guard(mutex_);
-    show(set);
 }
 
 Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {

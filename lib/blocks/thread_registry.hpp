@@ -69,7 +69,13 @@ public:
     constexpr ThreadRegistry() noexcept = default;
 
     /// Adds a set, so that threads can attach to it. From now on a fork takes the set's locks.
-    void enter(BucketSet& set) noexcept;
+    void enter(BucketSet& set) noexcept {
+        const std::lock_guard guard(mutex_);
+        (void)set_up_handlers();
+        // In front, so that a fork locks finer series before the first, as the order of locks
+        // requires.
+        base::link_in_front(sets_, set);
+    }
     /// Removes a set and clears its entry in every thread's table. REQUIRES: no call to the pool is
     /// in progress.
     void leave(BucketSet& set) noexcept;
@@ -83,7 +89,11 @@ public:
     /// Returns the calling thread's cache for this set; makes one if there is none. Returns nullptr
     /// if the pool has no caches, if the thread is in its last destructors, or if memory is short.
     /// Calls then use the spans directly.
-    Cache* attach(BucketSet& set) noexcept;
+    Cache* attach(BucketSet& set) noexcept {
+        if (Cache* const cache = attached(set)) [[likely]]
+            return cache;
+        return attach_slow(set);
+    }
     /// Returns the calling thread's cache for this set, or nullptr if it has none.
     Cache* attached(const BucketSet& set) noexcept;
 
@@ -122,7 +132,10 @@ private:
     void show(const BucketSet& set) noexcept;
     // Separate functions, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;
-    [[gnu::noinline]] void show_again(const BucketSet& set) noexcept;
+    [[gnu::noinline]] void show_again(const BucketSet& set) noexcept {
+        const std::lock_guard guard(mutex_);
+        show(set);
+    }
 
     std::mutex set_up_mutex_;
     std::mutex mutex_;

@@ -145,9 +145,4 @@ void BudgetTable::open() noexcept {
     }
 }
 
-detail::BudgetNode* BudgetTable::find(BudgetSubject subject, std::string_view name) const noexcept {
-    const Named* const found = entry_of(subject, name);
-    return found == nullptr ? nullptr : found->node;
-}
-
 }  // namespace tensorpool::limits

@@ -347,10 +347,4 @@ bool AddressSpace::forget_foreign() noexcept {
     return any;
 }
 
-void AddressSpace::set_lender(Granules run, std::uint32_t lender) noexcept {
-    for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
-        window_.lenders()[granule].store(lender, std::memory_order_relaxed);
-    }
-}
-
 }  // namespace tensorpool::pages

@@ -209,7 +209,11 @@ private:
     }
     bool go_around(Granules taken, std::uint32_t limit) noexcept;
     bool forget_foreign() noexcept;
-    void set_lender(Granules run, std::uint32_t lender) noexcept;
+    void set_lender(Granules run, std::uint32_t lender) noexcept {
+        for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
+            window_.lenders()[granule].store(lender, std::memory_order_relaxed);
+        }
+    }
     // Granules that the tables do not describe were never lent.
     std::uint32_t lender_of(std::uint32_t granule) const noexcept {
         return granule < window_.described()

@@ -8,12 +8,6 @@ constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
 
 }  // namespace
 
-Span* LargeBlocks::take_cached(PageCount pages) noexcept {
-    Span* const span = cache_.take(pages);
-    if (span != nullptr) mark(*span, in_use_);
-    return span;
-}
-
 LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment,
                                          SlowPath& path) noexcept {
     const PageCount pages = pages_of(bytes);
@@ -55,12 +49,6 @@ bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t min_bytes,
     // A block in use keeps its span. If `p` was not in use, the span may have been reused for
     // another block while it was read. These comparisons detect that.
     return heap_.space().map().at(p).word() == entry.word() && is_right();
-}
-
-bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
-    const PageCount pages = pages_of(bytes);
-    if (heap_.extend(span, pages, path)) return true;
-    return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
 }
 
 bool LargeBlocks::waits_behind(const Span& span) const noexcept {

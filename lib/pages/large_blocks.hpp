@@ -136,7 +136,11 @@ public:
     }
     /// Takes a block of exactly `pages` pages from the cache that all threads share. Returns
     /// nullptr if there is none.
-    Span* take_cached(PageCount pages) noexcept;
+    Span* take_cached(PageCount pages) noexcept {
+        Span* const span = cache_.take(pages);
+        if (span != nullptr) mark(*span, in_use_);
+        return span;
+    }
     /// Allocates a block from the cache or the heap. `alignment` is in bytes, a power of two.
     /// Before the heap grows, the cache is emptied into it. The span is nullptr if that is refused.
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
@@ -175,7 +179,11 @@ public:
 
     /// Grows a block in place to at least `bytes` bytes. Returns false, and changes nothing, if the
     /// memory behind it is in use or cannot be committed. REQUIRES: the block is smaller.
-    bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+    bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+        const PageCount pages = pages_of(bytes);
+        if (heap_.extend(span, pages, path)) return true;
+        return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
+    }
     /// Returns whether the span behind the block is a free large block that is kept here or by a
     /// thread. Such a block can join the free extents once it is given to the heap.
     bool waits_behind(const Span& span) const noexcept;

@@ -63,7 +63,10 @@ public:
     void forget_visits() noexcept;
 
 private:
-    Pool* first_visit() noexcept;
+    Pool* first_visit() noexcept {
+        const std::lock_guard guard(mutex_);
+        return begin_visit(first_);
+    }
     Pool* next_visit(Pool& pool) noexcept;
     Pool* begin_visit(Pool* pool) noexcept;
     bool try_leave(Pool& pool) noexcept;

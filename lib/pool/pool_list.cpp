@@ -68,11 +68,6 @@ void PoolList::forget_visits() noexcept {
     }
 }
 
-Pool* PoolList::first_visit() noexcept {
-    const std::lock_guard guard(mutex_);
-    return begin_visit(first_);
-}
-
 Pool* PoolList::next_visit(Pool& pool) noexcept {
     Pool* next = nullptr;
     {

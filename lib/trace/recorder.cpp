@@ -55,12 +55,6 @@ void HolderAnswers::publish(Control& control, std::uint64_t request,
     platform::close_shared_memory(former);
 }
 
-void HolderAnswers::forget() noexcept {
-    platform::close_shared_memory(file_);
-    file_ = {};
-    passed_on_ = 0;
-}
-
 namespace {
 
 constinit base::NeverDestroyed<Recorder> the_recorder;
@@ -153,12 +147,6 @@ bool Recorder::answer_under_lock() noexcept {
     return asked >> request_shift != before >> request_shift;
 }
 
-void Recorder::change_recording(std::uint64_t asked) noexcept {
-    const bool wanted = asked % 2 != 0;
-    if (!wanted && recording_.target_now() == Target::reader) end();
-    if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
-}
-
 // The memory of the control stays mapped until the process ends or forks.
 void Recorder::answer_requests() noexcept {
     Control* const control = recording_.control.load(relaxed);
@@ -178,12 +166,6 @@ void Recorder::trim(Control& control, std::uint64_t request) noexcept {
     if (request <= control.trims.load(relaxed)) return;
     control.trimmed_bytes.store(bytes, relaxed);
     control.trims.store(request, std::memory_order_release);
-}
-
-void Recorder::answer_holders(std::uint64_t request, std::string_view text) noexcept {
-    Control* const control = recording_.control.load(std::memory_order_acquire);
-    const std::lock_guard guard(answers_mutex_);
-    if (control != nullptr) holder_answers_.answer(*control, request, text);
 }
 
 // Returns false while another thread sets them: that thread answers the request.
@@ -302,18 +284,6 @@ void Recorder::after_fork_in_child() noexcept {
     looked_ = false;
     forks_.store(1, relaxed);  // the child does not have the other forking threads
     after_fork_in_parent();
-}
-
-void Recorder::lock_rings() noexcept {
-    answers_mutex_.lock();
-    file_.lock();
-    recording_.rings.lock();
-}
-
-void Recorder::unlock_rings() noexcept {
-    recording_.rings.unlock();
-    file_.unlock();
-    answers_mutex_.unlock();
 }
 
 // The child has neither the memory that it would record into nor its control. This runs first in

@@ -31,7 +31,11 @@ public:
     void answer(Control& control, std::uint64_t request, std::string_view text) noexcept;
 
     /// Called in the child of a fork: closes the parent's answer.
-    void forget() noexcept;
+    void forget() noexcept {
+        platform::close_shared_memory(file_);
+        file_ = {};
+        passed_on_ = 0;
+    }
 
 private:
     void publish(Control& control, std::uint64_t request, std::string_view text) noexcept;
@@ -65,12 +69,22 @@ public:
         recording_.rings.name(kind, source, name);
     }
     /// Writes the content of the rings into the file, at exit.
-    void finish() noexcept;
+    void finish() noexcept {
+        // The file and the rings are its parent's, and a thread of the parent may have held the
+        // lock.
+        if (events::is_unnoticed_child()) return;
+        const std::lock_guard guard(mutex_);
+        if (recording_.target_now() == Target::file && file_.is_open()) file_.finish();
+    }
     void set_holder_handler(HolderHandler handler) noexcept {
         const std::lock_guard guard(answers_mutex_);
         holder_answers_.set_handler(handler);
     }
-    void answer_holders(std::uint64_t request, std::string_view text) noexcept;
+    void answer_holders(std::uint64_t request, std::string_view text) noexcept {
+        Control* const control = recording_.control.load(std::memory_order_acquire);
+        const std::lock_guard guard(answers_mutex_);
+        if (control != nullptr) holder_answers_.answer(*control, request, text);
+    }
     /// Makes the calling thread's ring available to another thread.
     void end_thread() noexcept { writer_.end_thread(); }
 
@@ -78,8 +92,16 @@ public:
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
-    void lock_rings() noexcept;
-    void unlock_rings() noexcept;
+    void lock_rings() noexcept {
+        answers_mutex_.lock();
+        file_.lock();
+        recording_.rings.lock();
+    }
+    void unlock_rings() noexcept {
+        recording_.rings.unlock();
+        file_.unlock();
+        answers_mutex_.unlock();
+    }
     void forget_rings() noexcept;
 
     /// Registers the handlers for forks and for the end of threads. Called while the library is
@@ -95,7 +117,11 @@ private:
 
     // All of these require mutex_.
     bool answer_under_lock() noexcept;
-    void change_recording(std::uint64_t asked) noexcept;
+    void change_recording(std::uint64_t asked) noexcept {
+        const bool wanted = asked % 2 != 0;
+        if (!wanted && recording_.target_now() == Target::reader) end();
+        if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
+    }
     void look_at_environment() noexcept;
     bool begin(Target target, bool from_start) noexcept;
     void end() noexcept;

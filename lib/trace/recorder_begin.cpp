@@ -147,11 +147,4 @@ Control* Recorder::make_private_control() noexcept {
     return control;
 }
 
-void Recorder::finish() noexcept {
-    // The file and the rings are its parent's, and a thread of the parent may have held the lock.
-    if (events::is_unnoticed_child()) return;
-    const std::lock_guard guard(mutex_);
-    if (recording_.target_now() == Target::file && file_.is_open()) file_.finish();
-}
-
 }  // namespace tensorpool::trace

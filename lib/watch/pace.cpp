@@ -40,13 +40,6 @@ void Pace::look(std::uint64_t now) noexcept {
     shared_->rate.store(std::max(bytes_ / time_, kept * known), std::memory_order_relaxed);
 }
 
-bool Pace::may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
-    Account& account = accounts_[watcher];
-    const double time = std::max(time_of_block(account, terms), cost_ns / terms.share);
-    account.wanted_ns = terms.haste * time;
-    return account.saved_ns >= account.wanted_ns;
-}
-
 void Pace::count(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
     Account& account = accounts_[watcher];
     account.saved_ns -= cost_ns / terms.share;

@@ -96,7 +96,12 @@ public:
     void look(std::uint64_t now) noexcept;
 
     /// Returns whether the watcher may take a block that costs at least `cost_ns` now.
-    bool may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
+    bool may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
+        Account& account = accounts_[watcher];
+        const double time = std::max(time_of_block(account, terms), cost_ns / terms.share);
+        account.wanted_ns = terms.haste * time;
+        return account.saved_ns >= account.wanted_ns;
+    }
     /// Counts what the allocation of a block cost, or its free.
     void count(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
     void count_free(unsigned watcher, double cost_ns) noexcept;

@@ -22,12 +22,6 @@ void ScratchHandles::push(const ScratchHandle& handle) {
     handles_.back().serial = ++last_serial_;
 }
 
-ScratchHandle ScratchHandles::pop() noexcept {
-    const ScratchHandle last = handles_.back();
-    handles_.pop_back();
-    return last;
-}
-
 ScratchHandles::Handles::const_reverse_iterator ScratchHandles::find(
     const HeldBlock& block) const noexcept {
     const std::uint64_t serial = block.owner.releases();

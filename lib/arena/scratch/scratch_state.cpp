@@ -19,13 +19,6 @@ ScratchOperators& scratch_operators() {
     return operators;
 }
 
-ScratchOperators::Entry ScratchOperators::find_or_add(std::string_view name) {
-    const std::lock_guard guard(mutex_);
-    auto at = operators_.find(name);
-    if (at == operators_.end()) at = operators_.try_emplace(std::string(name)).first;
-    return {at->first, &at->second};
-}
-
 std::string ScratchOperators::name_of(const detail::ScratchOperator* known) const {
     const std::lock_guard guard(mutex_);
     for (const auto& [name, one] : operators_) {
@@ -112,12 +105,6 @@ ScratchState::~ScratchState() {
     // The child of a fork treats every scratch in the registry as consistent.
     arena::scratch_registry().leave(*this);
     events::snapshot_sources().leave(*this);
-}
-
-void ScratchState::abandon() noexcept {
-    events::snapshot_sources().leave(*this);
-    chunks.drop_all();
-    record.leave();
 }
 
 void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
@@ -289,13 +276,6 @@ void ScratchState::fold_record() noexcept {
     record.fold();
 }
 
-void ScratchState::forget_need() noexcept {
-    base::raise_to(totals.peak_used_bytes, record->words.high.load(std::memory_order_relaxed));
-    record->words.high.store(0, std::memory_order_relaxed);
-    prepared_ = 0;
-    slack_ = 0;
-}
-
 std::size_t ScratchState::trim() noexcept {
     const bool keeps_present = scratch_.used() != 0 || scratch_.scope() != outside;
     if (!keeps_present) forget_need();
@@ -355,23 +335,6 @@ platform::ExitHandler ScratchRegistry::exit_handler() noexcept {
     const std::lock_guard guard(mutex_);
     static const platform::ExitHandler handler = platform::add_thread_exit_handler(give_back_local);
     return handler;
-}
-
-void ScratchRegistry::hide_quick_paths() noexcept {
-    const std::lock_guard guard(mutex_);
-    hidden_ = true;
-    for_each([](detail::ScratchState& one) { one.show_quick_path(false); });
-}
-
-void ScratchRegistry::show_quick_paths() noexcept {
-    const std::lock_guard guard(mutex_);
-    hidden_ = false;
-    for_each([](detail::ScratchState& one) { one.show_quick_path(true); });
-}
-
-void ScratchRegistry::before_fork() noexcept {
-    scratch_operators().lock();
-    mutex_.lock();
 }
 
 // The child has only the forking thread.

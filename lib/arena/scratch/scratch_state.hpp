@@ -38,7 +38,12 @@ public:
         detail::ScratchOperator* found;
     };
     /// Returns the operator `name`, adding it if it is new. Throws std::bad_alloc.
-    Entry find_or_add(std::string_view name);
+    Entry find_or_add(std::string_view name) {
+        const std::lock_guard guard(mutex_);
+        auto at = operators_.find(name);
+        if (at == operators_.end()) at = operators_.try_emplace(std::string(name)).first;
+        return {at->first, &at->second};
+    }
     /// Returns the name of an operator; "" if it is nullptr or unknown.
     std::string name_of(const detail::ScratchOperator* known) const;
     ScratchReport report() const;
@@ -153,7 +158,11 @@ public:
     /// Adds a handle whose block begins at `used_before`, and gives it a serial number.
     void push(const ScratchHandle& handle);
     ScratchHandle& last() noexcept { return handles_.back(); }
-    ScratchHandle pop() noexcept;
+    ScratchHandle pop() noexcept {
+        const ScratchHandle last = handles_.back();
+        handles_.pop_back();
+        return last;
+    }
     /// Forgets the handle that owns `block`, wherever it is.
     void forget(const HeldBlock& block) noexcept {
         const auto found = find(block);
@@ -222,7 +231,11 @@ public:
     std::size_t slack() const noexcept { return slack_; }
     /// Gives back the chunks of a thread that does not exist in the child of a fork. The thread may
     /// have been in the middle of anything, so its records stay as they are.
-    void abandon() noexcept;
+    void abandon() noexcept {
+        events::snapshot_sources().leave(*this);
+        chunks.drop_all();
+        record.leave();
+    }
     /// Records the new thread number in the child of a fork.
     void belong_to_this_thread() noexcept {
         record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
@@ -259,7 +272,12 @@ private:
 
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
-    void forget_need() noexcept;
+    void forget_need() noexcept {
+        base::raise_to(totals.peak_used_bytes, record->words.high.load(std::memory_order_relaxed));
+        record->words.high.store(0, std::memory_order_relaxed);
+        prepared_ = 0;
+        slack_ = 0;
+    }
     void note_changes() noexcept;
     void fold_record() noexcept;
 
@@ -297,11 +315,22 @@ public:
     void enter(detail::ScratchState& scratch) noexcept;
 
     /// Makes every allocation from every scratch take the slow path from now on.
-    void hide_quick_paths() noexcept;
+    void hide_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = true;
+        for_each([](detail::ScratchState& one) { one.show_quick_path(false); });
+    }
     /// Lets the inline paths serve allocations again.
-    void show_quick_paths() noexcept;
+    void show_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = false;
+        for_each([](detail::ScratchState& one) { one.show_quick_path(true); });
+    }
 
-    void before_fork() noexcept;
+    void before_fork() noexcept {
+        scratch_operators().lock();
+        mutex_.lock();
+    }
     void after_fork_in_parent() noexcept {
         mutex_.unlock();
         scratch_operators().unlock();

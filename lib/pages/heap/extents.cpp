@@ -14,32 +14,12 @@ constexpr unsigned looks_for_lowest = 64;
 
 }  // namespace
 
-constexpr unsigned ExtentBins::bin_of(PageCount pages) noexcept {
-    if (pages < bins_per_doubling) return pages;
-    const unsigned doubling = static_cast<unsigned>(std::bit_width(pages)) - 4;
-    return (doubling + 1) * bins_per_doubling + ((pages >> doubling) & (bins_per_doubling - 1));
-}
-
 void ExtentBins::insert(Span& extent) noexcept {
     static_assert(bin_of(~PageCount{0}) < bin_count);
     const unsigned bin = bin_of(extent.pages);
     bins_[bin].push_front(extent);
     used_[bin / 64] |= std::uint64_t{1} << bin % 64;
     total_pages_ += extent.pages;
-}
-
-void ExtentBins::remove(Span& extent) noexcept {
-    const unsigned bin = bin_of(extent.pages);
-    bins_[bin].erase(SpanList::s_iterator_to(extent));
-    if (bins_[bin].empty()) used_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
-    total_pages_ -= extent.pages;
-}
-
-Span* ExtentBins::find(PageCount pages, PageCount alignment) noexcept {
-    for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
-        if (Span* const found = best_of(bin, pages, alignment)) return found;
-    }
-    return nullptr;
 }
 
 Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
@@ -53,12 +33,6 @@ Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
         }
     }
     return lowest;
-}
-
-Span* ExtentBins::largest() noexcept {
-    Span* found = nullptr;
-    for_the_largest(1, [&](Span& extent) { found = &extent; });
-    return found;
 }
 
 std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,

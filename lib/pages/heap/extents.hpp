@@ -12,12 +12,22 @@ namespace tensorpool::pages {
 class ExtentBins {
 public:
     void insert(Span& extent) noexcept;
-    void remove(Span& extent) noexcept;
+    void remove(Span& extent) noexcept {
+        const unsigned bin = bin_of(extent.pages);
+        bins_[bin].erase(SpanList::s_iterator_to(extent));
+        if (bins_[bin].empty()) used_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+        total_pages_ -= extent.pages;
+    }
 
     /// Returns a good fit for `pages` pages that begin at a multiple of `alignment` pages: the
     /// smallest among the first few fitting extents of the bin, or of the next bin with a fitting
     /// extent. Returns nullptr if none fits.
-    Span* find(PageCount pages, PageCount alignment) noexcept;
+    Span* find(PageCount pages, PageCount alignment) noexcept {
+        for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
+            if (Span* const found = best_of(bin, pages, alignment)) return found;
+        }
+        return nullptr;
+    }
     /// Returns the fitting extent at the lowest address, among the first few dozen that fit,
     /// beginning with the smallest sizes. Returns nullptr if none fits.
     Span* find_lowest(PageCount pages, PageCount alignment) noexcept;
@@ -50,7 +60,11 @@ public:
 
     std::size_t total_pages() const noexcept { return total_pages_; }
     /// Returns an extent of the bin of the largest sizes, or nullptr if there is none.
-    Span* largest() noexcept;
+    Span* largest() noexcept {
+        Span* found = nullptr;
+        for_the_largest(1, [&](Span& extent) { found = &extent; });
+        return found;
+    }
 
     /// Returns the page at which an aligned run of `pages` pages would begin in the extent, or the
     /// extent's end page if it does not fit.
@@ -66,7 +80,11 @@ private:
     static constexpr unsigned doublings = 30;
     static constexpr unsigned bin_count = doublings * bins_per_doubling;
 
-    static constexpr unsigned bin_of(PageCount pages) noexcept;
+    static constexpr unsigned bin_of(PageCount pages) noexcept {
+        if (pages < bins_per_doubling) return pages;
+        const unsigned doubling = static_cast<unsigned>(std::bit_width(pages)) - 4;
+        return (doubling + 1) * bins_per_doubling + ((pages >> doubling) & (bins_per_doubling - 1));
+    }
     Span* best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept;
     unsigned next_used(unsigned bin) const noexcept;
 

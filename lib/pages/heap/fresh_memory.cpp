@@ -37,12 +37,6 @@ void FolioChoice::note(Folio folio, std::uint64_t ns) noexcept {
     }
 }
 
-bool FolioChoice::has(unsigned what) noexcept {
-    unsigned known = known_.load(std::memory_order_relaxed);
-    if (known == 0) known = look();
-    return (known & what) != 0;
-}
-
 // Medium pages always cost a quarter of small ones. If the system has them, a huge page is tried
 // only after the first pause.
 unsigned FolioChoice::look() noexcept {
@@ -64,12 +58,6 @@ void request_pages(char* begin, std::size_t bytes, Folio folio) noexcept {
 }
 
 }  // namespace
-
-void FreshMemory::request_huge_pages(Span& extent) const noexcept {
-    if (!extent.clean || extent.huge) return;
-    platform::prefer_huge_pages(space_.address_of(extent.first_page), extent.bytes());
-    extent.huge = true;
-}
 
 // A granule's request is made when the first span in it is cut off, so that the measured cost of
 // the previous granule is taken into account. At the beginning of an extent, the rest of a partial

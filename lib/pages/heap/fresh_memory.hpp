@@ -54,7 +54,11 @@ private:
     static constexpr unsigned looked = 1;
     static constexpr unsigned has_medium = 2;
     static constexpr unsigned has_huge = 4;
-    bool has(unsigned what) noexcept;
+    bool has(unsigned what) noexcept {
+        unsigned known = known_.load(std::memory_order_relaxed);
+        if (known == 0) known = look();
+        return (known & what) != 0;
+    }
     unsigned look() noexcept;
 
     const Sizes sizes_of_system_;
@@ -77,7 +81,11 @@ public:
         : space_(space), options_(options) {}
 
     /// Requests huge pages for an extent, once. The caller holds the shard's lock.
-    void request_huge_pages(Span& extent) const noexcept;
+    void request_huge_pages(Span& extent) const noexcept {
+        if (!extent.clean || extent.huge) return;
+        platform::prefer_huge_pages(space_.address_of(extent.first_page), extent.bytes());
+        extent.huge = true;
+    }
     /// Requests larger pages for a run that is about to be cut out of an extent and will be touched
     /// whole, and for the granule that begins in it. The caller holds the shard's lock.
     void request_for_run(Span& extent, PageRun run, SlowPath& path) const noexcept;

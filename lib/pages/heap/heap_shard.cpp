@@ -28,12 +28,6 @@ HeapShard::HeapShard(HeapCommon& common, unsigned number) noexcept
 
 // Taking and freeing --------------------------------------------------------------------------
 
-Span* HeapShard::take_free(const PageRequest& request, SlowPath& path) noexcept {
-    const std::lock_guard guard(mutex_);
-    Span* const extent = extents_.find_hot(request.pages, request.alignment);
-    return extent == nullptr ? nullptr : take_hot(*extent, request, path);
-}
-
 Span* HeapShard::take(const PageRequest& request, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
     Span* extent = extents_.find_hot(request.pages, request.alignment);
@@ -75,13 +69,6 @@ void HeapShard::report_free(Refusal& refusal) noexcept {
     extents_.hot().for_each([&](const Span& extent) {
         refusal.largest_free = std::max(refusal.largest_free, extent.bytes());
     });
-}
-
-void HeapShard::count_free() noexcept {
-    const std::size_t free_bytes = extents_.hot().total_pages() * page_bytes;
-    const std::size_t untouched_bytes = extents_.untouched_pages() * page_bytes;
-    common_.kept.count_free(free_bytes - std::exchange(counted_free_, free_bytes),
-                            untouched_bytes - std::exchange(counted_untouched_, untouched_bytes));
 }
 
 // Growing -------------------------------------------------------------------------------------

@@ -64,7 +64,11 @@ public:
 
     /// Cuts a span out of free memory. Returns nullptr if no extent fits, or, with a refusal, if
     /// there is no memory for a record.
-    Span* take_free(const PageRequest& request, SlowPath& path) noexcept;
+    Span* take_free(const PageRequest& request, SlowPath& path) noexcept {
+        const std::lock_guard guard(mutex_);
+        Span* const extent = extents_.find_hot(request.pages, request.alignment);
+        return extent == nullptr ? nullptr : take_hot(*extent, request, path);
+    }
     /// Like `take_free`, but grows the shard if no extent fits. If that is refused, `path.refusal`
     /// and `path.shortage` say why. GROWTH.
     Span* take(const PageRequest& request, SlowPath& path) noexcept;
@@ -127,7 +131,13 @@ private:
 
     // REQUIRES, for all that follow: the lock is held.
     Span* take_hot(Span& extent, const PageRequest& request, SlowPath& path) noexcept;
-    void count_free() noexcept;
+    void count_free() noexcept {
+        const std::size_t free_bytes = extents_.hot().total_pages() * page_bytes;
+        const std::size_t untouched_bytes = extents_.untouched_pages() * page_bytes;
+        common_.kept.count_free(
+            free_bytes - std::exchange(counted_free_, free_bytes),
+            untouched_bytes - std::exchange(counted_untouched_, untouched_bytes));
+    }
 
     // A refusal sets `shortage`.
     bool grow(const PageRequest& request, SlowPath& path) noexcept;

@@ -54,20 +54,6 @@ HeapShard& HeapShards::of(const Span& span) noexcept {
                                                 : *shards_.find(number);
 }
 
-void HeapShards::report_free(Refusal& refusal) noexcept {
-    refusal.knows_free = true;
-    refusal.free_pages = 0;
-    refusal.largest_free = 0;
-    for_each([&](HeapShard& shard) { shard.report_free(refusal); });
-}
-
-void HeapShards::unlock() noexcept {
-    // The first shard last: while it is locked, no other shard is made.
-    if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) marked->unlock();
-    shards_.for_each_other(shards_.first(), [](HeapShard& shard) { shard.unlock(); });
-    shards_.first().unlock();
-}
-
 HeapShard* HeapShards::make(unsigned number) noexcept {
     void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
     if (memory == nullptr) return nullptr;
@@ -191,13 +177,6 @@ void PageHeap::end_marks() noexcept {
     end_marks_in(common_.space, common_.number, common_.loans.ordinary());
 }
 
-bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
-    HeapShard& shard = shards_.of(span);
-    if (shard.extend(span, pages, HeapShard::MayCommit::no, path)) return true;
-    const std::lock_guard guard(common_.growth);
-    return shard.extend(span, pages, HeapShard::MayCommit::yes, path);
-}
-
 // If free committed memory can hold the block, the caller copies it there instead.
 Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     bool has_free = false;
@@ -290,12 +269,6 @@ std::size_t PageHeap::give_back(std::size_t bytes, Changes& changes, Prepared pr
         given += shard.drop(leaving, changes);
     });
     return given;
-}
-
-void PageHeap::offer_free() noexcept {
-    std::size_t offered = 0;
-    shards_.for_each([&](HeapShard& shard) { offered += shard.offer_free(); });
-    kept().note_offered(offered);
 }
 
 bool PageHeap::keep_to_retention(Changes& changes) noexcept {

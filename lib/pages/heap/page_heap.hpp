@@ -31,13 +31,23 @@ public:
     PerShard<HeapShard>& ordinary() noexcept { return shards_; }
 
     /// Sets what is free in all shards.
-    void report_free(Refusal& refusal) noexcept;
+    void report_free(Refusal& refusal) noexcept {
+        refusal.knows_free = true;
+        refusal.free_pages = 0;
+        refusal.largest_free = 0;
+        for_each([&](HeapShard& shard) { shard.report_free(refusal); });
+    }
 
     /// All locks. While they are held, no shard is made.
     void lock() noexcept {
         for_each([](HeapShard& shard) { shard.lock(); });
     }
-    void unlock() noexcept;
+    void unlock() noexcept {
+        // The first shard last: while it is locked, no other shard is made.
+        if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) marked->unlock();
+        shards_.for_each_other(shards_.first(), [](HeapShard& shard) { shard.unlock(); });
+        shards_.first().unlock();
+    }
 
 private:
     HeapShard* make(unsigned number) noexcept;
@@ -75,7 +85,12 @@ public:
     }
     /// Grows a span in use to `pages` pages in place if the memory behind it is free. Returns
     /// false, and changes nothing, otherwise.
-    bool extend(Span& span, PageCount pages, SlowPath& path) noexcept;
+    bool extend(Span& span, PageCount pages, SlowPath& path) noexcept {
+        HeapShard& shard = shards_.of(span);
+        if (shard.extend(span, pages, HeapShard::MayCommit::no, path)) return true;
+        const std::lock_guard guard(common_.growth);
+        return shard.extend(span, pages, HeapShard::MayCommit::yes, path);
+    }
     /// Moves the pages of a span in use with their content to a cold run of `pages` pages. Only the
     /// difference is committed. Returns an extent with the old addresses, which the caller passes
     /// to `take_left`. Returns nullptr, and leaves the span unchanged, if free memory could hold
@@ -101,7 +116,11 @@ public:
                           Prepared prepared = Prepared::kept) noexcept;
     /// Lets the system take all free memory, which stays committed and is used as before. For use
     /// when memory is short, also for other processes and other parts of this one.
-    void offer_free() noexcept;
+    void offer_free() noexcept {
+        std::size_t offered = 0;
+        shards_.for_each([&](HeapShard& shard) { offered += shard.offer_free(); });
+        kept().note_offered(offered);
+    }
     /// If a retention period has ended, gives back the memory that was not needed during all of it
     /// and returns true. Takes no lock if none has ended.
     bool keep_to_retention(Changes& changes) noexcept;

@@ -77,12 +77,6 @@ GuardedArea& guarded_area() noexcept {
     return the_guarded_area.get();
 }
 
-bool GuardedArea::set_up() noexcept {
-    const std::lock_guard guard(mutex_);
-    if (state_ == State::unknown) state_ = reserve() ? State::ready : State::unavailable;
-    return state_ == State::ready;
-}
-
 bool GuardedArea::reserve() noexcept {
     pages_ = address_space().reserve_guarded();
     if (pages_ == 0) return false;
@@ -217,13 +211,6 @@ void GuardedArea::close(GuardedBlock& block) noexcept {
     drop_kept();
 }
 
-void GuardedArea::keep(GuardedBlock& block) noexcept {
-    block.has_memory = true;
-    block.state.store(GuardedBlock::State::freed, std::memory_order_release);
-    kept_.add(block);
-    kept_bytes_ += block.page_bytes_in_use();
-}
-
 // Blocks are freed almost always in the order of their addresses or against it, and lie beside each
 // other. What is between them is inaccessible.
 void GuardedArea::drop_kept() noexcept {
@@ -276,12 +263,6 @@ std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
     drop_kept();
     for_each([&](GuardedBlock& block, bool) { evict(block); });
     return bytes;
-}
-
-void GuardedArea::List::add(GuardedBlock& block) noexcept {
-    block.next = nullptr;
-    (newest == nullptr ? oldest : newest->next) = &block;
-    newest = &block;
 }
 
 // Blocks leave almost always in the order in which they came.

@@ -85,7 +85,11 @@ public:
 
     /// Reserves the addresses and the records, on the first call. Returns false if the system
     /// refuses; no block can then be guarded.
-    bool set_up() noexcept;
+    bool set_up() noexcept {
+        const std::lock_guard guard(mutex_);
+        if (state_ == State::unknown) state_ = reserve() ? State::ready : State::unavailable;
+        return state_ == State::ready;
+    }
 
     /// Returns the bytes of the pages that such a block takes.
     static std::size_t bytes_for(std::size_t bytes, std::size_t alignment) noexcept;
@@ -128,7 +132,11 @@ private:
     static constexpr unsigned record_count = 2 * max_blocks;
     /// Blocks, linked by `next`, oldest first.
     struct List {
-        void add(GuardedBlock& block) noexcept;
+        void add(GuardedBlock& block) noexcept {
+            block.next = nullptr;
+            (newest == nullptr ? oldest : newest->next) = &block;
+            newest = &block;
+        }
         void remove(const GuardedBlock& block) noexcept;
 
         GuardedBlock* oldest = nullptr;
@@ -141,7 +149,12 @@ private:
     GuardedBlock* take_record() noexcept;
     bool find_room(PageCount pages, PageNumber& first) noexcept;
     bool clear(PageNumber first, PageCount pages, PageNumber& next) noexcept;
-    void keep(GuardedBlock& block) noexcept;
+    void keep(GuardedBlock& block) noexcept {
+        block.has_memory = true;
+        block.state.store(GuardedBlock::State::freed, std::memory_order_release);
+        kept_.add(block);
+        kept_bytes_ += block.page_bytes_in_use();
+    }
     void evict(GuardedBlock& block) noexcept;
 
     std::mutex drop_mutex_;  // held while memory is dropped

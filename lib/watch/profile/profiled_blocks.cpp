@@ -29,13 +29,6 @@ bool KnownStacks::Known::is_on_stack() const noexcept {
     return true;
 }
 
-SiteRecord* KnownStacks::find(const void* base, std::uint64_t python) const noexcept {
-    for (const Known& known : known_[set_of(base)]) {
-        if (known.base == base && known.python == python && known.is_on_stack()) return known.site;
-    }
-    return nullptr;
-}
-
 // A stack with a frame whose return address lies elsewhere, such as that of a signal handler, is
 // not noted.
 void KnownStacks::add(const void* base, std::uint64_t python, const platform::StackBuffers& stack,

@@ -91,7 +91,13 @@ public:
     /// Returns the site of the calling thread's stack, or nullptr if it is not known. `base` is the
     /// frame of a function that the caller is in, or was called from, and `python` what
     /// `hash_python_stack` returns.
-    SiteRecord* find(const void* base, std::uint64_t python) const noexcept;
+    SiteRecord* find(const void* base, std::uint64_t python) const noexcept {
+        for (const Known& known : known_[set_of(base)]) {
+            if (known.base == base && known.python == python && known.is_on_stack())
+                return known.site;
+        }
+        return nullptr;
+    }
     /// Notes the site of the calling thread's stack. What lies inside `base` is not compared.
     void add(const void* base, std::uint64_t python, const platform::StackBuffers& stack,
              SiteRecord& site) noexcept;
