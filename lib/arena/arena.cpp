@@ -1,7 +1,6 @@
 #include <tensorpool/arena.hpp>
 
 #include "arena/arena_state.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {

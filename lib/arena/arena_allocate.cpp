@@ -4,7 +4,6 @@
 
 #include "arena/arena_state.hpp"
 #include "events/recorder_hooks.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {

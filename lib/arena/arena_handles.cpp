@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "arena/arena_state.hpp"
-#include "base/alignment.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
 

@@ -1,6 +1,5 @@
 #include "arena/arena_memory.hpp"
 
-#include "platform/platform.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
 

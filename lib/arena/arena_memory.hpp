@@ -1,10 +1,6 @@
 #pragma once
 
-#include <tensorpool/arena_statistics.hpp>
-
 #include "limits/commit_budget.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
-#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::arena {
 

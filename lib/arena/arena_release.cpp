@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "arena/arena_state.hpp"
-#include "base/alignment.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"

@@ -1,6 +1,5 @@
 #include "arena/arena_state.hpp"
 
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"

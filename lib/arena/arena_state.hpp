@@ -4,7 +4,6 @@
 #include <thread>
 
 #include <tensorpool/arena.hpp>
-#include <tensorpool/timeline.hpp>
 
 #include "arena/arena_memory.hpp"
 #include "arena/checked_blocks.hpp"
@@ -13,7 +12,6 @@
 #include "base/checks.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
 
 namespace tensorpool::arena {
 

@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "blocks/cache.hpp"
-#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
 

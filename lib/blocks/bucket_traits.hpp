@@ -2,7 +2,6 @@
 
 #include "blocks/magazine.hpp"
 #include "pages/heap/page_heap.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::blocks {
 

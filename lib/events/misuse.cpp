@@ -1,14 +1,11 @@
 #include "events/misuse.hpp"
 
-#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
 #include "events/timeline.hpp"
-#include "platform/platform.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment.hpp"
-#include "statistics/segment/segment_memory.hpp"
 
 namespace tensorpool::events {
 

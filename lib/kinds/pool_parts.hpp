@@ -4,8 +4,6 @@
 #include "base/checks.hpp"
 #include "blocks/thread_registry.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/segment/owned_record.hpp"
-#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::kinds {
 

@@ -1,8 +1,5 @@
 #include "limits/budget_counters.hpp"
 
-#include <algorithm>
-
-#include "base/atomics.hpp"
 #include "statistics/sums/budget_statistics.hpp"
 
 namespace tensorpool::limits {

@@ -1,7 +1,5 @@
 #include "limits/budget_file.hpp"
 
-#include <algorithm>
-
 #include "limits/budget_node.hpp"
 #include "platform/environment.hpp"
 #include "platform/files/input_file.hpp"

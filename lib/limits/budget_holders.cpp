@@ -1,9 +1,7 @@
 #include "limits/budget_holders.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "limits/budgets.hpp"
 #include "limits/ladder.hpp"

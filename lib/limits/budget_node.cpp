@@ -1,8 +1,5 @@
 #include "limits/budget_node.hpp"
 
-#include <algorithm>
-
-#include "base/alignment.hpp"
 #include "limits/budgets.hpp"
 
 namespace tensorpool::detail {

@@ -1,6 +1,5 @@
 #include "limits/budget_request.hpp"
 
-#include <algorithm>
 #include <cinttypes>
 #include <functional>
 

@@ -6,11 +6,9 @@
 #include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
-#include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/fork_locks.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::limits {
 namespace {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <mutex>
-
 #include "limits/budget_file.hpp"
 #include "limits/budget_node.hpp"
 #include "statistics/segment/slab_list.hpp"

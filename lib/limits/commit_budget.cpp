@@ -2,7 +2,6 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "platform/platform.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 
 namespace tensorpool::limits {

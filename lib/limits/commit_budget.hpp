@@ -1,11 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <mutex>
-
 #include <tensorpool/growth_policy.hpp>
 
-#include "base/atomics.hpp"
 #include "limits/budget_node.hpp"
 
 namespace tensorpool::limits {

@@ -1,7 +1,6 @@
 #include "limits/pressure_watch.hpp"
 
 #include "limits/commit_budget.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::limits {
 namespace {

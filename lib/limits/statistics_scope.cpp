@@ -3,14 +3,12 @@
 #include <functional>
 #include <iterator>
 
-#include "base/atomics.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 #include "limits/budgets.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/scopes/scope_frame.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool {
 namespace limits {

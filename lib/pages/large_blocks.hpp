@@ -2,7 +2,6 @@
 
 #include "pages/heap/page_heap.hpp"
 #include "pages/large_sizes.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
 
 namespace tensorpool::pages {
 

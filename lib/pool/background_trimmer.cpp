@@ -6,7 +6,6 @@
 #include "platform/process/fork_handlers.hpp"
 #include "pool/options.hpp"
 #include "pool/pool.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {

@@ -5,7 +5,6 @@
 #include "platform/process/fork_handlers.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -7,7 +7,6 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/environment.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/segment/segment.hpp"
 #include "trace/recorder.hpp"
 
 namespace tensorpool::trace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "platform/process/processes.hpp"
 #include "platform/threads/own_thread.hpp"
 #include "statistics/reader/look_problem.hpp"
 

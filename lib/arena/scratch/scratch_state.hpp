@@ -11,8 +11,6 @@
 #include "arena/release_history.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
-#include "platform/platform.hpp"
-#include "statistics/metrics/arena_metrics.hpp"
 
 namespace tensorpool::detail {
 

@@ -4,7 +4,6 @@
 
 #include "limits/budget_node.hpp"
 #include "pages/page_map.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 

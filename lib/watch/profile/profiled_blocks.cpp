@@ -6,7 +6,6 @@
 #include "platform/environment.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"
-#include "statistics/segment/name.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::watch {

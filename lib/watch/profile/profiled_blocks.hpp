@@ -1,8 +1,6 @@
 #pragma once
 
-#include <mutex>
 #include <span>
-#include <string_view>
 
 #include "base/block_mark.hpp"
 #include "platform/stacks/program_stack.hpp"
