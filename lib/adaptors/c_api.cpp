@@ -9,7 +9,7 @@
 #include "adaptors/c_calls.hpp"
 #include "adaptors/c_options.hpp"
 #include "adaptors/sized_struct.hpp"
-#include "pool/faults.hpp"
+#include "pool/pool.hpp"
 
 namespace tensorpool::adaptors {
 namespace {

@@ -6,7 +6,6 @@
 #include "base/alignment.hpp"
 #include "files/page_ranges.hpp"
 #include "platform/files/file_pages.hpp"
-#include "platform/files/page_locks.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool {

@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/text.hpp"
-#include "platform/files/page_locks.hpp"
+#include "platform/files/file_pages.hpp"
 
 namespace tensorpool {
 namespace {

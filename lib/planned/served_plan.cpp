@@ -12,7 +12,7 @@
 
 #include "base/alignment.hpp"
 #include "kinds/served_kind.hpp"
-#include "pages/served_memory.hpp"
+#include "pages/page_map.hpp"
 #include "planned/orphaned_plans.hpp"
 #include "planned/predecessors.hpp"
 #include "platform/platform.hpp"
@@ -178,7 +178,7 @@ bool ServedPlan::borrow_memory(pages::SlowPath& path) noexcept {
         pool_.report(path);
     } while (span_ == nullptr && path.budget.may_retry());
     if (span_ == nullptr) {
-        budget_.cancel(bytes);
+        budget_.refund(bytes);
         return false;
     }
     set_addresses(static_cast<std::byte*>(pool_.parts().large.address_of(*span_)));

@@ -7,7 +7,7 @@
 
 #include <tensorpool/detail/plan_tables.hpp>
 
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
 #include "planned/learned_plan.hpp"
 #include "planned/owned_planned_record.hpp"
 #include "pool/pool.hpp"

@@ -15,7 +15,6 @@
 
 #include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "statistics/sums/arena_statistics.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"

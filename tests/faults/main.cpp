@@ -16,7 +16,6 @@
 #include "models/pool_model.hpp"
 #include "pages/address_space.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "trace/ring_layout.hpp"
 #include "watch/guards/guarded_area.hpp"
 

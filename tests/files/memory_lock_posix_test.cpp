@@ -17,7 +17,7 @@
 #include <tensorpool/mapped_file.hpp>
 
 #include "files/test_file.hpp"
-#include "platform/files/page_locks.hpp"
+#include "platform/files/file_pages.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"

@@ -13,9 +13,8 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "kinds/served_kind.hpp"
-#include "pages/served_memory.hpp"
+#include "pages/page_map.hpp"
 #include "pool/pool.hpp"
-#include "pool/pool_list.hpp"
 
 namespace tensorpool {
 namespace {

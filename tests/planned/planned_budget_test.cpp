@@ -12,6 +12,7 @@
 #include <tensorpool/planned_arena.hpp>
 #include <tensorpool/serve_scope.hpp>
 
+#include "limits/charged.hpp"
 #include "planned/arena_tools.hpp"
 
 namespace tensorpool::planned {
@@ -131,7 +132,7 @@ TEST(PlannedBudget, BudgetMayEndBeforeItsArena) {
 class Holder : public MemoryHolder {
 public:
     explicit Holder(Budget& budget)
-        : own_(budget, "own"), reserved_(own_.reserve(2 * mib)), there_(budget.add_holder(*this)) {}
+        : own_(budget, "own"), reserved_(own_, 2 * mib), there_(budget.add_holder(*this)) {}
     std::size_t available() const noexcept override { return bytes_; }
     std::size_t give(std::size_t) noexcept override {
         MemoryPool& pool = get_global_memory_pool();
@@ -143,7 +144,7 @@ public:
 private:
     std::size_t bytes_ = 2 * mib;
     Budget own_;
-    BudgetReservation reserved_;
+    tensorpool::testing::Charged reserved_;
     HolderRegistration there_;
 };
 
@@ -185,7 +186,7 @@ TEST(PlannedBudget, RequestsOfAHolderAreNotServed) {
     Holder holder(other);
     {
         const ServeScope serve(arena);
-        const BudgetReservation more = other.reserve(mib);
+        const tensorpool::testing::Charged more(other, mib);
         pool.deallocate(pool.allocate(mib), mib);
     }
     EXPECT_EQ(arena.statistics().served, 2U);

@@ -127,8 +127,7 @@ private:
     }
 
     static void check(const BudgetStatistics& budget) {
-        if (budget.in_use_bytes > budget.peak_bytes ||
-            budget.reserved_bytes > budget.in_use_bytes) {
+        if (budget.in_use_bytes > budget.peak_bytes) {
             throw std::logic_error("a part exceeds the whole");
         }
     }

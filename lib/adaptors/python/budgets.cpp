@@ -39,7 +39,6 @@ py::dict statistics_of(const Budget& budget) {
     statistics["soft_bytes"] = now.soft_bytes;
     statistics["hard_bytes"] = now.hard_bytes;
     statistics["in_use_bytes"] = now.in_use_bytes;
-    statistics["reserved_bytes"] = now.reserved_bytes;
     statistics["peak_bytes"] = now.peak_bytes;
     statistics["refusals"] = now.refusals;
     statistics["reclaims"] = now.reclaims;

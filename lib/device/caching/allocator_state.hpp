@@ -22,7 +22,7 @@
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
 
 namespace tensorpool::device {
 
@@ -116,7 +116,7 @@ struct AllocatorState {
     void end_growth(std::size_t bytes, std::size_t got) noexcept {
         growing_bytes -= bytes;
         if (got != 0) totals.count_growth(got);
-        budget.cancel(bytes - got);
+        budget.refund(bytes - got);
     }
     void count_give_back(std::size_t bytes) noexcept {
         totals.count_give_back(bytes);

@@ -8,7 +8,7 @@
 #include <tensorpool/timeline.hpp>
 
 #include "device/caching/blocks/block.hpp"
-#include "events/limit_kind.hpp"
+#include "events/timeline.hpp"
 #include "limits/budget_request.hpp"
 
 namespace tensorpool::device {

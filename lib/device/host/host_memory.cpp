@@ -7,7 +7,6 @@
 
 #include "device/call_errors.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 
 namespace tensorpool::device {
 namespace {

@@ -19,7 +19,7 @@
 #include "device/pinned/pinned_sizes.hpp"
 #include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
 
 namespace tensorpool::device {
 

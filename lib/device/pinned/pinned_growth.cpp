@@ -142,7 +142,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
     }
     growing_bytes_ -= bytes;
     if (status != DeviceStatus::ok) {
-        budget_.cancel(bytes);
+        budget_.refund(bytes);
         return {nullptr, status,
                 status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use};
     }
@@ -150,7 +150,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
         heap_.add_slab(slabs_, request.pool, static_cast<std::byte*>(memory), bytes);
     } catch (...) {
         (void)backend_.deallocate_pinned(device_, memory, bytes);
-        budget_.cancel(bytes);
+        budget_.refund(bytes);
         throw;
     }
     totals_.count_growth(bytes);

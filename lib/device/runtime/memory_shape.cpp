@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/multiply.hpp"
+#include "base/alignment.hpp"
 #include "device/runtime/check_shape.hpp"
 
 namespace tensorpool {

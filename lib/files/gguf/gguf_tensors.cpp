@@ -9,7 +9,6 @@
 #include "files/gguf/gguf_metadata.hpp"
 #include "files/tensor_order.hpp"
 #include "files/utf8.hpp"
-#include "tensors/ggml_types.hpp"
 #include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {

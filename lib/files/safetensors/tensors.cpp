@@ -5,7 +5,6 @@
 
 #include "files/tensor_order.hpp"
 #include "files/utf8.hpp"
-#include "tensors/safetensors_types.hpp"
 #include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {

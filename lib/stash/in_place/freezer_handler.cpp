@@ -3,7 +3,6 @@
 #include <mutex>
 #include <thread>
 
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 #include "platform/threads/own_thread.hpp"
 #include "stash/in_place/freezer.hpp"

@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 
 namespace tensorpool::stashing {
 namespace {

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "stash/pieces/piece_codec.hpp"
 
 namespace tensorpool::stashing {

@@ -10,7 +10,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/stashed_map.hpp>
 
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
 #include "stash/map/entry_table.hpp"
 #include "stash/map/listed_entries.hpp"
 #include "stash/map/map_reserve.hpp"

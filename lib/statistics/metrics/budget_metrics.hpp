@@ -15,7 +15,6 @@ struct BudgetTotals {
     Counter soft_bytes = 0;  // as are the next: 0 means no limit
     Counter hard_bytes = 0;
     Counter in_use_bytes = 0;
-    Counter reserved_bytes = 0;
     Counter peak_bytes = 0;
     Counter refusals = 0;
     Counter reclaims = 0;
@@ -37,11 +36,8 @@ struct Metrics<BudgetStatistics> {
         {"hard_bytes", &Of::hard_bytes, "bytes", gauge, "Hard limit; 0 means none.", "",
          &BudgetTotals::hard_bytes},
         {"in_use_bytes", &Of::in_use_bytes, "bytes", gauge,
-         "Bytes charged to the budget and to those below it, reservations included.",
-         "tensorpool_budget_in_use_bytes", &BudgetTotals::in_use_bytes},
-        {"reserved_bytes", &Of::reserved_bytes, "bytes", gauge,
-         "Bytes that reservations set aside and no request has used.",
-         "tensorpool_budget_reserved_bytes", &BudgetTotals::reserved_bytes},
+         "Bytes charged to the budget and to those below it.", "tensorpool_budget_in_use_bytes",
+         &BudgetTotals::in_use_bytes},
         {"peak_bytes", &Of::peak_bytes, "bytes", peak, "Highest number of bytes charged at once.",
          "tensorpool_budget_peak_bytes", &BudgetTotals::peak_bytes},
         {"refusals", &Of::refusals, "requests", total, "Requests that one of its limits refused.",

@@ -9,7 +9,6 @@
 
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/timeline/timeline_ring.hpp"

@@ -16,7 +16,6 @@ BudgetStatistics statistics_of(const BudgetRecord& budget) noexcept {
     add_counters(statistics, budget.totals, Reading::second);
     // Another process writes meanwhile.
     statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.in_use_bytes);
-    statistics.reserved_bytes = std::min(statistics.reserved_bytes, statistics.in_use_bytes);
     return statistics;
 }
 

@@ -6,8 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "arena/scratch/scratch_chunks.hpp"
-#include "arena/scratch/scratch_registry.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
 namespace {
 

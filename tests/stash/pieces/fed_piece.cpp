@@ -9,9 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "platform/memory/guard_pages.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "stash/pieces/element_layout.hpp"
 #include "stash/pieces/piece_codec.hpp"
 

@@ -40,8 +40,7 @@ Table budget_table(const std::vector<BudgetStatistics>& budgets, Sizes sizes) {
                      size_column("PEAK"),
                      count_column("REFUSED"),
                      count_column("ASKED"),
-                     size_column("RECLAIMED"),
-                     size_column("RESERVED")};
+                     size_column("RECLAIMED")};
     for (const BudgetPosition& at : budget_tree(budgets)) {
         const BudgetStatistics& budget = *at.budget;
         const std::string indent(2 * std::min(at.depth, most_steps), ' ');
@@ -50,8 +49,7 @@ Table budget_table(const std::vector<BudgetStatistics>& budgets, Sizes sizes) {
              limit_cell(budget.hard_bytes, sizes), part_cell(budget.in_use_bytes, limit_of(budget)),
              bar_cell(budget), limit_cell(budget.soft_bytes, sizes),
              size_cell(budget.peak_bytes, sizes), count_cell(budget.refusals),
-             count_cell(budget.reclaims), size_cell(budget.reclaimed_bytes, sizes),
-             size_cell(budget.reserved_bytes, sizes)});
+             count_cell(budget.reclaims), size_cell(budget.reclaimed_bytes, sizes)});
         table.keys.push_back(std::to_string(budget.id));
     }
     return table;
