@@ -16,10 +16,10 @@
 #include "adaptors/python/holder_handler.hpp"
 #include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
-#include "adaptors/python/planned_loop.hpp"
 #include "adaptors/python/referents.hpp"
-#include "adaptors/python/stashed_maps.hpp"
-#include "adaptors/python/stashes.hpp"
+#include "plan/bindings/planned_loop.hpp"
+#include "rest/bindings/stashed_maps.hpp"
+#include "rest/bindings/stashes.hpp"
 
 namespace tensorpool::python {
 namespace {

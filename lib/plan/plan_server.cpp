@@ -1,0 +1,85 @@
+#include "plan/plan_server.hpp"
+
+#include <algorithm>
+
+#include <tensorpool/detail/buckets.hpp>
+#include <tensorpool/detail/saturating.hpp>
+
+#include "limits/budgets.hpp"
+#include "plan/planned_state.hpp"
+
+namespace tensorpool::detail {
+
+void PlanServer::begin_iteration() {
+    const std::lock_guard guard(mutex_);
+    state_.begin_iteration();
+    // The pool serves this iteration; it and the idle plans of other loops would add up.
+    if (state_.plans_.current() == nullptr) (void)kinds::give_back_idle_plans();
+}
+
+void PlanServer::end_iteration() noexcept {
+    const std::lock_guard guard(mutex_);
+    state_.end_iteration();
+}
+
+void* PlanServer::serve(const kinds::Request& request, pages::SlowPath& path) noexcept {
+    Pool& pool = PoolAccess::of(get_global_memory_pool());
+    // The thread that asks this one's holder may hold the lock.
+    if (limits::is_inside_holder()) return pool.allocate(request, path);
+    // Requests for finer sizes come with smaller alignments.
+    kinds::Request aligned = request;
+    aligned.alignment = std::max(request.alignment, smallest_block_bytes);
+    const std::lock_guard guard(mutex_);
+    is_used_ = true;
+    return state_.serve_for(pool, aligned.bytes, aligned.alignment,
+                            [&] { return pool.allocate(aligned, path); });
+}
+
+bool PlanServer::note_free(void* p) noexcept {
+    return state_.requests_.note_free(p);
+}
+
+void PlanServer::rest(planned::ServedPlan& plan) noexcept {
+    if (!is_used() || plan.has_held()) return;
+    const std::lock_guard guard(kinds::block_servers());
+    set_resting(&plan);
+    lacked_bytes_ = 0;
+}
+
+void PlanServer::end_rest() noexcept {
+    const std::lock_guard guard(kinds::block_servers());
+    set_resting(nullptr);
+}
+
+void PlanServer::set_resting(planned::ServedPlan* plan) noexcept {
+    if (resting_ == nullptr && plan != nullptr) {
+        kinds::idle_plan_count.fetch_add(1, std::memory_order_relaxed);
+    }
+    if (resting_ != nullptr && plan == nullptr) {
+        kinds::idle_plan_count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    resting_ = plan;
+}
+
+bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
+    pages::SlowPath path;
+    return plan.borrow_memory(path);
+}
+
+// While little is lacking, the pool grows instead: otherwise a small block between two iterations
+// would lie in the plan's memory, and the plan would have to begin with fresh pages elsewhere.
+void PlanServer::give_back_idle(std::size_t wanted) noexcept {
+    if (resting_ == nullptr) return;
+    lacked_bytes_ = sum(lacked_bytes_, wanted);
+    if (lacked_bytes_ < resting_->capacity() / 4) return;
+    resting_->return_memory();
+    set_resting(nullptr);
+    state_.plans_.show_capacity();
+}
+
+void PlanServer::forget_noted() noexcept {
+    const std::lock_guard guard(kinds::block_servers());
+    state_.requests_.forget_noted(PoolAccess::of(state_.pool_));
+}
+
+}  // namespace tensorpool::detail

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <tensorpool/pooled_allocation.hpp>
+
+#include "rest/stash_group.hpp"
+#include "rest/stash_state.hpp"
+
+namespace tensorpool::stashing {
+
+/// The content of a Stash, which is counted in the statistics of its name.
+class CountedStash {
+public:
+    /// Throws what the constructor of StashState does.
+    CountedStash(std::span<const std::byte> bytes, const StashState::Origin& origin,
+                 StashOptions options);
+    ~CountedStash();
+    CountedStash& operator=(const CountedStash&) = delete;
+
+    /// Returns the content in a block of `pool`. Throws AllocationError and StashError.
+    PooledAllocation restore(MemoryPool& pool) const;
+    /// Does what StashState::decode_to does, and counts it as a restore.
+    void decode_to(std::span<std::byte> memory) const;
+    const StashState& state() const noexcept { return state_; }
+
+private:
+    StashGroup group_;
+    const StashState state_;
+};
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,238 @@
+// An encoding is a header, one word for each plane, the planes as they are stored, and the bytes
+// behind the last whole element.
+
+#include "rest/pieces/piece_codec.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "rest/pieces/choose_efforts.hpp"
+#include "rest/pieces/element_layout.hpp"
+#include "rest/pieces/plane_coder.hpp"
+#include "rest/pieces/planes.hpp"
+
+namespace tensorpool::stashing {
+namespace {
+
+struct Header {
+    std::uint64_t checksum;  // XXH3 of the piece
+    std::uint32_t piece_bytes;
+    std::uint8_t width;
+    std::uint8_t is_rotated;
+    std::uint16_t unused;
+};
+static_assert(sizeof(Header) == 16);
+
+using PlaneWord = std::uint32_t;
+constexpr unsigned coding_shift = 28;
+/// Where LZ4 leaves at most this part of a sample, zstd is tried first.
+constexpr double worth_a_search = 0.5;
+constexpr PlaneWord bytes_mask = (PlaneWord{1} << coding_shift) - 1;
+static_assert(max_piece_bytes <= bytes_mask);
+
+std::uint64_t checksum_of(std::span<const std::byte> piece) noexcept {
+    return XXH3_64bits(piece.data(), piece.size());
+}
+
+/// Takes the front of an encoding. Once it has run short, it stays so.
+class Reader {
+public:
+    explicit Reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
+
+    template <class Value>
+    Value take() noexcept {
+        Value value = {};
+        const std::span<const std::byte> bytes = take(sizeof(Value));
+        if (!bytes.empty()) std::memcpy(&value, bytes.data(), sizeof(Value));
+        return value;
+    }
+    std::span<const std::byte> take(std::size_t bytes) noexcept {
+        if (bytes > left_.size()) {
+            is_short_ = true;
+            return {};
+        }
+        const std::span<const std::byte> taken = left_.first(bytes);
+        left_ = left_.subspan(bytes);
+        return taken;
+    }
+    bool is_short() const noexcept { return is_short_; }
+    bool is_used_up() const noexcept { return !is_short_ && left_.empty(); }
+
+private:
+    std::span<const std::byte> left_;
+    bool is_short_ = false;
+};
+
+bool is_valid(const Header& header, std::size_t piece_bytes) noexcept {
+    const bool has_width =
+        header.width == 1 || header.width == 2 || header.width == 4 || header.width == 8;
+    return has_width && header.is_rotated <= 1 && header.piece_bytes == piece_bytes &&
+           header.unused == 0;
+}
+
+/// Decodes the planes that do not lie in the encoding as they are.
+bool take_planes(Reader& in, const ElementLayout& layout, std::size_t count,
+                 std::span<std::byte> room, PlanePointers& planes,
+                 PieceWorkspace& workspace) noexcept {
+    std::array<PlaneWord, max_planes> words = {};
+    for (std::size_t i = 0; i < layout.width; ++i) words[i] = in.take<PlaneWord>();
+    for (std::size_t i = 0; i < layout.width; ++i) {
+        const PlaneWord coding = words[i] >> coding_shift;
+        const std::span<const std::byte> encoded = in.take(words[i] & bytes_mask);
+        if (in.is_short() || coding > static_cast<PlaneWord>(Coding::zstd)) return false;
+        planes[i] = encoded.data();
+        if (static_cast<Coding>(coding) == Coding::raw && layout.width != 1) {
+            if (encoded.size() != count) return false;
+            continue;
+        }
+        const std::span<std::byte> plane = room.subspan(i * count, count);
+        if (!decode_plane(encoded, static_cast<Coding>(coding), plane, workspace)) return false;
+        planes[i] = plane.data();
+    }
+    return true;
+}
+
+/// Chooses between one plane and those of the type, by a sample of each.
+Efforts choose_layout(std::span<const std::byte> piece, ElementLayout& layout,
+                      PieceWorkspace& workspace) noexcept {
+    const std::size_t count = piece.size() / layout.width;
+    if (count == 0) layout = {};
+    const Efforts whole = choose_efforts(piece.data(), piece.size(), 1, workspace.lz4_state());
+    if (layout.width == 1) return whole;
+    split_planes(piece.data(), count, layout, workspace.planes().data());
+    // Elements that repeat, such as those of pictures, seldom do better divided.
+    if (whole.ratio <= worth_a_search &&
+        whole.ratio < estimate_entropy(workspace.planes().data(), count, layout.width)) {
+        layout = {};
+        return whole;
+    }
+    const Efforts divided =
+        choose_efforts(workspace.planes().data(), count, layout.width, workspace.lz4_state());
+    if (divided.ratio <= whole.ratio) return divided;
+    layout = {};
+    return whole;
+}
+
+/// Writes an encoding: the header, the words of the planes, the planes, the rest.
+class Writer {
+public:
+    Writer(std::span<const std::byte> piece, const ElementLayout& layout,
+           std::span<std::byte> out) noexcept
+        : piece_(piece),
+          layout_(layout),
+          out_(out.data()),
+          next_(words() + layout.width * sizeof(PlaneWord)) {}
+
+    /// Where the next plane is to be encoded.
+    std::byte* next() const noexcept { return next_; }
+    void take(std::size_t number, const EncodedPlane& plane) noexcept {
+        const auto word = static_cast<PlaneWord>(
+            static_cast<PlaneWord>(plane.coding) << coding_shift | plane.bytes);
+        std::memcpy(words() + number * sizeof(word), &word, sizeof(word));
+        next_ += plane.bytes;
+    }
+    /// Returns the bytes of the encoding.
+    std::size_t finish() noexcept {
+        const std::span<const std::byte> rest = piece_.last(piece_.size() % layout_.width);
+        if (!rest.empty()) std::memcpy(next_, rest.data(), rest.size());
+        const Header header = {.checksum = checksum_of(piece_),
+                               .piece_bytes = static_cast<std::uint32_t>(piece_.size()),
+                               .width = layout_.width,
+                               .is_rotated = layout_.is_rotated,
+                               .unused = 0};
+        std::memcpy(out_, &header, sizeof(header));
+        return static_cast<std::size_t>(next_ - out_) + rest.size();
+    }
+
+private:
+    std::byte* words() const noexcept { return out_ + sizeof(Header); }
+
+    std::span<const std::byte> piece_;
+    ElementLayout layout_;
+    std::byte* out_;
+    std::byte* next_;
+};
+
+/// Encodes a piece undivided if zstd finds so many repetitions that it takes less than `bytes`
+/// bytes and restores fast. A sample finds too few of them in pictures, where they are a row apart.
+/// Returns the bytes of the encoding; 0 if it wrote nothing.
+std::size_t encode_repetitions(std::span<const std::byte> piece, std::size_t bytes,
+                               std::span<std::byte> out, PieceWorkspace& workspace) noexcept {
+    constexpr std::size_t before_plane = sizeof(Header) + sizeof(PlaneWord);
+    const std::size_t most = std::min(piece.size() / 4, bytes - std::min(bytes, before_plane));
+    std::byte* const room = workspace.planes().data();
+    const EncodedPlane plane = encode_plane(piece, Effort::fast_matches, room, workspace);
+    if (plane.coding != Coding::zstd || plane.bytes > most) return 0;
+    Writer writer(piece, {}, out);
+    std::memcpy(writer.next(), room, plane.bytes);
+    writer.take(0, plane);
+    return writer.finish();
+}
+
+/// Returns whether zstd finds so many repetitions in a part of a piece that a search of the whole
+/// piece is worth its time.
+bool repeats(std::span<const std::byte> part, PieceWorkspace& workspace) noexcept {
+    if (part.size() < 2) return false;
+    const EncodedPlane plane =
+        encode_plane(part, Effort::fast_matches, workspace.planes().data(), workspace);
+    return plane.bytes <= part.size() / 8 * 3;
+}
+
+}  // namespace
+
+std::size_t max_encoded_bytes(std::size_t piece_bytes) noexcept {
+    return sizeof(Header) + max_planes * sizeof(PlaneWord) + piece_bytes;
+}
+
+std::size_t encode_piece(std::span<const std::byte> piece, const DataType& type,
+                         std::span<std::byte> out, PieceWorkspace& workspace) noexcept {
+    ElementLayout layout = layout_of(type);
+    const Efforts efforts = choose_layout(piece, layout, workspace);
+    const std::size_t count = piece.size() / layout.width;
+    const std::byte* const planes = layout.width == 1 ? piece.data() : workspace.planes().data();
+    const bool is_repetitive =
+        layout.width == 1 && efforts.of_plane[0] == Effort::lz4 && efforts.ratio <= worth_a_search;
+    if (is_repetitive) {
+        const std::size_t bytes = encode_repetitions(piece, piece.size(), out, workspace);
+        if (bytes != 0) return bytes;
+    }
+
+    Writer writer(piece, layout, out);
+    for (std::size_t i = 0; i < layout.width; ++i) {
+        writer.take(i, encode_plane({planes + i * count, count}, efforts.of_plane[i], writer.next(),
+                                    workspace));
+    }
+    const std::size_t bytes = writer.finish();
+    if (is_repetitive || bytes > piece.size() / 2) return bytes;
+    if (efforts.of_plane[0] == Effort::matches && layout.width == 1) return bytes;
+    if (!repeats(piece.first(piece.size() / 4), workspace)) return bytes;
+    const std::size_t fewer = encode_repetitions(piece, bytes, out, workspace);
+    return fewer != 0 ? fewer : bytes;
+}
+
+bool decode_piece(std::span<const std::byte> encoded, std::span<std::byte> piece,
+                  PieceWorkspace& workspace) noexcept {
+    Reader in(encoded);
+    const auto header = in.take<Header>();
+    if (!is_valid(header, piece.size()) || piece.size() > workspace.piece_bytes()) return false;
+    const ElementLayout layout = {header.width, header.is_rotated != 0};
+    const std::size_t count = piece.size() / layout.width;
+    if (count == 0) return false;
+
+    PlanePointers planes = {};
+    const std::span<std::byte> room = layout.width == 1 ? piece : workspace.planes();
+    if (!take_planes(in, layout, count, room, planes, workspace)) return false;
+    if (layout.width != 1) merge_planes(planes, count, layout, piece.data());
+    const std::span<std::byte> rest = piece.subspan(count * layout.width);
+    const std::span<const std::byte> stored = in.take(rest.size());
+    if (!in.is_used_up()) return false;
+    if (!rest.empty()) std::memcpy(rest.data(), stored.data(), rest.size());
+    return checksum_of(piece) == header.checksum;
+}
+
+}  // namespace tensorpool::stashing
