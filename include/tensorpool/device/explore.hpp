@@ -42,6 +42,9 @@ struct Exploration {
 /// Systems", 1996). Host functions, and kernels with a function and without ranges, are assumed to
 /// touch any memory.
 ///
+/// It is for tests: those of a program's own streams, and those of this library's allocators
+/// (tests/stress/devices).
+///
 /// The program must use one thread, be deterministic, and wait for the work that it needs: work
 /// left in streams at its end is dropped. The backend belongs to the search. A runtime over it gets
 /// a shared pointer that destroys nothing, and must end before the program does. The search stores

@@ -21,9 +21,8 @@ void check_available(std::size_t bytes) {
                                                        std::to_string(available) + " B available");
 }
 
-}  // namespace
-
-void* map_host_pages(std::size_t bytes) {
+/// Maps at least `bytes` of zeros from the system, in huge pages if it is large enough.
+void* map_pages(std::size_t bytes) {
     check_available(bytes);
     const std::size_t whole = platform::whole_pages(bytes);
     const bool large = whole >= platform::huge_page_bytes;
@@ -37,20 +36,26 @@ void* map_host_pages(std::size_t bytes) {
     return memory;
 }
 
+void unmap_pages(void* memory, std::size_t bytes) noexcept {
+    platform::unmap(memory, platform::whole_pages(bytes));
+}
+
+}  // namespace
+
 HostMemory::~HostMemory() {
     for (const auto& [address, range] : ranges_.ranges()) {
-        end(reinterpret_cast<void*>(address), range.bytes);
+        unmap_pages(reinterpret_cast<void*>(address), range.bytes);
     }
 }
 
 void* HostMemory::allocate(std::size_t bytes, Kind kind) {
     if (bytes == 0) refuse("0 B requested, expected more");
-    void* const memory = map_host_pages(bytes);
+    void* const memory = map_pages(bytes);
     try {
         const std::lock_guard guard(mutex_);
         ranges_.add(memory, bytes, kind);
     } catch (...) {
-        end(memory, bytes);
+        unmap_pages(memory, bytes);
         throw;
     }
     return memory;
@@ -58,32 +63,21 @@ void* HostMemory::allocate(std::size_t bytes, Kind kind) {
 
 void HostMemory::deallocate(void* memory, std::size_t bytes, Kind kind) {
     if (memory == nullptr) return;
-    begin_leave(memory, bytes, kind);
-    end(memory, bytes);
-}
-
-HostMemory::Leaving HostMemory::begin_leave(void* memory, std::size_t bytes, Kind kind) {
-    const std::lock_guard guard(mutex_);
-    const auto* const range = ranges_.find(memory);
-    if (range == nullptr) {
-        refuse("no memory of this backend begins at " + to_text(memory) +
-               ", expected an allocation that was not freed");
+    {
+        const std::lock_guard guard(mutex_);
+        const auto* const range = ranges_.find(memory);
+        if (range == nullptr) {
+            refuse("no memory of this backend begins at " + to_text(memory) +
+                   ", expected an allocation that was not freed");
+        }
+        if (range->bytes != bytes || range->value != kind) {
+            refuse("memory at " + to_text(memory) + " was allocated as " +
+                   std::to_string(range->bytes) + " B of kind " + std::to_string(range->value) +
+                   ", found " + std::to_string(bytes) + " B of kind " + std::to_string(kind));
+        }
+        ranges_.take(memory);
     }
-    if (range->bytes != bytes || range->value != kind) {
-        refuse("memory at " + to_text(memory) + " was allocated as " +
-               std::to_string(range->bytes) + " B of kind " + std::to_string(range->value) +
-               ", found " + std::to_string(bytes) + " B of kind " + std::to_string(kind));
-    }
-    return ranges_.take(memory);
-}
-
-void HostMemory::resume(Leaving leaving) noexcept {
-    const std::lock_guard guard(mutex_);
-    ranges_.put_back(std::move(leaving));
-}
-
-void HostMemory::end(void* memory, std::size_t bytes) noexcept {
-    platform::unmap(memory, platform::whole_pages(bytes));
+    unmap_pages(memory, bytes);
 }
 
 void HostMemory::add_foreign(void* memory, std::size_t bytes) {
@@ -102,12 +96,6 @@ void HostMemory::remove_foreign(void* memory) {
     if (foreign_.take(memory).empty()) {
         refuse("no registered memory begins at " + to_text(memory));
     }
-}
-
-bool HostMemory::contains(const void* memory, std::size_t bytes) {
-    const std::lock_guard guard(mutex_);
-    return ranges_.find_around(memory, bytes) != nullptr ||
-           foreign_.find_around(memory, bytes) != nullptr;
 }
 
 }  // namespace tensorpool::device

@@ -104,16 +104,16 @@ DeviceAllocator& Runtime::host_allocator() const {
     return core_->allocator(MemoryKind::host);
 }
 
-DeviceMemory Runtime::allocate(std::size_t bytes, std::optional<StreamHandle> stream) {
-    return DeviceMemory(*this, bytes, stream);
+DeviceAllocation Runtime::allocate(std::size_t bytes, std::optional<StreamHandle> stream) {
+    return DeviceAllocation(*this, bytes, stream);
 }
 
-DeviceMemory Runtime::allocate_pinned(std::size_t bytes, std::optional<StreamHandle> stream) {
-    return DeviceMemory(*this, bytes, stream, MemoryKind::pinned);
+DeviceAllocation Runtime::allocate_pinned(std::size_t bytes, std::optional<StreamHandle> stream) {
+    return DeviceAllocation(*this, bytes, stream, MemoryKind::pinned);
 }
 
-DeviceMemory Runtime::allocate_host(std::size_t bytes, std::optional<StreamHandle> stream) {
-    return DeviceMemory(*this, bytes, stream, MemoryKind::host);
+DeviceAllocation Runtime::allocate_host(std::size_t bytes, std::optional<StreamHandle> stream) {
+    return DeviceAllocation(*this, bytes, stream, MemoryKind::host);
 }
 
 std::size_t Runtime::trim() noexcept {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
@@ -33,7 +33,7 @@ protected:
 };
 
 TEST_F(PoolSourceTest, CpuMemoryComesFromThePool) {
-    DeviceMemory memory(get_runtime({DeviceType::cpu, 0}), 1000);
+    DeviceAllocation memory(get_runtime({DeviceType::cpu, 0}), 1000);
     EXPECT_TRUE(pool_.owns(memory.data()));
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % 256, 0u);
     memory.set(0, made_bytes(1000));
@@ -45,7 +45,7 @@ TEST_F(PoolSourceTest, CpuMemoryComesFromThePool) {
 TEST_F(PoolSourceTest, BlockIsFreedOnlyAfterTheWorkOfItsStream) {
     Runtime& cpu = get_runtime({DeviceType::cpu, 0});
     const DeviceStream stream(cpu);
-    DeviceMemory memory(cpu, 100'000, stream);
+    DeviceAllocation memory(cpu, 100'000, stream);
     std::atomic<bool> may_go_on{false};
     stream.launch([&] { may_go_on.wait(false); });
     memory.reset();
@@ -59,7 +59,7 @@ TEST_F(PoolSourceTest, BlockIsFreedOnlyAfterTheWorkOfItsStream) {
 
 TEST_F(PoolSourceTest, HostMemoryOfOtherDevicesComesFromThePool) {
     const PutInBackend simulated(lazy_devices());
-    const DeviceMemory host = get_runtime({DeviceType::simulated, 0}).allocate_host(5000);
+    const DeviceAllocation host = get_runtime({DeviceType::simulated, 0}).allocate_host(5000);
     EXPECT_TRUE(pool_.owns(host.data()));
 }
 
@@ -70,7 +70,7 @@ TEST_F(PoolSourceTest, MustBeSetBeforeTheFirstUseOfTheCpu) {
 
 TEST_F(PoolSourceTest, IsTrimmedWithTheRuntime) {
     Runtime& cpu = get_runtime({DeviceType::cpu, 0});
-    { const DeviceMemory memory(cpu, 8 << 20); }
+    { const DeviceAllocation memory(cpu, 8 << 20); }
     EXPECT_GT(cpu.trim(), 0u);
 }
 
