@@ -8,9 +8,7 @@
 
 #include <tensorpool/tensorpool_arena.h>
 
-#include "adaptors/c_arena_options.hpp"
 #include "adaptors/c_calls.hpp"
-#include "adaptors/c_handles.hpp"
 
 namespace tensorpool::adaptors {
 namespace {

@@ -6,6 +6,8 @@
 #include <new>
 #include <unordered_map>
 
+#include <tensorpool/device/device_status.hpp>
+
 namespace tensorpool::device {
 namespace {
 
@@ -84,4 +86,40 @@ std::string to_text(const void* address) {
     return text;
 }
 
+void throw_status(DeviceStatus status, const std::string& call, Device device, Backend& backend) {
+    std::string text =
+        "tensorpool: " + call + " on " + to_string(device) + ": " + to_string(status);
+    const std::string reason = backend.last_error();
+    if (!reason.empty()) text += ": " + reason;
+    throw DeviceError(status, text);
+}
+
 }  // namespace tensorpool::device
+
+namespace tensorpool {
+
+DeviceError::~DeviceError() = default;
+
+const char* to_string(DeviceStatus status) noexcept {
+    switch (status) {
+        case DeviceStatus::ok:
+            return "ok";
+        case DeviceStatus::not_ready:
+            return "not ready";
+        case DeviceStatus::out_of_memory:
+            return "out of memory";
+        case DeviceStatus::not_supported:
+            return "not supported";
+        case DeviceStatus::invalid_argument:
+            return "invalid argument";
+        case DeviceStatus::in_capture:
+            return "not allowed during capture";
+        case DeviceStatus::device_lost:
+            return "device lost";
+        case DeviceStatus::failed:
+            return "failed";
+    }
+    return "?";
+}
+
+}  // namespace tensorpool

@@ -7,13 +7,54 @@
 #include <utility>
 
 #include "base/checks.hpp"
+#include "base/never_destroyed.hpp"
+#include "base/registry.hpp"
 #include "base/text.hpp"
 #include "events/misuse.hpp"
 #include "events/timeline.hpp"
-#include "plan/orphaned_plans.hpp"
 #include "plan/plan_file.hpp"
-#include "plan/planned_registry.hpp"
-#include "plan/validate_options.hpp"
+#include "plan/served_plan.hpp"
+#include "platform/process/fork_handlers.hpp"
+
+namespace tensorpool::planned {
+namespace {
+
+using detail::PlannedState;
+
+constinit base::NeverDestroyed<base::Registry<PlannedState>> the_registry;
+
+/// Returns the registry of all planned arenas in the process. The fork handlers take the locks of
+/// all of them, so that the child finds none locked.
+base::Registry<PlannedState>& planned_registry() noexcept {
+    return the_registry.get();
+}
+
+// In the order in which the layer takes them.
+void before_fork() noexcept {
+    planned_registry().lock();
+    planned_registry().for_each([](PlannedState& arena) { arena.server().lock(); });
+    kinds::block_servers().lock();
+    planned_registry().for_each([](PlannedState& arena) { arena.lock(); });
+    orphaned_plans().lock();
+}
+
+void after_fork() noexcept {
+    orphaned_plans().unlock();
+    planned_registry().for_each([](PlannedState& arena) { arena.unlock(); });
+    kinds::block_servers().unlock();
+    planned_registry().for_each([](PlannedState& arena) { arena.server().unlock(); });
+    planned_registry().unlock();
+}
+
+// Set while the library is loaded, before there are threads, as in the registry of arenas.
+[[maybe_unused]] const bool fork_handlers_set =
+    platform::set_fork_handlers(platform::ForkStage::planned, before_fork, after_fork, [] {
+        planned_registry().for_each([](PlannedState& arena) { arena.forget_job(); });
+        after_fork();
+    });
+
+}  // namespace
+}  // namespace tensorpool::planned
 
 namespace tensorpool::detail {
 
@@ -284,6 +325,105 @@ void PlannedState::drop_plan() noexcept {
 void PlannedState::show_state() noexcept {
     if (plans_.current() != nullptr) return record_->set_state(State::serving);
     record_->set_state(job_ != nullptr ? State::planning : State::learning);
+}
+
+}  // namespace tensorpool::detail
+
+namespace tensorpool::planned {
+
+void validate(const PlannedArenaOptions& options) {
+    const auto refuse = [&](const std::string& what) {
+        throw std::invalid_argument("tensorpool: planned arena '" + options.name + "': " + what);
+    };
+    if (options.learn_iterations == 0) refuse("learn_iterations is 0; expected at least 1");
+    if (options.drift_iterations == 0) refuse("drift_iterations is 0; expected at least 1");
+    if (!(options.tolerated_misses >= 0)) {
+        refuse("tolerated_misses is " + std::to_string(options.tolerated_misses) +
+               "; expected 0 or more");
+    }
+    if (options.planning_budget.count() < 0) {
+        refuse("planning_budget is " + std::to_string(options.planning_budget.count()) +
+               " ns; expected 0 or more");
+    }
+}
+
+}  // namespace tensorpool::planned
+
+namespace tensorpool::detail {
+namespace {
+
+// Requests that the plan serves are not checked, because the check would slow down each of them.
+void check_thread(const PlannedArenaOptions& options, const void* owner) noexcept {
+    if (!base::checks_calls(options.checks) || owner == &thread_table) return;
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::wrong_thread, .owner = options.name},
+        "allocate: planned arena '%s' belongs to the thread that began its iteration, and another "
+        "one used it",
+        options.name.c_str());
+}
+
+}  // namespace
+
+// What the pool serves for this arena is not served by another arena's plan.
+void* PlannedState::allocate(std::size_t bytes, std::size_t alignment) {
+    const kinds::ServingThread paused({});
+    return serve_or(bytes, alignment, [&] { return pool_.allocate(bytes, alignment); });
+}
+
+void* PlannedState::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    const kinds::ServingThread paused({});
+    try {
+        return serve_or(bytes, alignment, [&] { return pool_.try_allocate(bytes, alignment); });
+    } catch (const std::exception&) {
+        return nullptr;  // no memory for the record of the block
+    }
+}
+
+// A request that fails leaves the position in the sequence unchanged.
+template <class Get>
+void* PlannedState::serve_or(std::size_t bytes, std::size_t alignment, Get get) {
+    if (in_iteration_) check_thread(options_, owner_);
+    const PlannedBuffer* const before = arena_.next_;
+    const Turn turn = find_turn(bytes, alignment);
+    if (turn.buffer != nullptr) return serve(*turn.buffer);
+    void* block = nullptr;
+    try {
+        block = get();
+        if (block != nullptr) {
+            requests_.add(block, bytes, alignment, pool_.usable_size(block), turn.answer);
+            return block;
+        }
+    } catch (...) {
+        arena_.next_ = before;
+        if (block != nullptr) pool_.deallocate(block);
+        throw;
+    }
+    arena_.next_ = before;
+    return nullptr;
+}
+
+PlannedState::Turn PlannedState::find_turn(std::size_t bytes, std::size_t alignment) noexcept {
+    if (!in_iteration_ || !has_turns_)
+        return {planned::Follower::Answer::left_to_pool, nullptr, arena_.next_};
+    const Turn turn = follower_->find(*arena_.next_, bytes, alignment);
+    arena_.next_ = turn.next;
+    return turn;
+}
+
+void* PlannedState::serve(const PlannedBuffer& buffer) noexcept {
+    plans_.current()->tables().hand_out(buffer);
+    add(totals_.served, 1);
+    add(totals_.served_bytes, buffer.bytes);
+    return buffer.address;
+}
+
+void PlannedState::deallocate(void* p) noexcept {
+    if (requests_.note_free(p)) return pool_.deallocate(p);
+    events::report_misuse(
+        {.kind = events::MisuseKind::foreign_free, .pointer = p, .owner = options_.name},
+        "planned arena '%s': deallocate: %p is not a block in use of this "
+        "arena",
+        options_.name.c_str(), p);
 }
 
 }  // namespace tensorpool::detail

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <memory>
 #include <mutex>
@@ -8,14 +10,55 @@
 
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/planned_arena.hpp>
+#include <tensorpool/planned_arena_options.hpp>
 
-#include "plan/drift.hpp"
 #include "plan/follower.hpp"
+#include "plan/learned_plan.hpp"
 #include "plan/owned_planned_record.hpp"
 #include "plan/plan_server.hpp"
-#include "plan/planning_job.hpp"
 #include "plan/pool_requests.hpp"
-#include "plan/served_plans.hpp"
+#include "plan/served_plan.hpp"
+
+namespace tensorpool::planned {
+
+/// Throws std::invalid_argument if an option is invalid. The message names the arena, the option,
+/// what was found and what was expected.
+void validate(const PlannedArenaOptions& options);
+
+/// Decides from the misses of each iteration whether a plan is still worth keeping.
+class Drift {
+public:
+    /// An iteration drifts if it misses more than the fraction `tolerated` of the buffers. After
+    /// `iterations` drifting iterations in a row, at least 1, the plan should be given up.
+    Drift(double tolerated, unsigned iterations) noexcept
+        : tolerated_(tolerated), iterations_(iterations) {}
+
+    /// Records the end of an iteration. Returns true if the plan should be given up.
+    bool note_iteration(std::uint64_t missed, std::uint64_t buffers) noexcept {
+        if (static_cast<double>(missed) <= tolerated_ * static_cast<double>(buffers)) {
+            in_a_row_ = 0;
+            doublings_ = 0;
+            return false;
+        }
+        return ++in_a_row_ >= std::uint64_t{iterations_} << doublings_;
+    }
+    /// Records that the plan was given up. The next one may be no better, so the limit doubles.
+    void note_end() noexcept {
+        in_a_row_ = 0;
+        doublings_ = std::min(doublings_ + 1, max_doublings);
+    }
+    /// Resets all counts.
+    void forget() noexcept { in_a_row_ = doublings_ = 0; }
+
+private:
+    static constexpr unsigned max_doublings = 6;
+    double tolerated_;
+    unsigned iterations_;
+    unsigned in_a_row_ = 0;
+    unsigned doublings_ = 0;
+};
+
+}  // namespace tensorpool::planned
 
 namespace tensorpool::detail {
 

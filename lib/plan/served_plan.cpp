@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -11,10 +12,9 @@
 #include <tensorpool/detail/thread_cache.hpp>
 
 #include "base/alignment.hpp"
+#include "base/never_destroyed.hpp"
 #include "kinds/served_kind.hpp"
 #include "pages/served_memory.hpp"
-#include "plan/orphaned_plans.hpp"
-#include "plan/predecessors.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::planned {
@@ -262,6 +262,165 @@ std::unique_ptr<ServedPlan> take_unheld(std::unique_ptr<ServedPlan>& plans) noex
         *link = std::move(rest);
     }
     return taken;
+}
+
+namespace {
+
+/// The bytes of a plan, each with the buffer that was assigned to it last.
+class ByteOwners {
+public:
+    /// Assigns a range to a buffer. Calls `found` with each buffer that had bytes of the range
+    /// before, possibly more than once for one buffer.
+    template <class Found>
+    void assign(std::uint64_t begin, std::uint64_t end, std::uint32_t buffer, Found found) {
+        auto piece = pieces_.upper_bound(begin);
+        if (piece != pieces_.begin()) --piece;
+        while (piece != pieces_.end() && piece->first < end) {
+            const Piece old = piece->second;
+            const std::uint64_t old_begin = piece->first;
+            if (old.end <= begin) {
+                ++piece;
+                continue;
+            }
+            found(old.buffer);
+            if (old_begin < begin) {
+                piece->second.end = begin;
+                ++piece;
+            } else {
+                piece = pieces_.erase(piece);
+            }
+            if (old.end > end) pieces_.emplace_hint(piece, end, old);
+        }
+        pieces_[begin] = {end, buffer};
+    }
+
+private:
+    struct Piece {
+        std::uint64_t end;
+        std::uint32_t buffer;
+    };
+    std::map<std::uint64_t, Piece> pieces_;  // by their beginnings, without overlap
+};
+
+void sort_and_deduplicate(std::vector<std::uint32_t>& numbers, std::size_t from) {
+    const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(from);
+    std::sort(begin, numbers.end());
+    numbers.erase(std::unique(begin, numbers.end()), numbers.end());
+}
+
+}  // namespace
+
+// The first loop produces the state that each later iteration of the plan finds at its beginning.
+Predecessors find_predecessors(const LearnedPlan& plan) {
+    ByteOwners owners;
+    const auto assign = [&](std::size_t buffer, auto found) {
+        const std::uint64_t begin = plan.offsets[buffer];
+        if (begin == LearnedPlan::no_offset) return;
+        owners.assign(begin, begin + plan.requests[buffer].bytes,
+                      static_cast<std::uint32_t>(buffer), found);
+    };
+    const std::size_t count = plan.requests.size();
+    for (std::size_t buffer = 0; buffer < count; ++buffer) assign(buffer, [](std::uint32_t) {});
+    Predecessors predecessors;
+    for (std::size_t buffer = 0; buffer < count; ++buffer) {
+        predecessors.first.push_back(predecessors.numbers.size());
+        assign(buffer, [&](std::uint32_t previous) { predecessors.numbers.push_back(previous); });
+        sort_and_deduplicate(predecessors.numbers, predecessors.first.back());
+    }
+    predecessors.first.push_back(predecessors.numbers.size());
+    return predecessors;
+}
+
+void ServedPlans::adopt(std::unique_ptr<ServedPlan> plan) noexcept {
+    current_ = std::move(plan);
+    show();
+}
+
+void ServedPlans::drop() noexcept {
+    {
+        const std::lock_guard guard(mutex_);
+        current_->next = std::move(retired_);
+        retired_ = std::move(current_);
+    }
+    release_retired();
+    show();
+}
+
+void ServedPlans::release_retired() noexcept {
+    if (retired_ == nullptr) return;
+    std::unique_ptr<ServedPlan> released;  // destroyed outside of the lock
+    {
+        const std::lock_guard guard(mutex_);
+        released = take_unheld(retired_);
+    }
+    if (released == nullptr) return;
+    released = nullptr;
+    show();
+}
+
+std::unique_ptr<ServedPlan> ServedPlans::take_orphans() noexcept {
+    for (auto* plan = retired_.get(); plan != nullptr; plan = plan->next.get())
+        plan->become_orphan();
+    return std::move(retired_);
+}
+
+void ServedPlans::show() noexcept {
+    const LearnedPlan nothing;
+    const LearnedPlan& plan = current_ != nullptr ? current_->plan() : nothing;
+    const auto store = [](detail::Counter& counter, std::uint64_t value) {
+        counter.store(value, std::memory_order_relaxed);
+    };
+    statistics::PlannedTotals& totals = record_.totals();
+    store(totals.buffers, plan.requests.size());
+    store(totals.lower_bound_bytes, plan.lower_bound_bytes);
+    store(totals.pool_peak_bytes, plan.pool_peak_bytes);
+    store(totals.plan_peak_bytes, plan.peak_bytes);
+    show_capacity();
+}
+
+void ServedPlans::show_capacity() noexcept {
+    std::uint64_t capacity = current_ != nullptr ? current_->capacity() : 0;
+    for (auto* plan = retired_.get(); plan != nullptr; plan = plan->next.get())
+        capacity += plan->capacity();
+    detail::Counter& shown = record_.totals().capacity_bytes;
+    if (shown.load(std::memory_order_relaxed) == capacity) return;
+    shown.store(capacity, std::memory_order_relaxed);
+    record_.note_capacity();
+}
+
+namespace {
+
+constinit base::NeverDestroyed<OrphanedPlans> the_orphaned_plans;
+
+}  // namespace
+
+OrphanedPlans& orphaned_plans() noexcept {
+    return the_orphaned_plans.get();
+}
+
+void OrphanedPlans::add(std::unique_ptr<ServedPlan> plans) noexcept {
+    if (plans == nullptr) return;
+    {
+        const std::lock_guard guard(mutex_);
+        while (plans != nullptr) {
+            auto rest = std::move(plans->next);
+            plans->next = std::move(plans_);
+            plans_ = std::move(plans);
+            plans = std::move(rest);
+            count_.fetch_add(1, std::memory_order_relaxed);
+        }
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    release_unheld();
+}
+
+void OrphanedPlans::release_unheld() noexcept {
+    std::unique_ptr<ServedPlan> released;  // destroyed outside of the lock
+    const std::lock_guard guard(mutex_);
+    released = take_unheld(plans_);
+    for (auto* plan = released.get(); plan != nullptr; plan = plan->next.get()) {
+        count_.fetch_sub(1, std::memory_order_relaxed);
+    }
 }
 
 }  // namespace tensorpool::planned

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <tensorpool/detail/plan_tables.hpp>
 
@@ -13,6 +16,17 @@
 #include "pool/pool.hpp"
 
 namespace tensorpool::planned {
+
+/// The predecessors of each buffer of a plan, as plan_tables.hpp defines them.
+struct Predecessors {
+    std::vector<std::uint32_t> numbers;  ///< the lists of all buffers, one after another
+    /// The index in `numbers` at which each buffer's list begins; the last entry is the end.
+    std::vector<std::size_t> first;
+};
+
+/// Finds all predecessors in O(n log n) steps. Their number is at most four times the number of
+/// buffers, because each buffer splits the existing ranges into at most two more.
+Predecessors find_predecessors(const LearnedPlan& plan);
 
 struct Predecessors;
 
@@ -87,5 +101,65 @@ private:
 
 /// Removes the plans without held buffers from a list of retired plans, and returns them as a list.
 std::unique_ptr<ServedPlan> take_unheld(std::unique_ptr<ServedPlan>& plans) noexcept;
+
+/// The plan that an arena serves, and the retired plans, which have blocks that are still held.
+/// Shows them in the arena's record. For the arena's owner.
+class ServedPlans {
+public:
+    /// Both outlive the object. `mutex` is held while the list of retired plans changes, so that a
+    /// fork does not copy half a change.
+    ServedPlans(planned::OwnedPlannedRecord& record, std::mutex& mutex) noexcept
+        : record_(record), mutex_(mutex) {}
+
+    /// Returns the plan that is served; nullptr if there is none.
+    ServedPlan* current() const noexcept { return current_.get(); }
+    /// REQUIRES: there is no plan.
+    void adopt(std::unique_ptr<ServedPlan> plan) noexcept;
+    /// Retires the plan. Its blocks may be freed at any time. REQUIRES: there is a plan.
+    void drop() noexcept;
+    /// Destroys the retired plans of which no block is held.
+    void release_retired() noexcept;
+    /// Returns the retired plans, which outlive the arena.
+    std::unique_ptr<ServedPlan> take_orphans() noexcept;
+    void show_capacity() noexcept;
+
+private:
+    void show() noexcept;
+
+    planned::OwnedPlannedRecord& record_;
+    std::mutex& mutex_;
+    std::unique_ptr<ServedPlan> current_;
+    std::unique_ptr<ServedPlan> retired_;  // a list
+};
+
+/// Plans whose arena was destroyed while callers of the global pool still held some of their
+/// blocks. Each is released when its last block is freed. Thread-safe.
+class OrphanedPlans {
+public:
+    /// Takes a list of retired plans, and releases those without held blocks.
+    void add(std::unique_ptr<ServedPlan> plans) noexcept;
+    /// Must be called after a block of a plan was freed through a pool: it may have been the last
+    /// one of an orphaned plan.
+    void look_after_free() noexcept {
+        // Pairs with the fence in `add`: either this thread sees that there are orphaned plans, or
+        // `add` sees that the block is free.
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            release_unheld();
+    }
+
+    // For fork handlers.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    void release_unheld() noexcept;
+
+    std::mutex mutex_;
+    std::unique_ptr<ServedPlan> plans_;
+    std::atomic<std::size_t> count_ = 0;  // changed under the mutex
+};
+
+OrphanedPlans& orphaned_plans() noexcept;
 
 }  // namespace tensorpool::planned

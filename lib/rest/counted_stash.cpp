@@ -6,8 +6,7 @@
 #include "kinds/marked_kind.hpp"
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
-#include "rest/restored_block.hpp"
-#include "rest/store_pool.hpp"
+#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
 namespace {

@@ -1,9 +1,12 @@
 #include "rest/spill_store.hpp"
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <utility>
 
+#include <tensorpool/pool_options.hpp>
 #include <tensorpool/stash.hpp>
 
 #include "base/alignment.hpp"
@@ -156,6 +159,18 @@ void SpillStore::free(std::uint64_t position, std::uint64_t bytes) noexcept {
     if (bytes == 0) return;
     if (forks.load(std::memory_order_seq_cst) == forks_)
         (void)file_.free(position, base::align_up(bytes, unit));
+}
+
+MemoryPool& store_pool() {
+    // Never destroyed: threads may restore while the process ends. No guard of a static object, for
+    // which the child of a fork would wait if another thread was making the pool.
+    static constinit std::atomic<MemoryPool*> pool = nullptr;
+    MemoryPool* present = pool.load(std::memory_order_acquire);
+    if (present != nullptr) return *present;
+    auto made = std::make_unique<MemoryPool>(PoolOptions{.name = "stash"});
+    if (pool.compare_exchange_strong(present, made.get(), std::memory_order_acq_rel))
+        return *made.release();
+    return *present;
 }
 
 }  // namespace tensorpool::stashing

@@ -6,10 +6,16 @@
 #include <span>
 #include <string>
 
+#include <tensorpool/memory_pool.hpp>
+
 #include "platform/files/spill_file.hpp"
 #include "rest/slab.hpp"
 
 namespace tensorpool::stashing {
+
+/// Returns the process's pool "stash", from which compressed content is allocated unless the
+/// options name another one. Made on first use and never destroyed. Throws AllocationError.
+MemoryPool& store_pool();
 
 /// The file of a folder that slabs are spilled to. Positions are given out once: what is freed goes
 /// back to the disk, not to other slabs. So no lock is needed, and processes that share the file

@@ -100,4 +100,11 @@ std::size_t Stash::bytes_spilled() const noexcept {
     return state_ == nullptr ? 0 : state_->state().bytes_in_file();
 }
 
+StashError::StashError(const std::string& tensor, std::size_t piece, const std::string& problem)
+    : std::runtime_error(
+          "tensorpool: stash '" + tensor + "': " +
+          (piece == no_piece ? problem : "piece " + std::to_string(piece) + ": " + problem)),
+      tensor_(tensor),
+      piece_(piece) {}
+
 }  // namespace tensorpool

@@ -10,7 +10,6 @@
 
 #include "base/never_destroyed.hpp"
 #include "base/text.hpp"
-#include "rest/stash_words.hpp"
 
 namespace tensorpool::stashing {
 namespace {

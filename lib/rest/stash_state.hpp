@@ -10,13 +10,34 @@
 
 #include <tensorpool/data_type.hpp>
 #include <tensorpool/memory_pool.hpp>
+#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/stash.hpp>
 
+#include "rest/pieces/piece_workspace.hpp"
 #include "rest/slab.hpp"
 #include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
+
+/// A workspace in a block of a pool.
+class PooledWorkspace {
+public:
+    /// Throws AllocationError.
+    PooledWorkspace(MemoryPool& pool, std::size_t piece_bytes)
+        : block_(pool, PieceWorkspace::bytes_for(piece_bytes)),
+          workspace_(block_.as<std::byte>(), piece_bytes) {}
+
+    PieceWorkspace& get() noexcept { return workspace_; }
+
+private:
+    PooledAllocation block_;
+    PieceWorkspace workspace_;
+};
+
+/// Returns which part of the bytes their encoding takes, by encoding a few pieces of them. 0 for no
+/// bytes. Throws AllocationError if `pool` has no memory for that.
+double estimate_ratio(std::span<const std::byte> bytes, const DataType& type, MemoryPool& pool);
 
 /// The content of a stash: the slabs that hold its encoded pieces, and the size of each encoding.
 class StashState {

@@ -12,7 +12,6 @@
 
 #include "simulation/hazards/vector_clock.hpp"
 #include "simulation/hazards/watch.hpp"
-#include "simulation/schedule/timelines.hpp"
 #include "simulation/stream.hpp"
 
 namespace tensorpool::device {

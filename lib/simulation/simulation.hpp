@@ -15,8 +15,6 @@
 #include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/hazards/watch.hpp"
-#include "simulation/ordering.hpp"
-#include "simulation/schedule/call_book.hpp"
 #include "simulation/schedule/scheduler.hpp"
 #include "simulation/simulated_memory.hpp"
 #include "simulation/simulated_streams.hpp"

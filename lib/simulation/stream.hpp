@@ -11,7 +11,6 @@
 
 #include "simulation/hazards/vector_clock.hpp"
 #include "simulation/operation.hpp"
-#include "simulation/schedule/timelines.hpp"
 
 namespace tensorpool::device {
 

@@ -1,4 +1,4 @@
-#include "models/name_index.hpp"
+#include "models/model_contents.hpp"
 
 #include <gtest/gtest.h>
 

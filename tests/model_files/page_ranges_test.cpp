@@ -1,4 +1,4 @@
-#include "models/page_ranges.hpp"
+#include "models/mapping.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/utf8.hpp"
+#include "models/byte_reader.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plan/drift.hpp"
+#include "plan/planned_state.hpp"
 
 #include <gtest/gtest.h>
 

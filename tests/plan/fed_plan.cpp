@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/checksum.hpp"
+#include "plan/learned_plan.hpp"
 #include "plan/plan_file.hpp"
 
 namespace tensorpool::planned::testing {

@@ -7,7 +7,7 @@
 #include <tensorpool/planned_arena.hpp>
 
 #include "plan/follower.hpp"
-#include "plan/learner.hpp"
+#include "plan/pool_requests.hpp"
 #include "plan/served_plan.hpp"
 
 namespace tensorpool::planned::testing {

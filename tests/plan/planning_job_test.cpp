@@ -1,4 +1,4 @@
-#include "plan/planning_job.hpp"
+#include "plan/learned_plan.hpp"
 
 #include <gtest/gtest.h>
 

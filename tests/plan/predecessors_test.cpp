@@ -1,4 +1,4 @@
-#include "plan/predecessors.hpp"
+#include "plan/served_plan.hpp"
 
 #include <gtest/gtest.h>
 

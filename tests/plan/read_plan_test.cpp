@@ -4,7 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plan/checksum.hpp"
+#include "plan/learned_plan.hpp"
 #include "plan/plan_file.hpp"
 #include "plan/plans.hpp"
 

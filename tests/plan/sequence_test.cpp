@@ -1,4 +1,4 @@
-#include "plan/sequence.hpp"
+#include "plan/learned_plan.hpp"
 
 #include <gtest/gtest.h>
 

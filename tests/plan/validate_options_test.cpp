@@ -1,4 +1,4 @@
-#include "plan/validate_options.hpp"
+#include "plan/planned_state.hpp"
 
 #include <gtest/gtest.h>
 

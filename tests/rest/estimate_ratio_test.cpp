@@ -1,4 +1,4 @@
-#include "rest/estimate_ratio.hpp"
+#include "rest/stash_state.hpp"
 
 #include <gtest/gtest.h>
 

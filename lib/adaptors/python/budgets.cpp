@@ -1,4 +1,4 @@
-#include "adaptors/python/budgets.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -64,9 +64,7 @@ private:
     std::optional<BudgetScope>* scope_;
 };
 
-}  // namespace
-
-void add_budgets(py::module_& module) {
+const ModulePart part([](py::module_& module) {
     py::class_<Budget>(module, "Budget")
         .def(py::init(&make_budget))
         .def("in_use", &Budget::in_use)
@@ -81,6 +79,7 @@ void add_budgets(py::module_& module) {
         forget_refusal();
         return text;
     });
-}
+});
 
+}  // namespace
 }  // namespace tensorpool::python

@@ -75,6 +75,19 @@ void FailureReport::add_budgets(const limits::BudgetRequest& request) noexcept {
     request.describe(text);
 }
 
+void FailureReport::add_device(std::size_t free_bytes, std::size_t total_bytes) noexcept {
+    failure_.device_free = free_bytes;
+    failure_.device_total = total_bytes;
+    failure_.other_processes = total_bytes - std::min(total_bytes, free_bytes + failure_.capacity);
+}
+
+void FailureReport::add_device(Backend& backend) noexcept {
+    DeviceMemoryInfo info;
+    if (backend.memory_info(failure_.device.index, info) == DeviceStatus::ok) {
+        add_device(info.free_bytes, info.total_bytes);
+    }
+}
+
 /// Keeps the streams that hold back the most bytes, the largest first.
 void FailureReport::add_holder(const StreamCache& cache) noexcept {
     constexpr std::size_t most = DeviceAllocationFailure::max_streams;

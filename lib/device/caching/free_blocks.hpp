@@ -29,9 +29,10 @@ public:
     /// The bytes in the sets.
     std::size_t bytes() const noexcept;
 
-private:
+    /// Puts a block that all streams have passed into the sets.
     void reuse(Block& block) noexcept;
 
+private:
     AllocatorState& state_;
     Scalars& scalars_;
 };

@@ -2,12 +2,29 @@
 
 #include <cstddef>
 
+#include "device/caching/allocator_state.hpp"
 #include "device/caching/expandable_slabs.hpp"
 #include "device/caching/reclaim.hpp"
-#include "device/caching/shareable_slabs.hpp"
 #include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {
+
+/// Growth by slabs that other processes can open. Each is one block with one granule, because a
+/// descriptor opens all of a granule, and none is cut or handed out again.
+class ShareableSlabs {
+public:
+    explicit ShareableSlabs(AllocatorState& state) noexcept : state_(state) {}
+
+    Outcome grow(StreamCache& cache, const Request& request);
+
+private:
+    struct Memory;
+
+    DeviceStatus obtain(Memory& memory) noexcept;
+    Block* add_slab(StreamCache& cache, const Memory& memory);
+
+    AllocatorState& state_;
+};
 
 /// Obtains memory from the device for one request: granules of expandable slabs, or slabs of fixed
 /// size.

@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "device/deferral/stream_progress.hpp"
+#include "device/deferral/deferred_frees.hpp"
 
 namespace tensorpool::device {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "device/caching/allocator_state.hpp"
-#include "device/deferral/record_pool.hpp"
+#include "device/deferral/deferred_frees.hpp"
 
 namespace tensorpool::device {
 

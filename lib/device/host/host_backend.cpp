@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -12,8 +13,116 @@
 #include <tensorpool/device/device_status.hpp>
 
 #include "device/call_errors.hpp"
-#include "device/host/host_memory.hpp"
+#include "device/host/range_map.hpp"
 #include "platform/platform.hpp"
+#include "platform/whole_pages.hpp"
+
+namespace tensorpool::device {
+namespace {
+
+/// Refuses more than is available. The system could promise more, but it kills processes that use
+/// what it cannot back.
+void check_available(std::size_t bytes) {
+    const std::size_t available = platform::available_memory();
+    if (bytes <= available) return;
+    throw DeviceError(DeviceStatus::out_of_memory, std::to_string(bytes) + " B requested, " +
+                                                       std::to_string(available) + " B available");
+}
+
+/// Maps at least `bytes` of zeros from the system, in huge pages if it is large enough.
+void* map_pages(std::size_t bytes) {
+    check_available(bytes);
+    const std::size_t whole = platform::whole_pages(bytes);
+    const bool large = whole >= platform::huge_page_bytes;
+    void* const memory =
+        platform::map(whole, large ? platform::huge_page_bytes : platform::page_bytes());
+    if (memory == nullptr) {
+        throw DeviceError(DeviceStatus::out_of_memory,
+                          "the system refused to map " + std::to_string(whole) + " B");
+    }
+    if (large) platform::prefer_huge_pages(memory, whole);
+    return memory;
+}
+
+void unmap_pages(void* memory, std::size_t bytes) noexcept {
+    platform::unmap(memory, platform::whole_pages(bytes));
+}
+
+/// Memory from the system, in whole pages of zeros, and the record of what is allocated. Kinds of
+/// memory are distinguished by a number. Errors are thrown as DeviceError. Any thread.
+class HostMemory {
+public:
+    using Kind = int;
+
+    HostMemory() noexcept = default;
+    /// Unmaps everything that was not freed.
+    ~HostMemory() {
+        for (const auto& [address, range] : ranges_.ranges()) {
+            unmap_pages(reinterpret_cast<void*>(address), range.bytes);
+        }
+    }
+    HostMemory(const HostMemory&) = delete;
+    HostMemory& operator=(const HostMemory&) = delete;
+
+    void* allocate(std::size_t bytes, Kind kind) {
+        if (bytes == 0) refuse("0 B requested, expected more");
+        void* const memory = map_pages(bytes);
+        try {
+            const std::lock_guard guard(mutex_);
+            ranges_.add(memory, bytes, kind);
+        } catch (...) {
+            unmap_pages(memory, bytes);
+            throw;
+        }
+        return memory;
+    }
+    /// Does nothing for nullptr.
+    void deallocate(void* memory, std::size_t bytes, Kind kind) {
+        if (memory == nullptr) return;
+        {
+            const std::lock_guard guard(mutex_);
+            const auto* const range = ranges_.find(memory);
+            if (range == nullptr) {
+                refuse("no memory of this backend begins at " + to_text(memory) +
+                       ", expected an allocation that was not freed");
+            }
+            if (range->bytes != bytes || range->value != kind) {
+                refuse("memory at " + to_text(memory) + " was allocated as " +
+                       std::to_string(range->bytes) + " B of kind " + std::to_string(range->value) +
+                       ", found " + std::to_string(bytes) + " B of kind " + std::to_string(kind));
+            }
+            ranges_.take(memory);
+        }
+        unmap_pages(memory, bytes);
+    }
+
+    /// Registers memory owned by others. Rejected if a part of it is allocated or registered.
+    void add_foreign(void* memory, std::size_t bytes) {
+        const std::lock_guard guard(mutex_);
+        if (memory == nullptr || bytes == 0) {
+            refuse("found " + std::to_string(bytes) + " B at " + to_text(memory) +
+                   ", expected memory");
+        }
+        if (ranges_.overlaps(memory, bytes) || !foreign_.add(memory, bytes, 0)) {
+            refuse("a part of " + std::to_string(bytes) + " B at " + to_text(memory) +
+                   " is pinned already or lies outside the address space");
+        }
+    }
+    void remove_foreign(void* memory) {
+        const std::lock_guard guard(mutex_);
+        if (foreign_.take(memory).empty()) {
+            refuse("no registered memory begins at " + to_text(memory));
+        }
+    }
+
+private:
+    std::mutex mutex_;
+    RangeMap<Kind> ranges_;
+    RangeMap<Kind> foreign_;
+};
+
+}  // namespace
+}  // namespace tensorpool::device
 
 namespace tensorpool {
 
@@ -133,12 +242,12 @@ struct HostBackend::State {
             });
         });
     }
-    DeviceStatus fill(const char* call_name, int device, void* memory, std::uint8_t byte,
+    DeviceStatus fill(const char* call_name, int device, void* to, std::uint8_t byte,
                       std::size_t bytes, StreamHandle stream) noexcept {
         return call(call_name, device, [&] {
-            check_range("memory", memory, bytes);
+            check_range("memory", to, bytes);
             work(stream, [&] {
-                if (bytes != 0) std::memset(memory, byte, bytes);
+                if (bytes != 0) std::memset(to, byte, bytes);
             });
         });
     }

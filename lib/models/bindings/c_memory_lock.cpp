@@ -10,7 +10,6 @@
 #include <tensorpool/tensorpool_models.h>
 
 #include "adaptors/c_calls.hpp"
-#include "adaptors/sized_struct.hpp"
 
 namespace tensorpool::adaptors {
 namespace {

@@ -7,8 +7,8 @@
 #include <tensorpool/model_file.hpp>
 
 #include "models/estimate/config/config.hpp"
-#include "models/estimate/families.hpp"
 #include "models/estimate/gguf_hyperparameters.hpp"
+#include "models/estimate/hyperparameter_source.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,9 +1,11 @@
 #include <tensorpool/model_estimate.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <tensorpool/detail/saturating.hpp>
+#include <tensorpool/model_hyperparameters.hpp>
 
 namespace tensorpool {
 
@@ -165,6 +167,72 @@ std::string problem_of_cache(const ModelHyperparameters& model, const InferenceP
 
 bool fits(const MemoryEstimate& estimate, const MemoryRoom& room) noexcept {
     return estimate.host.total() <= room.host && estimate.device.total() <= room.device;
+}
+
+namespace {
+
+constexpr DataType block_type(std::uint8_t number) noexcept {
+    return {.code = DataCode::ggml_block, .ggml_type = number};
+}
+
+// Those of llama.cpp's --cache-type-k, with the numbers of ggml.
+constexpr KvCacheType types[] = {
+    {"f32", DataType::of<float>()},
+    {"f16", {.code = DataCode::floating, .bits = 16}},
+    {"bf16", {.code = DataCode::bfloat, .bits = 16}},
+    {"q8_0", block_type(8)},
+    {"q5_1", block_type(7)},
+    {"q5_0", block_type(6)},
+    {"q4_1", block_type(3)},
+    {"q4_0", block_type(2)},
+    {"iq4_nl", block_type(20)},
+};
+
+}  // namespace
+
+std::span<const KvCacheType> kv_cache_types() noexcept {
+    return types;
+}
+
+const KvCacheType* find_kv_cache_type(std::string_view name) noexcept {
+    const auto* const found = std::ranges::find(types, name, &KvCacheType::name);
+    return found == std::end(types) ? nullptr : found;
+}
+
+namespace {
+
+constexpr std::size_t digits = 5;
+constexpr std::string_view between = "-of-";
+
+bool is_number(std::string_view text) {
+    return text.size() == digits && std::ranges::all_of(text, [](char character) {
+               return character >= '0' && character <= '9';
+           });
+}
+
+}  // namespace
+
+std::vector<std::string> files_of_model(const std::string& path) {
+    const std::size_t dot = path.rfind('.');
+    // "-00001-of-00003" before the file name extension.
+    constexpr std::size_t length = 1 + digits + between.size() + digits;
+    if (dot == std::string::npos || dot < length) return {path};
+    const std::size_t begin = dot - length;
+    const std::string_view mark = std::string_view(path).substr(begin, length);
+    const std::string_view count = mark.substr(length - digits);
+    if (mark[0] != '-' || !is_number(mark.substr(1, digits)) ||
+        mark.substr(1 + digits, between.size()) != between || !is_number(count)) {
+        return {path};
+    }
+    std::vector<std::string> files;
+    const unsigned long number = std::strtoul(std::string(count).c_str(), nullptr, 10);
+    for (unsigned long part = 1; part <= number; ++part) {
+        std::string text = std::to_string(part);
+        text.insert(0, digits - std::min(digits, text.size()), '0');
+        files.push_back(path.substr(0, begin) + '-' + text + std::string(mark.substr(1 + digits)) +
+                        path.substr(dot));
+    }
+    return files.empty() ? std::vector{path} : files;
 }
 
 }  // namespace tensorpool

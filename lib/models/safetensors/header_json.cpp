@@ -7,7 +7,6 @@
 
 #include "models/byte_reader.hpp"
 #include "models/safetensors/header.hpp"
-#include "models/utf8.hpp"
 
 namespace tensorpool::files {
 namespace {

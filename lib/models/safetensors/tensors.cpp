@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "models/tensor_order.hpp"
-#include "models/utf8.hpp"
+#include "models/byte_reader.hpp"
+#include "models/model_contents.hpp"
 #include "tensors/safetensors_types.hpp"
 #include "tensors/tensor_sizes.hpp"
 

@@ -1,4 +1,4 @@
-#include "plan/bindings/planned_loop.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -58,9 +58,7 @@ private:
     std::optional<JoinServeScope> scope_;
 };
 
-}  // namespace
-
-void add_planned_loop(py::module_& module) {
+const ModulePart part([](py::module_& module) {
     module.attr("default_min_bytes") = ServeScope::default_min_bytes;
     py::class_<PlannedLoop>(module, "PlannedLoop")
         .def(py::init<const std::string&>())
@@ -73,6 +71,7 @@ void add_planned_loop(py::module_& module) {
     py::class_<JoinedLoop>(module, "JoinedLoop")
         .def(py::init<const PlannedLoop&>(), py::keep_alive<1, 2>())
         .def("end", &JoinedLoop::end);
-}
+});
 
+}  // namespace
 }  // namespace tensorpool::python

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plan/planner/bottom_up_search.hpp"
-#include "plan/planner/search_schedule.hpp"
+#include "plan/planner/search_order.hpp"
 
 namespace tensorpool::planner {
 

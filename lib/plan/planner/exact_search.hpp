@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "plan/planner/problem.hpp"
-#include "plan/planner/work.hpp"
 
 namespace tensorpool::planner {
 

@@ -9,10 +9,9 @@
 #include "base/alignment.hpp"
 #include "plan/planner/check_lifetimes.hpp"
 #include "plan/planner/compress.hpp"
-#include "plan/planner/lower_bound.hpp"
 #include "plan/planner/portfolio.hpp"
+#include "plan/planner/problem.hpp"
 #include "plan/planner/shrink.hpp"
-#include "plan/planner/work.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,4 +1,4 @@
-#include "rest/bindings/stashed_maps.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -77,9 +77,7 @@ py::dict statistics_of(const Map& map) {
     return statistics;
 }
 
-}  // namespace
-
-void add_stashed_maps(py::module_& module) {
+const ModulePart part([](py::module_& module) {
     py::class_<StashedTensor>(module, "StashedTensor", py::buffer_protocol())
         .def_buffer(&buffer_of)
         .def("__bool__", [](const StashedTensor& tensor) { return static_cast<bool>(tensor); });
@@ -95,6 +93,7 @@ void add_stashed_maps(py::module_& module) {
         .def("prefetch", &Map::prefetch)
         .def("statistics", &statistics_of)
         .def("last_failure", [](const Map& map) { return py::bytes(map.last_failure()); });
-}
+});
 
+}  // namespace
 }  // namespace tensorpool::python

@@ -1,4 +1,4 @@
-#include "rest/bindings/stashes.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,15 +37,14 @@ void restore_to(Stash& stash, std::uintptr_t address, std::size_t bytes) {
     stash.restore_to(memory_at(address, bytes));
 }
 
-}  // namespace
-
-void add_stashes(py::module_& module) {
+const ModulePart part([](py::module_& module) {
     py::class_<Stash>(module, "Stash")
         .def(py::init(&make_stash))
         .def("restore_to", &restore_to)
         .def("__bool__", [](const Stash& stash) { return static_cast<bool>(stash); })
         .def("prefetch", &Stash::prefetch)
         .def("bytes_at_rest", &Stash::bytes_at_rest);
-}
+});
 
+}  // namespace
 }  // namespace tensorpool::python

@@ -10,7 +10,7 @@
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
 #include "rest/in_place/freezer.hpp"
-#include "rest/in_place/messages.hpp"
+#include "rest/in_place/frozen_block.hpp"
 
 namespace tensorpool {
 namespace {

@@ -7,7 +7,7 @@
 #include "platform/platform.hpp"
 #include "platform/threads/own_thread.hpp"
 #include "rest/in_place/freezer.hpp"
-#include "rest/in_place/messages.hpp"
+#include "rest/in_place/frozen_block.hpp"
 
 namespace tensorpool::stashing {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "platform/platform.hpp"
 #include "pool/pool.hpp"
+#include "rest/counted_stash.hpp"
+#include "rest/map/map_reserve.hpp"
 #include "rest/map/map_state.hpp"
-#include "rest/map/own_request.hpp"
-#include "rest/restored_block.hpp"
 
 namespace tensorpool::stashing {
 namespace {

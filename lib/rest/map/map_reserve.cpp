@@ -5,8 +5,6 @@
 
 #include <tensorpool/errors.hpp>
 
-#include "rest/map/own_request.hpp"
-
 namespace tensorpool::stashing {
 namespace {
 

@@ -12,9 +12,8 @@
 
 #include "limits/held_budget.hpp"
 #include "rest/map/entry_table.hpp"
-#include "rest/map/listed_entries.hpp"
 #include "rest/map/map_reserve.hpp"
-#include "rest/stash_words.hpp"
+#include "rest/stash_group.hpp"
 
 namespace tensorpool::stashing {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "rest/pieces/element_layout.hpp"
 #include "rest/pieces/plane_coder.hpp"
+#include "rest/pieces/planes.hpp"
 
 namespace tensorpool::stashing {
 

@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "rest/pieces/choose_efforts.hpp"
-#include "rest/pieces/element_layout.hpp"
 #include "rest/pieces/plane_coder.hpp"
 #include "rest/pieces/planes.hpp"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/alignment.hpp"
-#include "rest/pieces/zstd_parameters.hpp"
 
 namespace tensorpool::stashing {
 namespace {

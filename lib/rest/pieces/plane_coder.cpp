@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "rest/pieces/zstd_parameters.hpp"
+#include "rest/pieces/piece_workspace.hpp"
 
 namespace tensorpool::stashing {
 namespace {

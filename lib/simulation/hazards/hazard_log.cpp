@@ -1,8 +1,10 @@
 #include "simulation/hazards/hazard_log.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include <tensorpool/device/device.hpp>
+#include <tensorpool/device/hazard.hpp>
 
 namespace tensorpool::device {
 namespace {
@@ -46,3 +48,55 @@ HazardOperation HazardLog::describe(const Operation& operation) const {
 }
 
 }  // namespace tensorpool::device
+
+namespace tensorpool {
+namespace {
+
+std::string text_of(const HazardOperation& operation) {
+    if (operation.number == 0) return "nothing known";
+    return "\"" + operation.label + "\" (no. " + std::to_string(operation.number) + ", " +
+           operation.stream + ")";
+}
+
+}  // namespace
+
+const char* to_string(HazardKind kind) noexcept {
+    switch (kind) {
+        case HazardKind::reuse_before_last_use:
+            return "reuse before the last use completed";
+        case HazardKind::access_after_free:
+            return "access after free";
+        case HazardKind::read_of_uninitialised:
+            return "read of uninitialised memory";
+        case HazardKind::missing_record_use:
+            return "missing record_use";
+        case HazardKind::host_access_too_early:
+            return "host access before the work completed";
+        case HazardKind::illegal_in_capture:
+            return "illegal call in capture";
+        case HazardKind::out_of_allocation:
+            return "access outside of any allocation";
+        case HazardKind::free_in_use:
+            return "free of memory in use";
+        case HazardKind::double_free:
+            return "double free";
+        case HazardKind::unordered_access:
+            return "unordered access";
+        case HazardKind::overlapping_blocks:
+            return "overlapping blocks";
+        case HazardKind::host_access_to_private:
+            return "host access to private memory";
+    }
+    return "?";
+}
+
+std::string to_string(const Hazard& hazard) {
+    std::string text = to_string(hazard.kind);
+    text += ": " + text_of(hazard.operation) + " after " + text_of(hazard.other);
+    if (hazard.bytes == 0) return text;
+    char range[64];
+    std::snprintf(range, sizeof range, ", %zu bytes at %p", hazard.bytes, hazard.address);
+    return text + range;
+}
+
+}  // namespace tensorpool

@@ -6,7 +6,7 @@
 
 #include <tensorpool/device/cuda_backend.hpp>
 
-#include "device/cuda/driver_types.hpp"
+#include "device/cuda/driver_api.hpp"
 #include "lab/fake_cuda/controls.hpp"
 #include "platform/process/dynamic_library.hpp"
 

@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/cuda/driver_types.hpp"
+#include "device/cuda/driver_api.hpp"
 
 namespace fake_cuda {
 

@@ -17,7 +17,7 @@
 #include "lab/faults/scenario.hpp"
 #include "models/pool_model.hpp"
 #include "platform/memory/page_faults.hpp"
-#include "rest/in_place/piece_tools.hpp"
+#include "rest/in_place/frozen_block.hpp"
 
 namespace tensorpool::faults {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/gguf/gguf_types.hpp"
+#include "models/gguf/gguf_metadata.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "models/npy/npy_header.hpp"
+#include "models/npy/npy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/lower_bound.hpp"
+#include "plan/planner/bottom_up_search.hpp"
+#include "plan/planner/compress.hpp"
 #include "plan/planner/problems.hpp"
-#include "plan/planner/search_tables.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "plan/planner/loads.hpp"
+#include "plan/planner/portfolio.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,3 @@
-#include "plan/planner/lower_bound.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plan/planner/orders.hpp"
+#include "plan/planner/portfolio.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,3 @@
-#include "plan/planner/place.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +8,8 @@
 #include "base/alignment.hpp"
 #include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
-#include "plan/planner/orders.hpp"
-#include "plan/planner/windows_in_time.hpp"
+#include "plan/planner/offset_list.hpp"
+#include "plan/planner/portfolio.hpp"
 
 namespace {
 

@@ -4,8 +4,6 @@
 
 #include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
-#include "plan/planner/orders.hpp"
-#include "plan/planner/place.hpp"
 
 namespace {
 

@@ -12,7 +12,6 @@
 #include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
 #include "plan/planner/problem.hpp"
-#include "plan/planner/work.hpp"
 
 namespace planner_tests {
 

@@ -1,4 +1,4 @@
-#include "plan/planner/repack.hpp"
+#include "plan/planner/shrink.hpp"
 
 #include <chrono>
 
@@ -6,7 +6,6 @@
 
 #include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
-#include "plan/planner/lower_bound.hpp"
 #include "plan/planner/portfolio.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/planner/search_schedule.hpp"
+#include "plan/planner/search_order.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plan/planner/search_tables.hpp"
+#include "plan/planner/bottom_up_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/planner/bottom_up_search.hpp"
 #include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
-#include "plan/planner/lower_bound.hpp"
-#include "plan/planner/search_tables.hpp"
 
 namespace {
 

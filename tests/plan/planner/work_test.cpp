@@ -1,4 +1,4 @@
-#include "plan/planner/work.hpp"
+#include "plan/planner/problem.hpp"
 
 #include <chrono>
 

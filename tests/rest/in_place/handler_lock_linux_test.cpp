@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "rest/in_place/handler_lock.hpp"
+#include "rest/in_place/freezer.hpp"
 #include "support/child_process.hpp"
 #include "support/waits_for_lock_linux.hpp"
 

@@ -1,4 +1,4 @@
-#include "rest/in_place/handler_lock.hpp"
+#include "rest/in_place/freezer.hpp"
 
 #include <gtest/gtest.h>
 

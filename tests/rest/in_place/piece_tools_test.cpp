@@ -1,4 +1,4 @@
-#include "rest/in_place/piece_tools.hpp"
+#include "rest/in_place/frozen_block.hpp"
 
 #include <gtest/gtest.h>
 

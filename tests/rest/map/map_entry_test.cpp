@@ -1,4 +1,4 @@
-#include "rest/map/map_entry.hpp"
+#include "rest/map/entry_table.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,8 @@
 #include "platform/memory/guard_pages.hpp"
 #include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
-#include "rest/pieces/element_layout.hpp"
 #include "rest/pieces/piece_codec.hpp"
+#include "rest/pieces/planes.hpp"
 
 namespace tensorpool::stashing::testing {
 namespace {

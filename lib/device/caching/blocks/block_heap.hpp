@@ -5,9 +5,8 @@
 
 #include "device/caching/blocks/block.hpp"
 #include "device/caching/blocks/block_map.hpp"
-#include "device/caching/blocks/slab.hpp"
 #include "device/caching/streams/stream_cache.hpp"
-#include "device/deferral/record_pool.hpp"
+#include "device/deferral/deferred_frees.hpp"
 #include "limits/budget_request.hpp"
 #include "statistics/metrics/device_metrics.hpp"
 
@@ -129,5 +128,9 @@ private:
 constexpr bool may_serve(Pool pool, std::size_t block_bytes, const Request& request) noexcept {
     return pool != Pool::oversize || block_bytes - request.rounded <= request.oversize_slack;
 }
+
+/// Drops a stream's uses of blocks in the slabs of a cache.
+void forget_uses(DeferredFrees& deferred, const StreamCache& slabs,
+                 const StreamQueue& queue) noexcept;
 
 }  // namespace tensorpool::device

@@ -54,8 +54,6 @@ private:
     void move_all(StreamCache& from, StreamCache& to) noexcept;
     void retire(StreamCache& cache) noexcept;
     void retire_into(StreamCache& cache, StreamCache& to) noexcept;
-    void wait_for_uses(StreamCache& cache, StreamHandle stream);
-    void forget_uses_by(const StreamCache& cache) noexcept;
     void end_captures_of(StreamHandle stream) noexcept;
 
     AllocatorState& state_;

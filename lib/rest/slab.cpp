@@ -1,4 +1,4 @@
-#include "rest/slab_writer.hpp"
+#include "rest/slab.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,6 @@
 #include <tensorpool/stash.hpp>
 
 namespace tensorpool::stashing {
-
 namespace {
 
 void settle(SpillStore& store, std::span<const Slab> slabs, const std::string& tensor) {

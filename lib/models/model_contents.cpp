@@ -1,4 +1,4 @@
-#include "models/tensor_order.hpp"
+#include "models/model_contents.hpp"
 
 #include <algorithm>
 #include <numeric>

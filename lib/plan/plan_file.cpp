@@ -1,9 +1,10 @@
+#include "plan/plan_file.hpp"
+
 #include <array>
 #include <ostream>
 #include <stdexcept>
 
-#include "plan/checksum.hpp"
-#include "plan/plan_file.hpp"
+#include "plan/learned_plan.hpp"
 
 namespace tensorpool::planned {
 namespace {

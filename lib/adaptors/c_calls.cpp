@@ -1,4 +1,4 @@
-#include "adaptors/last_error.hpp"
+#include "adaptors/c_calls.hpp"
 
 #include <cstdio>
 #include <new>
