@@ -1,10 +1,16 @@
 #include "plan/planned_state.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <exception>
+#include <fstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
+
+#include <tensorpool/planned_arena.hpp>
 
 #include "base/checks.hpp"
 #include "base/never_destroyed.hpp"
@@ -54,6 +60,7 @@ void after_fork() noexcept {
     });
 
 }  // namespace
+
 }  // namespace tensorpool::planned
 
 namespace tensorpool::detail {
@@ -427,3 +434,84 @@ void PlannedState::deallocate(void* p) noexcept {
 }
 
 }  // namespace tensorpool::detail
+
+namespace tensorpool {
+namespace {
+
+[[noreturn]] void refuse_file(const std::string& path) {
+    throw std::system_error(errno, std::generic_category(), "tensorpool: plan file '" + path + "'");
+}
+
+}  // namespace
+
+PlannedArena::PlannedArena(PlannedArenaOptions options) {
+    state_ = std::make_unique<detail::PlannedState>(*this, std::move(options));
+}
+
+PlannedArena::~PlannedArena() = default;
+
+void PlannedArena::begin_iteration() {
+    state_->begin_iteration();
+}
+
+void PlannedArena::end_iteration() {
+    state_->end_iteration();
+}
+
+void PlannedArena::relearn() {
+    state_->relearn();
+}
+
+// Opening truncates the file, so the plan is checked first.
+void PlannedArena::save(const std::string& path) const {
+    state_->require_plan();
+    std::ofstream out(path, std::ios::binary);
+    if (!out) refuse_file(path);
+    save(out);
+}
+
+void PlannedArena::save(std::ostream& out) const {
+    state_->save(out);
+}
+
+void PlannedArena::load(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) refuse_file(path);
+    state_->load(in, path);
+}
+
+void PlannedArena::load(std::istream& in) {
+    state_->load(in, "a stream");
+}
+
+std::uint64_t PlannedArena::sequence_checksum() const {
+    return state_->sequence_checksum();
+}
+
+void* PlannedArena::allocate_slow(std::size_t bytes, std::size_t alignment) {
+    if (!std::has_single_bit(alignment)) {
+        throw std::invalid_argument("tensorpool: planned arena '" + name() +
+                                    "': allocate: alignment is " + std::to_string(alignment) +
+                                    " B; expected a power of two");
+    }
+    return bytes != 0 ? state_->allocate(bytes, alignment) : nullptr;
+}
+
+void* PlannedArena::try_allocate_slow(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes == 0 || !std::has_single_bit(alignment)) return nullptr;
+    return state_->try_allocate(bytes, alignment);
+}
+
+void PlannedArena::deallocate_slow(void* p) noexcept {
+    if (p != nullptr) state_->deallocate(p);
+}
+
+PlannedArenaStatistics PlannedArena::statistics() const noexcept {
+    return state_->statistics();
+}
+
+const std::string& PlannedArena::name() const noexcept {
+    return state_->options().name;
+}
+
+}  // namespace tensorpool

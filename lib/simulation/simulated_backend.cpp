@@ -4,7 +4,6 @@
 
 #include <tensorpool/device/simulated_calls.hpp>
 
-#include "simulation/block_notes.hpp"
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {

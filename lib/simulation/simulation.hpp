@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,7 +12,6 @@
 #include <tensorpool/device/simulation_options.hpp>
 
 #include "device/call_errors.hpp"
-#include "simulation/capture.hpp"
 #include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/hazards/watch.hpp"
@@ -86,5 +86,11 @@ private:
     bool is_supported(SimulatedCall call) const noexcept;
     DeviceStatus keep_error(SimulatedCall call, int device, const DeviceError& error);
 };
+
+/// Records an allocator's note about a block, and paints the block if no queued work uses it.
+void note_block(Simulation& simulation, const BlockNote& note);
+
+/// Fills the start of newly allocated memory with NaNs if `fill_patterns` is set.
+void paint_fresh(const SimulationOptions& options, void* memory, std::size_t bytes) noexcept;
 
 }  // namespace tensorpool::device

@@ -10,7 +10,6 @@
 #include <tensorpool/device/simulated_kernel.hpp>
 
 #include "simulation/hazards/vector_clock.hpp"
-#include "simulation/operation.hpp"
 
 namespace tensorpool::device {
 

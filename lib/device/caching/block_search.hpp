@@ -3,9 +3,9 @@
 #include <cstddef>
 
 #include "device/caching/allocator_state.hpp"
-#include "device/caching/free_blocks.hpp"
 #include "device/caching/growth.hpp"
 #include "device/caching/reclaim.hpp"
+#include "device/caching/scalars.hpp"
 #include "device/caching/streams/captures.hpp"
 #include "device/caching/streams/stream_caches.hpp"
 

@@ -9,7 +9,6 @@
 #include "device/caching/allocator_state.hpp"
 #include "device/caching/block_search.hpp"
 #include "device/caching/failure_report.hpp"
-#include "device/caching/free_blocks.hpp"
 #include "device/caching/growth.hpp"
 #include "device/caching/reclaim.hpp"
 #include "device/caching/scalars.hpp"

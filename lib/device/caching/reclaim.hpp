@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/caching/allocator_state.hpp"
-#include "device/caching/free_blocks.hpp"
+#include "device/caching/scalars.hpp"
 #include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {

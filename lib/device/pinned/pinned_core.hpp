@@ -17,7 +17,6 @@
 #include "device/caching/blocks/block.hpp"
 #include "device/caching/blocks/block_heap.hpp"
 #include "device/caching/streams/stream_cache.hpp"
-#include "device/caching/streams/stream_table.hpp"
 #include "device/deferral/deferred_frees.hpp"
 #include "device/owned_device_record.hpp"
 #include "device/unlocked.hpp"

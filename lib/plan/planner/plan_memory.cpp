@@ -7,7 +7,6 @@
 #include <tensorpool/memory_plan.hpp>
 
 #include "base/alignment.hpp"
-#include "plan/planner/check_lifetimes.hpp"
 #include "plan/planner/compress.hpp"
 #include "plan/planner/portfolio.hpp"
 #include "plan/planner/problem.hpp"

@@ -9,7 +9,7 @@
 
 #include <tensorpool/memory_plan.hpp>
 
-#include "plan/planner/check_lifetimes.hpp"
+#include "plan/planner/problem.hpp"
 
 namespace tensorpool {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <tensorpool/device/hazard.hpp>
 
-#include "simulation/operation.hpp"
+#include "simulation/hazards/vector_clock.hpp"
 
 namespace tensorpool::device {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "simulation/hazards/vector_clock.hpp"
-#include "simulation/operation.hpp"
 
 namespace tensorpool::device {
 

@@ -8,7 +8,6 @@
 #include "simulation/hazards/hazard_log.hpp"
 #include "simulation/hazards/shadow_memory.hpp"
 #include "simulation/hazards/vector_clock.hpp"
-#include "simulation/operation.hpp"
 
 namespace tensorpool::device {
 

@@ -18,7 +18,7 @@
 #include <tensorpool/device/simulation_faults.hpp>
 #include <tensorpool/device/simulation_options.hpp>
 
-#include "simulation/operation.hpp"
+#include "simulation/hazards/vector_clock.hpp"
 #include "simulation/stream.hpp"
 
 namespace tensorpool::device {

@@ -1,4 +1,4 @@
-#include "plan/planner/check_lifetimes.hpp"
+#include "plan/planner/problem.hpp"
 
 #include <cstdint>
 #include <stdexcept>

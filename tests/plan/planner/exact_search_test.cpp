@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/bottom_up_search.hpp"
 #include "plan/planner/compress.hpp"
 #include "plan/planner/problems.hpp"
 

@@ -1,4 +1,4 @@
-#include "plan/planner/bottom_up_search.hpp"
+#include "plan/planner/exact_search.hpp"
 
 #include <gtest/gtest.h>
 

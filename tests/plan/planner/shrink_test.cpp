@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/bottom_up_search.hpp"
 #include "plan/planner/compress.hpp"
+#include "plan/planner/exact_search.hpp"
 #include "plan/planner/instances.hpp"
 
 namespace {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "device/caching/allocator_state.hpp"
-#include "device/caching/free_blocks.hpp"
 #include "device/caching/scalars.hpp"
 
 namespace tensorpool::device {
