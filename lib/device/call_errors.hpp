@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -19,6 +20,13 @@ namespace tensorpool::device {
 inline void check_status(DeviceStatus status, const char* call, Device device, Backend& backend) {
     if (status != DeviceStatus::ok) [[unlikely]]
         throw_status(status, call, device, backend);
+}
+
+/// Returns the text of an enumerator; "?" for an unknown value.
+template <std::size_t count, class Enumeration>
+constexpr const char* text_of(const char* const (&texts)[count], Enumeration value) noexcept {
+    const auto index = static_cast<std::size_t>(value);
+    return index < count ? texts[index] : "?";
 }
 
 /// Returns what `body` returns, or ok if it returns nothing.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include <tensorpool/device/device_allocation_error.hpp>
@@ -188,84 +189,42 @@ using base::BytesText;
 using base::FixedText;
 using Cause = DeviceAllocationFailure::Cause;
 
-const char* explanation(Cause cause) noexcept {
-    switch (cause) {
-        case Cause::request:
-            return "the request exceeds the largest size of a block";
-        case Cause::limit:
-            return "the limit of the allocator";
-        case Cause::budget:
-            return "the hard limit of a budget";
-        case Cause::fragmentation:
-            return "fragmentation: enough memory is free, but not in one piece";
-        case Cause::own_use:
-            return "memory in use by this allocator";
-        case Cause::held_back:
-            return "freed blocks that wait for other streams";
-        case Cause::other_processes:
-            return "other processes, which use the rest of the device";
-        case Cause::capture:
-            return "a capture in progress, during which no memory is given back";
-        case Cause::asleep:
-            return "the allocator sleeps";
-        case Cause::device:
-            return "the device";
-    }
-    return "?";
-}
+struct CauseText {
+    const char* name;
+    const char* explanation;
+    const char* remedy;
+};
 
-const char* remedy(Cause cause) noexcept {
-    switch (cause) {
-        case Cause::request:
-            return "use smaller blocks; max_allocation and the size of the device limit them";
-        case Cause::limit:
-            return "raise hard_limit, or keep fewer blocks in use";
-        case Cause::budget:
-            return "raise the limit of the budget that refused, or free what is charged to it";
-        case Cause::fragmentation:
-            return "use expandable slabs, or allocate large blocks before small ones";
-        case Cause::own_use:
-            return "keep fewer blocks in use";
-        case Cause::held_back:
-            return "wait for those streams";
-        case Cause::other_processes:
-            return "end other processes on the device";
-        case Cause::capture:
-            return "call reserve_for_capture before the capture begins";
-        case Cause::asleep:
-            return "call wake first";
-        case Cause::device:
-            return "see the status";
-    }
-    return "?";
+// In the order of Cause.
+constexpr CauseText cause_texts[] = {
+    {"request", "the request exceeds the largest size of a block",
+     "use smaller blocks; max_allocation and the size of the device limit them"},
+    {"limit", "the limit of the allocator", "raise hard_limit, or keep fewer blocks in use"},
+    {"budget", "the hard limit of a budget",
+     "raise the limit of the budget that refused, or free what is charged to it"},
+    {"fragmentation", "fragmentation: enough memory is free, but not in one piece",
+     "use expandable slabs, or allocate large blocks before small ones"},
+    {"own use", "memory in use by this allocator", "keep fewer blocks in use"},
+    {"held back", "freed blocks that wait for other streams", "wait for those streams"},
+    {"other processes", "other processes, which use the rest of the device",
+     "end other processes on the device"},
+    {"capture", "a capture in progress, during which no memory is given back",
+     "call reserve_for_capture before the capture begins"},
+    {"asleep", "the allocator sleeps", "call wake first"},
+    {"device", "the device", "see the status"},
+};
+static_assert(std::size(cause_texts) == static_cast<std::size_t>(Cause::device) + 1);
+
+const CauseText& text_of(Cause cause) noexcept {
+    static constexpr CauseText unknown = {"?", "?", "?"};
+    const auto index = static_cast<std::size_t>(cause);
+    return index < std::size(cause_texts) ? cause_texts[index] : unknown;
 }
 
 }  // namespace
 
 const char* to_string(Cause cause) noexcept {
-    switch (cause) {
-        case Cause::request:
-            return "request";
-        case Cause::limit:
-            return "limit";
-        case Cause::budget:
-            return "budget";
-        case Cause::fragmentation:
-            return "fragmentation";
-        case Cause::own_use:
-            return "own use";
-        case Cause::held_back:
-            return "held back";
-        case Cause::other_processes:
-            return "other processes";
-        case Cause::capture:
-            return "capture";
-        case Cause::asleep:
-            return "asleep";
-        case Cause::device:
-            return "device";
-    }
-    return "?";
+    return text_of(cause).name;
 }
 
 DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& failure) noexcept
@@ -302,9 +261,9 @@ DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& fail
     }
     if (failure.limit != 0) text.add("  hard limit %s\n", BytesText(failure.limit).c_str());
     if (failure.callbacks[0] != '\0') text.add("  callbacks: %s\n", failure.callbacks);
-    text.add("  cause: %s\n", explanation(failure.cause));
+    text.add("  cause: %s\n", text_of(failure.cause).explanation);
     text.add("  missing %s in one piece; remedy: %s", BytesText(failure.missing).c_str(),
-             remedy(failure.cause));
+             text_of(failure.cause).remedy);
     text.add("%s", failure.budgets);
 }
 

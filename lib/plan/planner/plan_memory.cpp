@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -94,26 +95,11 @@ private:
 }  // namespace
 
 const char* to_string(PlanMethod method) noexcept {
-    switch (method) {
-        case PlanMethod::by_size:
-            return "by size";
-        case PlanMethod::by_class:
-            return "by class";
-        case PlanMethod::by_area:
-            return "by area";
-        case PlanMethod::by_lifetime:
-            return "by lifetime";
-        case PlanMethod::by_conflicts:
-            return "by conflicts";
-        case PlanMethod::by_time:
-            return "by time";
-        case PlanMethod::repacking:
-            return "repacking";
-        case PlanMethod::exact:
-            return "exact";
-        default:
-            return "none";
-    }
+    static constexpr const char* names[] = {"none",    "by size",     "by class",
+                                            "by area", "by lifetime", "by conflicts",
+                                            "by time", "repacking",   "exact"};
+    const auto index = static_cast<std::size_t>(method);
+    return index < std::size(names) ? names[index] : names[0];
 }
 
 MemoryPlan plan_memory(std::span<const TensorLifetime> lifetimes, const PlanOptions& options) {

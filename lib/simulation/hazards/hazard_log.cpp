@@ -1,5 +1,7 @@
 #include "simulation/hazards/hazard_log.hpp"
 
+#include "device/call_errors.hpp"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -61,33 +63,12 @@ std::string text_of(const HazardOperation& operation) {
 }  // namespace
 
 const char* to_string(HazardKind kind) noexcept {
-    switch (kind) {
-        case HazardKind::reuse_before_last_use:
-            return "reuse before the last use completed";
-        case HazardKind::access_after_free:
-            return "access after free";
-        case HazardKind::read_of_uninitialised:
-            return "read of uninitialised memory";
-        case HazardKind::missing_record_use:
-            return "missing record_use";
-        case HazardKind::host_access_too_early:
-            return "host access before the work completed";
-        case HazardKind::illegal_in_capture:
-            return "illegal call in capture";
-        case HazardKind::out_of_allocation:
-            return "access outside of any allocation";
-        case HazardKind::free_in_use:
-            return "free of memory in use";
-        case HazardKind::double_free:
-            return "double free";
-        case HazardKind::unordered_access:
-            return "unordered access";
-        case HazardKind::overlapping_blocks:
-            return "overlapping blocks";
-        case HazardKind::host_access_to_private:
-            return "host access to private memory";
-    }
-    return "?";
+    return device::text_of(
+        {"reuse before the last use completed", "access after free", "read of uninitialised memory",
+         "missing record_use", "host access before the work completed", "illegal call in capture",
+         "access outside of any allocation", "free of memory in use", "double free",
+         "unordered access", "overlapping blocks", "host access to private memory"},
+        kind);
 }
 
 std::string to_string(const Hazard& hazard) {
